@@ -224,7 +224,7 @@ func rest(r *Result) string {
 	if r.Progress != nil {
 		progress = *r.Progress
 	}
-	return fmt.Sprintf("%q%q%v%v%v%v%q%q%v%v%v%#v%v%v%v%v", r.Version, r.UID, r.Progressing, r.Serving, r.Suspended, r.Warning, owner, r.Labels,
+	return fmt.Sprintf("%q%q%v%v%v%q%q%v%v%v%#v%v%v%v%v", r.Version, r.UID, r.Serving, r.Suspended, r.Warning, owner, r.Labels,
 		replicas, r.Replicas == nil, r.ProgressDeadline, history, r.History == nil,
 		r.Timed, progress, r.Progress == nil)
 }

@@ -281,7 +281,6 @@ func TestEqualResultsForOneObjectAreChosenFromRegardlessOfOrder(t *testing.T) {
 		"no replicas": func(r *healthscope.Result) { r.Replicas = &healthscope.Replicas{} },
 		"owner":       of("apps", "ReplicaSet", "other"),
 		"serving":     serving,
-		"progressing": func(r *healthscope.Result) { r.Progressing = true },
 		"suspended":   func(r *healthscope.Result) { r.Suspended = true },
 		"warning":     func(r *healthscope.Result) { r.Warning = true },
 		"deadline":    deadline(time.Minute),

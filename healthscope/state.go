@@ -106,8 +106,6 @@ type Result struct {
 	Reason Reason
 	// Message says the same for people.
 	Message string
-	// Progressing is true while a rollout or another change is under way.
-	Progressing bool
 	// Serving is true when all replicas that are wanted are ready, also while a change is under way.
 	Serving bool
 	// Suspended is true when the object is paused by its owner.

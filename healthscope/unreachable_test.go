@@ -19,7 +19,7 @@ func TestLost(t *testing.T) {
 	was := healthscope.Member{
 		Result: healthscope.Result{
 			Key: key, Version: "v1", UID: "u", State: healthscope.Failed, Reason: "CrashLoopBackOff", Message: "container \"web\" crashes",
-			Progressing: true, Serving: true, Suspended: true, Warning: true, Since: loss.Add(-time.Hour), Owner: owner, Labels: labels,
+			Serving: true, Suspended: true, Warning: true, Since: loss.Add(-time.Hour), Owner: owner, Labels: labels,
 			Replicas: &healthscope.Replicas{Ready: 1, Desired: 2}, ProgressDeadline: time.Minute,
 		},
 		Owned: true, Counts: healthscope.Failed, StoppedServing: loss.Add(-time.Minute), Cause: "Pod web-1-x: crashes",

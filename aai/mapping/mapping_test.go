@@ -277,7 +277,6 @@ func TestMapIgnoresWhatDoesNotMatter(t *testing.T) {
 			m.Message = rapid.String().Draw(t, "message")
 			m.Cause = rapid.String().Draw(t, "cause")
 			m.Owned = rapid.Bool().Draw(t, "owned")
-			m.Progressing = rapid.Bool().Draw(t, "progressing")
 			m.Labels = map[string]string{"pod-template-hash": rapid.String().Draw(t, "hash")}
 			m.Replicas = &healthscope.Replicas{Ready: rapid.Int32().Draw(t, "ready")}
 		}

@@ -38,18 +38,17 @@ the command line or a file that it names cannot be used.`
 
 // explanation is the verdict on one object, as it is printed in JSON.
 type explanation struct {
-	APIVersion  string             `json:"apiVersion"`
-	Kind        string             `json:"kind"`
-	Namespace   string             `json:"namespace"`
-	Name        string             `json:"name"`
-	State       healthscope.State  `json:"state"`
-	Reason      healthscope.Reason `json:"reason"`
-	Message     string             `json:"message"`
-	Progressing bool               `json:"progressing"`
-	Serving     bool               `json:"serving"`
-	Suspended   bool               `json:"suspended"`
-	Warning     bool               `json:"warning"`
-	Rule        string             `json:"rule"`
+	APIVersion string             `json:"apiVersion"`
+	Kind       string             `json:"kind"`
+	Namespace  string             `json:"namespace"`
+	Name       string             `json:"name"`
+	State      healthscope.State  `json:"state"`
+	Reason     healthscope.Reason `json:"reason"`
+	Message    string             `json:"message"`
+	Serving    bool               `json:"serving"`
+	Suspended  bool               `json:"suspended"`
+	Warning    bool               `json:"warning"`
+	Rule       string             `json:"rule"`
 }
 
 // explainOptions are the flags of the command explain.
@@ -149,7 +148,7 @@ func (e *explainer) explain(value any) explanation {
 	return explanation{
 		APIVersion: apiVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
 		State: r.State, Reason: r.Reason, Message: r.Message,
-		Progressing: r.Progressing, Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Rule: rule,
+		Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Rule: rule,
 	}
 }
 

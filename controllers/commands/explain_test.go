@@ -69,12 +69,12 @@ Terminating   Pod/gone             store       Deleting                deletion 
 }
 
 func TestExplainInJSON(t *testing.T) {
-	const want = `{"apiVersion":"apps/v1","kind":"Deployment","namespace":"store","name":"web","state":"Ready","reason":"","message":"","progressing":false,"serving":true,"suspended":false,"warning":false,"rule":"Deployment"}
-{"apiVersion":"v1","kind":"ConfigMap","namespace":"store","name":"settings","state":"Ready","reason":"Exists","message":"","progressing":false,"serving":false,"suspended":false,"warning":false,"rule":"ConfigMap"}
-{"apiVersion":"example.org/v1","kind":"Widget","namespace":"store","name":"left","state":"Ready","reason":"","message":"","progressing":false,"serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
-{"apiVersion":"example.org/v1","kind":"Widget","namespace":"store","name":"right","state":"Failed","reason":"HealthCheckFailed","message":"health check \"Widget.example.org\": failed is true: has(status.error) && status.error != '<none>'","progressing":false,"serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
-{"apiVersion":"example.org/v1","kind":"Widget","namespace":"","name":"odd","state":"Pending","reason":"HealthCheckNotCurrent","message":"health check \"Widget.example.org\": current is false: status.phase == 'Up'","progressing":true,"serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
-{"apiVersion":"v1","kind":"Pod","namespace":"store","name":"gone","state":"Terminating","reason":"Deleting","message":"the object is being deleted","progressing":false,"serving":false,"suspended":false,"warning":false,"rule":"deletion"}
+	const want = `{"apiVersion":"apps/v1","kind":"Deployment","namespace":"store","name":"web","state":"Ready","reason":"","message":"","serving":true,"suspended":false,"warning":false,"rule":"Deployment"}
+{"apiVersion":"v1","kind":"ConfigMap","namespace":"store","name":"settings","state":"Ready","reason":"Exists","message":"","serving":false,"suspended":false,"warning":false,"rule":"ConfigMap"}
+{"apiVersion":"example.org/v1","kind":"Widget","namespace":"store","name":"left","state":"Ready","reason":"","message":"","serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
+{"apiVersion":"example.org/v1","kind":"Widget","namespace":"store","name":"right","state":"Failed","reason":"HealthCheckFailed","message":"health check \"Widget.example.org\": failed is true: has(status.error) && status.error != '<none>'","serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
+{"apiVersion":"example.org/v1","kind":"Widget","namespace":"","name":"odd","state":"Pending","reason":"HealthCheckNotCurrent","message":"health check \"Widget.example.org\": current is false: status.phase == 'Up'","serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
+{"apiVersion":"v1","kind":"Pod","namespace":"store","name":"gone","state":"Terminating","reason":"Deleting","message":"the object is being deleted","serving":false,"suspended":false,"warning":false,"rule":"deletion"}
 `
 	code, out, errOut := tell(mixed, "-f", "-", "-o", "json", "--config", write(t, "config.yaml", rulesOfWidgets))
 	if code != 1 || errOut != "" {

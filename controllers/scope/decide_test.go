@@ -20,7 +20,7 @@ func counts(total, ready, pending, failed, unknown, healthy int) healthscope.Sum
 // rolling is a Deployment in a rolling update with a surge pod: seed rule Pending, and yet no outage.
 func rolling() healthscope.Member {
 	m := member(hub, "Deployment", "web", healthscope.Pending, healthscope.ReasonRolloutInProgress)
-	m.Serving, m.Progressing, m.Cause = true, true, "Pod web-2: ContainerCreating"
+	m.Serving, m.Cause = true, "Pod web-2: ContainerCreating"
 	return m
 }
 

@@ -81,12 +81,12 @@ func TestBuildStatesEachObject(t *testing.T) {
 		{Version: "v1", Kind: "Service", Namespace: "store", Name: "shop", UID: "s-1", State: "Ready", Since: &since},
 		{
 			Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "store", Name: "shop", UID: "d-1", State: "Pending", Reason: "ReplicasNotReady", Message: "1 of 2 replicas are ready",
-			Since: &since, Labels: map[string]string{"team": "blue"}, Desired: number(2), Available: number(1), ProgressDeadlineSeconds: number(300), Progressing: true,
+			Since: &since, Labels: map[string]string{"team": "blue"}, Desired: number(2), Available: number(1), ProgressDeadlineSeconds: number(300),
 			Progress: &k8spluginv1alpha1.ResourceProgress{Generation: 2, Updated: 2, Ready: 1, Available: 1},
 		},
 		{
 			Group: "apps", Version: "v1", Kind: "ReplicaSet", Namespace: "store", Name: "shop-6b7f", UID: "r-1", State: "Pending", Reason: "ReplicasNotReady", Message: "1 of 2 replicas are ready",
-			Since: &since, Owner: &k8spluginv1alpha1.ResourceOwner{Group: "apps", Kind: "Deployment", Name: "shop"}, Desired: number(2), Available: number(1), Progressing: true,
+			Since: &since, Owner: &k8spluginv1alpha1.ResourceOwner{Group: "apps", Kind: "Deployment", Name: "shop"}, Desired: number(2), Available: number(1),
 			Progress: &k8spluginv1alpha1.ResourceProgress{Ready: 1, Available: 1},
 		},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role", Namespace: "store", Name: "shop", UID: "o-1", State: "Ready", Reason: "Exists", Since: &since},

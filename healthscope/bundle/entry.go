@@ -15,7 +15,7 @@ func entryOf(r healthscope.Result) k8spluginv1alpha1.ResourceHealth {
 	entry := k8spluginv1alpha1.ResourceHealth{
 		Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID,
 		State: string(r.State), Reason: string(r.Reason), Message: r.Message, Labels: r.Labels,
-		Progressing: r.Progressing, Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Timed: r.Timed,
+		Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Timed: r.Timed,
 	}
 	if p := r.Progress; p != nil && advancing(r) {
 		entry.Progress = &k8spluginv1alpha1.ResourceProgress{
@@ -53,7 +53,7 @@ func resultOf(cluster string, entry k8spluginv1alpha1.ResourceHealth) (healthsco
 	r := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: entry.Group, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name},
 		Version: entry.Version, UID: entry.UID, State: state, Reason: healthscope.Reason(entry.Reason), Message: entry.Message, Labels: entry.Labels,
-		Progressing: entry.Progressing, Serving: entry.Serving, Suspended: entry.Suspended, Warning: entry.Warning, Timed: entry.Timed,
+		Serving: entry.Serving, Suspended: entry.Suspended, Warning: entry.Warning, Timed: entry.Timed,
 	}
 	if p := entry.Progress; p != nil {
 		r.Progress = &healthscope.Progress{

@@ -45,8 +45,8 @@ func wordsOf(r k8spluginv1alpha1.ResourceHealth) [9]string {
 }
 
 // flagsOf returns what an entry says by flags.
-func flagsOf(r k8spluginv1alpha1.ResourceHealth) [5]bool {
-	return [5]bool{r.Progressing, r.Serving, r.Suspended, r.Warning, r.Timed}
+func flagsOf(r k8spluginv1alpha1.ResourceHealth) [4]bool {
+	return [4]bool{r.Serving, r.Suspended, r.Warning, r.Timed}
 }
 
 // samePointer reports whether two pointers are both nil, or lead to equal values.

@@ -141,7 +141,7 @@ func TestReadOwnBundle(t *testing.T) {
 	}
 	deployment := healthscope.Result{
 		Key: healthscope.Key{Cluster: "edge", Group: "apps", Kind: "Deployment", Namespace: "store", Name: "shop"}, Version: "v1", UID: "d-1",
-		State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "1 of 2 replicas are ready", Progressing: true,
+		State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "1 of 2 replicas are ready",
 		Since: noon.Truncate(time.Second), Labels: map[string]string{"team": "blue"}, Replicas: &healthscope.Replicas{Ready: 1, Desired: 2}, ProgressDeadline: 300 * time.Second,
 		Progress: &healthscope.Progress{Generation: 2, Updated: 2, Ready: 1, Available: 1},
 	}

@@ -16,7 +16,7 @@ func judgeDefinition(o *object, result *healthscope.Result) {
 	case !established.exists():
 		pendingNotObserved(result)
 	default:
-		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonConditionFalse, true
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonConditionFalse
 		result.Message = established.sentence()
 	}
 }

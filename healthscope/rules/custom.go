@@ -51,16 +51,14 @@ func judgeByConditions(o *object, result *healthscope.Result) string {
 	case judgeSpecial(o, result, phase):
 		return ruleConditions
 	case reconciling.is("True") && !halted(o):
-		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonReconciling, true
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonReconciling
 		result.Message = reconciling.detail()
 		return ruleConditions
 	case decisive.exists():
-		if o.judgeByCondition(result, decisive) && phase.class == phasePending {
-			result.Progressing = true
-		}
+		o.judgeByCondition(result, decisive)
 		return ruleConditions
 	case find(o.conditions, "NotReady").is("True"):
-		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonReadyFalse, true
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonReadyFalse
 		result.Message = find(o.conditions, "NotReady").sentence()
 		return ruleConditions
 	case stale.exists():
@@ -114,7 +112,6 @@ func (o *object) judgeByCondition(result *healthscope.Result, c condition) bool 
 		return true
 	}
 	result.State, result.Message = healthscope.Pending, c.sentence()
-	result.Progressing = c.status != ""
 	isReady := c.kind == "Ready"
 	switch {
 	case outdated:

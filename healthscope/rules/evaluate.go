@@ -21,10 +21,10 @@ type UserRules interface {
 	// Covers reports whether any rule is for a kind. It is asked for every object, so it must be cheap.
 	Covers(apiVersion, kind string) bool
 	// Evaluate judges an object, given as the JSON of the API, which it must
-	// not change. Of the result it returns, State, Reason, Message,
-	// Progressing, Serving, Suspended and Warning count. rule is the bare name
-	// of the rule that decided; matched is false when no rule is for this
-	// object. It must not fail: what goes wrong within a rule is a result too.
+	// not change. Of the result it returns, State, Reason, Message, Serving,
+	// Suspended and Warning count. rule is the bare name of the rule that
+	// decided; matched is false when no rule is for this object. It must not
+	// fail: what goes wrong within a rule is a result too.
 	Evaluate(object map[string]any) (result healthscope.Result, rule string, matched bool)
 }
 
@@ -89,7 +89,6 @@ func Explain(object *unstructured.Unstructured, options Options) (healthscope.Re
 	case o.stale() && (judge != nil || !halted(o)):
 		rule = ruleGeneration
 		o.override(&result, healthscope.Pending, healthscope.ReasonStaleGeneration, "the status is older than the spec")
-		result.Progressing = true
 	case judge == nil:
 		rule = judgeByConvention(o, &result)
 		if o.problem != "" {
@@ -120,8 +119,7 @@ func judgeByUser(o *object, result *healthscope.Result, user UserRules) (name st
 	theirs, name, matched := user.Evaluate(o.root)
 	if matched {
 		result.State, result.Reason, result.Message = theirs.State, theirs.Reason, theirs.Message
-		result.Progressing, result.Serving = theirs.Progressing, theirs.Serving
-		result.Suspended, result.Warning, result.Timed = theirs.Suspended, theirs.Warning, false
+		result.Serving, result.Suspended, result.Warning, result.Timed = theirs.Serving, theirs.Suspended, theirs.Warning, false
 	}
 	return name, matched
 }
@@ -129,7 +127,6 @@ func judgeByUser(o *object, result *healthscope.Result, user UserRules) (name st
 // judgeByConvention judges an object of a kind without a rule, and names what decided.
 func judgeByConvention(o *object, result *healthscope.Result) string {
 	if rule := judgeByConditions(o, result); rule != "" {
-		result.Progressing = result.Progressing && !halted(o)
 		if result.State == healthscope.Ready && result.Suspended {
 			result.Reason, result.Message = healthscope.ReasonSuspended, "it is suspended"
 		}
@@ -155,7 +152,7 @@ func unlessDoubted(o *object, result *healthscope.Result, rule string) string {
 // override replaces what a rule said by something that goes before it.
 func (o *object) override(result *healthscope.Result, state healthscope.State, reason healthscope.Reason, message string) {
 	result.State, result.Reason, result.Message = state, reason, message
-	result.Progressing, result.Warning, result.Timed = false, false, false
+	result.Warning, result.Timed = false, false
 }
 
 // invalid gives the result on an object that cannot be read. What was read of it is not to be relied on.

@@ -114,7 +114,7 @@ func TestOrderOfEvaluation(t *testing.T) {
 			  status: {observedGeneration: 6, replicas: 2, readyReplicas: 2, updatedReplicas: 2, availableReplicas: 2}}`,
 			healthscope.Result{
 				State: healthscope.Pending, Reason: healthscope.ReasonStaleGeneration, Message: "the status is older than the spec",
-				Progressing: true, Serving: true, Replicas: &healthscope.Replicas{Ready: 2, Desired: 2}, ProgressDeadline: 90e9,
+				Serving: true, Replicas: &healthscope.Replicas{Ready: 2, Desired: 2}, ProgressDeadline: 90e9,
 			},
 		},
 		"an older status does not serve the replicas that are wanted now": {
@@ -122,13 +122,13 @@ func TestOrderOfEvaluation(t *testing.T) {
 			  status: {observedGeneration: 6, replicas: 2, readyReplicas: 2, updatedReplicas: 2, availableReplicas: 2}}`,
 			healthscope.Result{
 				State: healthscope.Pending, Reason: healthscope.ReasonStaleGeneration, Message: "the status is older than the spec",
-				Progressing: true, Replicas: &healthscope.Replicas{Ready: 2, Desired: 4},
+				Replicas: &healthscope.Replicas{Ready: 2, Desired: 4},
 			},
 		},
 		"an older status goes before the conditions": {
 			`{apiVersion: acme.example/v1, kind: Gadget, metadata: {generation: 3}, status: {observedGeneration: 2, conditions: [{type: Ready, status: "True"}]}}`,
 			healthscope.Result{
-				State: healthscope.Pending, Reason: healthscope.ReasonStaleGeneration, Message: "the status is older than the spec", Progressing: true,
+				State: healthscope.Pending, Reason: healthscope.ReasonStaleGeneration, Message: "the status is older than the spec",
 			},
 		},
 		"a status newer than the object, read from two caches, is as good": {

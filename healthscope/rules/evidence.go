@@ -67,7 +67,6 @@ func doubt(o *object, result *healthscope.Result) bool {
 	}
 	result.State, result.Reason, result.Message = s.found.state, s.found.reason, s.found.message
 	result.Serving = s.found.serving
-	result.Progressing = result.State == healthscope.Pending && !result.Serving && !halted(o)
 	return true
 }
 

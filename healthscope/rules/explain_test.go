@@ -77,13 +77,13 @@ func TestUserRulesComeFirst(t *testing.T) {
 
 func TestUserRuleDecidesAllButIdentityAndNumbers(t *testing.T) {
 	user := &userRules{apiVersion: "apps/v1", kind: "Deployment", matched: true, result: healthscope.Result{
-		State: healthscope.Pending, Reason: "HealthCheckInProgress", Message: "line 1\nline 2", Progressing: true, UID: "not this one",
+		State: healthscope.Pending, Reason: "HealthCheckInProgress", Message: "line 1\nline 2", UID: "not this one",
 	}}
 	got := rules.Evaluate(parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop, namespace: store, uid: d-1},
 	  spec: {replicas: 2, paused: true}, status: {replicas: 2, readyReplicas: 2}}`), rules.Options{User: user})
 	want := healthscope.Result{
 		Key: healthscope.Key{Group: "apps", Kind: "Deployment", Namespace: "store", Name: "shop"}, Version: "v1", UID: "d-1",
-		State: healthscope.Pending, Reason: "HealthCheckInProgress", Message: "line 1 line 2", Progressing: true, Replicas: of(2, 2),
+		State: healthscope.Pending, Reason: "HealthCheckInProgress", Message: "line 1 line 2", Replicas: of(2, 2),
 		Progress: &healthscope.Progress{Ready: 2},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -24,7 +24,6 @@ func judgeByKstatus(o *object, result *healthscope.Result) {
 		result.State, result.Reason, result.Message = healthscope.Failed, healthscope.ReasonFailed, computed.Message
 	case status.InProgressStatus:
 		result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonInProgress, computed.Message
-		result.Progressing = true
 	case status.TerminatingStatus, status.NotFoundStatus, status.UnknownStatus:
 		result.State, result.Reason, result.Message = healthscope.Unknown, healthscope.ReasonNoRule, computed.Message
 	}

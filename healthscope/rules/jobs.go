@@ -52,7 +52,6 @@ func judgeJob(o *object, result *healthscope.Result) {
 		pendingNotObserved(result)
 	default:
 		result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonRunning, numbers
-		result.Progressing = true
 		result.Progress = &healthscope.Progress{Generation: o.generation, Ready: clamp(j.ready), Succeeded: clamp(j.succeeded)}
 		result.Serving = j.active > 0 && (!j.counts || j.ready >= j.active)
 	}

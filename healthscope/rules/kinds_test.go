@@ -8,7 +8,7 @@ import (
 
 func TestJobs(t *testing.T) {
 	running := func(message string, serving bool) healthscope.Result {
-		return healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonRunning, Message: message, Progressing: true, Serving: serving}
+		return healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonRunning, Message: message, Serving: serving}
 	}
 	checkResults(t, map[string]resultCase{
 		"running": {`{apiVersion: batch/v1, kind: Job, spec: {completions: 2}, status: {active: 1, succeeded: 1, ready: 1, startTime: "2026-02-01T00:00:00Z"}}`, running("1 active, 1 succeeded, 0 failed", true)},
@@ -105,11 +105,11 @@ func TestKindsWithoutRule(t *testing.T) {
 		"generations as fractions":          {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {generation: "2"}, status: {observedGeneration: "2", conditions: [{type: Ready, status: "True"}]}}`, healthscope.Result{State: healthscope.Ready}},
 		"not ready": {
 			gadget(`{conditions: [{type: Ready, status: "False", reason: Broken, message: no oil}]}`),
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReadyFalse, Message: "Broken: no oil", Progressing: true},
+			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReadyFalse, Message: "Broken: no oil"},
 		},
 		"ready unknown": {
 			gadget(`{conditions: [{type: Ready, status: Unknown, reason: Looking}]}`),
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReadyUnknown, Message: "Looking", Progressing: true},
+			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReadyUnknown, Message: "Looking"},
 		},
 		"ready without a status": {
 			gadget(`{conditions: [{type: Ready, reason: Forgotten}]}`),
@@ -121,7 +121,7 @@ func TestKindsWithoutRule(t *testing.T) {
 		},
 		"reconciling": {
 			gadget(`{conditions: [{type: Ready, status: "True"}, {type: Reconciling, status: "True", reason: Turning}]}`),
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReconciling, Message: "Turning", Progressing: true},
+			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReconciling, Message: "Turning"},
 		},
 		"a definition that is established": {
 			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, status: {conditions: [{type: NamesAccepted, status: "True"}, {type: Established, status: "True"}]}}`,

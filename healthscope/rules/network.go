@@ -95,6 +95,6 @@ func judgeRoute(o *object, result *healthscope.Result) {
 	result.State = healthscope.Ready
 	if pending != nil {
 		result.State, result.Reason, result.Message = pending.State, pending.Reason, pending.Message
-		result.Progressing, result.Warning = pending.Progressing, pending.Warning
+		result.Warning = pending.Warning
 	}
 }

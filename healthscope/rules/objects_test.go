@@ -69,7 +69,7 @@ func flagsOf(r healthscope.Result) []string {
 	for _, flag := range []struct {
 		name string
 		set  bool
-	}{{"progressing", r.Progressing}, {"serving", r.Serving}, {"suspended", r.Suspended}, {"warning", r.Warning}} {
+	}{{"serving", r.Serving}, {"suspended", r.Suspended}, {"warning", r.Warning}} {
 		if flag.set {
 			flags = append(flags, flag.name)
 		}

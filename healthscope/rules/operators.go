@@ -19,7 +19,7 @@ func judgeNetwork(o *object, result *healthscope.Result) {
 	case state == "":
 		pendingNotObserved(result)
 	case state == "Pending", state == "Creating", state == "Deleted":
-		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
 		result.Message = "status.state is " + state
 	default:
 		pendingUnknownPhase(result, state)
@@ -39,7 +39,7 @@ func judgeApplication(o *object, result *healthscope.Result) {
 	case "Degraded":
 		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
 	case "Progressing", "Missing":
-		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
 	case "":
 		pendingNotObserved(result)
 	case "Unknown":
@@ -79,7 +79,7 @@ func judgeVirtualMachine(o *object, result *healthscope.Result) {
 	case ready.exists():
 		o.judgeByCondition(result, ready)
 	case status != "":
-		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
 		result.Message = "status.printableStatus is " + status
 	default:
 		pendingNotObserved(result)

@@ -80,7 +80,7 @@ func (p phase) judge(o *object, result *healthscope.Result) {
 	switch p.class {
 	case phaseReady:
 		if ending[groupKind{result.Group, result.Kind}] && strings.EqualFold(p.word, "running") {
-			result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonRunning, true
+			result.State, result.Reason = healthscope.Pending, healthscope.ReasonRunning
 			result.Serving = true // It may run as long as it takes, as a Job may.
 			return
 		}
@@ -88,7 +88,7 @@ func (p phase) judge(o *object, result *healthscope.Result) {
 	case phaseFailed:
 		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
 	case phasePending:
-		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
 	case phaseWarning:
 		result.State, result.Reason, result.Serving = healthscope.Pending, healthscope.ReasonNotHealthy, true
 	case phaseSuspended:

@@ -72,7 +72,7 @@ func judgeACME(o *object, result *healthscope.Result) {
 	case "invalid", "expired", "errored":
 		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
 	case "pending", "processing", "ready":
-		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
 	case "":
 		pendingNotObserved(result)
 	default:
@@ -108,6 +108,6 @@ func judgePodSet(o *object, result *healthscope.Result) {
 		result.State = healthscope.Ready
 		return
 	}
-	result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonReplicasNotReady, true
+	result.State, result.Reason = healthscope.Pending, healthscope.ReasonReplicasNotReady
 	result.Message = fmt.Sprintf("%d of %d pods are ready", ready, wanted)
 }

@@ -33,7 +33,7 @@ func TestSuspendedObjectsAreNotWaitedFor(t *testing.T) {
 		"Flux, resumed": {
 			`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {generation: 5}, spec: {suspend: false},
 			  status: {observedGeneration: 4, conditions: [{type: Ready, status: "True", observedGeneration: 4}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonStaleGeneration, Message: "the status is older than the spec", Progressing: true},
+			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonStaleGeneration, Message: "the status is older than the spec"},
 		},
 		"Cluster API, paused": {
 			`{apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, metadata: {generation: 3}, spec: {paused: true},
@@ -48,7 +48,7 @@ func TestSuspendedObjectsAreNotWaitedFor(t *testing.T) {
 			  status: {observedGeneration: 2, replicas: 1, readyReplicas: 1, updatedReplicas: 1, availableReplicas: 1}}`,
 			healthscope.Result{
 				State: healthscope.Pending, Reason: healthscope.ReasonStaleGeneration, Message: "the status is older than the spec",
-				Progressing: true, Serving: true, Suspended: true, Replicas: &healthscope.Replicas{Ready: 1, Desired: 1},
+				Serving: true, Suspended: true, Replicas: &healthscope.Replicas{Ready: 1, Desired: 1},
 			},
 		},
 	})
@@ -58,7 +58,7 @@ func TestDeploymentsWithoutWantedReplicas(t *testing.T) {
 	pending := func(desired int32) healthscope.Result {
 		message := map[int32]string{1: "0 of 1 replicas are ready", 3: "0 of 3 replicas are ready"}[desired]
 		return healthscope.Result{
-			State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: message, Progressing: true,
+			State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: message,
 			Replicas: &healthscope.Replicas{Desired: desired},
 		}
 	}
@@ -82,11 +82,11 @@ func TestKindsWithWordsOfTheirOwn(t *testing.T) {
 	failed := func(reason healthscope.Reason, message string) healthscope.Result {
 		return healthscope.Result{State: healthscope.Failed, Reason: reason, Message: message}
 	}
-	running := healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonRunning, Progressing: true, Serving: true, Message: "status.phase is Running"}
+	running := healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonRunning, Serving: true, Message: "status.phase is Running"}
 	lower := running
 	lower.Message = "status.phase is running"
 	working := func(message string) healthscope.Result {
-		return healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonInProgress, Message: message, Progressing: true}
+		return healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonInProgress, Message: message}
 	}
 	checkResults(t, map[string]resultCase{
 		"Crossplane, a configuration in use":  {`{apiVersion: helm.crossplane.io/v1beta1, kind: ProviderConfig, status: {users: 3}}`, exists},
@@ -113,13 +113,13 @@ func TestKindsWithWordsOfTheirOwn(t *testing.T) {
 		"a machine that is stopped by hand":   {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {runStrategy: Manual}, status: {printableStatus: Stopped, conditions: [{type: Ready, status: "False"}]}}`, healthscope.Result{State: healthscope.Ready, Reason: healthscope.ReasonSuspended, Message: "the virtual machine is switched off", Suspended: true}},
 		"a machine that is starting by hand":  {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {runStrategy: Manual}, status: {printableStatus: Starting}}`, working("status.printableStatus is Starting")},
 		"Knative, scaled to zero":             {`{apiVersion: autoscaling.internal.knative.dev/v1alpha1, kind: PodAutoscaler, status: {conditions: [{type: Active, status: "False", reason: NoTraffic}, {type: Ready, status: "False", reason: NoTraffic}]}}`, healthscope.Result{State: healthscope.Ready, Message: "it is scaled to zero, for lack of traffic"}},
-		"Knative, does not get pods":          {`{apiVersion: autoscaling.internal.knative.dev/v1alpha1, kind: PodAutoscaler, status: {conditions: [{type: Active, status: "Unknown", reason: Queued}, {type: Ready, status: "Unknown", reason: Queued}]}}`, healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReadyUnknown, Message: "Queued", Progressing: true}},
+		"Knative, does not get pods":          {`{apiVersion: autoscaling.internal.knative.dev/v1alpha1, kind: PodAutoscaler, status: {conditions: [{type: Active, status: "Unknown", reason: Queued}, {type: Ready, status: "Unknown", reason: Queued}]}}`, healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReadyUnknown, Message: "Queued"}},
 		"a database that is made":             {`{apiVersion: postgresql.cnpg.io/v1, kind: Database, status: {applied: true, observedGeneration: 1}}`, ready},
 		"a database that is refused":          {`{apiVersion: postgresql.cnpg.io/v1, kind: Database, status: {applied: false, message: no such role}}`, failed(healthscope.ReasonFailed, "it could not be applied: no such role")},
 		"a database that is not observed":     {`{apiVersion: postgresql.cnpg.io/v1, kind: Database, spec: {name: shop}}`, notObserved},
 		"a plan for backups":                  {`{apiVersion: postgresql.cnpg.io/v1, kind: ScheduledBackup, status: {lastScheduleTime: "2026-02-01T00:00:00Z"}}`, exists},
 		"Strimzi, all pods":                   {`{apiVersion: core.strimzi.io/v1beta2, kind: StrimziPodSet, status: {pods: 3, readyPods: 3, currentPods: 3}}`, healthscope.Result{State: healthscope.Ready, Serving: true}},
-		"Strimzi, a pod is missing":           {`{apiVersion: core.strimzi.io/v1beta2, kind: StrimziPodSet, status: {pods: 3, readyPods: 2, currentPods: 3}}`, healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "2 of 3 pods are ready", Progressing: true}},
+		"Strimzi, a pod is missing":           {`{apiVersion: core.strimzi.io/v1beta2, kind: StrimziPodSet, status: {pods: 3, readyPods: 2, currentPods: 3}}`, healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "2 of 3 pods are ready"}},
 		"Strimzi, a set that is not observed": {`{apiVersion: core.strimzi.io/v1beta2, kind: StrimziPodSet, spec: {pods: [{}]}}`, notObserved},
 	})
 }

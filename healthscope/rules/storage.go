@@ -54,7 +54,7 @@ func judgeSnapshot(o *object, result *healthscope.Result) {
 	case len(o.status) == 0:
 		pendingNotObserved(result)
 	default:
-		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
 		result.Message = "the snapshot is not ready to use yet"
 	}
 }

@@ -41,7 +41,7 @@ func judgeVela(o *object, result *healthscope.Result) {
 	case velaDeleting:
 		result.State, result.Reason = healthscope.Terminating, healthscope.ReasonDeleting
 	case velaAtWork:
-		result.State, result.Reason, result.Progressing = healthscope.Pending, healthscope.ReasonInProgress, true
+		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
 	case velaSuspended: // It waits for a user, for as long as it takes.
 		result.State, result.Reason, result.Suspended = healthscope.Pending, healthscope.ReasonSuspended, true
 		result.Serving = len(services) > 0 && sick == ""
@@ -61,7 +61,6 @@ func judgeVelaRunning(o *object, result *healthscope.Result, services []map[stri
 	for _, c := range o.conditions {
 		if c.is("False") {
 			result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonConditionFalse, c.sentence()
-			result.Progressing = true
 			if sick != "" {
 				result.Reason, result.Message = healthscope.ReasonNotHealthy, join("; ", sick, c.sentence())
 			}
@@ -70,7 +69,7 @@ func judgeVelaRunning(o *object, result *healthscope.Result, services []map[stri
 	}
 	switch {
 	case sick != "":
-		result.State, result.Reason, result.Message, result.Progressing = healthscope.Pending, healthscope.ReasonNotHealthy, sick, true
+		result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonNotHealthy, sick
 	case len(services) < len(o.children(o.spec, "spec.components")):
 		result.State, result.Reason = healthscope.Unknown, healthscope.ReasonNoRule
 		result.Message = fmt.Sprintf("status.services lists %d of %d components", len(services), len(o.children(o.spec, "spec.components")))

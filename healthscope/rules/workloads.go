@@ -122,7 +122,6 @@ func (w workload) judge(o *object, result *healthscope.Result) {
 	result.Progress = &healthscope.Progress{
 		Generation: o.generation, Updated: clamp(w.updated), Ready: clamp(w.ready), Available: clamp(w.available),
 	}
-	result.Progressing = w.changing()
 	failure := failureOf(o)
 	ready := w.text()
 	switch {
@@ -130,7 +129,7 @@ func (w workload) judge(o *object, result *healthscope.Result) {
 		result.State = healthscope.Ready
 		if failure.reason != "" {
 			result.Reason, result.Message, result.Warning = failure.reason, join("; ", ready, failure.message), true
-		} else if result.Progressing {
+		} else if w.changing() {
 			result.Reason, result.Message = healthscope.ReasonRolloutInProgress, ready+", a rollout is in progress"
 		}
 	case failure.reason != "":

@@ -28,14 +28,14 @@ func TestDeployments(t *testing.T) {
 		},
 		"extensions, of old clusters": {
 			`{apiVersion: extensions/v1beta1, kind: Deployment, status: {observedGeneration: 1, replicas: 1, readyReplicas: 0}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "0 of 1 replicas are ready", Progressing: true, Replicas: of(0, 1)},
+			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "0 of 1 replicas are ready", Replicas: of(0, 1)},
 		},
 		"rolling out, 1 of 4 not ready": {
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 4, progressDeadlineSeconds: 120},
 			  status: {observedGeneration: 1, replicas: 4, readyReplicas: 3, updatedReplicas: 4, availableReplicas: 3, conditions: [{type: Progressing, status: "True", reason: ReplicaSetUpdated}]}}`,
 			healthscope.Result{
 				State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "3 of 4 replicas are ready",
-				Progressing: true, Replicas: of(3, 4), ProgressDeadline: 120 * time.Second,
+				Replicas: of(3, 4), ProgressDeadline: 120 * time.Second,
 			},
 		},
 		"surge, old and new pods all ready": {
@@ -43,7 +43,7 @@ func TestDeployments(t *testing.T) {
 			  status: {observedGeneration: 2, replicas: 3, readyReplicas: 3, updatedReplicas: 1, availableReplicas: 3}}`,
 			healthscope.Result{
 				State: healthscope.Ready, Reason: healthscope.ReasonRolloutInProgress, Message: "3 replicas are ready, 2 wanted, a rollout is in progress",
-				Progressing: true, Serving: true, Replicas: of(3, 2),
+				Serving: true, Replicas: of(3, 2),
 			},
 		},
 		"surge, the new pod is starting and the wanted ones serve": {
@@ -51,7 +51,7 @@ func TestDeployments(t *testing.T) {
 			  status: {observedGeneration: 2, replicas: 3, readyReplicas: 2, updatedReplicas: 1, availableReplicas: 2}}`,
 			healthscope.Result{
 				State: healthscope.Pending, Reason: healthscope.ReasonRolloutInProgress, Message: "2 of 2 replicas are ready, 3 exist",
-				Progressing: true, Serving: true, Replicas: of(2, 2),
+				Serving: true, Replicas: of(2, 2),
 			},
 		},
 		"past its deadline while old pods serve": {
@@ -60,7 +60,7 @@ func TestDeployments(t *testing.T) {
 			    conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: ReplicaSet shop-2 has timed out}]}}`,
 			healthscope.Result{
 				State: healthscope.Failed, Reason: healthscope.ReasonProgressDeadlineExceeded, Message: "2 of 2 replicas are ready; ReplicaSet shop-2 has timed out",
-				Progressing: true, Serving: true, Replicas: of(2, 2), ProgressDeadline: time.Minute,
+				Serving: true, Replicas: of(2, 2), ProgressDeadline: time.Minute,
 			},
 		},
 		"past its deadline with all that exists ready is a warning": {
@@ -69,7 +69,7 @@ func TestDeployments(t *testing.T) {
 			    conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate}, {type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}}`,
 			healthscope.Result{
 				State: healthscope.Ready, Reason: healthscope.ReasonProgressDeadlineExceeded, Message: "2 of 2 replicas are ready",
-				Progressing: true, Serving: true, Warning: true, Replicas: of(2, 2),
+				Serving: true, Warning: true, Replicas: of(2, 2),
 			},
 		},
 		"paused, all ready": {
@@ -82,7 +82,7 @@ func TestDeployments(t *testing.T) {
 			  status: {observedGeneration: 3, replicas: 2, readyReplicas: 1, updatedReplicas: 2, availableReplicas: 1}}`,
 			healthscope.Result{
 				State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "1 of 2 replicas are ready",
-				Progressing: true, Suspended: true, Replicas: of(1, 2),
+				Suspended: true, Replicas: of(1, 2),
 			},
 		},
 		"scaled to zero": {
@@ -98,7 +98,7 @@ func TestDeployments(t *testing.T) {
 			  status: {observedGeneration: 1, unavailableReplicas: 3, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: exceeded quota}]}}`,
 			healthscope.Result{
 				State: healthscope.Failed, Reason: healthscope.ReasonReplicaFailure, Message: "0 of 3 replicas are ready; FailedCreate: exceeded quota",
-				Progressing: true, Replicas: of(0, 3),
+				Replicas: of(0, 3),
 			},
 		},
 		"ready but not yet available": {
@@ -106,7 +106,7 @@ func TestDeployments(t *testing.T) {
 			  status: {observedGeneration: 1, replicas: 2, readyReplicas: 2, updatedReplicas: 2}}`,
 			healthscope.Result{
 				State: healthscope.Ready, Reason: healthscope.ReasonRolloutInProgress, Message: "2 of 2 replicas are ready, a rollout is in progress",
-				Progressing: true, Serving: true, Replicas: of(2, 2),
+				Serving: true, Replicas: of(2, 2),
 			},
 		},
 		"scaling down": {
@@ -114,7 +114,7 @@ func TestDeployments(t *testing.T) {
 			  status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 4, availableReplicas: 4}}`,
 			healthscope.Result{
 				State: healthscope.Ready, Reason: healthscope.ReasonRolloutInProgress, Message: "4 replicas are ready, 1 wanted, a rollout is in progress",
-				Progressing: true, Serving: true, Replicas: of(4, 1),
+				Serving: true, Replicas: of(4, 1),
 			},
 		},
 		"a deadline beyond all counting": {
@@ -138,7 +138,7 @@ func TestReplicaSets(t *testing.T) {
 			`{apiVersion: apps/v1, kind: ReplicaSet, spec: {replicas: 2}, status: {observedGeneration: 1, replicas: 0, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate}]}}`,
 			healthscope.Result{
 				State: healthscope.Failed, Reason: healthscope.ReasonReplicaFailure, Message: "0 of 2 replicas are ready; FailedCreate",
-				Progressing: true, Replicas: of(0, 2),
+				Replicas: of(0, 2),
 			},
 		},
 		"just created": {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {generation: 1}, spec: {replicas: 2}, status: {replicas: 0}}`, notObserved},
@@ -169,12 +169,12 @@ func TestStatefulSets(t *testing.T) {
 			`{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 4}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, updatedReplicas: 2}}`,
 			healthscope.Result{
 				State: healthscope.Ready, Reason: healthscope.ReasonRolloutInProgress, Message: "4 of 4 replicas are ready, a rollout is in progress",
-				Progressing: true, Serving: true, Replicas: of(4, 4),
+				Serving: true, Replicas: of(4, 4),
 			},
 		},
 		"an update that is stuck": {
 			`{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 4}, status: {observedGeneration: 2, replicas: 4, readyReplicas: 3, updatedReplicas: 1}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "3 of 4 replicas are ready", Progressing: true, Replicas: of(3, 4)},
+			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "3 of 4 replicas are ready", Replicas: of(3, 4)},
 		},
 		"just created": {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 1}, spec: {replicas: 3}, status: {replicas: 0, availableReplicas: 0}}`, notObserved},
 		"scaled to zero": {
@@ -197,13 +197,13 @@ func TestDaemonSets(t *testing.T) {
 		"OnDelete, one node down": {
 			`{apiVersion: apps/v1, kind: DaemonSet, spec: {updateStrategy: {type: OnDelete}},
 			  status: {observedGeneration: 1, desiredNumberScheduled: 5, currentNumberScheduled: 5, updatedNumberScheduled: 5, numberAvailable: 4, numberReady: 4}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "4 of 5 replicas are ready", Progressing: true, Replicas: of(4, 5)},
+			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "4 of 5 replicas are ready", Replicas: of(4, 5)},
 		},
 		"updating, all ready": {
 			`{apiVersion: apps/v1, kind: DaemonSet, status: {observedGeneration: 2, desiredNumberScheduled: 5, currentNumberScheduled: 5, updatedNumberScheduled: 2, numberAvailable: 5, numberReady: 5}}`,
 			healthscope.Result{
 				State: healthscope.Ready, Reason: healthscope.ReasonRolloutInProgress, Message: "5 of 5 replicas are ready, a rollout is in progress",
-				Progressing: true, Serving: true, Replicas: of(5, 5),
+				Serving: true, Replicas: of(5, 5),
 			},
 		},
 		"no node matches": {
@@ -214,7 +214,7 @@ func TestDaemonSets(t *testing.T) {
 			`{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 9}, status: {observedGeneration: 8, desiredNumberScheduled: 5, currentNumberScheduled: 5, updatedNumberScheduled: 5, numberAvailable: 5, numberReady: 5}}`,
 			healthscope.Result{
 				State: healthscope.Pending, Reason: healthscope.ReasonStaleGeneration, Message: "the status is older than the spec",
-				Progressing: true, Serving: true, Replicas: of(5, 5),
+				Serving: true, Replicas: of(5, 5),
 			},
 		},
 	})

@@ -241,9 +241,6 @@ type ResourceHealth struct {
 	// timed is true while Kubernetes itself watches the rollout and says when it has taken too long.
 	// +optional
 	Timed bool `json:"timed,omitempty"`
-	// progressing is true while a rollout or another change is under way.
-	// +optional
-	Progressing bool `json:"progressing,omitempty"`
 	// serving is true when all that is wanted is ready, also while a change is under way.
 	// +optional
 	Serving bool `json:"serving,omitempty"`

@@ -106,7 +106,7 @@ func (c *check) judge(object map[string]any) healthscope.Result {
 
 // answer returns the result of a question that is answered with true.
 func (c *check) answer(q *question) healthscope.Result {
-	r := healthscope.Result{State: q.state, Reason: q.reason, Progressing: q.state == healthscope.Pending}
+	r := healthscope.Result{State: q.state, Reason: q.reason}
 	if q.state != healthscope.Ready {
 		r.Message = fmt.Sprintf("health check %q: %s is true: %s", c.name, q.field, oneLine(q.text))
 	}
@@ -124,7 +124,7 @@ func (c *check) unknown(q *question, err error) healthscope.Result {
 }
 
 func pending(reason healthscope.Reason, message string) healthscope.Result {
-	return healthscope.Result{State: healthscope.Pending, Reason: reason, Message: message, Progressing: true}
+	return healthscope.Result{State: healthscope.Pending, Reason: reason, Message: message}
 }
 
 // ask evaluates the expression on an object.

@@ -108,9 +108,6 @@ func TestRulesInTheFormOfFlux(t *testing.T) {
 			if r.State != healthscope.Ready && r.Reason != healthscope.ReasonStaleGeneration && !strings.Contains(r.Message, rule) {
 				t.Errorf("the message does not name the rule: %q", r.Message)
 			}
-			if r.Progressing != (r.State == healthscope.Pending) {
-				t.Errorf("progressing is %t", r.Progressing)
-			}
 			if after, _ := json.Marshal(o); string(before) != string(after) {
 				t.Errorf("the object has changed: %s", after)
 			}
