@@ -103,7 +103,7 @@ func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time
 }
 
 // write writes the archive to where it belongs, and returns its name. Of one that cannot be written nothing is left.
-func (s *supportBundle) write(ctx context.Context, out io.Writer, o support.Options) (name string, summary support.Summary, err error) {
+func (s *supportBundle) write(ctx context.Context, out io.Writer, o support.Options) (name string, summary support.Gathered, err error) {
 	if s.output == "-" {
 		summary, err = support.Write(ctx, out, o)
 		return "standard output", summary, err

@@ -199,7 +199,7 @@ func (p *Prober) report(scope types.NamespacedName, want *probe.Want) (r probe.R
 			if address, probed.Port, probed.Problem = service.Target(want.Spec); probed.Problem == "" {
 				t := target{uid: service.UID, address: address, spec: want.Spec}
 				targets[ref] = p.target(key{scope, ref}, before[ref], t)
-				probed.Summary = targets[ref].history.Summary()
+				probed.Finding = targets[ref].history.Finding()
 			}
 			r.Services = append(r.Services, probed)
 		}

@@ -111,10 +111,10 @@ func (p *Prober) probe(ctx context.Context, k key, t *target) {
 		return // If another one has taken its place, that has been enqueued.
 	}
 	now := p.Clock.Now()
-	before := t.history.Summary()
+	before := t.history.Finding()
 	t.history.Add(outcome, t.spec.Thresholds, now)
 	t.last, t.took = outcome, now.Sub(started)
-	if t.history.Summary() != before {
+	if t.history.Finding() != before {
 		p.notify(k.scope)
 	}
 	p.queue.AddAfter(k, t.due.Sub(now))

@@ -37,8 +37,8 @@ type Options struct {
 	Now time.Time
 }
 
-// Summary is what came of it.
-type Summary struct {
+// Gathered is what came of it.
+type Gathered struct {
 	// Files is the number of files in the archive.
 	Files int
 	// Problems are what could not be read, and why. They are in the archive too.
@@ -56,7 +56,7 @@ type gatherer struct {
 
 // Write gathers what there is and writes it as a .tar.gz. What cannot be read,
 // for want of a right or because ctx ends, is noted in the archive, and is no error.
-func Write(ctx context.Context, out io.Writer, o Options) (Summary, error) {
+func Write(ctx context.Context, out io.Writer, o Options) (Gathered, error) {
 	g := &gatherer{options: o, archive: newArchive(out, o.Now, o.MetricsToken)}
 	for _, connect := range []func() error{
 		func() (err error) { g.objects, err = dynamic.NewForConfig(o.Config); return err },
@@ -64,7 +64,7 @@ func Write(ctx context.Context, out io.Writer, o Options) (Summary, error) {
 		func() (err error) { g.client, err = kubernetes.NewForConfig(o.Config); return err },
 	} {
 		if err := connect(); err != nil {
-			return Summary{}, errors.Wrap(err, "cannot make a client for the cluster")
+			return Gathered{}, errors.Wrap(err, "cannot make a client for the cluster")
 		}
 	}
 	g.versions(ctx)
@@ -77,5 +77,5 @@ func Write(ctx context.Context, out io.Writer, o Options) (Summary, error) {
 		g.scopes(ctx)
 	}
 	err := g.archive.close()
-	return Summary{Files: g.archive.files, Problems: g.archive.problems}, err
+	return Gathered{Files: g.archive.files, Problems: g.archive.problems}, err
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/status"
 )
 
 // nothingCounted is "ready/total" of a scope that has not been evaluated.
@@ -88,7 +89,7 @@ type Scope struct {
 	// Message is the same as `reason`, for people.
 	Message string `json:"message,omitempty"`
 	// Summary counts the members that count in the scope's health.
-	Summary Summary `json:"summary"`
+	Summary status.Counts `json:"summary"`
 	// Apps are the applications of the scope.
 	Apps []App `json:"apps"`
 	// Culprits are the members that are not healthy.
@@ -103,20 +104,6 @@ type Scope struct {
 	ObservedGeneration int64 `json:"observedGeneration"`
 	// Truncated is true when lists were cut because they are long. Counts are exact all the same.
 	Truncated bool `json:"truncated"`
-}
-
-// Summary counts members by state.
-type Summary struct {
-	// Total is the number of members that count.
-	Total int32 `json:"total"`
-	// Ready is the number that are Ready.
-	Ready int32 `json:"ready"`
-	// Pending is the number that are not Ready yet.
-	Pending int32 `json:"pending"`
-	// Failed is the number that are Failed.
-	Failed int32 `json:"failed"`
-	// Unknown is the number that cannot be judged.
-	Unknown int32 `json:"unknown"`
 }
 
 // App is one application of a scope.
@@ -240,7 +227,7 @@ func newScopeItem(s *corev1alpha2.HealthScope) ScopeItem {
 func NewScope(s *corev1alpha2.HealthScope) Scope {
 	document := Scope{
 		ScopeItem:          newScopeItem(s),
-		Summary:            Summary{Total: s.Status.Summary.Total, Ready: s.Status.Summary.Ready, Pending: s.Status.Summary.Pending, Failed: s.Status.Summary.Failed, Unknown: s.Status.Summary.Unknown},
+		Summary:            newCounts(s.Status.Summary),
 		Apps:               convert(s.Status.Apps, newApp),
 		Culprits:           convert(s.Status.Culprits, newCulprit),
 		Conditions:         convert(s.Status.Conditions, newCondition),
@@ -261,6 +248,10 @@ func NewScope(s *corev1alpha2.HealthScope) Scope {
 		document.Message = ready.Message
 	}
 	return document
+}
+
+func newCounts(s corev1alpha2.Summary) status.Counts {
+	return status.Counts{Total: int(s.Total), Ready: int(s.Ready), Pending: int(s.Pending), Failed: int(s.Failed), Unknown: int(s.Unknown)}
 }
 
 func newApp(a corev1alpha2.AppStatus) App {

@@ -101,8 +101,8 @@ func exceeds(some, all int, threshold float64) bool {
 	return some == all || float64(some) > threshold*float64(all)
 }
 
-// Summary is what others see of a history. Two can be compared.
-type Summary struct {
+// Finding is what others see of a history. Two can be compared.
+type Finding struct {
 	Verdict Verdict
 	// Cause says why it is not Passing; empty when it is, or nothing has failed yet.
 	Cause string
@@ -112,9 +112,9 @@ type Summary struct {
 	LastSuccess time.Time
 }
 
-// Summary returns what others see.
-func (h *History) Summary() Summary {
-	s := Summary{Verdict: h.answered, Cause: h.cause, Made: h.made > 0 || h.blocked != "", LastSuccess: h.before}
+// Finding returns what others see.
+func (h *History) Finding() Finding {
+	s := Finding{Verdict: h.answered, Cause: h.cause, Made: h.made > 0 || h.blocked != "", LastSuccess: h.before}
 	switch {
 	case h.blocked != "":
 		s.Verdict, s.Cause = Blocked, h.blocked

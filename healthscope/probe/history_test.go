@@ -19,12 +19,12 @@ var outcomes = map[rune]probe.Outcome{
 }
 
 // after returns what a story comes to, with a probe each second.
-func after(story string, t probe.Thresholds) probe.Summary {
+func after(story string, t probe.Thresholds) probe.Finding {
 	var h probe.History
 	for i, letter := range story {
 		h.Add(outcomes[letter], t, noon.Add(time.Duration(i)*time.Second))
 	}
-	return h.Summary()
+	return h.Finding()
 }
 
 // byDefault are the thresholds of a scope that gives none.
@@ -96,7 +96,7 @@ func TestEachOutcomePullsInItsOwnDirection(t *testing.T) {
 		answered := probe.Undecided
 		for i, letter := range rapid.SliceOfN(rapid.SampledFrom([]rune("sssfffw-")), 1, 60).Draw(t, "story") {
 			h.Add(outcomes[letter], thresholds, noon.Add(time.Duration(i)*time.Second))
-			is := h.Summary().Verdict
+			is := h.Finding().Verdict
 			switch {
 			case is == probe.Blocked && (letter == 's' || letter == 'f'):
 				t.Fatal("it cannot be probed after an answer")

@@ -45,7 +45,7 @@ type Probed struct {
 	UID, Component string
 	// Port is the port that is probed, in words, and Problem why none can be.
 	Port, Problem string
-	Summary
+	Finding
 }
 
 // Unread is a cluster whose Services cannot be read, or have not been yet.
