@@ -120,8 +120,9 @@ generate: ## Generate gRPC services, deep copies, CRDs, RBAC, the chart's schema
 	go run ./config/tables
 
 .PHONY: picture
-picture: controlplane helm ## Run the commands of the README, and draw the picture that it opens with from what they print
+picture: controlplane helm ## Draw the pictures of the documentation that show real data: of the README's commands, and of the dashboard, which needs Prometheus
 	go test ./e2e/newcomer -count=1 -run TestTheReadmeIsTrue -timeout 30m -args -picture
+	HEALTHSCOPE_TEST_EXTENDED=1 HEALTHSCOPE_REQUIRE_PROMETHEUS=1 go test ./e2e/observed -count=1 -timeout 30m -args -picture
 
 .PHONY: fmt
 fmt: ## Format the code

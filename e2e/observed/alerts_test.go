@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,12 +86,14 @@ func crash(ctx context.Context, change string) {
 
 var _ = Describe("Prometheus", Ordered, func() {
 	var open questions
+	var started time.Time
 	vfw := "scope=vfw"
 	unhealthy, unknown := alert{"HealthScopeUnhealthy", []string{vfw}}, alert{"HealthScopeUnknown", []string{"scope=local"}}
 	stale := alert{"HealthScopeMonitorStale", []string{"cluster=local"}}
 
 	It("is told that all is well, but for a kind that a monitor may not read", func(ctx SpecContext) {
 		open = allQuestions()
+		started = time.Now()
 		sample := func(name string) string { return filepath.Join(root, "config", "samples", "vfw", name) }
 		kubectl(ctx, edge, "", "apply", "-f", sample("1-application.yaml"), "-f", sample("2-bundles.yaml"))
 		kubectl(ctx, hub, "", "apply", "-f", sample("3-healthscope.yaml"))
@@ -229,4 +232,11 @@ var _ = Describe("Prometheus", Ordered, func() {
 		}
 		Expect(silent).To(ConsistOf(slices.Collect(maps.Keys(uncaused))))
 	})
+
+	It("is drawn, when the picture of the dashboard is asked for", func(ctx SpecContext) {
+		if !*redraw {
+			Skip("make picture asks for it")
+		}
+		Expect(os.WriteFile(filepath.Join(root, picture), []byte(draw(ctx, started, time.Now())), 0o644)).To(Succeed())
+	}, SpecTimeout(time.Minute))
 })

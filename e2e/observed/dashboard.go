@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/prometheus/common/model"
 )
 
 // Dashboard is what a dashboard of Grafana consists of, as far as it is looked at here.
@@ -33,17 +35,36 @@ type Panel struct {
 	Datasource struct {
 		UID string `json:"uid"`
 	} `json:"datasource"`
-	// FieldConfig has the unit of its values.
+	// FieldConfig has the unit of its values, what they are shown as, and the colors of series.
 	FieldConfig struct {
 		Defaults struct {
-			Unit string `json:"unit"`
+			Unit     string `json:"unit"`
+			Mappings []struct {
+				Options map[string]struct{ Text, Color string } `json:"options"`
+			} `json:"mappings"`
 		} `json:"defaults"`
+		Overrides []struct {
+			Matcher    struct{ Options string } `json:"matcher"`
+			Properties []struct {
+				Value struct{ FixedColor string } `json:"value"`
+			} `json:"properties"`
+		} `json:"overrides"`
 	} `json:"fieldConfig"`
 	// Targets are its queries.
 	Targets []struct {
-		RefID string `json:"refId"`
-		Expr  string `json:"expr"`
+		RefID        string `json:"refId"`
+		Expr         string `json:"expr"`
+		LegendFormat string `json:"legendFormat"`
 	} `json:"targets"`
+}
+
+// Name returns the name of a series of the panel.
+func (p Panel) Name(labels model.Metric) string {
+	name := p.Targets[0].LegendFormat
+	for label, value := range labels {
+		name = strings.ReplaceAll(name, "{{"+string(label)+"}}", string(value))
+	}
+	return name
 }
 
 // Variable is a variable of a dashboard.

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
@@ -142,6 +143,18 @@ func (p *Prometheus) Query(ctx context.Context, query string) ([]Series, error) 
 	}
 	if data.Type != "vector" {
 		return nil, fmt.Errorf("cannot ask Prometheus for %q: the answer is a %s, want a vector", query, data.Type)
+	}
+	return data.Result, nil
+}
+
+// QueryRange asks for the values of a PromQL query over time, one for each second.
+func (p *Prometheus) QueryRange(ctx context.Context, query string, from, to time.Time) (model.Matrix, error) {
+	var data struct {
+		Result model.Matrix `json:"result"`
+	}
+	arguments := url.Values{"query": {query}, "start": {from.Format(time.RFC3339)}, "end": {to.Format(time.RFC3339)}, "step": {"1"}}
+	if err := p.api(ctx, "/api/v1/query_range?"+arguments.Encode(), &data); err != nil {
+		return nil, fmt.Errorf("cannot ask Prometheus for %q: %w", query, err)
 	}
 	return data.Result, nil
 }
