@@ -31,17 +31,26 @@ type pods struct {
 	api     kubernetes.Interface
 	program string
 	dir     string
+	pods    map[string]*kubelet.Pod
 	running map[string]*process.Process
 }
 
 // sync starts what is deployed and does not run yet, and returns when it is ready: so does Helm on a cluster whose nodes are not simulated.
+// What runs gets what its volumes hold now, as from a kubelet.
 func (p *pods) sync(ctx context.Context) error {
 	deployed, err := p.api.AppsV1().Deployments(chart.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=healthscope"})
 	if err != nil {
 		return fmt.Errorf("cannot list deployments: %w", err)
 	}
 	for _, d := range deployed.Items {
-		if p.running[d.Name] != nil {
+		if running := p.pods[d.Name]; running != nil {
+			outdated, err := running.Sync(ctx)
+			if err != nil {
+				return err
+			}
+			if outdated {
+				return fmt.Errorf("the pod of Deployment %q would be replaced, which is not supported here", d.Name)
+			}
 			continue
 		}
 		if err := p.start(ctx, d.Name); err != nil {
@@ -66,6 +75,7 @@ func (p *pods) start(ctx context.Context, deployment string) error {
 		delete(p.running, deployment)
 		return err
 	}
+	p.pods[deployment] = pod
 	url, err := pod.Readiness()
 	if err != nil {
 		return err
