@@ -29,7 +29,8 @@ the monitor's Lease and its own token, with --workloads the workloads, with --oa
 of OAM and KubeVela too, to probe Services in the namespaces of --probe-namespaces, with
 --deploy to apply AppContexts, and nothing else. In the hub it makes the Secret by which
 the controller finds the member, with a token of that account, which the controller
-renews. Given again, it repairs what is no longer so.
+renews. Given again, it repairs what is no longer so, and takes away the rights that the
+flags no longer give: repeat the flags of the first time.
 
 Both clusters are reached with the rights of the caller.`
 

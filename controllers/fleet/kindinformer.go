@@ -34,10 +34,10 @@ const SettleTime = 90 * time.Second
 var kindRules = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
 
 // rightHint says how the controller gets the right to read a kind, and workloadsHint how it gets that to read Kubernetes'
-// workloads, which it has in its own cluster by default.
+// workloads in a member.
 const (
 	rightHint     = "to allow it, label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true"
-	workloadsHint = "to allow it in a member, use healthscope clusters add --workloads"
+	workloadsHint = "to allow it, use healthscope clusters add --workloads"
 )
 
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
@@ -61,6 +61,8 @@ type access struct {
 type kindInformer struct {
 	place
 
+	// local is true in the hub's own cluster.
+	local    bool
 	objects  *Objects
 	changes  *Subscription
 	stop     context.CancelFunc
@@ -80,7 +82,7 @@ type kindInformer struct {
 
 // newKindInformer returns what reads a kind once it runs. The caller has the lock of objects.
 func newKindInformer(o *Objects, at place, stop context.CancelFunc) *kindInformer {
-	w := &kindInformer{place: at, objects: o, changes: o.changes, stop: stop, since: o.clock.Now(), uncount: func() {}}
+	w := &kindInformer{place: at, local: o.known(at.Cluster).state.Local, objects: o, changes: o.changes, stop: stop, since: o.clock.Now(), uncount: func() {}}
 	// Before all was read for the first time, that it is makes a KindChange.
 	w.kept = observe.NewStore(w.keep, func(a, b *Lookup) bool { return reflect.DeepEqual(a, b) }, w.changed)
 	w.informer = observe.NewInformer(kindRules, observe.InformerOptions{
@@ -124,7 +126,7 @@ func (w *kindInformer) overdue() {
 // describe returns why the kind cannot be read, as text.
 func (w *kindInformer) describe(reason observe.Reason, err error) string {
 	gvk, hint := w.GroupVersionKind, rightHint
-	if gvk.Group == "apps" || gvk.Group == "batch" {
+	if !w.local && (gvk.Group == "apps" || gvk.Group == "batch") {
 		hint = workloadsHint
 	}
 	switch {

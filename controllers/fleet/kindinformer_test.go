@@ -147,13 +147,17 @@ func TestAKindSaysWhyItCannotBeRead(t *testing.T) {
 
 func TestAForbiddenKindSaysWhatGivesTheRight(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[schema.GroupVersionKind]string{
-		deployments:                        "to allow it in a member, use healthscope clusters add --workloads",
-		{Version: "v1", Kind: "ConfigMap"}: "label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true",
+	const role, add = "label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true", "use healthscope clusters add --workloads"
+	for at, want := range map[Kind]string{
+		{"edge", deployments}: add,
+		{"edge", schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}: role,
+		{"local", deployments}: role,
 	} {
-		w := &kindInformer{place: place{Kind: Kind{"edge", kind}}}
+		o := NewObjects(nil, nil)
+		o.setState(ClusterState{Name: "local", Local: true, Reachability: Connected})
+		w := newKindInformer(o, place{Kind: at}, func() {})
 		if got := w.describe(observe.Forbidden, nil); !strings.HasSuffix(got, want) {
-			t.Errorf("%s: want %q at the end, got %q", kind.Kind, want, got)
+			t.Errorf("%v: want %q at the end, got %q", at, want, got)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 	}
 	var looked []string
 	if v.probing.reason != "" {
-		looked = append(looked, "of its probes: "+v.probing.message) // The line in a list is cut, and this is what the scope asks for.
+		looked = append(looked, v.probing.message) // The line in a list is cut, and this is what the scope asks for.
 	}
 	if len(scope.Spec.Apps) > 0 {
 		looked = append(looked, appsLookedFor(scope, v))

@@ -161,9 +161,9 @@ type HealthScopeSpec struct {
 	// +listMapKey=name
 	Apps []ScopeApp `json:"apps,omitempty"`
 
-	// clusters are the clusters that bundles are taken from: those that are named and those that the selector matches. Without it: all. It
-	// also holds for bundles that labels bring in. References to other objects lead where they say. What is expected, or referred to, in a
-	// cluster that is not one of them is Unknown, `ClusterExcluded`.
+	// clusters are the clusters that bundles, and workloads by `workloadSelector`, are taken from: those that are named and those that the
+	// selector matches. Without it: all. It also holds for bundles that labels bring in. References to other objects lead where they say. What
+	// is expected, or referred to, in a cluster that is not one of them is Unknown, `ClusterExcluded`.
 	// +optional
 	Clusters *ClusterSelection `json:"clusters,omitempty"`
 
