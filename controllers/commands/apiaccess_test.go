@@ -16,6 +16,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -200,6 +202,36 @@ var _ = Describe("the status REST API", func() {
 		Expect(api.Delete(ctx, scope)).To(Succeed())
 		Expect(next("deleted")).To(ContainSubstring(`"namespace":"` + namespace + `"`))
 		Expect(r.Stop(grace)).To(Succeed(), "an open stream does not hold it up")
+	}, NodeTimeout(2*time.Minute))
+
+	It("shows a scope that selects its workloads by label", func(ctx SpecContext) {
+		namespace := suite.NewNamespace(ctx, api)
+		var web appsv1.Deployment
+		Expect(yaml.Unmarshal([]byte(`{metadata: {name: web, labels: {app: shop}}, spec: {replicas: 1, selector: {matchLabels: {app: shop}},
+  template: {metadata: {labels: {app: shop}}, spec: {containers: [{name: web, image: web}]}}}}`), &web)).To(Succeed())
+		web.Namespace = namespace
+		Expect(api.Create(ctx, &web)).To(Succeed())
+		web.Status = appsv1.DeploymentStatus{ObservedGeneration: web.Generation, Replicas: 1, ReadyReplicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
+		Expect(api.Status().Update(ctx, &web)).To(Succeed())
+		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}, Spec: corev1alpha2.HealthScopeSpec{
+			Apps: []corev1alpha2.ScopeApp{{Name: "shop", WorkloadSelector: &corev1alpha2.WorkloadSelector{LabelSelector: metav1.LabelSelector{MatchLabels: web.Labels}}}},
+		}}
+		Expect(api.Create(ctx, scope)).To(Succeed())
+		r := start(namespace, "controller")
+		Eventually(health(ctx, scope)).Should(Equal("healthy"))
+
+		one := "/scopes/" + namespace + "/shop"
+		Eventually(asking(ctx, r.api, one)).Should(HavePrefix("200 healthy"))
+		for _, path := range []string{one, "/v1alpha1" + one} {
+			Expect(document(ctx, r.api, path)).To(ContainSubstring(`"apps":[{"name":"shop","state":"Ready","total":1,"ready":1,`), path)
+		}
+		for _, path := range []string{"/scopes", "/v1alpha1/scopes"} {
+			Expect(document(ctx, r.api, path+"?namespace="+namespace)).To(And(ContainSubstring(`"name":"shop"`), ContainSubstring(`"health":"healthy"`)), path)
+		}
+		code, out, _ := runStatus(namespace+"/shop", "--server", "http://"+r.api)
+		Expect(code).To(BeZero(), out)
+		Expect(out).To(ContainSubstring("1 of 1 resources are ready"))
+		Expect(r.Stop(grace)).To(Succeed())
 	}, NodeTimeout(2*time.Minute))
 
 	It("shows callers what they have a right to, and nothing else; and lives without etcd", func(ctx SpecContext) {

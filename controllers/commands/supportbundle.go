@@ -95,8 +95,8 @@ func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time
 		return err
 	}
 	fmt.Fprintf(errOut, "%s: %d files", name, summary.Files)
-	if n := len(summary.Problems); n > 0 {
-		fmt.Fprintf(errOut, "; %d things could not be read, see errors.txt in it", n)
+	if len(summary.Problems) > 0 {
+		fmt.Fprintf(errOut, "; not everything could be read: see errors.txt in it")
 	}
 	fmt.Fprintln(errOut)
 	return nil
