@@ -53,12 +53,17 @@ func (j *judgement) explain(root int) {
 		return
 	}
 	w.Cause = j.cause(&j.members[l.worst])
-	if l.crashed < 0 || w.State != Pending || w.Serving || l.podReady || w.Replicas != nil && w.Replicas.Ready > 0 {
+	if l.crashed < 0 || l.podReady || !w.NothingWorks() {
 		return
 	}
 	pod := &j.members[l.crashed]
 	w.State, w.Reason, w.Message = Failed, pod.Reason, pod.Message
 	w.Since = later(w.Since, pod.Since)
+}
+
+// NothingWorks reports whether a workload is Pending and none of its pods is ready, by its own count: one pod that has failed makes it Failed then.
+func (r *Result) NothingWorks() bool {
+	return r.State == Pending && !r.Serving && (r.Replicas == nil || r.Replicas.Ready == 0)
 }
 
 // cause says in one line what is wrong with an object, and with the volume claim it waits for.

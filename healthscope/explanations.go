@@ -135,7 +135,7 @@ var Explanations = []Explanation{
 		"The reference, `expectedClusters` or an expected resource leads to a cluster that `clusters` of the scope or of the app does not select.",
 		"Select the cluster, by its name or [the labels of its Secret](clusters.md#labels-of-clusters), or do not expect anything there."},
 	{ReasonUnknownCluster, "Unknown",
-		"The reference, or `expectedClusters`, leads to a cluster that is not known.",
+		"The reference, `expectedClusters` or `clusters.names` leads to a cluster that is not known.",
 		"Correct the name. The controller's own cluster is called as `clusterName` in [the configuration](configuration.md) says."},
 	{ReasonNotSynced, "Unknown",
 		"The objects of the kind have not been read yet.",

@@ -112,7 +112,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 			mitigation: "The field that the message names; see [what is refused](clusters.md#what-is-refused).",
 		},
 		scope.ReasonClusterUnknown: {
-			meaning:    "A reference or `expectedClusters` names a cluster that the controller does not know. The message names it.",
+			meaning:    "A reference, `expectedClusters` or `clusters.names` names a cluster that the controller does not know. The message names it.",
 			advice:     "Correct the name. The controller's own cluster is called what `clusterName` in [the configuration](configuration.md) says.",
 			diagnosis:  "`healthscope clusters`",
 			mitigation: "The name in the scope, or add the cluster.",

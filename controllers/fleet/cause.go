@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -38,15 +39,24 @@ var workloads = map[schema.GroupKind]schema.GroupVersionResource{
 	{Group: "batch", Kind: "Job"}:        {Group: "batch", Version: "v1", Resource: "jobs"},
 }
 
-// HasPods reports whether Cause knows how to find the pods of a kind.
+// PodsVerdict is what the pods of a workload say of it.
+type PodsVerdict struct {
+	// Reason and Message are those of the pod that makes the workload Failed, if nothing of it works; empty when there is none.
+	Reason  healthscope.Reason
+	Message string
+	// Cause is which of its ReplicaSets and pods causes its state; empty when none does. It is PodsHint when they may not be listed.
+	Cause string
+}
+
+// HasPods reports whether JudgePods knows how to find the pods of a kind.
 func HasPods(kind schema.GroupKind) bool {
 	_, ok := workloads[kind]
 	return ok
 }
 
-// Cause reads the ReplicaSets and pods of one workload and returns which of them causes its state, as Judge does for those
-// in bundles; empty when none does. It keeps nothing. The caller sets the deadline.
-func (o *Objects) Cause(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (string, error) {
+// JudgePods reads the ReplicaSets and pods of one workload and returns what they say of it, as Judge does for those in
+// bundles. It keeps nothing. The caller sets the deadline.
+func (o *Objects) JudgePods(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (PodsVerdict, error) {
 	resource, ok := workloads[schema.GroupKind{Group: of.Group, Kind: of.Kind}]
 	o.mu.Lock()
 	var client dynamic.Interface
@@ -55,25 +65,25 @@ func (o *Objects) Cause(ctx context.Context, of healthscope.Key, policy healthsc
 	}
 	o.mu.Unlock()
 	if !ok || client == nil {
-		return "", nil
+		return PodsVerdict{}, nil
 	}
 	// There is a right to list, and none to get.
 	found, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", of.Name).String(), Limit: 1})
 	if err != nil || len(found.Items) == 0 {
-		return "", errors.Wrapf(err, "cannot list %s %q", of.Kind, of.Name)
+		return PodsVerdict{}, errors.Wrapf(err, "cannot list %s %q", of.Kind, of.Name)
 	}
 	selector, err := selectorOf(&found.Items[0])
 	if err != nil || selector == "" {
-		return "", errors.Wrapf(err, "cannot read the selector of %s %q", of.Kind, of.Name)
+		return PodsVerdict{}, errors.Wrapf(err, "cannot read the selector of %s %q", of.Kind, of.Name)
 	}
 	objects, err := below(ctx, client, of, selector)
 	if apierrors.IsForbidden(err) {
-		return PodsHint, nil
+		return PodsVerdict{Cause: PodsHint}, nil
 	}
 	if err != nil {
-		return "", err
+		return PodsVerdict{}, err
 	}
-	return o.causeAmong(append(objects, found.Items[0]), of, policy, now), nil
+	return o.judgeAmong(append(objects, found.Items[0]), of, policy, now), nil
 }
 
 // below returns the pods of a workload, and the ReplicaSets of a Deployment.
@@ -93,20 +103,25 @@ func below(ctx context.Context, client dynamic.Interface, of healthscope.Key, se
 	return objects, nil
 }
 
-// causeAmong returns what Judge says of a workload among objects.
-func (o *Objects) causeAmong(objects []unstructured.Unstructured, of healthscope.Key, policy healthscope.Policy, now time.Time) string {
+// judgeAmong returns what Judge says of a workload among objects.
+func (o *Objects) judgeAmong(objects []unstructured.Unstructured, of healthscope.Key, policy healthscope.Policy, now time.Time) (verdict PodsVerdict) {
 	results := make([]healthscope.Result, 0, len(objects))
 	for i := range objects {
 		r := rules.Evaluate(&objects[i], rules.Options{User: o.user})
 		r.Cluster = of.Cluster
 		results = append(results, r)
 	}
+	workload := slices.IndexFunc(results, func(r healthscope.Result) bool { return r.Key == of })
 	for _, m := range healthscope.Judge(results, policy, now).Members {
-		if m.Key == of {
-			return m.Cause
+		if m.Key != of {
+			continue
+		}
+		verdict.Cause = m.Cause
+		if results[workload].NothingWorks() && m.State == healthscope.Failed && m.Reason != healthscope.ReasonPendingTimeout {
+			verdict.Reason, verdict.Message = m.Reason, m.Message
 		}
 	}
-	return ""
+	return verdict
 }
 
 // selectorOf returns the selector of a workload's pods; empty when it has none.

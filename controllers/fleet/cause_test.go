@@ -75,9 +75,13 @@ func TestTheCauseOfAWorkloadIsItsPod(t *testing.T) {
 			o := NewObjects(nil, nil)
 			o.setState(ClusterState{Name: "edge", Reachability: c.reach})
 			o.known("edge").client = client
-			cause, err := o.Cause(t.Context(), c.of, healthscope.DefaultPolicy(), time.Unix(1700000060, 0))
+			verdict, err := o.JudgePods(t.Context(), c.of, healthscope.DefaultPolicy(), time.Unix(1700000060, 0))
 			if err != nil {
 				t.Fatal(err)
+			}
+			cause := verdict.Cause
+			if verdict.Reason != "" { // No pod has failed.
+				t.Errorf("the workload is Failed for a pod: %s", verdict.Reason)
 			}
 			for _, part := range c.want {
 				if !strings.Contains(cause, part) {
@@ -91,5 +95,33 @@ func TestTheCauseOfAWorkloadIsItsPod(t *testing.T) {
 				t.Errorf("%d requests, want %d", got, c.requests)
 			}
 		})
+	}
+}
+
+// TestAPodThatHasFailedMakesItsWorkloadFailed: nothing of the Deployment works, and its only pod crashes.
+func TestAPodThatHasFailedMakesItsWorkloadFailed(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	of := healthscope.Key{Cluster: "edge", Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	for ready, want := range map[int32]healthscope.Reason{0: "CrashLoopBackOff", 1: ""} {
+		objects := stuck()
+		two := int32(2)
+		web := objects[0].(*appsv1.Deployment)
+		web.Spec.Replicas = &two
+		web.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: ready, AvailableReplicas: ready, UnavailableReplicas: 2 - ready}
+		pod := objects[2].(*corev1.Pod)
+		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "web", RestartCount: 4, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}},
+		}}}
+		o := NewObjects(nil, nil)
+		o.setState(ClusterState{Name: "edge", Reachability: Connected})
+		o.known("edge").client = dynamicfake.NewSimpleDynamicClient(scheme, objects...)
+		verdict, err := o.JudgePods(t.Context(), of, healthscope.DefaultPolicy(), time.Unix(1700000060, 0))
+		if err != nil || verdict.Reason != want || !strings.Contains(verdict.Cause, "CrashLoopBackOff") {
+			t.Errorf("with %d ready: reason %q, want %q; cause %q; %v", ready, verdict.Reason, want, verdict.Cause, err)
+		}
 	}
 }

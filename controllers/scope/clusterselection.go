@@ -36,10 +36,16 @@ func isSelected(selection *corev1alpha2.ClusterSelection, s fleet.ClusterState) 
 // labelsKnown reports whether the labels of a cluster are known. The Secret of a member has at least one.
 func labelsKnown(s fleet.ClusterState) bool { return s.Local || s.Labels != "" }
 
-// checkSelector adds what is wrong with the selector of a selection of clusters.
-func (g *gatherer) checkSelector(app *gatheredApp, field string, selection *corev1alpha2.ClusterSelection) {
+// checkSelection adds what is wrong with a selection of clusters: a selector that cannot be read, and names that the hub does not know.
+// An app may run in a cluster of such a name, and is not seen there.
+func (g *gatherer) checkSelection(app *gatheredApp, field string, selection *corev1alpha2.ClusterSelection) {
 	if selection == nil {
 		return
+	}
+	for _, name := range selection.Names {
+		if !g.known(name) {
+			g.add(app, corev1alpha2.WorkloadReference{}, inUnknownCluster(healthscope.Result{Key: healthscope.Key{Cluster: name, Kind: kindCluster, Name: name}}))
+		}
 	}
 	if _, err := metav1.LabelSelectorAsSelector(selection.Selector); err != nil {
 		g.addBadSelectorf(app, field, "the selector in %s cannot be read: %v", field, err)

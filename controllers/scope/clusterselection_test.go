@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -90,6 +91,38 @@ func TestWhatIsExpectedInAnExcludedClusterIsUnknown(t *testing.T) {
 			c := only(t, s.Culprits)
 			if s.Health != corev1alpha2.UnknownHealth || c.Cluster != edge2 || c.Reason != string(healthscope.ReasonClusterExcluded) || !strings.Contains(c.Cause, edge2) {
 				t.Errorf("health is %s, culprit: %+v", s.Health, c)
+			}
+		})
+	}
+}
+
+// TestANameOfAClusterThatIsNotKnownIsUnknown: a name with a typing error, or of a cluster that was removed, must not leave a scope healthy.
+func TestANameOfAClusterThatIsNotKnownIsUnknown(t *testing.T) {
+	t.Parallel()
+	w := world{
+		clusters: []string{edge1}, labels: map[string]map[string]string{edge1: {"tenant": "a"}},
+		bundles: []*fleet.Bundle{bundleOf(edge1, "1-web", readyWeb1)},
+	}
+	web := corev1alpha2.ScopeApp{Name: "web", WorkloadReferences: refs(bundleRef("1-web"))}
+	narrow := web
+	narrow.Clusters = clustersNamedSo(edge1, edge2)
+	for name, spec := range map[string]corev1alpha2.HealthScopeSpec{
+		"of the scope": {Clusters: clustersNamedSo(edge1, edge2), Apps: []corev1alpha2.ScopeApp{web}},
+		"of an app":    {Apps: []corev1alpha2.ScopeApp{narrow}},
+		"of both":      {Clusters: clustersNamedSo(edge1, edge2), Apps: []corev1alpha2.ScopeApp{narrow}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := statusIn(w, scopeOf(spec), noon)
+			if c := only(t, s.Culprits); c.Cluster != edge2 || c.Reason != string(healthscope.ReasonUnknownCluster) {
+				t.Errorf("culprit %+v", c)
+			}
+			reachable := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionClustersReachable)
+			if s.Health != corev1alpha2.UnknownHealth || s.ClustersReachable != "1/2" || reachable.Reason != string(ReasonClusterUnknown) || s.Summary.Ready != 1 || s.Summary.Total != 2 {
+				t.Errorf("health %s, clusters %s, condition %s, %+v", s.Health, s.ClustersReachable, reachable.Reason, s.Summary)
+			}
+			if want := "Cluster/" + edge2 + ": UnknownCluster"; s.FirstCulprit != want {
+				t.Errorf("first culprit %q, want %q", s.FirstCulprit, want)
 			}
 		})
 	}

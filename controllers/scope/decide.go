@@ -165,9 +165,9 @@ func (v *verdict) judge(g gathered, m *memory, policy healthscope.Policy, now ti
 	var members []healthscope.Member
 	for _, r := range m.resume(g.findings, policy, now) {
 		alone := healthscope.Judge([]healthscope.Result{r}, policy, now)
-		if cause, looked := g.causes[r.Key]; looked {
-			alone.Members[0].Cause = causeOf(&alone.Members[0], cause)
-			v.nextCheck = earlier(v.nextCheck, now.Add(causeInterval))
+		if pods, looked := g.pods[r.Key]; looked {
+			alone.Members[0].Cause = causeOf(&alone.Members[0], pods.Cause)
+			v.nextCheck = earlier(v.nextCheck, now.Add(podsInterval))
 		}
 		judged[r.Key] = &alone.Members[0]
 		members = append(members, alone.Members[0])

@@ -58,8 +58,8 @@ type gathered struct {
 	arrivals uint64
 	// looks are what the scope has looked at.
 	looks looks
-	// causes are the causes of the states of workloads that are referred to directly, as far as their pods have been looked at.
-	causes map[healthscope.Key]string
+	// pods are what the pods of workloads that are referred to directly say of these, as far as they have been looked at.
+	pods map[healthscope.Key]fleet.PodsVerdict
 	// stale are the states of clusters that are not Connected.
 	stale map[string]fleet.ClusterState
 	// hints say of apps, by name, that their selectors match workloads and no bundle.
@@ -162,10 +162,10 @@ func (g *gatherer) gather() gathered {
 	for _, app := range appsOf(&g.scope.Spec) {
 		g.apps = append(g.apps, gatheredApp{specApp: app, bundles: map[fleet.BundleKey]struct{}{}})
 	}
-	g.checkSelector(&g.apps[0], "spec.clusters", g.scope.Spec.Clusters)
+	g.checkSelection(&g.apps[0], "spec.clusters", g.scope.Spec.Clusters)
 	for i := range g.apps {
 		app := &g.apps[i]
-		g.checkSelector(app, fmt.Sprintf("clusters of app %q", app.Name), app.Clusters)
+		g.checkSelection(app, fmt.Sprintf("clusters of app %q", app.Name), app.Clusters)
 		for i, ref := range app.WorkloadReferences {
 			g.ref(app, ref, app.origin(i))
 		}

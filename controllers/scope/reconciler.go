@@ -41,7 +41,7 @@ type reconciler struct {
 	client client.Client
 	// live reads from the API server itself, and not from the cache.
 	live     client.Reader
-	causes   *causes
+	pods     *podVerdicts
 	lookers  *lookers
 	recorder events.EventRecorder
 	// wake enqueues all scopes.
@@ -86,7 +86,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: g.settling}, nil
 	}
 
-	g.causes = r.causes.find(ctx, g.findings, r.Policy, now)
+	g.pods = r.pods.find(ctx, g.findings, r.Policy, now)
+	applyPods(g.findings, g.pods)
 	v := decide(&scope.Spec, g, entry.memory, r.Policy, now)
 	muted := isMuted(&scope, v, r.View.State)
 	contestedBy := r.settleContest(&scope, entry, now)

@@ -306,7 +306,7 @@ type WorkloadKind struct {
 // +kubebuilder:validation:XValidation:rule="has(self.names) && size(self.names) > 0 || has(self.selector)",message="one of names and selector is needed: without them, no cluster is selected"
 type ClusterSelection struct {
 	// names are names of clusters, such as `<provider>+<cluster>`. The controller's own cluster is called as `clusterName` in its
-	// configuration file says, `local` by default.
+	// configuration file says, `local` by default. One that the controller does not know is Unknown, `UnknownCluster`.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1

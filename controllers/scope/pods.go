@@ -1,0 +1,126 @@
+package scope
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+const (
+	// podsTimeout is the deadline for looking at pods in one reconcile.
+	podsTimeout = 3 * time.Second
+	// podsInterval is how often the pods of a workload whose own state does not change are looked at again. They are not before
+	// podsFresh, which is longer, so that successive reconciles get to all workloads. Without another answer, the last is used for podsLife.
+	podsInterval = 30 * time.Second
+	podsFresh    = 40 * time.Second
+	podsLife     = 5 * time.Minute
+	// podsAtOnce is at how many workloads one reconcile looks, and maxPodVerdicts how many answers are cached.
+	podsAtOnce     = 10
+	maxPodVerdicts = 10_000
+)
+
+// lookAtPods finds out what the pods of a workload say of it.
+type lookAtPods func(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (fleet.PodsVerdict, error)
+
+// podVerdicts caches what the pods of the workloads that scopes refer to directly say of these. All scopes share it.
+type podVerdicts struct {
+	look lookAtPods
+	// known holds podVerdicts by workloadState.
+	known *lru.Cache
+}
+
+// podVerdict is what the pods of a workload say, when they were asked for last, and when there was an answer.
+type podVerdict struct {
+	fleet.PodsVerdict
+
+	asked, seen time.Time
+}
+
+// workloadState is a workload in a state. In another state, its pods may say something else.
+type workloadState struct {
+	key    healthscope.Key
+	state  healthscope.State
+	reason healthscope.Reason
+}
+
+func newPodVerdicts(look lookAtPods) *podVerdicts {
+	return &podVerdicts{look: look, known: lru.New(maxPodVerdicts)}
+}
+
+// find returns what the pods say of the workloads that a scope refers to and that are not ready: what is cached, and as much
+// more as time allows. Without an answer, what they said last counts: the workload itself has not changed since.
+func (c *podVerdicts) find(ctx context.Context, findings []finding, policy healthscope.Policy, now time.Time) map[healthscope.Key]fleet.PodsVerdict {
+	workloads := unreadyWorkloads(findings)
+	if len(workloads) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
+	defer cancel()
+	found := make(map[healthscope.Key]fleet.PodsVerdict, len(workloads))
+	asked := 0
+	for _, w := range workloads {
+		known, _ := c.known.Get(w)
+		verdict, _ := known.(podVerdict)
+		if now.Sub(verdict.asked) >= podsFresh && asked < podsAtOnce && ctx.Err() == nil {
+			asked++
+			verdict.asked = now
+			pods, err := c.look(ctx, w.key, policy, now)
+			if err == nil {
+				verdict.PodsVerdict, verdict.seen = pods, now
+			} else {
+				log.FromContext(ctx).V(1).Info("Cannot look at the pods of a workload", "workload", w.key, "cause", err.Error())
+			}
+			c.known.Add(w, verdict)
+		}
+		if now.Sub(verdict.seen) >= podsLife {
+			verdict = podVerdict{}
+		}
+		found[w.key] = verdict.PodsVerdict
+	}
+	return found
+}
+
+// applyPods makes workloads Failed of which nothing works and a pod has failed, as Judge does for those in bundles.
+func applyPods(findings []finding, pods map[healthscope.Key]fleet.PodsVerdict) {
+	for _, f := range findings {
+		for i := range f.results {
+			r := &f.results[i]
+			if v := pods[r.Key]; v.Reason != "" && r.NothingWorks() {
+				r.State, r.Reason, r.Message = healthscope.Failed, v.Reason, v.Message
+			}
+		}
+	}
+}
+
+// unreadyWorkloads returns the workloads that are referred to, exist, and are not ready, each once and sorted.
+func unreadyWorkloads(findings []finding) []workloadState {
+	var workloads []workloadState
+	for _, f := range findings {
+		for _, r := range f.results {
+			if (r.State == healthscope.Pending || r.State == healthscope.Failed) && fleet.HasPods(schema.GroupKind{Group: r.Group, Kind: r.Kind}) {
+				workloads = append(workloads, workloadState{r.Key, r.State, r.Reason})
+			}
+		}
+	}
+	slices.SortFunc(workloads, func(a, b workloadState) int { return a.key.Compare(b.key) })
+	return slices.Compact(workloads)
+}
+
+// causeOf returns the cause of a workload. That the right to read pods is missing is added to the message of a workload that has failed.
+func causeOf(m *healthscope.Member, cause string) string {
+	switch {
+	case m.Healthy() || cause == fleet.PodsHint && m.State != healthscope.Failed:
+		return ""
+	case cause == fleet.PodsHint && m.Message != "":
+		return shorten(fmt.Sprintf("%s (%s)", m.Message, cause))
+	}
+	return cause
+}

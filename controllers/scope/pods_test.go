@@ -1,0 +1,121 @@
+package scope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/healthscope"
+)
+
+// statusWithPods returns the status of a scope when pods can be looked at.
+func statusWithPods(t *testing.T, c *podVerdicts, w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
+	t.Helper()
+	g := gatherIn(w, scope, now)
+	g.pods = c.find(t.Context(), g.findings, healthscope.DefaultPolicy(), now)
+	applyPods(g.findings, g.pods)
+	v := decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
+	return newStatus(scope, v, outside{state: w.State}, now)
+}
+
+func TestTheCauseOfAReferenceIsItsPod(t *testing.T) {
+	t.Parallel()
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"), deploymentRef("fine"))})
+	failed := deployment("web", healthscope.Failed, 0, 1)
+	failed.Message = "ReplicaSet has timed out"
+	w := withDeployments(failed, deployment("fine", healthscope.Ready, 1, 1))
+	const pod = "Pod web-1-a: 0/3 nodes are available"
+	for name, c := range map[string]struct {
+		cause string
+		err   error
+		want  string
+	}{
+		"a pod is found":         {pod, nil, pod},
+		"no pod explains it":     {"", nil, failed.Message},
+		"pods may not be listed": {fleet.PodsHint, nil, fmt.Sprintf("%s (%s)", failed.Message, fleet.PodsHint)},
+		"there is no answer":     {"", errors.New("timeout"), failed.Message},
+	} {
+		var asked []string
+		all := newPodVerdicts(func(_ context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodsVerdict, error) {
+			asked = append(asked, of.Name)
+			return fleet.PodsVerdict{Cause: c.cause}, c.err
+		})
+		s := statusWithPods(t, all, w, scope, noon)
+		if got := only(t, s.Culprits); got.Cause != c.want || got.Reason != string(healthscope.ReasonProgressDeadlineExceeded) {
+			t.Errorf("%s: %s with cause %q, want %q", name, got.Reason, got.Cause, c.want)
+		}
+		statusWithPods(t, all, w, scope, noon.Add(time.Second))
+		if strings.Join(asked, " ") != "web" {
+			t.Errorf("%s: asked for the pods of %q; want those of web, once", name, asked)
+		}
+		statusWithPods(t, all, w, scope, noon.Add(time.Minute))
+		if len(asked) != 2 {
+			t.Errorf("%s: asked %d times in a minute, want 2", name, len(asked))
+		}
+	}
+}
+
+func TestLookingAtPodsIsBounded(t *testing.T) {
+	t.Parallel()
+	var list []corev1alpha2.WorkloadReference
+	var results []healthscope.Result
+	for i := range 3 * podsAtOnce {
+		name := fmt.Sprintf("web%02d", i)
+		list, results = append(list, deploymentRef(name)), append(results, deployment(name, healthscope.Failed, 0, 1))
+	}
+	scope, w := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list}), withDeployments(results...)
+	asked := map[string]int{}
+	all := newPodVerdicts(func(ctx context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodsVerdict, error) {
+		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > podsTimeout {
+			t.Error("there is no deadline")
+		}
+		asked[of.Name]++
+		return fleet.PodsVerdict{}, nil
+	})
+	for visit := range 3 {
+		statusWithPods(t, all, w, scope, noon.Add(time.Duration(visit)*time.Second))
+		if want := (visit + 1) * podsAtOnce; len(asked) != want {
+			t.Errorf("after visit %d, %d workloads have been looked at, want %d", visit, len(asked), want)
+		}
+	}
+}
+
+// TestAWorkloadIsFailedWhenItsPodsAre: as in bundles, and until there is another answer.
+func TestAWorkloadIsFailedWhenItsPodsAre(t *testing.T) {
+	t.Parallel()
+	const crashed = "Pod web-1-a: CrashLoopBackOff: container web"
+	pending := deployment("web", healthscope.Pending, 0, 1)
+	pending.Reason = healthscope.ReasonReplicasNotReady
+	someReady := deployment("web", healthscope.Pending, 1, 2)
+	someReady.Reason = healthscope.ReasonReplicasNotReady
+	answer, failure := fleet.PodsVerdict{Reason: "CrashLoopBackOff", Message: "container web", Cause: crashed}, error(nil)
+	all := newPodVerdicts(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodsVerdict, error) {
+		return answer, failure
+	})
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
+	for _, step := range []struct {
+		name          string
+		web           healthscope.Result
+		after         time.Duration
+		noAnswer      bool
+		state, reason string
+	}{
+		{"its pod crashes", pending, 0, false, "Failed", "CrashLoopBackOff"},
+		{"no answer for a minute", pending, time.Minute, true, "Failed", "CrashLoopBackOff"},
+		{"a pod of it is ready", someReady, time.Minute, true, "Pending", "ReplicasNotReady"},
+		{"no answer for long", pending, 10 * time.Minute, true, "Pending", "ReplicasNotReady"},
+	} {
+		if failure = nil; step.noAnswer {
+			failure = errors.New("timeout")
+		}
+		s := statusWithPods(t, all, withDeployments(step.web), scope, noon.Add(step.after))
+		if c := only(t, s.Culprits); c.State != step.state || c.Reason != step.reason {
+			t.Errorf("%s: %s, %s; want %s, %s", step.name, c.State, c.Reason, step.state, step.reason)
+		}
+	}
+}
