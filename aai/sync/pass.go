@@ -188,6 +188,7 @@ func (p *pass) refresh(ctx context.Context) {
 	if p.halt == nil {
 		p.resynced = p.options.Clock() // What takes longer to read than Resync would else be read all the time.
 		p.retryAll()
+		clear(p.settled)
 	}
 }
 
@@ -297,9 +298,10 @@ func (p *pass) step(key aai.Key) (s step, ready bool) {
 	return step{op: op, read: p.readFirst(op)}, true
 }
 
-// waitsForList reports whether nothing is done about an object before the tenant has been read: deletions are limited by what is there.
+// waitsForList reports whether nothing is done about an object before the tenant has been read. That is so at the start, when
+// what is desired of all objects is found out, and for deletions, which are limited by what is there.
 func (p *pass) waitsForList(key aai.Key) bool {
-	return p.listing && (p.desired[key] == nil || !p.fresh[key] && len(p.fresh) >= maxMeanwhile)
+	return p.listing && (len(p.known) == 0 || p.desired[key] == nil || !p.fresh[key] && len(p.fresh) >= maxMeanwhile)
 }
 
 // limitDeletion limits a deletion.

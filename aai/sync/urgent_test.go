@@ -110,7 +110,8 @@ func TestAChangeDoesNotWaitForARequestThatHangs(t *testing.T) {
 	})
 }
 
-// TestAChangeDoesNotWaitForAReading has resources change while all of a tenant is read: after a restart, and when that is due.
+// TestAChangeDoesNotWaitForAReading has resources change while all of a tenant is read again. After a restart it is read once
+// before all else: what is to be is found out then, little by little, and it would cost much to read each object alone.
 func TestAChangeDoesNotWaitForAReading(t *testing.T) {
 	const objects, every, changes = 1000, 700 * time.Millisecond, 13
 	synctest.Test(t, func(t *testing.T) {
@@ -130,8 +131,10 @@ func TestAChangeDoesNotWaitForAReading(t *testing.T) {
 		}
 		restart()
 		pass()
-		for _, begin := range []func(){restart, func() { w.syncer.Resync(tenant) }} {
-			begin()
+		for _, restarts := range []bool{true, false} {
+			if w.syncer.Resync(tenant); restarts {
+				restart()
+			}
 			w.intercept = func(*http.Request) (*http.Response, error) { // A page of the list has 100.
 				<-time.After(takes)
 				return nil, nil //nolint:nilnil // A&AI answers.
@@ -145,15 +148,48 @@ func TestAChangeDoesNotWaitForAReading(t *testing.T) {
 			asked, began := len(w.Requests()), time.Now()
 			pass()
 			slices.Sort(waiting.took)
-			if len(waiting.took) != changes || waiting.took[changes-1] > 3*takes {
-				t.Errorf("%d changes arrived, after %s", len(waiting.took), waiting.took)
+			requests := len(w.Requests()) - asked
+			t.Logf("%d requests in %s; changes arrived after %s", requests, time.Since(began), waiting.took)
+			if len(waiting.took) != changes {
+				t.Fatalf("%d changes arrived", len(waiting.took))
 			}
-			t.Logf("%d requests in %s; changes arrived after %s", len(w.Requests())-asked, time.Since(began), waiting.took)
+			switch most := waiting.took[changes-1]; {
+			case restarts && requests > 12: // A probe, ten pages, and a transaction.
+				t.Errorf("%d requests", requests)
+			case !restarts && (most > 3*takes || requests > 10+2*changes):
+				t.Errorf("changes arrived after up to %s, with %d requests", most, requests)
+			}
 			waiting.took, w.intercept = nil, nil
 			for n := range changes {
 				waiting.want(numbered(n*objects/changes, "Ready"))
 			}
 			pass()
+		}
+	})
+}
+
+// TestWhatFailsBesideAReadingIsReported has a resource relate to a VNF that does not exist, while all of its tenant is read.
+func TestWhatFailsBesideAReadingIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		waiting := newFlips()
+		w.syncer = aaisync.New(aaisync.Options{Client: w.client, Plan: w.plan})
+		waiting.want(document("a", "Ready"))
+		if _, err := w.syncer.Sync(t.Context(), tenant, waiting.take); err != nil {
+			t.Fatal(err)
+		}
+		w.syncer.Resync(tenant)
+		w.intercept = func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Has("resultIndex") {
+				waiting.want(document("a", "Failed", linked("vnf-9")))
+				w.syncer.Wake(tenant)
+				<-time.After(takes)
+			}
+			return nil, nil //nolint:nilnil // A&AI answers.
+		}
+		report, err := w.syncer.Sync(t.Context(), tenant, waiting.take)
+		if o := report.Changed[key("a")]; err != nil || o.Reason != aaisync.ReasonMissingDependency {
+			t.Errorf("got %+v, %v", o, err)
 		}
 	})
 }
