@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,6 +72,8 @@ type kindInformer struct {
 	kept *observe.Store[*Lookup]
 	// uncount is called when what is being read is not held any more.
 	uncount func()
+	// answered is true once the API server has answered.
+	answered atomic.Bool
 
 	// What follows is guarded by the lock of objects. since is since when the kind is being read, or read again.
 	since time.Time
@@ -86,7 +89,7 @@ func newKindInformer(o *Objects, at place, stop context.CancelFunc) *kindInforme
 	// Before all was read for the first time, that it is makes a KindChange.
 	w.kept = observe.NewStore(w.keep, func(a, b *Lookup) bool { return reflect.DeepEqual(a, b) }, w.changed)
 	w.informer = observe.NewInformer(kindRules, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: w.describe},
+		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: w.describe, Answered: func() { w.answered.Store(true) }},
 		Open:           w.open, Store: w.kept, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
 	})
 	return w

@@ -162,6 +162,23 @@ func TestAForbiddenKindSaysWhatGivesTheRight(t *testing.T) {
 	}
 }
 
+// Objects arrive while the API server answers: not before it does, nor once an attempt to read them has failed.
+func TestObjectsArriveWhileTheAPIServerAnswers(t *testing.T) {
+	t.Parallel()
+	withAKind(t, func(k *aKind) {
+		expect := func(when string, want bool) {
+			if got := k.Get("local", deployments, shopWeb); got.Arriving != want || !got.Settling {
+				t.Errorf("%s: arriving %t, settling %t; want %t, true", when, got.Arriving, got.Settling, want)
+			}
+		}
+		expect("before an answer", false)
+		k.w.informer.Answered()
+		expect("after the first answer", true)
+		k.report(time.Second, observe.Event{Kind: observe.Failed, Message: "no route"})
+		expect("after a failure", false)
+	})
+}
+
 // What is not read any more is Unknown, with the reason, from when that is confirmed; and is notified once each time.
 func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
 	t.Parallel()

@@ -66,8 +66,9 @@ type Lookup struct {
 	Status string
 	// Settling is true while the kind is being read for the first time, SettleTime at most, or its cluster is, and the answer is Unknown for that reason only.
 	Settling bool
-	// Since is since when the object is settling.
-	Since time.Time
+	// Since is since when the object is settling. Arriving is true when it is because objects of the kind are being delivered, and there are more to come.
+	Since    time.Time
+	Arriving bool
 	// LastState is the state that was known last of an object whose cluster cannot be seen; empty when none was, or the cluster is seen.
 	LastState healthscope.State
 	// Application is what an Application of KubeVela says, as far as its cluster was last seen; nil for other kinds, and when it is not known.
@@ -393,7 +394,9 @@ func (w *kindInformer) look(unknown healthscope.Result) sight {
 		unknown.Reason, unknown.Message = w.reasonOf(state.Reason), state.Message
 		return sight{others: Lookup{Result: unknown}}
 	case !w.kept.IsRead() || w.objects.clock.Since(w.since) >= SettleTime:
-		return sight{others: settling(unknown, w.since, w.objects.clock.Now())}
+		others := settling(unknown, w.since, w.objects.clock.Now())
+		others.Arriving = others.Settling && w.answered.Load() && !state.IsFailing()
+		return sight{others: others}
 	}
 	return sight{kind: w, away: new(w.away), others: unseen(unknown, w.away)}
 }

@@ -19,7 +19,8 @@ import (
 // for a moment. After it, what has not been read is Unknown, and all else is judged.
 const connectGrace = 20 * time.Second
 
-// firstGrace is the same for a scope that has no status yet: a kind that answers is read within it, so that one write is enough.
+// firstGrace is the same for a scope that has no status yet and waits for what gives no answer. For a kind whose objects are arriving
+// it waits as long as other scopes, however many they are, so that one write is enough.
 const firstGrace = 2 * time.Second
 
 // lastSeen separates the message on a resource whose cluster cannot be read from its last known state, as in healthscope.MarkUnreachable.
@@ -40,13 +41,28 @@ func (g *gatherer) await(cluster string) {
 	g.waitFor(s.Since)
 }
 
+// awaitKind makes the scope wait for a kind that is being read for the first time.
+func (g *gatherer) awaitKind(l fleet.Lookup) {
+	switch {
+	case l.Arriving:
+		g.waitUpTo(connectGrace, l.Since)
+	case l.Settling:
+		g.waitFor(l.Since)
+	}
+}
+
 // waitFor makes the scope wait for something that is being read for the first time since a moment. A scope without a
 // status waits less: it has no status to keep meanwhile, and "unknown" is better than none.
 func (g *gatherer) waitFor(since time.Time) {
-	grace := connectGrace
 	if g.scope.Status.ObservedGeneration <= 0 {
-		grace = firstGrace
+		g.waitUpTo(firstGrace, since)
+	} else {
+		g.waitUpTo(connectGrace, since)
 	}
+}
+
+// waitUpTo makes the scope wait until some time after a moment.
+func (g *gatherer) waitUpTo(grace time.Duration, since time.Time) {
 	if wait := since.Add(grace).Sub(g.now); wait > 0 {
 		g.out.settling = max(g.out.settling, min(wait, grace))
 	}

@@ -126,13 +126,11 @@ func (g *gatherer) object(kind fleet.Kind, name types.NamespacedName) fleet.Look
 		return fleet.Lookup{Result: inUnknownCluster(unknown)}
 	}
 	found := g.lookup(kind.Cluster, kind.GroupVersionKind, name)
-	switch {
-	case state.Reachability == fleet.Connecting:
+	if state.Reachability == fleet.Connecting {
 		g.await(kind.Cluster)
 		return fleet.Lookup{Result: unreadableResult(unknown, state, "")}
-	case found.Settling:
-		g.waitFor(found.Since)
 	}
+	g.awaitKind(found)
 	return found
 }
 

@@ -55,6 +55,20 @@ func TestAJudgedScopeWaitsForAShortTimeOnly(t *testing.T) {
 	}
 }
 
+// However many objects there are, a new scope waits for those that are arriving, so that it is written once.
+func TestANewScopeWaitsForObjectsThatArrive(t *testing.T) {
+	t.Parallel()
+	for age, want := range map[time.Duration]time.Duration{0: connectGrace, firstGrace: connectGrace - firstGrace, connectGrace: 0} {
+		w, scope := withASlowKind(noon.Add(-age))
+		slow := w.objects[databases]["db"]
+		slow.Arriving = true
+		w.objects[databases]["db"] = slow
+		if got := gatherIn(w, scope, noon).settling; got != want {
+			t.Errorf("read for %s: the scope waits %s, want %s", age, got, want)
+		}
+	}
+}
+
 func TestAnAPIVersionOfNoPossibleFormIsNotAskedFor(t *testing.T) {
 	t.Parallel()
 	for version, form := range map[string]string{

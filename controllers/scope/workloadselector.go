@@ -96,9 +96,7 @@ func (g *gatherer) objectsWith(kind fleet.Kind, selector labels.Selector) fleet.
 // otherWorkloads adds the workloads of a kind that cannot be seen, of which it is not known whether there are any. Those in a cluster that
 // does not answer are left to what the status says of the cluster: see carryOver.
 func (g *gatherer) otherWorkloads(app *gatheredApp, cluster string, kind schema.GroupVersionKind, others fleet.Lookup) {
-	if others.Settling {
-		g.waitFor(others.Since)
-	}
+	g.awaitKind(others)
 	if state, known := g.state(cluster); others.Result.State == healthscope.NotPresent || !known || !state.Answers() {
 		return
 	}

@@ -4,16 +4,22 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/scope"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 var _ = Describe("The status of a scope", func() {
@@ -166,6 +172,87 @@ var _ = Describe("The status of a scope", func() {
 		Eventually(c.watches("daemonsets")).Should(Equal(1), "one watch serves all scopes")
 	})
 })
+
+var _ = Describe("A new scope", func() {
+	It("waits for a kind that takes long to read, and is written once", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		for _, name := range []string{"cart", "db", "web"} {
+			newDeployment(ctx, namespace, name, 3)
+		}
+		now, slow := clocktesting.NewFakePassiveClock(time.Now()), newSlowWatch("deployments")
+		DeferCleanup(slow.resume)
+		c := start(func(s *settings) {
+			s.clock = now
+			s.config.Wrap(slow.wrap)
+		})
+		byName := newScope(ctx, namespace, "by-name", refs(ref("apps/v1", "Deployment", "cart"), ref("apps/v1", "Deployment", "db"), ref("apps/v1", "Deployment", "web")))
+		byLabel := newScope(ctx, namespace, "by-label", corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{
+			Name: "shop", WorkloadSelector: &corev1alpha2.WorkloadSelector{Kinds: []corev1alpha2.WorkloadKind{{APIVersion: "apps/v1", Kind: "Deployment"}}},
+		}}})
+		Eventually(slow.begun).Should(BeClosed())
+		now.SetTime(now.Now().Add(10 * time.Second))
+		for _, s := range []*corev1alpha2.HealthScope{byName, byLabel} {
+			Expect(annotate(ctx, s, "judge it now")).To(Succeed())
+			Consistently(c.written(namespace, s.Name)).Should(BeZero(), "the first Deployment has been read, and the others have not")
+		}
+		slow.resume()
+		for _, s := range []*corev1alpha2.HealthScope{byName, byLabel} {
+			Eventually(reading(ctx, s)).Should(haveHealth(healthy, "3/3"))
+			Expect(c.written(namespace, s.Name)()).To(Equal(1))
+		}
+	})
+})
+
+// slowWatch is a connection on which what a watch of a resource delivers stops after the first object, until it is resumed.
+type slowWatch struct {
+	resource string
+	// begun is closed when the first object has been delivered, and resumed when the rest may be.
+	begun, resumed chan struct{}
+	begin, resume  func()
+}
+
+func newSlowWatch(resource string) *slowWatch {
+	s := &slowWatch{resource: resource, begun: make(chan struct{}), resumed: make(chan struct{})}
+	s.begin, s.resume = sync.OnceFunc(func() { close(s.begun) }), sync.OnceFunc(func() { close(s.resumed) })
+	return s
+}
+
+// wrap returns a transport on which watches are slow.
+func (s *slowWatch) wrap(next http.RoundTripper) http.RoundTripper { return slowTransport{next, s} }
+
+type slowTransport struct {
+	http.RoundTripper
+
+	watch *slowWatch
+}
+
+func (t slowTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.RoundTripper.RoundTrip(request)
+	if err == nil && suite.IsWatch(request) && path.Base(request.URL.Path) == t.watch.resource {
+		response.Body = &slowBody{response.Body, t.watch, false}
+	}
+	return response, err
+}
+
+// slowBody is what such a watch delivers: JSON, one object a line.
+type slowBody struct {
+	io.ReadCloser
+
+	watch *slowWatch
+	// read is true when the first line has been read.
+	read bool
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if b.read {
+		b.watch.begin()
+		<-b.watch.resumed
+		return b.ReadCloser.Read(p)
+	}
+	n, err := b.ReadCloser.Read(p[:1])
+	b.read = n > 0 && p[0] == '\n'
+	return n, err
+}
 
 var _ = Describe("A scope that is deleted", func() {
 	It("leaves no metrics, no watches and no memory", func(ctx SpecContext) {
