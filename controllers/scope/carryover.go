@@ -9,51 +9,16 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// carriedOver is what the scope's status says of an app in a cluster that has not been read since the hub started, or since
-// the cluster's Secret came. Of other clusters, the view has what was known last.
+// carriedOver is how many resources the scope's status counts of an app in a cluster that has not been read since the hub
+// started, or since the cluster's Secret came. Of other clusters, the view has what was known last.
 type carriedOver struct {
-	corev1alpha2.ClusterStatus
+	appCluster
 
-	// app is the app's index.
-	app   int
-	state fleet.ClusterState
-	// findings are those of the app's references to bundles, by index, that may lead into the cluster.
-	findings []int
-	// named is true when the status names a resource that the references have not led to, and ignored counts those that the
-	// roll-up ignores by now: the next status does not count them.
-	named   bool
-	ignored int
+	total int
 }
 
-// carryOver adds what the scope's status says of clusters that have not been read: the culprits by name, and the number of
-// all other resources. Which bundle they were in is not known. Every reference that may have led to it gets them, and each
-// resource counts once all the same.
-//
-// The next status is made from what is added here, and this from the status. So an app must come to as many resources in a
-// cluster as before, or they would become more, or fewer, with each write.
+// carryOver adds what the scope's status says of clusters that have not been read, for apps that may still have resources there.
 func (g *gatherer) carryOver() {
-	all := g.carriedOver()
-	if len(all) == 0 {
-		return
-	}
-	unread := map[healthscope.Key]healthscope.Result{}
-	for i := range all {
-		g.addCulprits(&all[i], unread)
-	}
-	counts := g.count()
-	all = slices.DeleteFunc(all, func(c carriedOver) bool { return !c.named && c.ignored == 0 && g.rest(&c, counts) == 0 })
-	for i := range all {
-		g.addPlaceholder(&all[i], unread, g.rest(&all[i], counts))
-	}
-	counts = g.count()
-	for i := range all {
-		g.addRest(&all[i], g.rest(&all[i], counts))
-	}
-}
-
-// carriedOver returns what the status says of clusters that have not been read, for apps that may still have resources there.
-func (g *gatherer) carriedOver() []carriedOver {
-	var all []carriedOver
 	changed := g.scope.Status.ObservedGeneration != g.scope.Generation
 	for _, a := range g.scope.Status.Apps {
 		for _, c := range a.Clusters {
@@ -66,13 +31,66 @@ func (g *gatherer) carriedOver() []carriedOver {
 			case changed && (at < 0 || !g.leadsTo(&g.apps[at], c.Name)):
 				continue // Of the same spec, an app that leads nowhere there had bundles with a label of the scope.
 			}
-			at = g.appNamed(a.Name)
-			if g.takesFrom(&g.apps[at], c.Name) {
-				all = append(all, carriedOver{ClusterStatus: c, app: at, state: state, findings: g.findingsInto(&g.apps[at], c.Name)})
+			if app := &g.apps[g.appNamed(a.Name)]; g.takesFrom(app, c.Name) {
+				g.carryOverIn(app, c, state)
 			}
 		}
 	}
-	return all
+}
+
+// carryOverIn adds what the status says of an app in a cluster: the culprits by name, or a bundle that stands for what has no name.
+// Which bundle they were in is not known: every reference that may have led to it gets them, and each counts once all the
+// same. How many others there were is counted when all has been judged: see addCarriedOver.
+func (g *gatherer) carryOverIn(app *gatheredApp, c corev1alpha2.ClusterStatus, state fleet.ClusterState) {
+	into, has := g.findingsInto(app, c.Name), g.resourcesOf(app)
+	unread, total := g.unreadCulprits(app, c, state, has)
+	for key := range has {
+		if key.Cluster != c.Name || g.ignores(key, app.Name) {
+			delete(has, key)
+		}
+	}
+	leadsNowhere := slices.ContainsFunc(into, func(i int) bool { return g.out.findings[i].empty() })
+	if len(unread) == 0 && (leadsNowhere || len(has) < total) {
+		unread = append(unread, g.placeholder(app, into, c, state))
+	}
+	if len(unread) > 0 && len(into) == 0 {
+		into = append(into, len(g.out.findings))
+		g.out.findings = append(g.out.findings, app.finding(bundleReference(app.Name, c.Name)))
+	}
+	for _, i := range into {
+		f := &g.out.findings[i]
+		f.results, f.partial = append(f.results, unread...), append(f.partial, c.Name)
+	}
+	g.out.carriedOver = append(g.out.carriedOver, carriedOver{appCluster{app.Name, c.Name}, total})
+}
+
+// unreadCulprits returns those culprits of an app in a cluster that the status names and no reference has led to. total is how
+// many resources the status counts there, without those that the roll-up ignores by now.
+func (g *gatherer) unreadCulprits(app *gatheredApp, c corev1alpha2.ClusterStatus, state fleet.ClusterState, has map[healthscope.Key]bool) (unread []healthscope.Result, total int) {
+	total = int(c.Total)
+	for _, culprit := range g.scope.Status.Culprits {
+		key := keyOf(culprit)
+		switch {
+		case culprit.App != app.Name || culprit.Cluster != c.Name || isCluster(culprit):
+		case g.ignores(key, app.Name):
+			total--
+		case !has[key]:
+			unread = append(unread, unreadableResult(healthscope.Result{Key: key}, state, lastState(culprit)))
+		}
+	}
+	return unread, total
+}
+
+// placeholder returns a bundle that stands for resources of which the status does not name any.
+func (g *gatherer) placeholder(app *gatheredApp, into []int, c corev1alpha2.ClusterStatus, state fleet.ClusterState) healthscope.Result {
+	name, last := app.Name, ""
+	if len(into) > 0 {
+		name = g.out.findings[into[0]].ref.Name
+	}
+	if c.State != string(healthscope.Unknown) {
+		last = fmt.Sprintf("%s, %d/%d ready", c.State, c.Ready, c.Total)
+	}
+	return unreadableResult(bundleResult(c.Name, g.scope.Namespace, name), state, last)
 }
 
 // leadsTo reports whether an app may have resources in a cluster.
@@ -102,94 +120,19 @@ func (g *gatherer) wasMissing(app string, bundle healthscope.Key) bool {
 	})
 }
 
-// addCulprits adds the culprits that the status names and that no reference has led to.
-func (g *gatherer) addCulprits(c *carriedOver, unread map[healthscope.Key]healthscope.Result) {
-	app := &g.apps[c.app]
-	has := g.resourcesOf(app)
-	for _, culprit := range g.scope.Status.Culprits {
-		key := keyOf(culprit)
-		switch {
-		case culprit.App != app.Name || culprit.Cluster != c.Name || isCluster(culprit):
-		case g.ignores(key, app.Name):
-			c.ignored++
-		case !has[key]:
-			c.named = true
-			unread[key] = unreadableResult(healthscope.Result{Key: key}, c.state, lastState(culprit))
-			g.addUnread(c, unread[key])
-		}
-	}
-}
-
-// addUnread adds a resource to each reference that may lead to it, and one for the cluster where the app has none.
-func (g *gatherer) addUnread(c *carriedOver, r healthscope.Result) {
-	if app := &g.apps[c.app]; len(c.findings) == 0 {
-		c.findings = []int{len(g.out.findings)}
-		g.out.findings = append(g.out.findings, app.finding(bundleReference(app.Name, c.Name)))
-	}
-	for _, i := range c.findings {
-		f := &g.out.findings[i]
-		f.results = append(f.results, r)
-	}
-}
-
-// addPlaceholder adds a bundle that stands for resources of which the status does not name any. It is one of the rest.
-func (g *gatherer) addPlaceholder(c *carriedOver, unread map[healthscope.Key]healthscope.Result, rest int) {
-	app := &g.apps[c.app]
-	empty := slices.ContainsFunc(c.findings, func(i int) bool { return g.out.findings[i].empty() })
-	if c.named || rest == 0 && !empty {
-		return
-	}
-	name, last := app.Name, ""
-	if len(c.findings) > 0 {
-		name = g.out.findings[c.findings[0]].ref.Name
-	}
-	if c.State != string(healthscope.Unknown) {
-		last = fmt.Sprintf("%s, %d/%d ready", c.State, c.Ready, c.Total)
-	}
-	placeholder := bundleResult(c.Name, g.scope.Namespace, name)
-	if _, ok := unread[placeholder.Key]; !ok { // It may stand for resources of another app, too.
-		unread[placeholder.Key] = unreadableResult(placeholder, c.state, last)
-	}
-	g.addUnread(c, unread[placeholder.Key])
-}
-
-// addRest adds the number of resources that have no name.
-func (g *gatherer) addRest(c *carriedOver, rest int) {
-	// No bundle is called so, and that of another app with the same references is another one.
-	key := fleet.BundleKey{Cluster: c.Name, Namespace: g.scope.Namespace, Name: "carried-over/" + g.apps[c.app].Name}
-	for _, i := range c.findings {
-		f := &g.out.findings[i]
-		f.partial = append(f.partial, c.Name)
-		if rest > 0 {
-			f.addUnlisted(key, healthscope.Summary{Total: rest, Unknown: rest})
-		}
-	}
-}
-
-// rest returns how many resources the status counts besides those that are counted here.
-func (g *gatherer) rest(c *carriedOver, counts map[appCluster]healthscope.Summary) int {
-	return max(int(c.Total)-c.ignored-counts[appCluster{g.apps[c.app].Name, c.Name}].Total, 0)
-}
-
-// count counts what has been found, by app and cluster, as decide does.
-func (g *gatherer) count() map[appCluster]healthscope.Summary {
-	findings := slices.Clone(g.out.findings)
-	slices.SortStableFunc(findings, func(a, b finding) int { return compareApps(a.app, b.app) })
-	results := map[healthscope.Key]*healthscope.Member{}
-	for _, f := range findings {
-		for _, r := range f.results {
-			results[r.Key] = &healthscope.Member{Result: r}
-		}
-	}
-	v := verdict{unlisted: placeUnlisted(findings)}
-	v.place(findings, results)
-	for i, p := range v.members {
-		v.members[i].Ignored = ignored(g.scope.Spec.Rollup, p)
-	}
-	return v.counts()
-}
-
 // ignores reports whether the roll-up leaves an object of an app out.
 func (g *gatherer) ignores(key healthscope.Key, app string) bool {
 	return ignored(g.scope.Spec.Rollup, Placed{Member: &healthscope.Member{Result: healthscope.Result{Key: key}}, App: app})
+}
+
+// addCarriedOver adds the resources that the status counts and nothing names, so that an app comes to as many in a cluster as
+// before, and the next status, which is made from this one, to the same again.
+func (v *verdict) addCarriedOver(all []carriedOver) {
+	counts := v.counts()
+	for _, c := range all {
+		if rest := c.total - counts[c.appCluster].Total; rest > 0 {
+			v.carriedOver = append(v.carriedOver, Unlisted{App: c.app, Cluster: c.cluster, Summary: healthscope.Summary{Total: rest, Unknown: rest}})
+		}
+	}
+	v.unlisted = append(v.unlisted, v.carriedOver...)
 }

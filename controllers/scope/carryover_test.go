@@ -100,6 +100,12 @@ func TestCarriedOverCountsAreStable(t *testing.T) {
 				{Name: "c", WorkloadReferences: refs(bundleRef("b1"), bundleRef("b2"))}, {Name: "a", WorkloadReferences: refs(bundleRef("b1"))},
 			}},
 		},
+		"two apps with one object, and a bundle that no reference names": {
+			world: inBundles(0, "b1"),
+			spec: corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{
+				{Name: "c", WorkloadReferences: refs(at(edge2, deploymentRef("x"))), Selector: &metav1.LabelSelector{}}, {Name: "a", WorkloadReferences: refs(at(edge2, deploymentRef("x")))},
+			}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

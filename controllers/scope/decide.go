@@ -40,8 +40,10 @@ type verdict struct {
 	refs []refVerdict
 	// health is the health of the scope.
 	health healthscope.Health
-	// unlisted counts what truncated bundles do not name, each bundle once.
+	// unlisted counts what truncated bundles do not name, each bundle once, and what is carried over.
 	unlisted []Unlisted
+	// carriedOver counts what the scope's status counts in clusters that have not been read, and nothing names.
+	carriedOver []Unlisted
 	// linkedApps are the apps that name a module of a VNF.
 	linkedApps []LinkedApp
 	// truncated is true when a bundle does not name all its resources.
@@ -97,6 +99,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 	}
 	slices.SortFunc(v.members, worstFirst)
 	v.unlisted = placeUnlisted(findings)
+	v.addCarriedOver(g.carriedOver)
 	v.linkedApps = v.linked(findings)
 	v.truncated = slices.ContainsFunc(findings, func(f finding) bool { return f.truncated })
 	v.partial, v.arrivals, v.hints = partialIn(findings), g.arrivals, g.hints

@@ -54,6 +54,8 @@ type finding struct {
 // gathered is the input of decide.
 type gathered struct {
 	findings []finding
+	// carriedOver is what the scope's status counts in clusters that have not been read.
+	carriedOver []carriedOver
 	// arrivals is how many clusters had been read for the first time before.
 	arrivals uint64
 	// looks are what the scope has looked at.

@@ -84,7 +84,7 @@ func partialIn(findings []finding) []string {
 	return slices.Sorted(maps.Keys(clusters))
 }
 
-// unlistedOf counts what the bundles that an app leads to do not name, each bundle once.
+// unlistedOf counts what the bundles that an app leads to do not name, each bundle once, and what is carried over of the app.
 func (v *verdict) unlistedOf(app string) healthscope.Summary {
 	bundles := map[fleet.BundleKey]healthscope.Summary{}
 	for _, r := range v.refs {
@@ -92,7 +92,13 @@ func (v *verdict) unlistedOf(app string) healthscope.Summary {
 			maps.Copy(bundles, r.unlisted)
 		}
 	}
-	return sumOf(bundles)
+	all := sumOf(bundles)
+	for _, u := range v.carriedOver {
+		if u.App == app {
+			all = sum(all, u.Summary)
+		}
+	}
+	return all
 }
 
 // sumOf adds up the counts of several bundles.
