@@ -155,9 +155,21 @@ func updating(ctx context.Context, store *appcontext.Store, args []string, out i
 	return err
 }
 
+// printStandingDown prints why nothing is done with any context, if that is so.
+func printStandingDown(ctx context.Context, store *appcontext.Store, out io.Writer) error {
+	why, err := store.Own(ctx, deploy.StandingDownHandle)
+	if err == nil && why != "" {
+		_, err = fmt.Fprintf(out, "nothing is deployed until the controller is started again: %s\n", printable(why))
+	}
+	return err
+}
+
 func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) error {
 	ids, err := store.ContextIDs(ctx)
 	if err != nil {
+		return err
+	}
+	if err := printStandingDown(ctx, store, out); err != nil {
 		return err
 	}
 	t := table{columns: []string{"ID", "STATE", "FOR"}}
@@ -196,6 +208,9 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 	}
 	problem, err := store.Own(ctx, rsync.ProblemHandle(id))
 	if err != nil {
+		return err
+	}
+	if err := printStandingDown(ctx, store, out); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "state %s, desired %s\n", cmp.Or(l.Current, "-"), cmp.Or(l.Desired, "-"))

@@ -16,11 +16,13 @@ import (
 
 	"github.com/healthscope/healthscope/controllers/commands"
 	"github.com/healthscope/healthscope/e2e/suite"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
 var _ = Describe("healthscope context", func() {
 	It("has an application deployed by the controller, and deleted", func(ctx SpecContext) {
-		etcd, _ := newStore(ctx)
+		etcd, store := newStore(ctx)
 		namespace := suite.NewNamespace(ctx, api)
 		folder := GinkgoT().TempDir()
 		write := func(name, text string) string {
@@ -70,6 +72,11 @@ var _ = Describe("healthscope context", func() {
 		Expect(ask("stop", id)).To(Equal("context " + id + " is stopped\n"))
 
 		ask("terminate", id, "--wait")
+		said := []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true, Value: "another program is at work"}}
+		Expect(store.WriteLevels(ctx, "", said, appcontext.Condition{})).To(Succeed())
+		for _, args := range [][]string{{"list"}, {"show", id}} {
+			Expect(ask(args...)).To(HavePrefix("nothing is deployed until the controller is started again: another program is at work\n"))
+		}
 		Expect(ask("list")).To(MatchRegexp(id + `\s+Terminated`))
 		Expect(apierrors.IsNotFound(api.Get(ctx, name, &corev1.ConfigMap{}))).To(BeTrue())
 	}, SpecTimeout(3*time.Minute))

@@ -37,6 +37,18 @@ func (a answer) problem() string { return healthscope.Clean(a.err.Error()) }
 // refusalError is a refusal of our own: the context asks for what it may not have, or for what cannot be.
 type refusalError struct{ error }
 
+// notServedError says that an API server serves a kind in no version: there is no object of it.
+type notServedError struct{ error }
+
+// Unwrap returns how that was noticed.
+func (e notServedError) Unwrap() error { return e.error }
+
+// isNotServed reports whether an error is a notServedError.
+func isNotServed(err error) bool {
+	_, is := errors.AsType[notServedError](err)
+	return is
+}
+
 // answerOf returns which answer the end of a request is. Only what the API server has decided is a refusal: an answer that
 // it could not give, for load, a fault, or because it does not know who asks, and none at all are not.
 func answerOf(err error) answer {

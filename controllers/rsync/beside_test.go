@@ -34,11 +34,14 @@ var _ = Describe("rsync beside EMCO's", func() {
 		Expect(rsync.Enqueue(ctx, store, "1082", deploy.EventInstantiate, "", time.Now())).To(Succeed())
 		Consistently(stateOf).WithContext(ctx).WithArguments("1082").Should(Equal(state("Created") + " active"))
 
+		Expect(store.Own(ctx, deploy.StandingDownHandle)).To(ContainSubstring(`the queue of context "1081" was written by another program`))
+
 		stop()
 		start(newNetwork())
 		for _, id := range []string{"1081", "1082"} {
 			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
 		}
+		Expect(store.Own(ctx, deploy.StandingDownHandle)).To(BeEmpty())
 	})
 
 	It("notices that it works on the same event", func(ctx SpecContext) {

@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -41,6 +44,8 @@ type cluster struct {
 	client client.Client
 	// watcher watches, without the limit of time that the client's requests have.
 	watcher client.WithWatch
+	// kinds says which kinds are served, without remembering it.
+	kinds *discovery.DiscoveryClient
 	// discovery has room for one: who looks up a kind.
 	discovery chan struct{}
 	// http is the connection that the client was made for.
@@ -75,32 +80,32 @@ func (c *clusters) get(name string) (*cluster, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(access.Config, limited)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
+	}
 	made := &cluster{
-		client: api, watcher: watcher, discovery: make(chan struct{}, 1), http: access.Client,
+		client: api, watcher: watcher, kinds: kinds, discovery: make(chan struct{}, 1), http: access.Client,
 		slots: make(chan struct{}, maxSteps), namespaced: map[schema.GroupVersionKind]bool{},
 	}
 	c.clients[name] = made
 	return made, nil
 }
 
-// take takes a step once.
+// take takes a step once. An object of which no version is served is gone: its CRD was deleted, and all objects with it.
 func (c *cluster) take(ctx context.Context, os *objects, s deploy.Step) error {
+	m, err := c.sent(ctx, os, s)
 	switch s.Verb {
-	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle:
-		m, err := c.bundle(ctx, os.plan, s)
-		if err != nil {
-			return err
+	case deploy.VerbDelete, deploy.VerbDeleteHook, deploy.VerbDeleteBundle:
+		if err == nil {
+			err = c.delete(ctx, m)
 		}
-		return c.apply(ctx, m, m.metadata())
-	case deploy.VerbDeleteBundle:
-		m, err := c.bundle(ctx, os.plan, s)
-		if err != nil {
-			return err
+		if isNotServed(err) {
+			return nil
 		}
-		return c.delete(ctx, m)
+		return err
 	default:
 	}
-	m, err := c.manifest(ctx, os, s.App, s.Resource)
 	if err != nil {
 		return err
 	}
@@ -112,10 +117,20 @@ func (c *cluster) take(ctx context.Context, os *objects, s deploy.Step) error {
 			return c.apply(ctx, m, m.metadata())
 		}
 		return c.approve(ctx, m, s.Resource.Approval)
-	case deploy.VerbDelete, deploy.VerbDeleteHook:
-		return c.delete(ctx, m)
+	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle:
+		return c.apply(ctx, m, m.metadata())
 	default:
 		return refusalError{errors.Errorf("step %q cannot be taken in a cluster", s.Verb)}
+	}
+}
+
+// sent returns what a step is about.
+func (c *cluster) sent(ctx context.Context, os *objects, s deploy.Step) (*manifest, error) {
+	switch s.Verb {
+	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle, deploy.VerbDeleteBundle:
+		return c.bundle(ctx, os.plan, s)
+	default:
+		return c.manifest(ctx, os, s.App, s.Resource)
 	}
 }
 
@@ -173,10 +188,58 @@ func (c *cluster) discover(ctx context.Context, kind schema.GroupVersionKind) (b
 	}()
 	select {
 	case a := <-found:
+		if meta.IsNoMatchError(a.err) {
+			a.err = c.explainNotFound(ctx, kind, a.err)
+		}
 		return a.namespaced, errors.Wrapf(a.err, "cannot find kind %q", kind.Kind)
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
+}
+
+// explainNotFound returns why a kind was not found: as a notServedError when no version of it is served, and as an error that is no
+// refusal when that is not known, as when an aggregated API server gives no answer. A mapper does not tell these apart.
+func (c *cluster) explainNotFound(ctx context.Context, kind schema.GroupVersionKind, cause error) error {
+	served, err := c.isServed(ctx, kind.GroupKind())
+	switch {
+	case err != nil:
+		return errors.Errorf("cannot find out whether kind %q is served: %s", kind.Kind, err.Error())
+	case served:
+		return cause
+	default:
+		return notServedError{cause}
+	}
+}
+
+// isServed asks the API server whether it serves a kind in any version. The old form of discovery, unlike the aggregated one, has the
+// versions too whose API servers give no answer.
+func (c *cluster) isServed(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	if kind.Group == "" {
+		return true, nil // The core is always there.
+	}
+	api := c.kinds.WithLegacyWithContext(ctx)
+	groups, err := api.ServerGroupsWithContext(ctx)
+	if err != nil {
+		return false, err
+	}
+	if len(groups.Groups) == 0 {
+		return false, errors.New("the answer has no API group: it is not that of an API server")
+	}
+	for _, group := range groups.Groups {
+		if group.Name != kind.Group {
+			continue
+		}
+		for _, version := range group.Versions {
+			resources, err := api.ServerResourcesForGroupVersionWithContext(ctx, version.GroupVersion)
+			if err != nil {
+				return false, err
+			}
+			if slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // define makes a CRD unless there is one, and fails as without an answer until its kind is served.
@@ -208,6 +271,8 @@ func (c *cluster) delete(ctx context.Context, m *manifest) error {
 	switch {
 	case isAbsent(err):
 		return nil
+	case apierrors.IsNotFound(err):
+		return c.explainNotFound(ctx, m.GroupVersionKind, err)
 	case err != nil:
 		return err
 	case have.Labels[deploymentLabel] != m.app:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -30,7 +31,9 @@ type CompositeApp struct {
 	DeploymentIntentGroup string `json:"deploymentIntentGroup"`
 	// Namespace is where objects go that name none. The default is "default".
 	Namespace string `json:"namespace,omitempty"`
-	// Administrator allows objects in other namespaces, and of the whole cluster. Without it they are refused.
+	// Namespaces are other namespaces in which objects may be.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Administrator allows objects in all namespaces, and of the whole cluster. Without it they are refused.
 	Administrator bool `json:"administrator,omitempty"`
 	// CorrectDrift has fields set back that others have set in its objects, whenever these are applied. Without it they are refused.
 	CorrectDrift bool `json:"correctDrift,omitempty"`
@@ -72,7 +75,7 @@ func CreateContext(ctx context.Context, store *appcontext.Store, c CompositeApp,
 	ac.InitAppContext()
 	meta := appcontext.CompositeAppMeta{
 		Project: c.Project, CompositeApp: c.Name, Version: c.Version, Release: c.DeploymentIntentGroup, DeploymentIntentGroup: c.DeploymentIntentGroup,
-		Namespace: cmp.Or(c.Namespace, "default"), Level: "1", CorrectDrift: c.CorrectDrift,
+		Namespace: cmp.Or(c.Namespace, "default"), Level: "1", Namespaces: c.Namespaces, CorrectDrift: c.CorrectDrift,
 	}
 	if c.Administrator {
 		meta.Level = levelAdministrator
@@ -172,6 +175,11 @@ func (c CompositeApp) validate(read func(string) ([]byte, error)) (map[string][]
 	} {
 		if f.value == "" || strings.Contains(f.value, "/") {
 			return nil, errors.Errorf("%s is %q: it must not be empty, nor contain a slash", f.field, f.value)
+		}
+	}
+	for i, name := range c.Namespaces {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return nil, errors.Errorf("namespaces[%d] is %q: %s", i, name, problems[0])
 		}
 	}
 	if len(c.Apps) == 0 {

@@ -81,17 +81,17 @@ var _ = Describe("A composite app", func() {
 		}
 	})
 
-	It("touches its own namespace only, unless it is an administrator's", func(ctx SpecContext) {
+	It("touches its own namespace and those that it names, unless it is an administrator's", func(ctx SpecContext) {
 		far := newNamespace(ctx)
 		elsewhere := manifests{
 			"elsewhere": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, namespace: " + far + "}\n",
 			"nowhere":   "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + far + "}\n",
 		}
 		start(newNetwork())
-		instantiated := func(administrator bool, want string) string {
+		instantiated := func(administrator bool, want string, namespaces ...string) string {
 			GinkgoHelper()
 			c := shop(newNamespace(ctx))
-			c.Administrator = administrator
+			c.Administrator, c.Namespaces = administrator, namespaces
 			c.Apps = []rsync.CompositeAppMember{
 				{Name: "a", Clusters: []string{edge01}, Manifests: []string{"elsewhere"}}, {Name: "b", Clusters: []string{edge01}, Manifests: []string{"nowhere"}},
 			}
@@ -106,6 +106,12 @@ var _ = Describe("A composite app", func() {
 		Expect(wordsOf(ctx, id, "b", far+"+ClusterRole")).To(ContainSubstring("is of the whole cluster"))
 		Expect(exists(ctx, &corev1.ConfigMap{}, far, "cm")).To(BeFalse())
 		Expect(exists(ctx, &rbacv1.ClusterRole{}, "", far)).To(BeFalse())
+
+		id = instantiated(false, "InstantiateFailed", far)
+		Expect(statuses(ctx, id)).To(Equal(map[string]string{"a/p1+edge01/cm+ConfigMap": "Applied", "b/p1+edge01/" + far + "+ClusterRole": "Failed"}))
+		Expect(exists(ctx, &corev1.ConfigMap{}, far, "cm")).To(BeTrue())
+		enqueue(ctx, id, deploy.EventTerminate)
+		Eventually(exists).WithContext(ctx).WithArguments(&corev1.ConfigMap{}, far, "cm").Should(BeFalse())
 
 		id = instantiated(true, "Instantiated")
 		Expect(exists(ctx, &corev1.ConfigMap{}, far, "cm")).To(BeTrue())
@@ -127,6 +133,7 @@ var _ = Describe("A composite app", func() {
 			Expect(store.ContextIDs(ctx)).To(Equal(before))
 		},
 		Entry("no project", func(c *rsync.CompositeApp) { c.Project = "" }, `project is ""`),
+		Entry("a namespace", func(c *rsync.CompositeApp) { c.Namespaces = []string{"shop", "a/b"} }, `namespaces[1] is "a/b": `),
 		Entry("no apps", func(c *rsync.CompositeApp) { c.Apps = nil }, `apps is empty`),
 		Entry("an app twice", func(c *rsync.CompositeApp) { c.Apps[1].Name = "db" }, `apps[1].name is "db"`),
 		Entry("a cluster's name", func(c *rsync.CompositeApp) { c.Apps[0].Clusters[0] = "edge" }, `apps[0].clusters[0] is "edge"`),

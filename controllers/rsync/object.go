@@ -2,13 +2,19 @@ package rsync
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -139,6 +145,7 @@ func newObject(r deploy.Resource, bundle string) (*unstructured.Unstructured, er
 	if o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
 		return nil, refusalError{errors.Errorf("resource %q has apiVersion %q, kind %q and metadata.name %q: none may be empty", r.Name, o.GetAPIVersion(), o.GetKind(), o.GetName())}
 	}
+	encodeStringData(o)
 	label(o.Object, bundle)
 	for _, path := range labelledPaths {
 		if template, found, err := unstructured.NestedMap(o.Object, path...); found && err == nil {
@@ -149,6 +156,28 @@ func newObject(r deploy.Resource, bundle string) (*unstructured.Unstructured, er
 		}
 	}
 	return o, nil
+}
+
+// encodeStringData moves the stringData of a Secret to data, as the API server does when it stores it. In server-side apply it knows
+// the owners of data alone: a value that another manager has set would be overwritten, and one that the context has no more would stay.
+// What cannot be moved is left to the API server to refuse.
+func encodeStringData(o *unstructured.Unstructured) {
+	if o.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("Secret") {
+		return
+	}
+	texts, found, err := unstructured.NestedStringMap(o.Object, "stringData")
+	data, _, malformed := unstructured.NestedMap(o.Object, "data")
+	if !found || err != nil || malformed != nil {
+		return
+	}
+	if data == nil {
+		data = map[string]any{}
+	}
+	for key, text := range texts {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	o.Object["data"] = data
+	unstructured.RemoveNestedField(o.Object, "stringData")
 }
 
 // label adds the label to what has metadata.
@@ -166,20 +195,37 @@ func label(object map[string]any, bundle string) {
 	object["metadata"] = metadata
 }
 
+// bundleName returns the name of a bundle: as EMCO has it, the value of its label, unless the name of an app may not be a part of a name
+// because of its capitals or underscores. Readers find bundles by the label.
+func bundleName(label string) string {
+	if len(validation.IsDNS1123Subdomain(label)) == 0 {
+		return label
+	}
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(label))
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(label)) // It never fails.
+	return fmt.Sprintf("%s-%08x", plain, hash.Sum32())
+}
+
 // newBundle returns the bundle of an app, as EMCO makes it, without a status. With a mark it is that of the app's pre-install
 // hooks, which EMCO marks: it says nothing of the app.
 func newBundle(p *deploy.Plan, app string, marked bool) (*manifest, error) {
-	name := p.BundleName(app)
+	value := p.BundleName(app)
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind))
-	o.SetName(name)
+	o.SetName(bundleName(value))
 	o.SetNamespace(p.Namespace)
-	labels := map[string]string{deploymentLabel: name}
+	labels := map[string]string{deploymentLabel: value}
 	if marked {
 		labels[k8spluginv1alpha1.LabelPreInstallHook] = "true"
 	}
 	o.SetLabels(labels)
-	o.Object["spec"] = map[string]any{"selector": map[string]any{"matchLabels": map[string]any{deploymentLabel: name}}}
+	o.Object["spec"] = map[string]any{"selector": map[string]any{"matchLabels": map[string]any{deploymentLabel: value}}}
 	return newManifest(o)
 }
 
@@ -197,8 +243,9 @@ func place(p *deploy.Plan, o *unstructured.Unstructured, namespaced bool) error 
 		o.SetNamespace("")
 	case o.GetNamespace() == "":
 		o.SetNamespace(p.Namespace)
-	case o.GetNamespace() != p.Namespace && p.Level != levelAdministrator:
-		return refusalError{errors.Errorf("%s is in namespace %q, and the context has level %q: it may touch namespace %q only", what, o.GetNamespace(), p.Level, p.Namespace)}
+	case p.Level != levelAdministrator && o.GetNamespace() != p.Namespace && !slices.Contains(p.Namespaces, o.GetNamespace()):
+		may := slices.Concat([]string{p.Namespace}, p.Namespaces)
+		return refusalError{errors.Errorf("%s is in namespace %q, and the context has level %q: it may touch namespaces %q only", what, o.GetNamespace(), p.Level, may)}
 	}
 	return nil
 }

@@ -51,12 +51,12 @@ type Preview struct {
 
 // PreviewInstantiation returns what the instantiation of a plan would do, by asking the clusters without changing anything.
 func PreviewInstantiation(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
-	return preview(ctx, p, p.Targets(), newClusters(access), (*cluster).previewApply)
+	return preview(ctx, p, p.Targets(), newClusters(access), previewsApply)
 }
 
 // PreviewTermination returns what the termination of a plan would do.
 func PreviewTermination(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
-	return preview(ctx, p, p.Targets(), newClusters(access), (*cluster).previewDelete)
+	return preview(ctx, p, p.Targets(), newClusters(access), previewsDelete)
 }
 
 // PreviewUpdate returns what an update would do: first what it would bring, then what it would leave as it is, and then what it would
@@ -64,13 +64,13 @@ func PreviewTermination(ctx context.Context, p *deploy.Plan, access func(cluster
 func PreviewUpdate(ctx context.Context, u UpdatePlan, access func(cluster string) (fleet.Access, bool)) []Preview {
 	connections := newClusters(access)
 	applied, left := u.brought.Updated()
-	previews := preview(ctx, u.brought, applied, connections, (*cluster).previewApply)
+	previews := preview(ctx, u.brought, applied, connections, previewsApply)
 	for _, t := range left {
 		for _, r := range t.All() {
 			previews = append(previews, Preview{App: t.App, Cluster: t.Cluster, Resource: r.Name, Action: PreviewUnchanged})
 		}
 	}
-	return append(previews, preview(ctx, u.replaced, u.replaced.Removed(), connections, (*cluster).previewDelete)...)
+	return append(previews, preview(ctx, u.replaced, u.replaced.Removed(), connections, previewsDelete)...)
 }
 
 // UpdatePlan is what an update brings, and what the context has that it replaces.
@@ -107,8 +107,20 @@ func readUpdate(ctx context.Context, store *appcontext.Store, from, to string) (
 	return u, err
 }
 
+// question is what is asked of each object.
+type question struct {
+	ask func(*cluster, context.Context, *manifest) (Preview, error)
+	// withoutKind is what is done with an object whose kind is not there: it may be there in time.
+	withoutKind PreviewAction
+}
+
+var (
+	previewsApply  = question{(*cluster).previewApply, PreviewCreate}
+	previewsDelete = question{(*cluster).previewDelete, PreviewUnchanged}
+)
+
 // preview asks all clusters at once. Objects are in the order of the targets.
-func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, connections *clusters, ask func(*cluster, context.Context, *manifest) (Preview, error)) []Preview {
+func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, connections *clusters, q question) []Preview {
 	os := newObjects(p)
 	slots := make(chan struct{}, maxPreviews)
 	var wait sync.WaitGroup
@@ -117,7 +129,7 @@ func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, conne
 		wait.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			found[i] = previewTarget(ctx, connections, os, t, ask)
+			found[i] = previewTarget(ctx, connections, os, t, q)
 		})
 	}
 	wait.Wait()
@@ -125,14 +137,14 @@ func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, conne
 }
 
 // previewTarget asks one cluster. One that gives no answer is not asked for the rest.
-func previewTarget(ctx context.Context, connections *clusters, os *objects, t deploy.Target, ask func(*cluster, context.Context, *manifest) (Preview, error)) []Preview {
+func previewTarget(ctx context.Context, connections *clusters, os *objects, t deploy.Target, q question) []Preview {
 	c, unreachable := connections.get(t.Cluster)
 	var previews []Preview
 	for _, r := range t.All() {
 		var found Preview
 		err := unreachable
 		if err == nil {
-			found, err = previewResource(ctx, c, os, t.App, r, ask)
+			found, err = previewResource(ctx, c, os, t.App, r, q)
 		}
 		switch a := answerOf(err); a.kind {
 		case refused:
@@ -147,17 +159,17 @@ func previewTarget(ctx context.Context, connections *clusters, os *objects, t de
 	return previews
 }
 
-func previewResource(ctx context.Context, c *cluster, os *objects, app string, r deploy.Resource, ask func(*cluster, context.Context, *manifest) (Preview, error)) (Preview, error) {
+func previewResource(ctx context.Context, c *cluster, os *objects, app string, r deploy.Resource, q question) (Preview, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	m, err := c.manifest(ctx, os, app, r)
-	if meta.IsNoMatchError(err) {
-		return Preview{Action: PreviewCreate, Problem: "its kind is not there yet: " + healthscope.Clean(err.Error())}, nil
+	if isNotServed(err) || meta.IsNoMatchError(err) && q.withoutKind == PreviewCreate {
+		return Preview{Action: q.withoutKind, Problem: "its kind is not there: " + healthscope.Clean(err.Error())}, nil
 	}
 	if err != nil {
 		return Preview{}, err
 	}
-	return ask(c, ctx, m)
+	return q.ask(c, ctx, m)
 }
 
 // previewApply applies an object without that anything is stored, and compares.

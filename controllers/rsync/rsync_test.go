@@ -14,8 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/rsync"
@@ -55,6 +57,14 @@ func exists(ctx context.Context, o client.Object, namespace, name string) bool {
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	return suite.NewNamespace(ctx, api)
+}
+
+// listOf returns a list of a kind that is named like its resource.
+func listOf(version, kind string) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(version)
+	list.SetKind(kind + "List")
+	return list
 }
 
 // answering is the way to an API server that has one answer to all questions about ConfigMaps, until it heals.
@@ -307,6 +317,45 @@ var _ = Describe("rsync", func() {
 			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
 			Expect(statuses(ctx, id)).To(HaveKeyWithValue("a/p1+edge01/things.example.org+CustomResourceDefinition", "Applied"))
 		}
+	})
+
+	It("takes objects for deleted whose CRD was deleted, but not those of a version that is not served any more", func(ctx SpecContext) {
+		define := func(plural string) *unstructured.Unstructured {
+			crd := &unstructured.Unstructured{}
+			Expect(yaml.Unmarshal([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"`+plural+`.gone.example.org"},"spec":{"group":"gone.example.org","scope":"Namespaced","names":{"kind":"`+plural+`","plural":"`+plural+`"},"versions":[
+				{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}},{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`), &crd.Object)).To(Succeed())
+			return crd
+		}
+		namespace := newNamespace(ctx)
+		n := newNetwork()
+		stop := start(n)
+		for id, plural := range map[string]string{"1013": "firsts", "1014": "seconds", "1015": "thirds"} {
+			Expect(api.Create(ctx, define(plural))).To(Succeed())
+			Eventually(func() error { return api.List(ctx, listOf("gone.example.org/v1", plural)) }).WithContext(ctx).Should(Succeed())
+			object := `{"apiVersion":"gone.example.org/v1","kind":"` + plural + `","metadata":{"name":"o"}}`
+			put(ctx, newComposite(id, namespace, "a").add("a", edge01, "o+"+plural, object).values)
+			instantiate(ctx, id)
+		}
+		Expect(api.Patch(ctx, define("thirds"), client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)))).To(Succeed())
+		for _, plural := range []string{"firsts", "seconds"} {
+			Expect(api.Delete(ctx, define(plural))).To(Succeed())
+		}
+		Eventually(func() error { return api.List(ctx, listOf("gone.example.org/v1", "thirds")) }).WithContext(ctx).ShouldNot(Succeed())
+		Eventually(func() error { return api.List(ctx, listOf("gone.example.org/v2", "seconds")) }).WithContext(ctx).ShouldNot(Succeed())
+
+		By("terminating with the program that knows the kind")
+		enqueue(ctx, "1013", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1013").Should(Equal(state("Terminated")))
+		By("terminating with one that does not")
+		stop()
+		Expect(rsync.PreviewTermination(ctx, planOf(ctx, "1014"), n.Access)).To(ConsistOf(HaveField("Action", rsync.PreviewUnchanged)))
+		start(n)
+		enqueue(ctx, "1014", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1014").Should(Equal(state("Terminated")))
+		Expect(statuses(ctx, "1014")).To(HaveEach("Deleted"))
+		enqueue(ctx, "1015", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1015").Should(Equal(state("TerminateFailed")))
+		Expect(statuses(ctx, "1015")).To(HaveEach("Failed"))
 	})
 
 	It("does not take an object for deleted because its path is not served", func(ctx SpecContext) {

@@ -164,6 +164,7 @@ func (w *worker) checkWriter(ctx context.Context, id string) error {
 	})
 	if err == nil && queue != own {
 		err = &otherWriterError{id}
+		_ = w.write(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true, Value: err.Error()}}) // It is logged too.
 		w.quit(err)
 	}
 	return err

@@ -76,7 +76,7 @@ func (s *Store) ReadLevels(ctx context.Context, id string, levels ...string) (*S
 	return snapshotOf(id, results[0].Header.GetRevision(), values), nil
 }
 
-// WriteLevels writes to a context, and to others that the writes name. It fails with ErrNotFound when one of them does not
+// WriteLevels writes to a context, and to others that the writes name; the id is empty if only they count. It fails with ErrNotFound when one of them does not
 // exist, and with ErrConflict when the condition does not hold. With records, or with contexts that must not have changed,
 // all is written in one transaction.
 func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Condition, records ...Record) error {
@@ -115,7 +115,10 @@ func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Co
 
 // contextsOf returns the contexts that must exist for writes.
 func contextsOf(id string, writes []Write) []string {
-	ids := []string{id}
+	var ids []string
+	if id != "" {
+		ids = append(ids, id)
+	}
 	for _, w := range writes {
 		if other, _, ok := w.Handle.split(); ok && !slices.Contains(ids, other) {
 			ids = append(ids, other)

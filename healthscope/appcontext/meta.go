@@ -30,6 +30,8 @@ type CompositeAppMeta struct {
 	CompositeProfile string `json:",omitempty"`
 	// CorrectDrift is true when fields that others have set are to be set back. EMCO does not write it, and passes over it.
 	CorrectDrift bool `json:",omitempty"`
+	// Namespaces are other namespaces in which resources may be. EMCO does not write it, and passes over it.
+	Namespaces []string `json:",omitempty"`
 	// Services is kept as it is, for the EMCO that writes it.
 	Services json.RawMessage `json:"services,omitempty"`
 }

@@ -34,6 +34,9 @@ func MembersHandle(statusID string) appcontext.Handle {
 // written since is another program's.
 func QueueHandle(id string) appcontext.Handle { return appcontext.ContextHandle(id).Level(levelQueue) }
 
+// StandingDownHandle is the handle at which it is kept, in a key of our own, why nothing is done with any context.
+const StandingDownHandle appcontext.Handle = "/rsync/standingdown/"
+
 // Revision returns the revision of etcd at which the queue of a context was last written.
 func Revision(s *appcontext.Snapshot) int64 { return s.StoredRevision(QueueHandle(s.ID())) }
 

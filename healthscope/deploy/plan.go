@@ -101,6 +101,8 @@ type Plan struct {
 	// Namespace is where objects go that name none, and Level that of the logical cloud: with "0", objects may be in other
 	// namespaces and in none.
 	Namespace, Level string
+	// Namespaces are those in which objects may be beside Namespace.
+	Namespaces []string
 	// CorrectDrift is true when fields that others have set in the context's objects are set back when these are applied.
 	CorrectDrift bool
 	// OnlyRead is true when nothing in clusters is the context's: it was read, and never brought there.
@@ -125,7 +127,8 @@ func (p *Plan) Targets() []Target {
 	return all
 }
 
-// BundleName returns the name of the bundles of an app, which is also the value of the label that its objects carry.
+// BundleName returns the value of the label that the objects and the bundles of an app carry, which is also the name of the bundles
+// unless it may not be one.
 func (p *Plan) BundleName(app string) string { return p.statusID() + "-" + app }
 
 // Begun returns the revision of etcd at which the event was begun: statuses from before say nothing of its work.
@@ -158,7 +161,7 @@ func (c Contexts) Plan() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.CorrectDrift, p.OnlyRead = meta.CorrectDrift, l.onlyRead()
+	p.Namespaces, p.CorrectDrift, p.OnlyRead = meta.Namespaces, meta.CorrectDrift, l.onlyRead()
 	if meta.Namespace != "" {
 		p.Namespace = meta.Namespace
 	}
@@ -168,12 +171,9 @@ func (c Contexts) Plan() (*Plan, error) {
 	if p.StatusID, err = s.StatusContextID(); err != nil {
 		return nil, err
 	}
-	order, err := s.AppOrder()
+	order, err := appOrder(s)
 	if err != nil {
 		return nil, err
-	}
-	if len(order) == 0 {
-		return nil, fmt.Errorf("context %q has no order of apps (app/instruction/order)", p.ID)
 	}
 	for _, name := range order {
 		a, ok := s.App(name)
@@ -190,6 +190,21 @@ func (c Contexts) Plan() (*Plan, error) {
 		return nil, err
 	}
 	return p, p.checkDependencies()
+}
+
+// appOrder returns the names of the apps that are deployed. EMCO's rsync needs the instruction, but its design has contexts without one:
+// then it is all apps.
+func appOrder(s *appcontext.Snapshot) ([]string, error) {
+	order, err := s.AppOrder()
+	if err == nil && order == nil {
+		for _, a := range s.Apps() {
+			order = append(order, a.Name())
+		}
+	}
+	if err == nil && len(order) == 0 {
+		err = fmt.Errorf("context %q has no apps, or an empty order of apps (app/instruction/order)", s.ID())
+	}
+	return order, err
 }
 
 // ErrUnsupported is the cause of errors about what this rsync does not do yet.

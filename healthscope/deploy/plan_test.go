@@ -91,7 +91,7 @@ func TestContextsThatCannotBeDeployed(t *testing.T) {
 		"an app that is not there":     {values{web + "instruction/dependency/": `"[{\"app\":\"cache\",\"opstatus\":\"Ready\"}]"`}, `app "web" depends on app "cache", which is not in the context`},
 		"a wait that is negative":      {values{web + "instruction/dependency/": `"[{\"app\":\"db\",\"opstatus\":\"Ready\",\"wait\":-1}]"`}, `app "web": dependency on app "db": wait is -1, and must not be negative`},
 		"a resource that is not there": {values{web + "cluster/p1+edge01/resource/instruction/order/": `"{\"resorder\":[\"gone+Pod\"]}"`}, `app "web": cluster "p1+edge01": the order names resource "gone+Pod", which does not exist`},
-		"no order of apps":             {values{"/context/42/app/instruction/order/": `"{\"apporder\":[]}"`}, `context "42" has no order of apps (app/instruction/order)`},
+		"no order of apps":             {values{"/context/42/app/instruction/order/": `"{\"apporder\":[]}"`}, `context "42" has no apps, or an empty order of apps (app/instruction/order)`},
 		"a hook that is not there": {values{web + "cluster/p1+edge01/resource/instruction/dependency/": `"{\"resdependency\":{\"pre-install\":[\"once+Job\"]}}"`},
 			`app "web": cluster "p1+edge01": the order names resource "once+Job", which does not exist`},
 	}
