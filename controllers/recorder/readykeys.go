@@ -3,6 +3,7 @@ package recorder
 import (
 	"encoding/json"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,15 +31,20 @@ var readyKinds = map[string]bool{"Service": true, "Deployment": true, "StatefulS
 
 // readyKeys returns what EMCO's keys of readiness are to say, by their level below the place of a bundle. An app is ready in
 // a cluster when everything that is applied there is in the bundle and Ready: what is not there yet is waited for.
-func readyKeys(b *fleet.Bundle, status json.RawMessage, r appcontext.PlacedResources) map[string]bool {
+func readyKeys(b *fleet.Bundle, status json.RawMessage, at appcontext.Cluster) (map[string]bool, error) {
+	order, err := at.ResourceOrder()
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot say which resources of bundle %q are ready", b.Name)
+	}
 	keys := map[string]bool{}
 	members := map[string]healthscope.Member{}
 	for _, m := range b.Members {
 		members[m.Name+"+"+m.Kind] = m
 	}
 	ready := b.Unlisted.Total == b.Unlisted.Ready
-	for _, name := range r.Order {
-		if !readyKinds[kindOf(name)] {
+	for _, name := range order {
+		r, _ := at.Resource(name)
+		if _, kind, _ := r.Split(); !readyKinds[kind] {
 			continue
 		}
 		m, found := members[name]
@@ -51,17 +57,11 @@ func readyKeys(b *fleet.Bundle, status json.RawMessage, r appcontext.PlacedResou
 		keys[levelReady] = ready
 	}
 	for name, succeeded := range successes(status) {
-		if r.Names[name] {
+		if _, there := at.Resource(name); there {
 			keys[levelOf(name, levelResourceSuccess)] = succeeded
 		}
 	}
-	return keys
-}
-
-// kindOf returns the kind in the name of a resource, <name>+<Kind>.
-func kindOf(name string) string {
-	_, kind, _ := appcontext.SplitResource(name)
-	return kind
+	return keys, nil
 }
 
 func levelOf(resource, level string) string { return "resource/" + resource + "/" + level }

@@ -201,11 +201,13 @@ func (r *reconciler) save(ctx context.Context, s situation) error {
 		Seen: seen, Namespace: whole.Namespace, Name: whole.Name, UID: string(whole.UID), ResourceVersion: whole.ResourceVersion, Digest: digest, Hub: s.hub,
 	}
 	if r.options.ReadyKeys {
-		resources, err := r.options.Store.ReadResources(ctx, s.stored.Place)
+		at, err := r.options.Store.ReadCluster(ctx, s.stored.Place)
 		if err != nil {
 			return err
 		}
-		is.Ready = readyKeys(s.bundle, whole.Status, resources)
+		if is.Ready, err = readyKeys(s.bundle, whole.Status, at); err != nil {
+			return err
+		}
 		is.ResourceVersion = s.bundle.ResourceVersion // What was judged: with the version that was read, if it is later, the keys are made again.
 	}
 	if s.stored.Ours() && saysTheSame(*s.stored.Saved, is) {

@@ -85,6 +85,30 @@ func sidecarPrefix(h Handle) string {
 	return sidecarKey(h)
 }
 
+// ReadCluster returns what is at a place without its values, but for the order of the resources.
+func (s *Store) ReadCluster(ctx context.Context, p Place) (Cluster, error) {
+	what := fmt.Sprintf("cannot read the resources of %q", p)
+	if err := p.check(); err != nil {
+		return Cluster{}, failed(what, err)
+	}
+	order := string(p.Handle().Level(partResource).Level(partInstruction).Level(partOrder))
+	results, err := s.readEach(ctx, []clientv3.Op{
+		clientv3.OpGet(string(p.Handle()), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(order),
+	})
+	if err != nil {
+		return Cluster{}, failed(what, err)
+	}
+	values := results[0].Kvs
+	for _, kv := range values {
+		if string(kv.Key) == order { // Both are of one revision.
+			kv.Value = results[1].Kvs[0].Value
+		}
+	}
+	snapshot := snapshotOf(p.ContextID, results[0].Header.GetRevision(), values)
+	return Cluster{snapshot.top().at(partApp, p.App, partCluster, p.Cluster)}, nil
+}
+
 // ReadBundle says what there is at a place, without reading the bundle itself.
 func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
 	stored := StoredBundle{Place: p}
