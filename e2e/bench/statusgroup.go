@@ -49,7 +49,7 @@ func newGroup(ctx context.Context, store *appcontext.Store, apps, clusters int) 
 	}
 	ac := appcontext.NewAppContext(store)
 	g.id = ac.InitAppContext()
-	h, err := g.writeHead(ctx, ac)
+	h, err := g.writeHead(ctx, store, ac)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write context %q: %w", g.id, err)
 	}
@@ -85,8 +85,12 @@ func newGroup(ctx context.Context, store *appcontext.Store, apps, clusters int) 
 }
 
 // writeHead writes what the context says of itself and of its apps.
-func (g *group) writeHead(ctx context.Context, ac *appcontext.AppContext) (appcontext.Handle, error) {
-	h, err := ac.CreateCompositeApp(ctx, appcontext.Record{
+func (g *group) writeHead(ctx context.Context, store *appcontext.Store, ac *appcontext.AppContext) (appcontext.Handle, error) {
+	h, err := ac.CreateCompositeApp(ctx)
+	if err != nil {
+		return "", err
+	}
+	err = store.RecordAction(ctx, appcontext.Record{
 		Subject: groupSubject, Action: appcontext.Action{State: appcontext.ActionInstantiated, ContextID: g.id, Time: started, Revision: 1}, StatusContextID: g.id,
 	})
 	if err != nil {
@@ -115,7 +119,11 @@ func writePlace(ctx context.Context, store *appcontext.Store, ac *appcontext.App
 	if err != nil {
 		return err
 	}
-	if err := ac.SetLevelValues(ctx, cluster, values); err != nil {
+	var writes []appcontext.Write
+	for level, value := range values {
+		writes = append(writes, appcontext.Write{Handle: cluster.Level(level), Value: value})
+	}
+	if err := store.WriteLevels(ctx, at.ContextID, writes, appcontext.Condition{}); err != nil {
 		return err
 	}
 	stored, err := store.ReadBundle(ctx, at)

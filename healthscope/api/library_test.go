@@ -155,7 +155,7 @@ func (b *builder) put(parts []string, raw string) {
 		b.must(nil, json.Unmarshal([]byte(raw), &meta))
 		b.must(nil, b.AddCompositeAppMeta(ctx, meta))
 	case parts[0] != "app":
-		b.must(nil, b.SetLevelValues(ctx, b.root, map[string]any{strings.Join(parts, "/"): json.RawMessage(raw)}))
+		b.must(b.AddLevelValue(ctx, b.root, strings.Join(parts, "/"), json.RawMessage(raw)))
 	case n == 3 && parts[1] == "instruction":
 		b.must(b.AddInstruction(ctx, b.root, "app", parts[2], text))
 	default:

@@ -38,8 +38,8 @@ func newScenario(t *testing.T, s *storage) *scenario {
 	b := &scenario{storage: s, ac: appcontext.NewAppContext(s.store)}
 	b.ac.InitAppContext()
 	var err error
-	if b.root, err = b.ac.CreateCompositeApp(t.Context(), b.recordOf(0)); err == nil {
-		_, err = b.ac.AddLevelValue(t.Context(), b.root, "status", map[string]string{"Status": "0"})
+	if b.root, err = b.ac.CreateCompositeApp(t.Context()); err == nil {
+		err = b.writeNumber(t.Context(), 0)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -55,10 +55,16 @@ func (b *scenario) recordOf(n int64) appcontext.Record {
 	}
 }
 
+// writeNumber writes a number as the state of the context, with its record.
+func (b *scenario) writeNumber(ctx context.Context, n int64) error {
+	state := appcontext.Write{Handle: b.root.Level("status"), Value: map[string]string{"Status": strconv.FormatInt(n, 10)}}
+	return b.store.WriteLevels(ctx, b.ac.ID(), []appcontext.Write{state}, appcontext.Condition{}, b.recordOf(n))
+}
+
 // write writes the next number.
 func (b *scenario) write(ctx context.Context) error {
 	n := b.written.Load() + 1
-	err := b.ac.UpdateStatusValue(ctx, b.root.Level("status"), map[string]string{"Status": strconv.FormatInt(n, 10)}, b.recordOf(n))
+	err := b.writeNumber(ctx, n)
 	if err == nil {
 		b.written.Store(n)
 	}

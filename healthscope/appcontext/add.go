@@ -1,10 +1,6 @@
 package appcontext
 
-import (
-	"context"
-	"maps"
-	"slices"
-)
+import "context"
 
 // AddApp adds an app to a composite app and returns its handle. It fails with ErrNotFound when the composite app is not
 // there, and with ErrExists when the app is.
@@ -144,12 +140,18 @@ func checkInstruction(instruction string) error {
 // UpdateValue replaces a value. It fails with ErrNotFound when there is none: what was deleted meanwhile does not come
 // back in pieces.
 func (ac *AppContext) UpdateValue(ctx context.Context, h Handle, value any) error {
-	return ac.update(ctx, h, value, nil)
+	if err := checkHandle(ac.id, h); err != nil {
+		return err
+	}
+	t := &transaction{}
+	t.require(string(h))
+	t.put(string(h), value)
+	return failed(opUpdate, ac.store.commit(ctx, t))
 }
 
-// UpdateStatusValue replaces the value of a status, as UpdateValue. Records are written together with it.
-func (ac *AppContext) UpdateStatusValue(ctx context.Context, h Handle, value any, records ...Record) error {
-	return ac.update(ctx, h, value, records)
+// UpdateStatusValue replaces the value of a status, as UpdateValue.
+func (ac *AppContext) UpdateStatusValue(ctx context.Context, h Handle, value any) error {
+	return ac.UpdateValue(ctx, h, value)
 }
 
 // UpdateResourceValue replaces the value of a resource, as UpdateValue.
@@ -157,7 +159,7 @@ func (ac *AppContext) UpdateResourceValue(ctx context.Context, resource Handle, 
 	if err := checkHandle(ac.id, resource, kindResource); err != nil {
 		return err
 	}
-	return ac.update(ctx, resource, value, nil)
+	return ac.UpdateValue(ctx, resource, value)
 }
 
 // UpdateInstructionValue replaces the value of an instruction, as UpdateValue. The value is what AddInstruction takes.
@@ -166,36 +168,5 @@ func (ac *AppContext) UpdateInstructionValue(ctx context.Context, instruction Ha
 	if err != nil {
 		return failed(opUpdate, err)
 	}
-	return ac.update(ctx, instruction, text, nil)
-}
-
-func (ac *AppContext) update(ctx context.Context, h Handle, value any, records []Record) error {
-	if err := checkHandle(ac.id, h); err != nil {
-		return err
-	}
-	return failed(opUpdate, ac.store.withRecords(ctx, records, func(t *transaction) {
-		t.require(string(h))
-		t.put(string(h), value)
-	}))
-}
-
-// SetLevelValues stores values at levels below a handle in one transaction, whether something is there or not, and removes
-// those whose value is nil. It fails with ErrNotFound when the handle's own value is not there.
-func (ac *AppContext) SetLevelValues(ctx context.Context, h Handle, values map[string]any) error {
-	if err := checkHandle(ac.id, h); err != nil {
-		return err
-	}
-	t := &transaction{}
-	t.require(string(h))
-	for _, level := range slices.Sorted(maps.Keys(values)) {
-		if err := checkLevel(level); err != nil {
-			return err
-		}
-		if values[level] == nil {
-			t.remove(string(h.Level(level)))
-		} else {
-			t.put(string(h.Level(level)), values[level])
-		}
-	}
-	return failed(opUpdate, ac.store.commit(ctx, t))
+	return ac.UpdateValue(ctx, instruction, text)
 }

@@ -79,7 +79,6 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		"get instruction of no type":   {just(ac.GetResourceInstruction(ctx, "a", "p+c", "x")), appcontext.ErrInvalid, []string{"instruction type"}},
 		"update nothing":               {ac.UpdateValue(ctx, a.Level("x"), "y"), appcontext.ErrNotFound, []string{"cannot update value: Key doesn't exist"}},
 		"update an app as a resource":  {ac.UpdateResourceValue(ctx, a, "y"), appcontext.ErrInvalid, []string{"handle of a resource"}},
-		"set levels of nothing":        {ac.SetLevelValues(ctx, a.Level("cluster/p+x"), map[string]any{"status": "x"}), appcontext.ErrNotFound, []string{"p+x"}},
 		"delete a context as an app":   {ac.DeleteApp(ctx, h), appcontext.ErrInvalid, []string{"handle of an app"}},
 		"delete an app as a cluster":   {ac.DeleteCluster(ctx, a), appcontext.ErrInvalid, []string{"handle of a cluster"}},
 		"delete a resource's group":    {ac.DeleteClusterMetaGrpHandle(ctx, r), appcontext.ErrInvalid, []string{"cluster"}},
@@ -247,7 +246,7 @@ func TestLevelsAreSetAndRemovedTogether(t *testing.T) {
 	_, c, _ := add(t, ac, h, "a", "p+c", "r+Kind")
 	client := rawClient(t, endpoint(t))
 	for i := range 2 {
-		if err := ac.SetLevelValues(t.Context(), c, map[string]any{"status": fmt.Sprintf(`{"n":%d}`, i), "seen": i}); err != nil {
+		if err := set(t.Context(), store, c, map[string]any{"status": fmt.Sprintf(`{"n":%d}`, i), "seen": i}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -262,7 +261,7 @@ func TestLevelsAreSetAndRemovedTogether(t *testing.T) {
 	if revisions["status/"] == 0 || revisions["status/"] != revisions["seen/"] {
 		t.Errorf("want both levels written at one revision, got %v", revisions)
 	}
-	if err := ac.SetLevelValues(t.Context(), c, map[string]any{"status": nil, "seen": nil}); err != nil {
+	if err := set(t.Context(), store, c, map[string]any{"status": nil, "seen": nil}); err != nil {
 		t.Fatal(err)
 	}
 	snapshot := must(store.Snapshot(t.Context(), ac.ID()))(t)

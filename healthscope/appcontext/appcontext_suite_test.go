@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -172,6 +173,15 @@ func newContext(t testing.TB, store *appcontext.Store) (*appcontext.AppContext, 
 		t.Fatalf("CreateCompositeApp: %v", err)
 	}
 	return ac, h
+}
+
+// set stores values at levels below a handle, and removes those that are nil, together with records.
+func set(ctx context.Context, store *appcontext.Store, h appcontext.Handle, values map[string]any, records ...appcontext.Record) error {
+	var writes []appcontext.Write
+	for _, level := range slices.Sorted(maps.Keys(values)) {
+		writes = append(writes, appcontext.Write{Handle: h.Level(level), Value: values[level]})
+	}
+	return store.WriteLevels(ctx, strings.Split(string(h), "/")[2], writes, appcontext.Condition{}, records...)
 }
 
 // must returns the value of a call that may not fail.

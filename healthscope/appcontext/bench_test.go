@@ -22,7 +22,7 @@ func large(b *testing.B, store *appcontext.Store) string {
 				key := fmt.Sprintf("resource/object%02d+Deployment", r)
 				values[key], values[key+"/status"] = deployment("object"), state{"Applied"}
 			}
-			if err := ac.SetLevelValues(b.Context(), cluster, values); err != nil {
+			if err := set(b.Context(), store, cluster, values); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -77,12 +77,13 @@ func TestTheCacheAnswersLikeTheStore(t *testing.T) {
 	}
 	for n, change := range []func() error{
 		func() error {
-			_, err := ac.CreateCompositeApp(ctx, record(appcontext.ActionInstantiated, 1))
+			_, err := ac.CreateCompositeApp(ctx)
 			return err
 		},
+		func() error { return store.RecordAction(ctx, record(appcontext.ActionInstantiated, 1)) },
 		func() (err error) { a, c, _ = add(t, ac, h, "a", "p+c", "r+Kind"); return nil },
-		func() error { return ac.SetLevelValues(ctx, c, map[string]any{"status": "{}"}) },
-		func() error { return ac.SetLevelValues(ctx, c, map[string]any{"status": nil}) },
+		func() error { return set(ctx, store, c, map[string]any{"status": "{}"}) },
+		func() error { return set(ctx, store, c, map[string]any{"status": nil}) },
 		func() error { return ac.AddCompositeAppMeta(ctx, appcontext.CompositeAppMeta{Project: "p"}) },
 		func() error { return store.RecordAction(ctx, record(appcontext.ActionTerminated, 2)) },
 		func() error { return ac.DeleteApp(ctx, a) },
@@ -327,7 +328,7 @@ func TestChangesWhileAContextIsReadAreNotLost(t *testing.T) {
 		begun := make(chan struct{})
 		writer.Go(func() {
 			for n := range changes {
-				if err := ac.SetLevelValues(t.Context(), h, map[string]any{fmt.Sprintf("level%d", n): n}); err != nil {
+				if err := set(t.Context(), store, h, map[string]any{fmt.Sprintf("level%d", n): n}); err != nil {
 					t.Error(err)
 				}
 				if n == changes/4 {

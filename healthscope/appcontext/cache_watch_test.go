@@ -43,9 +43,9 @@ func wantStatus(t testing.TB, cache *appcontext.Cache, id string, status appcont
 }
 
 // setStatus writes the status of a context.
-func setStatus(t testing.TB, ac *appcontext.AppContext, h appcontext.Handle, status appcontext.State) {
+func setStatus(t testing.TB, store *appcontext.Store, h appcontext.Handle, status appcontext.State) {
 	t.Helper()
-	if err := ac.SetLevelValues(t.Context(), h, map[string]any{"status": map[string]any{"Status": status}}); err != nil {
+	if err := set(t.Context(), store, h, map[string]any{"status": map[string]any{"Status": status}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -68,7 +68,7 @@ func TestTheCacheFollowsAfterALostConnectionAndACompaction(t *testing.T) {
 	l, url := newLink(t, etcd.Endpoint())
 	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: time.Second, ProgressInterval: 50 * time.Millisecond})
 	ac, h := newContext(t, direct)
-	setStatus(t, ac, h, appcontext.StateInstantiating)
+	setStatus(t, direct, h, appcontext.StateInstantiating)
 	cache := runCache(t, watched, appcontext.CacheOptions{})
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
 
@@ -77,7 +77,7 @@ func TestTheCacheFollowsAfterALostConnectionAndACompaction(t *testing.T) {
 	if err := ac.DeleteApp(t.Context(), h.Level("app/gone")); err != nil {
 		t.Fatal(err)
 	}
-	setStatus(t, ac, h, appcontext.StateInstantiated)
+	setStatus(t, direct, h, appcontext.StateInstantiated)
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
 	compact(t, rawClient(t, etcd.Endpoint()))
 	l.restore(etcd.Endpoint())
@@ -90,13 +90,13 @@ func TestTheCacheFollowsAfterAConnectionHasGoneSilent(t *testing.T) {
 	l, url := newLink(t, etcd.Endpoint())
 	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: 500 * time.Millisecond, ProgressInterval: 50 * time.Millisecond})
 	ac, h := newContext(t, direct)
-	setStatus(t, ac, h, appcontext.StateInstantiating)
+	setStatus(t, direct, h, appcontext.StateInstantiating)
 	cache := runCache(t, watched, appcontext.CacheOptions{})
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
 
 	l.freeze(t)
 	frozen := time.Now()
-	setStatus(t, ac, h, appcontext.StateInstantiated)
+	setStatus(t, direct, h, appcontext.StateInstantiated)
 	if _, asOf, err := cache.Snapshot(t.Context(), ac.ID()); err != nil || asOf.After(frozen) {
 		t.Errorf("the answer is as of %s after the connection went silent: %v", asOf.Sub(frozen), err)
 	}
@@ -113,7 +113,7 @@ func TestTheCacheFollowsAfterEtcdWasRestored(t *testing.T) {
 		must(ac.AddApp(t.Context(), h, strconv.Itoa(n)))(t)
 	}
 	cache := runCache(t, watched, appcontext.CacheOptions{})
-	setStatus(t, ac, h, appcontext.StateInstantiated)
+	setStatus(t, direct, h, appcontext.StateInstantiated)
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
 	putRaw(t, rawClient(t, restored.Endpoint()), map[string]string{string(h): strconv.Quote(ac.ID()), string(h) + "status/": `{"Status":"Terminated"}`})
 	l.cut()

@@ -60,10 +60,10 @@ func TestTheCacheReportsChanges(t *testing.T) {
 		}
 		return nil
 	})
-	if err := other.SetLevelValues(ctx, cluster, map[string]any{"status": "{}"}); err != nil {
+	if err := set(ctx, store, cluster, map[string]any{"status": "{}"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := old.SetLevelValues(ctx, h, map[string]any{"status": map[string]string{"Status": "Updated"}}); err != nil {
+	if err := set(ctx, store, h, map[string]any{"status": map[string]string{"Status": "Updated"}}); err != nil {
 		t.Fatal(err)
 	}
 	expect("a change and what was made for the same", old.ID(), next.ID())
@@ -72,7 +72,7 @@ func TestTheCacheReportsChanges(t *testing.T) {
 		t.Error("a bundle that is saved is a change")
 	}
 	mu.Unlock()
-	if err := other.SetLevelValues(ctx, cluster, map[string]any{"readystatus": "Available"}); err != nil {
+	if err := set(ctx, store, cluster, map[string]any{"readystatus": "Available"}); err != nil {
 		t.Fatal(err)
 	}
 	expect("a change in a cluster", other.ID())

@@ -78,39 +78,29 @@ func (ac *AppContext) handle() (Handle, error) {
 }
 
 // CreateCompositeApp makes the context that InitAppContext has chosen an id for, and returns its handle; ErrExists, and
-// nothing is changed, when there is one with this id. Records are written together with the context.
-func (ac *AppContext) CreateCompositeApp(ctx context.Context, records ...Record) (Handle, error) {
+// nothing is changed, when there is one with this id.
+func (ac *AppContext) CreateCompositeApp(ctx context.Context) (Handle, error) {
 	h, err := ac.handle()
 	if err != nil {
 		return "", err
 	}
-	err = ac.store.withRecords(ctx, records, func(t *transaction) {
-		t.forbid(string(h))
-		t.put(string(h), ac.id)
-	})
-	if err != nil {
+	t := &transaction{}
+	t.forbid(string(h))
+	t.put(string(h), ac.id)
+	if err := ac.store.commit(ctx, t); err != nil {
 		return "", failed(opCreate, err)
 	}
 	return h, nil
 }
 
 // DeleteCompositeApp deletes the context, everything in it, and its entries in indices; the actions in histories stay. It
-// is no error if nothing is there. Records are written together with the deletion; they cannot name the context.
-func (ac *AppContext) DeleteCompositeApp(ctx context.Context, records ...Record) error {
+// is no error if nothing is there.
+func (ac *AppContext) DeleteCompositeApp(ctx context.Context) error {
 	h, err := ac.handle()
 	if err != nil {
 		return err
 	}
-	for i := range records {
-		if records[i].Action.ContextID == ac.id {
-			return failed(opDelete, &invalidError{"context id", ac.id, "must not be that of the context that is deleted: record the action before"})
-		}
-	}
-	keys, err := ac.indexKeys(ctx, func(Subject) bool { return true })
-	if err != nil {
-		return failed(opDelete, err)
-	}
-	return failed(opDelete, ac.store.removeWith(ctx, records, keys, string(h), sidecarPrefix(h)))
+	return ac.delete(ctx, h, func(Subject) bool { return true })
 }
 
 // indexKeys returns the keys of the context's entries in the indices of subjects.

@@ -25,7 +25,7 @@ func (ac *AppContext) DeleteCluster(ctx context.Context, cluster Handle) error {
 func (ac *AppContext) delete(ctx context.Context, h Handle, match func(Subject) bool) error {
 	keys, err := ac.indexKeys(ctx, match)
 	if err == nil {
-		err = ac.store.removeWith(ctx, nil, keys, string(h), sidecarPrefix(h))
+		err = ac.store.removeAll(ctx, keys, string(h), sidecarPrefix(h))
 	}
 	return failed(opDelete, err)
 }

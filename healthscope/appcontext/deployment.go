@@ -91,12 +91,8 @@ func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Co
 		}
 		c.add(t)
 		for _, r := range records {
-			err := r.check()
-			if err == nil {
-				err = s.addRecord(ctx, t, r)
-			}
-			if err != nil {
-				return failed(fmt.Sprintf("%s %q of %q", opRecord, r.Action.State, r.Subject), err)
+			if err := s.addRecord(ctx, t, r); err != nil {
+				return failedRecord(r, err)
 			}
 		}
 		for _, w := range chunk {

@@ -6,7 +6,7 @@
 //
 // The keys under /context/ and their values are EMCO's, byte for byte, so that EMCO reads what is written here and the
 // other way round. What EMCO keeps in MongoDB, the history of what users did and which contexts came of it, is kept under
-// /healthscope/, and written in the same transaction as the context that it is about.
+// /healthscope/; an index is written in the same transaction as what it is made of.
 //
 // Open returns a Store, which speaks to etcd. AppContext has the functions of EMCO's library of the same name, for
 // programs that make and change contexts. Snapshot is a context at one revision, in memory, for programs that read them.

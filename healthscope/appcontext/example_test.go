@@ -25,7 +25,11 @@ func exampleStore() (*appcontext.Store, error) {
 func create(ctx context.Context, store *appcontext.Store) (id string, err error) {
 	ac := appcontext.NewAppContext(store)
 	id = ac.InitAppContext()
-	compositeApp, err := ac.CreateCompositeApp(ctx, appcontext.Record{
+	compositeApp, err := ac.CreateCompositeApp(ctx)
+	if err != nil {
+		return "", err
+	}
+	err = store.RecordAction(ctx, appcontext.Record{
 		Subject:         appcontext.GroupSubject("proj", "vfw", "v1", "group-"+id),
 		Action:          appcontext.Action{State: appcontext.ActionInstantiated, ContextID: id, Time: time.Now(), Revision: 1},
 		StatusContextID: id,

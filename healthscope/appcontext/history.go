@@ -98,44 +98,27 @@ func actionKey(s Subject, number int) string {
 
 // RecordAction appends an action to the history of its subject and, if it names a context, which must be there, enters
 // that in the subject's index, all at once. An action that is among the last sixteen already is not recorded again, so
-// that a caller who got no answer can ask once more.
+// that a caller who got no answer can ask once more. When another record comes in between it begins again, within the
+// deadline of one call.
 func (s *Store) RecordAction(ctx context.Context, r Record) error {
-	err := s.withRecords(ctx, []Record{r}, func(t *transaction) {
+	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	err := error(ErrConflict)
+	for errors.Is(err, ErrConflict) {
+		t := &transaction{}
 		if r.Action.ContextID != "" {
 			t.require(string(ContextHandle(r.Action.ContextID)))
 		}
-	})
-	return failed(fmt.Sprintf("%s %q of %q", opRecord, r.Action.State, r.Subject), err)
+		if err = s.addRecord(limited, t, r); err == nil && len(t.operations) > 0 {
+			err = s.commit(limited, t)
+		}
+	}
+	return failedRecord(r, late(ctx, err))
 }
 
-// withRecords commits what change asks for together with the records. When another record came in between it begins again,
-// within the deadline of one call.
-func (s *Store) withRecords(ctx context.Context, records []Record, change func(*transaction)) error {
-	for i, r := range records {
-		if err := r.check(); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(records[:i], func(other Record) bool { return other.Subject == r.Subject }) {
-			return &invalidError{"subject", r.Subject.String(), "must have one record in a change only"}
-		}
-	}
-	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
-	defer cancel()
-	for {
-		t := &transaction{}
-		change(t)
-		for _, r := range records {
-			if err := s.addRecord(limited, t, r); err != nil {
-				return late(ctx, err)
-			}
-		}
-		if len(t.operations) == 0 {
-			return nil
-		}
-		if err := s.commit(limited, t); !errors.Is(err, ErrConflict) {
-			return late(ctx, err)
-		}
-	}
+// failedRecord says which action could not be recorded.
+func failedRecord(r Record, err error) error {
+	return failed(fmt.Sprintf("%s %q of %q", opRecord, r.Action.State, r.Subject), err)
 }
 
 // late turns the end of our own deadline into ErrUnavailable; ctx is the caller's.
@@ -148,6 +131,9 @@ func late(ctx context.Context, err error) error {
 
 // addRecord adds a record to a transaction, unless it is there already.
 func (s *Store) addRecord(ctx context.Context, t *transaction, r Record) error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	key := r.Subject.key()
 	results, err := s.readEach(ctx, []clientv3.Op{
 		clientv3.OpGet(key),
@@ -189,9 +175,9 @@ func (t *transaction) index(s Subject, id string) {
 	t.put(s.back(id), id)
 }
 
-// removeWith deletes keys, and all that begin with prefixes, together with writing the records. Should there be more keys
-// than one transaction can hold, some of them go before.
-func (s *Store) removeWith(ctx context.Context, records []Record, keys []string, prefixes ...string) error {
+// removeAll deletes keys, and all that begin with prefixes. Should there be more keys than one transaction can hold, some of
+// them go before.
+func (s *Store) removeAll(ctx context.Context, keys []string, prefixes ...string) error {
 	const batch = maxOperations / 2
 	for len(keys) > batch {
 		t := &transaction{}
@@ -201,12 +187,12 @@ func (s *Store) removeWith(ctx context.Context, records []Record, keys []string,
 		}
 		keys = keys[batch:]
 	}
-	return s.withRecords(ctx, records, func(t *transaction) {
-		t.remove(keys...)
-		for _, prefix := range prefixes {
-			t.removeAll(prefix)
-		}
-	})
+	t := &transaction{}
+	t.remove(keys...)
+	for _, prefix := range prefixes {
+		t.removeAll(prefix)
+	}
+	return s.commit(ctx, t)
 }
 
 // GetStateInfo returns the history of a subject. One without a history has no actions.

@@ -52,7 +52,10 @@ func TestTheHistoryIsKeptAsEMCOAnswersIt(t *testing.T) {
 	}
 	made := record(appcontext.ActionInstantiated, "77", 1)
 	made.StatusContextID = "77"
-	must(ac.CreateCompositeApp(ctx, made))(t)
+	must(ac.CreateCompositeApp(ctx))(t)
+	if err := store.RecordAction(ctx, made); err != nil {
+		t.Fatal(err)
+	}
 	want := map[string]string{
 		"/healthscope/group/retail/shop/v2/autumn/":                   `{"statusctxid":"77","actions":2}`,
 		"/healthscope/group/retail/shop/v2/autumn/action/0000000000/": `{"state":"Created","instance":"","time":"2026-03-04T11:00:00.123Z","revision":0}`,
@@ -95,10 +98,8 @@ func TestAnActionIsRecordedWithItsChangeOrNotAtAll(t *testing.T) {
 	record := func(state appcontext.ActionState, n int64) appcontext.Record {
 		return appcontext.Record{Subject: subject, Action: action(state, ac.ID(), n)}
 	}
-	if _, err := ac.CreateCompositeApp(ctx, record(appcontext.ActionInstantiated, 1)); !errors.Is(err, appcontext.ErrExists) {
-		t.Fatalf("want ErrExists, got: %v", err)
-	}
-	if err := ac.UpdateStatusValue(ctx, h.Level("status"), state{"Terminated"}, record(appcontext.ActionTerminated, 2)); !errors.Is(err, appcontext.ErrNotFound) {
+	missing := appcontext.ContextHandle("4711")
+	if err := set(ctx, store, missing, map[string]any{"status": state{"Terminated"}}, record(appcontext.ActionTerminated, 2)); !errors.Is(err, appcontext.ErrNotFound) {
 		t.Fatalf("want ErrNotFound, got: %v", err)
 	}
 	absent := record(appcontext.ActionInstantiated, 3)
@@ -109,19 +110,10 @@ func TestAnActionIsRecordedWithItsChangeOrNotAtAll(t *testing.T) {
 	if info := must(store.GetStateInfo(ctx, subject))(t); len(info.Actions) != 0 {
 		t.Errorf("failed changes have left %v in the history", states(info))
 	}
-	status := must(ac.AddLevelValue(ctx, h, "status", state{"Instantiated"}))(t)
-	if err := ac.UpdateStatusValue(ctx, status, state{"Terminated"}, record(appcontext.ActionTerminated, 4)); err != nil {
+	if err := set(ctx, store, h, map[string]any{"status": state{"Terminated"}}, record(appcontext.ActionTerminated, 4)); err != nil {
 		t.Fatal(err)
 	}
 	if got := states(must(store.GetStateInfo(ctx, subject))(t)); !cmp.Equal(got, []string{"Terminated " + ac.ID()}) {
-		t.Errorf("got %v", got)
-	}
-	other := record(appcontext.ActionApproved, 5)
-	other.Action.ContextID = ""
-	if err := ac.DeleteCompositeApp(ctx, other); err != nil {
-		t.Fatal(err)
-	}
-	if got := states(must(store.GetStateInfo(ctx, subject))(t)); !cmp.Equal(got, []string{"Terminated " + ac.ID(), "Approved"}) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -177,37 +169,31 @@ func TestActionsOfManyWritersAreAllKept(t *testing.T) {
 
 func TestRecordsAreChecked(t *testing.T) {
 	store := open(t, appcontext.Options{})
-	ac, _ := newContext(t, store)
 	good := appcontext.Record{Subject: group(t), Action: action(appcontext.ActionApproved, "", 0)}
 	cases := map[string]struct {
 		change func(*appcontext.Record)
 		want   string
 	}{
-		"no state":            {func(r *appcontext.Record) { r.Action.State = "" }, "action state"},
-		"no time":             {func(r *appcontext.Record) { r.Action.Time = time.Time{} }, "action time"},
-		"negative revision":   {func(r *appcontext.Record) { r.Action.Revision = -1 }, `"-1"`},
-		"context is a path":   {func(r *appcontext.Record) { r.Action.ContextID = "1/2" }, `"1/2"`},
-		"status is a path":    {func(r *appcontext.Record) { r.StatusContextID = "1/2" }, `"1/2"`},
-		"no project":          {func(r *appcontext.Record) { r.Subject.Project = "" }, "project"},
-		"group is a path":     {func(r *appcontext.Record) { r.Subject.Group = "a/b" }, `deployment intent group "a/b"`},
-		"no cluster":          {func(r *appcontext.Record) { r.Subject = appcontext.ClusterSubject("p", "") }, "cluster"},
-		"group and cluster":   {func(r *appcontext.Record) { r.Subject.Cluster = "c" }, "together with a cluster"},
-		"the deleted context": {func(r *appcontext.Record) { r.Action.ContextID = ac.ID() }, "record the action before"},
+		"no state":          {func(r *appcontext.Record) { r.Action.State = "" }, "action state"},
+		"no time":           {func(r *appcontext.Record) { r.Action.Time = time.Time{} }, "action time"},
+		"negative revision": {func(r *appcontext.Record) { r.Action.Revision = -1 }, `"-1"`},
+		"context is a path": {func(r *appcontext.Record) { r.Action.ContextID = "1/2" }, `"1/2"`},
+		"status is a path":  {func(r *appcontext.Record) { r.StatusContextID = "1/2" }, `"1/2"`},
+		"no project":        {func(r *appcontext.Record) { r.Subject.Project = "" }, "project"},
+		"group is a path":   {func(r *appcontext.Record) { r.Subject.Group = "a/b" }, `deployment intent group "a/b"`},
+		"no cluster":        {func(r *appcontext.Record) { r.Subject = appcontext.ClusterSubject("p", "") }, "cluster"},
+		"group and cluster": {func(r *appcontext.Record) { r.Subject.Cluster = "c" }, "together with a cluster"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := good
 			tc.change(&r)
-			err := ac.DeleteCompositeApp(t.Context(), r)
+			err := store.RecordAction(t.Context(), r)
 			if !errors.Is(err, appcontext.ErrInvalid) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("want %q, got: %v", tc.want, err)
 			}
 		})
 	}
-	if err := ac.DeleteCompositeApp(t.Context(), good, good); !errors.Is(err, appcontext.ErrInvalid) {
-		t.Errorf("want two records of one subject to be refused, got: %v", err)
-	}
-	must(store.Snapshot(t.Context(), ac.ID()))(t)
 }
 
 func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
@@ -307,7 +293,7 @@ func TestAnOlderContextIsAnsweredWhenItIsAskedFor(t *testing.T) {
 	made := func(n int64, level map[string]any) string {
 		ac, h := newContext(t, store)
 		ctx := t.Context()
-		if err := ac.SetLevelValues(ctx, h, level); err != nil {
+		if err := set(ctx, store, h, level); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.RecordAction(ctx, appcontext.Record{Subject: subject, Action: action(appcontext.ActionInstantiated, ac.ID(), n)}); err != nil {

@@ -81,8 +81,8 @@ func writeCluster(t *testing.T, ac *appcontext.AppContext, app appcontext.Handle
 	if applied {
 		values["resourcesready"], values["status"] = true, bundle
 	}
-	if err := ac.SetLevelValues(ctx, c, values); err != nil {
-		t.Fatal(err)
+	for level, value := range values {
+		must(ac.AddLevelValue(ctx, c, level, value))(t)
 	}
 	order := `{"resorder":["` + resources[0] + `"`
 	for i := 0; i < len(resources); i += 2 {

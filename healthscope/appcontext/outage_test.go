@@ -44,7 +44,7 @@ type scenario struct {
 	store   *appcontext.Store
 	ac      *appcontext.AppContext
 	subject appcontext.Subject
-	status  appcontext.Handle
+	root    appcontext.Handle
 	cluster appcontext.Handle
 }
 
@@ -53,10 +53,9 @@ func newScenario(t *testing.T, store *appcontext.Store) *scenario {
 	ac := appcontext.NewAppContext(store)
 	ac.InitAppContext()
 	s := &scenario{store: store, ac: ac, subject: group(t)}
-	h := must(ac.CreateCompositeApp(t.Context(), s.record(0)))(t)
-	_, s.cluster, _ = add(t, ac, h, "a", "p+c", "r+Kind")
-	s.status = must(ac.AddLevelValue(t.Context(), h, "status", state{"0"}))(t)
-	if err := s.report(t.Context(), 0); err != nil {
+	s.root = must(ac.CreateCompositeApp(t.Context()))(t)
+	_, s.cluster, _ = add(t, ac, s.root, "a", "p+c", "r+Kind")
+	if err := errors.Join(s.act(t.Context(), 0), s.report(t.Context(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -68,12 +67,12 @@ func (s *scenario) record(n int64) appcontext.Record {
 
 // act writes the nth action.
 func (s *scenario) act(ctx context.Context, n int64) error {
-	return s.ac.UpdateStatusValue(ctx, s.status, state{strconv.FormatInt(n, 10)}, s.record(n))
+	return set(ctx, s.store, s.root, map[string]any{"status": state{strconv.FormatInt(n, 10)}}, s.record(n))
 }
 
 // report writes the nth bundle.
 func (s *scenario) report(ctx context.Context, n int64) error {
-	return s.ac.SetLevelValues(ctx, s.cluster, map[string]any{"status": strconv.FormatInt(n, 10), "seen": n})
+	return set(ctx, s.store, s.cluster, map[string]any{"status": strconv.FormatInt(n, 10), "seen": n})
 }
 
 // crowd reads until it is stopped.
@@ -157,7 +156,7 @@ func TestReadersSeeOneMoment(t *testing.T) {
 func (s *scenario) actUntil(t *testing.T, last int64, acknowledged *atomic.Int64) {
 	for n := int64(1); n <= last; n++ {
 		err := s.act(t.Context(), n)
-		for errors.Is(err, appcontext.ErrUnavailable) {
+		for errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrConflict) {
 			err = s.act(t.Context(), n)
 		}
 		if err != nil {

@@ -187,7 +187,7 @@ func TestRevisionsNameValues(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	_, c, r := add(t, ac, h, "a", "p+c", "r+Kind")
-	if err := ac.SetLevelValues(t.Context(), c, map[string]any{"status": "{}"}); err != nil {
+	if err := set(t.Context(), store, c, map[string]any{"status": "{}"}); err != nil {
 		t.Fatal(err)
 	}
 	before := must(store.Snapshot(t.Context(), ac.ID()))(t)
