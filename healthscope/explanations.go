@@ -30,7 +30,7 @@ var Explanations = []Explanation{
 		"Fewer replicas are ready than are wanted.",
 		"Look at `cause`: it names the pod."},
 	{ReasonProgressDeadlineExceeded, "Failed, Ready (warning)",
-		"A rollout did not finish in its time. Ready: the old pods still serve.",
+		"A rollout did not finish in its time. Ready: no new pod could be created, and the old ones serve.",
 		"Look at the new pods; correct the template, or roll back."},
 	{ReasonReplicaFailure, "Failed, Ready (warning)",
 		"Pods cannot be created.",

@@ -345,7 +345,7 @@ var _ = Describe("View", func() {
 		uninstall()
 
 		v := look(healthscope.DefaultPolicy())
-		Eventually(v.Ready).Should(MatchError(ContainSubstring("the API server does not serve ResourceBundleStates (k8splugin.io/v1alpha1): apply config/crd")))
+		Eventually(v.Ready).Should(MatchError(ContainSubstring("the API server does not serve ResourceBundleStates (k8splugin.io/v1alpha1): kubectl apply -k config/crd")))
 		Expect(plane.InstallManifests(ctx, bundleCRD)).To(Succeed())
 		Eventually(v.Ready, time.Minute).Should(Succeed())
 		b := newBundle(ctx, namespace, "1-sink")

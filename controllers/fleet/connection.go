@@ -27,7 +27,7 @@ import (
 )
 
 // missingBundles is the remedy when an API server does not serve bundles.
-const missingBundles = " (k8splugin.io/v1alpha1): apply config/crd"
+const missingBundles = " (k8splugin.io/v1alpha1): kubectl apply -k config/crd"
 
 // leasesResource is the resource of the monitor's Lease.
 const leasesResource = "leases"

@@ -38,7 +38,7 @@ var kindRules = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond
 // workloads in a member.
 const (
 	rightHint     = "to allow it, label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true"
-	workloadsHint = "to allow it, use healthscope clusters add --workloads"
+	workloadsHint = "to allow it, use healthscope clusters add --workloads, with the flags that the cluster was added with"
 )
 
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.

@@ -29,7 +29,7 @@ var shown = []string{"Scopes", "Clusters", "Resources by state", "Problems"}
 
 // The measures of the picture in pixels: names stand left of the bars.
 const (
-	pictureWidth, left, right = 852, 170, 832
+	pictureWidth, left, right = 852, 205, 832
 	barHeight, stackHeight    = 16, 100
 	pictureStyle              = `
     .page { fill: #ffffff; stroke: #d0d7de }
@@ -66,7 +66,7 @@ func draw(ctx context.Context, from, to time.Time) string {
 	Expect(err).NotTo(HaveOccurred())
 	dashboard, err := ReadDashboard(text)
 	Expect(err).NotTo(HaveOccurred())
-	d := &drawing{from: from, scale: (right - left) / to.Sub(from).Seconds(), y: 10}
+	d := &drawing{from: from, scale: (right - left) / (to.Sub(from).Seconds() + 2), y: 10}
 	for _, p := range dashboard.Panels {
 		if slices.Contains(shown, p.Title) && p.Type != "row" {
 			series, err := prometheus.QueryRange(ctx, Fill(p.Targets[0].Expr, "10s"), from, to)
