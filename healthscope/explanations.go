@@ -157,7 +157,7 @@ var Explanations = []Explanation{
 		"Correct the cluster's Secret."},
 	{ReasonMonitorMissing, "Unknown",
 		"The cluster answers, and the monitor that has filled the bundle is gone: its Lease does not exist. Or the cluster does not serve bundles at all.",
-		"Install [the monitor](monitor.md) again, or apply `config/crd` in the cluster."},
+		"Install [the monitor](monitor.md) again, or its CRDs in the cluster: `kubectl apply -k config/crd`."},
 	{ReasonMonitorStale, "Unknown",
 		"The cluster answers, and the monitor that has filled the bundle does not renew its Lease; or the objects have changed, and the other monitor that fills the bundle has [not written that](monitor.md#a-monitor-that-is-gone).",
 		"Look why [the monitor](monitor.md) does not run."},
