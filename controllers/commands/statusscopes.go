@@ -24,7 +24,7 @@ func scopesPage(scopes []api.Scope, wide bool) *page {
 		g.health = healthscope.WorseHealth(g.health, scopeHealth(s.ScopeItem))
 		cells := []string{s.Namespace, s.Name, s.Health, s.State, s.ResourcesReady, s.ClustersReachable, s.Reason, s.FirstCulprit}
 		if wide {
-			cells = append(cells, strconv.Itoa(int(s.Summary.Pending)), strconv.Itoa(int(s.Summary.Failed)), strconv.Itoa(int(s.Summary.Unknown)), s.Message)
+			cells = append(cells, strconv.Itoa(s.Summary.Pending), strconv.Itoa(s.Summary.Failed), strconv.Itoa(s.Summary.Unknown), s.Message)
 		}
 		t.add(s.State, cells...)
 		g.stale(s.ScopeItem)

@@ -109,10 +109,13 @@ func TestAPodThatHasFailedMakesItsWorkloadFailed(t *testing.T) {
 	for ready, want := range map[int32]healthscope.Reason{0: "CrashLoopBackOff", 1: ""} {
 		objects := stuck()
 		two := int32(2)
-		web := objects[0].(*appsv1.Deployment)
+		web, isDeployment := objects[0].(*appsv1.Deployment)
+		pod, isPod := objects[2].(*corev1.Pod)
+		if !isDeployment || !isPod {
+			t.Fatalf("got %T and %T", objects[0], objects[2])
+		}
 		web.Spec.Replicas = &two
 		web.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: ready, AvailableReplicas: ready, UnavailableReplicas: 2 - ready}
-		pod := objects[2].(*corev1.Pod)
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
 			Name: "web", RestartCount: 4, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}},
 		}}}
