@@ -1,6 +1,7 @@
 package scope_test
 
 import (
+	"io"
 	"maps"
 	"net/http"
 	"path"
@@ -174,13 +175,14 @@ func (c *controller) counter(name, label string) float64 {
 type wiretap struct {
 	suite.Tap
 
-	mu     sync.Mutex
-	writes map[string]int
+	mu sync.Mutex
+	// writes are the statuses that were written, by namespace/name.
+	writes map[string][]string
 	used   map[string]struct{}
 }
 
 func newWiretap() *wiretap {
-	w := &wiretap{writes: map[string]int{}, used: map[string]struct{}{}}
+	w := &wiretap{writes: map[string][]string{}, used: map[string]struct{}{}}
 	w.Note = w.note
 	return w
 }
@@ -195,8 +197,24 @@ func (w *wiretap) note(request *http.Request) {
 		w.used[right] = struct{}{}
 	}
 	if m := statusPath.FindStringSubmatch(request.URL.Path); m != nil {
-		w.writes[m[1]+"/"+m[2]]++
+		w.writes[m[1]+"/"+m[2]] = append(w.writes[m[1]+"/"+m[2]], bodyOf(request))
 	}
+}
+
+// bodyOf returns the body of a request that is about to be sent.
+func bodyOf(request *http.Request) string {
+	if request.GetBody == nil {
+		return ""
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return err.Error()
+	}
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
 }
 
 // apiPath is the path of a request for objects: group, resource, name and subresource.
@@ -233,8 +251,15 @@ func (w *wiretap) written(namespace, name string) func() int {
 	return func() int {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.writes[namespace+"/"+name]
+		return len(w.writes[namespace+"/"+name])
 	}
+}
+
+// statuses returns what was written as the status of a scope, one after the other.
+func (w *wiretap) statuses(namespace, name string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.writes[namespace+"/"+name])
 }
 
 // watches returns how many watches of a resource are open.

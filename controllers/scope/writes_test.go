@@ -167,7 +167,7 @@ var _ = Describe("The status of a scope", func() {
 			g.Expect(list.Items).To(HaveEach(haveHealth(unhealthy, "1/2")))
 		}).Should(Succeed())
 		for i := range scopes {
-			Expect(c.written(namespace, fmt.Sprintf("shop-%02d", i))()).To(Equal(1))
+			Expect(c.statuses(namespace, fmt.Sprintf("shop-%02d", i))).To(HaveLen(1))
 		}
 		Eventually(c.watches("daemonsets")).Should(Equal(1), "one watch serves all scopes")
 	})
