@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -106,18 +105,19 @@ func below(ctx context.Context, client dynamic.Interface, of healthscope.Key, se
 // judgeAmong returns what Judge says of a workload among objects.
 func (o *Objects) judgeAmong(objects []unstructured.Unstructured, of healthscope.Key, policy healthscope.Policy, now time.Time) (verdict PodsVerdict) {
 	results := make([]healthscope.Result, 0, len(objects))
+	nothingWorks := false
 	for i := range objects {
 		r := rules.Evaluate(&objects[i], rules.Options{User: o.user})
 		r.Cluster = of.Cluster
 		results = append(results, r)
+		nothingWorks = nothingWorks || r.Key == of && r.NothingWorks()
 	}
-	workload := slices.IndexFunc(results, func(r healthscope.Result) bool { return r.Key == of })
 	for _, m := range healthscope.Judge(results, policy, now).Members {
 		if m.Key != of {
 			continue
 		}
 		verdict.Cause = m.Cause
-		if results[workload].NothingWorks() && m.State == healthscope.Failed && m.Reason != healthscope.ReasonPendingTimeout {
+		if nothingWorks && m.State == healthscope.Failed && m.Reason != healthscope.ReasonPendingTimeout {
 			verdict.Reason, verdict.Message = m.Reason, m.Message
 		}
 	}

@@ -140,9 +140,12 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 	if lock.Abandoned && !r.pause(working, handover) {
 		return context.Cause(working)
 	}
-	_ = r.persist(working, func() error {
+	err := r.persist(working, func() error {
 		return r.options.Store.WriteLevels(working, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true}}, appcontext.Condition{Lock: lock})
 	})
+	if err != nil {
+		return errors.Wrap(err, "cannot take back that nothing is deployed")
+	}
 	retries, err := r.options.Store.OwnBelow(working, deploy.RetriesHandle)
 	if err != nil {
 		return errors.Wrap(err, "cannot read which events are to be handled again")

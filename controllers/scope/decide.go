@@ -168,15 +168,15 @@ func (v *verdict) judge(g gathered, m *memory, policy healthscope.Policy, now ti
 	var members []healthscope.Member
 	for _, r := range m.resume(g.findings, policy, now) {
 		alone := healthscope.Judge([]healthscope.Result{r}, policy, now)
-		if pods, looked := g.pods[r.Key]; looked {
+		if pods, looked := g.pods.verdicts[r.Key]; looked {
 			alone.Members[0].Cause = causeOf(&alone.Members[0], pods.Cause)
-			v.nextCheck = earlier(v.nextCheck, now.Add(podsInterval))
 		}
 		judged[r.Key] = &alone.Members[0]
 		members = append(members, alone.Members[0])
 		v.nextCheck = earlier(v.nextCheck, alone.NextCheck)
 	}
 	m.before = members
+	v.nextCheck = earlier(v.nextCheck, g.pods.next)
 	return judged
 }
 

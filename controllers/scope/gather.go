@@ -60,8 +60,8 @@ type gathered struct {
 	arrivals uint64
 	// looks are what the scope has looked at.
 	looks looks
-	// pods are what the pods of workloads that are referred to directly say of these, as far as they have been looked at.
-	pods map[healthscope.Key]fleet.PodsVerdict
+	// pods is what the pods of workloads that are referred to directly say of these, as far as they have been looked at.
+	pods seenPods
 	// stale are the states of clusters that are not Connected.
 	stale map[string]fleet.ClusterState
 	// hints say of apps, by name, that their selectors match workloads and no bundle.

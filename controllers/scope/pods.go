@@ -17,13 +17,14 @@ import (
 const (
 	// podsTimeout is the deadline for looking at pods in one reconcile.
 	podsTimeout = 3 * time.Second
-	// podsInterval is how often the pods of a workload whose own state does not change are looked at again. They are not before
-	// podsFresh, which is longer, so that successive reconciles get to all workloads. Without another answer, the last is used for podsLife.
+	// podsInterval is how often the pods of a workload whose own state does not change are looked at again. Without another answer,
+	// the last is used for podsLife.
 	podsInterval = 30 * time.Second
-	podsFresh    = 40 * time.Second
 	podsLife     = 5 * time.Minute
-	// podsAtOnce is at how many workloads one reconcile looks, and maxPodVerdicts how many answers are cached.
+	// podsAtOnce is at how many workloads one reconcile looks, podsPause the pause before the next one looks at more, and
+	// maxPodVerdicts how many answers are cached.
 	podsAtOnce     = 10
+	podsPause      = time.Second
 	maxPodVerdicts = 10_000
 )
 
@@ -35,6 +36,12 @@ type podVerdicts struct {
 	look lookAtPods
 	// known holds podVerdicts by workloadState.
 	known *lru.Cache
+}
+
+// seenPods is what the pods of a scope's workloads say, and when to look at them again; zero for never.
+type seenPods struct {
+	verdicts map[healthscope.Key]fleet.PodsVerdict
+	next     time.Time
 }
 
 // podVerdict is what the pods of a workload say, when they were asked for last, and when there was an answer.
@@ -56,44 +63,56 @@ func newPodVerdicts(look lookAtPods) *podVerdicts {
 }
 
 // find returns what the pods say of the workloads that a scope refers to and that are not ready: what is cached, and as much
-// more as time allows. Without an answer, what they said last counts: the workload itself has not changed since.
-func (c *podVerdicts) find(ctx context.Context, findings []finding, policy healthscope.Policy, now time.Time) map[healthscope.Key]fleet.PodsVerdict {
+// more as time allows, beginning with the workload that was looked at longest ago. Without an answer, what they said last
+// counts: the workload itself has not changed since.
+func (c *podVerdicts) find(ctx context.Context, findings []finding, policy healthscope.Policy, now time.Time) seenPods {
 	workloads := unreadyWorkloads(findings)
 	if len(workloads) == 0 {
-		return nil
+		return seenPods{}
 	}
+	known := make(map[workloadState]podVerdict, len(workloads))
+	for _, w := range workloads {
+		cached, _ := c.known.Get(w)
+		known[w], _ = cached.(podVerdict)
+	}
+	slices.SortStableFunc(workloads, func(a, b workloadState) int { return known[a].asked.Compare(known[b].asked) })
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
-	found := make(map[healthscope.Key]fleet.PodsVerdict, len(workloads))
-	asked := 0
-	for _, w := range workloads {
-		known, _ := c.known.Get(w)
-		verdict, _ := known.(podVerdict)
-		if now.Sub(verdict.asked) >= podsFresh && asked < podsAtOnce && ctx.Err() == nil {
-			asked++
-			verdict.asked = now
-			pods, err := c.look(ctx, w.key, policy, now)
-			if err == nil {
-				verdict.PodsVerdict, verdict.seen = pods, now
-			} else {
-				log.FromContext(ctx).V(1).Info("Cannot look at the pods of a workload", "workload", w.key, "cause", err.Error())
-			}
-			c.known.Add(w, verdict)
+	seen := seenPods{map[healthscope.Key]fleet.PodsVerdict{}, now.Add(podsInterval)}
+	for i, w := range workloads {
+		v := known[w]
+		switch isDue := now.Sub(v.asked) >= podsInterval; {
+		case isDue && i < podsAtOnce && ctx.Err() == nil:
+			v = c.ask(ctx, w, v, policy, now)
+		case isDue && ctx.Err() == nil:
+			seen.next = now.Add(podsPause)
 		}
-		if now.Sub(verdict.seen) >= podsLife {
-			verdict = podVerdict{}
+		if now.Sub(v.seen) < podsLife {
+			seen.verdicts[w.key] = v.PodsVerdict
 		}
-		found[w.key] = verdict.PodsVerdict
 	}
-	return found
+	return seen
+}
+
+// ask looks at the pods of a workload, and caches what they say, or that there was no answer.
+func (c *podVerdicts) ask(ctx context.Context, w workloadState, v podVerdict, policy healthscope.Policy, now time.Time) podVerdict {
+	v.asked = now
+	pods, err := c.look(ctx, w.key, policy, now)
+	if err == nil {
+		v.PodsVerdict, v.seen = pods, now
+	} else {
+		log.FromContext(ctx).V(1).Info("Cannot look at the pods of a workload", "workload", w.key, "cause", err.Error())
+	}
+	c.known.Add(w, v)
+	return v
 }
 
 // applyPods makes workloads Failed of which nothing works and a pod has failed, as Judge does for those in bundles.
-func applyPods(findings []finding, pods map[healthscope.Key]fleet.PodsVerdict) {
-	for _, f := range findings {
+func (g gathered) applyPods() {
+	for _, f := range g.findings {
 		for i := range f.results {
 			r := &f.results[i]
-			if v := pods[r.Key]; v.Reason != "" && r.NothingWorks() {
+			if v := g.pods.verdicts[r.Key]; v.Reason != "" && r.NothingWorks() {
 				r.State, r.Reason, r.Message = healthscope.Failed, v.Reason, v.Message
 			}
 		}

@@ -18,7 +18,7 @@ func statusWithPods(t *testing.T, c *podVerdicts, w world, scope *corev1alpha2.H
 	t.Helper()
 	g := gatherIn(w, scope, now)
 	g.pods = c.find(t.Context(), g.findings, healthscope.DefaultPolicy(), now)
-	applyPods(g.findings, g.pods)
+	g.applyPods()
 	v := decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
 	return newStatus(scope, v, outside{state: w.State}, now)
 }
@@ -60,27 +60,40 @@ func TestTheCauseOfAReferenceIsItsPod(t *testing.T) {
 	}
 }
 
-func TestLookingAtPodsIsBounded(t *testing.T) {
+// TestPodsOfManyWorkloadsAreLookedAtInTurn: a few at a time, and no workload waits for much longer than the interval.
+func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 	t.Parallel()
 	var list []corev1alpha2.WorkloadReference
 	var results []healthscope.Result
-	for i := range 3 * podsAtOnce {
+	for i := range 5 * podsAtOnce {
 		name := fmt.Sprintf("web%02d", i)
 		list, results = append(list, deploymentRef(name)), append(results, deployment(name, healthscope.Failed, 0, 1))
 	}
-	scope, w := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list}), withDeployments(results...)
-	asked := map[string]int{}
+	findings := gatherIn(withDeployments(results...), scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list}), noon).findings
+	last, longest, atOnce, now := map[string]time.Time{}, time.Duration(0), 0, noon
 	all := newPodVerdicts(func(ctx context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodsVerdict, error) {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > podsTimeout {
 			t.Error("there is no deadline")
 		}
-		asked[of.Name]++
+		if at, before := last[of.Name]; before {
+			longest = max(longest, now.Sub(at))
+		}
+		last[of.Name], atOnce = now, atOnce+1
 		return fleet.PodsVerdict{}, nil
 	})
-	for visit := range 3 {
-		statusWithPods(t, all, w, scope, noon.Add(time.Duration(visit)*time.Second))
-		if want := (visit + 1) * podsAtOnce; len(asked) != want {
-			t.Errorf("after visit %d, %d workloads have been looked at, want %d", visit, len(asked), want)
+	for now.Before(noon.Add(5 * time.Minute)) {
+		atOnce = 0
+		now = all.find(t.Context(), findings, healthscope.DefaultPolicy(), now).next
+		if atOnce > podsAtOnce {
+			t.Errorf("%d workloads are looked at at once", atOnce)
+		}
+	}
+	if len(last) != len(list) || longest > podsInterval+5*podsPause {
+		t.Errorf("%d of %d workloads were looked at, one after %s", len(last), len(list), longest)
+	}
+	for name, at := range last {
+		if noon.Add(5*time.Minute).Sub(at) > podsInterval+5*podsPause {
+			t.Errorf("%s was looked at last at %s", name, at)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 
 	g.pods = r.pods.find(ctx, g.findings, r.Policy, now)
-	applyPods(g.findings, g.pods)
+	g.applyPods()
 	v := decide(&scope.Spec, g, entry.memory, r.Policy, now)
 	muted := isMuted(&scope, v, r.View.State)
 	contestedBy := r.settleContest(&scope, entry, now)

@@ -54,7 +54,7 @@ const (
 	// restoration loses what was backed up, and gets it back as the page says: the monitor may have made some bundles again.
 	restoration = "```console" + `
 $ kubectl delete healthscopes,resourcebundlestates --all
-$ ! kubectl create -f objects.yaml 2>&1 | grep ^Error | grep -v AlreadyExists
+$ ! kubectl create -f objects.yaml 2>&1 | grep -v -e ' created$' -e AlreadyExists
 $ kubectl wait --for=condition=Ready hs/vfw --timeout=2m
 healthscope.core.oam.dev/vfw condition met
 $ kubectl get hs
