@@ -54,7 +54,7 @@ APP    CLUSTER     RESOURCE         NAMESPACE   STATE    REASON             AGE 
 sink   west+bonn   Deployment/fw0   default     Failed   CrashLoopBackOff   120m   Pod fw0-0: exit code 1
 `},
 		"shop/web": {exitOK, `
-HealthScope shop/web: healthy, Ready (AllReady)
+HealthScope shop/web: healthy, Ready
 all is well
 2 of 2 resources are ready, 0 pending, 0 failed, 0 unknown; 2/2 clusters can be seen
 
@@ -64,7 +64,7 @@ sink   west+bonn   Ready   2/2     now
 		"": {exitNo, `
 NAMESPACE   NAME   HEALTH      STATE    READY   CLUSTERS   REASON          FIRST CULPRIT
 default     vfw    unhealthy   Failed   1/2     1/2        MembersFailed   Deployment/fw0 in west+bonn: CrashLoopBackOff
-shop        web    healthy     Ready    2/2     2/2        AllReady        -
+shop        web    healthy     Ready    2/2     2/2        Healthy         -
 `},
 	} {
 		args := []string{subject}

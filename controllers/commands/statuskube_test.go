@@ -37,7 +37,7 @@ func judged(ctx context.Context, s *corev1alpha2.HealthScope, ready int32) {
 		Health: corev1alpha2.Healthy, ResourcesReady: fmt.Sprintf("%d/4", ready), ClustersReachable: "1/1", ObservedGeneration: s.Generation,
 		Summary: corev1alpha2.Summary{State: "Ready", Total: 4, Ready: ready},
 		Conditions: []metav1.Condition{{
-			Type: corev1alpha2.ConditionReady, Status: metav1.ConditionTrue, Reason: "AllReady", Message: "all resources are ready", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour - 30*time.Second)),
+			Type: corev1alpha2.ConditionReady, Status: metav1.ConditionTrue, Reason: "Healthy", Message: "all resources are ready", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour - 30*time.Second)),
 		}},
 	}
 	if ready < 4 {
@@ -85,13 +85,13 @@ var _ = Describe("The command status with a kubeconfig alone", func() {
 			{"", 1, list(
 				"NAMESPACE"+pad+"   NAME    HEALTH      STATE     READY   CLUSTERS   REASON          FIRST CULPRIT",
 				namespace+"   shop    unhealthy   Failed    3/4     1/1        MembersFailed   Deployment/db in local: CrashLoopBackOff",
-				namespace+"   web     healthy     Ready     4/4     1/1        AllReady        -",
+				namespace+"   web     healthy     Ready     4/4     1/1        Healthy         -",
 				namespace+"   young   unknown     Unknown   0/0     0/0        NotObserved     -",
 				"", "! HealthScope "+namespace+"/young was changed and has not been judged since",
 			)},
-			{"web", 0, list("HealthScope "+namespace+"/web: healthy, Ready (AllReady)", "all resources are ready", "4 of 4 resources are ready, 0 pending, 0 failed, 0 unknown; 1/1 clusters can be seen")},
-			{namespace + "/web -o wide", 0, list("HealthScope "+namespace+"/web: healthy, Ready (AllReady)", "all resources are ready", "4 of 4 resources are ready, 0 pending, 0 failed, 0 unknown; 1/1 clusters can be seen",
-				"", "CONDITION   STATUS   REASON     AGE   MESSAGE", "Ready       True     AllReady   60m   all resources are ready")},
+			{"web", 0, list("HealthScope "+namespace+"/web: healthy, Ready", "all resources are ready", "4 of 4 resources are ready, 0 pending, 0 failed, 0 unknown; 1/1 clusters can be seen")},
+			{namespace + "/web -o wide", 0, list("HealthScope "+namespace+"/web: healthy, Ready", "all resources are ready", "4 of 4 resources are ready, 0 pending, 0 failed, 0 unknown; 1/1 clusters can be seen",
+				"", "CONDITION   STATUS   REASON     AGE   MESSAGE", "Ready       True     Healthy    60m   all resources are ready")},
 			{"-o name", 1, list("healthscope.core.oam.dev/shop", "healthscope.core.oam.dev/web", "healthscope.core.oam.dev/young")},
 			{"-o name --sort-by .status.summary.ready", 1, list("healthscope.core.oam.dev/young", "healthscope.core.oam.dev/shop", "healthscope.core.oam.dev/web")},
 			{"-o name --sort-by status.summary.state", 1, list("healthscope.core.oam.dev/young", "healthscope.core.oam.dev/shop", "healthscope.core.oam.dev/web")},

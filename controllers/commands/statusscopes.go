@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/api"
 )
@@ -46,7 +47,11 @@ func (g *page) stale(s api.ScopeItem) {
 // scopePage shows one scope: its apps by cluster, which resources are to blame and, wide, its conditions.
 func scopePage(s api.Scope, wide bool, now time.Time) *page {
 	g := &page{health: scopeHealth(s.ScopeItem)}
-	g.linef(s.State, "HealthScope %s/%s: %s, %s (%s)", s.Namespace, s.Name, s.Health, s.State, s.Reason)
+	why := ""
+	if s.Reason != string(scope.ReasonHealthy) {
+		why = " (" + s.Reason + ")"
+	}
+	g.linef(s.State, "HealthScope %s/%s: %s, %s%s", s.Namespace, s.Name, s.Health, s.State, why)
 	if s.Message != "" {
 		g.linef("", "%s", s.Message)
 	}

@@ -194,7 +194,7 @@ func scopeIn(namespace, name string, healthy bool) corev1alpha2.HealthScope {
 	s.Status = corev1alpha2.HealthScopeStatus{
 		Health: corev1alpha2.Healthy, ResourcesReady: "2/2", ClustersReachable: "2/2", ObservedGeneration: 1,
 		Summary:    corev1alpha2.Summary{State: "Ready", Total: 2, Ready: 2},
-		Conditions: []metav1.Condition{{Type: corev1alpha2.ConditionReady, Status: metav1.ConditionTrue, Reason: "AllReady", Message: "all is well"}},
+		Conditions: []metav1.Condition{{Type: corev1alpha2.ConditionReady, Status: metav1.ConditionTrue, Reason: "Healthy", Message: "all is well"}},
 		Apps: []corev1alpha2.AppStatus{{Name: "sink", State: "Ready", Total: 2, Ready: 2, Clusters: []corev1alpha2.ClusterStatus{
 			{Name: bonn, State: "Ready", Total: 2, Ready: 2},
 		}}},

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -198,12 +199,23 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, reach clusterRe
 func whyReady(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) (reason Reason, message string) {
 	switch v.health {
 	case healthscope.Healthy:
-		return ReasonHealthy, s.ResourcesReady + " resources are ready"
+		return ReasonHealthy, s.ResourcesReady + " resources are ready" + stillPending(v)
 	case healthscope.HealthUnknown:
 		return whyUnknown(s, v, nothing)
 	case healthscope.Unhealthy:
 	}
 	return whyUnhealthy(s, v)
+}
+
+// stillPending names the first resource of a healthy scope that is not ready: a rollout that has stopped is no outage, and needs attention.
+// It is empty when all are. It does not name the cause, which changes with every pod of a rollout.
+func stillPending(v verdict) string {
+	at := slices.IndexFunc(v.members, func(p Placed) bool { return p.Contributes() && p.State != healthscope.Ready })
+	if at < 0 {
+		return ""
+	}
+	p := v.members[at]
+	return fmt.Sprintf("; not ready is %s/%s in %s: %s", p.Kind, p.Name, p.Cluster, cmp.Or(string(p.Reason), string(p.State)))
 }
 
 // whyUnhealthy returns reason and message of a scope that is unhealthy.

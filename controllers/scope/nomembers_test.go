@@ -83,6 +83,17 @@ func TestAppThatIsLeftOutMayBeEmpty(t *testing.T) {
 	}
 }
 
+// TestAHealthyScopeNamesWhatIsNotReady: a rollout that has stopped, with the old pods serving.
+func TestAHealthyScopeNamesWhatIsNotReady(t *testing.T) {
+	t.Parallel()
+	w := world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink", member(hub, "Deployment", "a", healthscope.Ready, ""), rolling())}}
+	s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))}), noon)
+	const want = "1/2 resources are ready; not ready is Deployment/web in local: RolloutInProgress"
+	if got := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionReady).Message; s.Health != corev1alpha2.Healthy || got != want {
+		t.Errorf("%s, %q; want %q", s.Health, got, want)
+	}
+}
+
 func TestNumbersOfTheConditionAddUp(t *testing.T) {
 	t.Parallel()
 	surge := rolling()
