@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,8 +32,11 @@ var (
 	before map[string]bool
 )
 
-// withMonitors makes the chart give Prometheus an account.
-const withMonitors = "serviceMonitor: {enabled: true}\n"
+// withMonitors are the values of the example with A&AI on the chart's page, with which the chart gives Prometheus an account, too.
+var withMonitors string
+
+// example finds the values in the example, without the URL, which is that of the suite's A&AI.
+var example = regexp.MustCompile(`(?s)\$ cat values\.yaml\n(.*\n)    url: https://aai\.onap:8443\n(.*?)\$ helm upgrade`)
 
 func TestCharted(t *testing.T) {
 	suite.Defaults(90*time.Second, 2*time.Second)
@@ -43,6 +48,11 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	var err error
 	root, err = filepath.Abs(filepath.Join("..", ".."))
 	Expect(err).NotTo(HaveOccurred())
+	page, err := os.ReadFile(filepath.Join(root, "charts", "healthscope", "README.md"))
+	Expect(err).NotTo(HaveOccurred())
+	values := example.FindSubmatch(page)
+	Expect(values).NotTo(BeEmpty(), "the chart's page has no example with A&AI")
+	withMonitors = string(slices.Concat(values[1], values[2])) + "serviceMonitor: {enabled: true}\n"
 	dir := GinkgoT().TempDir()
 	var bin string
 	var helm *chart.Helm

@@ -28,9 +28,9 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// withOAM are the values of an installation that does what an OAM runtime would do for scopes, and probes, and that is asked as OAM's
+// withOAM are further values, of an installation that does what an OAM runtime would do for scopes, and probes, and that is asked as OAM's
 // first health scope was.
-const withOAM = withMonitors + `
+const withOAM = `
 api: {port: 80}
 probeNamespaces: [default]
 config:
@@ -160,7 +160,7 @@ var _ = Describe("An installation for OAM", Ordered, func() {
 			Eventually(ctx, func() int { return hs.PIDs()["controller"] }).ShouldNot(Equal(before))
 			Eventually(ctx, hs.Readyz).WithArguments("controller").Should(Equal(http.StatusOK))
 		})
-		Expect(hs.Upgrade(ctx, withOAM)).To(Succeed())
+		Expect(hs.Upgrade(ctx, withMonitors, withOAM)).To(Succeed())
 	})
 
 	It("has an app for each component of an Application of KubeVela 1.9 and later", func(ctx context.Context) {
@@ -208,7 +208,7 @@ var _ = Describe("An installation for OAM", Ordered, func() {
 		By("breaking what the Service answers, and healing it")
 		status.Store(http.StatusServiceUnavailable)
 		Eventually(ctx, word).Should(Equal("unhealthy"))
-		Expect(document(ctx)).To(ContainSubstring(`"firstCulprit":"Service/helloworld-python-v1 in local: ProbeFailed"`))
+		Expect(document(ctx)).To(ContainSubstring(`"firstCulprit":"Service/helloworld-python-v1 in onap+hub: ProbeFailed"`))
 		Expect(kubectl(ctx, "get", "healthscope", "example-health-scope", "-o", "jsonpath={.status.culprits[*].cause}")).To(
 			HavePrefix("GET /health on port 3003: status code 503; last success "))
 		status.Store(http.StatusOK)
