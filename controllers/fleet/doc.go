@@ -16,8 +16,11 @@
 // truth, and subscribe to what changes.
 //
 // Read the files in this order, callers before what they call: setup, hub, member,
-// connection and liveness keep the clusters; bundlesyncer and bundlestore, their
-// bundles; objects and kindinformer, single objects; view is what others see.
+// connection and liveness keep the clusters, with probe and access for the API
+// server itself; bundlesyncer and bundlestore, their bundles; objects and
+// kindinformer, single objects; metered and budget bound what is read of a member;
+// view is what others see. TestTrack of the package observe and TestLiveness show
+// as tables what the states go through.
 //
 // The package must not import other controllers: they read it, and it knows none of them.
 package fleet

@@ -33,9 +33,9 @@
 // be read is reported once, asked for again at growing intervals, and holds
 // nothing up; what was known of the objects of a kind that may not be read stays, as Unknown.
 //
-// What decides whether an object belongs to a bundle has three readers that must agree: membership, the comparison with
-// the bundles of other monitors (differs in outdated.go), which would call these out of date for good, and the creator
-// (isCarried in creator.go), which would make bundles for nothing.
+// What decides whether an object belongs to a bundle has three readers that must agree: watches.members, which asks membership for labels
+// and leaves out what does not belong, the comparison with the bundles of other monitors (differs in outdated.go), which would call these
+// out of date for good, and the creator (watches.isCarried), which would make bundles for nothing.
 //
 // The package decides nothing about health; of the rules it knows only that
 // users may have their own. It may import nothing of the hub (controllers/scope,

@@ -39,7 +39,7 @@ func newStore(kind schema.GroupVersionKind, key string) *store {
 func namespaced(namespace, value string) string { return namespace + "/" + value }
 
 // appendMembers appends to objects those that a bundle's key selects: of its
-// namespace or, when it has none, of all namespaces and of the cluster.
+// namespace or, when it has none, of all namespaces and of the cluster. Discovery asks it for CRDs too, which belong to no bundle.
 func (s *store) appendMembers(objects []*packed, c selectorKey) []*packed {
 	index, value := byNamespace, namespaced(c.namespace, c.value)
 	if c.namespace == "" {

@@ -295,7 +295,8 @@ func (s *watches) uncertain(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[s
 	return kinds
 }
 
-// members returns the objects of a bundle, each once, preferably as a watch that is open shows it.
+// members returns the objects of a bundle, each once, preferably as a watch that is open shows it. Only after that is it decided
+// whether an object belongs to the bundle: another watch may hold an older version, which did.
 func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
 	current = watchedFirst(current)
 	var candidates []*packed

@@ -30,8 +30,9 @@ func (s Status) String() string { return [...]string{"Pending", "Ready", "Proble
 
 // Reason says why a place cannot be read. Classify makes it of an error, and Track confirms it. Whoever translates it for
 // users does so in a switch over all reasons, which the exhaustive linter checks: fleet's liveness (the Reachability of a
-// cluster), its connection's describe (the message), its kindInformer.reasonOf (the reason of an object), and the monitor's
-// sightIn and describe.
+// cluster), its connection's describe (the message), its kindInformer's describe and reasonOf (message and reason of an object), and the
+// monitor's sightIn and describe. A reason that is no refusal, as isRefused has it, also needs its place in overdue and next, which
+// know one failure, and in liveness.judgeUnreadable.
 type Reason string
 
 // The values of Reason.
@@ -271,8 +272,16 @@ func (s State) become(status Status, reason Reason, message string, now time.Tim
 	return s
 }
 
-// isRefused reports whether the state is a confirmed refusal.
-func (s State) isRefused() bool { return s.Reason != "" && s.Reason != NoAnswer }
+// isRefused reports whether the state is a confirmed refusal. A refusal is an answer: it is confirmed after Doubt, and ended by a watch
+// that opens. A failure is confirmed after Grace, and ended by any list: see overdue and next.
+func (s State) isRefused() bool {
+	switch s.Reason {
+	case Forbidden, Unauthorized, NotServed:
+		return true
+	case NoAnswer:
+	}
+	return false
+}
 
 // next returns when a Tick may change the state.
 func (s State) next(grace time.Duration) time.Time {

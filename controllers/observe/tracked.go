@@ -43,7 +43,9 @@ type TrackedOptions struct {
 //
 // It repeats requests that fail, with growing pauses, so that a reflector sees success, an end of ctx, and what it has to act on: that all
 // has to be read again, or in another way, or that it is not served. A reflector by itself does not pause after a streaming list that breaks off, does not stop while
-// it pauses after one that is refused, and keeps some errors of watches to itself.
+// it pauses after one that is refused, and keeps some errors of watches to itself. The requests of client-go keep something to themselves too: one that
+// is answered with 429 and Retry-After is repeated, up to ten times, before anything is seen of it here. An API server that asks for long pauses
+// shows as one that does not answer in time.
 type Tracked struct {
 	cache.ListerWatcher
 	TrackedOptions
