@@ -85,7 +85,7 @@ func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 		atOnce = 0
 		now = all.find(t.Context(), findings, healthscope.DefaultPolicy(), now).next
 		if atOnce > podsAtOnce {
-			t.Errorf("%d workloads are looked at at once", atOnce)
+			t.Errorf("one reconcile looks at %d workloads", atOnce)
 		}
 	}
 	if len(last) != len(list) || longest > podsInterval+5*podsPause {
