@@ -91,7 +91,7 @@ var _ = Describe("The command status with a kubeconfig alone", func() {
 			)},
 			{"web", 0, list("HealthScope "+namespace+"/web: healthy, Ready", "all resources are ready", "4 of 4 resources are ready, 0 pending, 0 failed, 0 unknown; 1/1 clusters can be seen")},
 			{namespace + "/web -o wide", 0, list("HealthScope "+namespace+"/web: healthy, Ready", "all resources are ready", "4 of 4 resources are ready, 0 pending, 0 failed, 0 unknown; 1/1 clusters can be seen",
-				"", "CONDITION   STATUS   REASON     AGE   MESSAGE", "Ready       True     Healthy    60m   all resources are ready")},
+				"", "CONDITION   STATUS   REASON    AGE   MESSAGE", "Ready       True     Healthy   60m   all resources are ready")},
 			{"-o name", 1, list("healthscope.core.oam.dev/shop", "healthscope.core.oam.dev/web", "healthscope.core.oam.dev/young")},
 			{"-o name --sort-by .status.summary.ready", 1, list("healthscope.core.oam.dev/young", "healthscope.core.oam.dev/shop", "healthscope.core.oam.dev/web")},
 			{"-o name --sort-by status.summary.state", 1, list("healthscope.core.oam.dev/young", "healthscope.core.oam.dev/shop", "healthscope.core.oam.dev/web")},
