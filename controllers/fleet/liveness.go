@@ -225,6 +225,8 @@ func (l *liveness) judgeMonitor(now time.Time) assessment {
 		return l.pending("its monitor has no Lease yet")
 	case l.stale(now) && now.Sub(l.lastContact) > probeEvery+slack:
 		return l.pending("the monitor's Lease is still to be renewed") // The API server may be away: a probe will show.
+	case l.stale(now) && !l.leases.IsWatched():
+		return l.pending("the monitor's Lease is being read") // A renewal would not be seen.
 	case l.stale(now):
 		return assessment{reach: MonitorStale, message: fmt.Sprintf("the monitor has not renewed its Lease for %s", l.staleAfter())}
 	case l.lease.renewed.Before(l.watchedSince()) && l.wasStale():

@@ -265,6 +265,7 @@ func TestLiveness(t *testing.T) {
 		"a Lease that is made again":                {steps: []step{{time.Minute, well}, {5 * time.Second, weather{noLease: true}}, {time.Minute, well}}, want: []Reachability{Connected}},
 		"a Lease that was never there":              {steps: []step{{time.Minute, weather{noLease: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no Lease"},
 		"a Lease that may not be seen":              {steps: []step{{time.Minute, weather{deniedLease: true}}}, want: []Reachability{Connecting, MonitorMissing}, message: "no right to see the Lease"},
+		"a Lease that is not watched any more":      {steps: []step{{time.Minute, well}, {2 * time.Minute, weather{lostLease: true}}}, want: []Reachability{Connected, MonitorMissing}},
 		"a Lease lost shortly before a black hole":  {steps: []step{{time.Minute, well}, {30 * time.Second, weather{lostLease: true}}, {30 * time.Second, weather{lostLease: true, black: true}}}, want: []Reachability{Connected, Unreachable}},
 		"a Lease that may not be seen and need not": {steps: []step{{time.Minute, weather{deniedLease: true, foreign: true}}}, want: []Reachability{Connected}},
 		"the hub's own cluster is never away":       {local: true, steps: []step{{time.Minute, well}, {time.Hour, weather{dead: true}}, {time.Minute, well}}, want: []Reachability{Connected}},

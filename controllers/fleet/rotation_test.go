@@ -46,11 +46,12 @@ func (r *rotation) read(c *connection) {
 	r.updateState()
 }
 
-// lease has the Lease read over the connection in use.
+// lease has the Lease read over the connection in use, by a watch that has caught up.
 func (r *rotation) lease(mark string) {
 	r.current.update(func(l *liveness, now time.Time) {
 		l.observed(mark, 15*time.Second, now)
 		readAll(func(e observe.Event) { leasesEvent(l, e, now) })
+		leasesEvent(l, observe.Event{}, now.Add(leaseRules.Settle))
 	})
 	r.updateState()
 }
