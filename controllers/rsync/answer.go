@@ -37,6 +37,12 @@ func (a answer) problem() string { return healthscope.Clean(a.err.Error()) }
 // refusalError is a refusal of our own: the context asks for what it may not have, or for what cannot be.
 type refusalError struct{ error }
 
+// isOwnRefusal reports whether an error is a refusalError.
+func isOwnRefusal(err error) bool {
+	_, is := errors.AsType[refusalError](err)
+	return is
+}
+
 // notServedError says that an API server serves a kind in no version: there is no object of it.
 type notServedError struct{ error }
 
@@ -63,10 +69,7 @@ func answerOf(err error) answer {
 }
 
 func isRefusal(err error) bool {
-	if _, ours := errors.AsType[refusalError](err); ours {
-		return true
-	}
-	if meta.IsNoMatchError(err) {
+	if isOwnRefusal(err) || meta.IsNoMatchError(err) {
 		return true
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {

@@ -92,7 +92,8 @@ func (c *clusters) get(name string) (*cluster, error) {
 	return made, nil
 }
 
-// take takes a step once. An object of which no version is served is gone: its CRD was deleted, and all objects with it.
+// take takes a step once. An object of which no version is served is gone: its CRD was deleted, and all objects with it. What the
+// context may not have was refused when it was to be applied, so that nothing is there to delete.
 func (c *cluster) take(ctx context.Context, os *objects, s deploy.Step) error {
 	m, err := c.sent(ctx, os, s)
 	switch s.Verb {
@@ -100,7 +101,7 @@ func (c *cluster) take(ctx context.Context, os *objects, s deploy.Step) error {
 		if err == nil {
 			err = c.delete(ctx, m)
 		}
-		if isNotServed(err) {
+		if isNotServed(err) || isOwnRefusal(err) {
 			return nil
 		}
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,11 +48,25 @@ type manifest struct {
 
 // newManifest returns what is sent of an object.
 func newManifest(o *unstructured.Unstructured) (*manifest, error) {
+	if err := checkPath(o); err != nil {
+		return nil, err
+	}
 	data, err := o.MarshalJSON()
 	if err != nil {
 		return nil, refusalError{errors.Wrapf(err, "cannot encode %s %q", o.GetKind(), o.GetName())}
 	}
 	return &manifest{GroupVersionKind: o.GroupVersionKind(), ObjectKey: client.ObjectKeyFromObject(o), app: o.GetLabels()[deploymentLabel], data: bytes.TrimSpace(data)}, nil
+}
+
+// checkPath refuses a name or namespace that is no part of a path: some clients would go to another object with it, and others fail
+// without an answer.
+func checkPath(o *unstructured.Unstructured) error {
+	for field, value := range map[string]string{"name": o.GetName(), "namespace": o.GetNamespace()} {
+		if problems := path.IsValidPathSegmentName(value); len(problems) > 0 {
+			return refusalError{errors.Errorf("%s has metadata.%s %q, which %s", o.GetKind(), field, value, strings.Join(problems, ", "))}
+		}
+	}
+	return nil
 }
 
 // metadata returns an object into which a client reads the metadata.
@@ -147,10 +162,10 @@ func newObject(r deploy.Resource, bundle string) (*unstructured.Unstructured, er
 	}
 	encodeStringData(o)
 	label(o.Object, bundle)
-	for _, path := range labelledPaths {
-		if template, found, err := unstructured.NestedMap(o.Object, path...); found && err == nil {
+	for _, at := range labelledPaths {
+		if template, found, err := unstructured.NestedMap(o.Object, at...); found && err == nil {
 			label(template, bundle)
-			if err := unstructured.SetNestedMap(o.Object, template, path...); err != nil {
+			if err := unstructured.SetNestedMap(o.Object, template, at...); err != nil {
 				return nil, refusalError{errors.Wrapf(err, "cannot label %q", r.Name)}
 			}
 		}

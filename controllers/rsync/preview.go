@@ -110,13 +110,13 @@ func readUpdate(ctx context.Context, store *appcontext.Store, from, to string) (
 // question is what is asked of each object.
 type question struct {
 	ask func(*cluster, context.Context, *manifest) (Preview, error)
-	// withoutKind is what is done with an object whose kind is not there: it may be there in time.
-	withoutKind PreviewAction
+	// deletes is true when it is whether the object would be deleted.
+	deletes bool
 }
 
 var (
-	previewsApply  = question{(*cluster).previewApply, PreviewCreate}
-	previewsDelete = question{(*cluster).previewDelete, PreviewUnchanged}
+	previewsApply  = question{(*cluster).previewApply, false}
+	previewsDelete = question{(*cluster).previewDelete, true}
 )
 
 // preview asks all clusters at once. Objects are in the order of the targets.
@@ -163,13 +163,21 @@ func previewResource(ctx context.Context, c *cluster, os *objects, app string, r
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	m, err := c.manifest(ctx, os, app, r)
-	if isNotServed(err) || meta.IsNoMatchError(err) && q.withoutKind == PreviewCreate {
-		return Preview{Action: q.withoutKind, Problem: "its kind is not there: " + healthscope.Clean(err.Error())}, nil
+	without := func(action PreviewAction) (Preview, error) {
+		return Preview{Action: action, Problem: "its kind is not there: " + healthscope.Clean(err.Error())}, nil
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return q.ask(c, ctx, m)
+	case q.deletes && isOwnRefusal(err): // It was never applied.
+		return Preview{Action: PreviewUnchanged}, nil
+	case q.deletes && isNotServed(err):
+		return without(PreviewUnchanged)
+	case !q.deletes && meta.IsNoMatchError(err): // It may be there in time.
+		return without(PreviewCreate)
+	default:
 		return Preview{}, err
 	}
-	return q.ask(c, ctx, m)
 }
 
 // previewApply applies an object without that anything is stored, and compares.

@@ -66,6 +66,7 @@ var _ = Describe("rsync and contexts that are to be read", func() {
 			"1251": {"s+Secret", named("Secret", "s"), `Secret "s" is not read`},
 			"1252": {"x+Namespace", named("Namespace", "default"), `only level "0" may touch it`},
 			"1253": {"x+ConfigMap", configMap("x"), `GVK.Version ""`},
+			"1254": {"x+ConfigMap", named("ConfigMap", "../x"), `metadata.name "../x"`},
 		} {
 			composite := newComposite(id, namespace, "a").add("a", edge01, c.resource, c.body)
 			composite.values["/context/"+id+"/meta/"] = `{"Namespace":"` + namespace + `","Level":"1"}`

@@ -2,7 +2,9 @@ package rsync_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -356,6 +358,41 @@ var _ = Describe("rsync", func() {
 		enqueue(ctx, "1015", deploy.EventTerminate)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1015").Should(Equal(state("TerminateFailed")))
 		Expect(statuses(ctx, "1015")).To(HaveEach("Failed"))
+	})
+
+	It("refuses what a context may not have, and then has nothing of it to delete", func(ctx SpecContext) {
+		namespace, far := newNamespace(ctx), newNamespace(ctx)
+		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: far, Name: "theirs", Labels: map[string]string{"emco/deployment-id": "1016-elsewhere"}}}
+		Expect(api.Create(ctx, theirs)).To(Succeed())
+		refused := map[string][2]string{
+			"elsewhere": {"theirs+ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: " + far + "}\n"},
+			"nowhere":   {"r+ClusterRole", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\n"},
+			"broken":    {"broken+ConfigMap", "{"},
+			"nameless":  {"nameless+ConfigMap", "apiVersion: v1\nkind: ConfigMap\n"},
+			"slashed":   {"slashed+ConfigMap", configMap("a/b")},
+		}
+		apps := slices.Sorted(maps.Keys(refused))
+		c := newComposite("1016", namespace, append(apps, "good")...).add("good", edge01, "good+ConfigMap", configMap("good"))
+		want := map[string]string{"good/p1+edge01/good+ConfigMap": "Applied"}
+		for _, app := range apps {
+			c.add(app, edge01, refused[app][0], refused[app][1])
+			want[app+"/p1+edge01/"+refused[app][0]] = "Failed"
+		}
+		c.values["/context/1016/meta/"] = `{"Namespace":"` + namespace + `","Level":"1"}`
+		put(ctx, c.values)
+		n := newNetwork()
+		start(n)
+		enqueue(ctx, "1016", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1016").Should(Equal(state("InstantiateFailed")))
+		Expect(statuses(ctx, "1016")).To(Equal(want))
+		Expect(wordsOf(ctx, "1016", "slashed", "slashed+ConfigMap")).To(ContainSubstring(`metadata.name "a/b"`))
+
+		Expect(rsync.PreviewTermination(ctx, planOf(ctx, "1016"), n.Access)).To(HaveEach(HaveField("Action", BeElementOf(rsync.PreviewUnchanged, rsync.PreviewDelete))))
+		enqueue(ctx, "1016", deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1016").Should(Equal(state("Terminated")))
+		Expect(statuses(ctx, "1016")).To(HaveEach("Deleted"))
+		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "good")).To(BeFalse())
+		Expect(exists(ctx, theirs, far, "theirs")).To(BeTrue())
 	})
 
 	It("does not take an object for deleted because its path is not served", func(ctx SpecContext) {
