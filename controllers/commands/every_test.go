@@ -25,6 +25,12 @@ func TestEveryCommand(t *testing.T) {
 	hub, member := refusingCluster(t), refusingCluster(t)
 	forbidden := write(t, "kubeconfig", strings.NewReplacer(`{server: "https://hub:6443"}`, clusterOf(hub), `{server: "https://edge01.example.org:6443"}`, clusterOf(member)).Replace(contexts))
 	pod := write(t, "pod.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	crashing := write(t, "web.yaml", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}, status: {replicas: 1, updatedReplicas: 1}}
+---
+{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, controller: true}]}, spec: {replicas: 1}, status: {replicas: 1}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: web-1-a, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, controller: true}]}, status: {phase: Running, containerStatuses: [{name: nginx, state: {waiting: {reason: CrashLoopBackOff}}}]}}
+`)
 	config := write(t, "config.yaml", head)
 	none := filepath.Join(t.TempDir(), "none")
 	dead := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
@@ -36,7 +42,7 @@ func TestEveryCommand(t *testing.T) {
 	var named, names []string
 	for name, value := range map[string]string{
 		"FORBIDDEN": forbidden, "DEAD": dead, "REFUSED": refused, "NOETCD": noEtcd, "COMPOSITE": composite, "INVENTORY": inventory,
-		"POD": pod, "CONFIG": config, "NONE": none, "BUNDLE": filepath.Join(t.TempDir(), "bundle"), "HUB": hub.URL, "MEMBER": member.URL,
+		"POD": pod, "CRASHING": crashing, "CONFIG": config, "NONE": none, "BUNDLE": filepath.Join(t.TempDir(), "bundle"), "HUB": hub.URL, "MEMBER": member.URL,
 	} {
 		named, names = append(named, name, value), append(names, value, name)
 	}
@@ -55,6 +61,11 @@ func TestEveryCommand(t *testing.T) {
 		{"monitor --config NONE", 2, "", "healthscope: cannot run the monitor: cannot read the configuration file: open NONE: no such file or directory\n"},
 		{"explain", 2, "", "healthscope: cannot explain: give a file, or - for standard input\n"},
 		{"explain POD", 0, "STATE   OBJECT        NAMESPACE   REASON   RULE        MESSAGE\nReady   ConfigMap/a   -           Exists   ConfigMap   -\n", ""},
+		{"explain CRASHING", 1, `STATE     OBJECT             NAMESPACE   REASON             RULE         MESSAGE
+Failed    Deployment/web     -           CrashLoopBackOff   Deployment   container "nginx": CrashLoopBackOff
+Pending   ReplicaSet/web-1   -           ReplicasNotReady   ReplicaSet   0 of 1 replicas are ready
+Failed    Pod/web-1-a        -           CrashLoopBackOff   Pod          container "nginx": CrashLoopBackOff
+`, ""},
 		{"explain NONE", 2, "", "healthscope: cannot read the objects: stat NONE: no such file or directory\n"},
 		{"explain POD -o xml", 2, "", "healthscope: cannot explain: --output is \"xml\"; it must be table, json or yaml\n"},
 		{"explain POD --config NONE", 2, "", "healthscope: cannot explain: cannot read the configuration file: open NONE: no such file or directory\n"},

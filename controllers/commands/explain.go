@@ -10,6 +10,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/healthscope/healthscope/controllers/app"
 	"github.com/healthscope/healthscope/healthscope"
@@ -25,13 +26,14 @@ The input is YAML or JSON: one object or many, a List as kubectl get prints it,
 or directories of .yaml, .yml and .json files. No cluster is needed.
 
   kubectl get all -n store -o yaml | healthscope explain -f -
+  kubectl get deploy,rs,pods -l app=web -o yaml | healthscope explain -f -
   healthscope explain deployment.yaml --config config.yaml -o json
 
-Each object is judged alone, by the rules for its kind and by those of
-healthCheckExprs in the configuration. Owners and time limits do not count here:
-a Deployment is not judged with its pods, and nothing times out. As in a monitor,
-rules do not see the data of Secrets and ConfigMaps, nor literal values of
-environment variables.
+Each object is judged by the rules for its kind and by those of healthCheckExprs
+in the configuration. A workload is judged with its pods, as in a scope, if they
+are in the input; those of a Deployment need its ReplicaSets too. Nothing times
+out. As in a monitor, rules do not see the data of Secrets and ConfigMaps, nor
+literal values of environment variables.
 
 The exit code is 0 when all objects are Ready, 1 when some are not, and 2 when
 the command line or a file that it names cannot be used.`
@@ -82,10 +84,7 @@ func (o *explainOptions) run(in io.Reader, out io.Writer) error {
 		return err
 	}
 	objects, unreadable := readObjects(o.files, in)
-	explanations := make([]explanation, len(objects))
-	for i, object := range objects {
-		explanations[i] = e.explain(object)
-	}
+	explanations := e.explain(objects)
 	if err := o.print(out, explanations); err != nil {
 		return usage(errors.Wrap(err, "cannot print the explanations"))
 	}
@@ -100,7 +99,7 @@ func (o *explainOptions) run(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// explainer judges objects one by one.
+// explainer judges objects.
 type explainer struct {
 	rules rules.Options
 	// young is for how long after its creation a custom resource needs no status.
@@ -131,25 +130,50 @@ func (o *explainOptions) explainer() (*explainer, error) {
 	return &explainer{rules: rules.Options{User: user}, young: app.PolicyOf(config.Policy).NoStatusGrace, now: time.Now()}, nil
 }
 
-// explain judges one object as a monitor would see it. A value that is no object is one that cannot be read.
-func (e *explainer) explain(value any) explanation {
+// explain judges objects as a monitor would see them, each with those that it owns. Of an object that is there twice, as before and
+// after a change, it is not known whose the others are: it is judged alone.
+func (e *explainer) explain(objects []any) []explanation {
+	results, names := make([]healthscope.Result, len(objects)), make([]string, len(objects))
+	times := map[healthscope.Key]int{}
+	for i, object := range objects {
+		results[i], names[i] = e.evaluate(object)
+		times[results[i].Key]++
+	}
+	together := map[healthscope.Key]healthscope.Result{}
+	for _, m := range e.judge(results...) {
+		together[m.Key] = m.Result
+	}
+	explanations := make([]explanation, len(objects))
+	for i := range results {
+		r := together[results[i].Key]
+		if times[r.Key] > 1 {
+			r = e.judge(results[i])[0].Result
+		}
+		explanations[i] = explanation{
+			APIVersion: schema.GroupVersion{Group: r.Group, Version: r.Version}.String(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
+			State: r.State, Reason: r.Reason, Message: r.Message,
+			Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Rule: names[i],
+		}
+	}
+	return explanations
+}
+
+// evaluate returns what the rules say of an object, and the name of the one that decided. A value that is no object is one that cannot be read.
+func (e *explainer) evaluate(value any) (r healthscope.Result, rule string) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return explanation{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: fmt.Sprintf("it is %s; it must be an object", kindOf(value)), Rule: "none"}
+		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: fmt.Sprintf("it is %s; it must be an object", kindOf(value))}, "none"
 	}
 	u := &unstructured.Unstructured{Object: object}
 	bundle.Redact(u)
-	r, rule := rules.Explain(u, e.rules)
-	r = healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{NoStatusGrace: e.young}, e.now).Members[0].Result
-	apiVersion := r.Version
-	if r.Group != "" {
-		apiVersion = r.Group + "/" + r.Version
-	}
-	return explanation{
-		APIVersion: apiVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
-		State: r.State, Reason: r.Reason, Message: r.Message,
-		Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Rule: rule,
-	}
+	r, rule = rules.Explain(u, e.rules)
+	r.ProgressDeadline = 0 // Nothing times out: a file may be older than its deadline.
+	return r, rule
+}
+
+// judge judges objects together.
+func (e *explainer) judge(results ...healthscope.Result) []healthscope.Member {
+	return healthscope.Judge(results, healthscope.Policy{NoStatusGrace: e.young}, e.now).Members
 }
 
 // print prints explanations in the form that is asked for.

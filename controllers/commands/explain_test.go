@@ -137,6 +137,35 @@ func TestWhatCanBeReadIsExplainedAlsoBesideWhatCannot(t *testing.T) {
 	}
 }
 
+// TestAWorkloadIsExplainedWithItsPods: as a scope judges it. Pods that are not in the input, and objects that are there twice, change nothing.
+func TestAWorkloadIsExplainedWithItsPods(t *testing.T) {
+	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1}}
+---
+`
+	const below = `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, generation: 1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, controller: true}]}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: web-1-a, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, controller: true}]}, status: {phase: Running, containerStatuses: [{name: nginx, state: {waiting: {reason: CrashLoopBackOff}}}]}}
+---
+`
+	const alone, withPods = `Pending Deployment/web - ReplicasNotReady Deployment 0 of 1 replicas are ready`, `Failed Deployment/web - CrashLoopBackOff Deployment container "nginx": CrashLoopBackOff`
+	for name, c := range map[string]struct {
+		in, want string
+		n        int
+	}{
+		"alone":               {deployment, alone, 1},
+		"with its pods":       {deployment + below, withPods, 1},
+		"after its pods":      {below + deployment, withPods, 1},
+		"twice with its pods": {deployment + deployment + below, alone, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := tell(c.in, "-f", "-")
+			if strings.Count(strings.Join(strings.Fields(out), " "), c.want) != c.n || code != 1 || errOut != "" {
+				t.Errorf("exit code %d, error output %q, output:\n%s\nwant %d of: %s", code, errOut, out, c.n, c.want)
+			}
+		})
+	}
+}
+
 func TestExplainADirectory(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
