@@ -56,6 +56,8 @@ type workloadState struct {
 	key    healthscope.Key
 	state  healthscope.State
 	reason healthscope.Reason
+	// nothingWorks is what its pods are asked about.
+	nothingWorks bool
 }
 
 func newPodVerdicts(look lookAtPods) *podVerdicts {
@@ -125,7 +127,7 @@ func unreadyWorkloads(findings []finding) []workloadState {
 	for _, f := range findings {
 		for _, r := range f.results {
 			if (r.State == healthscope.Pending || r.State == healthscope.Failed) && fleet.HasPods(schema.GroupKind{Group: r.Group, Kind: r.Kind}) {
-				workloads = append(workloads, workloadState{r.Key, r.State, r.Reason})
+				workloads = append(workloads, workloadState{r.Key, r.State, r.Reason, r.NothingWorks()})
 			}
 		}
 	}

@@ -98,6 +98,23 @@ func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 	}
 }
 
+// TestTheLastPodCrashesToo: with one pod after another, the state of the workload and its reason stay, and the scope does not wait for podsInterval.
+func TestTheLastPodCrashesToo(t *testing.T) {
+	t.Parallel()
+	oneOfTwo, noneOfTwo := deployment("web", healthscope.Pending, 1, 2), deployment("web", healthscope.Pending, 0, 2)
+	oneOfTwo.Reason, noneOfTwo.Reason = healthscope.ReasonReplicasNotReady, healthscope.ReasonReplicasNotReady
+	answer := fleet.PodsVerdict{Cause: "Pod web-1-a: CrashLoopBackOff"}
+	all := newPodVerdicts(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodsVerdict, error) { return answer, nil })
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
+	if c := only(t, statusWithPods(t, all, withDeployments(oneOfTwo), scope, noon).Culprits); c.State != "Pending" {
+		t.Fatalf("one pod of two is ready, and the workload is %s", c.State)
+	}
+	answer.Reason = "CrashLoopBackOff"
+	if c := only(t, statusWithPods(t, all, withDeployments(noneOfTwo), scope, noon.Add(time.Second)).Culprits); c.State != "Failed" || c.Reason != "CrashLoopBackOff" {
+		t.Errorf("%s, %s; want Failed, CrashLoopBackOff", c.State, c.Reason)
+	}
+}
+
 // TestAWorkloadIsFailedWhenItsPodsAre: as in bundles, and until there is another answer.
 func TestAWorkloadIsFailedWhenItsPodsAre(t *testing.T) {
 	t.Parallel()
