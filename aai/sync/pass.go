@@ -126,6 +126,8 @@ func (p *pass) listAgain(ctx context.Context) []step {
 }
 
 // receive takes in what has changed, unless the pass is halted, and returns the objects that need another look for that, sorted.
+// While a tenant is read for the first time, or on demand, an object of which nothing was desired before is not among them: at a
+// start, what is desired is found out little by little, and the list costs less than to read each object alone.
 func (p *pass) receive() (changed []aai.Key) {
 	if p.halt != nil {
 		return nil
@@ -138,7 +140,9 @@ func (p *pass) receive() (changed []aai.Key) {
 		if d.Held == p.guards.Keys[key] && reflect.DeepEqual(d.Document, p.desired[key]) {
 			continue
 		}
-		changed = append(changed, key)
+		if !p.listing || !p.resynced.IsZero() || p.desired[key] != nil {
+			changed = append(changed, key)
+		}
 		if _, written := p.acked[key]; written {
 			if lag, known := p.lag(key, p.standingOf(key)); known {
 				p.lags = append(p.lags, lag)
@@ -298,10 +302,10 @@ func (p *pass) step(key aai.Key) (s step, ready bool) {
 	return step{op: op, read: p.readFirst(op)}, true
 }
 
-// waitsForList reports whether nothing is done about an object before the tenant has been read. That is so at the start, when
-// what is desired of all objects is found out, and for deletions, which are limited by what is there.
+// waitsForList reports whether nothing is done about an object before the tenant has been read. That is so for deletions, which
+// are limited by what is there.
 func (p *pass) waitsForList(key aai.Key) bool {
-	return p.listing && (len(p.known) == 0 || p.desired[key] == nil || !p.fresh[key] && len(p.fresh) >= maxMeanwhile)
+	return p.listing && (p.desired[key] == nil || !p.fresh[key] && len(p.fresh) >= maxMeanwhile)
 }
 
 // limitDeletion limits a deletion.

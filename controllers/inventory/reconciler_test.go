@@ -83,6 +83,7 @@ func TestPace(t *testing.T) {
 		"changes without an end":                {every: often, length: 10 * time.Second, least: 40, most: 51},
 		"A&AI is down":                          {err: down, length: time.Hour, least: 1600, most: 1900},
 		"A&AI is down, and changes":             {err: down, every: 100 * time.Millisecond, length: time.Hour, least: 1600, most: 1900},
+		"A&AI was not asked":                    {err: &aai.Error{Op: aai.OpPut, Kind: aai.Retry, NotSent: true}, wait: 500 * time.Millisecond, length: time.Minute, least: 119, most: 121},
 		"it cannot be listed":                   {err: failure(aai.OpList, http.StatusInternalServerError), every: 100 * time.Millisecond, length: time.Hour, least: 1600, most: 1900},
 		"there is no pass":                      {err: errors.New("a document does not belong here"), every: 100 * time.Millisecond, length: time.Hour, least: 1600, most: 1900},
 		"A&AI is left alone for half an hour":   {err: failure(aai.OpPut, http.StatusTooManyRequests), wait: 30 * time.Minute, every: time.Second, length: time.Hour, least: 2, most: 3},
