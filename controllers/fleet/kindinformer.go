@@ -35,10 +35,10 @@ const SettleTime = 90 * time.Second
 var kindRules = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
 
 // rightHint says how the controller gets the right to read a kind, and workloadsHint how it gets that to read Kubernetes'
-// workloads in a member.
+// workloads in the member that it is formatted with.
 const (
 	rightHint     = "to allow it, label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true"
-	workloadsHint = "to allow it, use healthscope clusters add --workloads, with the flags that the cluster was added with"
+	workloadsHint = "to allow it: healthscope clusters add %s --context CONTEXT --workloads, with the other flags that the cluster was added with"
 )
 
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
@@ -130,7 +130,7 @@ func (w *kindInformer) overdue() {
 func (w *kindInformer) describe(reason observe.Reason, err error) string {
 	gvk, hint := w.GroupVersionKind, rightHint
 	if !w.local && (gvk.Group == "apps" || gvk.Group == "batch") {
-		hint = workloadsHint
+		hint = fmt.Sprintf(workloadsHint, w.Cluster)
 	}
 	switch {
 	case reason == observe.Forbidden:

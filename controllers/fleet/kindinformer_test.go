@@ -147,7 +147,7 @@ func TestAKindSaysWhyItCannotBeRead(t *testing.T) {
 
 func TestAForbiddenKindSaysWhatGivesTheRight(t *testing.T) {
 	t.Parallel()
-	const role, add = "label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true", "use healthscope clusters add --workloads, with the flags that the cluster was added with"
+	const role, add = "label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true", "to allow it: healthscope clusters add edge --context CONTEXT --workloads, with the other flags that the cluster was added with"
 	for at, want := range map[Kind]string{
 		{"edge", deployments}: add,
 		{"edge", schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}}: role,
