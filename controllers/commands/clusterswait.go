@@ -14,14 +14,24 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// waitInterval is how often it is looked whether a cluster is Connected.
-const waitInterval = time.Second
+// waitInterval is how often it is looked whether a cluster is Connected, and outdatedTime how long the controller may publish of a
+// cluster what was so before its Secret was written: it publishes at most once in two seconds.
+const (
+	waitInterval = time.Second
+	outdatedTime = 3 * time.Second
+)
 
-// waitConnected waits until the controller sees a cluster, for as long as ctx lasts, and says on errOut what it waits for.
+// waitConnected waits until the controller sees a cluster whose Secret has just been written, for as long as ctx lasts, and says on
+// errOut what it waits for.
 func waitConnected(ctx context.Context, hub client.Reader, namespace, name string, out, errOut io.Writer) error {
 	p := newProgress(errOut)
 	defer p.end()
 	standing := "nothing is known of it"
+	p.sayf("waiting until cluster %q is %s", name, fleet.Connected)
+	select {
+	case <-ctx.Done():
+	case <-time.After(outdatedTime):
+	}
 	err := wait.PollUntilContextCancel(ctx, waitInterval, true, func(ctx context.Context) (bool, error) {
 		connected, now := standingOf(ctx, hub, namespace, name)
 		if connected || ctx.Err() == nil { // What fails because the time is over says nothing.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -33,29 +35,55 @@ func TestAClusterIsWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			holder, at := "hub-0", metav1.NewMicroTime(time.Now().Add(-c.renewed))
-			hub := fake.NewClientBuilder().WithObjects(&coordinationv1.Lease{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hub"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at},
-			})
-			if c.document != "" {
-				hub.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "healthscope-clusters"}, Data: map[string]string{"clusters.json": c.document}})
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			reads := 0
-			hub.WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-				if _, ok := o.(*corev1.ConfigMap); ok {
-					if reads++; reads == 2 {
-						cancel() // The time is over.
-					}
+			synctest.Test(t, func(t *testing.T) {
+				holder, at := "hub-0", metav1.NewMicroTime(time.Now().Add(-c.renewed))
+				hub := fake.NewClientBuilder().WithObjects(&coordinationv1.Lease{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hub"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at},
+				})
+				if c.document != "" {
+					hub.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "healthscope-clusters"}, Data: map[string]string{"clusters.json": c.document}})
 				}
-				return c.Get(ctx, key, o, options...)
-			}})
-			var out, errOut bytes.Buffer
-			err := waitConnected(ctx, hub.Build(), "ns", c.cluster, &out, &errOut)
-			if got := strings.TrimPrefix(out.String()+fmt.Sprint(err), "<nil>"); strings.TrimSuffix(got, "<nil>") != c.want || errOut.Len() > 0 {
-				t.Errorf("want %q, got %q; on no terminal there is no progress: %q", c.want, got, errOut.String())
-			}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				reads := 0
+				hub.WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					if _, ok := o.(*corev1.ConfigMap); ok {
+						if reads++; reads == 2 {
+							cancel() // The time is over.
+						}
+					}
+					return c.Get(ctx, key, o, options...)
+				}})
+				var out, errOut bytes.Buffer
+				err := waitConnected(ctx, hub.Build(), "ns", c.cluster, &out, &errOut)
+				if got := strings.TrimPrefix(out.String()+fmt.Sprint(err), "<nil>"); strings.TrimSuffix(got, "<nil>") != c.want || errOut.Len() > 0 {
+					t.Errorf("want %q, got %q; on no terminal there is no progress: %q", c.want, got, errOut.String())
+				}
+			})
 		})
 	}
+}
+
+// TestAClusterIsWaitedForThatWasRemovedJustNow: what the controller has published of the cluster before does not count.
+func TestAClusterIsWaitedForThatWasRemovedJustNow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const published = `{"lease":{"namespace":"ns","name":"hub"},"clusters":[{"name":"a+b","state":%q}]}`
+		holder, at := "hub-0", metav1.NewMicroTime(time.Now())
+		document := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "healthscope-clusters"}, Data: map[string]string{"clusters.json": fmt.Sprintf(published, "Connected")}}
+		hub := fake.NewClientBuilder().WithObjects(document, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hub"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at},
+		}).Build()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		time.AfterFunc(2*time.Second, func() {
+			document.Data["clusters.json"] = fmt.Sprintf(published, "Connecting")
+			if err := hub.Update(ctx, document); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := waitConnected(ctx, hub, "ns", "a+b", io.Discard, io.Discard); err == nil || !strings.HasSuffix(err.Error(), "not Connected: Connecting") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
