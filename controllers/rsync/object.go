@@ -11,7 +11,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,7 +62,7 @@ func newManifest(o *unstructured.Unstructured) (*manifest, error) {
 // without an answer.
 func checkPath(o *unstructured.Unstructured) error {
 	for field, value := range map[string]string{"name": o.GetName(), "namespace": o.GetNamespace()} {
-		if problems := path.IsValidPathSegmentName(value); len(problems) > 0 {
+		if problems := content.IsPathSegmentName(value); len(problems) > 0 {
 			return refusalError{errors.Errorf("%s has metadata.%s %q, which %s", o.GetKind(), field, value, strings.Join(problems, ", "))}
 		}
 	}
