@@ -31,9 +31,12 @@ func (o observed) body(r appcontext.Resource) (string, error) {
 	return body, err
 }
 
-// stored returns a resource in a context.
-func stored(s *appcontext.Snapshot, app, cluster, name string) (appcontext.Resource, bool) {
-	if s == nil {
+// stored returns in a context the resource that is wanted in the context of the event.
+func (o observed) stored(s *appcontext.Snapshot, app, cluster string, wanted appcontext.Resource) (appcontext.Resource, bool) {
+	switch s {
+	case o.Acted:
+		return wanted, true
+	case nil:
 		return appcontext.Resource{}, false
 	}
 	a, ok := s.App(app)
@@ -44,12 +47,12 @@ func stored(s *appcontext.Snapshot, app, cluster, name string) (appcontext.Resou
 	if !ok {
 		return appcontext.Resource{}, false
 	}
-	return c.Resource(name)
+	return c.Resource(wanted.Name())
 }
 
 // find enters in a resource what etcd says of it. wanted is the resource in the context of the event.
 func (o observed) find(app, cluster string, wanted appcontext.Resource, r *Resource) error {
-	have, ok := stored(o.Status, app, cluster, r.Name)
+	have, ok := o.stored(o.Status, app, cluster, wanted)
 	if !ok {
 		return nil
 	}
@@ -73,7 +76,7 @@ func (o observed) find(app, cluster string, wanted appcontext.Resource, r *Resou
 func (o observed) same(by, app, cluster string, wanted appcontext.Resource) bool {
 	for _, s := range append([]*appcontext.Snapshot{o.Acted, o.Status}, o.Others...) {
 		if s.ID() == by {
-			applied, ok := stored(s, app, cluster, wanted.Name())
+			applied, ok := o.stored(s, app, cluster, wanted)
 			if !ok {
 				return false
 			}
