@@ -53,6 +53,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	t.Run("a HealthScope after its CRD", func(t *testing.T) { aHealthScopeAfterItsCRD(t, plane, api) })
 	t.Run("a monitor of another release", func(t *testing.T) { aMonitorOfAnotherRelease(t, plane, api) })
 	t.Run("roles for users", func(t *testing.T) { rolesForUsers(t, api) })
+	t.Run("rights of the metrics reader", func(t *testing.T) { rightsOfMetricsReader(t, api) })
 }
 
 // makeNamespace makes a namespace with labels.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +52,18 @@ func rolesForUsers(t *testing.T, api client.Client) {
 				t.Errorf("%s: %s: allowed: %t, %v", role, what, allowed, err)
 			}
 		}
+	}
+}
+
+// rightsOfMetricsReader compares what the role of Prometheus gives, which is all it may have, with the role of the chart.
+func rightsOfMetricsReader(t *testing.T, api client.Client) {
+	var role rbacv1.ClusterRole
+	if err := api.Get(t.Context(), client.ObjectKey{Name: "healthscope-metrics-reader"}, &role); err != nil {
+		t.Fatal(err)
+	}
+	want := []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}}
+	if diff := cmp.Diff(want, role.Rules); diff != "" || role.AggregationRule != nil {
+		t.Errorf("rules of %s, which aggregates %v, -want +got:\n%s", role.Name, role.AggregationRule, diff)
 	}
 }
 

@@ -126,10 +126,12 @@ type HealthScopeStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of spec that status speaks of; -1 before the scope has been judged.
+	// observedGeneration is the generation of spec that status speaks of; -1 before the scope has been judged. Programs compare it with
+	// `metadata.generation` before they read the rest.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// truncated is true when a list was cut, or a bundle of the scope does not name all its resources. Counts are exact all the same.
+	// truncated is true when a list was cut, or a bundle of the scope does not name all its resources, for programs that read the lists. Counts are
+	// exact all the same.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 }
@@ -158,10 +160,11 @@ type Summary struct {
 
 // ScopeHealthCondition is OAM's summary of a scope: it counts references, not resources. A number that is zero is absent, as in OAM.
 type ScopeHealthCondition struct {
-	// healthStatus is the answer in OAM's words. As in OAM, it is `UNHEALTHY` for everything that is not `HEALTHY`.
+	// healthStatus is the answer in OAM's words. As in OAM, it is `UNHEALTHY` for everything that is not `HEALTHY`; programs that are not
+	// written for OAM read `status.health`, which tells the unknown apart.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
-	// total is the number of references.
+	// total is the number of references; `status.summary` counts resources.
 	// +optional
 	Total int64 `json:"total,omitempty"`
 	// healthyWorkloads is the number of those that are `HEALTHY`.
@@ -183,14 +186,16 @@ type WorkloadHealthCondition struct {
 	// targetWorkload is the reference, with the uid of what was found.
 	// +optional
 	TargetWorkload WorkloadReference `json:"targetWorkload,omitzero"`
-	// healthStatus says how healthy it is in OAM's words. See
+	// healthStatus says how healthy it is in OAM's words, for programs written for OAM; others read the `state` of `culprits`. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#names-in-other-projects.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
-	// diagnosis is `Ready:<ready>/<wanted> `, as in OAM, and what is wrong. For an object that is Unknown or missing: why.
+	// diagnosis is `Ready:<ready>/<wanted> `, as in OAM, and what is wrong, for people. For an object that is Unknown or missing: why. Programs
+	// read `state` and `reason` of `culprits`.
 	// +optional
 	Diagnosis string `json:"diagnosis,omitempty"`
-	// workloadStatus is the status of an object of which no rule can tell the health, as JSON, the first KiB of it.
+	// workloadStatus is the status of an object of which no rule can tell the health, as JSON, the first KiB of it, for people: what is cut is
+	// no JSON.
 	// +optional
 	WorkloadStatus string `json:"workloadStatus,omitempty"`
 	// customStatusMsg is KubeVela's field: `Ready:<ready>/<wanted>`. It is written in `appHealthConditions` alone.
@@ -240,7 +245,8 @@ type AppStatus struct {
 	// name is the name of the app; empty for references outside apps.
 	// +optional
 	Name string `json:"name"`
-	// state is the roll-up of the app's members.
+	// state is the roll-up of the app's members, for programs to read; an app has no other field for its health. What `rollup` forgives in the scope is not
+	// forgiven here.
 	// +optional
 	State State `json:"state,omitempty"`
 	// total is the number of its members that count.
@@ -259,7 +265,7 @@ type AppStatus struct {
 type ClusterStatus struct {
 	// name is the name of the cluster.
 	Name string `json:"name"`
-	// state is the roll-up of the app's members there.
+	// state is the roll-up of the app's members there, for programs to read.
 	// +optional
 	State State `json:"state,omitempty"`
 	// total is the number of members that count.
@@ -268,7 +274,7 @@ type ClusterStatus struct {
 	// ready is the number of them that are Ready.
 	// +optional
 	Ready int32 `json:"ready"`
-	// lastSeen is when the cluster was last seen, while it cannot be reached.
+	// lastSeen is when the cluster was last seen, for programs to read; it is there only while the cluster cannot be reached.
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 }
@@ -293,10 +299,10 @@ type Culprit struct {
 	// name is its name.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// state is its state. See https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
+	// state is its state, for programs to read. See https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State State `json:"state,omitempty"`
-	// reason says in one word why, from a list that versions add to. See
+	// reason says in one word why, for programs to read, from a list that versions add to. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`

@@ -65,7 +65,7 @@ type ResourceBundleStateStatus struct {
 	// +optional
 	Ready bool `json:"ready"`
 	// resourceCount is the number of objects found, also of those that are not listed. Other monitors write 0, or a number that is not to be
-	// trusted.
+	// trusted; programs read `summary`, which counts what counts in the bundle's state.
 	// +optional
 	ResourceCount int32 `json:"resourceCount"`
 
@@ -150,7 +150,8 @@ type ResourceBundleStateStatus struct {
 	// +optional
 	// +nullable
 	Summary *Summary `json:"summary,omitempty"`
-	// truncated is true when lists or resources leave out objects, for want of room or because they cannot be read. Counts stay exact.
+	// truncated is true when lists or resources leave out objects, for want of room or because they cannot be read, for programs that read
+	// these. Counts stay exact.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 
@@ -160,7 +161,7 @@ type ResourceBundleStateStatus struct {
 
 // Summary counts the resources of a bundle that count in its state.
 type Summary struct {
-	// state is the roll-up of the resources that count.
+	// state is the roll-up of the resources that count, for programs to read: the state of the bundle.
 	// +optional
 	State string `json:"state"`
 	// total is the number of resources that count: those that are not owned by another resource of the bundle.
@@ -198,15 +199,15 @@ type ResourceHealth struct {
 	// uid is the object's uid.
 	// +optional
 	UID string `json:"uid,omitempty"`
-	// state is `Ready`, `Pending`, `Failed`, `Terminating`, `NotPresent` or `Unknown`. See
+	// state is `Ready`, `Pending`, `Failed`, `Terminating`, `NotPresent` or `Unknown`, for programs to read. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State string `json:"state"`
-	// reason says in one CamelCase word why, from a list that versions add to: see
+	// reason says in one CamelCase word why, for programs to read, from a list that versions add to: see
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message says the same for people, in at most 256 bytes.
+	// message says the same for people, in at most 256 bytes; programs read `state` and `reason`.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// since is when the monitor first saw the object in this state. It survives a restart. A time in the future, of a clock that was wrong, is
@@ -230,7 +231,8 @@ type ResourceHealth struct {
 	// progressDeadlineSeconds is how long the workload itself allows for progress, when it says so.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// progress is how far a workload that is Pending has got, for kinds that count it.
+	// progress is how far a workload that is Pending has got, for kinds that count it. The controller reads it to judge time limits; others
+	// read `desired` and `available`.
 	// +optional
 	// +nullable
 	Progress *ResourceProgress `json:"progress,omitempty"`
