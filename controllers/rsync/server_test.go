@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -34,6 +36,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/rsync"
 	"github.com/healthscope/healthscope/controllers/rsync/rpc"
 	"github.com/healthscope/healthscope/controllers/rsync/server"
+	healthscopeapi "github.com/healthscope/healthscope/healthscope/api"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
@@ -191,7 +194,21 @@ var _ = Describe("the gRPC server", func() {
 		Expect(status.Code(err)).To(Equal(codes.Unavailable), "%v", err)
 		Expect(connection.Close()).To(Succeed())
 		Eventually(func() error { return goleak.Find(before) }).Should(Succeed())
-	})
+	}, SpecTimeout(time.Minute))
+
+	It("ends the stream of a caller whose right has ended", func(ctx SpecContext) {
+		saveBundle(ctx, "2030", "web", edge01, `{"ready":false}`)
+		guard := &revocableGuard{}
+		address, _ := serve(ctx, server.Options{Guard: guard})
+		authorized := metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer token")
+		stream, err := rpc.NewReadyNotifyClient(dial(address, nil)).Alert(authorized, &rpc.Topic{ClientName: "dcm", AppContext: "2030"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(places(stream)(1)).To(HaveLen(1))
+		guard.revoked.Store(true)
+		saveBundle(ctx, "2030", "web", edge01, `{"ready":true}`)
+		_, err = stream.Recv()
+		Expect(status.Code(err)).To(Equal(codes.PermissionDenied), "%v", err)
+	}, SpecTimeout(time.Minute))
 
 	It("serves callers with a certificate or a token that have a right, over TLS", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
@@ -242,6 +259,17 @@ var _ = Describe("the gRPC server", func() {
 		Expect(health.GetStatus()).To(Equal(grpc_health_v1.HealthCheckResponse_SERVING))
 	})
 })
+
+// revocableGuard knows every token, and lets its owner do everything until that is revoked.
+type revocableGuard struct{ revoked atomic.Bool }
+
+func (*revocableGuard) Authenticate(*http.Request, string) (healthscopeapi.Caller, bool, error) {
+	return healthscopeapi.Caller{Name: "dcm"}, true, nil
+}
+
+func (g *revocableGuard) Authorize(context.Context, healthscopeapi.Caller, healthscopeapi.Access) (bool, error) {
+	return !g.revoked.Load(), nil
+}
 
 func newGuard() *access.Guard {
 	GinkgoHelper()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
@@ -206,6 +207,28 @@ func TestAnOwnerDoesNotGoBeforeWhatItOwns(t *testing.T) {
 				if r.Owner != nil && !names[r.Owner.Kind+"/"+r.Owner.Name] {
 					t.Errorf("%s, limit %d: %s/%s is named, its owner is not", name, limit, r.Kind, r.Name)
 				}
+			}
+		}
+	}
+}
+
+// TestAWorkloadOfWhichAPodWorksDoesNotLookFailed: what is left out must not take from a reader the one pod that is Ready.
+func TestAWorkloadOfWhichAPodWorksDoesNotLookFailed(t *testing.T) {
+	objects := parseAll(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: store, uid: s}, spec: {replicas: 12}, status: {replicas: 12}}`)
+	for i := range 12 {
+		state := `ready: false, state: {waiting: {reason: CrashLoopBackOff}}`
+		if i == 7 {
+			state = `ready: true`
+		}
+		objects = append(objects, parse(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: db-%d, namespace: store, uid: p%[1]d,
+			ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, controller: true}]}, status: {phase: Running, containerStatuses: [{name: db, %s}]}}`, i, state)))
+	}
+	for limit := 300; limit < 8000; limit += 50 {
+		status := bundle.Build(objects, nil, noon, bundle.Options{HardLimit: limit})
+		contents := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: status})
+		for _, m := range healthscope.Judge(contents.Results, healthscope.DefaultPolicy(), noon).Members {
+			if m.Kind == "StatefulSet" && m.State != healthscope.Pending {
+				t.Errorf("limit %d: the workload looks %s, want Pending as with all entries; %d are named", limit, m.State, len(status.Resources))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package bundle_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -118,6 +119,19 @@ func TestReadOtherMonitors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAnObjectOfAnotherKindIsWhatItsEntrySays: a monitor may write objects as typed clients return them, without apiVersion and kind.
+func TestAnObjectOfAnotherKindIsWhatItsEntrySays(t *testing.T) {
+	res := base64.StdEncoding.EncodeToString([]byte(`{"metadata": {"generation": 1}, "spec": {"replicas": 2}, "status": {"observedGeneration": 1, "replicas": 2, "readyReplicas": 1}}`))
+	got := bundle.Read("edge", withStatus(t, `{resourceStatuses: [{group: apps, version: v1, kind: ReplicaSet, name: web, namespace: store, res: `+res+`}]}`))
+	if len(got.Results) != 1 {
+		t.Fatalf("results %q, malformed %q", lines(got.Results), got.Malformed)
+	}
+	want := healthscope.Key{Cluster: "edge", Group: "apps", Kind: "ReplicaSet", Namespace: "store", Name: "web"}
+	if r := got.Results[0]; r.Key != want || r.Version != "v1" || r.State != healthscope.Pending || r.Reason != healthscope.ReasonReplicasNotReady {
+		t.Errorf("got %+v, version %q, %s %s; want %+v, v1, judged as what it is", r.Key, r.Version, r.State, r.Reason, want)
 	}
 }
 

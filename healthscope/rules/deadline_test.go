@@ -23,9 +23,11 @@ func TestDeadlineByAnnotation(t *testing.T) {
 			t.Errorf("%s: deadline is %s, message %q, want none, and one that names the annotation and its value", bad, got.ProgressDeadline, got.Message)
 		}
 	}
-	ready := rules.Evaluate(parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {annotations: {healthscope.core.oam.dev/progress-deadline: soon}}}`), rules.Options{})
-	if ready.State != healthscope.Ready || !ready.Warning {
-		t.Errorf("state is %s, warning %v, want Ready with a warning", ready.State, ready.Warning)
+	for kind, reason := range map[string]healthscope.Reason{"Service": healthscope.ReasonInvalidDeadline, "ConfigMap": healthscope.ReasonExists} { // The reason of the object itself comes first.
+		ready := rules.Evaluate(parse(t, `{apiVersion: v1, kind: `+kind+`, metadata: {annotations: {healthscope.core.oam.dev/progress-deadline: soon}}}`), rules.Options{})
+		if ready.State != healthscope.Ready || !ready.Warning || ready.Reason != reason {
+			t.Errorf("%s: state is %s %s, warning %v, want Ready %s with a warning", kind, ready.State, ready.Reason, ready.Warning, reason)
+		}
 	}
 }
 
