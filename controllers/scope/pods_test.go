@@ -104,7 +104,9 @@ func TestTheLastPodCrashesToo(t *testing.T) {
 	oneOfTwo, noneOfTwo := deployment("web", healthscope.Pending, 1, 2), deployment("web", healthscope.Pending, 0, 2)
 	oneOfTwo.Reason, noneOfTwo.Reason = healthscope.ReasonReplicasNotReady, healthscope.ReasonReplicasNotReady
 	answer := fleet.PodsVerdict{Cause: "Pod web-1-a: CrashLoopBackOff"}
-	all := newPodVerdicts(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodsVerdict, error) { return answer, nil })
+	all := newPodVerdicts(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodsVerdict, error) {
+		return answer, nil
+	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
 	if c := only(t, statusWithPods(t, all, withDeployments(oneOfTwo), scope, noon).Culprits); c.State != "Pending" {
 		t.Fatalf("one pod of two is ready, and the workload is %s", c.State)
