@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/healthscope/healthscope/controllers/rsync"
+	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
@@ -37,6 +38,9 @@ var _ = Describe("rsync beside EMCO's", func() {
 		Expect(store.Own(ctx, deploy.StandingDownHandle)).To(ContainSubstring(`the queue of context "1081" was written by another program`))
 
 		stop()
+		Expect(store.Own(ctx, deploy.StandingDownHandle)).To(BeEmpty())
+		killed := []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true, Value: "left by a program that was killed"}}
+		Expect(store.WriteLevels(ctx, "", killed, appcontext.Condition{})).To(Succeed())
 		start(newNetwork())
 		for _, id := range []string{"1081", "1082"} {
 			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))

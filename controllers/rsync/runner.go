@@ -111,6 +111,9 @@ func (r *Runner) Start(ctx context.Context) error {
 			r.standingDown.Store(true)
 			r.logger.Error(err, "Not deploying contexts until this program is started again; stop EMCO's rsync, or set rsync.enabled to false")
 			<-ctx.Done()
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+			defer cancel()
+			_ = r.takeBack(ending, appcontext.Condition{}) // The next start does so too.
 			return nil
 		}
 		if ctx.Err() == nil {
@@ -140,9 +143,7 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 	if lock.Abandoned && !r.pause(working, handover) {
 		return context.Cause(working)
 	}
-	err := r.persist(working, func() error {
-		return r.options.Store.WriteLevels(working, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true}}, appcontext.Condition{Lock: lock})
-	})
+	err := r.persist(working, func() error { return r.takeBack(working, appcontext.Condition{Lock: lock}) })
 	if err != nil {
 		return errors.Wrap(err, "cannot take back that nothing is deployed")
 	}
@@ -158,6 +159,11 @@ func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
 		return context.Cause(working)
 	}
 	return err
+}
+
+// takeBack removes from etcd that a program does nothing beside another one: that program has ended.
+func (r *Runner) takeBack(ctx context.Context, c appcontext.Condition) error {
+	return r.options.Store.WriteLevels(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true}}, c)
 }
 
 // wake wakes the worker of the deployment to which a context belongs.
