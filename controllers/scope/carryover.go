@@ -49,8 +49,7 @@ func (g *gatherer) carryOverIn(app *gatheredApp, c corev1alpha2.ClusterStatus, s
 			delete(has, key)
 		}
 	}
-	leadsNowhere := slices.ContainsFunc(into, func(i int) bool { return g.out.findings[i].empty() })
-	if len(unread) == 0 && (leadsNowhere || len(has) < total) {
+	if len(unread) == 0 && len(has) < total {
 		unread = append(unread, g.placeholder(app, into, c, state))
 	}
 	if len(unread) > 0 && len(into) == 0 {
