@@ -53,7 +53,7 @@ type clustersAdd struct {
 func newClustersAdd() *cobra.Command {
 	var o clustersAdd
 	c := &cobra.Command{
-		Use: "add NAME --context CONTEXT", Short: "Make a cluster a member of the hub", Long: clustersAddLong, Args: cobra.ExactArgs(1),
+		Use: "add NAME --context CONTEXT", Short: "Make a cluster a member of the hub", Long: clustersAddLong, Args: exactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			lifetime := time.Duration(0)
 			if c.Flags().Changed("token-lifetime") {

@@ -33,7 +33,7 @@ type clustersRemove struct {
 func newClustersRemove() *cobra.Command {
 	var o clustersRemove
 	c := &cobra.Command{
-		Use: "remove NAME", Short: "Remove a cluster from the hub", Long: clustersRemoveLong, Args: cobra.ExactArgs(1),
+		Use: "remove NAME", Short: "Remove a cluster from the hub", Long: clustersRemoveLong, Args: exactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			err := within(c.Context(), o.hub.timeout, func(ctx context.Context) error { return o.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr()) })
 			return errors.Wrapf(err, "cannot remove cluster %q", args[0])

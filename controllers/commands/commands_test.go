@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // run runs the program and returns its exit code and what it says.
@@ -68,6 +70,23 @@ func TestALogInJSONHasNothingElse(t *testing.T) {
 	}
 	if code != exitUsage || line.Level != "ERROR" || line.Msg != "Cannot run the controller" || !strings.Contains(line.Err, "there is no kubeconfig file") {
 		t.Errorf("exit code %d: %+v", code, line)
+	}
+}
+
+// TestALogHasNoAddresses: a source of requests that is a function has its address as its name.
+func TestALogHasNoAddresses(t *testing.T) {
+	var out bytes.Buffer
+	logger, err := (&managerFlags{logFormat: "json"}).setLogger(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger.WithValues("source", fmt.Sprint(source.Func(nil)), "controller", "tokens").Info("Starting EventSource")
+	var line map[string]any
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+		t.Fatal(err)
+	}
+	if _, named := line["source"]; named || line["controller"] != "tokens" {
+		t.Errorf("the line is %s", out.String())
 	}
 }
 

@@ -62,7 +62,7 @@ func newContext() *cobra.Command {
 // command returns a command that does something with the etcd that holds the contexts.
 func (f *contextFlags) command(use, short string, args int, run func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(args),
+		Use: use, Short: short, Args: exactArgs(args),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
 			defer cancel()

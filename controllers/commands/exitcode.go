@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/spf13/cobra"
 )
 
 // Exit codes of the program. They mean the same in all commands.
@@ -42,6 +43,16 @@ func usage(causes ...error) error { return withCode(exitUsage, causes...) }
 
 // noAnswer returns an error that ends the program with exitUnknown; nil when there is no cause.
 func noAnswer(causes ...error) error { return withCode(exitUnknown, causes...) }
+
+// exactArgs is cobra.ExactArgs, and shows how the command is used instead.
+func exactArgs(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return errors.Errorf("usage: %s; the arguments given are %q", c.UseLine(), args)
+		}
+		return nil
+	}
+}
 
 func withCode(code int, causes ...error) error {
 	if causes = slices.DeleteFunc(causes, func(err error) bool { return err == nil }); len(causes) == 0 {

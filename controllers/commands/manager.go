@@ -102,7 +102,7 @@ func (f *managerFlags) setLogger(out io.Writer) (logr.Logger, error) {
 	if f.verbosity < 0 {
 		return logr.Logger{}, usage(errors.Errorf("--verbosity is %d; it must not be negative", f.verbosity))
 	}
-	handlerOptions := &slog.HandlerOptions{Level: slog.Level(-f.verbosity), ReplaceAttr: nameLevel}
+	handlerOptions := &slog.HandlerOptions{Level: slog.Level(-f.verbosity), ReplaceAttr: legible}
 	var handler slog.Handler
 	switch f.logFormat {
 	case "text":
@@ -118,10 +118,14 @@ func (f *managerFlags) setLogger(out io.Writer) (logr.Logger, error) {
 	return logger, nil
 }
 
-// nameLevel calls every level below INFO by its own name: logr's V(1) would be DEBUG+3 to slog.
-func nameLevel(_ []string, a slog.Attr) slog.Attr {
+// legible calls every level below INFO by its own name, because logr's V(1) would be DEBUG+3 to slog, and leaves out the address
+// of a function, by which controller-runtime names a source of requests.
+func legible(_ []string, a slog.Attr) slog.Attr {
 	if level, ok := a.Value.Any().(slog.Level); ok && a.Key == slog.LevelKey && level < slog.LevelInfo {
 		a.Value = slog.StringValue("DEBUG")
+	}
+	if a.Key == "source" && strings.HasPrefix(a.Value.String(), "func source: ") {
+		return slog.Attr{}
 	}
 	return a
 }

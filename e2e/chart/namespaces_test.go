@@ -124,7 +124,7 @@ func TestNotesTellHowToAddAMember(t *testing.T) {
 		{Namespace, `config: {fleet: {namespace: members}}`, " --hub-namespace members"},
 		{Namespace, installations["other namespaces"], " --monitor-namespace monitors --hub-namespace members"},
 	} {
-		command := "  healthscope clusters add <provider>+<cluster> --context <member's context>" + c.flags
+		command := `  healthscope clusters add "PROVIDER+CLUSTER" --context "CONTEXT"` + c.flags
 		if text := notes(t, c.namespace, c.values); !slices.Contains(strings.Split(text, "\n"), command) {
 			t.Errorf("in %s, %s: want the line %q in:\n%s", c.namespace, c.values, command, text)
 		}
