@@ -66,7 +66,7 @@ var _ = Describe("A release", Ordered, func() {
 
 	It("takes up new settings by restarting its containers", func(ctx context.Context) {
 		pids := hs.PIDs()
-		Expect(asks(ctx, "/scopes/vfw")).To(Equal(http.StatusOK))
+		Eventually(ctx, asks).WithArguments("/scopes/vfw").Should(Equal(http.StatusOK))
 		Expect(hs.Upgrade(ctx, withMonitors, `
 config:
   api: {defaultNamespace: elsewhere}
