@@ -50,7 +50,7 @@ unit: ## Run the tests that need no control plane; Go remembers what has not cha
 	@go test -short -p $(TESTPACKAGES) $$(go list -buildvcs=false $(PACKAGES) | grep -v /e2e)
 
 .PHONY: test-extended
-test-extended: controlplane helm ## Run what takes too long for every change: every alert caused for real, version skew, floods with the default budget, long property tests, every benchmark at its smallest size, fuzzing, soak
+test-extended: controlplane helm ## Run what takes too long for every change: every alert caused for real, version skew, floods with the default budget, 300 histories of rsync, long property tests, every benchmark at its smallest size, fuzzing, soak
 	HEALTHSCOPE_TEST_EXTENDED=1 go test -timeout 30m ./e2e/observed ./e2e/charted ./controllers/fleet
 	HEALTHSCOPE_TEST_EXTENDED=1 go test ./controllers/commands -ginkgo.focus 'a controller that is frozen'
 	HEALTHSCOPE_RSYNC_HISTORIES=0-299 go test -timeout 60m ./controllers/rsync -ginkgo.focus 'whatever fails and whoever asks'

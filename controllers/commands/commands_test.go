@@ -13,6 +13,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
@@ -73,20 +76,24 @@ func TestALogInJSONHasNothingElse(t *testing.T) {
 	}
 }
 
-// TestALogHasNoAddresses: a source of requests that is a function has its address as its name.
+// TestALogHasNoAddresses: a source of requests that is a function or a channel has its address as its name.
 func TestALogHasNoAddresses(t *testing.T) {
 	var out bytes.Buffer
 	logger, err := (&managerFlags{logFormat: "json"}).setLogger(&out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	logger.WithValues("source", fmt.Sprint(source.Func(nil)), "controller", "tokens").Info("Starting EventSource")
-	var line map[string]any
-	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
-		t.Fatal(err)
-	}
-	if _, named := line["source"]; named || line["controller"] != "tokens" {
-		t.Errorf("the line is %s", out.String())
+	function := source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error { return nil })
+	for _, s := range []any{function, source.Channel[client.Object](nil, nil)} {
+		out.Reset()
+		logger.WithValues("source", fmt.Sprint(s), "controller", "tokens").Info("Starting EventSource")
+		var line map[string]any
+		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		if _, named := line["source"]; named || line["controller"] != "tokens" {
+			t.Errorf("%v: the line is %s", s, out.String())
+		}
 	}
 }
 

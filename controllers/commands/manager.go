@@ -119,12 +119,12 @@ func (f *managerFlags) setLogger(out io.Writer) (logr.Logger, error) {
 }
 
 // legible calls every level below INFO by its own name, because logr's V(1) would be DEBUG+3 to slog, and leaves out the address
-// of a function, by which controller-runtime names a source of requests.
+// by which controller-runtime names a source of requests that is a function or a channel.
 func legible(_ []string, a slog.Attr) slog.Attr {
 	if level, ok := a.Value.Any().(slog.Level); ok && a.Key == slog.LevelKey && level < slog.LevelInfo {
 		a.Value = slog.StringValue("DEBUG")
 	}
-	if a.Key == "source" && strings.HasPrefix(a.Value.String(), "func source: ") {
+	if a.Key == "source" && strings.Contains(a.Value.String(), " source: 0x") {
 		return slog.Attr{}
 	}
 	return a

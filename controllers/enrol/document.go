@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
@@ -46,6 +47,8 @@ type Cluster struct {
 	Name string `json:"name"`
 	// Local is true for the hub's own cluster.
 	Local bool `json:"local,omitempty"`
+	// SecretUID is the uid of the Secret by which the hub reads it; empty for the hub's own cluster.
+	SecretUID types.UID `json:"secretUID,omitempty"`
 	// State is a value of fleet.Reachability.
 	State fleet.Reachability `json:"state"`
 	// Since is since when the hub sees the cluster, or does not; nil when that is not known.
@@ -63,7 +66,7 @@ func newDocument(lease ObjectName, states []fleet.ClusterState, rejected []fleet
 	d := Document{Lease: lease, Clusters: make([]Cluster, len(states)), RejectedSecrets: rejected}
 	for i, s := range states {
 		c := Cluster{
-			Name: s.Name, Local: s.Local, State: s.Reachability, Since: instant(s.Since), LastSeen: instant(s.LastSeen),
+			Name: s.Name, Local: s.Local, SecretUID: s.SecretUID, State: s.Reachability, Since: instant(s.Since), LastSeen: instant(s.LastSeen),
 			Message: shortened(s.Message), Maintenance: shortened(s.Maintenance),
 		}
 		if s.Reachable() && !s.Unwatched {

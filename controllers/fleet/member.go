@@ -432,6 +432,9 @@ func (m *member) updateState() {
 	v = m.cutOff.during(v)
 	m.checkNext()
 	state := m.state
+	if m.spec.secret != nil {
+		state.SecretUID = m.spec.secret.UID
+	}
 	state.Maintenance, state.Labels = healthscope.Clean(m.spec.maintenance), m.spec.labels
 	state.namespaces, state.synced = m.limits(), state.synced || m.isSynced()
 	state.Reachability, state.Message, state.unreadable, state.Unwatched = v.reach, v.message, v.unreadable, v.unwatched

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -67,6 +68,8 @@ type ClusterState struct {
 	Name string
 	// Local is true for the hub's own cluster.
 	Local bool
+	// SecretUID is the uid of the cluster's Secret. The hub's own cluster has none.
+	SecretUID types.UID
 	// Reachability is whether the cluster is seen as it is now, and if not, why.
 	Reachability Reachability
 	// Since is since when it is seen, or since when it is not: it stays when only the reason changes why it is not.

@@ -48,9 +48,6 @@ type manifest struct {
 
 // newManifest returns what is sent of an object.
 func newManifest(o *unstructured.Unstructured) (*manifest, error) {
-	if err := checkPath(o); err != nil {
-		return nil, err
-	}
 	data, err := o.MarshalJSON()
 	if err != nil {
 		return nil, refusalError{errors.Wrapf(err, "cannot encode %s %q", o.GetKind(), o.GetName())}
@@ -162,10 +159,10 @@ func newObject(r deploy.Resource, bundle string) (*unstructured.Unstructured, er
 	}
 	encodeStringData(o)
 	label(o.Object, bundle)
-	for _, at := range labelledPaths {
-		if template, found, err := unstructured.NestedMap(o.Object, at...); found && err == nil {
+	for _, path := range labelledPaths {
+		if template, found, err := unstructured.NestedMap(o.Object, path...); found && err == nil {
 			label(template, bundle)
-			if err := unstructured.SetNestedMap(o.Object, template, at...); err != nil {
+			if err := unstructured.SetNestedMap(o.Object, template, path...); err != nil {
 				return nil, refusalError{errors.Wrapf(err, "cannot label %q", r.Name)}
 			}
 		}
@@ -262,5 +259,5 @@ func place(p *deploy.Plan, o *unstructured.Unstructured, namespaced bool) error 
 		may := slices.Concat([]string{p.Namespace}, p.Namespaces)
 		return refusalError{errors.Errorf("%s is in namespace %q, and the context has level %q: it may touch namespaces %q only", what, o.GetNamespace(), p.Level, may)}
 	}
-	return nil
+	return checkPath(o)
 }

@@ -47,9 +47,6 @@ func (c *cluster) read(ctx context.Context, p *deploy.Plan, r deploy.Resource) (
 	if err := place(p, o, namespaced); err != nil {
 		return nil, err
 	}
-	if err := checkPath(o); err != nil {
-		return nil, err
-	}
 	if err := c.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return nil, err
 	}
