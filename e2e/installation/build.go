@@ -15,6 +15,9 @@ import (
 // Build builds the programs of an installation from the source tree below root, and returns their directory, for
 // Options.Bin. It is the same for all callers: what one has built is built for the others.
 func Build(ctx context.Context, root string) (bin string, err error) {
+	if root, err = filepath.Abs(root); err != nil {
+		return "", fmt.Errorf("cannot find the source tree: %w", err)
+	}
 	bin = filepath.Join(root, "bin", "e2e")
 	if err := os.MkdirAll(bin, 0o750); err != nil {
 		return "", fmt.Errorf("cannot make a directory for programs: %w", err)
