@@ -127,6 +127,9 @@ func promtool(t *testing.T, args ...string) {
 }
 
 func TestAlertsByPromtool(t *testing.T) {
+	if testing.Short() {
+		t.Skip("promtool evaluates the rules over hours of samples, which takes several seconds; make test runs it")
+	}
 	promtool(t, "check", "rules", "rules.yaml")
 	promtool(t, "test", "rules", "rules_test.yaml")
 }

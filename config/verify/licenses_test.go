@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/licenseclassifier/v2/assets"
@@ -83,10 +84,13 @@ func problemsOf(m licenses.Module, classify func([]byte) []string, allowed map[s
 	return problems
 }
 
+// texts reads the texts of all known licences, which takes a second.
+var texts = sync.OnceValues(assets.DefaultClassifier)
+
 // classifier returns what names the licences in a text, by their SPDX identifiers.
 func classifier(t *testing.T) func([]byte) []string {
 	t.Helper()
-	c, err := assets.DefaultClassifier()
+	c, err := texts()
 	if err != nil {
 		t.Fatalf("cannot make the classifier of licences: %v", err)
 	}
