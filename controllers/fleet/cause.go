@@ -67,7 +67,7 @@ func (o *Objects) JudgePods(ctx context.Context, of healthscope.Key, policy heal
 		return PodsVerdict{}, nil
 	}
 	// There is a right to list, and none to get.
-	found, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", of.Name).String(), Limit: 1})
+	found, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, fromCache(metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", of.Name).String(), Limit: 1}))
 	if err != nil || len(found.Items) == 0 {
 		return PodsVerdict{}, errors.Wrapf(err, "cannot list %s %q", of.Kind, of.Name)
 	}
@@ -85,6 +85,15 @@ func (o *Objects) JudgePods(ctx context.Context, of healthscope.Key, policy heal
 	return o.judgeAmong(append(objects, found.Items[0]), of, policy, now), nil
 }
 
+// fromCache lets the API server answer a list from its watch cache as it is. A consistent list waits there until etcd says that
+// the cache is current, up to 0.1 s, and the write of the scope's status waits with it. Version 0 would do the same without the
+// limit, so it is 1: every cache is as new as that, and an API server that has none reads etcd.
+// See https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions.
+func fromCache(options metav1.ListOptions) metav1.ListOptions {
+	options.ResourceVersion, options.ResourceVersionMatch = "1", metav1.ResourceVersionMatchNotOlderThan
+	return options
+}
+
 // below returns the pods of a workload, and the ReplicaSets of a Deployment.
 func below(ctx context.Context, client dynamic.Interface, of healthscope.Key, selector string) ([]unstructured.Unstructured, error) {
 	var objects []unstructured.Unstructured
@@ -93,7 +102,7 @@ func below(ctx context.Context, client dynamic.Interface, of healthscope.Key, se
 		resources = append(resources, replicaSetResource)
 	}
 	for _, resource := range resources {
-		list, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: maxPods})
+		list, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, fromCache(metav1.ListOptions{LabelSelector: selector, Limit: maxPods}))
 		if err != nil {
 			return nil, errors.Wrapf(err, "cannot list the %s of %s %q", resource.Resource, of.Kind, of.Name)
 		}

@@ -1,8 +1,13 @@
 package fleet_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +39,12 @@ var (
 	namespaces  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	widgets     = schema.GroupVersionKind{Group: "acme.example.com", Version: "v1", Kind: "Widget"}
 )
+
+// roundTripper is a function that does a request.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip does a request.
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 // someone is who wants kinds.
 var someone = types.NamespacedName{Namespace: "default", Name: "someone"}
@@ -207,6 +218,37 @@ var _ = Describe("Objects", func() {
 		Eventually(func() int { return m.Watches("deployments") }).Should(Equal(1))
 		o.stop()
 		Eventually(func() int { return m.Watches("deployments") }).Should(BeZero(), "all ends with the context")
+	})
+
+	It("looks at a hundred pods of a workload, and no more", func(ctx SpecContext) {
+		namespace := suite.NewNamespace(ctx, api)
+		web := newDeployment(ctx, namespace, "web")
+		for i := range 103 {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("web-", i), Labels: web.Spec.Selector.MatchLabels}, Spec: web.Spec.Template.Spec}
+			Expect(api.Create(ctx, pod)).To(Succeed())
+		}
+		var answer []byte
+		config := plane.Config()
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				response, err := next.RoundTrip(request)
+				if err == nil && path.Base(request.URL.Path) == "pods" {
+					answer, err = io.ReadAll(response.Body)
+					response.Body = io.NopCloser(bytes.NewReader(answer))
+				}
+				return response, err
+			})
+		})
+		o := observe(config)
+		of := healthscope.Key{Cluster: "local", Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web"}
+		Eventually(func(g Gomega) { // The API server's cache may be some pods behind.
+			_, err := o.JudgePods(ctx, of, healthscope.DefaultPolicy(), time.Now())
+			g.Expect(err).NotTo(HaveOccurred())
+			var pods corev1.PodList
+			g.Expect(json.Unmarshal(answer, &pods)).To(Succeed())
+			g.Expect(pods.Items).To(HaveLen(100))
+			g.Expect(pods.Continue).NotTo(BeEmpty(), "there are more")
+		}).Should(Succeed())
 	})
 
 	It("leaves no goroutine behind", func(ctx SpecContext) {
