@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -172,9 +173,8 @@ func deployObject(i int) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm%d","namespace":"default"},"data":{"k":%q}}`, i, strings.Repeat("x", 1000))
 }
 
-// instantiate instantiates a context until it is in a state, or until all living clusters have what they are to have. It
-// returns how long that took.
-func (d *deployBench) instantiate(ctx context.Context, id string, access func(string) (members.Access, bool), done func() (bool, error)) (time.Duration, error) {
+// instantiate instantiates a context, and returns how long it took until a function that waits for the end returned.
+func (d *deployBench) instantiate(ctx context.Context, id string, access func(string) (members.Access, bool), end func(context.Context) error) (time.Duration, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := rsync.Enqueue(ctx, d.store, id, deploy.EventInstantiate, "", time.Now()); err != nil {
@@ -185,27 +185,46 @@ func (d *deployBench) instantiate(ctx context.Context, id string, access func(st
 	go func() {
 		ended <- rsync.NewRunner(rsync.Options{Store: d.store, Access: access, Logger: logr.Discard()}).Start(ctx)
 	}()
-	for {
-		if is, err := done(); err != nil || is {
-			took := time.Since(begin)
-			cancel()
-			return took, errors.Join(err, <-ended)
+	err := end(ctx)
+	took := time.Since(begin)
+	cancel()
+	return took, errors.Join(err, <-ended)
+}
+
+// instantiated waits until a context is in that state, and nothing is left to do.
+func (d *deployBench) instantiated(id string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var is bool
+		var failed error
+		broken := d.store.WatchLevels(ctx, id, deploy.LifecycleLevels(), func() {
+			s, err := d.store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
+			if err == nil {
+				var l deploy.Lifecycle
+				l, err = deploy.ReadLifecycle(s)
+				is = l.Current == appcontext.StateInstantiated && !l.Active()
+			}
+			if failed = err; is || err != nil {
+				cancel()
+			}
+		})
+		if is {
+			return nil
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
-			return 0, err
-		}
+		return cmp.Or(failed, broken)
 	}
 }
 
-// instantiated reports whether a context is in that state, and nothing is left to do.
-func (d *deployBench) instantiated(ctx context.Context, id string) func() (bool, error) {
-	return func() (bool, error) {
-		s, err := d.store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
-		if err != nil {
-			return false, err
+// acknowledged waits until the clusters have acknowledged as many objects.
+func (d *deployBench) acknowledged(want int64) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for d.clusters[0].requests.Load() < want {
+			if err := pause(ctx, time.Millisecond); err != nil {
+				return err
+			}
 		}
-		l, err := deploy.ReadLifecycle(s)
-		return l.Current == appcontext.StateInstantiated && !l.Active(), err
+		return nil
 	}
 }
 
@@ -312,7 +331,7 @@ func measureDeploy(ctx context.Context, b *bench) ([]figure, error) {
 			return nil, err
 		}
 		requests.Store(0)
-		whole, err := d.instantiate(ctx, id, access, d.instantiated(ctx, id))
+		whole, err := d.instantiate(ctx, id, access, d.instantiated(id))
 		if err != nil {
 			return nil, err
 		}
@@ -337,7 +356,7 @@ func measureDeploy(ctx context.Context, b *bench) ([]figure, error) {
 		return nil, err
 	}
 	memory, err := peak(func() error {
-		_, err := d.instantiate(ctx, big, access, d.instantiated(ctx, big))
+		_, err := d.instantiate(ctx, big, access, d.instantiated(big))
 		return err
 	})
 	return append(figures, dead, figure{name: "10,000 resources MiB", value: memory, target: new(200.0)}), err
@@ -359,7 +378,7 @@ func (d *deployBench) besideADeadCluster(ctx context.Context, access func(string
 		}
 		want := int64(deployApps * living * (resources + 1))
 		begin := time.Now()
-		if _, err := d.instantiate(ctx, id, access, func() (bool, error) { return d.clusters[0].requests.Load() >= want, ctx.Err() }); err != nil {
+		if _, err := d.instantiate(ctx, id, access, d.acknowledged(want)); err != nil {
 			return figure{}, err
 		}
 		if dead {
