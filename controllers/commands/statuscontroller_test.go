@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,6 +72,7 @@ func newControllerCluster(t *testing.T, h *statusHub) *controllerCluster {
 			t.Errorf("cannot answer: %v", err)
 		}
 	}
+	var forwarding sync.WaitGroup
 	c.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		const root = "/api/v1/namespaces/healthscope-system/"
 		path, found := strings.CutPrefix(r.URL.Path, root)
@@ -88,6 +90,8 @@ func newControllerCluster(t *testing.T, h *statusHub) *controllerCluster {
 		case wsstream.IsWebSocketRequest(r): // As API servers before Kubernetes 1.31, for which ServePortForward is all there is.
 			http.Error(w, "unknown protocol", http.StatusBadRequest)
 		case path == "pods/hub-1/portforward":
+			forwarding.Add(1)
+			defer forwarding.Done()
 			portforward.ServePortForward(w, r, kubelet{at.Host}, "hub-1", "", nil, time.Minute, 10*time.Second, portforward.SupportedProtocols)
 		case isToken && c.accounts[account] != "":
 			answer(w, http.StatusCreated, authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: c.accounts[account], ExpirationTimestamp: metav1.NewTime(time.Now().Add(time.Hour))}})
@@ -95,7 +99,10 @@ func newControllerCluster(t *testing.T, h *statusHub) *controllerCluster {
 			answer(w, http.StatusNotFound, metav1.Status{TypeMeta: statusType, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Message: path + " not found", Code: http.StatusNotFound})
 		}
 	}))
-	t.Cleanup(c.Close)
+	t.Cleanup(func() {
+		c.Close()
+		forwarding.Wait() // The server has let go of these connections.
+	})
 	return c
 }
 
