@@ -25,7 +25,9 @@ func setupRsync(mgr *term, config *configv1alpha1.Configuration, view *fleet.Vie
 	if !config.Rsync.Enabled {
 		return nil
 	}
-	return rsync.Setup(mgr, rsync.Options{Store: store, Access: view.Access, Policy: PolicyOf(config.Policy), HealthChecks: checks, Registry: mgr, Logger: logger})
+	return rsync.Setup(mgr, rsync.Options{
+		Store: store, Access: view.Access, DeletionOrder: config.Rsync.DeletionOrder, Policy: PolicyOf(config.Policy), HealthChecks: checks, Registry: mgr, Logger: logger,
+	})
 }
 
 // addRsyncServer adds the gRPC server of rsync to every replica, if that is wanted. store is where the AppContexts are. The

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -46,6 +47,8 @@ type Options struct {
 	Retry wait.Backoff
 	// RetryRefused is how long it takes until what a cluster has refused is tried again. The default is DefaultRetryRefused.
 	RetryRefused wait.Backoff
+	// DeletionOrder is the order in which the resources of an app in a cluster are deleted. The default is DeletionReverse.
+	DeletionOrder configv1alpha1.DeletionOrder
 	// HookTimeout is how long an object of a hook may take until it has done its work. The default is DefaultHookTimeout.
 	HookTimeout time.Duration
 	// Registry receives the metrics.

@@ -275,6 +275,7 @@ func (w *worker) plan(ctx context.Context, t task) (*deploy.Plan, *deploy.Progre
 	if err != nil {
 		return nil, nil, err
 	}
+	plan.DeletionOrder = w.options.DeletionOrder
 	switch t.event.Event {
 	case deploy.EventInstantiate:
 		return plan, plan.Instantiation(), nil

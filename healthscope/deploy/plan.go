@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
@@ -105,6 +106,8 @@ type Plan struct {
 	Namespaces []string
 	// CorrectDrift is true when fields that others have set in the context's objects are set back when these are applied.
 	CorrectDrift bool
+	// DeletionOrder is the order in which resources are deleted. The default is DeletionReverse.
+	DeletionOrder configv1alpha1.DeletionOrder
 	// OnlyRead is true when nothing in clusters is the context's: it was read, and never brought there.
 	OnlyRead bool
 	Apps     []App

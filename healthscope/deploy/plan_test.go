@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
@@ -55,6 +56,25 @@ func TestTheStepsOfARecordedContext(t *testing.T) {
 	want = []string{"begin", "delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap", "delete bundle"}
 	if !slices.Equal(got, want) || !w.Done() {
 		t.Errorf("termination: %q, done %t; want %q", got, w.Done(), want)
+	}
+}
+
+// TestTheOrderOfDeletion, of a termination and of what an update has left, is reverse by default, and as EMCO's where that is configured.
+func TestTheOrderOfDeletion(t *testing.T) {
+	resources := []deploy.Resource{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	for order, want := range map[configv1alpha1.DeletionOrder][]string{
+		"":                             {"delete c", "delete b", "delete a"},
+		configv1alpha1.DeletionReverse: {"delete c", "delete b", "delete a"},
+		configv1alpha1.DeletionListed:  {"delete a", "delete b", "delete c"},
+	} {
+		target := deploy.Target{App: "web", Cluster: "p+c", Resources: resources}
+		p := &deploy.Plan{ID: "42", DeletionOrder: order, Apps: []deploy.App{{Name: "web", Targets: []deploy.Target{target}}}}
+		want = slices.Concat([]string{"begin"}, want, []string{"delete bundle"})
+		for _, w := range []*deploy.Progress{p.Termination(), p.Removal()} {
+			if got := run(w, never)["web in p+c"]; !slices.Equal(got, want) {
+				t.Errorf("order %q: steps %q, want %q", order, got, want)
+			}
+		}
 	}
 }
 

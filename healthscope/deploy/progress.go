@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
@@ -178,7 +179,7 @@ func (s Step) as(verb Verb) Step {
 	return s
 }
 
-// Termination returns the steps that delete what a plan wants, in reverse order, without those that are done. CRDs stay:
+// Termination returns the steps that delete what a plan wants, in its DeletionOrder, without those that are done. CRDs stay:
 // with them, the custom resources of all applications would go. What another context of the deployment has that is to be
 // there stays too. The bundle goes last, and stays where something else does.
 func (p *Plan) Termination() *Progress {
@@ -193,7 +194,7 @@ func (p *Plan) remove(of func(Target) Target) *Progress {
 	work := &Progress{}
 	for _, a := range p.Apps {
 		for _, t := range a.Targets {
-			if l := of(t).termination(p.kept[place{t.App, t.Cluster}]); len(l.steps) > 0 {
+			if l := of(t).termination(p.DeletionOrder, p.kept[place{t.App, t.Cluster}]); len(l.steps) > 0 {
 				work.targets = append(work.targets, l)
 			}
 		}
@@ -203,8 +204,12 @@ func (p *Plan) remove(of func(Target) Target) *Progress {
 
 // termination returns the steps of an app in a cluster. A deletion that is refused does not keep the others from being
 // deleted; a pre-delete hook that fails does.
-func (t Target) termination(kept []string) *lane {
+func (t Target) termination(order configv1alpha1.DeletionOrder, kept []string) *lane {
 	l := &lane{app: t.App}
+	resources := slices.Backward(t.Resources)
+	if order == configv1alpha1.DeletionListed {
+		resources = slices.All(t.Resources)
+	}
 	deletes := func(verb Verb, resources iter.Seq2[int, Resource]) {
 		for _, r := range resources {
 			if !slices.Contains(kept, r.Name) {
@@ -213,7 +218,7 @@ func (t Target) termination(kept []string) *lane {
 		}
 	}
 	l.add(t, VerbHook, t.Hooks[HookPreDelete]...)
-	deletes(VerbDelete, slices.Backward(t.Resources))
+	deletes(VerbDelete, resources)
 	l.add(t, VerbHook, t.Hooks[HookPostDelete]...)
 	for _, hook := range hooks {
 		deletes(VerbDeleteHook, slices.All(t.Hooks[hook]))

@@ -54,6 +54,7 @@ func SetDefaults(c *Configuration) {
 	if c.AppContext != nil {
 		setDefaultPointer(&c.AppContext.TimeoutSeconds, 5)
 	}
+	setDefault(&c.Rsync.DeletionOrder, DeletionReverse)
 	if c.Rsync.GRPC != nil {
 		setDefault(&c.Rsync.GRPC.BindAddress, "127.0.0.1:9031")
 	}

@@ -351,10 +351,27 @@ type Rsync struct {
 	// same etcd.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
+	// deletionOrder is the order in which the resources of an app in a cluster are deleted: `Reverse` deletes first what was applied last,
+	// and `Listed` deletes in the order in which they are applied, as EMCO's rsync does.
+	// +optional
+	DeletionOrder DeletionOrder `json:"deletionOrder,omitempty"`
 	// grpc makes every replica of the controller serve the gRPC services of EMCO's rsync. Without it, nothing is listened on. `{}` is enough.
 	// +optional
 	GRPC *RsyncGRPC `json:"grpc,omitempty"`
 }
+
+// DeletionOrder is the order in which the resources of an app in a cluster are deleted.
+//
+// +kubebuilder:validation:Enum=Reverse;Listed
+type DeletionOrder string
+
+// The values of DeletionOrder.
+const (
+	// DeletionReverse deletes first what was applied last.
+	DeletionReverse DeletionOrder = "Reverse"
+	// DeletionListed deletes in the order in which resources are applied, as EMCO's rsync does.
+	DeletionListed DeletionOrder = "Listed"
+)
 
 // RsyncGRPC configures the gRPC server of what deploys AppContexts.
 type RsyncGRPC struct {

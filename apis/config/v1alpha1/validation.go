@@ -64,6 +64,9 @@ func validateRsync(path *field.Path, c *Configuration) field.ErrorList {
 	if c.Rsync.Enabled && c.AppContext == nil {
 		errs = append(errs, field.Forbidden(path.Child("enabled"), "needs the section appContext, which says where contexts are"))
 	}
+	if o := c.Rsync.DeletionOrder; o != DeletionReverse && o != DeletionListed {
+		errs = append(errs, field.NotSupported(path.Child("deletionOrder"), o, []DeletionOrder{DeletionReverse, DeletionListed}))
+	}
 	if c.Rsync.GRPC == nil {
 		return errs
 	}

@@ -81,6 +81,8 @@ func TestValidate(t *testing.T) {
 		"gRPC with half a certificate":    {etcd + `rsync: {enabled: true, grpc: {bindAddress: ":9031", keyFile: k, allowPlaintext: true}}`, []string{"rsync.grpc.certFile"}},
 		"client authorities without TLS":  {etcd + `rsync: {enabled: true, grpc: {clientCAFile: a}}`, []string{"rsync.grpc.clientCAFile"}},
 		"gRPC at no address":              {etcd + `rsync: {enabled: true, grpc: {bindAddress: "x", allowPlaintext: true}}`, []string{"rsync.grpc.bindAddress"}},
+		"EMCO's order of deletion":        {etcd + `rsync: {enabled: true, deletionOrder: Listed}`, nil},
+		"an order that is none":           {etcd + `rsync: {enabled: true, deletionOrder: reverse}`, []string{"rsync.deletionOrder"}},
 		"rsync without etcd":              {`rsync: {enabled: true}`, []string{"rsync.enabled"}},
 		"a recorder without etcd":         {`recorder: {}`, []string{"recorder"}},
 		"the API without port":            {`api: {bindAddress: localhost}`, []string{"api.bindAddress"}},
