@@ -8,11 +8,13 @@ import (
 	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -243,7 +245,8 @@ func (c *cluster) isServed(ctx context.Context, kind schema.GroupKind) (bool, er
 	return false, nil
 }
 
-// define makes a CRD unless there is one, and fails as without an answer until its kind is served.
+// define makes a CRD unless there is one, and fails as without an answer until its kind is served. The API server does not serve one whose
+// names another CRD has: that is a refusal.
 func (c *cluster) define(ctx context.Context, m *manifest) error {
 	have := m.object()
 	err := c.client.Get(ctx, m.ObjectKey, have)
@@ -256,13 +259,19 @@ func (c *cluster) define(ctx context.Context, m *manifest) error {
 	if err != nil {
 		return err
 	}
-	conditions, _, _ := unstructured.NestedSlice(have.Object, "status", "conditions")
-	for _, condition := range conditions {
-		if m, ok := condition.(map[string]any); ok && m["type"] == string(apiextensionsv1.Established) && m["status"] == string(metav1.ConditionTrue) {
-			return nil
-		}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(have.Object, crd); err != nil {
+		return refusalError{errors.Wrapf(err, "cannot read CRD %q", m.Name)}
 	}
-	return errors.Errorf("CRD %q is not established yet", m.Name)
+	names := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted)
+	switch {
+	case apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established):
+		return nil
+	case names != nil && names.Status == apiextensionsv1.ConditionFalse:
+		return refusalError{errors.Errorf("CRD %q is not established: %s", m.Name, names.Message)}
+	default:
+		return errors.Errorf("CRD %q is not established yet", m.Name)
+	}
 }
 
 // delete deletes an object if it is there and carries the label of its app, and what is there has not become another one.
