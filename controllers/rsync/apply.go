@@ -22,12 +22,22 @@ import (
 // lastApplied is owned by who applied an object on the client's side: kubectl, and EMCO's rsync.
 var lastApplied = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation))
 
-// apply applies an object on the server's side; into becomes what the API server holds then, or its metadata. A field that
+// apply applies an object on the server's side; into becomes what the API server holds then, or its metadata. One that is being deleted
+// would be gone afterwards: that fails as without an answer until it is gone.
+func (c *cluster) apply(ctx context.Context, m *manifest, into client.Object) error {
+	err := c.applyAnyway(ctx, m, into)
+	if err == nil && into.GetDeletionTimestamp() != nil {
+		return errors.Errorf("%s %q is being deleted, and is applied when it is gone", m.Kind, m.Name)
+	}
+	return err
+}
+
+// applyAnyway applies an object, whether or not it is being deleted. A field that
 // another manager owns is a conflict, which is a refusal, with three exceptions. Replicas that were set through the subresource
 // scale, as autoscalers do, are left alone. What was applied on the client's side is taken over, so that fields which the
 // object has no more are removed. Where the context says so, fields that others have set are set back. All cost requests only where
 // they apply.
-func (c *cluster) apply(ctx context.Context, m *manifest, into client.Object) error {
+func (c *cluster) applyAnyway(ctx context.Context, m *manifest, into client.Object) error {
 	m, err := c.applyUnscaled(ctx, m, into)
 	switch {
 	case apierrors.IsConflict(err):

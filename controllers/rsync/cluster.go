@@ -274,7 +274,8 @@ func (c *cluster) define(ctx context.Context, m *manifest) error {
 	}
 }
 
-// delete deletes an object if it is there and carries the label of its app, and what is there has not become another one.
+// delete deletes an object if it is there and carries the label of its app, and what is there has not become another one. It does not
+// wait for finalizers, nor for dependents that are deleted before it.
 func (c *cluster) delete(ctx context.Context, m *manifest) error {
 	have := m.metadata()
 	err := c.client.Get(ctx, m.ObjectKey, have)
@@ -290,7 +291,7 @@ func (c *cluster) delete(ctx context.Context, m *manifest) error {
 	case have.DeletionTimestamp != nil:
 		return nil
 	}
-	err = c.client.Delete(ctx, m.metadata(), client.Preconditions{UID: &have.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err = c.client.Delete(ctx, m.metadata(), client.Preconditions{UID: &have.UID}, client.PropagationPolicy(m.propagation))
 	if isAbsent(err) {
 		return nil
 	}

@@ -264,6 +264,9 @@ func split(data []byte) ([]resource, error) {
 		if o.GetAPIVersion() == "" || o.GetKind() == "" || o.GetName() == "" {
 			return nil, errors.Errorf("object %d has apiVersion %q, kind %q and metadata.name %q: none may be empty", i+1, o.GetAPIVersion(), o.GetKind(), o.GetName())
 		}
+		if _, err := propagationOf(&o); err != nil {
+			return nil, err
+		}
 		all = append(all, resource{o.GetName() + "+" + o.GetKind(), string(text)})
 	}
 }

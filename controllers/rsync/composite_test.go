@@ -3,6 +3,7 @@ package rsync_test
 import (
 	"context"
 	"io/fs"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -38,7 +39,7 @@ func shop(namespace string) rsync.CompositeApp {
 	}
 }
 
-var files = manifests{"db.yaml": "---\n" + configMap("db") + "---\n" + configMap("more"), "web.yaml": configMap("web"), "broken.yaml": "password: hunter2: x\n"}
+var files = manifests{"db.yaml": "---\n" + configMap("db") + "---\n" + configMap("more"), "web.yaml": configMap("web"), "broken.yaml": "password: hunter2: x\n", "orphans.yaml": strings.Replace(foreground("web"), "Foreground", "Orphan", 1)}
 
 var _ = Describe("A composite app", func() {
 	It("becomes a context whose status documents follow what was done", func(ctx SpecContext) {
@@ -139,6 +140,8 @@ var _ = Describe("A composite app", func() {
 		Entry("a cluster's name", func(c *rsync.CompositeApp) { c.Apps[0].Clusters[0] = "edge" }, `apps[0].clusters[0] is "edge"`),
 		Entry("a file that is not there", func(c *rsync.CompositeApp) { c.Apps[0].Manifests[0] = "x.yaml" }, `apps[0].manifests[0] is "x.yaml": file does not exist`),
 		Entry("a file that is not YAML", func(c *rsync.CompositeApp) { c.Apps[0].Manifests[0] = "broken.yaml" }, `apps[0].manifests[0] is "broken.yaml": object 1 is not YAML`),
+		Entry("a propagation", func(c *rsync.CompositeApp) { c.Apps[0].Manifests[0] = "orphans.yaml" },
+			`apps[0].manifests[0] is "orphans.yaml": ConfigMap "web" has annotation healthscope.core.oam.dev/deletion-propagation "Orphan": it must be Foreground`),
 		Entry("a state", func(c *rsync.CompositeApp) { c.Apps[1].DependsOn[0].State = "Up" }, `apps[1].dependsOn[0].state is "Up"`),
 		Entry("a circle", func(c *rsync.CompositeApp) {
 			c.Apps[0].DependsOn = []rsync.CompositeAppDependency{{App: "web", State: deploy.CriterionReady}}

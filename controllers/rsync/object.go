@@ -26,6 +26,9 @@ import (
 // deploymentLabel ties the objects of an app to its bundle.
 const deploymentLabel = k8spluginv1alpha1.LabelDeploymentID
 
+// annotationPropagation lets an author ask, with the value Foreground, that an object is deleted after what depends on it.
+const annotationPropagation = "healthscope.core.oam.dev/deletion-propagation"
+
 // labelledPaths are where a pod template's labels are: its pods carry the label too.
 var labelledPaths = [][]string{
 	{"spec", "template"},
@@ -42,6 +45,8 @@ type manifest struct {
 	app string
 	// corrects is true when fields that others have set in it are set back.
 	corrects bool
+	// propagation says when what depends on it is deleted.
+	propagation metav1.DeletionPropagation
 	// data is all of it, in JSON.
 	data []byte
 }
@@ -52,7 +57,27 @@ func newManifest(o *unstructured.Unstructured) (*manifest, error) {
 	if err != nil {
 		return nil, refusalError{errors.Wrapf(err, "cannot encode %s %q", o.GetKind(), o.GetName())}
 	}
-	return &manifest{GroupVersionKind: o.GroupVersionKind(), ObjectKey: client.ObjectKeyFromObject(o), app: o.GetLabels()[deploymentLabel], data: bytes.TrimSpace(data)}, nil
+	propagation, err := propagationOf(o)
+	if err != nil {
+		return nil, refusalError{err}
+	}
+	return &manifest{
+		GroupVersionKind: o.GroupVersionKind(), ObjectKey: client.ObjectKeyFromObject(o), app: o.GetLabels()[deploymentLabel],
+		propagation: propagation, data: bytes.TrimSpace(data),
+	}, nil
+}
+
+// propagationOf returns how an object is to be deleted.
+func propagationOf(o *unstructured.Unstructured) (metav1.DeletionPropagation, error) {
+	value, asks := o.GetAnnotations()[annotationPropagation]
+	switch {
+	case !asks:
+		return metav1.DeletePropagationBackground, nil
+	case value != string(metav1.DeletePropagationForeground):
+		return "", errors.Errorf("%s %q has annotation %s %q: it must be %s, or be left out", o.GetKind(), o.GetName(), annotationPropagation, value, metav1.DeletePropagationForeground)
+	default:
+		return metav1.DeletePropagationForeground, nil
+	}
 }
 
 // checkPath refuses a name or namespace that is no part of a path: some clients would go to another object with it, and others fail
