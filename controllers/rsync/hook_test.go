@@ -83,13 +83,15 @@ var _ = Describe("rsync and hooks", func() {
 
 	It("fails with a hook that has failed, or that takes too long, and applies and deletes nothing after it (R11)", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		c := newComposite("1021", namespace, "fails", "hangs", "good")
+		c := newComposite("1021", namespace, "fails", "hangs", "good", "stuck")
 		for _, app := range []string{"fails", "hangs"} {
 			c.add(app, edge01, app+"+ConfigMap", configMap(app))
 			c.withHook(app, deploy.HookPreInstall, app+"+Job", job(app))
 		}
-		c.add("good", edge01, "good+ConfigMap", configMap("good"))
-		c.withHook("good", deploy.HookPreDelete, "keeps+Job", job("keeps"))
+		for app, hook := range map[string]string{"good": "keeps", "stuck": "hinders"} {
+			c.add(app, edge01, app+"+ConfigMap", configMap(app))
+			c.withHook(app, deploy.HookPreDelete, hook+"+Job", job(hook))
+		}
 		put(ctx, c.values)
 		start(newNetwork())
 		enqueue(ctx, "1021", deploy.EventInstantiate)
@@ -103,16 +105,33 @@ var _ = Describe("rsync and hooks", func() {
 			"fails/p1+edge01/fails+Job": "Failed", "fails/p1+edge01/fails+ConfigMap": "Pending",
 			"hangs/p1+edge01/hangs+Job": "Failed", "hangs/p1+edge01/hangs+ConfigMap": "Pending",
 			"good/p1+edge01/good+ConfigMap": "Applied", "good/p1+edge01/keeps+Job": "",
+			"stuck/p1+edge01/stuck+ConfigMap": "Applied", "stuck/p1+edge01/hinders+Job": "",
 		}))
 		bundle := &k8spluginv1alpha1.ResourceBundleState{}
 		Expect(exists(ctx, bundle, namespace, "1021-fails")).To(BeTrue())
 		Expect(bundle.Labels).To(HaveKeyWithValue("emco/preinstallHook", "true"))
 
 		enqueue(ctx, "1021", deploy.EventTerminate)
-		Eventually(func() bool { return exists(ctx, j, namespace, "keeps") }).Should(BeTrue())
-		Expect(end(ctx, j, batchv1.JobFailureTarget, batchv1.JobFailed)).To(Succeed())
+		for _, hook := range []string{"keeps", "hinders"} {
+			Eventually(func() bool { return exists(ctx, j, namespace, hook) }).Should(BeTrue())
+			Expect(end(ctx, j, batchv1.JobFailureTarget, batchv1.JobFailed)).To(Succeed())
+		}
 		Eventually(stateOf).WithContext(ctx).WithArguments("1021").Should(Equal(state("TerminateFailed")))
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "good")).To(BeTrue())
+		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "stuck")).To(BeTrue())
 		Expect(exists(ctx, j, namespace, "fails")).To(BeFalse())
+
+		By("terminating it again after one failed Job was deleted, and the other hook taken out of the context")
+		Expect(exists(ctx, j, namespace, "keeps")).To(BeTrue())
+		Expect(api.Delete(ctx, j, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		_, err := raw.Delete(ctx, "/context/1021/app/stuck/cluster/"+edge01+"/resource/instruction/dependency/")
+		Expect(err).NotTo(HaveOccurred())
+		enqueue(ctx, "1021", deploy.EventTerminate)
+		Eventually(func() bool { return exists(ctx, j, namespace, "keeps") }).Should(BeTrue())
+		Expect(end(ctx, j, batchv1.JobSuccessCriteriaMet, batchv1.JobComplete)).To(Succeed())
+		Eventually(stateOf).WithContext(ctx).WithArguments("1021").Should(Equal(state("Terminated")))
+		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "good")).To(BeFalse())
+		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "stuck")).To(BeFalse())
+		Expect(exists(ctx, j, namespace, "hinders")).To(BeTrue())
 	})
 })
