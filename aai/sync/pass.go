@@ -211,7 +211,6 @@ func (p *pass) list(ctx context.Context) {
 	p.known = make(map[aai.Key]*aai.Document, len(documents))
 	p.owned, p.exists = map[string]int{}, false
 	p.listed, p.outages = true, outages
-	maps.DeleteFunc(p.uncertain, func(key aai.Key, _ bool) bool { return !p.fresh[key] })
 	for i := range documents {
 		key := aai.Key{Tenant: p.tenant, ID: documents[i].ID}
 		p.learn(key, &documents[i])
@@ -220,6 +219,9 @@ func (p *pass) list(ctx context.Context) {
 	for key := range p.fresh { // Its page may be older.
 		p.learn(key, before[key])
 	}
+	maps.DeleteFunc(p.uncertain, func(key aai.Key, _ bool) bool { // A list has no documents of others, to whom a place may belong where ours was refused.
+		return !p.fresh[key] && (p.known[key] != nil || p.failed[key].times == 0)
+	})
 	for key := range before {
 		if p.known[key] == nil {
 			p.look(key)

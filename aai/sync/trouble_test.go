@@ -227,6 +227,16 @@ func TestADocumentThatKeepsChanging(t *testing.T) {
 	w.expectStored(map[string][]string{})
 }
 
+// A list names our documents alone: it does not say that a place which was refused before is another's by now.
+func TestAPlaceThatWasRefusedAndIsTakenIsAConflict(t *testing.T) {
+	w := start(t)
+	w.faults(simulator.Fault{Method: http.MethodPut, Status: http.StatusPreconditionFailed, Count: 3})
+	w.expectObjects(map[string]string{"a": "Pending Unavailable"}, w.sync(document("a", "Ready")))
+	w.others(http.MethodPut, key("a").Path(), `{"name":"x","group":"","version":"v1","kind":"Pod","namespace":"","selflink":"s","data-owner":"CnfAdapter"}`)
+	w.syncer.Resync(tenant)
+	w.expect([]string{"GET", "GET a"}, func() { w.expectObjects(map[string]string{"a": "Failed Conflict"}, w.sync(document("a", "Ready"))) })
+}
+
 func TestARejectedObjectIsSentAgainWhenItChanges(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"), document("b", "Ready"))
