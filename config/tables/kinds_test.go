@@ -21,7 +21,7 @@ func TestTablesOfKind(t *testing.T) {
 			"| `spec.workloadRefs[].resourceVersion` | string | Accepted for KubeVela and without effect. |",
 			"| `spec.apps[].name` | string | The name of the application within the scope. Required, at most 253 characters. |",
 			"| `spec.rollup.healthyPercentage` | integer | The share of members that must be healthy, in percent. Without it: 100. From 1 to 100. |",
-			"| `spec.rollup.required` | list of strings | Apps that must be there and wholly healthy, whatever the percentage. At most 500 entries, each of at most 253 characters. |",
+			"| `spec.rollup.required` | list of strings | Apps that must exist and in which all members must be healthy, whatever the percentage. At most 500 entries, each of at most 253 characters. |",
 		},
 		"status": {
 			"| `status.healthConditions[].targetWorkload` | object | The reference, with the uid of what was found. With the fields of `spec.workloadRefs`. |",

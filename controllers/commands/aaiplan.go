@@ -22,12 +22,12 @@ import (
 // aaiPlanLong is the help of the command aai plan.
 const aaiPlanLong = `Print what the controller would do in A&AI now, and change nothing.
 
-Scopes and bundles are read from the cluster, and A&AI by its REST API. Nothing is
-written to either.
+It reads scopes and bundles from the cluster, and A&AI by its REST API. It writes to
+neither.
 
-The exit code is 0 when there is nothing to do, 1 when there is or something waits,
-2 when the command line or a file that it names cannot be used, and 3 when there is
-no answer.`
+The exit code is 0 when there is nothing to do, 1 when there is something to do or
+something waits, 2 when the command line or a file that it names is invalid, and 3
+when there is no answer.`
 
 func newAAI() *cobra.Command {
 	c := &cobra.Command{Use: "aai", Short: "Compare the inventory with A&AI"}
@@ -56,7 +56,7 @@ func newAAIPlan() *cobra.Command {
 	}
 	c.Flags().StringVar(&o.config, "config", "", "the configuration file, with the section inventory")
 	c.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig file of the cluster; the default is $KUBECONFIG, the cluster the program runs in, or ~/.kube/config")
-	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long it may take")
+	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long the command may take")
 	return c
 }
 
@@ -98,7 +98,7 @@ func printPlan(out io.Writer, preview inventory.Preview) error {
 	}
 	printModules(&b, preview)
 	changes := verbs[plan.Update] + verbs[plan.Relate] + verbs[plan.Unrelate] + len(preview.Modules)
-	fmt.Fprintf(&b, "%d to create, %d to change, %d to delete, %d deletions held, %d places taken, %d waiting\n", verbs[plan.Create], changes, verbs[plan.Delete], held, taken, waiting)
+	fmt.Fprintf(&b, "%d to create, %d to change, %d to delete, %d deletions held, %d conflicts, %d waiting\n", verbs[plan.Create], changes, verbs[plan.Delete], held, taken, waiting)
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return errors.Wrap(err, "cannot print the plan")
 	}

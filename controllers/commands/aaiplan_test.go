@@ -99,7 +99,7 @@ fleet:
 		Expect(out).To(And(
 			ContainSubstring("+ Service/%s/web of local in o/r/t: status=Ready\n", namespace), ContainSubstring("- Service/%s/old of local in o/r/t\n", namespace),
 			ContainSubstring("~ vf-module vnf-1/m-1: operational-status=in-service-path, now \"\"\n"), ContainSubstring("! vf-module vnf-1/m-2 does not exist in A&AI"),
-			Not(ContainSubstring("theirs")), HaveSuffix("1 to create, 1 to change, 1 to delete, 0 deletions held, 0 places taken, 1 waiting\n"),
+			Not(ContainSubstring("theirs")), HaveSuffix("1 to create, 1 to change, 1 to delete, 0 deletions held, 0 conflicts, 1 waiting\n"),
 		), errOut)
 		Expect(code).To(Equal(1), errOut)
 		Expect(inventory.State()).To(Equal(before))
@@ -116,7 +116,7 @@ fleet:
 		code, out, errOut = run("--config", config)
 		Expect(out).To(And(
 			ContainSubstring("! Service/%s/web of local in o/r/t: waits, A&AI does not have tenant \"o/r/t\" and generic-vnf \"vnf-1\" and vf-module \"m-1\"\n", namespace),
-			HaveSuffix("0 to create, 0 to change, 0 to delete, 0 deletions held, 0 places taken, 3 waiting\n"),
+			HaveSuffix("0 to create, 0 to change, 0 to delete, 0 deletions held, 0 conflicts, 3 waiting\n"),
 		), errOut)
 		Expect(code).To(Equal(1), errOut)
 	})
@@ -124,7 +124,7 @@ fleet:
 	It("ends with 0 when there is nothing to do", func(SpecContext) {
 		code, out, errOut := run("--config", config)
 		Expect(code).To(BeZero(), errOut)
-		Expect(out).To(Equal("0 to create, 0 to change, 0 to delete, 0 deletions held, 0 places taken, 0 waiting\n"))
+		Expect(out).To(Equal("0 to create, 0 to change, 0 to delete, 0 deletions held, 0 conflicts, 0 waiting\n"))
 	})
 
 	It("ends with 3 when it cannot tell, and with 2 when it was asked in a wrong way", func(SpecContext) {

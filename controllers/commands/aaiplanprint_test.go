@@ -53,7 +53,7 @@ func TestPlansAreSortedByWhatTheyAreAbout(t *testing.T) {
 + Service/ns/f of edge02 in o/r/t
 ! vf-module v/m does not exist in A&AI: its operational-status waits
 ~ vf-module v/n: operational-status=in-service-path, now ""
-3 to create, 4 to change, 1 to delete, 1 deletions held, 1 places taken, 2 waiting
+3 to create, 4 to change, 1 to delete, 1 deletions held, 1 conflicts, 2 waiting
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -42,7 +42,7 @@ type hubFlags struct {
 
 func (h *hubFlags) add(flags *pflag.FlagSet) {
 	h.addPlace(flags)
-	flags.DurationVar(&h.timeout, "timeout", clustersTimeout, "how long it may take")
+	flags.DurationVar(&h.timeout, "timeout", clustersTimeout, "how long the command may take")
 }
 
 // addPlace adds the flags that say where the hub is.
@@ -122,7 +122,7 @@ func newClient(config *rest.Config) (client.Client, error) {
 
 // within runs something with a deadline.
 func within(ctx context.Context, timeout time.Duration, run func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.Errorf("not done after %s: --timeout allows for more", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.Errorf("not done after %s; increase --timeout", timeout))
 	defer cancel()
 	err := run(ctx)
 	if err != nil && ctx.Err() != nil {

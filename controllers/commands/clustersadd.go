@@ -24,15 +24,21 @@ import (
 // clustersAddLong is the help of the command clusters add.
 const clustersAddLong = `Make a cluster a member of the hub.
 
-In the member it makes an account for the hub, with the rights to read the bundles,
-the monitor's Lease and its own token, with --workloads the workloads, with --oam those
-of OAM and KubeVela too, to probe Services in the namespaces of --probe-namespaces, with
---deploy to apply AppContexts, and nothing else. In the hub it makes the Secret by which
-the controller finds the member, with a token of that account, which the controller
-renews. Given again, it repairs what is no longer so, and takes away the rights that the
-flags no longer give: repeat the flags of the first time.
+In the member, it creates an account for the hub. The account may read bundles and the
+monitor's Lease, and renew its own token. These flags give it more rights:
 
-Both clusters are reached with the rights of the caller.`
+  --workloads          read workloads and their pods
+  --oam                the same, and read workloads of OAM and Applications of KubeVela
+  --probe-namespaces   send HTTP probes to Services in these namespaces
+  --deploy             apply AppContexts
+
+In the hub, it creates a Secret with a token of that account. The controller finds the
+member by this Secret, and renews the token.
+
+If you run the command again, it repairs what has changed, and removes the rights that
+the flags no longer give. So repeat all the flags of the first time.
+
+The command uses the rights of the caller in both clusters.`
 
 // clustersAdd are the flags of the command clusters add.
 type clustersAdd struct {
@@ -69,14 +75,14 @@ func newClustersAdd() *cobra.Command {
 	o.hub.add(c.Flags())
 	c.Flags().StringSliceVar(&o.namespaces, "namespaces", nil, "the namespaces of the member that the hub may read; the default is all")
 	c.Flags().BoolVar(&o.workloads, "workloads", false, "let the hub read workloads and their pods too, for scopes with a workloadSelector and references to workloads")
-	c.Flags().BoolVar(&o.oam, "oam", false, "let the hub read the same as --workloads, and workloads of OAM, Applications of KubeVela and Services, for scopes that refer to these")
+	c.Flags().BoolVar(&o.oam, "oam", false, "let the hub read what --workloads names, and workloads of OAM, Applications of KubeVela and Services, for scopes that refer to these")
 	c.Flags().StringSliceVar(&o.probe, "probe-namespaces", nil, "the namespaces of the member in which the hub may probe Services; the default is none")
 	c.Flags().StringSliceVar(&o.deploy, "deploy", nil, "let the hub apply AppContexts in these namespaces of the member, as in --deploy=shop; without a value, in all that it may read")
 	c.Flags().Lookup("deploy").NoOptDefVal = enrol.AllNamespaces
-	c.Flags().StringVar(&o.monitor, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member: that of fleet.monitorNamespace in the controller's configuration")
-	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each later one")
+	c.Flags().StringVar(&o.monitor, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member; the same as fleet.monitorNamespace in the controller's configuration")
+	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each token that replaces it")
 	c.Flags().StringVar(&o.server, "server", "", "the URL of the member's API server as the hub reaches it; the default is the one in the kubeconfig file")
-	c.Flags().BoolVar(&o.wait, "wait", false, "wait until the cluster is Connected, for as long as --timeout allows; the last known state of a cluster that is a member already may be Connected")
+	c.Flags().BoolVar(&o.wait, "wait", false, "wait until the cluster is Connected, at most for --timeout. A cluster that is a member already may still be listed as Connected from before")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would be created, without the token, and change nothing")
 	return c
 }
@@ -150,7 +156,7 @@ func warnOfLoopback(server string, errOut io.Writer) {
 		return
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
-		fmt.Fprintf(errOut, "warning: %s is this machine itself; if the controller runs elsewhere, say with --server how it reaches the member\n", server)
+		fmt.Fprintf(errOut, "warning: %s is an address of this machine; if the controller runs elsewhere, set --server to the URL by which it reaches the member\n", server)
 	}
 }
 
@@ -172,7 +178,7 @@ func printObjects(e enrol.Enrolment, out io.Writer) error {
 		o.GetObjectKind().SetGroupVersionKind(gvk)
 		data, err := yaml.Marshal(o)
 		if err != nil {
-			return errors.Wrap(err, "cannot print what would be made")
+			return errors.Wrap(err, "cannot print what would be created")
 		}
 		_, err = fmt.Fprintf(out, "--- # %s\n%s", where, withoutEmpty(string(data)))
 		return err

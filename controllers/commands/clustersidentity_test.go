@@ -47,7 +47,7 @@ var _ = Describe("A cluster that is a member", Ordered, func() {
 	It("is added and removed", func(ctx SpecContext) {
 		code, out, errOut := run("add", "provider+edge01", contextOf(edge)...)
 		Expect(code).To(Equal(0), errOut)
-		Expect(errOut).To(ContainSubstring("is this machine itself"))
+		Expect(errOut).To(ContainSubstring("is an address of this machine"))
 		Expect(out).To(HaveSuffix(fmt.Sprintf("hub: secret/provider-edge01 -n %s created\n", namespace)))
 		code, out, errOut = run("add", "provider+edge01", contextOf(edge)...)
 		Expect(code).To(Equal(0), errOut)

@@ -19,7 +19,7 @@ import (
 const clustersLong = `List the clusters of the hub, as the controller sees them.
 
 The exit code is 0 when all are Connected, 1 when some are not, or when no
-controller runs, 2 when the command line or a file that it names cannot be used,
+controller runs, 2 when the command line or a file that it names is invalid,
 and 3 when there is no answer.`
 
 // clustersList are the flags of the command clusters.
@@ -40,7 +40,7 @@ func newClustersList(name, short string) *cobra.Command {
 		},
 	}
 	o.hub.add(c.Flags())
-	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, wide, json or yaml")
+	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the output format: table, wide, json or yaml")
 	return c
 }
 

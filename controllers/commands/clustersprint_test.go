@@ -226,7 +226,7 @@ func TestDryRunPrintsEverythingButSecrets(t *testing.T) {
 		}
 	}
 	_, _, errOut = run(t, "clusters", "add", "x", "--context", "loopback", "--dry-run")
-	if want := "warning: https://127.0.0.1:6443 is this machine itself"; !strings.Contains(errOut, want) {
+	if want := "warning: https://127.0.0.1:6443 is an address of this machine"; !strings.Contains(errOut, want) {
 		t.Errorf("error output %q, want %q in it", errOut, want)
 	}
 }

@@ -15,8 +15,8 @@ import (
 // clustersRemoveLong is the help of the command clusters remove.
 const clustersRemoveLong = `Remove a cluster from the hub.
 
-It first deletes the hub's Secret, so that the controller forgets the cluster, and
-then what "clusters add" has created in the member. Other objects stay.
+It first deletes the hub's Secret, and the controller then drops the cluster. After
+that it deletes what "clusters add" has created in the member. Other objects stay.
 
 It refuses a name that the hub does not have, and a member whose account another
 Secret of the hub uses.`

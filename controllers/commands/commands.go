@@ -38,12 +38,12 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 }
 
 // rootLong is the help of the program.
-const rootLong = `Is my application healthy, in every cluster it runs in, and if not, what exactly is
-wrong and since when?
+const rootLong = `HealthScope shows whether an application is healthy in every Kubernetes cluster it
+runs in, what is wrong, and since when.
 
 The exit code of a command that answers a question is 0 for yes and 1 for no. It is
-1 too when a command cannot do what it is for, 2 when the command line or a file that
-it names cannot be used, and 3 when there is no answer.`
+also 1 when a command fails, 2 when the command line or a file that it names is
+invalid, and 3 when there is no answer.`
 
 // notice sets begun when a command, or one below it, begins.
 func notice(c *cobra.Command, begun *bool) {
@@ -81,7 +81,7 @@ func Command() *cobra.Command {
 	called := calledAs(programName())
 	root.SetVersionTemplate(versionLine())
 	mode := colorMode(colorAuto)
-	root.PersistentFlags().Var(&mode, "color", "whether states have colours: auto for on a terminal, unless $NO_COLOR is set, always or never")
+	root.PersistentFlags().Var(&mode, "color", "when to color states: auto (on a terminal, unless $NO_COLOR is set), always or never")
 	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newContext(), newStatus(), newSupportBundle(), newVersion())
 	addExamples(root, called)
 	addCompletions(root)

@@ -33,8 +33,8 @@ type contextFlags struct {
 func newContext() *cobra.Command {
 	var f contextFlags
 	c := &cobra.Command{Use: "context", Short: "Create AppContexts, and deploy them"}
-	c.PersistentFlags().StringVar(&f.config, "config", "", "the configuration file, whose section appContext says which etcd holds the contexts")
-	c.PersistentFlags().DurationVar(&f.timeout, "timeout", contextTimeout, "how long it may take")
+	c.PersistentFlags().StringVar(&f.config, "config", "", "the configuration file, whose section appContext names the etcd with the contexts")
+	c.PersistentFlags().DurationVar(&f.timeout, "timeout", contextTimeout, "how long the command may take")
 	c.AddCommand(
 		newContextApply(&f),
 		newContextPlan(&f),
@@ -71,7 +71,7 @@ func (f *contextFlags) command(use, short string, args int, run func(ctx context
 				return usage(err)
 			}
 			if config.AppContext == nil {
-				return usage(errors.Errorf("the configuration %q has no section appContext, which says where contexts are", f.config))
+				return usage(errors.Errorf("the configuration %q has no section appContext, which names the etcd with the contexts", f.config))
 			}
 			store, err := app.OpenAppContext(config.AppContext)
 			if err != nil {
@@ -100,7 +100,7 @@ func (f *contextFlags) eventCommand(use, short string, args int, add func(ctx co
 		slices.Reverse(args) // Of an update, what is left of the context before is deleted at the end.
 		return waitForContexts(ctx, store, args, out, c.ErrOrStderr())
 	})
-	c.Flags().BoolVar(&wait, "wait", false, "wait until the work is done, for as long as --timeout allows; if something fails, print what, and exit with 1")
+	c.Flags().BoolVar(&wait, "wait", false, "wait until the work is done, at most for --timeout; if something fails, print what, and exit with 1")
 	return c
 }
 

@@ -18,14 +18,15 @@ import (
 )
 
 // contextPlanLong is the help of the command context plan.
-const contextPlanLong = `Print what the instantiation of a context would create, change and delete; with --terminate
-what its termination would, and with --from what the update from another context would.
+const contextPlanLong = `Print what the instantiation of a context would create, change and delete. With
+--terminate, print what its termination would delete, and with --from, what the update
+from another context would change.
 
-It asks the clusters, with the hub's Secrets of clusters, and changes nothing. It prints
-the names of the fields that would change, not their values.
+It reads the Secrets of clusters in the hub, asks the clusters, and changes nothing. It
+prints the names of the fields that would change, not their values.
 
 The exit code is 0 when the clusters would accept everything, 1 when one would refuse
-something, 2 when the command line or a file that it names cannot be used, and 3 when
+something, 2 when the command line or a file that it names is invalid, and 3 when
 there is no answer.`
 
 // contextPlan are the flags of the command context plan.
@@ -47,7 +48,7 @@ func newContextPlan(f *contextFlags) *cobra.Command {
 	o.hub.addPlace(c.Flags())
 	c.Flags().StringVar(&o.from, "from", "", "print what an update from this context would change")
 	c.Flags().BoolVar(&o.terminate, "terminate", false, "print what the termination would change")
-	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, json or yaml")
+	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the output format: table, json or yaml")
 	return c
 }
 

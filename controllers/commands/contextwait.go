@@ -27,7 +27,7 @@ func waitForContexts(ctx context.Context, store *appcontext.Store, ids []string,
 	for _, id := range ids {
 		done, err := w.wait(ctx, id)
 		if ctx.Err() != nil {
-			return noAnswer(errors.Errorf("the work on context %q has not ended in time: \"healthscope context show\" tells how far it is; a controller with rsync.enabled must run", ids[0]))
+			return noAnswer(errors.Errorf("the work on context %q is not done: \"healthscope context show\" prints its progress; a controller with rsync.enabled must run", ids[0]))
 		}
 		if err != nil {
 			return err

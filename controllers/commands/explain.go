@@ -31,12 +31,12 @@ or directories of .yaml, .yml and .json files. No cluster is needed.
 
 Each object is judged by the rules for its kind and by those of healthCheckExprs
 in the configuration. A workload is judged with its pods, as in a scope, if they
-are in the input; those of a Deployment need its ReplicaSets too. Nothing times
-out. As in a monitor, rules do not see the data of Secrets and ConfigMaps, nor
+are in the input; those of a Deployment need its ReplicaSets too. There are no
+time limits. As in a monitor, rules do not see the data of Secrets and ConfigMaps, nor
 literal values of environment variables.
 
 The exit code is 0 when all objects are Ready, 1 when some are not, and 2 when
-the command line or a file that it names cannot be used.`
+the command line or a file that it names is invalid.`
 
 // explanation is the verdict on one object, as it is printed in JSON.
 type explanation struct {
@@ -71,9 +71,9 @@ func newExplain() *cobra.Command {
 			return o.run(c.InOrStdin(), c.OutOrStdout())
 		},
 	}
-	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file or directory with objects, or - for standard input; may be given several times. Of a directory, the files with the endings .yaml, .yml and .json count, not those in directories below it")
-	c.Flags().StringVar(&o.config, "config", "", "the configuration file with healthCheckExprs; without it the program's own rules judge alone")
-	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the form of the output: table, json for one JSON object per line and object, or yaml for one document per object")
+	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file or directory with objects, or - for standard input; may be repeated. In a directory, only files that end in .yaml, .yml or .json are read, and no subdirectories")
+	c.Flags().StringVar(&o.config, "config", "", "the configuration file with healthCheckExprs; without it, only the built-in rules apply")
+	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the output format: table, json (one line per object) or yaml (one document per object)")
 	return c
 }
 

@@ -18,7 +18,7 @@ import (
 // statusLong is the help of the command status.
 const statusLong = `Print the status of an application.
 
-The subject is one of
+The subject is one of:
 
   PROJECT/COMPOSITE-APP/VERSION/GROUP   a deployment intent group
   PROVIDER+CLUSTER                      the network intents of a cluster
@@ -33,8 +33,8 @@ the kubeconfig or, if it has none, one of --service-account. With --server, ever
 is read from the status REST API at that URL.
 
 The exit code is 0 when everything is healthy, 1 when something is not, 2 when the
-command line or a file that it names cannot be used, and 3 when the health is not
-known or there is no answer. With --watch it is 0 when it was interrupted.`
+command line or a file that it names is invalid, and 3 when the health is not known
+or there is no answer. With --watch it is 0 when the command is interrupted.`
 
 const (
 	// statusTimeout is the default deadline of one request.
@@ -80,26 +80,26 @@ func newStatus() *cobra.Command {
 func (f *statusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file of the hub; the default is $KUBECONFIG, or ~/.kube/config. With --server its token is used")
 	flags.StringVar(&f.context, "context", "", "the context of the hub in that file; the default is the current one. With --server its token is used")
-	flags.StringVar(&f.controllerNamespace, "controller-namespace", defaultNamespace, "of groups and clusters: the namespace of the controller")
-	flags.StringVar(&f.serviceAccount, "service-account", statusReader, "of groups and clusters: the ServiceAccount in the namespace of the controller whose token is used if the kubeconfig has none")
-	flags.StringVar(&f.server, "server", "", "the URL of the status REST API, to be used in place of the API server")
+	flags.StringVar(&f.controllerNamespace, "controller-namespace", defaultNamespace, "for groups and clusters: the namespace of the controller")
+	flags.StringVar(&f.serviceAccount, "service-account", statusReader, "for groups and clusters: the ServiceAccount in the namespace of the controller whose token is used if the kubeconfig has none")
+	flags.StringVar(&f.server, "server", "", "the URL of the status REST API, to use instead of the API server")
 	flags.StringVar(&f.tokenFile, "token-file", "", "with --server: a file with a bearer token of Kubernetes; it is read for each request")
-	flags.StringVar(&f.caFile, "ca-file", "", "with --server: a file with the certificates of the authorities that the server's certificate is checked against; the default is the system's")
+	flags.StringVar(&f.caFile, "ca-file", "", "with --server: a file with the CA certificates for the server's certificate; the default is those of the system")
 	flags.DurationVar(&f.timeout, "timeout", statusTimeout, "how long one request may take")
-	flags.StringVar(&f.kind, "type", "", "of groups and clusters: rsync for what was applied, cluster for what is there, or all; the server's default is all with the detail small or full, and else rsync")
-	flags.StringVar(&f.detail, "detail", "small", "of groups and clusters: summary for counts, all for resources, detail for these with the objects, small and full for the last two with health, or rsync")
-	flags.StringArrayVar(&f.apps, "app", nil, "of groups and clusters: this app only; may be given several times")
-	flags.StringArrayVar(&f.clusters, "cluster", nil, "of groups and clusters: this cluster only, <provider>+<cluster>; may be given several times")
-	flags.StringArrayVar(&f.resources, "resource", nil, "of groups and clusters: resources of this name only; may be given several times")
-	flags.StringVar(&f.instance, "instance", "", "of groups and clusters: the instance with this id; the default is the one in force")
-	flags.BoolVar(&f.instances, "instances", false, "of groups and clusters: list the ids of all instances, and nothing else")
-	flags.BoolVar(&f.health, "health", true, "of groups and clusters: ask for state, reason and age")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "of HealthScopes: the namespace; the default is that of the context, and with --server all of them")
-	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "of the list of HealthScopes: those of all namespaces")
-	flags.StringVarP(&f.output, "output", "o", formTable, "the form of the output: table, json or yaml, and of HealthScopes of the API server also wide, name or jsonpath=TEMPLATE. json and yaml print the object or, of groups, of clusters and with --server, the document as it is served")
-	flags.StringVar(&f.sortBy, "sort-by", "", "of the list of HealthScopes of the API server: the field to sort by, as a JSONPath such as .status.health")
-	flags.BoolVarP(&f.watch, "watch", "w", false, "continue, and print what changes")
-	flags.DurationVar(&f.interval, "interval", statusInterval, "with --watch of groups and clusters: how often they are asked for; changes of HealthScopes are printed as they come")
+	flags.StringVar(&f.kind, "type", "", "for groups and clusters: rsync (what was applied), cluster (what exists) or all; the default is all if --detail is small or full, and rsync otherwise")
+	flags.StringVar(&f.detail, "detail", "small", "for groups and clusters: summary (counts), all (resources), detail (resources with the objects), small (all, with health), full (detail, with health) or rsync")
+	flags.StringArrayVar(&f.apps, "app", nil, "for groups and clusters: only this app; may be repeated")
+	flags.StringArrayVar(&f.clusters, "cluster", nil, "for groups and clusters: only this cluster, <provider>+<cluster>; may be repeated")
+	flags.StringArrayVar(&f.resources, "resource", nil, "for groups and clusters: only resources with this name; may be repeated")
+	flags.StringVar(&f.instance, "instance", "", "for groups and clusters: the instance with this id; the default is the one in force")
+	flags.BoolVar(&f.instances, "instances", false, "for groups and clusters: list only the ids of all instances")
+	flags.BoolVar(&f.health, "health", true, "for groups and clusters: query state, reason and age")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "for HealthScopes: the namespace; the default is that of the context, or with --server all namespaces")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "list the HealthScopes of all namespaces")
+	flags.StringVarP(&f.output, "output", "o", formTable, "the output format: table, json or yaml; for HealthScopes from the API server also wide, name or jsonpath=TEMPLATE. For groups and clusters, and with --server, json and yaml print the document as it is served")
+	flags.StringVar(&f.sortBy, "sort-by", "", "sort the list of HealthScopes from the API server by this field, a JSONPath such as .status.health")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "after the first output, print what changes")
+	flags.DurationVar(&f.interval, "interval", statusInterval, "for groups and clusters, with --watch: the interval between queries. Changes of HealthScopes are printed as they happen")
 }
 
 // run prints the status of a subject.

@@ -235,9 +235,9 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 		{h.URL, exitUsage, []string{"--token-file", "nothing"}, "cannot read --token-file"},
 		{h.URL, exitUsage, []string{"--ca-file", token}, "it holds no certificate"},
 		{dead.URL, exitUnknown, nil, "cannot ask the server at " + dead.URL + ": "},
-		{elsewhere.URL, exitUnknown, nil, "the answer is no such document"},
-		{elsewhere.URL + "/away", exitUnknown, nil, "the server answers 302 Found and does not say why"},
-		{slow.URL, exitUnknown, []string{"--timeout", "50ms"}, "no answer within 50ms: --timeout allows for more"},
+		{elsewhere.URL, exitUnknown, nil, "the answer is not a status document"},
+		{elsewhere.URL + "/away", exitUnknown, nil, "the server answers 302 Found without a message"},
+		{slow.URL, exitUnknown, []string{"--timeout", "50ms"}, "no answer within 50ms; increase --timeout"},
 	} {
 		code, out, errOut := runStatus(t, c.server, c.args...)
 		if code != c.code || out != "" || !strings.Contains(errOut, c.want) || strings.Contains(errOut, "secret") {

@@ -174,7 +174,7 @@ func (r *refusal) forGood() bool {
 
 // get asks for a document, with a deadline. tag is that of the answer that the caller has already; empty for none.
 func (c *statusClient) get(ctx context.Context, u *url.URL, tag string) (statusAnswer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errors.Errorf("no answer within %s: --timeout allows for more", c.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errors.Errorf("no answer within %s; increase --timeout", c.timeout))
 	defer cancel()
 	response, err := c.send(ctx, u, "application/json", tag)
 	if err != nil {
@@ -245,7 +245,7 @@ func refusalOf(response *http.Response) error {
 	if json.Unmarshal(body, &p) == nil && p.Detail != "" {
 		r.text = printable(fmt.Sprintf("%s (%d): %s", cmp.Or(p.Title, http.StatusText(p.Status)), response.StatusCode, p.Detail))
 	} else {
-		r.text = printable(fmt.Sprintf("the server answers %s and does not say why; --server may lead to another server than that of HealthScope", response.Status))
+		r.text = printable(fmt.Sprintf("the server answers %s without a message; is --server the URL of HealthScope's status REST API?", response.Status))
 	}
 	if r.status == http.StatusUnauthorized {
 		r.text += "; give a token with --token-file, --kubeconfig or --context"

@@ -119,10 +119,10 @@ func (a accountTokens) RoundTrip(r *http.Request) (*http.Response, error) {
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime},
 	}, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, errors.Wrapf(err, "the kubeconfig has no token to show to the controller; name a ServiceAccount of namespace %q that may read the status REST API with --service-account", a.namespace)
+		return nil, errors.Wrapf(err, "the kubeconfig has no token for the controller; with --service-account, name a ServiceAccount of namespace %q that may read the status REST API", a.namespace)
 	}
 	if err != nil {
-		return nil, errors.Wrapf(err, "the kubeconfig has no token to show to the controller, and none of ServiceAccount %q can be had", a.namespace+"/"+a.name)
+		return nil, errors.Wrapf(err, "the kubeconfig has no token for the controller, and cannot get one of ServiceAccount %q", a.namespace+"/"+a.name)
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+answer.Status.Token)

@@ -73,7 +73,7 @@ func (s kubeScopes) read(ctx context.Context) (*unstructured.UnstructuredList, e
 }
 
 func (s kubeScopes) within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, timeout, errors.Errorf("no answer within %s: --timeout allows for more", s.timeout))
+	return context.WithTimeoutCause(ctx, timeout, errors.Errorf("no answer within %s; increase --timeout", s.timeout))
 }
 
 // explained returns an error of the API server with what a user can do about it.

@@ -162,7 +162,7 @@ var _ = Describe("The command status with a kubeconfig alone", func() {
 			{kubeconfig, "absent -w", 3, `cannot follow the status of HealthScope ` + namespace + `/absent: healthscopes.core.oam.dev "absent" not found`},
 			{stranger, "-n " + namespace, 3, `cannot get the status of the HealthScopes in namespace ` + namespace + `: healthscopes.core.oam.dev is forbidden: User "system:serviceaccount:` + namespace + `:stranger" cannot list`},
 			{stranger, "-n " + namespace + " -w", 3, `is forbidden`},
-			{silent, "--timeout 100ms", 3, `no answer within 100ms: --timeout allows for more`},
+			{silent, "--timeout 100ms", 3, `no answer within 100ms; increase --timeout`},
 			{kubeconfigOf(GinkgoT().TempDir(), "http://"+freeAddress()), "", 3, `connection refused`},
 			{kubeconfigOf(GinkgoT().TempDir(), bare.URL), "", 3, `the cluster has no CustomResourceDefinition of HealthScopes`},
 			{filepath.Join(GinkgoT().TempDir(), "none"), "", 2, `cannot find out how to reach the API server: stat `},

@@ -92,7 +92,7 @@ func (p *statusPrinter) page(body []byte, now time.Time) (*page, error) {
 			return documentPage(p.target, d, now), nil
 		}
 	}
-	return nil, errors.Wrap(err, "the answer is no such document")
+	return nil, errors.Wrap(err, "the answer is not a status document")
 }
 
 // page is what is shown of an answer.

@@ -144,14 +144,14 @@ func streamer(client *statusClient, u *url.URL, p *statusPrinter) func(context.C
 func (c *statusClient) stream(ctx context.Context, u *url.URL, handle func(event string, data []byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	late := time.AfterFunc(c.timeout, func() { cancel(errors.Errorf("no answer within %s: --timeout allows for more", c.timeout)) })
+	late := time.AfterFunc(c.timeout, func() { cancel(errors.Errorf("no answer within %s; increase --timeout", c.timeout)) })
 	response, err := c.send(ctx, u, "text/event-stream", "")
 	late.Stop()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	silent := time.AfterFunc(streamSilence, func() { cancel(errors.Errorf("the server has said nothing for %s", streamSilence)) })
+	silent := time.AfterFunc(streamSilence, func() { cancel(errors.Errorf("the server has sent nothing for %s", streamSilence)) })
 	defer silent.Stop()
 	if err := readEvents(response.Body, func() { silent.Reset(streamSilence) }, handle); err != nil {
 		return causeOf(ctx, err)

@@ -49,13 +49,13 @@ func newSupportBundle() *cobra.Command {
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "the kubeconfig file of the cluster; the default is $KUBECONFIG, or ~/.kube/config")
 	flags.StringVar(&s.context, "context", "", "the context of the cluster in that file; the default is the current one")
 	flags.StringVar(&s.namespace, "namespace", defaultNamespace, "the namespace of controller and monitor")
-	flags.StringVar(&s.selector, "selector", "app.kubernetes.io/name=healthscope", "the labels of the pods of controller and monitor; logs and metrics are read of no others")
+	flags.StringVar(&s.selector, "selector", "app.kubernetes.io/name=healthscope", "a label selector for the pods of controller and monitor; logs and metrics are read only from these")
 	flags.StringVar(&s.clustersNamespace, "hub-namespace", corev1alpha2.DefaultClustersNamespace, "the namespace, in the hub, of the Secrets of clusters")
-	flags.StringVar(&s.config, "config", "", "a configuration file to add; those in ConfigMaps of the namespace are found")
+	flags.StringVar(&s.config, "config", "", "a configuration file to add; those in ConfigMaps of the namespace are added anyway")
 	flags.BoolVar(&s.scopes, "scopes", true, "add HealthScopes and bundles, with the names of all resources in them")
 	flags.Int64Var(&s.logLines, "log-lines", 2000, "how many lines of each container's log are added")
 	flags.StringVar(&s.metricsTokenFile, "metrics-token-file", "", "a file with a bearer token of Kubernetes that may get /metrics, for pods that require one")
-	flags.DurationVar(&s.timeout, "timeout", 2*time.Minute, "how long it may take to read; what is not read by then is left out")
+	flags.DurationVar(&s.timeout, "timeout", 2*time.Minute, "how long reading may take; what is not read by then is left out")
 	return c
 }
 
@@ -85,7 +85,7 @@ func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time
 	if o.Config, err = configOf(s.kubeconfig, s.context, "support-bundle"); err != nil {
 		return errors.Wrap(err, "cannot find out how to reach the cluster")
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errors.Errorf("not done after %s: --timeout allows for more", s.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errors.Errorf("not done after %s; increase --timeout", s.timeout))
 	defer cancel()
 	p := newProgress(errOut)
 	p.sayf("reading what is known of the installation, for up to %s", s.timeout)
@@ -114,7 +114,7 @@ func (s *supportBundle) write(ctx context.Context, out io.Writer, o support.Opti
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return "", summary, errors.Wrap(err, "cannot make the file")
+		return "", summary, errors.Wrap(err, "cannot create the file")
 	}
 	summary, err = support.Write(ctx, file, o)
 	if err = errors.Join(err, file.Close()); err != nil {

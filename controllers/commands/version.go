@@ -91,7 +91,7 @@ func newVersion() *cobra.Command {
 			return printBuild(c.OutOrStdout(), thisBuild(), output)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", formText, "the form of the output: text, json or yaml")
+	c.Flags().StringVarP(&output, "output", "o", formText, "the output format: text, json or yaml")
 	return c
 }
 

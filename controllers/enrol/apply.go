@@ -99,7 +99,7 @@ func (t target) apply(ctx context.Context, want client.Object) (client.Object, e
 }
 
 // errForeign is why an object is not touched.
-var errForeign = errors.Errorf("it was not made by this command: delete it, or give it the label %s=%s", LabelManagedBy, ManagedBy)
+var errForeign = errors.Errorf("it was not created by this command: delete it, or give it the label %s=%s", LabelManagedBy, ManagedBy)
 
 // update changes an object to the desired one, and leaves what others own: their annotations and labels, and the rules that Kubernetes aggregates.
 func update(have, want client.Object) error {

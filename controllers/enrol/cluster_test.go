@@ -368,7 +368,7 @@ rules:
 		err = enrol.Remove(ctx, c, removal())
 		var left *enrol.MemberLeftError
 		Expect(errors.As(err, &left)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(ContainSubstring("give the same command again, with --force, once the cluster can be reached")))
+		Expect(err).To(MatchError(ContainSubstring("when the cluster can be reached, run the command again with --force")))
 		Expect(lines()).To(Equal([]string{"hub: secret/provider-edge01 -n healthscope-clusters deleted"}))
 	}, SpecTimeout(time.Minute))
 
@@ -415,7 +415,7 @@ rules:
 		Expect(member.Create(ctx, role)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(member.Delete(ctx, role)).To(Succeed()) })
 		c, _ := clusters()
-		Expect(enrol.Add(ctx, c, enrolment(), time.Now())).To(MatchError(ContainSubstring("cannot use clusterrole.rbac.authorization.k8s.io/healthscope-hub-bundles: it was not made by this command")))
+		Expect(enrol.Add(ctx, c, enrolment(), time.Now())).To(MatchError(ContainSubstring("cannot use clusterrole.rbac.authorization.k8s.io/healthscope-hub-bundles: it was not created by this command")))
 		Expect(hub.Get(ctx, client.ObjectKey{Namespace: corev1alpha2.DefaultClustersNamespace, Name: "provider-edge01"}, &corev1.Secret{})).To(MatchError(ContainSubstring("not found")))
 	}, SpecTimeout(time.Minute))
 })

@@ -28,7 +28,7 @@ type MemberLeftError struct {
 
 // Error implements error.
 func (e *MemberLeftError) Error() string {
-	return fmt.Sprintf("the hub has forgotten cluster %q, but what it had there is not all deleted: %v; give the same command again, with --force, once the cluster can be reached", e.Cluster, e.Cause)
+	return fmt.Sprintf("cluster %q was removed from the hub, but not everything was deleted in the cluster: %v; when the cluster can be reached, run the command again with --force", e.Cluster, e.Cause)
 }
 
 // Unwrap returns the cause.
@@ -65,7 +65,7 @@ func Remove(ctx context.Context, c Clusters, r Removal) error {
 			}
 		}
 		if s := userOf(account, others); s != nil {
-			return errors.Errorf("Secret %q of cluster %q uses the account that would be deleted: nothing was deleted; --keep-member deletes what the hub has of cluster %q alone", s.Namespace+"/"+s.Name, clusterOf(s), r.Cluster)
+			return errors.Errorf("Secret %q of cluster %q uses the account that would be deleted: nothing was deleted; --keep-member removes cluster %q from the hub only", s.Namespace+"/"+s.Name, clusterOf(s), r.Cluster)
 		}
 	}
 	hub, member := c.hub(), c.member()
@@ -150,7 +150,7 @@ func removeMember(ctx context.Context, t target, config *rest.Config) error {
 	}
 	in, err := newContents(config)
 	if err != nil {
-		return errors.Wrapf(err, "%s: cannot look into namespace %q", t.where, MemberNamespace)
+		return errors.Wrapf(err, "%s: cannot list the contents of namespace %q", t.where, MemberNamespace)
 	}
 	return removeNamespace(ctx, t, in)
 }
@@ -169,7 +169,7 @@ func removeNamespace(ctx context.Context, t target, in contents) error {
 		return nil
 	}
 	if t.dryRun {
-		t.reportChange(namespace, ToDelete, "if nothing else is in it then")
+		t.reportChange(namespace, ToDelete, "if it is empty then")
 		return nil
 	}
 	why, err := t.whyKeep(ctx, in, MemberNamespace)

@@ -15,12 +15,12 @@ var TerminalWaitingReasons = map[string]string{
 	"ImagePullBackOff":           "The image cannot be pulled. Check name, tag, registry and pull secret.",
 	"ErrImagePull":               "As `ImagePullBackOff`.",
 	"ErrImageNeverPull":          "The image is not on the node, and the pull policy is Never.",
-	"InvalidImageName":           "The image's name is not one.",
+	"InvalidImageName":           "The image name is invalid.",
 	"ImageInspectError":          "The node cannot read the image it has. Look at the node's container runtime.",
 	"RegistryUnavailable":        "The registry does not answer.",
-	"CreateContainerConfigError": "Something that the container refers to is missing, mostly a ConfigMap, a Secret or a key in one. The message names it.",
+	"CreateContainerConfigError": "Something that the container refers to is missing, usually a ConfigMap, a Secret or a key in one. The message names it.",
 	"CreateContainerError":       "The container runtime cannot create the container. The message says why.",
-	"RunContainerError":          "The container runtime cannot start the container, mostly because of a wrong command. The message says why.",
+	"RunContainerError":          "The container runtime cannot start the container, usually because of a wrong command. The message says why.",
 }
 
 // explained are those of them whose message says what has to change, in words

@@ -20,7 +20,7 @@ type Configuration struct {
 	// `<provider>+<cluster>`.
 	// +optional
 	ClusterName string `json:"clusterName,omitempty"`
-	// policy is the installation's policy in matters of time. See
+	// policy holds the time limits of the installation. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#time-limits.
 	// +optional
 	Policy Policy `json:"policy,omitempty"`
@@ -30,7 +30,7 @@ type Configuration struct {
 	// fleet says how the controller reaches other clusters.
 	// +optional
 	Fleet Fleet `json:"fleet,omitempty"`
-	// inventory says how resources are synchronized with A&AI. Without it, A&AI is left alone, and scopes have no `status.inventory` and no
+	// inventory says how resources are synchronized with A&AI. Without it, nothing is written to A&AI, and scopes have no `status.inventory` and no
 	// condition `InventorySynced`.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
@@ -43,7 +43,7 @@ type Configuration struct {
 	// tracing says where traces go. Without it there are none.
 	// +optional
 	Tracing *Tracing `json:"tracing,omitempty"`
-	// appContext says which etcd holds the AppContexts. With it, scopes miss what contexts require: see
+	// appContext names the etcd that holds the AppContexts. With it, resources that contexts require and that do not exist count as missing: see
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/healthscope.md#what-appcontexts-require. Without it, the status
 	// documents of deployment intent groups and clusters are answered with 503: see
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/status.md.
@@ -57,7 +57,7 @@ type Configuration struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/probes.md.
 	// +optional
 	Probes Probes `json:"probes,omitempty"`
-	// oam says how far the controller goes with the kinds of OAM's runtimes. See
+	// oam configures how the controller works with the kinds of OAM and KubeVela. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/oam.md.
 	// +optional
 	OAM OAM `json:"oam,omitempty"`
@@ -65,16 +65,16 @@ type Configuration struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/rsync.md.
 	// +optional
 	Rsync Rsync `json:"rsync,omitempty"`
-	// healthCheckExprs are rules for kinds, in CEL. They go before the program's own rules; the first that matches an object counts. See
+	// healthCheckExprs are rules for kinds, in CEL. They take precedence over the built-in rules; the first that matches an object decides. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/rules.md.
 	// +optional
 	HealthCheckExprs []HealthCheckExpr `json:"healthCheckExprs,omitempty"`
 }
 
-// Policy is the installation's policy in matters of time. All values are whole seconds.
+// Policy holds the time limits of the installation. All values are whole seconds.
 type Policy struct {
 	// pendingTimeoutSeconds is how long a resource may be Pending before it is Failed, `PendingTimeout`. A workload's own
-	// `progressDeadlineSeconds` goes before it. 0 means indefinitely.
+	// `progressDeadlineSeconds` takes precedence. 0 means indefinitely.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	PendingTimeoutSeconds *int32 `json:"pendingTimeoutSeconds,omitempty"`
@@ -184,15 +184,15 @@ type Fleet struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Burst *int32 `json:"burst,omitempty"`
-	// timeoutSeconds is how long a cluster may take for an answer before it counts as away. With more, that is noticed later by as much: with
+	// timeoutSeconds is how long a cluster may take for an answer before it counts as `Unreachable`. An outage is noticed later by as much: with
 	// the default, within 30 seconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=60
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
-	// budget bounds what other clusters may take of the controller's memory and time. A cluster that takes more is cut off for a while, `OverBudget`:
-	// see https://github.com/healthscope/healthscope/blob/main/config/docs/clusters.md#see-the-clusters. The controller's own cluster counts
-	// in the sum, and is never cut off.
+	// budget bounds what other clusters may take of the controller's memory and time. A cluster that takes more is cut off for a while,
+	// `OverBudget`: see https://github.com/healthscope/healthscope/blob/main/config/docs/clusters.md#see-the-clusters. The controller's own
+	// cluster counts in the sum, and is never cut off.
 	// +optional
 	Budget Budget `json:"budget,omitempty"`
 }
@@ -231,8 +231,8 @@ type API struct {
 	// +optional
 	BindAddress string `json:"bindAddress,omitempty"`
 	// anonymousBindAddress is the address, `host:port`, to listen on besides, without TLS, for callers who bring no token and may read
-	// everything, and change nothing. It must be a loopback address: then only those reach it who can run programs on the machine, or in the pod, or forward a
-	// port to it.
+	// everything, and change nothing. It must be a loopback address: then only those reach it who can run programs on the machine, or in the
+	// pod, or forward a port to it.
 	// +optional
 	AnonymousBindAddress string `json:"anonymousBindAddress,omitempty"`
 	// certFile is a file with the certificate of `api.bindAddress`, in PEM, which then speaks https. It is read again when it changes, as is
@@ -285,8 +285,8 @@ type AppContext struct {
 	// endpoints are the URLs of etcd's members: scheme, host and port, all with the same scheme. EMCO's etcd is at `http://<host>:2379`.
 	// +kubebuilder:validation:items:MinLength=1
 	Endpoints []string `json:"endpoints"`
-	// usernameFile is a file that holds the user of etcd's own authentication. With new contents of this file, or of `passwordFile` or
-	// `caFile`, the program ends and is started again, as after a change of settings.
+	// usernameFile is a file that holds the user of etcd's own authentication. When this file, `passwordFile` or `caFile` changes, the program
+	// restarts, as after a change of settings.
 	// +optional
 	UsernameFile string `json:"usernameFile,omitempty"`
 	// passwordFile is a file that holds the password. Set both files, or neither.
@@ -295,7 +295,7 @@ type AppContext struct {
 	// caFile is a file with the certificates of the authorities that etcd's certificate is checked against. None means those of the system.
 	// +optional
 	CAFile string `json:"caFile,omitempty"`
-	// certFile is a file with a certificate of our own, in PEM, for an etcd that wants one. It is read again for every connection, as is
+	// certFile is a file with a client certificate, in PEM, for an etcd that requires one. It is read again for every connection, as is
 	// `keyFile`.
 	// +optional
 	CertFile string `json:"certFile,omitempty"`
@@ -328,7 +328,8 @@ type Probes struct {
 // OAM configures how far the controller goes with the kinds of OAM's runtimes.
 type OAM struct {
 	// trustedNamespaces are the namespaces whose Applications of KubeVela may lead to workloads in other namespaces. A workload that any other
-	// Application has applied outside its own namespace is Unknown, `CrossNamespace`: who may write scopes there could learn of it otherwise.
+	// Application has applied outside its own namespace is Unknown, `CrossNamespace`, so that scopes do not reveal objects of other
+	// namespaces.
 	// +optional
 	// +kubebuilder:validation:items:MinLength=1
 	TrustedNamespaces []string `json:"trustedNamespaces,omitempty"`
@@ -388,11 +389,11 @@ type RsyncGRPC struct {
 	// +optional
 	KeyFile string `json:"keyFile,omitempty"`
 	// clientCAFile is a file with the certificates of authorities, in PEM: a caller with a certificate that they have issued is the user that
-	// it names, in the groups of its organizations. With other contents the program ends and is started again. Without it, callers need a token.
+	// it names, in the groups of its organizations. When it changes, the program restarts. Without it, callers need a token.
 	// +optional
 	ClientCAFile string `json:"clientCAFile,omitempty"`
 	// allowPlaintext allows an address that is not a loopback address without `certFile`, as EMCO's callers expect it: everything that reaches
-	// the port may deploy, and all goes over the network in the clear. Let a NetworkPolicy say what reaches it.
+	// the port may deploy, and nothing is encrypted. Restrict access with a NetworkPolicy.
 	// +optional
 	AllowPlaintext bool `json:"allowPlaintext,omitempty"`
 }
@@ -443,7 +444,7 @@ type Inventory struct {
 	// caFile is a file with the certificates of the authorities that A&AI's certificate is checked against. None means those of the system.
 	// +optional
 	CAFile string `json:"caFile,omitempty"`
-	// certFile is a file with a certificate of our own, in PEM, for an A&AI that wants one. It is read again when it changes, as are `keyFile`
+	// certFile is a file with a client certificate, in PEM, for an A&AI that requires one. It is read again when it changes, as are `keyFile`
 	// and `caFile`.
 	// +optional
 	CertFile string `json:"certFile,omitempty"`
@@ -477,7 +478,9 @@ type Inventory struct {
 	// selflinkBase is the URL under which readers of A&AI reach the status REST API: scheme, host and port. It goes into `selflink`.
 	// +optional
 	SelflinkBase string `json:"selflinkBase,omitempty"`
-	// select says which resources go to A&AI: `scoped`, those of scopes; `all`, also those of bundles that are in no scope. By default, a scope has to ask for it: a bundle may come from any monitor, names no VNF, and [holds deletions](inventory.md#deletions) of its whole cluster while it is incomplete.
+	// select says which resources go to A&AI: `scoped`, those of scopes; `all`, also those of bundles that are in no scope. By default, a
+	// scope has to ask for it: a bundle may come from any monitor, names no VNF, and [holds deletions](inventory.md#deletions) of its whole
+	// cluster while it is incomplete.
 	// +optional
 	Select InventorySelect `json:"select,omitempty"`
 	// kinds are the kinds that go to A&AI, as `Kind.group`, or `Kind` for the core group. `Secret` is refused.

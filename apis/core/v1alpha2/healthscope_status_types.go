@@ -42,7 +42,8 @@ type State = string
 
 // Types of the conditions of a HealthScope.
 const (
-	// ConditionReady is True when the scope is healthy, False when it is not, and Unknown when only members that cannot be judged are in the way, or when there are none.
+	// ConditionReady is True when the scope is healthy, False when it is not, and Unknown when only members that cannot be judged are in the
+	// way, or when there are none.
 	ConditionReady = "Ready"
 	// ConditionClustersReachable is True when every cluster of the scope can be seen.
 	ConditionClustersReachable = "ClustersReachable"
@@ -50,13 +51,15 @@ const (
 	ConditionInventorySynced = "InventorySynced"
 	// ConditionInventoryConflict is True when a resource of the scope goes to A&AI as that of an older scope. It is absent otherwise.
 	ConditionInventoryConflict = "InventoryConflict"
-	// ConditionStalled is True when the scope is unhealthy because members have failed. It is absent otherwise. Tools that wait as kstatus does give up then.
+	// ConditionStalled is True when the scope is unhealthy because members have failed. It is absent otherwise. Tools that wait as kstatus
+	// does give up then.
 	ConditionStalled = "Stalled"
 	// ConditionHealthChecksInvalid is True when a health check of the configuration cannot be used. It is absent when all can.
 	ConditionHealthChecksInvalid = "HealthChecksInvalid"
 	// ConditionStatusContested is True while another controller writes the status too. It is absent when none does.
 	ConditionStatusContested = "StatusContested"
-	// ConditionProbesReady is True while the Services of the scope are probed, and False when something of what the spec says about probes cannot be used. It is absent when the spec asks for no probes.
+	// ConditionProbesReady is True while the Services of the scope are probed, and False when something of what the spec says about probes
+	// cannot be used. It is absent when the spec asks for no probes.
 	ConditionProbesReady = "ProbesReady"
 )
 
@@ -72,12 +75,12 @@ const (
 
 // HealthScopeStatus says how healthy a scope is. Its lists are sorted, worst first, and bounded; its counts are exact.
 type HealthScopeStatus struct {
-	// health is the answer in one word, and the field for programs to read. It is current when `observedGeneration` is the scope's generation.
-	// The condition `Ready` says the same with a reason, for tools that wait for conditions. It is `unknown` when only members that cannot be judged are in the way of healthy, or when there are
-	// no members.
+	// health is the health of the scope, and the field for programs to read. It is current when `observedGeneration` is the scope's
+	// generation. The condition `Ready` has the same with a reason, for tools that wait for conditions. It is `unknown` when the scope would
+	// be healthy if its Unknown members were, or when it has no members.
 	// +optional
 	Health Health `json:"health,omitempty"`
-	// scopeHealthCondition is the answer as OAM gives it, for programs written for OAM; others read `health`. It counts references, not
+	// scopeHealthCondition is the health in OAM's form, for programs written for OAM; others read `health`. It counts references, not
 	// resources. A number that is zero is absent.
 	// +optional
 	ScopeHealthCondition ScopeHealthCondition `json:"scopeHealthCondition"`
@@ -97,21 +100,21 @@ type HealthScopeStatus struct {
 	// resourcesReady is `ready/total` of the summary, for people and for the columns of kubectl; programs read `summary`.
 	// +optional
 	ResourcesReady string `json:"resourcesReady,omitempty"`
-	// clustersReachable is the number of clusters that are known / of clusters of the scope, for people and for the columns of kubectl; programs
+	// clustersReachable is the number of reachable clusters / of clusters of the scope, for people and for the columns of kubectl; programs
 	// read the condition `ClustersReachable`.
 	// +optional
 	ClustersReachable string `json:"clustersReachable,omitempty"`
-	// apps are the apps with their state, for programs that need more than `health`. One of the spec is there also when nothing in it
-	// counts.
+	// apps are the apps with their state, for programs that need more than `health`. An app of the spec is listed even if it has no members
+	// that count.
 	// +optional
 	// +listType=atomic
 	Apps []AppStatus `json:"apps,omitempty"`
-	// culprits are the members that count and are not healthy, worst first, at most 50, for programs to read. A cluster that cannot be seen is a culprit of its own,
-	// with kind `Cluster` and the number of resources in its cause, before the resources that are Unknown.
+	// culprits are the members that count and are not healthy, worst first, at most 50, for programs to read. A cluster that cannot be reached
+	// is a culprit too, with kind `Cluster` and the number of resources in its cause, before the resources that are Unknown.
 	// +optional
 	// +listType=atomic
 	Culprits []Culprit `json:"culprits,omitempty"`
-	// firstCulprit is the first culprit in one line, or the required apps that are not there, for people and for the columns of kubectl; programs
+	// firstCulprit is the first culprit in one line, or the required apps that are missing, for people and for the columns of kubectl; programs
 	// read `culprits`.
 	// +optional
 	FirstCulprit string `json:"firstCulprit,omitempty"`
@@ -120,25 +123,26 @@ type HealthScopeStatus struct {
 	// +optional
 	Inventory *InventoryStatus `json:"inventory,omitempty"`
 	// conditions are Kubernetes conditions, for tools that wait for them and for programs that need a reason: Ready, ClustersReachable,
-	// InventorySynced, ProbesReady and, when something is the matter, Stalled, InventoryConflict, HealthChecksInvalid and StatusContested. See
+	// InventorySynced, ProbesReady and, when they are True, Stalled, InventoryConflict, HealthChecksInvalid and StatusContested. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/healthscope.md#conditions.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of spec that status speaks of; -1 before the scope has been judged. Programs compare it with
+	// observedGeneration is the generation of the spec that the status describes; -1 before the scope has been judged. Programs compare it with
 	// `metadata.generation` before they read the rest.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// truncated is true when a list was cut, or a bundle of the scope does not name all its resources, for programs that read the lists. Counts are
-	// exact all the same.
+	// truncated is true when a list was cut, or a bundle of the scope does not name all its resources, for programs that read the lists.
+	// Counts are exact nevertheless.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 }
 
 // Summary counts the members of a scope that count in its health. All numbers are written, also zeros.
 type Summary struct {
-	// state is the worst state of the members that count, which is not the answer: `health` may forgive some. It is `Failed` if one is, else `Unknown`, else `Pending`, else `Ready`. Without members it is `Unknown`.
+	// state is the worst state of the members that count; `health` may be better, by `rollup`. It is `Failed` if one is, else `Unknown`, else
+	// `Pending`, else `Ready`. Without members it is `Unknown`.
 	// +optional
 	State State `json:"state,omitempty"`
 	// total is the number of members that count.
@@ -160,8 +164,8 @@ type Summary struct {
 
 // ScopeHealthCondition is OAM's summary of a scope: it counts references, not resources. A number that is zero is absent, as in OAM.
 type ScopeHealthCondition struct {
-	// healthStatus is the answer in OAM's words. As in OAM, it is `UNHEALTHY` for everything that is not `HEALTHY`; programs that are not
-	// written for OAM read `status.health`, which tells the unknown apart.
+	// healthStatus is the health in OAM's words. As in OAM, it is `UNHEALTHY` for everything that is not `HEALTHY`; programs that are not
+	// written for OAM read `status.health`, which distinguishes `unknown`.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
 	// total is the number of references; `status.summary` counts resources.
@@ -194,14 +198,14 @@ type WorkloadHealthCondition struct {
 	// read `state` and `reason` of `culprits`.
 	// +optional
 	Diagnosis string `json:"diagnosis,omitempty"`
-	// workloadStatus is the status of an object of which no rule can tell the health, as JSON, the first KiB of it, for people: what is cut is
-	// no JSON.
+	// workloadStatus is the first KiB of the status, as JSON, of an object that no rule can judge, for people. It may be cut, and then is not
+	// valid JSON.
 	// +optional
 	WorkloadStatus string `json:"workloadStatus,omitempty"`
-	// customStatusMsg is KubeVela's field: `Ready:<ready>/<wanted>`. It is written in `appHealthConditions` alone.
+	// customStatusMsg is KubeVela's field: `Ready:<ready>/<wanted>`. It is written only in `appHealthConditions`.
 	// +optional
 	CustomStatusMsg string `json:"customStatusMsg,omitempty"`
-	// traits is KubeVela's field. The controller leaves it empty, and so what is in it.
+	// traits is KubeVela's field. The controller leaves it empty.
 	// +optional
 	// +listType=atomic
 	Traits []TraitHealthCondition `json:"traits,omitempty"`
@@ -245,8 +249,8 @@ type AppStatus struct {
 	// name is the name of the app; empty for references outside apps.
 	// +optional
 	Name string `json:"name"`
-	// state is the roll-up of the app's members, for programs to read; an app has no other field for its health. What `rollup` forgives in the scope is not
-	// forgiven here.
+	// state is the roll-up of the app's members, for programs to read; an app has no other field for its health. `rollup` of the scope does
+	// not apply here.
 	// +optional
 	State State `json:"state,omitempty"`
 	// total is the number of its members that count.
@@ -302,11 +306,11 @@ type Culprit struct {
 	// state is its state, for programs to read. See https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State State `json:"state,omitempty"`
-	// reason says in one word why, for programs to read, from a list that versions add to. See
+	// reason says why in one word, for programs to read. Later versions may add reasons. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// cause names what is behind it, such as the pod that crashes, for people; programs read
+	// cause is the root of the problem, such as the pod that crashes, for people; programs read
 	// `state` and `reason`.
 	// +optional
 	Cause string `json:"cause,omitempty"`

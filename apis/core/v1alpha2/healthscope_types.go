@@ -65,7 +65,8 @@ type HealthScope struct {
 	// +optional
 	// +kubebuilder:default={}
 	Spec HealthScopeSpec `json:"spec,omitempty"`
-	// status says how healthy it is. It is written by the HealthScope controller, and only when it differs. Before the first time, its observedGeneration is -1, so that tools which wait do not take a scope that has not been judged for a current one.
+	// status says how healthy it is. It is written by the HealthScope controller, and only when it differs. Before the first time, its
+	// observedGeneration is -1, so that tools which wait do not take a scope that has not been judged for a current one.
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status HealthScopeStatus `json:"status,omitempty"`
@@ -85,49 +86,47 @@ type HealthScopeList struct {
 // HealthScopeSpec says what belongs to a scope. The scope's namespace is the namespace of all its references, in every cluster.
 type HealthScopeSpec struct {
 	// probe-method asks for HTTP probes of the scope's Services: `GET`, `httpGet`, which is the same, or `HEAD`. `kube-get`, with the endpoint
-	// `.status`, means what the controller does anyway. Without it there are no probes. Anything else is refused by the condition
-	// `ProbesReady`.
+	// `.status`, asks for no probes: the controller watches the status anyway. Without it there are no probes. Other values are invalid: the
+	// condition `ProbesReady` reports them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ProbeMethod string `json:"probe-method,omitempty"`
 	// probe-endpoint is the path that is probed, such as `/health`: at most 256 letters, digits and `-._~/`, of which the first is `/`, without
-	// segments `.` and `..`. Anything else is refused by the condition `ProbesReady`.
+	// segments `.` and `..`. Other values are invalid: the condition `ProbesReady` reports them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	ProbeEndpoint string `json:"probe-endpoint,omitempty"`
-	// probe-port is the port of the Services that is probed, by name or number. Without it, it is the only port of a Service, or else the one
-	// that is named `http`.
+	// probe-port is the port of the Services that is probed, by name or number. Without it: the only port of a Service, or else the one with
+	// the name `http`.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	ProbePort *intstr.IntOrString `json:"probe-port,omitempty"`
-	// probe-scheme is `HTTP`, the default, or `HTTPS`. Certificates are not checked: the API server of the cluster, through which probes go, does not.
+	// probe-scheme is `HTTP`, the default, or `HTTPS`. Probes go through the API server of the cluster, which does not check certificates.
 	// +optional
 	// +kubebuilder:validation:Enum=HTTP;HTTPS
 	ProbeScheme string `json:"probe-scheme,omitempty"`
-	// probe-timeout is how many seconds a probe may take: 1 to 60. 0 and less mean the default. It has no effect on anything but probes:
-	// health itself comes from watches.
+	// probe-timeout is how many seconds a probe may take: 1 to 60. 0 and less mean the default. It affects only probes.
 	// +optional
 	// +kubebuilder:default=10
 	ProbeTimeout *int32 `json:"probe-timeout,omitempty"`
-	// probe-interval is the number of seconds between two probes of a Service: 1 to 86400. 0 and less mean the default. It has no effect on
-	// anything but probes: any other change is seen when it happens.
+	// probe-interval is the number of seconds between two probes of a Service: 1 to 86400. 0 and less mean the default. It affects only probes.
 	// +optional
 	// +kubebuilder:default=30
 	ProbeInterval *int32 `json:"probe-interval,omitempty"`
-	// failure-rate-threshold is the share of the last 10 probes, from 0 to 1, above which a Service is Failed. All 10 are enough for any
-	// threshold. A number above 1 is read as percent. Without it, three failures in a row are needed.
+	// failure-rate-threshold is the share of the last 10 probes, from 0 to 1, above which a Service is Failed. If all 10 have failed, the
+	// Service is Failed with any threshold. A number above 1 is read as percent. Without it, three failures in a row are needed.
 	// +optional
 	FailureRateThreshold *float64 `json:"failure-rate-threshold,omitempty"`
 	// healthy-rate-threshold is the share of successes among the last 10 probes, from 0 to 1, above which a Service that is not Ready becomes so.
-	// If all have succeeded, that is enough for any threshold. A number above 1 is read as percent. Without it, one success is enough.
+	// If all have succeeded, the Service is Ready with any threshold. A number above 1 is read as percent. Without it, one success is enough.
 	// +optional
 	HealthyRateThreshold *float64 `json:"healthy-rate-threshold,omitempty"`
-	// health-threshold-percentage is OAM's word for `rollup.healthyPercentage`, which goes before it. It counts all members that count,
-	// whether or not there are probes.
+	// health-threshold-percentage is OAM's name for `rollup.healthyPercentage`, which takes precedence. It applies to all members that count,
+	// with or without probes.
 	// +optional
 	HealthThresholdPercentage *float64 `json:"health-threshold-percentage,omitempty"`
-	// required-healthy-components are names of OAM components that must be there and wholly healthy, whatever the percentage: as
-	// `rollup.required`, by the label `app.oam.dev/component` of members, or else by the app.
+	// required-healthy-components are names of OAM components that must exist and in which all members must be healthy, whatever the
+	// percentage, as in `rollup.required`. Members belong to a component by their label `app.oam.dev/component`, or else by their app.
 	// +optional
 	// +kubebuilder:validation:MaxItems=500
 	// +kubebuilder:validation:items:MaxLength=253
@@ -149,7 +148,7 @@ type HealthScopeSpec struct {
 	// +listType=atomic
 	AppReferences []AppReference `json:"appReferences,omitempty"`
 
-	// manageHealthCheck is set by KubeVela's policy `health`, which writes it again at every pass as long as it is not there. Accepted for
+	// manageHealthCheck is set by KubeVela's policy `health`, which writes it again as long as it is missing. Accepted for
 	// KubeVela and without effect.
 	// +optional
 	ManageHealthCheck bool `json:"manageHealthCheck,omitempty"`
@@ -161,16 +160,16 @@ type HealthScopeSpec struct {
 	// +listMapKey=name
 	Apps []ScopeApp `json:"apps,omitempty"`
 
-	// clusters are the clusters that bundles, and workloads by `workloadSelector`, are taken from: those that are named and those that the
-	// selector matches. Without it: all. It also holds for bundles that labels bring in. References to other objects lead where they say. What
-	// is expected, or referred to, in a cluster that is not one of them is Unknown, `ClusterExcluded`.
+	// clusters are the clusters from which the scope takes bundles, and workloads by `workloadSelector`: those that are named and those that
+	// the selector matches. Without it: all. This includes bundles that belong to the scope by their labels. References to other objects are
+	// followed in any cluster. An object that is expected, or referred to, in a cluster that is not selected is Unknown, `ClusterExcluded`.
 	// +optional
 	Clusters *ClusterSelection `json:"clusters,omitempty"`
 
 	// expectedClusters are the clusters in which every app must have a bundle, and every bundle that `spec.workloadRefs` names without a
-	// `cluster`. References to other objects, and apps that have no others, are not expected there: without a `cluster` they lead into the
-	// cluster of the scope. A bundle that is missing is NotPresent, `NotFound`: Pending at first, then Failed. A cluster that is not known is
-	// Unknown, `UnknownCluster`.
+	// `cluster`. Other objects that a reference names are not expected there: without a `cluster`, the reference means the object in the
+	// scope's own cluster. A bundle that is missing is NotPresent, `NotFound`, and counts as Pending at first, then as Failed. An unknown
+	// cluster is Unknown, `UnknownCluster`.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
@@ -178,7 +177,7 @@ type HealthScopeSpec struct {
 	// +listType=set
 	ExpectedClusters []string `json:"expectedClusters,omitempty"`
 
-	// rollup says how members add up. Without it, every member must be healthy.
+	// rollup says how many members must be healthy. Without it: all.
 	// +optional
 	Rollup *Rollup `json:"rollup,omitempty"`
 }
@@ -198,14 +197,14 @@ type WorkloadReference struct {
 	// name is the name. A reference that lacks apiVersion, kind or name is Unknown, `InvalidReference`.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// uid is the uid of the object. When it is set, an object of this name with another uid is not the one that is meant: `NotFound`.
+	// uid is the uid of the object. When it is set, an object with this name and another uid counts as missing: `NotFound`.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// namespace may repeat the scope's namespace. A reference to another namespace is not followed: it is Unknown, `CrossNamespace`.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// cluster is the cluster the object is in, as `<provider>+<cluster>`. Without it, a bundle is looked for in every cluster and a workload
-	// in the cluster of the scope. One that is not known is Unknown, `UnknownCluster`.
+	// cluster is the cluster the object is in, as `<provider>+<cluster>`. Without it, a bundle is looked for in every cluster, and a workload
+	// in the cluster of the scope. An unknown cluster is Unknown, `UnknownCluster`.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 	// resourceVersion is accepted for KubeVela and without effect.
@@ -232,7 +231,7 @@ type CompReference struct {
 	// compName is the name of the component.
 	// +optional
 	CompName string `json:"compName,omitempty"`
-	// workload is the workload of the component. It is what counts. Without it, the Application says which workload the component has.
+	// workload is the workload of the component, which counts. Without it, the Application names the workload.
 	// +optional
 	Workload WorkloadReference `json:"workload,omitempty"`
 	// traits are the objects of the component's traits. They do not count, as in KubeVela.
@@ -252,8 +251,8 @@ type ScopeApp struct {
 	// +kubebuilder:validation:MaxItems=5000
 	// +listType=atomic
 	WorkloadReferences []WorkloadReference `json:"workloadRefs,omitempty"`
-	// selector is a label selector: bundles with these labels belong to the app, besides those it refers to. A user who may write bundles in the
-	// scope's namespace of a cluster may label them: `clusters` says which clusters they are taken from.
+	// selector is a label selector: bundles with these labels belong to the app, besides those it refers to. Every user who may write bundles
+	// in the scope's namespace of a cluster can set these labels; `clusters` limits the clusters.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// workloadSelector selects workloads by their labels, in the scope's namespace of each cluster in `clusters`: no bundle and no monitor is
@@ -262,12 +261,12 @@ type ScopeApp struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/healthscope.md#workloads-by-label.
 	// +optional
 	WorkloadSelector *WorkloadSelector `json:"workloadSelector,omitempty"`
-	// clusters are the clusters that the app takes bundles and workloads from, of those in `spec.clusters`. Without it: all of these.
+	// clusters are the clusters, among those in `spec.clusters`, from which the app takes bundles and workloads. Without it: all of these.
 	// +optional
 	Clusters *ClusterSelection `json:"clusters,omitempty"`
-	// expectedResources are resources that the app must have, in the scope's namespace or in none. One that none of its bundles and references
-	// leads to is NotPresent, `NotFound`: Pending at first, then Failed. Without this, and without AppContexts, a resource that is deleted is
-	// no longer counted, and the scope stays healthy without it. See
+	// expectedResources are resources that the app must have, in the scope's namespace or cluster-scoped. One that is not found through the
+	// app's bundles, references and selectors is NotPresent, `NotFound`, and counts as Pending at first, then as Failed. Without this field,
+	// and without AppContexts, a deleted resource no longer counts, and the scope stays healthy without it. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/healthscope.md#what-appcontexts-require.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
@@ -295,7 +294,7 @@ type WorkloadKind struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion"`
-	// kind is the kind, such as `Deployment`. It is one of objects in namespaces.
+	// kind is the kind, such as `Deployment`. It must be namespaced.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
@@ -305,8 +304,8 @@ type WorkloadKind struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) && size(self.names) > 0 || has(self.selector)",message="one of names and selector is needed: without them, no cluster is selected"
 type ClusterSelection struct {
-	// names are names of clusters, such as `<provider>+<cluster>`. The controller's own cluster is called as `clusterName` in its
-	// configuration file says, `local` by default. One that the controller does not know is Unknown, `UnknownCluster`.
+	// names are names of clusters, such as `<provider>+<cluster>`. The name of the controller's own cluster is `clusterName` in its
+	// configuration file, `local` by default. A cluster that the controller does not know is Unknown, `UnknownCluster`.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MinLength=1
@@ -364,7 +363,7 @@ type Rollup struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	HealthyPercentage *int32 `json:"healthyPercentage,omitempty"`
-	// required are apps that must be there and wholly healthy, whatever the percentage.
+	// required are apps that must exist and in which all members must be healthy, whatever the percentage.
 	// +optional
 	// +kubebuilder:validation:MaxItems=500
 	// +kubebuilder:validation:items:MaxLength=253

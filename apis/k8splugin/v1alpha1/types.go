@@ -64,8 +64,8 @@ type ResourceBundleStateStatus struct {
 	// read `summary`.
 	// +optional
 	Ready bool `json:"ready"`
-	// resourceCount is the number of objects found, also of those that are not listed. Other monitors write 0, or a number that is not to be
-	// trusted; programs read `summary`, which counts what counts in the bundle's state.
+	// resourceCount is the number of objects found, also of those that are not listed. Other monitors write 0 or a wrong number; programs read
+	// `summary`, which counts the resources that count in the bundle's state.
 	// +optional
 	ResourceCount int32 `json:"resourceCount"`
 
@@ -150,7 +150,7 @@ type ResourceBundleStateStatus struct {
 	// +optional
 	// +nullable
 	Summary *Summary `json:"summary,omitempty"`
-	// truncated is true when lists or resources leave out objects, for want of room or because they cannot be read, for programs that read
+	// truncated is true when lists or resources leave out objects, because of their size or because they cannot be read, for programs that read
 	// these. Counts stay exact.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
@@ -203,7 +203,7 @@ type ResourceHealth struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State string `json:"state"`
-	// reason says in one CamelCase word why, for programs to read, from a list that versions add to: see
+	// reason says why in one CamelCase word, for programs to read. Later versions may add reasons. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`
@@ -228,10 +228,10 @@ type ResourceHealth struct {
 	// available is the number of them that are ready.
 	// +optional
 	Available *int32 `json:"available,omitempty"`
-	// progressDeadlineSeconds is how long the workload itself allows for progress, when it says so.
+	// progressDeadlineSeconds is the workload's own limit for progress, if it has one.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// progress is how far a workload that is Pending has got, for kinds that count it. The controller reads it to judge time limits; others
+	// progress is the progress of a Pending workload, for kinds that have counts. The controller reads it to judge time limits; others
 	// read `desired` and `available`.
 	// +optional
 	// +nullable
@@ -249,7 +249,7 @@ type ResourceHealth struct {
 	// suspended is true when the object's spec pauses it.
 	// +optional
 	Suspended bool `json:"suspended,omitempty"`
-	// warning is true when the state is certain, but something deserves attention; the reason says what.
+	// warning is true when something needs attention although the object is in this state; the reason says what.
 	// +optional
 	Warning bool `json:"warning,omitempty"`
 }
@@ -259,16 +259,16 @@ type ResourceProgress struct {
 	// generation is the generation of the workload. The numbers are those of this one.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// updated is the most replicas that were updated since it is Pending.
+	// updated is the largest number of updated replicas since the workload became Pending.
 	// +optional
 	Updated int32 `json:"updated,omitempty"`
-	// ready is the most replicas that were ready.
+	// ready is the largest number of ready replicas.
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
-	// available is the most replicas that were available.
+	// available is the largest number of available replicas.
 	// +optional
 	Available int32 `json:"available,omitempty"`
-	// succeeded is the most pods that have ended well.
+	// succeeded is the largest number of pods that have succeeded.
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
 }
