@@ -95,6 +95,6 @@ var _ = Describe("The command clusters", func() {
 		code, out, errOut := runClusters("remove", "edge01", "--kubeconfig", file, "--context", "c", "--hub-kubeconfig", plane.KubeconfigPath(), "--hub-namespace", namespace, "--timeout", "12s")
 		Expect(code).To(Equal(1))
 		Expect(out).To(Equal(fmt.Sprintf("hub: secret/edge01 -n %s deleted\n", namespace)))
-		Expect(errOut).To(ContainSubstring("give the same command again, with --force, once the cluster can be reached"))
+		Expect(errOut).To(ContainSubstring("when the cluster can be reached, run the command again with --force"))
 	}, SpecTimeout(90*time.Second))
 })

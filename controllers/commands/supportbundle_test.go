@@ -213,7 +213,7 @@ var _ = Describe("The command support-bundle", func() {
 		By("writing to a file that exists")
 		code, _, errOut = bundleUp(ctx, dir, append(flags, "-o", "given")...)
 		Expect(code).To(Equal(1))
-		Expect(errOut).To(ContainSubstring("cannot write a support bundle: cannot make the file: open given: file exists"))
+		Expect(errOut).To(ContainSubstring("cannot write a support bundle: cannot create the file: open given: file exists"))
 	}, NodeTimeout(time.Minute))
 
 	It("ends in time when the API server is away, or says nothing", func(ctx SpecContext) {
