@@ -22,7 +22,7 @@ import (
 const maxPods = 100
 
 // PodsHint says what to do when the pods of a workload cannot be looked at.
-const PodsHint = "to see which pod, allow the hub to list pods there; in a member, use healthscope clusters add --workloads"
+const PodsHint = "the hub may not list its pods; in a member, repeat healthscope clusters add with --workloads"
 
 var (
 	podResource        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}

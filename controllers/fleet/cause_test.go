@@ -58,7 +58,7 @@ func TestTheCauseOfAWorkloadIsItsPod(t *testing.T) {
 		requests  int
 	}{
 		"no node fits":           {web, Connected, false, []string{"Pod web-1-a", "nodes are available", "Insufficient cpu"}, 3},
-		"pods may not be listed": {web, Connected, true, []string{"list pods", "clusters add --workloads"}, 2},
+		"pods may not be listed": {web, Connected, true, []string{"may not list its pods", "clusters add with --workloads"}, 2},
 		"the cluster is away":    {web, Unreachable, false, nil, 0},
 		"a kind without pods":    {healthscope.Key{Cluster: "edge", Kind: "Service", Namespace: "shop", Name: "web"}, Connected, false, nil, 0},
 		"an unknown cluster":     {healthscope.Key{Cluster: "moon", Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Connected, false, nil, 0},

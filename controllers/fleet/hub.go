@@ -138,7 +138,7 @@ func (h *hub) reject(rejected []RejectedSecret, logger logr.Logger) {
 	for _, r := range rejected {
 		if !slices.Contains(before, r) {
 			h.events.recordf(clusterSpec{secret: &r.secret}, corev1.EventTypeWarning, eventNameRefused, "%s", r.Message)
-			logger.Info("Secret rejected", "secret", r.Name, "problem", r.Message)
+			logger.Error(errors.New(r.Message), "Cannot add the cluster of a Secret", "secret", r.Name)
 		}
 	}
 	for _, r := range before {

@@ -220,7 +220,7 @@ func (m *member) begin(ctx context.Context, w clusterSpec) {
 		m.specProblem = "the new kubeconfig is refused, and the one before stays in use: " + m.specProblem
 	}
 	m.hub.events.recordf(m.spec, corev1.EventTypeWarning, eventRefused, "%s", err)
-	m.logger.Info("Kubeconfig refused", "problem", err.Error())
+	m.logger.Error(err, "Cannot use the kubeconfig")
 }
 
 // connect opens a connection to the cluster of a spec.

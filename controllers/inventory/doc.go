@@ -11,4 +11,9 @@
 //
 // It is level-triggered: there is no journal. After a restart, the same is
 // computed again.
+//
+// It owns the standing of each resource in A&AI that scopes and metrics show.
+// Package app sets it up and gives it to package scope as the source of that
+// standing; commands prints its plan. It never decides what a request to A&AI
+// looks like: aai/sync and aai/client do.
 package inventory

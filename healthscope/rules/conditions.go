@@ -80,7 +80,7 @@ func find(conditions []condition, kind string) condition {
 	return condition{}
 }
 
-// outdated reports whether a condition speaks of an older generation than the object has.
+// outdated reports whether a condition is of an older generation than the object.
 func (o *object) outdated(c condition) bool { return c.generation > 0 && c.generation < o.generation }
 
 // exists reports whether there is such a condition.

@@ -75,7 +75,7 @@ func judgeByConditions(o *object, result *healthscope.Result) string {
 	return ""
 }
 
-// failure looks for a sign of failure. One that speaks of an older spec decides
+// failure looks for a sign of failure. One of an older generation decides
 // nothing; it is returned, for the case that nothing else does.
 func (o *object) failure(result *healthscope.Result) (failed bool, stale condition) {
 	for _, sign := range slices.Concat(failures, failuresByKind[groupKind{result.Group, result.Kind}]) {
@@ -115,7 +115,7 @@ func (o *object) judgeByCondition(result *healthscope.Result, c condition) bool 
 	isReady := c.kind == "Ready"
 	switch {
 	case outdated:
-		result.Reason, result.Message = healthscope.ReasonStaleCondition, c.kind+" speaks of an older spec"
+		result.Reason, result.Message = healthscope.ReasonStaleCondition, "condition "+c.kind+" is of an older generation"
 	case isReady && c.is("False"):
 		result.Reason, result.Message = healthscope.ReasonReadyFalse, c.detail()
 	case isReady && !c.odd():

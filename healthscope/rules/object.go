@@ -30,7 +30,7 @@ type object struct {
 	problem string
 }
 
-// stale reports whether the status speaks of an older generation than the object has. Without both numbers it does not.
+// stale reports whether the status is of an older generation than the object. Without both numbers it does not.
 func (o *object) stale() bool { return o.generation > 0 && o.hasObserved && o.observed < o.generation }
 
 // annotation returns an annotation; empty when it is absent.

@@ -62,7 +62,7 @@ func Validate(c *Configuration) field.ErrorList {
 func validateRsync(path *field.Path, c *Configuration) field.ErrorList {
 	var errs field.ErrorList
 	if c.Rsync.Enabled && c.AppContext == nil {
-		errs = append(errs, field.Forbidden(path.Child("enabled"), "needs the section appContext, which says where contexts are"))
+		errs = append(errs, field.Forbidden(path.Child("enabled"), "requires appContext, the etcd that holds the contexts"))
 	}
 	if o := c.Rsync.DeletionOrder; o != DeletionReverse && o != DeletionListed {
 		errs = append(errs, field.NotSupported(path.Child("deletionOrder"), o, []DeletionOrder{DeletionReverse, DeletionListed}))
