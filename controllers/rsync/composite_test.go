@@ -47,9 +47,9 @@ var _ = Describe("A composite app", func() {
 		id, err := rsync.CreateContext(ctx, store, shop(namespace), files.read, time.Now())
 		Expect(err).NotTo(HaveOccurred())
 		subject := appcontext.GroupSubject("retail", "shop", "v1", namespace)
-		document := func(ctx context.Context) (actions []appcontext.ActionState, counts map[string]int) {
+		document := func(ctx context.Context, instance string) (actions []appcontext.ActionState, counts map[string]int) {
 			GinkgoHelper()
-			view, err := store.View(ctx, subject, "")
+			view, err := store.View(ctx, subject, instance)
 			Expect(err).NotTo(HaveOccurred())
 			for _, a := range view.Info.Actions {
 				actions = append(actions, a.State)
@@ -61,15 +61,25 @@ var _ = Describe("A composite app", func() {
 		start(newNetwork())
 		enqueue(ctx, id, deploy.EventInstantiate)
 		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
-		actions, counts := document(ctx)
+		actions, counts := document(ctx, "")
 		Expect(actions).To(Equal([]appcontext.ActionState{"Created", "Instantiated"}))
 		Expect(counts).To(Equal(map[string]int{"Applied": 4}))
 
 		enqueue(ctx, id, deploy.EventTerminate)
 		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
-		actions, counts = document(ctx)
+		actions, counts = document(ctx, "")
 		Expect(actions).To(Equal([]appcontext.ActionState{"Created", "Instantiated", "Terminated"}))
 		Expect(counts).To(Equal(map[string]int{"Deleted": 4}))
+
+		By("instantiating it again, as a new context")
+		again, err := rsync.CreateContext(ctx, store, shop(namespace), files.read, time.Now())
+		Expect(err).NotTo(HaveOccurred())
+		instantiate(ctx, again)
+		actions, counts = document(ctx, "")
+		Expect(actions).To(Equal([]appcontext.ActionState{"Created", "Instantiated", "Terminated", "Created", "Instantiated"}))
+		Expect(counts).To(Equal(map[string]int{"Applied": 4}))
+		_, counts = document(ctx, id)
+		Expect(counts).To(Equal(map[string]int{"Deleted": 4}), "the instance before stays as it ended")
 	})
 
 	It("corrects what others change when it says so", func(ctx SpecContext) {

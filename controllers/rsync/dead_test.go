@@ -1,19 +1,22 @@
 package rsync_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
+	"github.com/healthscope/healthscope/controllers/rsync"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
 var _ = Describe("a cluster that takes requests and does not answer", func() {
-	It("does not hold up a termination", func(ctx SpecContext) {
+	DescribeTable("does not hold up", func(ctx SpecContext, id string, interrupt func(context.Context, string), want string) {
 		asked := make(chan struct{}, 100)
 		silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			asked <- struct{}{}
@@ -25,15 +28,23 @@ var _ = Describe("a cluster that takes requests and does not answer", func() {
 		})
 		n := newNetwork()
 		n.access = fleet.Access{Config: &rest.Config{Host: silent.URL}, Client: &http.Client{Transport: &http.Transport{}}}
-		c := newComposite("1050", "default", "a", "b", "c")
+		c := newComposite(id, "default", "a", "b", "c")
 		for _, app := range []string{"a", "b", "c"} {
 			c.add(app, edge01, app+"+ConfigMap", configMap(app))
 		}
 		put(ctx, c.values)
 		start(n)
-		enqueue(ctx, "1050", deploy.EventInstantiate)
+		enqueue(ctx, id, deploy.EventInstantiate)
 		Eventually(asked).Should(Receive())
-		enqueue(ctx, "1050", deploy.EventTerminate)
-		Eventually(stateOf, "5s").WithContext(ctx).WithArguments("1050").Should(Equal(state("Terminating") + " active"))
-	})
+		interrupt(ctx, id)
+		Eventually(stateOf, "5s").WithContext(ctx).WithArguments(id).Should(Equal(want), "a request may take 30 seconds")
+	},
+		Entry("a termination", "1050", func(ctx context.Context, id string) { enqueue(ctx, id, deploy.EventTerminate) }, state("Terminating")+" active"),
+		Entry("a stop", "1051", func(ctx context.Context, id string) {
+			Expect(rsync.Stop(ctx, store, id, time.Now())).To(Succeed())
+		}, state("InstantiateFailed")),
+		Entry("EMCO's stop flag", "1052", func(ctx context.Context, id string) {
+			put(ctx, values{"/context/" + id + "/stopflag/": "true"})
+		}, state("InstantiateFailed")),
+	)
 })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -84,11 +85,42 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
+// holding is the way to an API server that holds back requests about a name, until it is released or they end.
+type holding struct {
+	next         http.RoundTripper
+	method, name string
+	reached      chan struct{}
+	released     chan struct{}
+}
+
+// hold lets requests of a method about a name wait on their way to clusters.
+func hold(n *network, method, name string) *holding {
+	h := &holding{n.access.Client.Transport, method, name, make(chan struct{}, 1), make(chan struct{})}
+	n.access.Client = &http.Client{Transport: h}
+	return h
+}
+
+// RoundTrip implements http.RoundTripper.
+func (h *holding) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == h.method && path.Base(r.URL.Path) == h.name {
+		select {
+		case h.reached <- struct{}{}:
+		default:
+		}
+		select {
+		case <-h.released:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	return h.next.RoundTrip(r)
+}
+
 // What EMCO's rsync does wrong, and which spec shows that ours does not:
 //
 //	R1  a refused patch is called Applied                 calls nothing applied that was refused
 //	R2  an existing CRD fails the instantiation           uses a CRD that exists, and keeps it
-//	R3  Deployed holds before anything is applied         begins with an app when all of what it depends on is there
+//	R3  Deployed holds before anything is applied         begins with an app when all of what it depends on is applied
 //	R4  a Ready dependency hangs after an update          begins after an update with an app when what it depends on has become Ready
 //	R5  one failure cancels the waits of all others       calls nothing applied that was refused
 //	R6  an update deletes before and without applying     deletes nothing of an update that fails, and rolls it back
@@ -97,7 +129,7 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 //	R9  two workers write one queue                       writes nothing once the lock is lost
 //	R10 a stop leaves states that are not true            ends what it does when it is stopped
 //	R11 a failed hook succeeds, or is awaited endlessly   fails with a hook that has failed, or that takes too long
-//	R12 the deletion of a bundle is lost at a restart     leaves in etcd what EMCO's rsync leaves there
+//	R12 the deletion of a bundle is lost at a restart     deletes a bundle after a restart too
 //	R13 Ready holds before everything is there            begins with an app when all of what it depends on is there
 //	R14 a failure loses what others have done             calls nothing applied that was refused
 //	R15 a termination deletes CRDs                        uses a CRD that exists, and keeps it
@@ -121,7 +153,7 @@ var _ = Describe("rsync", func() {
 		Eventually(stateOf).WithContext(ctx).WithArguments("1001").Should(Equal(state("Terminated")))
 		Expect(stored(ctx, "1001")).To(Equal(recorded("terminated.tsv", "1001")))
 		Expect(exists(ctx, web, "default", "web")).To(BeFalse())
-		Expect(exists(ctx, bundle, "default", "1001-web")).To(BeFalse(), "R12: the bundle goes with the termination, and no timer is lost")
+		Expect(exists(ctx, bundle, "default", "1001-web")).To(BeFalse())
 
 		By("terminating a terminated context (R7)")
 		Expect(rsync.Enqueue(ctx, store, "1001", deploy.EventTerminate, "", time.Now())).To(MatchError(ContainSubstring(`is not possible in state "Terminated"`)))
@@ -212,7 +244,7 @@ var _ = Describe("rsync", func() {
 			`{"AcQueue":[{"event":"Instantiate","status":"Error"},{"event":"Instantiate","status":"Error"},{"event":"Terminate","status":"Done"}]}`))
 	})
 
-	It("begins with an app when all of what it depends on is there and Ready, and not before (R3, R13)", func(ctx SpecContext) {
+	It("begins with an app when all of what it depends on is there and Ready, and not before (R13)", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		service := "apiVersion: v1\nkind: Service\nmetadata:\n  name: db\nspec:\n  ports:\n  - port: 80\n"
 		db := "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: db\nspec:\n  selector:\n    matchLabels: {app: db}\n  template:\n    metadata:\n      labels: {app: db}\n    spec:\n      containers:\n      - {name: db, image: example.org/db}\n"
@@ -225,6 +257,44 @@ var _ = Describe("rsync", func() {
 		Consistently(statuses).WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""))
 		becomeReady(ctx, namespace, "db")
 		Eventually(stateOf).WithContext(ctx).WithArguments("1005").Should(Equal(state("Instantiated")))
+	})
+
+	It("begins with an app when all of what it depends on is applied everywhere, and not before (R3)", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		c := newComposite("1017", namespace, "web", "db").add("db", edge01, "one+ConfigMap", configMap("one")).
+			add("db", edge02, "two+ConfigMap", configMap("two"), "held+ConfigMap", configMap("held")).add("web", edge01, "web+ConfigMap", configMap("web"))
+		c.values["/context/1017/app/web/instruction/dependency/"] = `"[{\"app\":\"db\",\"opStatus\":\"Deployed\"}]"`
+		put(ctx, c.values)
+		n := newNetwork()
+		held := hold(n, http.MethodPatch, "held")
+		start(n)
+		enqueue(ctx, "1017", deploy.EventInstantiate)
+		Eventually(held.reached).Should(Receive())
+		Eventually(statuses).WithContext(ctx).WithArguments("1017").Should(And(
+			HaveKeyWithValue("db/p1+edge01/one+ConfigMap", "Applied"), HaveKeyWithValue("db/p1+edge02/two+ConfigMap", "Applied")))
+		Consistently(func() bool { return exists(ctx, &corev1.ConfigMap{}, namespace, "web") }).Should(BeFalse())
+		close(held.released)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1017").Should(Equal(state("Instantiated")))
+		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "web")).To(BeTrue())
+	})
+
+	It("deletes a bundle after a restart too (R12)", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite("1018", namespace, "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
+		n, bundle := newNetwork(), &k8spluginv1alpha1.ResourceBundleState{}
+		held := hold(n, http.MethodDelete, "1018-a")
+		stop := start(n)
+		instantiate(ctx, "1018")
+		enqueue(ctx, "1018", deploy.EventTerminate)
+		Eventually(held.reached).Should(Receive())
+		stop()
+		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "cm")).To(BeFalse())
+		Expect(exists(ctx, bundle, namespace, "1018-a")).To(BeTrue())
+		Expect(stateOf(ctx, "1018")).To(Equal(state("Terminating") + " active"))
+
+		start(newNetwork())
+		Eventually(stateOf).WithContext(ctx).WithArguments("1018").Should(Equal(state("Terminated")))
+		Expect(exists(ctx, bundle, namespace, "1018-a")).To(BeFalse())
 	})
 
 	It("comes to the same end wherever it is killed", func(ctx SpecContext) {
