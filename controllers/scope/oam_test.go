@@ -217,10 +217,10 @@ var _ = Describe("The CRD", func() {
 		for path, words := range map[string][]string{
 			"hs.spec.apps":              {"apps are the applications of the scope", "workloadRefs", "bundles with these labels belong to the app", "inventory"},
 			"hs.spec.workloadRefs":      {"OAM's runtime adds and removes entries here", "cluster is the cluster the object is in", "apiVersion"},
-			"hs.spec.rollup":            {"healthyPercentage is the share of members", "required are apps that must be there"},
-			"healthscope.status":        {"health is the answer in one word", "scopeHealthCondition", "culprits are the members that count and are not healthy"},
+			"hs.spec.rollup":            {"healthyPercentage is the share of members", "required are apps that must exist"},
+			"healthscope.status":        {"health is the health of the scope", "scopeHealthCondition", "culprits are the members that count and are not healthy"},
 			"hs.spec.probe-interval":    {"number of seconds between two probes of a Service"},
-			"hs.status.culprits.reason": {"reason says in one word why"},
+			"hs.status.culprits.reason": {"reason says why in one word"},
 		} {
 			text, err := kubectl(ctx, "explain", path)
 			Expect(err).NotTo(HaveOccurred())
