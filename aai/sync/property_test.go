@@ -311,11 +311,13 @@ func (h *history) pass(t *rapid.T, guards plan.Guards) outcome {
 	return r
 }
 
-// isMadeAgain reports whether a document that was not desired when a pass began was deleted in it. If it is there after the
-// pass, it has become desired meanwhile: it is another document, without what others had added to the one before.
+// isMadeAgain reports whether a document that was not desired when a pass began was deleted in it, as far as is known. If it is
+// there after the pass, it has become desired meanwhile: it is another document, without what others had added to the one before.
 func isMadeAgain(key aai.Key, desired map[aai.Key]aai.Document, written []aaisync.Written) bool {
 	_, is := desired[key]
-	return !is && slices.ContainsFunc(written, func(o aaisync.Written) bool { return o.Key == key && o.Verb == plan.Delete })
+	return !is && slices.ContainsFunc(written, func(o aaisync.Written) bool {
+		return o.Key == key && o.Verb == plan.Delete && (o.Err == nil || aai.KindOf(o.Err) == aai.Retry)
+	})
 }
 
 // checkOthers checks that labels and relationships of others are still on a document of ours.
