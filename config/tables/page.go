@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,13 +15,24 @@ const (
 	end   = "<!-- end -->"
 )
 
-// table is a table of a page: its headings, and its rows.
+// cellSize is how many characters of a last cell a reader takes in at a glance.
+const cellSize = 200
+
+// sentenceEnd matches the end of a sentence that another one follows.
+var sentenceEnd = regexp.MustCompile("[.] [A-Z`]")
+
+// table is a table of a page: its headings, and its rows. The first cell of a row names what the row is about.
 type table [][]string
 
-// String returns the table as Markdown.
+// String returns the table as Markdown. Of a long last cell, the table has the first sentences, and a list after the table the others.
 func (t table) String() string {
-	var text strings.Builder
+	var text, details strings.Builder
 	for i, row := range t {
+		short, rest := atAGlance(row[len(row)-1])
+		if rest != "" {
+			fmt.Fprintf(&details, "- %s: %s\n", row[0], rest)
+		}
+		row = append(slices.Clone(row[:len(row)-1]), short)
 		text.WriteString("|")
 		for _, cell := range row {
 			text.WriteString(" " + strings.ReplaceAll(cell, "|", `\|`) + " |")
@@ -30,7 +42,24 @@ func (t table) String() string {
 			text.WriteString(strings.Repeat("|---", len(row)) + "|\n")
 		}
 	}
+	if details.Len() > 0 {
+		text.WriteString("\nDetails:\n\n" + details.String())
+	}
 	return text.String()
+}
+
+// atAGlance returns the first sentences of a text that fit into cellSize, at least one, and the others.
+func atAGlance(text string) (short, rest string) {
+	if len(text) <= cellSize {
+		return text, ""
+	}
+	at := len(text)
+	for i, end := range sentenceEnd.FindAllStringIndex(text, -1) {
+		if next := end[0] + 1; i == 0 || next <= cellSize {
+			at = next
+		}
+	}
+	return text[:at], strings.TrimSpace(text[at:])
 }
 
 // code returns words as code, and none as they are.

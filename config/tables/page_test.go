@@ -43,3 +43,18 @@ func TestEveryTableHasItsPlace(t *testing.T) {
 		}
 	}
 }
+
+func TestALongCellKeepsItsFirstSentences(t *testing.T) {
+	sentence := "A sentence of `fifty.five` bytes, which is no long one."
+	long := strings.TrimSuffix(strings.Repeat(sentence+" ", 5), " ")
+	cell := strings.Repeat(sentence+" ", 2) + sentence
+	want := "| field | meaning |\n|---|---|\n| `a` | " + cell + " |\n| `b` | short |\n\nDetails:\n\n- `a`: " + sentence + " " + sentence + "\n"
+	if got := (table{{"field", "meaning"}, {"`a`", long}, {"`b`", "short"}}).String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for _, whole := range []string{strings.Repeat("x", 300) + ".", long[:len(sentence)*3+2]} {
+		if short, rest := atAGlance(whole); short != whole || rest != "" {
+			t.Errorf("%q is split into %q and %q", whole, short, rest)
+		}
+	}
+}
