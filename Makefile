@@ -13,7 +13,9 @@ GOLANGCI_LINT := $(TOOL) golangci-lint
 # "enrol" is a package.
 MISSPELL := CGO_ENABLED=0 $(TOOL) misspell -locale US -i enrol
 ACTIONLINT := CGO_ENABLED=0 go tool -modfile=config/tools/actionlint/go.mod actionlint
-CONTROLPLANE := go run ./e2e/controlplane/cmd/controlplane
+# Programs are built with the same flags everywhere, so that a package is compiled once for all of them.
+RUN := CGO_ENABLED=0 go run -trimpath
+CONTROLPLANE := $(RUN) ./e2e/controlplane/cmd/controlplane
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS = -s -w -X github.com/healthscope/healthscope/controllers/commands.version=$(VERSION)
@@ -38,10 +40,10 @@ help: ## Show this help
 
 .PHONY: demo
 demo: controlplane build ## Show an application's health travel to kubectl, REST, metrics and A&AI (ONCE=1: without a terminal, checked)
-	@go run ./e2e/demo $(if $(ONCE),--once)
+	@$(RUN) ./e2e/demo $(if $(ONCE),--once)
 
 .PHONY: test
-test: controlplane helm ## Run all tests
+test: controlplane helm build ## Run all tests
 	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
 	go test -race -shuffle=on -timeout 30m -p $(TESTPACKAGES) $(PACKAGES)
 
@@ -50,7 +52,7 @@ unit: ## Run the tests that need no control plane; Go remembers what has not cha
 	@go test -short -p $(TESTPACKAGES) $$(go list -buildvcs=false $(PACKAGES) | grep -v /e2e)
 
 .PHONY: test-extended
-test-extended: controlplane helm ## Run what takes too long for every change: every alert caused for real, version skew, floods with the default budget, 300 histories of rsync, long property tests, every benchmark at its smallest size, fuzzing, soak
+test-extended: controlplane helm build ## Run what takes too long for every change: every alert caused for real, version skew, floods with the default budget, 300 histories of rsync, long property tests, every benchmark at its smallest size, fuzzing, soak
 	HEALTHSCOPE_TEST_EXTENDED=1 go test -timeout 30m ./e2e/observed ./e2e/charted ./controllers/fleet
 	HEALTHSCOPE_TEST_EXTENDED=1 go test ./controllers/commands -ginkgo.focus 'a controller that is frozen'
 	HEALTHSCOPE_RSYNC_HISTORIES=0-299 go test -timeout 60m ./controllers/rsync -ginkgo.focus 'whatever fails and whoever asks'
