@@ -174,7 +174,7 @@ func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) e
 	}
 	t := table{columns: []string{"ID", "STATE", "FOR"}}
 	for _, id := range ids {
-		s, err := store.ReadLevels(ctx, id, "status", "meta")
+		s, err := store.Snapshot(ctx, id, "status", "meta")
 		if errors.Is(err, appcontext.ErrNotFound) {
 			continue // It has been deleted meanwhile.
 		}
@@ -237,7 +237,7 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 
 // keptStates returns the context that keeps the states of a context's resources: of the contexts of updates, the first one.
 func keptStates(ctx context.Context, store *appcontext.Store, id string) (*appcontext.Snapshot, error) {
-	s, err := store.ReadLevels(ctx, id, "statusappctxid")
+	s, err := store.Snapshot(ctx, id, "statusappctxid")
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ var _ = Describe("the gRPC services of the controller", func() {
 		becomes := func(id string, want appcontext.State) {
 			GinkgoHelper()
 			Eventually(func(g Gomega) {
-				s, err := store.ReadLevels(ctx, id, "status")
+				s, err := store.Snapshot(ctx, id, "status")
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(s.Status()).To(Equal(want))
 			}, time.Minute).Should(Succeed())

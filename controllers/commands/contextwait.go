@@ -43,7 +43,7 @@ func waitForContexts(ctx context.Context, store *appcontext.Store, ids []string,
 		}
 		return errNo
 	}
-	s, err := store.ReadLevels(ctx, ids[0], "status")
+	s, err := store.Snapshot(ctx, ids[0], "status")
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (w *contextWait) wait(ctx context.Context, id string) (done bool, err error
 
 // look reports whether nothing is left to do with a context, and whether its last event is done.
 func (w *contextWait) look(ctx context.Context, id string) (ended, done bool, err error) {
-	s, err := w.store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
+	s, err := w.store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
 	if err != nil {
 		return false, false, err
 	}

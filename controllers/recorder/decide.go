@@ -102,7 +102,7 @@ func decideOn(b *fleet.Bundle, s situation) decision {
 		return decision{step: remove, state: stateAbsent, again: absentRetry}
 	case !stored.Exists:
 		return decision{state: stateAbsent, again: absentRetry}
-	case stored.Foreign():
+	case stored.Revision > 0 && !stored.Ours(): // Another program has written it.
 		return yield(s)
 	case stored.Ours() && stored.Saved.UID == string(b.UID) && stored.Saved.ResourceVersion == b.ResourceVersion && stored.Saved.Hub == s.hub && (stored.Saved.Ready != nil) == s.readyKeys:
 		return decision{state: stateSaved}

@@ -26,11 +26,10 @@ type edit struct {
 
 // commit changes the lifecycles once. It fails with ErrConflict when one of them was changed meanwhile.
 func (c lifecycleChange) commit(ctx context.Context, store *appcontext.Store) error {
-	condition := appcontext.Condition{Lock: c.lock}
+	condition := appcontext.Condition{Lock: c.lock, Levels: deploy.LifecycleLevels()}
 	var writes []appcontext.Write
-	levels := deploy.LifecycleLevels()
 	for _, e := range c.edits {
-		base, err := store.ReadLevels(ctx, e.id, levels...)
+		base, err := store.Snapshot(ctx, e.id, condition.Levels...)
 		if err != nil {
 			return err
 		}
@@ -42,7 +41,7 @@ func (c lifecycleChange) commit(ctx context.Context, store *appcontext.Store) er
 		if err != nil {
 			return err
 		}
-		condition.Unchanged = append(condition.Unchanged, appcontext.Unchanged{Base: base, Levels: levels})
+		condition.Unchanged = append(condition.Unchanged, base)
 		writes = append(writes, deploy.Changes(e.id, before, after)...)
 	}
 	return store.WriteLevels(ctx, c.edits[0].id, slices.Concat(c.writes, writes), condition, c.records...)

@@ -109,7 +109,7 @@ func (r *request) terminateReplaced(ctx context.Context, snapshot *appcontext.Sn
 	seen := map[string]bool{snapshot.ID(): true}
 	for other := l.Unfinished(); other != "" && !seen[other]; other = l.Unfinished() {
 		seen[other] = true
-		s, err := r.store.ReadLevels(ctx, other, deploy.LifecycleLevels()...)
+		s, err := r.store.Snapshot(ctx, other, deploy.LifecycleLevels()...)
 		if errors.Is(err, appcontext.ErrNotFound) {
 			return nil
 		}

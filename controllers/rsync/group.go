@@ -111,7 +111,7 @@ func (g Groups) read(ctx context.Context, group appcontext.Subject) (contexts, e
 	c := contexts{current: view.ContextID, last: view.ContextID, newest: view.Contexts[len(view.Contexts)-1], actions: view.Info.Actions}
 	// An update that was stopped before it began is the last thing that was done, and what it was to replace is still there.
 	for _, id := range candidates(view) {
-		s, err := g.Store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
+		s, err := g.Store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
 		if errors.Is(err, appcontext.ErrNotFound) {
 			continue
 		}

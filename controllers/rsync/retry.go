@@ -87,7 +87,7 @@ func (w *worker) beginRetry(ctx context.Context, id string, r deploy.Retry) erro
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, appcontext.ErrNotFound):
-		return w.persist(ctx, func() error { return w.options.Store.RemoveActive(ctx, id, w.lock) })
+		return w.persist(ctx, func() error { return removeActive(ctx, w.options.Store, id, w.lock) })
 	default:
 		w.logger.Info("An event is not handled again", "context", id, "cause", err.Error())
 		return w.write(ctx, id, []appcontext.Write{deploy.Retry{}.Write(id)})

@@ -173,7 +173,7 @@ func (r *Runner) takeBack(ctx context.Context, c appcontext.Condition) error {
 func (r *Runner) wake(ctx context.Context, ws *workers, lock *appcontext.Lock, id string) {
 	place := ""
 	err := r.persist(ctx, func() error {
-		s, err := r.options.Store.ReadLevels(ctx, id, "statusappctxid")
+		s, err := r.options.Store.Snapshot(ctx, id, "statusappctxid")
 		if err == nil {
 			place, err = s.StatusContextID()
 		}
@@ -184,10 +184,17 @@ func (r *Runner) wake(ctx context.Context, ws *workers, lock *appcontext.Lock, i
 		ws.wake(ctx, place, id)
 	case errors.Is(err, appcontext.ErrNotFound):
 		r.logger.Info("The context is gone; nothing is done with it", "context", id)
-		_ = r.persist(ctx, func() error { return r.options.Store.RemoveActive(ctx, id, lock) }) // The next start does so again.
+		_ = r.persist(ctx, func() error { return removeActive(ctx, r.options.Store, id, lock) }) // The next start does so again.
 	case ctx.Err() == nil:
 		r.logger.Error(err, "Cannot read where the states of a context are kept", "context", id)
 	}
+}
+
+// removeActive removes a context that is gone from the active ones, and the key of our own beside.
+func removeActive(ctx context.Context, store *appcontext.Store, id string, lock *appcontext.Lock) error {
+	active := appcontext.ActiveHandle(id)
+	err := store.WriteLevels(ctx, "", []appcontext.Write{{Handle: active}, {Handle: active, Own: true}}, appcontext.Condition{Lock: lock})
+	return errors.Wrapf(err, "cannot remove context %q from the active ones", id)
 }
 
 // persist calls f until etcd has answered. A conflict is tried again at once: of a lock that is lost, ctx tells soon.

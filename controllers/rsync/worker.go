@@ -125,7 +125,7 @@ func (w *worker) deployment(ctx context.Context) deploy.Deployment {
 		switch {
 		case errors.Is(err, appcontext.ErrNotFound):
 			w.logger.Info("The context is gone; nothing is done with it", "context", id)
-			_ = w.persist(ctx, func() error { return w.options.Store.RemoveActive(ctx, id, w.lock) }) // The next start does so again.
+			_ = w.persist(ctx, func() error { return removeActive(ctx, w.options.Store, id, w.lock) }) // The next start does so again.
 		case err != nil && ctx.Err() == nil:
 			w.logger.Error(err, "Cannot read what is to be done with a context", "context", id)
 		case err == nil && m.Active():
@@ -141,7 +141,7 @@ func (w *worker) deployment(ctx context.Context) deploy.Deployment {
 // member reads the lifecycle of a context. When another program than ours has written its queue since the lock was taken, all ends.
 func (w *worker) member(ctx context.Context, id string) (m deploy.Member, err error) {
 	err = w.persist(ctx, func() error {
-		s, err := w.options.Store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
+		s, err := w.options.Store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
 		if err != nil {
 			return err
 		}

@@ -199,7 +199,7 @@ func (d *deployBench) instantiated(id string) func(context.Context) error {
 		var is bool
 		var failed error
 		broken := d.store.WatchLevels(ctx, id, deploy.LifecycleLevels(), func() {
-			s, err := d.store.ReadLevels(ctx, id, deploy.LifecycleLevels()...)
+			s, err := d.store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
 			if err == nil {
 				var l deploy.Lifecycle
 				l, err = deploy.ReadLifecycle(s)

@@ -154,7 +154,7 @@ var _ = Describe("The rights of the controller for deployment", func() {
 		Eventually(func() []string { return uses("patch") }).Should(ContainElement("poddisruptionbudgets"), "the last of the others")
 		terminate(ctx, hs, namespace)
 		Eventually(func(g Gomega) {
-			s, err := store.ReadLevels(ctx, id, "status")
+			s, err := store.Snapshot(ctx, id, "status")
 			g.Expect(err).NotTo(HaveOccurred())
 			state, err := s.Status()
 			g.Expect(err).NotTo(HaveOccurred())

@@ -267,8 +267,8 @@ func TestLevelsAreSetAndRemovedTogether(t *testing.T) {
 	snapshot := must(store.Snapshot(t.Context(), ac.ID()))(t)
 	app, _ := snapshot.App("a")
 	cluster, _ := app.Cluster("p+c")
-	if got := must(cluster.Bundle())(t); got != "" || cluster.BundleRevision() != 0 {
-		t.Errorf("want no bundle, got %q of revision %d", got, cluster.BundleRevision())
+	if got := must(cluster.Bundle())(t); got != "" || cluster.Revision("status") != 0 {
+		t.Errorf("want no bundle, got %q of revision %d", got, cluster.Revision("status"))
 	}
 }
 

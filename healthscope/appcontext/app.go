@@ -46,11 +46,9 @@ func (c Cluster) Connectivity() (Connectivity, error) {
 	return Connectivity(text), err
 }
 
-// Bundle returns the status of the app's ResourceBundleState in the cluster, in JSON; empty when none has been seen.
+// Bundle returns the status of the app's ResourceBundleState in the cluster, in JSON; empty when none has been seen. It is at the
+// level "status".
 func (c Cluster) Bundle() (string, error) { return c.text(partStatus) }
-
-// BundleRevision returns the revision of etcd at which Bundle was last written; 0 when there is none.
-func (c Cluster) BundleRevision() int64 { return c.Revision(partStatus) }
 
 // ResourceOrder returns the names in the instruction that orders the resources; nil when there is none.
 func (c Cluster) ResourceOrder() ([]string, error) { return c.order("resorder", partResource) }

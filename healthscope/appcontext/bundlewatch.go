@@ -3,8 +3,6 @@ package appcontext
 import (
 	"context"
 	"fmt"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // WatchBundles calls changed for each place of a context at which a bundle is saved that was written after a revision of
@@ -14,27 +12,12 @@ func (s *Store) WatchBundles(ctx context.Context, id string, after int64, change
 	if err := checkName("context id", id); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("cannot follow the bundles of context %q", id)
 	prefix := string(ContextHandle(id).Level(partApp))
-	all, revision, err := s.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMinModRev(after+1))
-	if err == nil && revision < after { // Etcd was restored from a backup: what is there may be anything.
-		all, revision, err = s.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	}
-	if err != nil {
-		return failed(what, err)
-	}
-	for _, kv := range all {
-		if p, ok := placeOfStatus(string(kv.Key)); ok {
-			changed(p, kv.ModRevision)
+	return failed(fmt.Sprintf("cannot follow the bundles of context %q", id), s.follow(ctx, prefix, after, func(key string, revision int64) {
+		if p, ok := placeOfStatus(key); ok {
+			changed(p, revision)
 		}
-	}
-	return failed(what, s.watch(ctx, prefix, func(r clientv3.WatchResponse) {
-		for _, event := range r.Events {
-			if p, ok := placeOfStatus(string(event.Kv.Key)); ok {
-				changed(p, event.Kv.ModRevision)
-			}
-		}
-	}, clientv3.WithPrefix(), clientv3.WithRev(revision+1), clientv3.WithFilterDelete()))
+	}))
 }
 
 // placeOfStatus returns the place at which a key keeps a bundle; false for all other keys.

@@ -184,7 +184,7 @@ func (c *Cache) Snapshot(ctx context.Context, id string) (snapshot *Snapshot, as
 			return err
 		}
 		asOf = c.asOf
-		if snapshot.Len() == 0 {
+		if len(snapshot.values) == 0 {
 			return about(ErrNotFound, string(ContextHandle(id)))
 		}
 		return nil

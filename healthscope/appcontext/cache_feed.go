@@ -165,7 +165,7 @@ func (c *Cache) applyOwn(event *clientv3.Event, rest string, touched map[string]
 // made by copying the one before, so it must not be made for each change.
 func (e *cached) change(event *clientv3.Event) {
 	e.pending = append(e.pending, event)
-	if e.snapshot != nil && len(e.pending) > e.snapshot.Len() {
+	if e.snapshot != nil && len(e.pending) > len(e.snapshot.values) {
 		e.catchUp()
 	}
 }

@@ -172,14 +172,14 @@ func TestUsersAndPasswords(t *testing.T) {
 	store := open(t, options("emco", "geheim"))
 	ac, h := newContext(t, store)
 	cache := runCache(t, store, appcontext.CacheOptions{})
-	if s, _, err := cache.Snapshot(ctx, ac.ID()); err != nil || s.Len() != 1 {
-		t.Errorf("want the context in the cache, got %d keys: %v", s.Len(), err)
+	if s, _, err := cache.Snapshot(ctx, ac.ID()); err != nil || len(contents(s)) != 1 {
+		t.Errorf("want the context in the cache, got %d keys: %v", len(contents(s)), err)
 	}
 	add(t, ac, h, "a", "p+c", "r+Kind")
 	eventually(t, "the cache does not follow", func(ctx context.Context) error {
 		s, _, err := cache.Snapshot(ctx, ac.ID())
-		if err == nil && s.Len() < 4 {
-			return fmt.Errorf("%d keys", s.Len())
+		if err == nil && len(contents(s)) < 4 {
+			return fmt.Errorf("%d keys", len(contents(s)))
 		}
 		return err
 	})

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
@@ -38,43 +37,13 @@ func (w Write) key() string {
 type Condition struct {
 	// Lock, if set, must be held.
 	Lock *Lock
-	// Unchanged are contexts that were read before.
-	Unchanged []Unchanged
-}
-
-// Unchanged is the condition that the values at levels below a context are still those that were read.
-type Unchanged struct {
-	Base   *Snapshot
-	Levels []string
+	// Unchanged are contexts that were read before. At the Levels below each, the values must still be those that were read.
+	Unchanged []*Snapshot
+	Levels    []string
 }
 
 // MaxWrites is how many writes go into one transaction, unless all have to.
 const MaxWrites = maxOperations
-
-// ReadLevels returns what is at levels below a context, at one revision. The context itself is among them; ErrNotFound when
-// it is not there.
-func (s *Store) ReadLevels(ctx context.Context, id string, levels ...string) (*Snapshot, error) {
-	if err := checkName("context id", id); err != nil {
-		return nil, err
-	}
-	h := ContextHandle(id)
-	reads := []clientv3.Op{clientv3.OpGet(string(h))}
-	for _, level := range levels {
-		reads = append(reads, clientv3.OpGet(string(h.Level(level))))
-	}
-	results, err := s.readEach(ctx, reads)
-	if err == nil && len(results[0].Kvs) == 0 {
-		err = about(ErrNotFound, string(h))
-	}
-	if err != nil {
-		return nil, failed(fmt.Sprintf("%s %q", opSnapshot, id), err)
-	}
-	var values []*mvccpb.KeyValue
-	for _, r := range results {
-		values = append(values, r.Kvs...)
-	}
-	return snapshotOf(id, results[0].Header.GetRevision(), values), nil
-}
 
 // WriteLevels writes to a context, and to others that the writes name; the id is empty if only they count. It fails with ErrNotFound when one of them does not
 // exist, and with ErrConflict when the condition does not hold. With records, or with contexts that must not have changed,
@@ -127,39 +96,20 @@ func (c Condition) add(t *transaction) {
 	if c.Lock != nil {
 		t.compare(c.Lock.mutex.IsOwner(), c.Lock.mutex.Key())
 	}
-	for _, u := range c.Unchanged {
-		for _, level := range u.Levels {
-			h := u.Base.Handle().Level(level)
-			t.compare(clientv3.Compare(clientv3.ModRevision(string(h)), "=", u.Base.StoredRevision(h)), string(h))
+	for _, read := range c.Unchanged {
+		for _, level := range c.Levels {
+			h := read.Handle().Level(level)
+			t.compare(clientv3.Compare(clientv3.ModRevision(string(h)), "=", read.StoredRevision(h)), string(h))
 		}
 	}
-}
-
-// RemoveActive says that nothing is to be done with a context, which may be gone. The key of our own beside goes too.
-func (s *Store) RemoveActive(ctx context.Context, id string, lock *Lock) error {
-	t := &transaction{}
-	Condition{Lock: lock}.add(t)
-	t.remove(string(ActiveHandle(id)), sidecarKey(ActiveHandle(id)))
-	return failed(fmt.Sprintf("cannot remove context %q from the active ones", id), s.commit(ctx, t))
 }
 
 // WatchActive calls active with the ids of contexts with which rsync is not done, those that there are and then each when
 // something is to be done with it, until the watch breaks or ctx ends. It returns why.
 func (s *Store) WatchActive(ctx context.Context, active func(id string)) error {
-	const what = "cannot follow active contexts"
-	all, revision, err := s.read(ctx, activePrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil {
-		return failed(what, err)
-	}
-	notify := func(key []byte) { active(strings.TrimSuffix(strings.TrimPrefix(string(key), activePrefix), "/")) }
-	for _, kv := range all {
-		notify(kv.Key)
-	}
-	return failed(what, s.watch(ctx, activePrefix, func(r clientv3.WatchResponse) {
-		for _, event := range r.Events {
-			notify(event.Kv.Key)
-		}
-	}, clientv3.WithPrefix(), clientv3.WithRev(revision+1), clientv3.WithFilterDelete()))
+	return failed("cannot follow active contexts", s.follow(ctx, activePrefix, 0, func(key string, _ int64) {
+		active(strings.TrimSuffix(strings.TrimPrefix(key, activePrefix), "/"))
+	}))
 }
 
 // WatchLevels calls changed as soon as it watches, and then whenever a value at one of some levels below a context has changed,
@@ -180,6 +130,26 @@ func (s *Store) WatchLevels(ctx context.Context, id string, levels []string, cha
 			changed()
 		}
 	}, clientv3.WithRange(keys[len(keys)-1]+"\x00"), clientv3.WithCreatedNotify()))
+}
+
+// follow calls written for each key below a prefix that was written after a revision of etcd, and then whenever one is, with the
+// revision, until the watch breaks or ctx ends. It returns why.
+func (s *Store) follow(ctx context.Context, prefix string, after int64, written func(key string, revision int64)) error {
+	all, revision, err := s.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMinModRev(after+1))
+	if err == nil && revision < after { // Etcd was restored from a backup: what is there may be anything.
+		all, revision, err = s.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	}
+	if err != nil {
+		return err
+	}
+	for _, kv := range all {
+		written(string(kv.Key), kv.ModRevision)
+	}
+	return s.watch(ctx, prefix, func(r clientv3.WatchResponse) {
+		for _, event := range r.Events {
+			written(string(event.Kv.Key), event.Kv.ModRevision)
+		}
+	}, clientv3.WithPrefix(), clientv3.WithRev(revision+1), clientv3.WithFilterDelete())
 }
 
 // watch calls handle with what a watch delivers until it breaks or ctx ends. It returns why.

@@ -71,9 +71,6 @@ type StoredBundle struct {
 // Ours reports whether the bundle that is there was written by SaveBundle: it writes bundle and SavedBundle at one revision.
 func (b StoredBundle) Ours() bool { return b.Revision > 0 && b.Revision == b.SavedRevision }
 
-// Foreign reports whether the bundle that is there was written by another program.
-func (b StoredBundle) Foreign() bool { return b.Revision > 0 && b.Revision != b.SavedRevision }
-
 // sidecarKey returns the key that is ours beside a key of EMCO's.
 func sidecarKey(h Handle) string { return strings.TrimSuffix(ownPrefix, "/") + string(h) }
 
@@ -139,7 +136,7 @@ func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
 
 // SaveBundle saves the status of a bundle, in JSON, as EMCO's rsync does, at the place that ReadBundle has returned, and
 // beside it what it is. It fails with ErrNotFound when the place is not there any more, and with ErrConflict when another
-// program has written there since. What was there is replaced, regardless of who wrote it: ask Foreign before.
+// program has written there since. What was there is replaced, regardless of who wrote it: ask Ours before.
 func (s *Store) SaveBundle(ctx context.Context, at StoredBundle, status string, b SavedBundle) error {
 	h := at.Place.Handle()
 	b.Seen = b.Seen.UTC().Truncate(time.Millisecond)
@@ -262,7 +259,7 @@ func (m seenBundles) put(key string, kv *mvccpb.KeyValue) {
 type seenBundles map[string]map[Handle]seen
 
 // Seen returns when the bundle that is saved at a handle was seen to be so. revision is that at which it was written:
-// Cluster.BundleRevision. It is zero for a bundle that was not written by SaveBundle; EMCO does not keep the time.
+// Cluster.Revision("status"). It is zero for a bundle that was not written by SaveBundle; EMCO does not keep the time.
 func (v *View) Seen(status Handle, revision int64) time.Time {
 	if s, ok := v.seen[status]; ok && s.revision == revision {
 		return s.at

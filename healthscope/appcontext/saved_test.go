@@ -37,7 +37,7 @@ func TestABundleIsSavedAsRsyncDoes(t *testing.T) {
 	client := rawClient(t, endpoint(t))
 	_, place, _ := placed(t, store)
 	at := must(store.ReadBundle(t.Context(), place))(t)
-	if !at.Exists || at.Revision != 0 || at.Saved != nil || at.Ours() || at.Foreign() {
+	if !at.Exists || at.Revision != 0 || at.Saved != nil || at.Ours() {
 		t.Errorf("nothing has been saved yet, but there is %+v", at)
 	}
 	if err := store.SaveBundle(t.Context(), at, `{"ready":true,"csrStatuses":[{"status":{"certificate":"LS0t"}}]}`, saved("7")); err != nil {
@@ -52,7 +52,7 @@ func TestABundleIsSavedAsRsyncDoes(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	at = must(store.ReadBundle(t.Context(), place))(t)
-	if !at.Ours() || at.Foreign() || at.Saved == nil || at.Saved.ResourceVersion != "7" {
+	if !at.Ours() || at.Saved == nil || at.Saved.ResourceVersion != "7" {
 		t.Errorf("what was saved is ours, but there is %+v", at)
 	}
 	if all := must(store.SavedBundles(t.Context()))(t); all[place].ResourceVersion != "7" {
@@ -79,7 +79,7 @@ func TestABundleOfAnotherProgramIsNotOurs(t *testing.T) {
 		t.Errorf("want ErrConflict, got: %v", err)
 	}
 	now := must(store.ReadBundle(ctx, place))(t)
-	if !now.Foreign() || now.Ours() || now.Saved == nil {
+	if now.Revision == 0 || now.Ours() || now.Saved == nil {
 		t.Errorf("another program has written, but there is %+v", now)
 	}
 	if err := store.RemoveBundle(ctx, now); err != nil {
@@ -149,7 +149,7 @@ func TestAViewSaysWhenABundleWasSeen(t *testing.T) {
 		seen := func(v appcontext.View) time.Time {
 			app, _ := v.StatusContext.App(place.App)
 			cluster, _ := app.Cluster(place.Cluster)
-			return v.Seen(status, cluster.BundleRevision())
+			return v.Seen(status, cluster.Revision("status"))
 		}
 		return seen(a), seen(b)
 	}

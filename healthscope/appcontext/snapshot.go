@@ -44,7 +44,7 @@ func NewSnapshot(revision int64, values map[string][]byte) (*Snapshot, error) {
 		if !ok {
 			continue
 		}
-		if s.Len() > 0 && s.id != id {
+		if len(s.values) > 0 && s.id != id {
 			return nil, fmt.Errorf("cannot make snapshot: %w: keys of contexts %q and %q", ErrInvalid, s.id, id)
 		}
 		s.id = id
@@ -114,15 +114,6 @@ func (s *Snapshot) Revision() int64 { return s.revision }
 
 // Handle returns the handle of the context.
 func (s *Snapshot) Handle() Handle { return ContextHandle(s.id) }
-
-// Len returns the number of keys.
-func (s *Snapshot) Len() int { return len(s.values) }
-
-// Exists reports whether the context itself is there. What it holds may outlive it for a moment, or in a botched deletion.
-func (s *Snapshot) Exists() bool {
-	_, there := s.top().Value()
-	return there
-}
 
 // All returns the handles with their raw values, in the order of their keys in etcd.
 func (s *Snapshot) All() iter.Seq2[Handle, []byte] {

@@ -178,8 +178,8 @@ func TestSnapshotsAreOfOneContext(t *testing.T) {
 		t.Errorf("want ErrInvalid naming both, got: %v", err)
 	}
 	s := must(appcontext.NewSnapshot(1, map[string][]byte{"/context/1/": []byte(`"1"`), "/context//x/": nil, "/context/2/a": nil, "/other/": nil, "/context/3//a/": nil}))(t)
-	if s.ID() != "1" || s.Len() != 1 {
-		t.Errorf("want one key of context 1, got %d of %q", s.Len(), s.ID())
+	if s.ID() != "1" || len(contents(s)) != 1 {
+		t.Errorf("want one key of context 1, got %d of %q", len(contents(s)), s.ID())
 	}
 }
 
@@ -199,7 +199,7 @@ func TestRevisionsNameValues(t *testing.T) {
 		app, _ := s.App("a")
 		cluster, _ := app.Cluster("p+c")
 		object, _ := cluster.Resource("r+Kind")
-		return cluster.BundleRevision(), object.Revision()
+		return cluster.Revision("status"), object.Revision()
 	}
 	bundle, resource := revisions(before)
 	sameBundle, nextResource := revisions(after)

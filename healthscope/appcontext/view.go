@@ -44,19 +44,46 @@ type View struct {
 	inForce string
 }
 
-// Snapshot reads a context: one range of keys at one revision. It fails with ErrNotFound when etcd holds nothing of it.
-func (s *Store) Snapshot(ctx context.Context, id string) (*Snapshot, error) {
+// Snapshot reads a context as it is at one revision: everything in it, or only what is at some levels below it. It fails with
+// ErrNotFound when etcd holds nothing of it or, with levels, when the context itself is not there.
+func (s *Store) Snapshot(ctx context.Context, id string, levels ...string) (*Snapshot, error) {
 	if err := checkName("context id", id); err != nil {
 		return nil, err
 	}
-	snapshot, err := s.snapshotAt(ctx, id, 0)
-	if err == nil && snapshot.Len() == 0 {
+	var snapshot *Snapshot
+	var err error
+	if len(levels) > 0 {
+		snapshot, err = s.snapshotOfLevels(ctx, id, levels)
+	} else {
+		snapshot, err = s.snapshotAt(ctx, id, 0)
+	}
+	if err == nil && len(snapshot.values) == 0 {
 		err = about(ErrNotFound, string(ContextHandle(id)))
 	}
 	if err != nil {
 		return nil, failed(fmt.Sprintf("%s %q", opSnapshot, id), err)
 	}
 	return snapshot, nil
+}
+
+// snapshotOfLevels reads what is at levels below a context, and the context itself. One that is not there has no keys.
+func (s *Store) snapshotOfLevels(ctx context.Context, id string, levels []string) (*Snapshot, error) {
+	h := ContextHandle(id)
+	reads := []clientv3.Op{clientv3.OpGet(string(h))}
+	for _, level := range levels {
+		reads = append(reads, clientv3.OpGet(string(h.Level(level))))
+	}
+	results, err := s.readEach(ctx, reads)
+	if err != nil {
+		return nil, err
+	}
+	var values []*mvccpb.KeyValue
+	for _, r := range results {
+		if len(results[0].Kvs) > 0 {
+			values = append(values, r.Kvs...)
+		}
+	}
+	return snapshotOf(id, results[0].Header.GetRevision(), values), nil
 }
 
 // snapshotAt reads a context at a revision, 0 being the present. One of which nothing is there has no keys.
@@ -153,7 +180,7 @@ func (v *View) fill(instance string, get func(id string) (*Snapshot, error)) err
 
 // present turns a snapshot without keys into nil.
 func present(s *Snapshot, err error) (*Snapshot, error) {
-	if err != nil || s.Len() == 0 {
+	if err != nil || len(s.values) == 0 {
 		return nil, err
 	}
 	return s, nil

@@ -201,7 +201,7 @@ func (d *decoder) keepSavedBundle(p *place) {
 		return
 	}
 	old, ok := d.previous.places[p.Place]
-	if ok && old.hasSaved && old.saved.Handle() == p.saved.Handle() && old.saved.BundleRevision() == p.saved.BundleRevision() {
+	if ok && old.hasSaved && old.saved.Handle() == p.saved.Handle() && old.saved.Revision("status") == p.saved.Revision("status") {
 		p.savedBundle.Store(old.savedBundle.Load())
 	}
 }
@@ -380,7 +380,7 @@ func (c *Contents) Expected(s appcontext.Subject, q Query) []Expected {
 			}
 			e := Expected{Place: p.Place, BundleName: p.bundle}
 			if p.hasSaved {
-				e.Saved, e.SavedRevision = p.saved.Handle().Level("status"), p.saved.BundleRevision()
+				e.Saved, e.SavedRevision = p.saved.Handle().Level("status"), p.saved.Revision("status")
 			}
 			expected = append(expected, e)
 		}
