@@ -76,7 +76,7 @@ func TestArgoCDSeesAScopeAsItIs(t *testing.T) {
 		return corev1alpha2.HealthScope{
 			ObjectMeta: metav1.ObjectMeta{Name: "vfw", Generation: 3},
 			Status: corev1alpha2.HealthScopeStatus{
-				Health: health, ObservedGeneration: generation, Summary: corev1alpha2.Summary{Total: 3, Failed: failed},
+				Health: health, ObservedGeneration: generation, Summary: corev1alpha2.MemberCounts{Total: 3, Failed: failed},
 				Conditions: []metav1.Condition{{Type: "ClustersReachable", Message: "no"}, {Type: corev1alpha2.ConditionReady, Message: "what is the matter"}},
 			},
 		}

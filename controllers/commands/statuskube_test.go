@@ -35,7 +35,7 @@ func judged(ctx context.Context, s *corev1alpha2.HealthScope, ready int32) {
 	GinkgoHelper()
 	s.Status = corev1alpha2.HealthScopeStatus{
 		Health: corev1alpha2.Healthy, ResourcesReady: fmt.Sprintf("%d/4", ready), ClustersReachable: "1/1", ObservedGeneration: s.Generation,
-		Summary: corev1alpha2.Summary{State: "Ready", Total: 4, Ready: ready},
+		Summary: corev1alpha2.MemberCounts{State: "Ready", Total: 4, Ready: ready},
 		Conditions: []metav1.Condition{{
 			Type: corev1alpha2.ConditionReady, Status: metav1.ConditionTrue, Reason: "Healthy", Message: "all resources are ready", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour - 30*time.Second)),
 		}},

@@ -193,7 +193,7 @@ func scopeIn(namespace, name string, healthy bool) corev1alpha2.HealthScope {
 	s := corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1}}
 	s.Status = corev1alpha2.HealthScopeStatus{
 		Health: corev1alpha2.Healthy, ResourcesReady: "2/2", ClustersReachable: "2/2", ObservedGeneration: 1,
-		Summary:    corev1alpha2.Summary{State: "Ready", Total: 2, Ready: 2},
+		Summary:    corev1alpha2.MemberCounts{State: "Ready", Total: 2, Ready: 2},
 		Conditions: []metav1.Condition{{Type: corev1alpha2.ConditionReady, Status: metav1.ConditionTrue, Reason: "Healthy", Message: "all is well"}},
 		Apps: []corev1alpha2.AppStatus{{Name: "sink", State: "Ready", Total: 2, Ready: 2, Clusters: []corev1alpha2.ClusterStatus{
 			{Name: bonn, State: "Ready", Total: 2, Ready: 2},
@@ -203,7 +203,7 @@ func scopeIn(namespace, name string, healthy bool) corev1alpha2.HealthScope {
 		return s
 	}
 	seen := metav1.NewTime(time.Now().Add(-2*time.Hour - 30*time.Second))
-	s.Status.Health, s.Status.Summary, s.Status.ResourcesReady, s.Status.ClustersReachable = corev1alpha2.Unhealthy, corev1alpha2.Summary{State: "Failed", Total: 2, Ready: 1, Failed: 1}, "1/2", "1/2"
+	s.Status.Health, s.Status.Summary, s.Status.ResourcesReady, s.Status.ClustersReachable = corev1alpha2.Unhealthy, corev1alpha2.MemberCounts{State: "Failed", Total: 2, Ready: 1, Failed: 1}, "1/2", "1/2"
 	s.Status.Conditions[0].Reason, s.Status.Conditions[0].Message = "MembersFailed", "1 of 2 resources are not healthy"
 	s.Status.Apps[0].Clusters = append(s.Status.Apps[0].Clusters, corev1alpha2.ClusterStatus{Name: "west+berlin", State: "Unknown", LastSeen: &seen})
 	s.Status.Culprits = []corev1alpha2.Culprit{{

@@ -38,7 +38,7 @@ func received(tb testing.TB, cluster, name string, n int) *k8spluginv1alpha1.Res
 			Owner: &k8spluginv1alpha1.ResourceOwner{Group: "apps", Kind: "Deployment", Name: web},
 		})
 	}
-	b.Status.Summary = &k8spluginv1alpha1.Summary{State: "Ready", Total: int32(n)}
+	b.Status.Summary = &k8spluginv1alpha1.ResourceCounts{State: "Ready", Total: int32(n)}
 	data, err := json.Marshal(b)
 	if err != nil {
 		tb.Fatal(err)

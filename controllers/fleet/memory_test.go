@@ -172,7 +172,7 @@ func TestTheHubRemembersWhatItSaid(t *testing.T) {
 		return &k8spluginv1alpha1.ResourceBundleState{
 			ObjectMeta: metav1.ObjectMeta{UID: "b"},
 			Status: k8spluginv1alpha1.ResourceBundleStateStatus{
-				Summary:   &k8spluginv1alpha1.Summary{State: string(state), Total: 1},
+				Summary:   &k8spluginv1alpha1.ResourceCounts{State: string(state), Total: 1},
 				Resources: []k8spluginv1alpha1.ResourceHealth{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", State: string(state), Since: &at}},
 			},
 		}

@@ -19,7 +19,7 @@ func TestTheCacheHoldsBundlesTrimmed(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "1-sink"},
 		Status: k8spluginv1alpha1.ResourceBundleStateStatus{
 			PodStatuses: list, ServiceStatuses: []byte("[]"), ResourceStatuses: []byte(`"odd"`),
-			Summary: &k8spluginv1alpha1.Summary{State: "Ready"},
+			Summary: &k8spluginv1alpha1.ResourceCounts{State: "Ready"},
 		},
 	}
 	cached := stored.DeepCopy()

@@ -131,8 +131,8 @@ var _ = Describe("Beside another monitor", func() {
 		DeferCleanup(func(ctx SpecContext) { restore(ctx) })
 		probe := newBundle(namespace, "0-probe")
 		create(ctx, probe)
-		Eventually(func() *k8spluginv1alpha1.Summary { // The CRD has taken effect.
-			probe.Status.Summary = &k8spluginv1alpha1.Summary{State: "Ready"}
+		Eventually(func() *k8spluginv1alpha1.ResourceCounts { // The CRD has taken effect.
+			probe.Status.Summary = &k8spluginv1alpha1.ResourceCounts{State: "Ready"}
 			Expect(api.Status().Update(ctx, probe, client.FieldOwner("healthscope-monitor"))).To(Succeed())
 			return get(ctx, namespace, "0-probe").Status.Summary
 		}).Should(BeNil())

@@ -86,8 +86,8 @@ var _ = Describe("A monitor in trouble", func() {
 		proxy := throughFaults()
 		startAs(ctx, proxy.Config(), GinkgoLogr, options)
 		create(ctx, newBundle(namespace, "1-slow"), newBundle(namespace, "2-quick"))
-		Eventually(func() *k8spluginv1alpha1.Summary { return get(ctx, namespace, "1-slow").Status.Summary }).ShouldNot(BeNil())
-		Eventually(func() *k8spluginv1alpha1.Summary { return get(ctx, namespace, "2-quick").Status.Summary }).ShouldNot(BeNil())
+		Eventually(func() *k8spluginv1alpha1.ResourceCounts { return get(ctx, namespace, "1-slow").Status.Summary }).ShouldNot(BeNil())
+		Eventually(func() *k8spluginv1alpha1.ResourceCounts { return get(ctx, namespace, "2-quick").Status.Summary }).ShouldNot(BeNil())
 		proxy.Refuse(func(r *http.Request) int {
 			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/1-slow/") {
 				return http.StatusInternalServerError

@@ -116,14 +116,14 @@ var _ = Describe("A monitor", func() {
 		create(ctx, oneOfEach(namespace, "1-sink")...)
 		create(ctx, newBundle(namespace, "1-sink"), newBundle(namespace, "2-empty"))
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(len(monitor.DefaultKinds())))
-		Eventually(func() *k8spluginv1alpha1.Summary { return get(ctx, namespace, "2-empty").Status.Summary }).ShouldNot(BeNil())
+		Eventually(func() *k8spluginv1alpha1.ResourceCounts { return get(ctx, namespace, "2-empty").Status.Summary }).ShouldNot(BeNil())
 		Consistently(m.writes).Should(HaveLen(len(m.writes())), "a write leads to no other write")
 		m.stop()
 		before := get(ctx, namespace, "1-sink").ResourceVersion
 
 		again := start(ctx, options)
 		create(ctx, newBundle(namespace, "3-probe"))
-		Eventually(func() *k8spluginv1alpha1.Summary { return get(ctx, namespace, "3-probe").Status.Summary }).ShouldNot(BeNil())
+		Eventually(func() *k8spluginv1alpha1.ResourceCounts { return get(ctx, namespace, "3-probe").Status.Summary }).ShouldNot(BeNil())
 		Consistently(again.writes).Should(HaveExactElements(ContainSubstring("3-probe")))
 		Expect(get(ctx, namespace, "1-sink").ResourceVersion).To(Equal(before))
 		Expect(append(m.all(), again.all()...)).NotTo(ContainElement(MatchRegexp(`^GET .*/namespaces/`)), "what is watched is not asked for")

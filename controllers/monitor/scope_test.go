@@ -127,7 +127,7 @@ var _ = Describe("Trusted namespaces", func() {
 			b := newBundle(other, name)
 			b.Spec.Selector = selector
 			create(ctx, b)
-			Eventually(func() *k8spluginv1alpha1.Summary { return get(ctx, other, name).Status.Summary }).ShouldNot(BeNil())
+			Eventually(func() *k8spluginv1alpha1.ResourceCounts { return get(ctx, other, name).Status.Summary }).ShouldNot(BeNil())
 			Expect(states(get(ctx, other, name))).NotTo(HaveKey("Pod/secret"), "selector %q", name)
 			Expect(raw(ctx, other, name)).NotTo(ContainSubstring(`"namespace":"`+trusted+`"`), "selector %q", name)
 		}

@@ -70,7 +70,7 @@ func TestStandDown(t *testing.T) {
 	for name, tc := range cases {
 		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.entries}}
 		if tc.summary {
-			b.Status.Summary = &k8spluginv1alpha1.Summary{}
+			b.Status.Summary = &k8spluginv1alpha1.ResourceCounts{}
 		}
 		if wait, who := (&writeState{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
 			t.Errorf("%s: %s Left to %q for %s, want %q for %s", name, tc.reason, who, wait, tc.wantWriter, tc.want)

@@ -35,7 +35,7 @@ var _ = Describe("Beside another monitor that is gone", func() {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(mark.Written).To(BeTemporally("==", written))
 		}).Should(Succeed())
-		Eventually(func() *k8spluginv1alpha1.Summary {
+		Eventually(func() *k8spluginv1alpha1.ResourceCounts {
 			pass()
 			return get(ctx, namespace, "1-sink").Status.Summary
 		}).ShouldNot(BeNil())

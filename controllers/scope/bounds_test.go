@@ -80,7 +80,7 @@ func TestStatusStaysWithinItsBounds(t *testing.T) {
 			s := statusIn(w, scopeOf(spec), noon)
 			checkBounds(t, s)
 			total := c.refs * c.members * c.clusters
-			want := corev1alpha2.Summary{State: "Ready", Total: int32(total), Ready: int32(total - c.failed), Failed: int32(c.failed)}
+			want := corev1alpha2.MemberCounts{State: "Ready", Total: int32(total), Ready: int32(total - c.failed), Failed: int32(c.failed)}
 			if c.failed > 0 {
 				want.State = "Failed"
 			}
@@ -108,7 +108,7 @@ func TestNamesOfAnyLengthDoNotBreakTheBounds(t *testing.T) {
 	}
 	s := statusIn(withDeployments(deployment("web", healthscope.Ready, 1, 1)), scopeOf(spec), noon)
 	checkBounds(t, s)
-	if want := (corev1alpha2.Summary{State: "Unknown", Total: 7, Ready: 1, Unknown: 6}); s.Summary != want || !s.Truncated {
+	if want := (corev1alpha2.MemberCounts{State: "Unknown", Total: 7, Ready: 1, Unknown: 6}); s.Summary != want || !s.Truncated {
 		t.Errorf("want %+v and truncated, got %+v and %t", want, s.Summary, s.Truncated)
 	}
 	if len(s.FirstCulprit) > maxLine {

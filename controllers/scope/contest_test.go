@@ -50,7 +50,7 @@ func (r *contestedScope) wrote(manager string, at time.Time) {
 func (r *contestedScope) write(at time.Time) time.Duration {
 	r.t.Helper()
 	after := r.scope.DeepCopy()
-	after.Status.Summary = corev1alpha2.Summary{State: "Ready", Total: 3, Ready: 3}
+	after.Status.Summary = corev1alpha2.MemberCounts{State: "Ready", Total: 3, Ready: 3}
 	before := r.api.writes
 	wait, err := r.reconciler.write(r.t.Context(), r.entry, r.scope, after, at)
 	if err != nil {

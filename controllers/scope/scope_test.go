@@ -201,9 +201,9 @@ var _ = Describe("A scope over workloads", func() {
 		now := clocktesting.NewFakePassiveClock(time.Now())
 		start(func(s *settings) { s.policy, s.clock = policy, now })
 		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "gone")))
-		Eventually(reading(ctx, s)).Should(HaveField("Status.Summary", corev1alpha2.Summary{State: "Pending", Total: 1, Pending: 1}))
+		Eventually(reading(ctx, s)).Should(HaveField("Status.Summary", corev1alpha2.MemberCounts{State: "Pending", Total: 1, Pending: 1}))
 		now.SetTime(now.Now().Add(policy.NotPresentGrace))
-		Eventually(reading(ctx, s)).Should(HaveField("Status.Summary", corev1alpha2.Summary{State: "Failed", Total: 1, Failed: 1}))
+		Eventually(reading(ctx, s)).Should(HaveField("Status.Summary", corev1alpha2.MemberCounts{State: "Failed", Total: 1, Failed: 1}))
 	})
 })
 

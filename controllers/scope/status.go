@@ -69,8 +69,8 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.T
 	return s
 }
 
-func summaryOf(s healthscope.Summary) corev1alpha2.Summary {
-	return corev1alpha2.Summary{
+func summaryOf(s healthscope.Summary) corev1alpha2.MemberCounts {
+	return corev1alpha2.MemberCounts{
 		State: string(s.State()), Total: int32(s.Total), Ready: int32(s.Ready), Pending: int32(s.Pending), Failed: int32(s.Failed), Unknown: int32(s.Unknown),
 	}
 }

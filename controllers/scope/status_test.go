@@ -51,7 +51,7 @@ func TestStatusOfAScope(t *testing.T) {
 			{ComponentName: "sink", TargetWorkload: bundleRef("1-sink"), HealthStatus: corev1alpha2.StatusUnhealthy, Diagnosis: "Ready:2/3 Deployment/sink: CrashLoopBackOff"},
 			{ComponentName: "source", TargetWorkload: sourceRef, HealthStatus: corev1alpha2.StatusUnhealthy, Diagnosis: "Ready:0/1 Deployment/source: ReplicasNotReady"},
 		},
-		Summary:           corev1alpha2.Summary{State: "Failed", Total: 4, Ready: 2, Pending: 1, Failed: 1},
+		Summary:           corev1alpha2.MemberCounts{State: "Failed", Total: 4, Ready: 2, Pending: 1, Failed: 1},
 		ResourcesReady:    "2/4",
 		ClustersReachable: "2/2",
 		Apps: []corev1alpha2.AppStatus{
@@ -201,7 +201,7 @@ func TestEmptyScope(t *testing.T) {
 	s := statusIn(world{}, scopeOf(corev1alpha2.HealthScopeSpec{}), noon)
 	want := corev1alpha2.HealthScopeStatus{
 		Health: corev1alpha2.UnknownHealth, ScopeHealthCondition: corev1alpha2.ScopeHealthCondition{HealthStatus: corev1alpha2.StatusUnknown},
-		Summary: corev1alpha2.Summary{State: "Unknown"}, ResourcesReady: "0/0", ClustersReachable: "0/0", ObservedGeneration: 3,
+		Summary: corev1alpha2.MemberCounts{State: "Unknown"}, ResourcesReady: "0/0", ClustersReachable: "0/0", ObservedGeneration: 3,
 	}
 	if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(corev1alpha2.HealthScopeStatus{}, "Conditions", "FirstCulprit"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

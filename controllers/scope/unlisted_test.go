@@ -37,36 +37,36 @@ func TestATruncatedBundleIsCountedExactly(t *testing.T) {
 		spec    corev1alpha2.HealthScopeSpec
 		health  corev1alpha2.Health
 		ready   string
-		summary corev1alpha2.Summary
+		summary corev1alpha2.MemberCounts
 		apps    []corev1alpha2.AppStatus
 		first   string
 	}{
 		"all ready": {
 			bundles: []*fleet.Bundle{crowded(hub, 0)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web"))},
-			health: corev1alpha2.Healthy, ready: "1901/1901", summary: corev1alpha2.Summary{State: "Ready", Total: 1901, Ready: 1901},
+			health: corev1alpha2.Healthy, ready: "1901/1901", summary: corev1alpha2.MemberCounts{State: "Ready", Total: 1901, Ready: 1901},
 			apps: []corev1alpha2.AppStatus{{State: "Ready", Total: 1901, Ready: 1901, Clusters: []corev1alpha2.ClusterStatus{{Name: hub, State: "Ready", Total: 1901, Ready: 1901}}}},
 		},
 		"some failed that have no name": {
 			bundles: []*fleet.Bundle{crowded(hub, 3)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web"))},
-			health: corev1alpha2.Unhealthy, ready: "1901/1904", summary: corev1alpha2.Summary{State: "Failed", Total: 1904, Ready: 1901, Failed: 3},
+			health: corev1alpha2.Unhealthy, ready: "1901/1904", summary: corev1alpha2.MemberCounts{State: "Failed", Total: 1904, Ready: 1901, Failed: 3},
 			apps:  []corev1alpha2.AppStatus{{State: "Failed", Total: 1904, Ready: 1901, Clusters: []corev1alpha2.ClusterStatus{{Name: hub, State: "Failed", Total: 1904, Ready: 1901}}}},
 			first: "resources that their bundle has no room to name",
 		},
 		"some failed, and a percentage": {
 			bundles: []*fleet.Bundle{crowded(hub, 3)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web")), Rollup: percent(99)},
-			health: corev1alpha2.Healthy, ready: "1901/1904", summary: corev1alpha2.Summary{State: "Failed", Total: 1904, Ready: 1901, Failed: 3},
+			health: corev1alpha2.Healthy, ready: "1901/1904", summary: corev1alpha2.MemberCounts{State: "Failed", Total: 1904, Ready: 1901, Failed: 3},
 			apps:  []corev1alpha2.AppStatus{{State: "Failed", Total: 1904, Ready: 1901, Clusters: []corev1alpha2.ClusterStatus{{Name: hub, State: "Failed", Total: 1904, Ready: 1901}}}},
 			first: "resources that their bundle has no room to name",
 		},
 		"some failed in a required app": {
 			bundles: []*fleet.Bundle{crowded(hub, 3)}, spec: corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{named("shop", bundleRef("web"))}, Rollup: percent(50, "shop")},
-			health: corev1alpha2.Unhealthy, ready: "1901/1904", summary: corev1alpha2.Summary{State: "Failed", Total: 1904, Ready: 1901, Failed: 3},
+			health: corev1alpha2.Unhealthy, ready: "1901/1904", summary: corev1alpha2.MemberCounts{State: "Failed", Total: 1904, Ready: 1901, Failed: 3},
 			apps:  []corev1alpha2.AppStatus{{Name: "shop", State: "Failed", Total: 1904, Ready: 1901, Clusters: []corev1alpha2.ClusterStatus{{Name: hub, State: "Failed", Total: 1904, Ready: 1901}}}},
 			first: "resources that their bundle has no room to name",
 		},
 		"two apps that lead to one bundle": {
 			bundles: []*fleet.Bundle{crowded(hub, 0)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web")), Apps: []corev1alpha2.ScopeApp{named("b", bundleRef("web")), named("a", bundleRef("web"))}},
-			health: corev1alpha2.Healthy, ready: "1901/1901", summary: corev1alpha2.Summary{State: "Ready", Total: 1901, Ready: 1901},
+			health: corev1alpha2.Healthy, ready: "1901/1901", summary: corev1alpha2.MemberCounts{State: "Ready", Total: 1901, Ready: 1901},
 			apps: []corev1alpha2.AppStatus{
 				{Name: "a", State: "Ready", Total: 1901, Ready: 1901, Clusters: []corev1alpha2.ClusterStatus{{Name: hub, State: "Ready", Total: 1901, Ready: 1901}}},
 				{Name: "b", State: "Ready"},
@@ -74,7 +74,7 @@ func TestATruncatedBundleIsCountedExactly(t *testing.T) {
 		},
 		"one bundle in two clusters": {
 			bundles: []*fleet.Bundle{crowded(hub, 0), crowded(edge1, 1)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web"))},
-			health: corev1alpha2.Unhealthy, ready: "3802/3803", summary: corev1alpha2.Summary{State: "Failed", Total: 3803, Ready: 3802, Failed: 1},
+			health: corev1alpha2.Unhealthy, ready: "3802/3803", summary: corev1alpha2.MemberCounts{State: "Failed", Total: 3803, Ready: 3802, Failed: 1},
 			apps: []corev1alpha2.AppStatus{{State: "Failed", Total: 3803, Ready: 3802, Clusters: []corev1alpha2.ClusterStatus{
 				{Name: edge1, State: "Failed", Total: 1902, Ready: 1901}, {Name: hub, State: "Ready", Total: 1901, Ready: 1901},
 			}}},

@@ -63,7 +63,7 @@ func TestWritesInVain(t *testing.T) {
 	t.Parallel()
 	absent := apierrors.NewNotFound(schema.GroupResource{Group: "core.oam.dev", Resource: "healthscopes"}, "vfw")
 	keeps := func(*corev1alpha2.HealthScopeStatus) error { return nil }
-	prunes := func(s *corev1alpha2.HealthScopeStatus) error { s.Summary = corev1alpha2.Summary{}; return nil }
+	prunes := func(s *corev1alpha2.HealthScopeStatus) error { s.Summary = corev1alpha2.MemberCounts{}; return nil }
 	lacks := func(*corev1alpha2.HealthScopeStatus) error { return absent }
 	breaks := func(*corev1alpha2.HealthScopeStatus) error { return errors.New("broken") }
 	type step struct {
@@ -95,7 +95,7 @@ func TestWritesInVain(t *testing.T) {
 			for i, step := range steps {
 				before := scopeOf(corev1alpha2.HealthScopeSpec{})
 				after := before.DeepCopy()
-				after.Status.Summary = corev1alpha2.Summary{State: "Ready", Total: 3, Ready: 3}
+				after.Status.Summary = corev1alpha2.MemberCounts{State: "Ready", Total: 3, Ready: 3}
 				if step.same {
 					before.Status.Summary = after.Status.Summary
 				}
@@ -131,7 +131,7 @@ func TestNoEventForAnAnswerWithoutStatus(t *testing.T) {
 			api, recorder := &server{answer: c.answer}, events.NewFakeRecorder(10)
 			r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}, recorder: recorder}
 			before := scopeOf(corev1alpha2.HealthScopeSpec{})
-			before.Status.Summary = corev1alpha2.Summary{State: "Ready", Total: 3, Ready: 3}
+			before.Status.Summary = corev1alpha2.MemberCounts{State: "Ready", Total: 3, Ready: 3}
 			after := before.DeepCopy()
 			after.Status.Health = corev1alpha2.Healthy
 			wait, err := r.publish(t.Context(), &entry{recorded: corev1alpha2.Unhealthy}, before, after, false, noon)

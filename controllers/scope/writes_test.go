@@ -146,7 +146,7 @@ var _ = Describe("The status of a scope", func() {
 		s := newScope(ctx, namespace, "big", spec)
 		Eventually(reading(ctx, s)).Should(haveHealth(unhealthy, "0/1000"))
 		now := read(ctx, s)
-		Expect(now.Status.Summary).To(Equal(corev1alpha2.Summary{State: "Pending", Total: 1000, Pending: 1000}))
+		Expect(now.Status.Summary).To(Equal(corev1alpha2.MemberCounts{State: "Pending", Total: 1000, Pending: 1000}))
 		Expect(now.Status.ScopeHealthCondition).To(Equal(corev1alpha2.ScopeHealthCondition{HealthStatus: "UNHEALTHY", Total: 1000, UnhealthyWorkloads: 1000}))
 		Expect(now.Status.Truncated).To(BeTrue())
 		Expect(now.Status.Culprits).To(HaveLen(corev1alpha2.MaxCulprits))

@@ -44,7 +44,7 @@ func (a app) right(crashed, absent []int) func(bundleStatus) string {
 		if s.Summary == nil || len(s.Malformed) > 0 {
 			return fmt.Sprintf("it has no summary, or malformed parts: %q", s.Malformed)
 		}
-		want := k8spluginv1alpha1.Summary{State: s.Summary.State, Total: int32(total), Ready: int32(total - failed), Failed: int32(failed)}
+		want := k8spluginv1alpha1.ResourceCounts{State: s.Summary.State, Total: int32(total), Ready: int32(total - failed), Failed: int32(failed)}
 		if *s.Summary != want || s.Ready != (failed == 0) || int(s.ResourceCount) != len(states) || len(s.Resources) != len(states) {
 			return fmt.Sprintf("ready is %t, the summary %+v, the count %d, and %d resources are named; want %+v and %d", s.Ready, *s.Summary, s.ResourceCount, len(s.Resources), want, len(states))
 		}

@@ -250,7 +250,7 @@ func NewScope(s *corev1alpha2.HealthScope) Scope {
 	return document
 }
 
-func newCounts(s corev1alpha2.Summary) status.Counts {
+func newCounts(s corev1alpha2.MemberCounts) status.Counts {
 	return status.Counts{Total: int(s.Total), Ready: int(s.Ready), Pending: int(s.Pending), Failed: int(s.Failed), Unknown: int(s.Unknown)}
 }
 

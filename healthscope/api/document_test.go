@@ -56,7 +56,7 @@ func TestScopeOnTheWire(t *testing.T) {
 		},
 		"words nobody knows": {
 			scope: newTestScope("default", "odd", 1, corev1alpha2.HealthScopeStatus{
-				Health: "superb", Summary: corev1alpha2.Summary{State: "Superb"}, ObservedGeneration: 1,
+				Health: "superb", Summary: corev1alpha2.MemberCounts{State: "Superb"}, ObservedGeneration: 1,
 				Apps:     []corev1alpha2.AppStatus{{State: "ready", Clusters: []corev1alpha2.ClusterStatus{{Name: "c"}}}},
 				Culprits: []corev1alpha2.Culprit{{State: "Bad"}},
 			}),

@@ -64,7 +64,7 @@ func newTestScope(namespace, name string, generation int64, status corev1alpha2.
 func broken() corev1alpha2.HealthScope {
 	return newTestScope("default", "vfw", 3, corev1alpha2.HealthScopeStatus{
 		Health:            corev1alpha2.Unhealthy,
-		Summary:           corev1alpha2.Summary{State: "Failed", Total: 7, Ready: 3, Pending: 1, Failed: 1, Unknown: 2},
+		Summary:           corev1alpha2.MemberCounts{State: "Failed", Total: 7, Ready: 3, Pending: 1, Failed: 1, Unknown: 2},
 		ResourcesReady:    "3/7",
 		ClustersReachable: "1/2",
 		Apps: []corev1alpha2.AppStatus{{Name: "sink", State: "Failed", Total: 7, Ready: 3, Clusters: []corev1alpha2.ClusterStatus{
@@ -90,7 +90,7 @@ func broken() corev1alpha2.HealthScope {
 func wellScope(namespace, name string, behind int64) corev1alpha2.HealthScope {
 	return newTestScope(namespace, name, 2+behind, corev1alpha2.HealthScopeStatus{
 		Health:             corev1alpha2.Healthy,
-		Summary:            corev1alpha2.Summary{State: "Ready", Total: 1, Ready: 1},
+		Summary:            corev1alpha2.MemberCounts{State: "Ready", Total: 1, Ready: 1},
 		ResourcesReady:     "1/1",
 		ClustersReachable:  "1/1",
 		Conditions:         []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Healthy", Message: "1/1 resources are ready", LastTransitionTime: noon, ObservedGeneration: 2}},
@@ -101,7 +101,7 @@ func wellScope(namespace, name string, behind int64) corev1alpha2.HealthScope {
 // manyScopes are scopes of every health, in no order.
 func manyScopes() memory {
 	unseen := newTestScope("telco", "lost", 1, corev1alpha2.HealthScopeStatus{
-		Health: corev1alpha2.UnknownHealth, Summary: corev1alpha2.Summary{State: "Unknown", Total: 1, Unknown: 1}, ResourcesReady: "0/1", ClustersReachable: "0/1", ObservedGeneration: 1,
+		Health: corev1alpha2.UnknownHealth, Summary: corev1alpha2.MemberCounts{State: "Unknown", Total: 1, Unknown: 1}, ResourcesReady: "0/1", ClustersReachable: "0/1", ObservedGeneration: 1,
 	})
 	return memory{wellScope("telco", "web", 0), unseen, broken(), newTestScope("default", "new", 1, corev1alpha2.HealthScopeStatus{}), wellScope("default", "edited", 1)}
 }

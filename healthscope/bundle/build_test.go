@@ -94,7 +94,7 @@ func TestBuildStatesEachObject(t *testing.T) {
 	if diff := cmp.Diff(want, status.Resources); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)
 	}
-	summary := &k8spluginv1alpha1.Summary{State: "Pending", Total: 4, Ready: 3, Pending: 1}
+	summary := &k8spluginv1alpha1.ResourceCounts{State: "Pending", Total: 4, Ready: 3, Pending: 1}
 	if diff := cmp.Diff(summary, status.Summary); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}

@@ -17,7 +17,7 @@ func TestForeignTextsAreClean(t *testing.T) {
 	const evil = "a\x1b[2J\u009b\u202eb\r\nc\u2028d"
 	far := metav1.NewTime(time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC))
 	entries := &k8spluginv1alpha1.ResourceBundleState{Status: k8spluginv1alpha1.ResourceBundleStateStatus{
-		Summary: &k8spluginv1alpha1.Summary{Total: 1, Failed: 1},
+		Summary: &k8spluginv1alpha1.ResourceCounts{Total: 1, Failed: 1},
 		Resources: []k8spluginv1alpha1.ResourceHealth{{
 			Group: evil, Version: evil, Kind: evil, Namespace: evil, Name: evil, UID: evil, State: "Failed", Reason: evil, Message: evil, Since: &far,
 			Owner: &k8spluginv1alpha1.ResourceOwner{Group: evil, Kind: evil, Name: evil}, Labels: map[string]string{evil: evil},

@@ -87,8 +87,8 @@ func countOf(results []healthscope.Result) healthscope.Summary {
 }
 
 // summaryOf writes counts as a summary.
-func summaryOf(counted healthscope.Summary) k8spluginv1alpha1.Summary {
-	return k8spluginv1alpha1.Summary{
+func summaryOf(counted healthscope.Summary) k8spluginv1alpha1.ResourceCounts {
+	return k8spluginv1alpha1.ResourceCounts{
 		State: string(counted.State()), Total: int32(counted.Total),
 		Ready: int32(counted.Ready), Pending: int32(counted.Pending), Failed: int32(counted.Failed), Unknown: int32(counted.Unknown),
 	}

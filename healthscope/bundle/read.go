@@ -73,7 +73,7 @@ func read(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.U
 }
 
 // unlisted returns what a summary counts beyond the results.
-func unlisted(all k8spluginv1alpha1.Summary, listed []healthscope.Result) healthscope.Summary {
+func unlisted(all k8spluginv1alpha1.ResourceCounts, listed []healthscope.Result) healthscope.Summary {
 	named := summaryOf(countOf(listed))
 	rest := healthscope.Summary{
 		Ready: int(max(all.Ready-named.Ready, 0)), Pending: int(max(all.Pending-named.Pending, 0)),

@@ -32,7 +32,7 @@ func TestOnlyMissingEntriesMakeContentsTruncated(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := &k8spluginv1alpha1.ResourceBundleState{Status: k8spluginv1alpha1.ResourceBundleStateStatus{
-				Summary: &k8spluginv1alpha1.Summary{}, ResourceCount: tt.count, Truncated: tt.truncated,
+				Summary: &k8spluginv1alpha1.ResourceCounts{}, ResourceCount: tt.count, Truncated: tt.truncated,
 			}}
 			for i := range tt.entries {
 				b.Status.Resources = append(b.Status.Resources, k8spluginv1alpha1.ResourceHealth{Kind: "Pod", Name: string('a' + i), State: "Ready"})
@@ -67,7 +67,7 @@ func TestWhatIsNotNamedIsCounted(t *testing.T) {
 				contents := bundle.Read("edge", b)
 				got := healthscope.Summarize(healthscope.Judge(contents.Results, healthscope.Policy{}, time.Time{}).Members)
 				u := contents.Unlisted
-				sum := k8spluginv1alpha1.Summary{
+				sum := k8spluginv1alpha1.ResourceCounts{
 					State: status.Summary.State, Total: int32(got.Total + u.Total), Ready: int32(got.Ready + u.Ready),
 					Pending: int32(got.Pending + u.Pending), Failed: int32(got.Failed + u.Failed), Unknown: int32(got.Unknown + u.Unknown),
 				}
@@ -99,7 +99,7 @@ func standalone(n int) []string {
 // A summary may be anything: another program can write it.
 func TestUnlistedIsNeverNegative(t *testing.T) {
 	b := &k8spluginv1alpha1.ResourceBundleState{Status: k8spluginv1alpha1.ResourceBundleStateStatus{
-		ResourceCount: 5, Truncated: true, Summary: &k8spluginv1alpha1.Summary{Total: -7, Ready: -3, Failed: 2},
+		ResourceCount: 5, Truncated: true, Summary: &k8spluginv1alpha1.ResourceCounts{Total: -7, Ready: -3, Failed: 2},
 		Resources: []k8spluginv1alpha1.ResourceHealth{{Kind: "Pod", Name: "a", State: "Ready"}},
 	}}
 	want := healthscope.Summary{Total: 2, Failed: 2}

@@ -44,15 +44,15 @@ func entryNamed(status k8spluginv1alpha1.ResourceBundleStateStatus, kind, name s
 func TestObjectsThatCannotBeReadStayUnknown(t *testing.T) {
 	cases := map[string]struct {
 		unreadable []schema.GroupKind
-		summary    k8spluginv1alpha1.Summary
+		summary    k8spluginv1alpha1.ResourceCounts
 		unknown    []string
 		ready      bool
 	}{
-		"none":               {summary: k8spluginv1alpha1.Summary{State: "Pending", Total: 4, Ready: 3, Pending: 1}},
-		"one that counts":    {unreadable: []schema.GroupKind{services}, summary: k8spluginv1alpha1.Summary{State: "Unknown", Total: 4, Ready: 2, Pending: 1, Unknown: 1}, unknown: []string{"Service/shop"}},
-		"those that explain": {unreadable: []schema.GroupKind{pods, replicaSets}, summary: k8spluginv1alpha1.Summary{State: "Pending", Total: 4, Ready: 3, Pending: 1}, unknown: []string{"Pod/shop-6b7f-aaaaa", "Pod/shop-6b7f-bbbbb", "ReplicaSet/shop-6b7f"}},
-		"one that was never": {unreadable: []schema.GroupKind{{Group: "batch", Kind: "Job"}}, summary: k8spluginv1alpha1.Summary{State: "Pending", Total: 4, Ready: 3, Pending: 1}},
-		"of another group":   {unreadable: []schema.GroupKind{{Group: "acme.example", Kind: "Service"}}, summary: k8spluginv1alpha1.Summary{State: "Pending", Total: 4, Ready: 3, Pending: 1}},
+		"none":               {summary: k8spluginv1alpha1.ResourceCounts{State: "Pending", Total: 4, Ready: 3, Pending: 1}},
+		"one that counts":    {unreadable: []schema.GroupKind{services}, summary: k8spluginv1alpha1.ResourceCounts{State: "Unknown", Total: 4, Ready: 2, Pending: 1, Unknown: 1}, unknown: []string{"Service/shop"}},
+		"those that explain": {unreadable: []schema.GroupKind{pods, replicaSets}, summary: k8spluginv1alpha1.ResourceCounts{State: "Pending", Total: 4, Ready: 3, Pending: 1}, unknown: []string{"Pod/shop-6b7f-aaaaa", "Pod/shop-6b7f-bbbbb", "ReplicaSet/shop-6b7f"}},
+		"one that was never": {unreadable: []schema.GroupKind{{Group: "batch", Kind: "Job"}}, summary: k8spluginv1alpha1.ResourceCounts{State: "Pending", Total: 4, Ready: 3, Pending: 1}},
+		"of another group":   {unreadable: []schema.GroupKind{{Group: "acme.example", Kind: "Service"}}, summary: k8spluginv1alpha1.ResourceCounts{State: "Pending", Total: 4, Ready: 3, Pending: 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func warehouse(t *testing.T) []*unstructured.Unstructured {
 func TestWhatWasNeverNamedIsUnknownWhenAKindBecomesUnreadable(t *testing.T) {
 	objects := warehouse(t)
 	readable := readableOnly(objects, configMaps)
-	want := k8spluginv1alpha1.Summary{State: "Failed", Total: 240, Pending: 36, Failed: 4, Unknown: 200}
+	want := k8spluginv1alpha1.ResourceCounts{State: "Failed", Total: 240, Pending: 36, Failed: 4, Unknown: 200}
 	for name, limit := range map[string]int{"room for all that can be read": 1 << 20, "no room": 3000} {
 		t.Run(name, func(t *testing.T) {
 			opts := bundle.Options{ListBudget: 1, HardLimit: 8000}
@@ -198,7 +198,7 @@ func TestWhatWasNamedMayGoWhileAnotherKindIsUnreadable(t *testing.T) {
 	}
 	opts.Unreadable = []schema.GroupKind{configMaps}
 	after := bundle.Build(readableOnly(objects, configMaps)[1:], &before, noon, opts)
-	if want := (k8spluginv1alpha1.Summary{State: "Failed", Total: 239, Pending: 36, Failed: 3, Unknown: 200}); after.ResourceCount != 239 || *after.Summary != want {
+	if want := (k8spluginv1alpha1.ResourceCounts{State: "Failed", Total: 239, Pending: 36, Failed: 3, Unknown: 200}); after.ResourceCount != 239 || *after.Summary != want {
 		t.Errorf("resourceCount %d, summary %+v, want %+v", after.ResourceCount, *after.Summary, want)
 	}
 }

@@ -24,7 +24,7 @@ type EMCOComposite struct {
 // EMCOGroup is the status of a deployment intent group, as EMCO 22.12 answers it.
 type EMCOGroup struct {
 	EMCOComposite
-	EMCOSummary
+	EMCOCommon
 	// Apps are sorted by their names. One without a resource in the answer is left out.
 	Apps []EMCOApp `json:"apps,omitempty"`
 	// ChildContextIDs are contexts that belong to that of the group.
@@ -33,13 +33,13 @@ type EMCOGroup struct {
 
 // EMCONetwork is the status of the network intents of a cluster, as EMCO 22.12 answers it.
 type EMCONetwork struct {
-	EMCOSummary
+	EMCOCommon
 	// Cluster is the cluster; empty without a resource in the answer.
 	Cluster EMCOCluster `json:"cluster"`
 }
 
-// EMCOSummary is what the answers of EMCO 22.12 have in common.
-type EMCOSummary struct {
+// EMCOCommon is what the answers of EMCO 22.12 have in common.
+type EMCOCommon struct {
 	// Name is the name of the group, or of the cluster: <provider>+<cluster>.
 	Name string `json:"name"`
 	// States is what users did.
@@ -228,13 +228,13 @@ func Answer(in Input, q Query) (any, error) {
 		shown = nil
 	}
 	if in.Subject.Cluster == "" {
-		group := EMCOGroup{EMCOComposite: e.composite(), EMCOSummary: e.summary(), Apps: shown}
+		group := EMCOGroup{EMCOComposite: e.composite(), EMCOCommon: e.summary(), Apps: shown}
 		if in.Contents != nil {
 			group.ChildContextIDs = in.Contents.children
 		}
 		return group, nil
 	}
-	network := EMCONetwork{EMCOSummary: e.summary()}
+	network := EMCONetwork{EMCOCommon: e.summary()}
 	if q.EMCO.Status == "" {
 		network.ReadyStatus = ""
 	}
@@ -351,8 +351,8 @@ func (e *emcoBuilder) composite() EMCOComposite {
 
 // summary says what is said of all resources together. Before the first instantiation, and of a context that is not kept any more, that
 // is the history.
-func (e *emcoBuilder) summary() EMCOSummary {
-	s := EMCOSummary{Name: head(e.Input).Name, States: EMCOHistory{StatusContextID: e.Info.StatusContextID, Actions: []EMCOAction{}}}
+func (e *emcoBuilder) summary() EMCOCommon {
+	s := EMCOCommon{Name: head(e.Input).Name, States: EMCOHistory{StatusContextID: e.Info.StatusContextID, Actions: []EMCOAction{}}}
 	for _, a := range e.Info.Actions {
 		s.States.Actions = append(s.States.Actions, EMCOAction{State: string(a.State), Instance: a.ContextID, Time: wireTime(a.Time), Revision: a.Revision})
 	}

@@ -69,7 +69,7 @@ func TestAnInstanceInDoubtIsNotReady(t *testing.T) {
 func TestABundleThatIsTooLargeIsCountedWhole(t *testing.T) {
 	var b k8spluginv1alpha1.ResourceBundleState
 	b.Status = k8spluginv1alpha1.ResourceBundleStateStatus{
-		Ready: true, ResourceCount: 900, Truncated: true, Summary: &k8spluginv1alpha1.Summary{State: "Ready", Total: 300, Ready: 300},
+		Ready: true, ResourceCount: 900, Truncated: true, Summary: &k8spluginv1alpha1.ResourceCounts{State: "Ready", Total: 300, Ready: 300},
 		ServiceStatuses: k8spluginv1alpha1.RawList("[]"),
 		Resources:       []k8spluginv1alpha1.ResourceHealth{{Kind: "Service", Version: "v1", Namespace: "store", Name: "sink", State: "Ready"}},
 	}

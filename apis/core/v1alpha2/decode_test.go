@@ -100,7 +100,7 @@ func TestStatusIsWhatOAMClientsRead(t *testing.T) {
 
 // TestASummaryWritesItsZeros: a reader must be able to tell none from not known.
 func TestASummaryWritesItsZeros(t *testing.T) {
-	encoded, err := json.Marshal(corev1alpha2.Summary{State: "Ready"})
+	encoded, err := json.Marshal(corev1alpha2.MemberCounts{State: "Ready"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ type HealthScopeStatus struct {
 
 	// summary counts the members that count, by state, for programs to read. Zeros are written.
 	// +optional
-	Summary Summary `json:"summary,omitzero"`
+	Summary MemberCounts `json:"summary,omitzero"`
 	// resourcesReady is `ready/total` of the summary, for people and for the columns of kubectl; programs read `summary`.
 	// +optional
 	ResourcesReady string `json:"resourcesReady,omitempty"`
@@ -139,8 +139,8 @@ type HealthScopeStatus struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Summary counts the members of a scope that count in its health. All numbers are written, also zeros.
-type Summary struct {
+// MemberCounts counts the members of a scope that count in its health. All numbers are written, also zeros.
+type MemberCounts struct {
 	// state is the worst state of the members that count; `health` may be better, by `rollup`. It is `Failed` if one is, else `Unknown`, else
 	// `Pending`, else `Ready`. Without members it is `Unknown`.
 	// +optional

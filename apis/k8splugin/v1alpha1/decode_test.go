@@ -30,7 +30,7 @@ func TestStatusDecodes(t *testing.T) {
 			`{"ready":true,"resourceCount":1,"summary":{"state":"Ready","total":1,"ready":1},"truncated":true,
 			  "resources":[{"kind":"Pod","name":"p","state":"Ready","since":"2026-03-01T12:00:00Z","owner":{"kind":"Job","name":"j"},"desired":2}]}`,
 			k8spluginv1alpha1.ResourceBundleStateStatus{
-				Ready: true, ResourceCount: 1, Truncated: true, Summary: &k8spluginv1alpha1.Summary{State: "Ready", Total: 1, Ready: 1},
+				Ready: true, ResourceCount: 1, Truncated: true, Summary: &k8spluginv1alpha1.ResourceCounts{State: "Ready", Total: 1, Ready: 1},
 				Resources: []k8spluginv1alpha1.ResourceHealth{{Kind: "Pod", Name: "p", State: "Ready", Since: &since, Owner: &k8spluginv1alpha1.ResourceOwner{Kind: "Job", Name: "j"}, Desired: new(int32(2))}},
 			},
 		},

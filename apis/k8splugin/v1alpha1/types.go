@@ -149,7 +149,7 @@ type ResourceBundleStateStatus struct {
 	// filled the bundle.
 	// +optional
 	// +nullable
-	Summary *Summary `json:"summary,omitempty"`
+	Summary *ResourceCounts `json:"summary,omitempty"`
 	// truncated is true when lists or resources leave out objects, because of their size or because they cannot be read, for programs that read
 	// these. Counts stay exact.
 	// +optional
@@ -159,8 +159,8 @@ type ResourceBundleStateStatus struct {
 	Malformed []string `json:"-"`
 }
 
-// Summary counts the resources of a bundle that count in its state.
-type Summary struct {
+// ResourceCounts counts the resources of a bundle that count in its state.
+type ResourceCounts struct {
 	// state is the roll-up of the resources that count, for programs to read: the state of the bundle.
 	// +optional
 	State string `json:"state"`
