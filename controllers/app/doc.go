@@ -1,6 +1,6 @@
-// Package app sets up the programs: it turns a configuration into a manager,
-// and adds to it what the program runs. The work is done in the other packages
-// below controllers; package commands has the command line.
+// Package app owns the set-up of the programs: it turns a configuration into a manager, and adds to it what the program
+// runs. Package commands, which has the command line, calls it. It must never do the work itself: the other packages
+// below controllers do, and it connects them.
 //
 // The manager of the controller has no leader election of its own, because
 // losing its Lease would end the program. What every replica runs (the view of

@@ -1,6 +1,7 @@
-// Package fleet is what a hub sees of its clusters: which there are and whether
-// they are seen as they are now, the bundles of each, judged, and the single
-// objects that scopes refer to.
+// Package fleet owns what a hub sees of its clusters: which there are and whether they are seen as they are now, the
+// bundles of each, judged, and the single objects that scopes refer to. Package app sets it up, and the other
+// controllers of the hub and the status documents read it. It must never import another controller: they read it, and it
+// knows none of them.
 //
 // The clusters are those of Secrets with a kubeconfig, and the hub's own, which
 // is a member like any other. Each member has one goroutine that does all that
@@ -21,6 +22,4 @@
 // kindinformer, single objects; metered and budget bound what is read of a member;
 // view is what others see. TestTrack of the package observe and TestLiveness show
 // as tables what the states go through.
-//
-// The package must not import other controllers: they read it, and it knows none of them.
 package fleet

@@ -1,5 +1,7 @@
-// Package inventory keeps A&AI in step with the judged resources of scopes, or
-// of all bundles.
+// Package inventory owns the synchronization of A&AI with the judged resources of scopes, or of all bundles, and the
+// standing of each resource there that scopes and metrics show. Package app sets it up and gives it to package scope as
+// the source of that standing; package commands prints its plan. It must never decide what a request to A&AI looks like:
+// aai/sync and aai/client do.
 //
 // It is a loop over the tenants of A&AI. A change of a scope or a bundle wakes
 // the tenants that it concerns. The reconcile of a tenant computes what A&AI is
@@ -11,9 +13,4 @@
 //
 // It is level-triggered: there is no journal. After a restart, the same is
 // computed again.
-//
-// It owns the standing of each resource in A&AI that scopes and metrics show.
-// Package app sets it up and gives it to package scope as the source of that
-// standing; commands prints its plan. It never decides what a request to A&AI
-// looks like: aai/sync and aai/client do.
 package inventory

@@ -1,4 +1,5 @@
-// Package metric describes the metrics of the program, once for Prometheus and for the documentation.
+// Package metric owns the descriptions of the program's metrics, once for Prometheus and once for the documentation. The
+// controllers and the generator of the documentation call it. It must never hold a value.
 package metric
 
 import (

@@ -1,6 +1,7 @@
-// Package monitor fills ResourceBundleStates: it watches the labelled objects
-// of a cluster and writes, for each bundle, what package bundle makes of the
-// objects that belong to it. It runs once in every workload cluster.
+// Package monitor owns the status of ResourceBundleStates: it watches the labelled objects of a cluster and writes, for
+// each bundle, what package bundle makes of the objects that belong to it. Package app sets it up, once in every
+// workload cluster. It must never decide about health, and never import anything of the hub (controllers/scope,
+// controllers/inventory, aai): of the rules it knows only that users may have their own.
 //
 // The parts, in the order of the data:
 //
@@ -36,8 +37,4 @@
 // What decides whether an object belongs to a bundle has three readers that must agree: watches.members, which asks membership for labels
 // and leaves out what does not belong, the comparison with the bundles of other monitors (differs in outdated.go), which would call these
 // out of date for good, and the creator (watches.isCarried), which would make bundles for nothing.
-//
-// The package decides nothing about health; of the rules it knows only that
-// users may have their own. It may import nothing of the hub (controllers/scope,
-// controllers/inventory, aai).
 package monitor

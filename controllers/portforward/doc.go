@@ -1,3 +1,4 @@
-// Package portforward asks pods by HTTP through the API server, as kubectl port-forward does, but with no port of this machine in
-// between, which others could use. The caller's rights and its way to the API server are all that is needed.
+// Package portforward owns requests to pods by HTTP through the API server, as kubectl port-forward sends them. Packages
+// commands and support call it, with the rights of the caller. It must never open a port of this machine, which others
+// could use.
 package portforward

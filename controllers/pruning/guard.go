@@ -1,6 +1,6 @@
-// Package pruning keeps a controller from writing, again and again, what the API
-// server drops: an API server prunes every field that the CRD does not know, and
-// a CRD of the same name may be another project's.
+// Package pruning owns the guard that keeps a controller from writing, again and again, what the API server drops: an
+// API server prunes every field that the CRD does not know, and a CRD of the same name may be another project's.
+// Packages app, monitor and scope call it. It must never read or write an object itself.
 //
 // The writer finds out by the answer to its own write, or by what a watch then shows. It asks Allow before each
 // write and reports with Pruned or Intact after it. While writes are pruned, one

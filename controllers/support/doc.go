@@ -1,5 +1,6 @@
-// Package support gathers what is needed to find out what is wrong with an
-// installation, and writes it into an archive that can be sent to others.
+// Package support owns the archive with what is needed to find out what is wrong with an installation, which can be sent
+// to others. The command support-bundle calls it. It must never put anything secret into it, and never change anything
+// in a cluster.
 //
 // Nothing secret is in it: the data of Secrets are not asked for, values of
 // environment variables and annotations of others are left out, and of

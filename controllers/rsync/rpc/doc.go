@@ -1,3 +1,4 @@
-// Package rpc has the gRPC services of EMCO's rsync: messages, clients and servers that are generated from the .proto files
-// beside it. Their names and numbers are EMCO's, and cannot change.
+// Package rpc owns the gRPC services of EMCO's rsync: messages, clients and servers that are generated from the .proto
+// files beside it. Package controllers/rsync/server serves them. Their names and numbers are EMCO's, and must never
+// change.
 package rpc
