@@ -239,7 +239,7 @@ func (p *pass) err() error {
 	n := 0
 	for _, key := range slices.SortedFunc(maps.Keys(p.failed), aai.Key.Compare) {
 		t := p.failed[key]
-		if t.reason != ReasonUnavailable || !t.until.IsZero() { // What others keep changing is no trouble with A&AI.
+		if t.reason != ReasonUnavailable || !t.until.IsZero() { // What others keep changing is no error of A&AI.
 			continue
 		}
 		if n == 0 {

@@ -53,8 +53,8 @@ func reasonOf(o sync.Object) scope.Reason {
 	}
 }
 
-// trouble returns reason and words for an error of a pass that concerns all of a tenant; both are empty when there is none.
-func trouble(err error) (reason scope.Reason, message string) {
+// tenantProblem returns reason and words for an error of a pass that concerns all of a tenant; both are empty when there is none.
+func tenantProblem(err error) (reason scope.Reason, message string) {
 	switch {
 	case err == nil || ofSingleResources(err):
 		return "", ""

@@ -120,7 +120,7 @@ func newObjectStatus(o sync.Object, before objectStatus, now time.Time) objectSt
 // newCondition returns the condition after a pass that ended with an error, or with nil.
 func newCondition(err error, missing aai.Problem) condition {
 	c := condition{problem: problemOf(err, missing)}
-	c.reason, c.message = trouble(err)
+	c.reason, c.message = tenantProblem(err)
 	return c
 }
 

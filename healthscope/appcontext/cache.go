@@ -57,7 +57,7 @@ type Cache struct {
 	problem   error
 
 	contexts map[string]*cached
-	known    catalogue
+	known    knownContexts
 	// subjects is made of known, and records of own; nil, or absent, when that has changed.
 	subjects map[Subject][]string
 	own      map[Subject]map[string]*mvccpb.KeyValue
@@ -141,7 +141,7 @@ func (c *Cache) clear() {
 		close(c.ready)
 	}
 	c.loaded, c.ready, c.problem = false, make(chan struct{}), nil
-	c.contexts, c.known, c.subjects = map[string]*cached{}, catalogue{}, nil
+	c.contexts, c.known, c.subjects = map[string]*cached{}, knownContexts{}, nil
 	c.own, c.records = map[Subject]map[string]*mvccpb.KeyValue{}, map[Subject]subjectRecord{}
 	c.seen = seenBundles{}
 }

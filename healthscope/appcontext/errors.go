@@ -15,8 +15,8 @@ type sentinelError string
 
 func (e sentinelError) Error() string { return string(e) }
 
-// The kinds of errors, for errors.Is. The texts of the first two are those of EMCO's library, whose users look for them
-// in messages; all others are our own.
+// The kinds of errors, for errors.Is. The texts of ErrNotFound, ErrExists and ErrClosed are those of EMCO's library, whose
+// users look for them in messages; all others are our own.
 const (
 	// ErrNotFound says that a context, or something in one, is not there.
 	ErrNotFound sentinelError = "Key doesn't exist"

@@ -127,7 +127,7 @@ func (s *Store) view(ctx context.Context, subject Subject, instance string) (Vie
 		return View{}, err
 	}
 	view.Revision, view.Info, view.Contexts = revision, record.info, record.contexts
-	known := catalogue{}
+	known := knownContexts{}
 	switch {
 	case record.isEmpty():
 		known, err = s.discover(ctx, revision)
@@ -203,10 +203,10 @@ func (v *View) choose(instance string) (string, error) {
 	return v.inForce, nil
 }
 
-// catalogue is what is known of all contexts, by their id.
-type catalogue map[string]*entry
+// knownContexts is what is known of all contexts, by their id.
+type knownContexts map[string]*entry
 
-// entry is what the catalogue holds of a context.
+// entry is what is known of a context.
 type entry struct {
 	// created is the revision at which the context was made; 0 when there are but remains of it.
 	created int64
@@ -220,7 +220,7 @@ type entry struct {
 
 // discover reads, at one revision, what contexts there are, what for, and in which state. It reads keys, meta data and
 // states, but no other values, however large the contexts are.
-func (s *Store) discover(ctx context.Context, revision int64) (catalogue, error) {
+func (s *Store) discover(ctx context.Context, revision int64) (knownContexts, error) {
 	known, ids, err := s.contexts(ctx, revision)
 	if err != nil {
 		return nil, failed(opFindAll, err)
@@ -228,8 +228,8 @@ func (s *Store) discover(ctx context.Context, revision int64) (catalogue, error)
 	return known, s.describe(ctx, known, ids, revision)
 }
 
-// describe enters in a catalogue, at one revision, what contexts were made for, and their states.
-func (s *Store) describe(ctx context.Context, known catalogue, ids []string, revision int64) error {
+// describe enters in known, at one revision, what contexts were made for, and their states.
+func (s *Store) describe(ctx context.Context, known knownContexts, ids []string, revision int64) error {
 	var reads []clientv3.Op
 	for _, id := range ids {
 		h := ContextHandle(id)
@@ -250,9 +250,9 @@ func (s *Store) describe(ctx context.Context, known catalogue, ids []string, rev
 	return nil
 }
 
-// contexts returns the catalogue with the ids of all contexts, which it skips through, and the ids.
-func (s *Store) contexts(ctx context.Context, revision int64) (known catalogue, ids []string, err error) {
-	known = catalogue{}
+// contexts returns the known contexts with the ids of all contexts, which it skips through, and the ids.
+func (s *Store) contexts(ctx context.Context, revision int64) (known knownContexts, ids []string, err error) {
+	known = knownContexts{}
 	end := clientv3.GetPrefixRangeEnd(contextPrefix)
 	for from := contextPrefix; ; {
 		page, _, err := s.read(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(pageKeys), clientv3.WithRev(revision))
@@ -279,7 +279,7 @@ func (s *Store) contexts(ctx context.Context, revision int64) (known catalogue, 
 
 // put enters what a key with a value says, or, when kv is nil, no longer says. It reports whether that may change
 // what bySubject returns.
-func (c catalogue) put(key string, kv *mvccpb.KeyValue) bool {
+func (c knownContexts) put(key string, kv *mvccpb.KeyValue) bool {
 	id, parts, ok := splitKey(key)
 	if !ok {
 		return false
@@ -356,7 +356,7 @@ func (e *entry) putCluster(name string, there bool) {
 }
 
 // bySubject returns the ids of the contexts that are there, by what they were made for, the oldest first.
-func (c catalogue) bySubject() map[Subject][]string {
+func (c knownContexts) bySubject() map[Subject][]string {
 	contexts := map[Subject][]string{}
 	for id, e := range c {
 		if e.created == 0 {
@@ -380,7 +380,7 @@ func (c catalogue) bySubject() map[Subject][]string {
 // inForce returns which of a subject's contexts, the oldest first, is in force; empty when there is none. An update makes a
 // context and a rollback uses an older one again, so that it is not always the newest: it is, of those that nothing has
 // replaced and with which rsync has begun, the one whose state rsync wrote last.
-func (c catalogue) inForce(ids []string) string {
+func (c knownContexts) inForce(ids []string) string {
 	best := ""
 	var most entry
 	for _, id := range ids {

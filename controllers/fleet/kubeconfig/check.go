@@ -10,6 +10,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 const (
@@ -178,9 +180,6 @@ func summary(problems field.ErrorList) error {
 
 // shown returns a name or value as it may be shown: without control characters, and not too long.
 func shown(s string) string {
-	if len(s) > maxShown {
-		s = s[:maxShown] + "..."
-	}
-	quoted := strconv.Quote(s)
+	quoted := strconv.Quote(healthscope.Shorten(s, maxShown))
 	return quoted[1 : len(quoted)-1]
 }
