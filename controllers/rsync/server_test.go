@@ -133,30 +133,6 @@ var _ = Describe("the gRPC server", func() {
 		Expect(status.Code(err)).To(Equal(codes.ResourceExhausted), "%v", err)
 	})
 
-	It("adds the events of reads, updates and rollbacks", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		for _, id := range []string{"2005", "2006", "2007"} {
-			put(ctx, newComposite(id, namespace, "web").add("web", edge01, "web+ConfigMap", configMap("web")).values)
-		}
-		address, _ := serve(ctx, server.Options{})
-		connection := dial(address, nil)
-		install, update := rpc.NewInstallappClient(connection), rpc.NewUpdateappClient(connection)
-		queue := func(id string) string { return stored(ctx, id)["/context/"+id+"/rsync/AppContextEventQueue/"] }
-
-		read, err := install.ReadAppContext(ctx, &rpc.ReadAppContextRequest{AppContext: "2005"})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(read.GetAppContextReadSuccessful()).To(BeTrue(), read.GetAppContextReadMessage())
-		Expect(queue("2005")).To(Equal(`{"AcQueue":[{"event":"Read","status":"Pending"}]}`))
-		updated, err := update.UpdateApp(ctx, &rpc.UpdateAppRequest{UpdateFromAppContext: "2005", UpdateToAppContext: "2006"})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(updated.GetAppContextUpdated()).To(BeTrue(), updated.GetAppContextUpdateMessage())
-		Expect(queue("2006")).To(Equal(`{"AcQueue":[{"event":"Update","uCID":"2005","status":"Pending"}]}`))
-		rolledBack, err := update.RollbackApp(ctx, &rpc.RollbackAppRequest{RollbackFromAppContext: "2006", RollbackToAppContext: "2007"})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(rolledBack.GetAppContextRolledback()).To(BeTrue(), rolledBack.GetAppContextRollbackMessage())
-		Expect(queue("2007")).To(Equal(`{"AcQueue":[{"event":"Update","uCID":"2006","status":"Pending"}]}`))
-	})
-
 	It("notifies of the bundles that there are, and then of each change", func(ctx SpecContext) {
 		saveBundle(ctx, "2010", "web", edge01, `{"ready":false}`)
 		saveBundle(ctx, "2010", "db", edge02, `{"ready":false}`)
