@@ -210,3 +210,15 @@ monitor:
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+func TestRsyncOptions(t *testing.T) {
+	for file, want := range map[string]configv1alpha1.DeletionOrder{"rsync: {enabled: true}": "Reverse", "rsync: {enabled: true, deletionOrder: Listed}": "Listed"} {
+		c, err := LoadConfig(write(t, head+"appContext: {endpoints: ['http://etcd:2379']}\npolicy: {failureGraceSeconds: 7}\n"+file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rsyncOptionsOf(c); got.DeletionOrder != want || got.Policy.FailureGrace != 7*time.Second {
+			t.Errorf("%s: deletion order %q, policy %+v; want %q", file, got.DeletionOrder, got.Policy, want)
+		}
+	}
+}

@@ -25,9 +25,14 @@ func setupRsync(mgr *term, config *configv1alpha1.Configuration, view *fleet.Vie
 	if !config.Rsync.Enabled {
 		return nil
 	}
-	return rsync.Setup(mgr, rsync.Options{
-		Store: store, Access: view.Access, DeletionOrder: config.Rsync.DeletionOrder, Policy: PolicyOf(config.Policy), HealthChecks: checks, Registry: mgr, Logger: logger,
-	})
+	options := rsyncOptionsOf(config)
+	options.Store, options.Access, options.HealthChecks, options.Registry, options.Logger = store, view.Access, checks, mgr, logger
+	return rsync.Setup(mgr, options)
+}
+
+// rsyncOptionsOf turns a configuration, defaults filled in, into rsync's options.
+func rsyncOptionsOf(config *configv1alpha1.Configuration) rsync.Options {
+	return rsync.Options{DeletionOrder: config.Rsync.DeletionOrder, Policy: PolicyOf(config.Policy)}
 }
 
 // addRsyncServer adds the gRPC server of rsync to every replica, if that is wanted. store is where the AppContexts are. The
