@@ -1,7 +1,7 @@
 package rsync_test
 
 import (
-	"context"
+	"fmt"
 	"io/fs"
 	"strings"
 	"time"
@@ -46,40 +46,47 @@ var _ = Describe("A composite app", func() {
 		namespace := newNamespace(ctx)
 		id, err := rsync.CreateContext(ctx, store, shop(namespace), files.read, time.Now())
 		Expect(err).NotTo(HaveOccurred())
-		subject := appcontext.GroupSubject("retail", "shop", "v1", namespace)
-		document := func(ctx context.Context, instance string) (actions []appcontext.ActionState, counts map[string]int) {
+		// document returns what the status document of an instance says: what users did, the state, and the counts of resources by status.
+		document := func(instance string) string {
 			GinkgoHelper()
+			subject := appcontext.GroupSubject("retail", "shop", "v1", namespace)
 			view, err := store.View(ctx, subject, instance)
 			Expect(err).NotTo(HaveOccurred())
-			for _, a := range view.Info.Actions {
-				actions = append(actions, a.State)
-			}
 			q, err := status.ParseQuery(nil)
 			Expect(err).NotTo(HaveOccurred())
-			return actions, status.New(status.Input{Subject: subject, View: view, Contents: status.Decode(view, nil)}, q).RsyncStatus
+			d := status.New(status.Input{Subject: subject, View: view, Contents: status.Decode(view, nil)}, q)
+			var actions []string
+			for _, a := range d.State.Actions {
+				actions = append(actions, a.State)
+			}
+			return fmt.Sprintf("%v %q %v", actions, d.Status, d.RsyncStatus)
 		}
-		start(newNetwork())
-		enqueue(ctx, id, deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
-		actions, counts := document(ctx, "")
-		Expect(actions).To(Equal([]appcontext.ActionState{"Created", "Instantiated"}))
-		Expect(counts).To(Equal(map[string]int{"Applied": 4}))
+		Expect(document("")).To(Equal(`[Created] "" map[Pending:4]`), "there is no state before rsync has begun")
 
-		enqueue(ctx, id, deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
-		actions, counts = document(ctx, "")
-		Expect(actions).To(Equal([]appcontext.ActionState{"Created", "Instantiated", "Terminated"}))
-		Expect(counts).To(Equal(map[string]int{"Deleted": 4}))
+		By("instantiating and terminating it, while a cluster gives no answer at first")
+		n := newNetwork()
+		start(n)
+		for _, tt := range []struct {
+			event              deploy.Event
+			end, during, after string
+		}{
+			{deploy.EventInstantiate, "Instantiated", `[Created Instantiated] "Instantiating" map[Applied:3 Retrying:1]`, `[Created Instantiated] "Instantiated" map[Applied:4]`},
+			{deploy.EventTerminate, "Terminated", `[Created Instantiated Terminated] "Terminating" map[Deleted:3 Retrying:1]`, `[Created Instantiated Terminated] "Terminated" map[Deleted:4]`},
+		} {
+			n.set(true)
+			enqueue(ctx, id, tt.event)
+			Eventually(document).WithArguments("").Should(Equal(tt.during))
+			n.set(false)
+			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(tt.end)))
+			Expect(document("")).To(Equal(tt.after))
+		}
 
 		By("instantiating it again, as a new context")
 		again, err := rsync.CreateContext(ctx, store, shop(namespace), files.read, time.Now())
 		Expect(err).NotTo(HaveOccurred())
 		instantiate(ctx, again)
-		actions, counts = document(ctx, "")
-		Expect(actions).To(Equal([]appcontext.ActionState{"Created", "Instantiated", "Terminated", "Created", "Instantiated"}))
-		Expect(counts).To(Equal(map[string]int{"Applied": 4}))
-		_, counts = document(ctx, id)
-		Expect(counts).To(Equal(map[string]int{"Deleted": 4}), "the instance before stays as it ended")
+		Expect(document("")).To(Equal(`[Created Instantiated Terminated Created Instantiated] "Instantiated" map[Applied:4]`))
+		Expect(document(id)).To(HaveSuffix(`"Terminated" map[Deleted:4]`), "the instance before stays as it ended")
 	})
 
 	It("corrects what others change when it says so", func(ctx SpecContext) {
