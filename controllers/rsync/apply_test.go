@@ -74,6 +74,7 @@ var _ = Describe("rsync and objects that others have applied", func() {
 		cm := &corev1.ConfigMap{}
 		Expect(exists(ctx, cm, namespace, "differs")).To(BeTrue())
 		Expect(cm.Data).To(Equal(map[string]string{"k": "v", "others": "stays"}))
+		Expect(cm.ManagedFields).To(ConsistOf(HaveField("Manager", "another"), And(HaveField("Manager", "healthscope-rsync"), HaveField("Operation", metav1.ManagedFieldsOperationApply))))
 		Expect(exists(ctx, cm, namespace, "same")).To(BeTrue())
 		Expect(cm.Data).To(Equal(map[string]string{"k": "v"}))
 

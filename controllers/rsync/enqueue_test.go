@@ -1,10 +1,12 @@
 package rsync_test
 
 import (
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/healthscope/healthscope/controllers/rsync"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -55,6 +57,16 @@ var _ = Describe("rsync.Enqueue", func() {
 		Expect(all).To(HaveKeyWithValue("/context/1102/stopflag/", "false"))
 		Expect(all).To(HaveKeyWithValue("/context/1102/rsync/AppContextEventQueue/",
 			`{"AcQueue":[{"event":"Update","uCID":"1101","status":"Skip"},{"event":"Terminate","status":"Pending"}]}`))
+	})
+
+	It("loses no event of those that are added at the same time (R9)", func(ctx SpecContext) {
+		named(ctx, "1104")
+		var adding errgroup.Group
+		for range 8 {
+			adding.Go(func() error { return rsync.Enqueue(ctx, store, "1104", deploy.EventInstantiate, "", time.Now()) })
+		}
+		Expect(adding.Wait()).To(Succeed())
+		Expect(strings.Count(stored(ctx, "1104")["/context/1104/rsync/AppContextEventQueue/"], `{"event":"Instantiate","status":"Pending"}`)).To(Equal(8))
 	})
 
 	It("refuses what no user may ask for, and records nothing of it", func(ctx SpecContext) {

@@ -126,7 +126,9 @@ func (h *holding) RoundTrip(r *http.Request) (*http.Response, error) {
 //	R6  an update deletes before and without applying     deletes nothing of an update that fails, and rolls it back
 //	R7  a terminated context can fail to terminate        leaves in etcd what EMCO's rsync leaves there
 //	R8  what is absent fails to be deleted                calls nothing applied that was refused
+//	    a termination succeeds that was refused           does not take an object for deleted whose deletion is refused
 //	R9  two workers write one queue                       writes nothing once the lock is lost
+//	    what is added meanwhile is lost                   loses no event of those that are added at the same time
 //	R10 a stop leaves states that are not true            ends what it does when it is stopped
 //	R11 a failed hook succeeds, or is awaited endlessly   fails with a hook that has failed, or that takes too long
 //	R12 the deletion of a bundle is lost at a restart     deletes a bundle after a restart too
@@ -138,9 +140,10 @@ var _ = Describe("rsync", func() {
 	It("leaves in etcd what EMCO's rsync leaves there, and in the cluster what the context says", func(ctx SpecContext) {
 		put(ctx, recorded("created.tsv", "1001"))
 		start(newNetwork())
-		enqueue(ctx, "1001", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1001").Should(Equal(state("Instantiated")))
+		begin := now(ctx)
+		instantiate(ctx, "1001")
 		Expect(stored(ctx, "1001")).To(Equal(recorded("instantiated.tsv", "1001")))
+		Expect(sequences(changesSince(ctx, begin, "1001"))).To(Equal(sequences(recordedChanges("install.events.tsv", "1001"))), "each key has the values of EMCO's, one after the other")
 
 		web, bundle := &appsv1.Deployment{}, &k8spluginv1alpha1.ResourceBundleState{}
 		Expect(exists(ctx, web, "default", "web")).To(BeTrue())
@@ -188,17 +191,24 @@ var _ = Describe("rsync", func() {
 	It("calls nothing applied that was refused, and finishes everything else (R1, R5, R14)", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		bad := "apiVersion: v1\nkind: Service\nmetadata:\n  name: bad\nspec:\n  ports:\n  - port: 0\n"
-		c := newComposite("1002", namespace, "bad", "good").
+		c := newComposite("1002", namespace, "bad", "changed", "good", "waits").
 			add("bad", edge01, "cm+ConfigMap", configMap("cm"), "bad+Service", bad, "after+ConfigMap", configMap("after")).
-			add("good", edge02, "good+ConfigMap", configMap("good"))
+			add("changed", edge01, "there+Service", strings.Replace(bad, "name: bad", "name: there", 1)).
+			add("good", edge02, "good+ConfigMap", configMap("good")).
+			add("waits", edge02, "waits+ConfigMap", configMap("waits"))
+		c.values["/context/1002/app/waits/instruction/dependency/"] = `"[{\"app\":\"good\",\"opstatus\":\"Deployed\",\"wait\":1}]"`
 		put(ctx, c.values)
+		there := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+		Expect(api.Create(ctx, there)).To(Succeed())
 		start(newNetwork())
 		enqueue(ctx, "1002", deploy.EventInstantiate)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1002").Should(Equal(state("InstantiateFailed")))
 		Expect(statuses(ctx, "1002")).To(Equal(map[string]string{
-			"bad/p1+edge01/cm+ConfigMap": "Applied", "bad/p1+edge01/bad+Service": "Failed", "bad/p1+edge01/after+ConfigMap": "Pending", "good/p1+edge02/good+ConfigMap": "Applied",
+			"bad/p1+edge01/cm+ConfigMap": "Applied", "bad/p1+edge01/bad+Service": "Failed", "bad/p1+edge01/after+ConfigMap": "Pending", "changed/p1+edge01/there+Service": "Failed",
+			"good/p1+edge02/good+ConfigMap": "Applied", "waits/p1+edge02/waits+ConfigMap": "Applied",
 		}))
 		Expect(wordsOf(ctx, "1002", "bad", "bad+Service")).To(ContainSubstring("spec.ports[0].port"))
+		Expect(wordsOf(ctx, "1002", "changed", "there+Service")).To(ContainSubstring("port"), "the change of an object that is there is refused too")
 		Expect(exists(ctx, &corev1.Service{}, namespace, "bad")).To(BeFalse())
 
 		By("terminating it: what is absent is deleted (R8)")
@@ -225,8 +235,13 @@ var _ = Describe("rsync", func() {
 	})
 
 	It("ends what it does when it is stopped or a termination comes, and does not begin with it again (R10)", func(ctx SpecContext) {
-		put(ctx, newComposite("1004", newNamespace(ctx), "web").add("web", edge02, "two+ConfigMap", configMap("two")).values)
+		namespace := newNamespace(ctx)
+		for _, id := range []string{"1004", "1019"} {
+			put(ctx, newComposite(id, namespace, "web").add("web", edge02, "two+ConfigMap", configMap("two")).values)
+		}
 		n := newNetwork()
+		sent := &patches{next: n.access.Client.Transport, namespace: namespace}
+		n.access.Client = &http.Client{Transport: sent}
 		n.set(true)
 		start(n)
 		enqueue(ctx, "1004", deploy.EventInstantiate)
@@ -242,20 +257,36 @@ var _ = Describe("rsync", func() {
 		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Terminated")))
 		Expect(stored(ctx, "1004")).To(HaveKeyWithValue("/context/1004/rsync/AppContextEventQueue/",
 			`{"AcQueue":[{"event":"Instantiate","status":"Error"},{"event":"Instantiate","status":"Error"},{"event":"Terminate","status":"Done"}]}`))
+
+		By("terminating a context that was stopped")
+		n.set(true)
+		enqueue(ctx, "1019", deploy.EventInstantiate)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1019").Should(Equal(state("Instantiating") + " active"))
+		Expect(rsync.Stop(ctx, store, "1019", time.Now())).To(Succeed())
+		enqueue(ctx, "1019", deploy.EventTerminate)
+		n.set(false)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1019").Should(Equal(state("Terminated")))
+		Expect(stored(ctx, "1019")).To(HaveKeyWithValue("/context/1019/rsync/AppContextEventQueue/",
+			`{"AcQueue":[{"event":"Instantiate","status":"Error"},{"event":"Terminate","status":"Done"}]}`))
+		Expect(sent.count.Load()).To(BeZero(), "nothing is applied when the cluster answers again")
 	})
 
 	It("begins with an app when all of what it depends on is there and Ready, and not before (R13)", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		service := "apiVersion: v1\nkind: Service\nmetadata:\n  name: db\nspec:\n  ports:\n  - port: 80\n"
 		db := "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: db\nspec:\n  selector:\n    matchLabels: {app: db}\n  template:\n    metadata:\n      labels: {app: db}\n    spec:\n      containers:\n      - {name: db, image: example.org/db}\n"
-		c := newComposite("1005", namespace, "web", "db").add("db", edge01, "db+Service", service, "db+Deployment", db).add("web", edge01, "web+ConfigMap", configMap("web"))
+		c := newComposite("1005", namespace, "web", "db").add("db", edge01, "db+Service", service, "db+Deployment", db).
+			add("db", edge02, "far+Deployment", strings.Replace(db, "name: db\n", "name: far\n", 1)).add("web", edge01, "web+ConfigMap", configMap("web"))
 		c.values["/context/1005/app/web/instruction/dependency/"] = `"[{\"app\":\"db\",\"opStatus\":\"Ready\"}]"`
 		put(ctx, c.values)
 		start(newNetwork())
 		enqueue(ctx, "1005", deploy.EventInstantiate)
-		Eventually(statuses).WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("db/p1+edge01/db+Deployment", "Applied"))
+		Eventually(statuses).WithContext(ctx).WithArguments("1005").Should(And(
+			HaveKeyWithValue("db/p1+edge01/db+Deployment", "Applied"), HaveKeyWithValue("db/p1+edge02/far+Deployment", "Applied")))
 		Consistently(statuses).WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""))
 		becomeReady(ctx, namespace, "db")
+		Consistently(statuses, "3s").WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""), "it is read every two seconds")
+		becomeReady(ctx, namespace, "far")
 		Eventually(stateOf).WithContext(ctx).WithArguments("1005").Should(Equal(state("Instantiated")))
 	})
 
@@ -381,13 +412,21 @@ var _ = Describe("rsync", func() {
 		crd := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.org"},"spec":{"group":"example.org","scope":"Namespaced","names":{"kind":"Thing","plural":"things"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`
 		thing := `{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"thing"}}`
 		start(newNetwork())
+		theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Thing"}}
+		theirs.SetNamespace(namespace)
+		theirs.SetName("theirs")
 		for _, id := range []string{"1008", "1009"} {
 			put(ctx, newComposite(id, namespace, "a").add("a", edge01, "thing+Thing", thing, "things.example.org+CustomResourceDefinition", crd).values)
-			enqueue(ctx, id, deploy.EventInstantiate)
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
+			instantiate(ctx, id)
+			if id == "1008" {
+				Expect(api.Create(ctx, theirs)).To(Succeed())
+			}
 			enqueue(ctx, id, deploy.EventTerminate)
 			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
-			Expect(statuses(ctx, id)).To(HaveKeyWithValue("a/p1+edge01/things.example.org+CustomResourceDefinition", "Applied"))
+			Expect(statuses(ctx, id)).To(Equal(map[string]string{"a/p1+edge01/things.example.org+CustomResourceDefinition": "Applied", "a/p1+edge01/thing+Thing": "Deleted"}))
+			have := theirs.DeepCopy()
+			Expect(exists(ctx, have, namespace, "theirs")).To(BeTrue(), "the custom resources of others stay")
+			Expect(have.GetUID()).To(Equal(theirs.GetUID()))
 		}
 	})
 
@@ -465,20 +504,23 @@ var _ = Describe("rsync", func() {
 		Expect(exists(ctx, theirs, far, "theirs")).To(BeTrue())
 	})
 
-	It("does not take an object for deleted because its path is not served", func(ctx SpecContext) {
+	DescribeTable("does not take an object for deleted whose deletion is refused (R8)", func(ctx SpecContext, id string, answer metav1.Status) {
 		namespace := newNamespace(ctx)
-		put(ctx, newComposite("1011", namespace, "a").add("a", edge01, "there+ConfigMap", configMap("there")).values)
+		put(ctx, newComposite(id, namespace, "a").add("a", edge01, "there+ConfigMap", configMap("there")).values)
 		n := newNetwork()
 		stop := start(n)
-		instantiate(ctx, "1011")
+		instantiate(ctx, id)
 		stop()
-		n.access.Client = &http.Client{Transport: &answering{next: n.access.Client.Transport, status: metav1.Status{Code: http.StatusNotFound}}}
+		n.access.Client = &http.Client{Transport: &answering{next: n.access.Client.Transport, status: answer}}
 		start(n)
-		enqueue(ctx, "1011", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1011").Should(Equal(state("TerminateFailed")))
-		Expect(statuses(ctx, "1011")).To(HaveEach("Failed"))
+		enqueue(ctx, id, deploy.EventTerminate)
+		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("TerminateFailed")))
+		Expect(statuses(ctx, id)).To(HaveEach("Failed"))
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "there")).To(BeTrue())
-	})
+	},
+		Entry("because its path is not served", "1011", metav1.Status{Code: http.StatusNotFound}),
+		Entry("because it is forbidden", "1022", metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no"}),
+	)
 
 	It("waits for a cluster that does not know who it is, as when a token is renewed", func(ctx SpecContext) {
 		put(ctx, newComposite("1012", newNamespace(ctx), "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
@@ -490,6 +532,25 @@ var _ = Describe("rsync", func() {
 		Eventually(statuses).WithContext(ctx).WithArguments("1012").Should(HaveEach("Retrying"))
 		unknown.healed.Store(true)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1012").Should(Equal(state("Instantiated")))
+	})
+
+	It("deletes nothing that has taken the place of its object meanwhile", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		put(ctx, newComposite("1023", namespace, "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
+		n := newNetwork()
+		held := hold(n, http.MethodDelete, "cm")
+		start(n)
+		instantiate(ctx, "1023")
+		enqueue(ctx, "1023", deploy.EventTerminate)
+		Eventually(held.reached).Should(Receive(), "it was read")
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cm"}}
+		Expect(api.Delete(ctx, other)).To(Succeed())
+		Expect(api.Create(ctx, other)).To(Succeed())
+		close(held.released)
+		Eventually(stateOf).WithContext(ctx).WithArguments("1023").Should(Equal(state("Terminated")))
+		have := &corev1.ConfigMap{}
+		Expect(exists(ctx, have, namespace, "cm")).To(BeTrue())
+		Expect(have.UID).To(Equal(other.UID))
 	})
 
 	It("deletes nothing that is not of its app", func(ctx SpecContext) {

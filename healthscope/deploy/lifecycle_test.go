@@ -180,6 +180,34 @@ func TestEventsThatCannotBe(t *testing.T) {
 	}
 }
 
+// TestTheStatesInWhichEventsBegin are EMCO's, and beyond them those in which an update that has failed is rolled back.
+func TestTheStatesInWhichEventsBegin(t *testing.T) {
+	all := []appcontext.State{
+		"Created", "Instantiating", "Instantiated", "InstantiateFailed", "Terminating", "Terminated", "TerminateFailed", "Updating", "Updated", "UpdatedFailed",
+	}
+	instantiation := []appcontext.State{"Created", "Instantiating", "Instantiated", "InstantiateFailed"}
+	for event, want := range map[deploy.Event][]appcontext.State{
+		deploy.EventInstantiate: instantiation,
+		deploy.EventRead:        instantiation,
+		deploy.EventTerminate: {
+			"Instantiating", "Instantiated", "InstantiateFailed", "Terminating", "TerminateFailed", "Updating", "Updated", "UpdatedFailed",
+		},
+		deploy.EventUpdate:       {"Created", "Instantiated", "InstantiateFailed", "Updated", "UpdatedFailed"}, // EMCO's: Created and Updated.
+		deploy.EventUpdateDelete: {"Instantiated", "InstantiateFailed", "UpdatedFailed"},                       // EMCO's: Instantiated.
+	} {
+		var got []appcontext.State
+		for _, state := range all {
+			l := deploy.Lifecycle{Current: state, Status: state, Queue: []deploy.QueuedEvent{{Event: event, Status: deploy.EventPending}}}
+			if _, _, begins := l.Next(); begins {
+				got = append(got, state)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s, -want +got:\n%s", event, diff)
+		}
+	}
+}
+
 // TestAnEventThatCannotBeginIsRefusedWhenItIsAdded, with the state, unless something before it may change that.
 func TestAnEventThatCannotBeginIsRefusedWhenItIsAdded(t *testing.T) {
 	_, err := deploy.Lifecycle{Current: appcontext.StateTerminated}.Enqueue(deploy.EventInstantiate, "")
