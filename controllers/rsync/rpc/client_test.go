@@ -252,7 +252,7 @@ func newContext(t *testing.T, store *appcontext.Store) (ac *appcontext.AppContex
 // queueOf returns the events of a context, with the contexts before of updates.
 func queueOf(t *testing.T, store *appcontext.Store, id string) string {
 	t.Helper()
-	s, err := store.ReadLevels(t.Context(), id, deploy.LifecycleLevels()...)
+	s, err := store.Snapshot(t.Context(), id, deploy.LifecycleLevels()...)
 	if err != nil {
 		t.Fatal(err)
 	}
