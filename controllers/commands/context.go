@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -220,6 +221,9 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 	if problem != "" {
 		fmt.Fprintf(out, "problem: %s\n", printable(problem))
 	}
+	if err := printWaits(ctx, store, s, l, out); err != nil {
+		return err
+	}
 	kept, err := keptStates(ctx, store, id)
 	if err != nil {
 		return err
@@ -233,6 +237,23 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 	}
 	_, err = io.WriteString(out, t.painted(false))
 	return err
+}
+
+// printWaits prints which apps wait for others, and why, while a context is brought to its clusters.
+func printWaits(ctx context.Context, store *appcontext.Store, s *appcontext.Snapshot, l deploy.Lifecycle, out io.Writer) error {
+	if l.Current != appcontext.StateInstantiating {
+		return nil // What is left of a wait that was interrupted.
+	}
+	for _, a := range s.Apps() {
+		waits, err := store.OwnBelow(ctx, rsync.WaitsHandle(s.ID(), a.Name()))
+		if err != nil {
+			return err
+		}
+		for _, other := range slices.Sorted(maps.Keys(waits)) {
+			fmt.Fprintf(out, "app %s waits until app %s is Ready: %s\n", a.Name(), other, printable(waits[other]))
+		}
+	}
+	return nil
 }
 
 // keptStates returns the context that keeps the states of a context's resources: of the contexts of updates, the first one.

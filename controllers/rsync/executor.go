@@ -54,7 +54,7 @@ func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, err
 	case deploy.VerbBegin:
 		return deploy.Acknowledged, e.journal.record(e.plan.Begin(s))
 	case deploy.VerbAwait:
-		return deploy.Acknowledged, e.await(ctx, s.Dependency)
+		return deploy.Acknowledged, e.await(ctx, s)
 	case deploy.VerbHook:
 		if err := e.journal.record(e.plan.Begin(s)); err != nil {
 			return 0, err
@@ -195,25 +195,44 @@ func statusAfter(verb deploy.Verb, a answer) appcontext.ResourceStatus {
 
 // await waits until a dependency holds. That the app is applied was waited for before. Its objects are read after they
 // were applied, so that no health from before is believed.
-func (e *executor) await(ctx context.Context, d deploy.Dependency) error {
-	said := ""
-	for d.Criterion == deploy.CriterionReady {
-		why := e.notReady(ctx, d.App)
-		if why == "" {
-			break
+func (e *executor) await(ctx context.Context, s deploy.Step) error {
+	if s.Dependency.Criterion == deploy.CriterionReady {
+		if err := e.awaitReady(ctx, s); err != nil {
+			return err
 		}
-		if why != said {
-			said = why
-			e.logger.Info("Waiting for an app to be Ready", "context", e.plan.ID, "app", d.App, "problem", why)
+	}
+	if wait := s.Dependency.Wait; wait > 0 && !e.pause(ctx, wait) {
+		return ctx.Err()
+	}
+	return ctx.Err()
+}
+
+// awaitReady waits until the app that a step depends on is Ready, and records why it is not.
+func (e *executor) awaitReady(ctx context.Context, s deploy.Step) error {
+	recorded := "whatever a program that was killed has left"
+	for {
+		why := e.notReady(ctx, s.Dependency.App)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if why != recorded {
+			reason := appcontext.Write{Handle: WaitsHandle(e.plan.ID, s.App).Level(s.Dependency.App), Own: true}
+			if why != "" {
+				reason.Value = why
+				e.logger.Info("Waiting for an app to be Ready", "context", e.plan.ID, "app", s.Dependency.App, "problem", why)
+			}
+			if err := e.journal.record([]appcontext.Write{reason}); err != nil {
+				return err
+			}
+			recorded = why
+		}
+		if why == "" {
+			return nil
 		}
 		if !e.pause(ctx, readyInterval) {
 			return ctx.Err()
 		}
 	}
-	if d.Wait > 0 && !e.pause(ctx, d.Wait) {
-		return ctx.Err()
-	}
-	return ctx.Err()
 }
 
 // notReady returns why an app is not Ready in all its clusters; empty when it is.

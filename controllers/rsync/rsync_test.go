@@ -283,11 +283,15 @@ var _ = Describe("rsync", func() {
 		enqueue(ctx, "1005", deploy.EventInstantiate)
 		Eventually(statuses).WithContext(ctx).WithArguments("1005").Should(And(
 			HaveKeyWithValue("db/p1+edge01/db+Deployment", "Applied"), HaveKeyWithValue("db/p1+edge02/far+Deployment", "Applied")))
+		waits := func() (map[string]string, error) { return store.OwnBelow(ctx, rsync.WaitsHandle("1005", "web")) }
+		Eventually(waits).Should(HaveKeyWithValue("db", ContainSubstring("cluster p1+edge01: Deployment/db is ")))
 		Consistently(statuses).WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""))
 		becomeReady(ctx, namespace, "db")
-		Consistently(statuses, "3s").WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""), "it is read every two seconds")
+		Eventually(waits).Should(HaveKeyWithValue("db", ContainSubstring("cluster p1+edge02: Deployment/far is ")))
+		Expect(statuses(ctx, "1005")).To(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""))
 		becomeReady(ctx, namespace, "far")
 		Eventually(stateOf).WithContext(ctx).WithArguments("1005").Should(Equal(state("Instantiated")))
+		Expect(waits()).To(BeEmpty())
 	})
 
 	It("begins with an app when all of what it depends on is applied everywhere, and not before (R3)", func(ctx SpecContext) {

@@ -20,6 +20,11 @@ func ProblemHandle(id string) appcontext.Handle {
 	return appcontext.ContextHandle(id).Level("app/rsync")
 }
 
+// WaitsHandle returns the handle below which is kept why the apps are not Ready that an app waits for: their names with the reasons.
+func WaitsHandle(id, app string) appcontext.Handle {
+	return appcontext.ContextHandle(id).Level("app/" + app + "/instruction/dependency")
+}
+
 // worker handles the events of one deployment: of the contexts that keep the states of their resources in one place.
 type worker struct {
 	*Runner
