@@ -209,13 +209,13 @@ func (e *executor) await(ctx context.Context, s deploy.Step) error {
 
 // awaitReady waits until the app that a step depends on is Ready, and records why it is not.
 func (e *executor) awaitReady(ctx context.Context, s deploy.Step) error {
-	recorded := "whatever a program that was killed has left"
-	for {
+	recorded := ""
+	for first := true; ; first = false {
 		why := e.notReady(ctx, s.Dependency.App)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if why != recorded {
+		if first || why != recorded { // A program that was killed may have left a reason.
 			reason := appcontext.Write{Handle: WaitsHandle(e.plan.ID, s.App).Level(s.Dependency.App), Own: true}
 			if why != "" {
 				reason.Value = why
