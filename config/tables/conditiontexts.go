@@ -168,7 +168,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 	},
 	corev1alpha2.ConditionInventoryConflict: {
 		scope.ReasonOlderScope: {
-			meaning:    "Two scopes have the same resource. In A&AI it has the links of the older scope. The message names both scopes.",
+			meaning:    "Two scopes, which the message names, have the same resource. In A&AI it has the links of the older scope.",
 			advice:     "Nothing, if both scopes name the same VNF. Otherwise remove the resource from one of them.",
 			diagnosis:  "`kubectl describe hs -n NAMESPACE SCOPE` names both scopes",
 			mitigation: "Nothing, if both name the same VNF. Otherwise remove the resource from one of them.",
@@ -222,7 +222,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 	},
 	corev1alpha2.ConditionStatusContested: {
 		scope.ReasonOtherController: {
-			meaning:    "Another controller has changed the status three times in a row after HealthScope wrote it. The message names it. HealthScope now writes the status once in 30 seconds.",
+			meaning:    "Another controller, which the message names, has changed the status three times in a row after HealthScope wrote it. HealthScope now writes the status once in 30 seconds.",
 			advice:     "[Turn the other controller off](compatibility.md#beside-other-healthscope-controllers).",
 			diagnosis:  "`kubectl get hs -n NAMESPACE SCOPE --show-managed-fields -o yaml`",
 			mitigation: "[Turn the other controller off](compatibility.md#beside-other-healthscope-controllers). The message names it.",

@@ -79,13 +79,13 @@ func (w *walk) fields(t reflect.Type, s apiextensionsv1.JSONSchemaProps, parent 
 		}
 		required := strings.HasPrefix(parent, "spec") && slices.Contains(s.Required, name)
 		path := parent + "." + name
-		text := meaning(name, below.Description, bounds(below, required))
+		text := meaning(name, below.Description, nil)
 		inner := innermost(f.Type)
 		first, again := w.listed[inner]
 		if again {
 			text += " With the fields of " + code(first) + "."
 		}
-		w.table = append(w.table, []string{code(path), typeOf(below), text})
+		w.table = append(w.table, []string{code(path), strings.Join(append([]string{typeOf(below)}, bounds(below, required)...), ", "), text})
 		if again || inner.Kind() != reflect.Struct || !strings.HasPrefix(inner.PkgPath(), module) {
 			continue
 		}

@@ -19,9 +19,9 @@ func TestTablesOfKind(t *testing.T) {
 		"columns": {"| `HEALTH` | `status.health` |", "| `CULPRIT` | `status.firstCulprit`, with `-o wide` |"},
 		"spec": {
 			"| `spec.workloadRefs[].resourceVersion` | string | Accepted for KubeVela and without effect. |",
-			"| `spec.apps[].name` | string | The name of the application within the scope. Required, at most 253 characters. |",
-			"| `spec.rollup.healthyPercentage` | integer | The share of members that must be healthy, in percent. Without it: 100. From 1 to 100. |",
-			"| `spec.rollup.required` | list of strings | Apps that must exist and in which all members must be healthy, whatever the percentage. At most 500 entries, each of at most 253 characters. |",
+			"| `spec.apps[].name` | string, required, at most 253 characters | The name of the application within the scope. |",
+			"| `spec.rollup.healthyPercentage` | integer, from 1 to 100 | The share of members that must be healthy, in percent. Without it: 100. |",
+			"| `spec.rollup.required` | list of strings, at most 500 entries, each of at most 253 characters | Apps that must exist and in which all members must be healthy, whatever the percentage. |",
 		},
 		"status": {
 			"| `status.healthConditions[].targetWorkload` | object | The reference, with the uid of what was found. With the fields of `spec.workloadRefs`. |",

@@ -81,7 +81,7 @@ type HealthScopeStatus struct {
 	// +optional
 	Health Health `json:"health,omitempty"`
 	// scopeHealthCondition is the health in OAM's form, for programs written for OAM; others read `health`. It counts references, not
-	// resources. A number that is zero is absent.
+	// resources, and a number that is zero is absent.
 	// +optional
 	ScopeHealthCondition ScopeHealthCondition `json:"scopeHealthCondition"`
 	// healthConditions are the references with their health, for programs written for OAM; others read `culprits`. There are at most 200.
@@ -142,7 +142,7 @@ type HealthScopeStatus struct {
 // MemberCounts counts the members of a scope that count in its health. All numbers are written, also zeros.
 type MemberCounts struct {
 	// state is the worst state of the members that count; `health` may be better, by `rollup`. It is `Failed` if one is, else `Unknown`, else
-	// `Pending`, else `Ready`. Without members it is `Unknown`.
+	// `Pending`, else `Ready`; without members it is `Unknown`.
 	// +optional
 	State State `json:"state,omitempty"`
 	// total is the number of members that count.
@@ -190,11 +190,11 @@ type WorkloadHealthCondition struct {
 	// targetWorkload is the reference, with the uid of what was found.
 	// +optional
 	TargetWorkload WorkloadReference `json:"targetWorkload,omitzero"`
-	// healthStatus says how healthy it is in OAM's words, for programs written for OAM; others read the `state` of `culprits`. See
+	// healthStatus says how healthy it is in OAM's words, for programs written for OAM; others read the `state` of `culprits`: see
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#names-in-other-projects.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
-	// diagnosis is `Ready:<ready>/<wanted> `, as in OAM, and what is wrong, for people. For an object that is Unknown or missing: why. Programs
+	// diagnosis is `Ready:<ready>/<wanted> `, as in OAM, and what is wrong, or why the object is Unknown or missing, for people. Programs
 	// read `state` and `reason` of `culprits`.
 	// +optional
 	Diagnosis string `json:"diagnosis,omitempty"`
@@ -306,7 +306,7 @@ type Culprit struct {
 	// state is its state, for programs to read. See https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State State `json:"state,omitempty"`
-	// reason says why in one word, for programs to read. Later versions may add reasons. See
+	// reason says why in one word, for programs to read. Later versions may add reasons: see
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`

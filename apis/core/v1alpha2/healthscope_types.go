@@ -101,24 +101,24 @@ type HealthScopeSpec struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	ProbePort *intstr.IntOrString `json:"probe-port,omitempty"`
-	// probe-scheme is `HTTP`, the default, or `HTTPS`. Probes go through the API server of the cluster, which does not check certificates.
+	// probe-scheme is the scheme of probes; the default is `HTTP`. Probes go through the API server of the cluster, which does not check certificates.
 	// +optional
 	// +kubebuilder:validation:Enum=HTTP;HTTPS
 	ProbeScheme string `json:"probe-scheme,omitempty"`
-	// probe-timeout is how many seconds a probe may take: 1 to 60. 0 and less mean the default. It affects only probes.
+	// probe-timeout is how many seconds a probe may take: 1 to 60. 0 and less mean the default.
 	// +optional
 	// +kubebuilder:default=10
 	ProbeTimeout *int32 `json:"probe-timeout,omitempty"`
-	// probe-interval is the number of seconds between two probes of a Service: 1 to 86400. 0 and less mean the default. It affects only probes.
+	// probe-interval is the number of seconds between two probes of a Service: 1 to 86400. 0 and less mean the default.
 	// +optional
 	// +kubebuilder:default=30
 	ProbeInterval *int32 `json:"probe-interval,omitempty"`
-	// failure-rate-threshold is the share of the last 10 probes, from 0 to 1, above which a Service is Failed. If all 10 have failed, the
-	// Service is Failed with any threshold. A number above 1 is read as percent. Without it, three failures in a row are needed.
+	// failure-rate-threshold is the share of the last 10 probes, from 0 to 1, above which a Service is Failed; a number above 1 is
+	// read as percent. Without it, three failures in a row are needed. If all 10 have failed, the Service is Failed with any threshold.
 	// +optional
 	FailureRateThreshold *float64 `json:"failure-rate-threshold,omitempty"`
-	// healthy-rate-threshold is the share of successes among the last 10 probes, from 0 to 1, above which a Service that is not Ready becomes so.
-	// If all have succeeded, the Service is Ready with any threshold. A number above 1 is read as percent. Without it, one success is enough.
+	// healthy-rate-threshold is the share of successes among the last 10 probes, from 0 to 1, above which a Service that is not Ready becomes so;
+	// a number above 1 is read as percent. Without it, one success is enough. If all have succeeded, the Service is Ready with any threshold.
 	// +optional
 	HealthyRateThreshold *float64 `json:"healthy-rate-threshold,omitempty"`
 	// health-threshold-percentage is OAM's name for `rollup.healthyPercentage`, which takes precedence. It applies to all members that count,
@@ -133,7 +133,7 @@ type HealthScopeSpec struct {
 	// +listType=atomic
 	RequiredHealthyComponents []string `json:"required-healthy-components,omitempty"`
 
-	// workloadRefs are references outside apps, as in OAM: to workloads and bundles. They belong to the app with the empty name. OAM's runtime
+	// workloadRefs are references outside apps, as in OAM: to workloads and bundles; they belong to the app with the empty name. OAM's runtime
 	// adds and removes entries here.
 	// +optional
 	// +kubebuilder:default={}
@@ -142,7 +142,7 @@ type HealthScopeSpec struct {
 	WorkloadReferences []WorkloadReference `json:"workloadRefs"`
 
 	// appReferences are KubeVela's references to applications and their components. As in KubeVela, they are used only when `workloadRefs` is
-	// empty. A component counts by its workload. See https://github.com/healthscope/healthscope/blob/main/config/docs/kubevela.md.
+	// empty, and a component counts by its workload: see https://github.com/healthscope/healthscope/blob/main/config/docs/kubevela.md.
 	// +optional
 	// +kubebuilder:validation:MaxItems=500
 	// +listType=atomic
@@ -161,7 +161,7 @@ type HealthScopeSpec struct {
 	Apps []ScopeApp `json:"apps,omitempty"`
 
 	// clusters are the clusters from which the scope takes bundles, and workloads by `workloadSelector`: those that are named and those that
-	// the selector matches. Without it: all. This includes bundles that belong to the scope by their labels. References to other objects are
+	// the selector matches. Without it: all. This also applies to bundles that belong to the scope by their labels. References to other objects are
 	// followed in any cluster. An object that is expected, or referred to, in a cluster that is not selected is Unknown, `ClusterExcluded`.
 	// +optional
 	Clusters *ClusterSelection `json:"clusters,omitempty"`
@@ -231,10 +231,10 @@ type CompReference struct {
 	// compName is the name of the component.
 	// +optional
 	CompName string `json:"compName,omitempty"`
-	// workload is the workload of the component, which counts. Without it, the Application names the workload.
+	// workload is the workload of the component, which counts; without it, the Application names the workload.
 	// +optional
 	Workload WorkloadReference `json:"workload,omitempty"`
-	// traits are the objects of the component's traits. They do not count, as in KubeVela.
+	// traits are the objects of the component's traits, which do not count, as in KubeVela.
 	// +optional
 	// +listType=atomic
 	Traits []WorkloadReference `json:"traits,omitempty"`
@@ -312,7 +312,7 @@ type ClusterSelection struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	Names []string `json:"names,omitempty"`
-	// selector is a label selector over the labels of the clusters' Secrets in the hub. The controller's own cluster has no labels. See
+	// selector is a label selector over the labels of the clusters' Secrets in the hub. The controller's own cluster has no labels: see
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/clusters.md#labels-of-clusters.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
@@ -369,7 +369,7 @@ type Rollup struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	Required []string `json:"required,omitempty"`
-	// ignore are members that are listed but do not count. An entry matches when all fields that it sets are equal. It cannot match resources
+	// ignore are members that are listed but do not count. An entry matches when all fields that it sets are equal, but not resources
 	// that a truncated bundle does not name.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100

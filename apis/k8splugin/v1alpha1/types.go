@@ -203,14 +203,14 @@ type ResourceHealth struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State string `json:"state"`
-	// reason says why in one CamelCase word, for programs to read. Later versions may add reasons. See
+	// reason says why in one CamelCase word, for programs to read. Later versions may add reasons: see
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 	// message says the same for people, in at most 256 bytes; programs read `state` and `reason`.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// since is when the monitor first saw the object in this state. It survives a restart. A time in the future, of a clock that was wrong, is
+	// since is when the monitor first saw the object in this state. It survives a restart; a time in the future, of a clock that was wrong, is
 	// replaced by the present.
 	// +optional
 	// +nullable
