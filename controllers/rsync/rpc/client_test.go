@@ -13,7 +13,6 @@ import (
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -55,7 +54,7 @@ func newClient(t *testing.T, address string) *client {
 // fileOf makes EMCO's file of a service.
 func fileOf(t *testing.T, service string, signatures []string) protoreflect.FileDescriptor {
 	t.Helper()
-	file := &descriptorpb.FileDescriptorProto{Name: proto.String(service + ".proto"), Syntax: proto.String("proto3")}
+	file := &descriptorpb.FileDescriptorProto{Name: new(service + ".proto"), Syntax: new("proto3")}
 	// add adds a message unless another method has added it, and returns its name.
 	add := func(text string) *string {
 		name, fields, _ := strings.Cut(strings.TrimSuffix(text, ")"), "(")
