@@ -22,8 +22,8 @@ func TestASnapshotOfLevelsHasNothingElse(t *testing.T) {
 	if diff := cmp.Diff(want, contents(s)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	putRaw(t, rawClient(t, endpoint(t)), map[string]string{"/context/4711/status/": `"s"`})
-	if _, err := store.Snapshot(t.Context(), "4711", "status"); !errors.Is(err, appcontext.ErrNotFound) {
+	putRaw(t, rawClient(t, endpoint(t)), map[string]string{"/context/4799/status/": `"s"`})
+	if _, err := store.Snapshot(t.Context(), "4799", "status"); !errors.Is(err, appcontext.ErrNotFound) {
 		t.Errorf("without the context itself, want ErrNotFound, got: %v", err)
 	}
 }
