@@ -143,10 +143,6 @@ func (g *gatherer) refTo(at objectAt, r healthscope.Result) corev1alpha2.Workloa
 
 // inOtherNamespace returns the result of an object that an Application has applied in another namespace than its own.
 func (g *gatherer) inOtherNamespace(at objectAt) healthscope.Result {
-	unknown := healthscope.Result{
-		Key:     healthscope.Key{Cluster: at.Cluster, Group: at.Group, Kind: at.GroupVersionKind.Kind, Namespace: at.Namespace, Name: at.Name},
-		Version: at.Version,
-	}
-	return unknownFor(unknown, healthscope.ReasonCrossNamespace,
+	return unknownFor(resultOf(at.Kind, at.Namespace, at.Name), healthscope.ReasonCrossNamespace,
 		"the Application leads to namespace %q, which is not followed; to allow it, add %q to oam.trustedNamespaces in the configuration", at.Namespace, g.scope.Namespace)
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/kubevela"
@@ -378,11 +377,16 @@ func (s *finding) addUnlisted(bundle fleet.BundleKey, n healthscope.Summary) {
 	s.unlisted[bundle] = n
 }
 
-func bundleResult(cluster, namespace, name string) healthscope.Result {
+// resultOf returns the result of an object of which nothing but its name is known.
+func resultOf(kind fleet.Kind, namespace, name string) healthscope.Result {
 	return healthscope.Result{
-		Key:     healthscope.Key{Cluster: cluster, Group: k8spluginv1alpha1.GroupVersion.Group, Kind: k8spluginv1alpha1.ResourceBundleStateKind, Namespace: namespace, Name: name},
-		Version: k8spluginv1alpha1.GroupVersion.Version,
+		Key:     healthscope.Key{Cluster: kind.Cluster, Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: name},
+		Version: kind.Version,
 	}
+}
+
+func bundleResult(cluster, namespace, name string) healthscope.Result {
+	return resultOf(fleet.Kind{Cluster: cluster, GroupVersionKind: bundlesKind.GroupVersionKind}, namespace, name)
 }
 
 // objectRef follows a reference to any other object.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
@@ -114,10 +115,8 @@ func serviceReference(r probe.Ref, own string) corev1alpha2.WorkloadReference {
 
 // probeResult returns what probes say of a Service.
 func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Result {
-	r := healthscope.Result{
-		Key:     healthscope.Key{Cluster: s.Cluster, Kind: serviceKind.Kind, Namespace: g.scope.Namespace, Name: s.Name},
-		Version: serviceKind.Version, UID: s.UID,
-	}
+	r := resultOf(fleet.Kind{Cluster: s.Cluster, GroupVersionKind: serviceKind}, g.scope.Namespace, s.Name)
+	r.UID = s.UID
 	if s.Component != "" {
 		r.Labels = map[string]string{corev1alpha2.LabelComponent: s.Component}
 	}

@@ -113,10 +113,7 @@ func (g *gatherer) withResources(cluster string, found fleet.Lookup, depth int, 
 
 // object returns what is known of an object, and awaits it while it is being read for the first time.
 func (g *gatherer) object(kind fleet.Kind, name types.NamespacedName) fleet.Lookup {
-	unknown := healthscope.Result{
-		Key:     healthscope.Key{Cluster: kind.Cluster, Group: kind.Group, Kind: kind.Kind, Namespace: name.Namespace, Name: name.Name},
-		Version: kind.Version,
-	}
+	unknown := resultOf(kind, name.Namespace, name.Name)
 	if !g.follows(kind.GroupVersionKind) {
 		return fleet.Lookup{Result: tooManyKinds(unknown)}
 	}

@@ -119,10 +119,7 @@ func kindsText(s *corev1alpha2.WorkloadSelector) string {
 
 // anyWorkload returns a result that stands for all workloads of a kind in a namespace of a cluster.
 func anyWorkload(cluster, namespace string, kind schema.GroupVersionKind) healthscope.Result {
-	return healthscope.Result{
-		Key:     healthscope.Key{Cluster: cluster, Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: "*"},
-		Version: kind.Version,
-	}
+	return resultOf(fleet.Kind{Cluster: cluster, GroupVersionKind: kind}, namespace, "*")
 }
 
 // addHint adds what to say of an app whose selector matches no bundle, and workloads: it is a selector of bundles, and who
