@@ -45,7 +45,7 @@ func (g *gatherer) carryOverIn(app *gatheredApp, c corev1alpha2.ClusterStatus, s
 	into, has := g.findingsInto(app, c.Name), g.resourcesOf(app)
 	unread, total := g.unreadCulprits(app, c, state, has)
 	for key := range has {
-		if key.Cluster != c.Name || g.ignores(key, app.Name) {
+		if key.Cluster != c.Name || ignored(g.scope.Spec.Rollup, key, app.Name) {
 			delete(has, key)
 		}
 	}
@@ -71,7 +71,7 @@ func (g *gatherer) unreadCulprits(app *gatheredApp, c corev1alpha2.ClusterStatus
 		key := keyOf(culprit)
 		switch {
 		case culprit.App != app.Name || culprit.Cluster != c.Name || isCluster(culprit):
-		case g.ignores(key, app.Name):
+		case ignored(g.scope.Spec.Rollup, key, app.Name):
 			total--
 		case !has[key]:
 			unread = append(unread, unreadableResult(healthscope.Result{Key: key}, state, lastState(culprit)))
@@ -117,11 +117,6 @@ func (g *gatherer) wasMissing(app string, bundle healthscope.Key) bool {
 	return slices.ContainsFunc(g.scope.Status.Culprits, func(c corev1alpha2.Culprit) bool {
 		return c.App == app && c.Reason == string(healthscope.ReasonNotFound) && keyOf(c) == bundle
 	})
-}
-
-// ignores reports whether the roll-up leaves an object of an app out.
-func (g *gatherer) ignores(key healthscope.Key, app string) bool {
-	return ignored(g.scope.Spec.Rollup, Placed{Member: &healthscope.Member{Result: healthscope.Result{Key: key}}, App: app})
 }
 
 // addCarriedOver adds the resources that the status counts and nothing names, so that an app comes to as many in a cluster as

@@ -85,7 +85,8 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 	slices.SortStableFunc(findings, func(a, b finding) int { return compareApps(a.app, b.app) })
 	places := v.place(findings, judged)
 	for i := range v.members {
-		v.members[i].Ignored = ignored(spec.Rollup, v.members[i])
+		p := &v.members[i]
+		p.Ignored = ignored(spec.Rollup, p.Key, p.App)
 	}
 	for i, f := range findings {
 		if f.aside {
@@ -209,14 +210,14 @@ func worstFirst(a, b Placed) int {
 	return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
 }
 
-// ignored reports whether the scope's roll-up leaves a member out.
-func ignored(rollup *corev1alpha2.Rollup, p Placed) bool {
+// ignored reports whether the scope's roll-up leaves an object of an app out.
+func ignored(rollup *corev1alpha2.Rollup, key healthscope.Key, app string) bool {
 	if rollup == nil {
 		return false
 	}
 	matches := func(pattern, value string) bool { return pattern == "" || pattern == value }
 	return slices.ContainsFunc(rollup.Ignore, func(m corev1alpha2.MemberMatch) bool {
-		return matches(m.Group, p.Group) && matches(m.Kind, p.Kind) && matches(m.Name, p.Name) && matches(m.App, p.App)
+		return matches(m.Group, key.Group) && matches(m.Kind, key.Kind) && matches(m.Name, key.Name) && matches(m.App, app)
 	})
 }
 

@@ -22,7 +22,7 @@ func (v *verdict) withoutMembers(spec *corev1alpha2.HealthScopeSpec) []string {
 	}
 	var without []string
 	for _, a := range spec.Apps {
-		if !found[a.Name] && !ignored(spec.Rollup, Placed{Member: &healthscope.Member{}, App: a.Name}) {
+		if !found[a.Name] && !ignored(spec.Rollup, healthscope.Key{}, a.Name) {
 			without = append(without, a.Name)
 		}
 	}
