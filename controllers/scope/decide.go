@@ -242,7 +242,7 @@ func (v *verdict) weigh(spec *corev1alpha2.HealthScopeSpec) {
 		v.health = healthscope.WorseHealth(v.health, healthscope.HealthUnknown)
 	}
 	for _, app := range slices.Sorted(slices.Values(rollup.Required)) {
-		v.require(app, sum(summarize(v.membersOf(app)), v.unlistedOf(app)))
+		v.require(app, v.summaryOf(app))
 	}
 	for _, component := range slices.Sorted(slices.Values(spec.RequiredHealthyComponents)) {
 		v.require(component, summarize(v.membersOfComponent(component)))
@@ -292,6 +292,11 @@ func (v *verdict) membersOf(app string) []Placed {
 		}
 	}
 	return members
+}
+
+// summaryOf counts all that an app leads to, also what counts in another app and what has no name.
+func (v *verdict) summaryOf(app string) healthscope.Summary {
+	return sum(summarize(v.membersOf(app)), v.unlistedOf(app))
 }
 
 // earlier returns the earlier of two moments, of which zero means never.

@@ -26,7 +26,7 @@ func (v *verdict) linked(findings []finding) []LinkedApp {
 	}
 	var all []LinkedApp
 	for _, app := range slices.Sorted(maps.Keys(links)) {
-		all = append(all, LinkedApp{Links: links[app], Summary: sum(summarize(v.membersOf(app)), v.unlistedOf(app))})
+		all = append(all, LinkedApp{Links: links[app], Summary: v.summaryOf(app)})
 	}
 	return all
 }

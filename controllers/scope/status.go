@@ -43,7 +43,7 @@ type outside struct {
 func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.Time) corev1alpha2.HealthScopeStatus {
 	s := corev1alpha2.HealthScopeStatus{
 		Health:             corev1alpha2.Health(v.health),
-		Summary:            summaryOf(v.summary),
+		Summary:            statusSummary(v.summary),
 		ResourcesReady:     fmt.Sprintf("%d/%d", v.summary.Ready, v.summary.Total),
 		Conditions:         slices.Clone(scope.Status.Conditions),
 		ObservedGeneration: scope.Generation,
@@ -69,7 +69,7 @@ func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.T
 	return s
 }
 
-func summaryOf(s healthscope.Summary) corev1alpha2.MemberCounts {
+func statusSummary(s healthscope.Summary) corev1alpha2.MemberCounts {
 	return corev1alpha2.MemberCounts{
 		State: string(s.State()), Total: int32(s.Total), Ready: int32(s.Ready), Pending: int32(s.Pending), Failed: int32(s.Failed), Unknown: int32(s.Unknown),
 	}
@@ -88,7 +88,7 @@ func setApps(s *corev1alpha2.HealthScopeStatus, v verdict, apps []corev1alpha2.S
 	for name, total := range totals {
 		state := total.State()
 		if total.Total == 0 { // What it leads to may count in another app.
-			state = sum(summarize(v.membersOf(name)), v.unlistedOf(name)).State()
+			state = v.summaryOf(name).State()
 		}
 		a := corev1alpha2.AppStatus{Name: name, State: string(state), Total: int32(total.Total), Ready: int32(total.Ready), Clusters: clusters[name]}
 		slices.SortFunc(a.Clusters, func(x, y corev1alpha2.ClusterStatus) int { return comparePlaces(x.State, y.State, x.Name, y.Name) })
