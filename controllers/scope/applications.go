@@ -118,8 +118,7 @@ func (g *gatherer) applied(app *gatheredApp, at objectAt, from origin) bool {
 	if at.Namespace == g.scope.Namespace {
 		results = g.withResources(at.Cluster, found, 0, map[healthscope.Key]struct{}{found.Result.Key: {}})
 	}
-	g.addFrom(app, g.refTo(at, found.Result), &from, results...)
-	g.out.findings[len(g.out.findings)-1].workloadStatus = found.Status
+	g.addFrom(app, g.refTo(at, found.Result), &from, results...).workloadStatus = found.Status
 	return true
 }
 

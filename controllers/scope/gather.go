@@ -267,13 +267,13 @@ func (g *gatherer) state(cluster string) (fleet.ClusterState, bool) {
 	return g.bundles.State(cluster)
 }
 
-// add adds a finding with results that are still to be judged.
-func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, results ...healthscope.Result) {
-	g.addFrom(app, ref, nil, results...)
+// add adds a finding with results that are still to be judged, and returns it. The next finding may move it.
+func (g *gatherer) add(app *gatheredApp, ref corev1alpha2.WorkloadReference, results ...healthscope.Result) *finding {
+	return g.addFrom(app, ref, nil, results...)
 }
 
 // addFrom adds such a finding of one of KubeVela's Applications, if from is not nil.
-func (g *gatherer) addFrom(app *gatheredApp, ref corev1alpha2.WorkloadReference, from *origin, results ...healthscope.Result) {
+func (g *gatherer) addFrom(app *gatheredApp, ref corev1alpha2.WorkloadReference, from *origin, results ...healthscope.Result) *finding {
 	for i := range results {
 		results[i].Cluster = cmp.Or(results[i].Cluster, g.bundles.Cluster())
 	}
@@ -283,6 +283,7 @@ func (g *gatherer) addFrom(app *gatheredApp, ref corev1alpha2.WorkloadReference,
 		found.component = from.component
 	}
 	g.out.findings = append(g.out.findings, found)
+	return &g.out.findings[len(g.out.findings)-1]
 }
 
 // missing returns the result of an object that does not exist, or whose cluster cannot be read.
@@ -400,8 +401,7 @@ func (g *gatherer) objectRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 		found = fleet.Lookup{Result: inCycle(healthscope.Result{Key: of.Key, Version: of.Version, UID: of.UID}, chain)}
 	}
 	ref.UID = cmp.Or(ref.UID, types.UID(found.Result.UID))
-	g.addFrom(app, ref, from, g.related(at.Kind, found)...)
-	added := &g.out.findings[len(g.out.findings)-1]
+	added := g.addFrom(app, ref, from, g.related(at.Kind, found)...)
 	added.component, added.workloadStatus = cmp.Or(found.Labels.Get(corev1alpha2.LabelComponent), added.component), found.Status
 }
 

@@ -102,9 +102,7 @@ func (g *gatherer) otherWorkloads(app *gatheredApp, cluster string, kind schema.
 	}
 	r := anyWorkload(cluster, g.scope.Namespace, kind)
 	r.State, r.Reason, r.Message, r.Since = others.Result.State, others.Result.Reason, others.Result.Message, others.Result.Since
-	found := app.finding(corev1alpha2.WorkloadReference{})
-	found.results, found.partial = []healthscope.Result{r}, []string{cluster}
-	g.out.findings = append(g.out.findings, found)
+	g.add(app, corev1alpha2.WorkloadReference{}, r).partial = []string{cluster}
 }
 
 // kindsText names the kinds of a workloadSelector.
