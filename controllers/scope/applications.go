@@ -3,7 +3,6 @@ package scope
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -28,18 +27,11 @@ type objectAt struct {
 	types.NamespacedName
 }
 
-// appliedBy returns where the objects are that an Application has applied.
-func appliedBy(application objectAt, found *kubevela.Application) iter.Seq2[objectAt, kubevela.Applied] {
-	return func(yield func(objectAt, kubevela.Applied) bool) {
-		for _, a := range found.Applied {
-			at := objectAt{
-				fleet.Kind{Cluster: cmp.Or(a.Cluster, application.Cluster), GroupVersionKind: a.GroupVersionKind},
-				types.NamespacedName{Namespace: cmp.Or(a.Namespace, application.Namespace), Name: a.Name},
-			}
-			if !yield(at, a) {
-				return
-			}
-		}
+// appliedAt returns where an object is that an Application has applied.
+func appliedAt(application objectAt, a kubevela.Applied) objectAt {
+	return objectAt{
+		fleet.Kind{Cluster: cmp.Or(a.Cluster, application.Cluster), GroupVersionKind: a.GroupVersionKind},
+		types.NamespacedName{Namespace: cmp.Or(a.Namespace, application.Namespace), Name: a.Name},
 	}
 }
 
@@ -73,8 +65,8 @@ func (g *gatherer) applicationRef(app *gatheredApp, ref corev1alpha2.WorkloadRef
 	if from != nil {
 		component = from.component
 	}
-	for at, applied := range appliedBy(application, found.Application) {
-		if g.applied(app, at, origin{application: application.Name, env: applied.Env, component: component}) {
+	for _, applied := range found.Application.Applied {
+		if g.applied(app, appliedAt(application, applied), origin{application: application.Name, env: applied.Env, component: component}) {
 			workloads++
 		}
 	}
