@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -36,25 +37,20 @@ type staleCluster struct {
 
 // staleClusters returns the states of those clusters of findings that are known and not Connected.
 func (g *gatherer) staleClusters() map[string]fleet.ClusterState {
-	stale, asked := map[string]fleet.ClusterState{}, map[string]bool{}
-	ask := func(cluster string) {
-		if asked[cluster] {
-			return
-		}
-		asked[cluster] = true
-		if state, known := g.state(cluster); known && !state.Reachable() {
-			stale[cluster] = state
-		}
-	}
+	clusters := sets.New[string]()
 	for _, f := range g.out.findings {
-		for _, cluster := range f.clusters {
-			ask(cluster)
-		}
+		clusters.Insert(f.clusters...)
 		for _, r := range f.results {
-			ask(r.Cluster)
+			clusters.Insert(r.Cluster)
 		}
 		for key := range f.unlisted {
-			ask(key.Cluster)
+			clusters.Insert(key.Cluster)
+		}
+	}
+	stale := map[string]fleet.ClusterState{}
+	for cluster := range clusters {
+		if state, known := g.state(cluster); known && !state.Reachable() {
+			stale[cluster] = state
 		}
 	}
 	return stale
