@@ -58,15 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, errors.Wrapf(err, "cannot get HealthScope %q", req.NamespacedName)
 		}
-		r.lookers.set(req.NamespacedName, nil)
-		r.Objects.Want(req.NamespacedName, nil) //nolint:contextcheck // Watches live longer than this call.
-		if r.Probes != nil {
-			r.Probes.Want(req.NamespacedName, nil)
-		}
-		r.Guard.Contested(req.String(), "")
-		if r.Registry.remove(req.NamespacedName) == 0 {
-			r.Guard.Intact() // Nothing is left to write.
-		}
+		r.forget(req.NamespacedName) //nolint:contextcheck // Watches live longer than this call.
 		return ctrl.Result{}, nil
 	}
 	now := r.Clock.Now()
@@ -101,6 +93,19 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: sooner(next, wait)}, nil
+}
+
+// forget drops all that is known of a scope that does not exist any more.
+func (r *reconciler) forget(scope types.NamespacedName) {
+	r.lookers.set(scope, nil)
+	r.Objects.Want(scope, nil)
+	if r.Probes != nil {
+		r.Probes.Want(scope, nil)
+	}
+	r.Guard.Contested(scope.String(), "")
+	if r.Registry.remove(scope) == 0 {
+		r.Guard.Intact() // Nothing is left to write.
+	}
 }
 
 // gather collects what belongs to a scope. When that leads to what the scope has not looked at before, a change of it may have
