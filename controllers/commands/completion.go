@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +20,8 @@ const completionTimeout = 2 * time.Second
 
 // flagCompletions complete the values of flags, in all commands that have them.
 var flagCompletions = map[string]cobra.CompletionFunc{
-	"context":              contextNames,
-	"hub-context":          contextNames,
+	"context":              names(contextNames),
+	"hub-context":          names(contextNames),
 	"namespace":            names(namespaces),
 	"hub-namespace":        names(namespaces),
 	"controller-namespace": names(namespaces),
@@ -71,7 +72,7 @@ func first(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// names completes by the names that a cluster has. What cannot be asked for has none: a shell has no place for errors.
+// names completes by the names that a cluster or a kubeconfig file has. What cannot be asked for has none: a shell has no place for errors.
 func names(find func(ctx context.Context, c *cobra.Command) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
@@ -95,20 +96,10 @@ func flag(c *cobra.Command, names ...string) string {
 	return ""
 }
 
-// contextNames completes by the contexts of the kubeconfig file that goes with the flag.
-func contextNames(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+// contextNames returns the contexts of the kubeconfig file that goes with the flag.
+func contextNames(_ context.Context, c *cobra.Command) ([]string, error) {
 	config, err := clientConfigOf(flag(c, "kubeconfig", "hub-kubeconfig"), "").RawConfig()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var found []string
-	for name := range config.Contexts {
-		if strings.HasPrefix(name, begun) {
-			found = append(found, name)
-		}
-	}
-	slices.Sort(found)
-	return found, cobra.ShellCompDirectiveNoFileComp
+	return slices.Sorted(maps.Keys(config.Contexts)), err
 }
 
 // namespaces returns the namespaces of the hub.
