@@ -117,16 +117,14 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide, colour bool, now
 // bundles are another monitor's, which has no Lease by which to see whether it is alive.
 func lastSeen(c enrol.Cluster, controller enrol.Controller, now time.Time) string {
 	switch {
-	case c.State == fleet.Connected && c.LastSeen != nil:
+	case c.LastSeen != nil:
 		return ago(c.LastSeen, now)
-	case c.State == fleet.Connected && controller.Running:
-		return "now"
-	case c.State == fleet.Connected:
-		return ago(controller.LastRenewed, now)
-	case c.LastSeen == nil:
+	case c.State != fleet.Connected:
 		return "never"
+	case controller.Running:
+		return "now"
 	default:
-		return ago(c.LastSeen, now)
+		return ago(controller.LastRenewed, now)
 	}
 }
 
