@@ -59,17 +59,16 @@ func (f *statusFlags) kubeScopes(t target) (kubeScopes, error) {
 
 // read returns the scopes, one for a target that is one.
 func (s kubeScopes) read(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	if s.target.kind != ofScope {
+		return s.listed(ctx)
+	}
 	ctx, cancel := s.within(ctx, s.timeout)
 	defer cancel()
-	if s.target.kind == ofScope {
-		found, err := s.client.Get(ctx, s.target.name(), metav1.GetOptions{})
-		if err != nil {
-			return nil, s.explained(ctx, err)
-		}
-		return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*found}}, nil
+	found, err := s.client.Get(ctx, s.target.name(), metav1.GetOptions{})
+	if err != nil {
+		return nil, s.explained(ctx, err)
 	}
-	list, err := s.client.List(ctx, metav1.ListOptions{})
-	return list, s.explained(ctx, err)
+	return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*found}}, nil
 }
 
 func (s kubeScopes) within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
@@ -90,7 +89,7 @@ func (s kubeScopes) explained(ctx context.Context, err error) error {
 	return causeOf(ctx, err)
 }
 
-// listed returns the scopes that a watch begins with.
+// listed returns the scopes as a list, with which a watch begins.
 func (s kubeScopes) listed(ctx context.Context) (*unstructured.UnstructuredList, error) {
 	ctx, cancel := s.within(ctx, s.timeout)
 	defer cancel()
@@ -198,7 +197,7 @@ func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
 				changed = append(changed, o)
 			}
 		}
-		if err := v.changed(known, changed, !begun); err != nil {
+		if err := v.changed(known, changed); err != nil {
 			return true, err
 		}
 		begun = true
@@ -212,13 +211,13 @@ func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
 			default:
 				known[string(o.GetUID())] = *o
 			}
-			return v.changed(known, []unstructured.Unstructured{*o}, false)
+			return v.changed(known, []unstructured.Unstructured{*o})
 		})
 	}
 }
 
 // changed prints the scopes that have changed, or the table of all.
-func (v *scopeView) changed(known map[string]unstructured.Unstructured, changed []unstructured.Unstructured, first bool) error {
+func (v *scopeView) changed(known map[string]unstructured.Unstructured, changed []unstructured.Unstructured) error {
 	if v.objects != nil {
 		for i := range changed {
 			if err := v.objects.PrintObj(&changed[i], v.printer.out); err != nil {
@@ -235,7 +234,7 @@ func (v *scopeView) changed(known map[string]unstructured.Unstructured, changed 
 		}
 		text = page.text(v.printer.colour)
 	}
-	if text == v.shown && !first {
+	if text == v.shown {
 		return nil
 	}
 	v.shown = text
