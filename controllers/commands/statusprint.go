@@ -75,11 +75,7 @@ func (p *statusPrinter) page(body []byte, now time.Time) (*page, error) {
 	case ofScopes:
 		var list api.ScopeList
 		if err = json.Unmarshal(body, &list); err == nil {
-			scopes := make([]api.Scope, len(list.Items)) // The server serves them in short.
-			for i := range list.Items {
-				scopes[i].ScopeItem = list.Items[i]
-			}
-			return scopesPage(scopes, false), nil
+			return listPage(list), nil
 		}
 	case ofScope:
 		var s api.Scope

@@ -38,6 +38,15 @@ func scopesPage(scopes []api.Scope, wide bool) *page {
 	return g
 }
 
+// listPage shows the scopes of a list as the server serves them: in short.
+func listPage(list api.ScopeList) *page {
+	scopes := make([]api.Scope, len(list.Items))
+	for i := range list.Items {
+		scopes[i].ScopeItem = list.Items[i]
+	}
+	return scopesPage(scopes, false)
+}
+
 func (g *page) stale(s api.ScopeItem) {
 	if s.Stale {
 		g.notef("HealthScope %s/%s was changed and has not been judged since", s.Namespace, s.Name)

@@ -206,25 +206,26 @@ func (s *scopeStream) take(event string, data []byte) error {
 		return s.printer.event(event, data)
 	}
 	if s.printer.target.kind == ofScopes {
-		var err error
-		if data, err = s.merge(event, data); err != nil {
+		if err := s.merge(event, data); err != nil {
 			return errors.Wrapf(err, "cannot read event %q", event)
 		}
-	} else if event == "deleted" {
+		return s.printer.next(listPage(s.list).text(s.printer.colour))
+	}
+	if event == "deleted" {
 		return s.printer.next(s.printer.target.String() + " does not exist any more\n")
 	}
 	return s.printer.again(data)
 }
 
-// merge enters an event into the list, and returns the list.
-func (s *scopeStream) merge(event string, data []byte) ([]byte, error) {
+// merge enters an event into the list.
+func (s *scopeStream) merge(event string, data []byte) error {
 	if event == "snapshot" {
 		s.list = api.ScopeList{}
-		return data, json.Unmarshal(data, &s.list)
+		return json.Unmarshal(data, &s.list)
 	}
 	var item api.ScopeItem
 	if err := json.Unmarshal(data, &item); err != nil {
-		return nil, err
+		return err
 	}
 	at, found := slices.BinarySearchFunc(s.list.Items, item, func(a, b api.ScopeItem) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
@@ -238,8 +239,7 @@ func (s *scopeStream) merge(event string, data []byte) ([]byte, error) {
 	default:
 		s.list.Items = slices.Insert(s.list.Items, at, item)
 	}
-	s.list.Total = len(s.list.Items)
-	return json.Marshal(s.list)
+	return nil
 }
 
 // event prints an event as it came: its name, and its data.
