@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -273,7 +274,7 @@ func (f *statusFlags) query(t target, flags *pflag.FlagSet) url.Values {
 	default:
 		q.Set("output", f.detail)
 		if f.health || flags.Changed("health") {
-			q.Set("health", map[bool]string{true: "true", false: "false"}[f.health])
+			q.Set("health", strconv.FormatBool(f.health))
 		}
 		if f.kind != "" {
 			q.Set("type", f.kind)
