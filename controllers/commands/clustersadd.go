@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -155,7 +154,7 @@ func warnOfLoopback(server string, errOut io.Writer) {
 	if err != nil {
 		return
 	}
-	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+	if isLoopback(u.Hostname()) {
 		fmt.Fprintf(errOut, "warning: %s is an address of this machine; if the controller runs elsewhere, set --server to the URL by which it reaches the member\n", server)
 	}
 }
