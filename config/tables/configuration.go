@@ -21,14 +21,17 @@ func configurationTables(root string) (map[string]table, error) {
 		if !found {
 			heading, name = "Fields", s.Path
 		}
-		text := meaning(name, s.Comment, boundsOf(s))
+		text, bounds := meaning(name, s.Comment), boundsOf(s)
+		if text == "" && len(s.Values) == 1 { // TypeMeta has no comments.
+			text, bounds = capital(bounds[0])+".", nil
+		}
 		if text == "" {
 			return nil, fmt.Errorf("cannot say what %q means: %s has no comment", s.Path, s.Field)
 		}
 		if tables[heading] == nil {
 			tables[heading] = table{{"field", "type", "default", "meaning"}}
 		}
-		tables[heading] = append(tables[heading], []string{code(s.Path), string(s.Kind), defaultOf(s), text})
+		tables[heading] = append(tables[heading], []string{code(s.Path), bounded(string(s.Kind), bounds), defaultOf(s), text})
 	}
 	return tables, nil
 }

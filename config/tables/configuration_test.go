@@ -20,9 +20,9 @@ func TestConfigurationTables(t *testing.T) {
 			"| `monitor.labelKeys` | list of strings | `emco/deployment-id` | The label keys that tie objects to bundles. |",
 			"| `monitor.kinds[].kind` | string | required | The kind, such as `Certificate`. |",
 		},
-		"appContext":       {"| `appContext.timeoutSeconds` | integer | `5` | The deadline of one call. From 1 to 15. |"},
-		"fleet":            {"| `fleet.burst` | integer | `30` | How many requests may go to one cluster at once. At least 1. |"},
-		"inventory":        {"| `inventory.policy` | string | `sync` | What may be done in A&AI: `sync` creates, changes and deletes; `upsert-only` never deletes. One of `sync`, `upsert-only`. |"},
+		"appContext":       {"| `appContext.timeoutSeconds` | integer, from 1 to 15 | `5` | The deadline of one call. |"},
+		"fleet":            {"| `fleet.burst` | integer, at least 1 | `30` | How many requests may go to one cluster at once. |"},
+		"inventory":        {"| `inventory.policy` | string, one of `sync`, `upsert-only` | `sync` | What may be done in A&AI: `sync` creates, changes and deletes; `upsert-only` never deletes. |"},
 		"healthCheckExprs": {"| `healthCheckExprs[].match.name` | string | none | The name of the one object. |"},
 	} {
 		for _, want := range lines {

@@ -79,13 +79,13 @@ func (w *walk) fields(t reflect.Type, s apiextensionsv1.JSONSchemaProps, parent 
 		}
 		required := strings.HasPrefix(parent, "spec") && slices.Contains(s.Required, name)
 		path := parent + "." + name
-		text := meaning(name, below.Description, nil)
+		text := meaning(name, below.Description)
 		inner := innermost(f.Type)
 		first, again := w.listed[inner]
 		if again {
 			text += " With the fields of " + code(first) + "."
 		}
-		w.table = append(w.table, []string{code(path), strings.Join(append([]string{typeOf(below)}, bounds(below, required)...), ", "), text})
+		w.table = append(w.table, []string{code(path), bounded(typeOf(below), bounds(below, required)), text})
 		if again || inner.Kind() != reflect.Struct || !strings.HasPrefix(inner.PkgPath(), module) {
 			continue
 		}
@@ -95,6 +95,11 @@ func (w *walk) fields(t reflect.Type, s apiextensionsv1.JSONSchemaProps, parent 
 		}
 		w.fields(inner, below, path)
 	}
+}
+
+// bounded returns a type and the bounds of its values.
+func bounded(name string, bounds []string) string {
+	return strings.Join(append([]string{name}, bounds...), ", ")
 }
 
 // innermost returns what a pointer or a list is of.

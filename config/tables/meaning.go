@@ -9,8 +9,8 @@ import (
 // address matches the address of a page of the documentation. Comments have it in full, for readers of kubectl explain.
 var address = regexp.MustCompile(`https://github\.com/healthscope/healthscope/blob/main/config/docs/([\w-]+\.md)(#[\w-]+)?`)
 
-// meaning returns what a comment says of a field, without the name of the field that it begins with, and its bounds.
-func meaning(name, comment string, bounds []string) string {
+// meaning returns what a comment says of a field, without the name of the field that it begins with.
+func meaning(name, comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	if rest, ok := strings.CutPrefix(text, name+" "); ok {
 		for _, verb := range []string{"is ", "are ", "says ", "say "} {
@@ -18,11 +18,7 @@ func meaning(name, comment string, bounds []string) string {
 		}
 		text = capital(rest)
 	}
-	text = address.ReplaceAllString(text, "[$1]($1$2)")
-	if len(bounds) > 0 {
-		text = strings.TrimSpace(text + " " + capital(strings.Join(bounds, ", ")) + ".")
-	}
-	return text
+	return address.ReplaceAllString(text, "[$1]($1$2)")
 }
 
 func capital(text string) string {

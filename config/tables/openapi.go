@@ -135,7 +135,7 @@ func setNumbers(tag reflect.StructTag, bounds map[string]**float64) error {
 // customizeStruct says of a struct and its fields what they are for, and which are always there.
 func (g *generator) customizeStruct(t reflect.Type, s *openapi3.Schema) error {
 	comments := g.comments[t.PkgPath()]
-	s.Description = meaning(t.Name(), comments[t.Name()], nil)
+	s.Description = meaning(t.Name(), comments[t.Name()])
 	for _, field := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		property := s.Properties[name]
@@ -146,7 +146,7 @@ func (g *generator) customizeStruct(t reflect.Type, s *openapi3.Schema) error {
 		for _, i := range field.Index[:len(field.Index)-1] {
 			owner = owner.Field(i).Type
 		}
-		description := meaning(field.Name, comments[owner.Name()+"."+field.Name], nil)
+		description := meaning(field.Name, comments[owner.Name()+"."+field.Name])
 		if description == "" {
 			return fmt.Errorf("field %s of %s has no comment", field.Name, owner)
 		}
