@@ -15,34 +15,45 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/healthscope/healthscope/controllers/commands"
+	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
 var _ = Describe("healthscope context", func() {
-	It("has an application deployed by the controller, and deleted", func(ctx SpecContext) {
-		etcd, store := newStore(ctx)
-		namespace := suite.NewNamespace(ctx, api)
-		folder := GinkgoT().TempDir()
-		write := func(name, text string) string {
-			file := filepath.Join(folder, name)
-			Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
-			return file
-		}
+	var (
+		store      *appcontext.Store
+		namespace  string
+		folder     string
+		configFile string
+	)
+	write := func(name, text string) string {
+		GinkgoHelper()
+		file := filepath.Join(folder, name)
+		Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+		return file
+	}
+	ask := func(args ...string) string {
+		GinkgoHelper()
+		var out, errOut bytes.Buffer
+		code := commands.Main(append([]string{"context", "--config", configFile}, args...), nil, &out, &errOut)
+		Expect(code).To(BeZero(), errOut.String())
+		return out.String()
+	}
+	BeforeEach(func(ctx SpecContext) {
+		var etcd *controlplane.Etcd
+		etcd, store = newStore(ctx)
+		namespace, folder = suite.NewNamespace(ctx, api), GinkgoT().TempDir()
 		config := fmt.Sprintf("clusterName: local+local\nappContext: {endpoints: [%q]}\n", etcd.Endpoint())
-		configFile := write("config.yaml", "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"+config)
-		write("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\n")
-		shop := write("shop.yaml", "project: retail\nname: shop\nversion: v1\ndeploymentIntentGroup: autumn\nnamespace: "+namespace+"\napps:\n- name: web\n  clusters: [local+local]\n  manifests: [web.yaml]\n")
-		ask := func(args ...string) string {
-			GinkgoHelper()
-			var out, errOut bytes.Buffer
-			code := commands.Main(append([]string{"context", "--config", configFile}, args...), nil, &out, &errOut)
-			Expect(code).To(BeZero(), errOut.String())
-			return out.String()
-		}
+		configFile = write("config.yaml", "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"+config)
 		r := start(namespace, "controller")
 		r.configureWithf("api: {bindAddress: '0', anonymousBindAddress: %q}\nrsync: {enabled: true}\n%s", r.api, config)
+	})
+
+	It("has an application deployed by the controller, and deleted", func(ctx SpecContext) {
+		write("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\n")
+		shop := write("shop.yaml", "project: retail\nname: shop\nversion: v1\ndeploymentIntentGroup: autumn\nnamespace: "+namespace+"\napps:\n- name: web\n  clusters: [local+local]\n  manifests: [web.yaml]\n")
 
 		id := strings.TrimSpace(ask("apply", "-f", shop))
 		Expect(ask("plan", id, "--hub-kubeconfig", plane.KubeconfigPath())).To(ContainSubstring("1 to create, 0 to change"))
@@ -80,4 +91,18 @@ var _ = Describe("healthscope context", func() {
 		Expect(ask("list")).To(MatchRegexp(id + `\s+Terminated`))
 		Expect(apierrors.IsNotFound(api.Get(ctx, name, &corev1.ConfigMap{}))).To(BeTrue())
 	}, SpecTimeout(3*time.Minute))
+
+	It("shows what an app waits for, as long as it does", func() {
+		write("db.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: db}\nspec:\n  selector: {matchLabels: {app: db}}\n  template:\n    metadata: {labels: {app: db}}\n    spec: {containers: [{name: db, image: example.org/db}]}\n")
+		write("web.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")
+		shop := write("shop.yaml", "project: retail\nname: shop\nversion: v1\ndeploymentIntentGroup: autumn\nnamespace: "+namespace+"\napps:\n- {name: db, clusters: [local+local], manifests: [db.yaml]}\n- {name: web, clusters: [local+local], manifests: [web.yaml], dependsOn: [{app: db, state: Ready}]}\n")
+
+		id := strings.TrimSpace(ask("apply", "-f", shop))
+		ask("instantiate", id)
+		const line = `(?m)^app web waits until app db is Ready: cluster local\+local: Deployment/db is `
+		// Nothing runs the pods of the Deployment.
+		Eventually(func() string { return ask("show", id) }, "60s").Should(MatchRegexp(line))
+		ask("stop", id)
+		Eventually(func() string { return ask("show", id) }, "60s").ShouldNot(MatchRegexp(line))
+	})
 })

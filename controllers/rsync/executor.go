@@ -201,8 +201,8 @@ func (e *executor) await(ctx context.Context, s deploy.Step) error {
 			return err
 		}
 	}
-	if wait := s.Dependency.Wait; wait > 0 && !e.pause(ctx, wait) {
-		return ctx.Err()
+	if s.Dependency.Wait > 0 {
+		e.pause(ctx, s.Dependency.Wait)
 	}
 	return ctx.Err()
 }

@@ -572,4 +572,16 @@ var _ = Describe("rsync", func() {
 		Expect(exists(ctx, taken, namespace, "mine")).To(BeFalse())
 		Expect(exists(ctx, taken, namespace, "taken")).To(BeTrue())
 	})
+
+	It("removes a context that is gone from the active ones", func(ctx SpecContext) {
+		active := values{"/activecontext/1098/": `"1098"`, "/healthscope/activecontext/1098/": `""`}
+		put(ctx, active)
+		start(newNetwork())
+		for key := range active {
+			Eventually(func() (int64, error) {
+				response, err := raw.Get(ctx, key, clientv3.WithCountOnly())
+				return response.Count, err
+			}).Should(BeZero(), key)
+		}
+	})
 })
