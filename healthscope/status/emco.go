@@ -228,13 +228,13 @@ func Answer(in Input, q Query) (any, error) {
 		shown = nil
 	}
 	if in.Subject.Cluster == "" {
-		group := EMCOGroup{EMCOComposite: e.composite(), EMCOCommon: e.summary(), Apps: shown}
+		group := EMCOGroup{EMCOComposite: e.composite(), EMCOCommon: e.common(), Apps: shown}
 		if in.Contents != nil {
 			group.ChildContextIDs = in.Contents.children
 		}
 		return group, nil
 	}
-	network := EMCONetwork{EMCOCommon: e.summary()}
+	network := EMCONetwork{EMCOCommon: e.common()}
 	if q.EMCO.Status == "" {
 		network.ReadyStatus = ""
 	}
@@ -349,9 +349,9 @@ func (e *emcoBuilder) composite() EMCOComposite {
 	return c
 }
 
-// summary says what is said of all resources together. Before the first instantiation, and of a context that is not kept any more, that
+// common says what is said of all resources together. Before the first instantiation, and of a context that is not kept any more, that
 // is the history.
-func (e *emcoBuilder) summary() EMCOCommon {
+func (e *emcoBuilder) common() EMCOCommon {
 	s := EMCOCommon{Name: head(e.Input).Name, States: EMCOHistory{StatusContextID: e.Info.StatusContextID, Actions: []EMCOAction{}}}
 	for _, a := range e.Info.Actions {
 		s.States.Actions = append(s.States.Actions, EMCOAction{State: string(a.State), Instance: a.ContextID, Time: wireTime(a.Time), Revision: a.Revision})
