@@ -22,10 +22,7 @@ func configurationTables(root string) (map[string]table, error) {
 			heading, name = "Fields", s.Path
 		}
 		text, bounds := meaning(name, s.Comment), boundsOf(s)
-		if text == "" && len(s.Values) == 1 { // TypeMeta has no comments.
-			text, bounds = capital(bounds[0])+".", nil
-		}
-		if text == "" {
+		if text == "" && len(s.Values) != 1 { // The one value says it.
 			return nil, fmt.Errorf("cannot say what %q means: %s has no comment", s.Path, s.Field)
 		}
 		if tables[heading] == nil {
@@ -50,7 +47,7 @@ func defaultOf(s settings.Setting) string {
 func boundsOf(s settings.Setting) []string {
 	switch {
 	case len(s.Values) == 1:
-		return []string{"always " + code(s.Values...)}
+		return []string{"only " + code(s.Values...)}
 	case len(s.Values) > 1:
 		return []string{"one of " + code(s.Values...)}
 	case s.Kind == settings.Integer && s.Maximum == math.MaxInt32:

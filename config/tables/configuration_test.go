@@ -13,7 +13,7 @@ func TestConfigurationTables(t *testing.T) {
 	}
 	for heading, lines := range map[string][]string{
 		"Fields": {
-			"| `kind` | string | required | Always `Configuration`. |",
+			"| `kind` | string, only `Configuration` | required |  |",
 			"| `fleet` | object | none | How the controller reaches other clusters. |",
 		},
 		"monitor": {

@@ -15,7 +15,7 @@ const (
 	end   = "<!-- end -->"
 )
 
-// cellSize is how many bytes of a last cell a reader takes in at a glance.
+// cellSize is the size in bytes up to which a last cell stays whole.
 const cellSize = 200
 
 // sentenceEnd matches the end of a sentence that another one follows.

@@ -245,9 +245,6 @@ func printWaits(ctx context.Context, store *appcontext.Store, s *appcontext.Snap
 		return nil // What is left of a wait that was interrupted.
 	}
 	for _, a := range s.Apps() {
-		if _, depends := a.Value("instruction", "dependency"); !depends {
-			continue
-		}
 		waits, err := store.OwnBelow(ctx, rsync.WaitsHandle(s.ID(), a.Name()))
 		if err != nil {
 			return err

@@ -102,16 +102,13 @@ func decideOn(b *fleet.Bundle, s situation) decision {
 		return decision{step: remove, state: stateAbsent, again: absentRetry}
 	case !stored.Exists:
 		return decision{state: stateAbsent, again: absentRetry}
-	case foreign(stored):
+	case stored.Revision > 0 && !stored.Ours(): // Another program has written it.
 		return yield(s)
 	case stored.Ours() && stored.Saved.UID == string(b.UID) && stored.Saved.ResourceVersion == b.ResourceVersion && stored.Saved.Hub == s.hub && (stored.Saved.Ready != nil) == s.readyKeys:
 		return decision{state: stateSaved}
 	}
 	return decision{step: save, state: stateSaved}
 }
-
-// foreign reports whether another program has written the bundle that is stored.
-func foreign(stored appcontext.StoredBundle) bool { return stored.Revision > 0 && !stored.Ours() }
 
 // gone reports whether a bundle that is not found does not exist. What another hub has saved of a cluster that this one does not know stays.
 func (s situation) gone() bool { return s.complete && (s.known || s.stored.Saved.Hub == s.hub) }

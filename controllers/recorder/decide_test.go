@@ -128,15 +128,16 @@ func TestDecideDoesNoHarm(t *testing.T) {
 			s.bundle = seen(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "version"))
 			s.bundle.Lost = rapid.Bool().Draw(t, "lost")
 		}
+		foreign := s.stored.Revision > 0 && !s.stored.Ours()
 		d := decide(s)
-		if d.step == save && (s.bundle == nil || s.bundle.Lost || foreign(s.stored) || !s.stored.Exists) {
+		if d.step == save && (s.bundle == nil || s.bundle.Lost || foreign || !s.stored.Exists) {
 			t.Fatalf("saves in %+v", s)
 		}
 		if d.step == remove && s.stored.Exists && (s.bundle != nil || !s.complete) {
 			t.Fatalf("removes in %+v", s)
 		}
 		s.coWriter, s.now = d.coWriter, begin.Add(takeoverAfter-1)
-		if again := decide(s); foreign(s.stored) && again.step == save {
+		if again := decide(s); foreign && again.step == save {
 			t.Fatalf("takes over too early in %+v", s)
 		}
 	})

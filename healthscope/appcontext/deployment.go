@@ -49,10 +49,6 @@ const MaxWrites = maxOperations
 // exist, and with ErrConflict when the condition does not hold. With records, or with contexts that must not have changed,
 // all is written in one transaction.
 func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Condition, records ...Record) error {
-	operation := "cannot write to etcd"
-	if id != "" {
-		operation = fmt.Sprintf("cannot write to context %q", id)
-	}
 	size := MaxWrites
 	if len(c.Unchanged) > 0 || len(records) > 0 {
 		size = max(len(writes), 1)
@@ -76,7 +72,10 @@ func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Co
 			}
 		}
 		if err := s.commit(ctx, t); err != nil {
-			return failed(operation, err)
+			if id == "" {
+				return failed("cannot write to etcd", err)
+			}
+			return failed(fmt.Sprintf("cannot write to context %q", id), err)
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package appcontext_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,17 +35,19 @@ func TestWritesDependOnTheLevelsThatWereRead(t *testing.T) {
 	ac, h := newContext(t, store)
 	read := must(store.Snapshot(t.Context(), ac.ID(), "one", "two"))(t)
 	condition := appcontext.Condition{Unchanged: []*appcontext.Snapshot{read}, Levels: []string{"one", "two"}}
-	write := func() error {
-		return store.WriteLevels(t.Context(), ac.ID(), []appcontext.Write{{Handle: h.Level("three"), Value: 3}}, condition)
+	write := func(id string) error {
+		return store.WriteLevels(t.Context(), id, []appcontext.Write{{Handle: h.Level("three"), Value: 3}}, condition)
 	}
-	if err := write(); err != nil {
+	if err := write(ac.ID()); err != nil {
 		t.Fatal(err)
 	}
 	if err := set(t.Context(), store, h, map[string]any{"two": 2}); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(); !errors.Is(err, appcontext.ErrConflict) {
-		t.Errorf("want ErrConflict, got: %v", err)
+	for id, want := range map[string]string{ac.ID(): fmt.Sprintf("cannot write to context %q: ", ac.ID()), "": "cannot write to etcd: "} {
+		if err := write(id); !errors.Is(err, appcontext.ErrConflict) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("want ErrConflict after %q, got: %v", want, err)
+		}
 	}
 }
 
