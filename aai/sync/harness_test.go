@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"maps"
 	"net/http"
@@ -26,7 +27,13 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The histories are long: a few are drawn by default, more with -rapid.checks.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "30"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const owner = "healthscope-lab"
 
