@@ -1,7 +1,7 @@
 # What a release is made of, included by the Makefile. .github/workflows/release.yml says in which order; config/docs/release.md explains it.
 
-RELEASE_TOOL := CGO_ENABLED=0 go tool -modfile=config/tools/release/go.mod
-HELM := CGO_ENABLED=0 go tool -modfile=config/tools/helm/go.mod helm
+RELEASE_TOOL := go tool -modfile=config/tools/release/go.mod
+HELM := go tool -modfile=config/tools/helm/go.mod helm
 
 # Where images and charts go.
 REGISTRY ?= ghcr.io
@@ -55,7 +55,7 @@ dist: licenses ## Make the files of a release in dist: binaries, CRDs, manifests
 	@cp LICENSE kodata/THIRD-PARTY-LICENSES $(DIST)/build
 	@for platform in $(BINARIES); do \
 	  echo "==> $$platform"; \
-	  CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -ldflags "$(LDFLAGS)" -o $(DIST)/build/healthscope . && \
+	  GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -ldflags "$(LDFLAGS)" -o $(DIST)/build/healthscope . && \
 	  $(TAR) -C $(DIST)/build -c healthscope LICENSE THIRD-PARTY-LICENSES | gzip -n > $(DIST)/healthscope_$(VERSION)_$${platform%/*}_$${platform#*/}.tar.gz || exit 1; \
 	done; rm -r $(DIST)/build
 	$(RELEASE_TOOL) kustomize build config/crd > $(DIST)/crds.yaml
