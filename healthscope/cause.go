@@ -10,7 +10,7 @@ import (
 const maxLine = 256
 
 // consider lets an owned object that is not right stand for the cause of its root's trouble, if it is the worst so far.
-func (j *judgement) consider(i int) {
+func (j *judging) consider(i int) {
 	m := &j.members[i]
 	root := &j.links[j.links[i].root]
 	if m.State == Ready && isPod(&m.Key) && m.Reason != ReasonCompleted {
@@ -30,7 +30,7 @@ func (j *judgement) consider(i int) {
 
 // worse orders the objects below one root by what they explain: the worse state
 // first, then the one further down, the older one, and the first by key.
-func (j *judgement) worse(a, b int) bool {
+func (j *judging) worse(a, b int) bool {
 	x, y := &j.members[a], &j.members[b]
 	if c := CompareStates(x.State, y.State); c != 0 {
 		return c < 0
@@ -47,7 +47,7 @@ func (j *judgement) worse(a, b int) bool {
 // explain gives a workload that is not Ready the worst of what it owns as cause,
 // and a pod's failure when no pod is left that works. Its own count of these goes
 // beside the pods that are listed, which need not be all.
-func (j *judgement) explain(root int) {
+func (j *judging) explain(root int) {
 	w, l := &j.members[root], &j.links[root]
 	if l.worst < 0 || w.State == Ready || w.State == Terminating {
 		return
@@ -67,7 +67,7 @@ func (r *Result) NothingWorks() bool {
 }
 
 // cause says in one line what is wrong with an object, and with the volume claim it waits for.
-func (j *judgement) cause(m *Member) string {
+func (j *judging) cause(m *Member) string {
 	if claim := j.claimOf(m); claim != nil {
 		return line(fmt.Sprintf("%s %s: waits for %s %s: %s", m.Kind, m.Name, claim.Kind, claim.Name, why(&claim.Result)))
 	}
@@ -78,7 +78,7 @@ func (j *judgement) cause(m *Member) string {
 // when there is none. A StatefulSet names its claims <template>-<pod>; no
 // other link between claims and pods shows in results. When another pod's name
 // fits the claim as well, it is not known whose it is.
-func (j *judgement) claimOf(m *Member) *Member {
+func (j *judging) claimOf(m *Member) *Member {
 	waits := m.State == Pending || m.Reason == ReasonPendingTimeout
 	if !waits || !isPod(&m.Key) || m.Owner == nil || m.Owner.Kind != "StatefulSet" {
 		return nil
@@ -98,7 +98,7 @@ func (j *judgement) claimOf(m *Member) *Member {
 }
 
 // otherPod reports whether there is a pod whose name is the end of template, a dash and the name of the pod with the key.
-func (j *judgement) otherPod(key *Key, template string) bool {
+func (j *judging) otherPod(key *Key, template string) bool {
 	other := *key
 	for i := range len(template) {
 		if template[i] != '-' {

@@ -9,10 +9,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// life judges the same objects again and again, as a controller does that remembers its last verdict.
+// life judges the same objects again and again, as a controller does that remembers its last judgement.
 type life struct {
 	policy healthscope.Policy
-	last   healthscope.Verdict
+	last   healthscope.Judgement
 }
 
 // look judges results, and returns the first member by key.
@@ -222,10 +222,10 @@ func TestMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			results := []healthscope.Result{tc.now}
 			policy.WithHistory(results, []healthscope.Member{{Result: tc.before}})
-			verdict := healthscope.Judge(results, policy, noon)
-			compareLines(t, tc.want, report(verdict))
-			if verdict.Members[0].History != nil {
-				t.Error("a verdict holds on to the one before")
+			judgement := healthscope.Judge(results, policy, noon)
+			compareLines(t, tc.want, report(judgement))
+			if judgement.Members[0].History != nil {
+				t.Error("a judgement holds on to the one before")
 			}
 		})
 	}

@@ -23,11 +23,11 @@ func ExampleJudge() {
 			Owner: &healthscope.Owner{Group: "apps", Kind: "Deployment", Name: "sink"},
 		},
 	}
-	verdict := healthscope.Judge(results, healthscope.DefaultPolicy(), now)
-	for _, m := range verdict.Members {
+	judgement := healthscope.Judge(results, healthscope.DefaultPolicy(), now)
+	for _, m := range judgement.Members {
 		fmt.Printf("%s %s: %s, owned: %t, cause: %q\n", m.Kind, m.Name, m.State, m.Owned, m.Cause)
 	}
-	summary := healthscope.Summarize(verdict.Members)
+	summary := healthscope.Summarize(judgement.Members)
 	fmt.Println(summary.State(), summary.Total)
 	// Output:
 	// Pod sink-0: Failed, owned: true, cause: ""

@@ -25,8 +25,8 @@ type Member struct {
 	Cause string
 }
 
-// Verdict is the judgement on a set of results.
-type Verdict struct {
+// Judgement is what a set of results comes to.
+type Judgement struct {
 	// Members has one entry for each object, sorted by key.
 	Members []Member
 	// NextCheck is when a member's state will change if nothing else does. It is after the time of the judgement. The zero value means never.
@@ -59,8 +59,8 @@ type Verdict struct {
 //
 // The order of the results makes no difference. Of several results for one
 // object the worst one counts.
-func Judge(results []Result, policy Policy, now time.Time) Verdict {
-	j := judgement{policy: policy, now: now}
+func Judge(results []Result, policy Policy, now time.Time) Judgement {
+	j := judging{policy: policy, now: now}
 	j.collect(results)
 	j.link()
 	for i := range j.members {
@@ -79,11 +79,11 @@ func Judge(results []Result, policy Policy, now time.Time) Verdict {
 		m.Counts = j.countsAs(m)
 		m.History = nil
 	}
-	return Verdict{Members: j.members, NextCheck: j.next}
+	return Judgement{Members: j.members, NextCheck: j.next}
 }
 
-// judgement is the working state of Judge.
-type judgement struct {
+// judging is the working state of Judge.
+type judging struct {
 	policy  Policy
 	now     time.Time
 	members []Member
@@ -109,7 +109,7 @@ type link struct {
 }
 
 // collect copies the results in the order of their keys, each object once.
-func (j *judgement) collect(results []Result) {
+func (j *judging) collect(results []Result) {
 	j.members = make([]Member, 0, len(results))
 	if inOrder(results) {
 		for i := range results {
@@ -140,7 +140,7 @@ func inOrder(results []Result) bool {
 }
 
 // link links owned members to their owners, and to the owners of these.
-func (j *judgement) link() {
+func (j *judging) link() {
 	j.links = make([]link, len(j.members))
 	for i := range j.members {
 		m := &j.members[i]
@@ -168,7 +168,7 @@ func (j *judgement) link() {
 const maxDepth = 8
 
 // top follows owners upwards, and says how far that is. Objects that own each other in a circle have no top: each is its own.
-func (j *judgement) top(i int) (root, depth int) {
+func (j *judging) top(i int) (root, depth int) {
 	root = i
 	for depth := range maxDepth + 1 {
 		if j.links[root].parent == root {
@@ -232,7 +232,7 @@ func rest(r *Result) string {
 // limit returns how long member i may be Pending; zero means indefinitely. A Job
 // says itself when it has taken too long, and when its pods have, unless it is given a deadline; Kubernetes says so of a
 // Deployment whose rollout it watches.
-func (j *judgement) limit(i int) time.Duration {
+func (j *judging) limit(i int) time.Duration {
 	m, root := &j.members[i], &j.members[j.links[i].root]
 	switch {
 	case isJob(&m.Key):

@@ -93,9 +93,9 @@ func TestNothingChangesBeforeTheNextCheck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		results := rapid.SliceOfN(drawResult(true), 0, 12).Draw(t, "results")
 		policy := drawPolicy(t, true)
-		verdict := healthscope.Judge(results, policy, noon)
+		judgement := healthscope.Judge(results, policy, noon)
 		later := noon.Add(time.Duration(rapid.IntRange(0, 7200).Draw(t, "later")) * time.Second)
-		if next := verdict.NextCheck; !next.IsZero() {
+		if next := judgement.NextCheck; !next.IsZero() {
 			if !next.After(noon) {
 				t.Fatalf("the next check, %v, is not in the future", next)
 			}
@@ -103,7 +103,7 @@ func TestNothingChangesBeforeTheNextCheck(t *testing.T) {
 				later = next.Add(-time.Nanosecond)
 			}
 		}
-		if diff := cmp.Diff(verdict, healthscope.Judge(results, policy, later)); diff != "" {
+		if diff := cmp.Diff(judgement, healthscope.Judge(results, policy, later)); diff != "" {
 			t.Fatalf("%v later (-noon +later):\n%s", later.Sub(noon), diff)
 		}
 	})
@@ -113,12 +113,12 @@ func TestSomethingChangesAtTheNextCheck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		results := rapid.SliceOfN(drawResult(false), 1, 8).Draw(t, "results")
 		policy := drawPolicy(t, true)
-		verdict := healthscope.Judge(results, policy, noon)
-		if verdict.NextCheck.IsZero() {
+		judgement := healthscope.Judge(results, policy, noon)
+		if judgement.NextCheck.IsZero() {
 			return
 		}
-		if cmp.Equal(verdict.Members, healthscope.Judge(results, policy, verdict.NextCheck).Members) {
-			t.Fatalf("nothing changes at %v", verdict.NextCheck)
+		if cmp.Equal(judgement.Members, healthscope.Judge(results, policy, judgement.NextCheck).Members) {
+			t.Fatalf("nothing changes at %v", judgement.NextCheck)
 		}
 	})
 }
@@ -126,9 +126,9 @@ func TestSomethingChangesAtTheNextCheck(t *testing.T) {
 func TestOnlyPodsReplicaSetsAndJobsAreOwned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		results := rapid.SliceOfN(drawResult(true), 0, 12).Draw(t, "results")
-		verdict := healthscope.Judge(results, healthscope.Policy{}, noon)
+		judgement := healthscope.Judge(results, healthscope.Policy{}, noon)
 		total := 0
-		for _, m := range verdict.Members {
+		for _, m := range judgement.Members {
 			if m.Owned && m.Kind != "Pod" && m.Kind != "ReplicaSet" && m.Kind != "Job" {
 				t.Fatalf("%s is owned", m.Key)
 			}
@@ -136,7 +136,7 @@ func TestOnlyPodsReplicaSetsAndJobsAreOwned(t *testing.T) {
 				total++
 			}
 		}
-		s := healthscope.Summarize(verdict.Members)
+		s := healthscope.Summarize(judgement.Members)
 		if s.Total != total || s.Ready+s.Pending+s.Failed+s.Unknown != total || s.Healthy > s.Ready+s.Pending {
 			t.Fatalf("summary %+v of %d members", s, total)
 		}

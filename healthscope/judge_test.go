@@ -66,8 +66,8 @@ func deadline(d time.Duration) func(*healthscope.Result) {
 // serving makes a result one that serves.
 func serving(r *healthscope.Result) { r.Serving = true }
 
-// report puts a verdict into lines: "Kind/name state counts", and what else there is to say.
-func report(v healthscope.Verdict) []string {
+// report puts a judgement into lines: "Kind/name state counts", and what else there is to say.
+func report(v healthscope.Judgement) []string {
 	var lines []string
 	for _, m := range v.Members {
 		line := fmt.Sprintf("%s %s", m.Key, m.State)
@@ -94,7 +94,7 @@ func report(v healthscope.Verdict) []string {
 	return lines
 }
 
-// judgeCase is a set of results with the verdict on it at noon.
+// judgeCase is a set of results with the judgement on it at noon.
 type judgeCase struct {
 	results []healthscope.Result
 	policy  healthscope.Policy
@@ -107,11 +107,11 @@ func checkJudge(t *testing.T, cases map[string]judgeCase) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, report(healthscope.Judge(tc.results, tc.policy, noon))); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
+				t.Errorf("judgement (-want +got):\n%s", diff)
 			}
 			slices.Reverse(tc.results)
 			if diff := cmp.Diff(tc.want, report(healthscope.Judge(tc.results, tc.policy, noon))); diff != "" {
-				t.Errorf("verdict on the opposite order (-want +got):\n%s", diff)
+				t.Errorf("judgement on the opposite order (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -294,7 +294,7 @@ func TestEqualResultsForOneObjectAreChosenFromRegardlessOfOrder(t *testing.T) {
 			forward := healthscope.Judge([]healthscope.Result{a, b}, healthscope.Policy{RecoveryHold: time.Hour}, noon)
 			backward := healthscope.Judge([]healthscope.Result{b, a}, healthscope.Policy{RecoveryHold: time.Hour}, noon)
 			if diff := cmp.Diff(forward, backward); diff != "" {
-				t.Errorf("verdict (-one way +other way):\n%s", diff)
+				t.Errorf("judgement (-one way +other way):\n%s", diff)
 			}
 		})
 	}

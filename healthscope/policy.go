@@ -48,8 +48,8 @@ type History struct {
 	Progress *Progress
 }
 
-// WithHistory gives results what a verdict before, on the same objects, said of
-// them. before is sorted by key, as in a Verdict. A result whose object it does not
+// WithHistory gives results what a judgement before, on the same objects, said of
+// them. before is sorted by key, as in a Judgement. A result whose object it does not
 // name, or whose uid is another one, is left as it is: that object is new.
 //
 // FailureGrace and RecoveryHold need this memory, because a raw result says

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Until returns how long it is from now to a verdict's next check, at least a
+// Until returns how long it is from now to a judgement's next check, at least a
 // millisecond, so that a moment that has just passed is not taken for never. It is zero when there is none.
 func Until(nextCheck, now time.Time) time.Duration {
 	if nextCheck.IsZero() {
@@ -19,7 +19,7 @@ func Until(nextCheck, now time.Time) time.Duration {
 // settle adds time to what a rule says of an object: no status is excused while
 // the object is young, Failed while the failure is; Pending that lasts longer than
 // limit is Failed. A limit of zero is none. Nothing is late whose since is not known.
-func (j *judgement) settle(m *Member, limit time.Duration) {
+func (j *judging) settle(m *Member, limit time.Duration) {
 	if m.Since.IsZero() {
 		return
 	}
@@ -49,7 +49,7 @@ func (j *judgement) settle(m *Member, limit time.Duration) {
 
 // stoppedServing returns when an object that served, but was not Ready, stopped to, as
 // far as that is remembered. Since does not say it: it is since when the object is Pending.
-func (j *judgement) stoppedServing(m *Member) time.Time {
+func (j *judging) stoppedServing(m *Member) time.Time {
 	history := m.History
 	if history == nil || m.Serving || m.State != Pending && m.State != Failed {
 		return time.Time{}
@@ -62,7 +62,7 @@ func (j *judgement) stoppedServing(m *Member) time.Time {
 
 // progress notes whether an object that is Pending has got further than it is remembered to have been. Who keeps a bundle
 // has noted that before; for what is read elsewhere it is known as far as the caller remembers.
-func (j *judgement) progress(m *Member) {
+func (j *judging) progress(m *Member) {
 	history := m.History
 	if m.Progress == nil || history == nil || history.Progress == nil || history.State == Ready || m.State != Pending || m.Serving {
 		return
@@ -85,7 +85,7 @@ const noReason = "no reason given"
 const held = "over for less than "
 
 // hold keeps an object Failed until it has been in a better state for long enough.
-func (j *judgement) hold(m *Member) {
+func (j *judging) hold(m *Member) {
 	history := j.history(m)
 	back := (m.State == Ready || m.State == Pending) && history.State == Failed
 	if !back || j.policy.RecoveryHold == 0 || j.late(m.Since, j.policy.RecoveryHold) {
@@ -99,7 +99,7 @@ func (j *judgement) hold(m *Member) {
 }
 
 // history returns what was last said of an object as far as damping goes by it; the zero value when that is not known, or nothing is damped.
-func (j *judgement) history(m *Member) History {
+func (j *judging) history(m *Member) History {
 	if m.History == nil || !j.policy.hasHysteresis() {
 		return History{}
 	}
@@ -108,7 +108,7 @@ func (j *judgement) history(m *Member) History {
 
 // resume makes an object that is in the same state as before be in it for as
 // long, even if it was something else in between that was not reported.
-func (j *judgement) resume(m *Member) {
+func (j *judging) resume(m *Member) {
 	if history := j.history(m); history.State == m.State && !history.Since.IsZero() && history.Since.Before(m.Since) {
 		m.Since = history.Since
 	}
@@ -120,7 +120,7 @@ func (j *judgement) resume(m *Member) {
 // A since that is still to come, by another machine's clock or by one that was
 // set back, counts as now: nothing is late that has not begun, and the next look
 // is not further away than the limit, by when the clocks may agree again.
-func (j *judgement) late(since time.Time, limit time.Duration) bool {
+func (j *judging) late(since time.Time, limit time.Duration) bool {
 	if limit > 0 && since.After(j.now) {
 		since = j.now
 	}
@@ -135,7 +135,7 @@ func (j *judgement) late(since time.Time, limit time.Duration) bool {
 }
 
 // countsAs returns the state a member counts as.
-func (j *judgement) countsAs(m *Member) State {
+func (j *judging) countsAs(m *Member) State {
 	switch m.State {
 	case Ready, Pending, Failed:
 		return m.State

@@ -29,8 +29,8 @@ const (
 	familiarTime = time.Hour
 )
 
-// verdict is whose a token is; known is false when the API server does not accept it.
-type verdict struct {
+// identity is whose a token is; known is false when the API server does not accept it.
+type identity struct {
 	caller api.Caller
 	known  bool
 }
@@ -39,8 +39,8 @@ type verdict struct {
 type tokens struct {
 	review func(ctx context.Context, token string) (api.Caller, bool, error)
 	clock  clock.PassiveClock
-	// verdicts are kept by token, and familiar those tokens that were good. sources have a limiter each.
-	verdicts, familiar, sources *cache.LRUExpireCache
+	// identities are kept by token, and familiar those tokens that were good. sources have a limiter each.
+	identities, familiar, sources *cache.LRUExpireCache
 	// flights make callers with the same token ask once.
 	flights singleflight.Group
 	// reviews bounds the TokenReviews that are under way, and waiting the callers that wait for them.
@@ -50,7 +50,7 @@ type tokens struct {
 func newTokens(review func(ctx context.Context, token string) (api.Caller, bool, error), now clock.PassiveClock) *tokens {
 	lru := func(size int) *cache.LRUExpireCache { return cache.NewLRUExpireCacheWithClock(size, now) }
 	return &tokens{
-		review: review, clock: now, verdicts: lru(maxTokens), familiar: lru(maxTokens), sources: lru(maxSources),
+		review: review, clock: now, identities: lru(maxTokens), familiar: lru(maxTokens), sources: lru(maxSources),
 		reviews: semaphore.NewWeighted(maxReviews), waiting: semaphore.NewWeighted(maxWaiting),
 	}
 }
@@ -58,7 +58,7 @@ func newTokens(review func(ctx context.Context, token string) (api.Caller, bool,
 // authenticate returns who a token belongs to. A token that was good costs nothing while that is remembered, whatever others do meanwhile.
 func (t *tokens) authenticate(ctx context.Context, source, token string) (api.Caller, bool, error) {
 	key := sha256.Sum256([]byte(token))
-	if v, ok := get[verdict](t.verdicts, key); ok {
+	if v, ok := get[identity](t.identities, key); ok {
 		return v.caller, v.known, nil
 	}
 	limiter := t.limiterOf(source)
@@ -75,30 +75,30 @@ func (t *tokens) authenticate(ctx context.Context, source, token string) (api.Ca
 	case <-ctx.Done():
 		return api.Caller{}, false, ctx.Err()
 	case a := <-answer:
-		v, _ := a.Val.(verdict)
+		v, _ := a.Val.(identity)
 		return v.caller, v.known, a.Err
 	}
 }
 
 // ask reviews a token, and remembers what comes of it.
-func (t *tokens) ask(ctx context.Context, key [sha256.Size]byte, token string, limiter *rate.Limiter) (verdict, error) {
+func (t *tokens) ask(ctx context.Context, key [sha256.Size]byte, token string, limiter *rate.Limiter) (identity, error) {
 	if !t.reviews.TryAcquire(1) {
-		return verdict{}, fmt.Errorf("%w: %d tokens are being reviewed already; try again", api.ErrBusy, maxReviews)
+		return identity{}, fmt.Errorf("%w: %d tokens are being reviewed already; try again", api.ErrBusy, maxReviews)
 	}
 	defer t.reviews.Release(1)
 	caller, known, err := t.review(ctx, token)
 	if err != nil {
-		return verdict{}, err
+		return identity{}, err
 	}
-	v := verdict{caller: caller, known: known}
+	v := identity{caller: caller, known: known}
 	if known {
 		t.familiar.Add(key, true, familiarTime)
-		t.verdicts.Add(key, v, allowedTime)
+		t.identities.Add(key, v, allowedTime)
 		return v, nil
 	}
 	limiter.AllowN(t.clock.Now(), 1)
 	t.familiar.Remove(key)
-	t.verdicts.Add(key, v, deniedTime)
+	t.identities.Add(key, v, deniedTime)
 	return v, nil
 }
 

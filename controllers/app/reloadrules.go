@@ -88,7 +88,7 @@ func (h *healthChecks) Covers(apiVersion, kind string) bool {
 }
 
 // Evaluate implements rules.UserRules.
-func (h *healthChecks) Evaluate(object map[string]any) (verdict healthscope.Result, rule string, matched bool) {
+func (h *healthChecks) Evaluate(object map[string]any) (result healthscope.Result, rule string, matched bool) {
 	return h.compiled.Load().set.Evaluate(object)
 }
 

@@ -38,7 +38,7 @@ literal values of environment variables.
 The exit code is 0 when all objects are Ready, 1 when some are not, and 2 when
 the command line or a file that it names is invalid.`
 
-// explanation is the verdict on one object, as it is printed in JSON.
+// explanation is the judgement on one object, as it is printed in JSON.
 type explanation struct {
 	APIVersion string             `json:"apiVersion"`
 	Kind       string             `json:"kind"`

@@ -183,13 +183,13 @@ func (k *bundleSyncer) judge(key BundleKey, h *cachedBundle) time.Duration {
 		results = k.resume(key, h.UID, results, now)
 	}
 	k.policy.WithHistory(results, k.previous(key, h.UID, results))
-	verdict := healthscope.Judge(results, k.policy, now)
+	judgement := healthscope.Judge(results, k.policy, now)
 	k.view.put(key, &Bundle{
 		BundleKey: key, UID: h.UID, ResourceVersion: h.ResourceVersion, App: h.app, Labels: h.Labels,
 		Own: h.contents.Own, Observed: h.contents.Observed, Truncated: h.contents.Truncated, Malformed: h.contents.Malformed,
-		Members: verdict.Members, Unlisted: h.contents.Unlisted, Written: h.written, Outdated: h.outdated,
+		Members: judgement.Members, Unlisted: h.contents.Unlisted, Written: h.written, Outdated: h.outdated,
 	})
-	return healthscope.Until(verdict.NextCheck, now)
+	return healthscope.Until(judgement.NextCheck, now)
 }
 
 // previous returns the last judgement of the resources of a bundle, sorted by key.

@@ -38,8 +38,8 @@ var workloads = map[schema.GroupKind]schema.GroupVersionResource{
 	{Group: "batch", Kind: "Job"}:        {Group: "batch", Version: "v1", Resource: "jobs"},
 }
 
-// PodsVerdict is what the pods of a workload say of it.
-type PodsVerdict struct {
+// PodDiagnosis is what the pods of a workload say of it.
+type PodDiagnosis struct {
 	// Reason and Message are those of the pod that makes the workload Failed, if nothing of it works; empty when there is none.
 	Reason  healthscope.Reason
 	Message string
@@ -55,7 +55,7 @@ func HasPods(kind schema.GroupKind) bool {
 
 // JudgePods reads the ReplicaSets and pods of one workload and returns what they say of it, as Judge does for those in
 // bundles. It keeps nothing. The caller sets the deadline.
-func (o *Objects) JudgePods(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (PodsVerdict, error) {
+func (o *Objects) JudgePods(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (PodDiagnosis, error) {
 	resource, ok := workloads[schema.GroupKind{Group: of.Group, Kind: of.Kind}]
 	o.mu.Lock()
 	var client dynamic.Interface
@@ -64,23 +64,23 @@ func (o *Objects) JudgePods(ctx context.Context, of healthscope.Key, policy heal
 	}
 	o.mu.Unlock()
 	if !ok || client == nil {
-		return PodsVerdict{}, nil
+		return PodDiagnosis{}, nil
 	}
 	// There is a right to list, and none to get.
 	found, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, fromCache(metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", of.Name).String(), Limit: 1}))
 	if err != nil || len(found.Items) == 0 {
-		return PodsVerdict{}, errors.Wrapf(err, "cannot list %s %q", of.Kind, of.Name)
+		return PodDiagnosis{}, errors.Wrapf(err, "cannot list %s %q", of.Kind, of.Name)
 	}
 	selector, err := selectorOf(&found.Items[0])
 	if err != nil || selector == "" {
-		return PodsVerdict{}, errors.Wrapf(err, "cannot read the selector of %s %q", of.Kind, of.Name)
+		return PodDiagnosis{}, errors.Wrapf(err, "cannot read the selector of %s %q", of.Kind, of.Name)
 	}
 	objects, err := below(ctx, client, of, selector)
 	if apierrors.IsForbidden(err) {
-		return PodsVerdict{Cause: PodsHint}, nil
+		return PodDiagnosis{Cause: PodsHint}, nil
 	}
 	if err != nil {
-		return PodsVerdict{}, err
+		return PodDiagnosis{}, err
 	}
 	return o.judgeAmong(append(objects, found.Items[0]), of, policy, now), nil
 }
@@ -112,7 +112,7 @@ func below(ctx context.Context, client dynamic.Interface, of healthscope.Key, se
 }
 
 // judgeAmong returns what Judge says of a workload among objects.
-func (o *Objects) judgeAmong(objects []unstructured.Unstructured, of healthscope.Key, policy healthscope.Policy, now time.Time) (verdict PodsVerdict) {
+func (o *Objects) judgeAmong(objects []unstructured.Unstructured, of healthscope.Key, policy healthscope.Policy, now time.Time) (diagnosis PodDiagnosis) {
 	results := make([]healthscope.Result, 0, len(objects))
 	nothingWorks := false
 	for i := range objects {
@@ -125,12 +125,12 @@ func (o *Objects) judgeAmong(objects []unstructured.Unstructured, of healthscope
 		if m.Key != of {
 			continue
 		}
-		verdict.Cause = m.Cause
+		diagnosis.Cause = m.Cause
 		if nothingWorks && m.State == healthscope.Failed && m.Reason != healthscope.ReasonPendingTimeout {
-			verdict.Reason, verdict.Message = m.Reason, m.Message
+			diagnosis.Reason, diagnosis.Message = m.Reason, m.Message
 		}
 	}
-	return verdict
+	return diagnosis
 }
 
 // selectorOf returns the selector of a workload's pods; empty when it has none.

@@ -75,13 +75,13 @@ func TestTheCauseOfAWorkloadIsItsPod(t *testing.T) {
 			o := NewObjects(nil, nil)
 			o.setState(ClusterState{Name: "edge", Reachability: c.reach})
 			o.known("edge").client = client
-			verdict, err := o.JudgePods(t.Context(), c.of, healthscope.DefaultPolicy(), time.Unix(1700000060, 0))
+			diagnosis, err := o.JudgePods(t.Context(), c.of, healthscope.DefaultPolicy(), time.Unix(1700000060, 0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			cause := verdict.Cause
-			if verdict.Reason != "" { // No pod has failed.
-				t.Errorf("the workload is Failed for a pod: %s", verdict.Reason)
+			cause := diagnosis.Cause
+			if diagnosis.Reason != "" { // No pod has failed.
+				t.Errorf("the workload is Failed for a pod: %s", diagnosis.Reason)
 			}
 			for _, part := range c.want {
 				if !strings.Contains(cause, part) {
@@ -122,9 +122,9 @@ func TestAPodThatHasFailedMakesItsWorkloadFailed(t *testing.T) {
 		o := NewObjects(nil, nil)
 		o.setState(ClusterState{Name: "edge", Reachability: Connected})
 		o.known("edge").client = dynamicfake.NewSimpleDynamicClient(scheme, objects...)
-		verdict, err := o.JudgePods(t.Context(), of, healthscope.DefaultPolicy(), time.Unix(1700000060, 0))
-		if err != nil || verdict.Reason != want || !strings.Contains(verdict.Cause, "CrashLoopBackOff") {
-			t.Errorf("with %d ready: reason %q, want %q; cause %q; %v", ready, verdict.Reason, want, verdict.Cause, err)
+		diagnosis, err := o.JudgePods(t.Context(), of, healthscope.DefaultPolicy(), time.Unix(1700000060, 0))
+		if err != nil || diagnosis.Reason != want || !strings.Contains(diagnosis.Cause, "CrashLoopBackOff") {
+			t.Errorf("with %d ready: reason %q, want %q; cause %q; %v", ready, diagnosis.Reason, want, diagnosis.Cause, err)
 		}
 	}
 }

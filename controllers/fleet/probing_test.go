@@ -87,7 +87,7 @@ var _ = Describe("Probes in a member", func() {
 		})
 		spec, err := probe.Parse(&corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health", ProbeInterval: new(int32(1)), FailureRateThreshold: new(0.1)})
 		Expect(err).NotTo(HaveOccurred())
-		verdict := func() (all []string) {
+		result := func() (all []string) {
 			report := prober.Want(types.NamespacedName{Namespace: s.shop, Name: "shop"}, &probe.Want{Spec: spec, Clusters: s.Clusters()})
 			for _, u := range report.Unread {
 				if u.Cluster == edge01 && u.Problem != "" {
@@ -95,11 +95,11 @@ var _ = Describe("Probes in a member", func() {
 				}
 			}
 			for _, p := range report.Services {
-				all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %t %s", p.Cluster, p.Name, p.Verdict == probe.Passing, p.Cause)))
+				all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %t %s", p.Cluster, p.Name, p.Result == probe.Passing, p.Cause)))
 			}
 			return all
 		}
-		Eventually(verdict).Should(Equal([]string{"unread"}), "without the right")
+		Eventually(result).Should(Equal([]string{"unread"}), "without the right")
 		Expect(requests.Load()).To(BeZero())
 
 		apply := edge.KubectlCommand(ctx, "apply", "-n", s.shop, "-k", "../../config/rbac/member/probes")
@@ -110,9 +110,9 @@ var _ = Describe("Probes in a member", func() {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "healthscope-hub-probes"},
 			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.watch, Name: "hub"}},
 		})).To(Succeed())
-		Eventually(verdict, "40s").Should(Equal([]string{edge01 + " web true"}))
+		Eventually(result, "40s").Should(Equal([]string{edge01 + " web true"}))
 		Expect(requests.Load()).To(BeNumerically(">", 0))
 		code.Store(http.StatusServiceUnavailable)
-		Eventually(verdict).Should(Equal([]string{edge01 + " web false status code 503"}))
+		Eventually(result).Should(Equal([]string{edge01 + " web false status code 503"}))
 	}, SpecTimeout(2*time.Minute))
 })

@@ -200,12 +200,12 @@ func TestASilentAPIServerIsNoFailure(t *testing.T) {
 	})
 	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
 	w := wants(t, 1, 1)
-	verdict := func() probe.Verdict { return p.Want(scopeIn("n"), w).Services[0].Verdict }
+	result := func() probe.Result { return p.Want(scopeIn("n"), w).Services[0].Result }
 	wantIn(t, p, w, []string{"n"}, 1)
-	eventually(t, "it passes", func() bool { return verdict() == probe.Passing })
+	eventually(t, "it passes", func() bool { return result() == probe.Passing })
 	close(down)
 	eventually(t, "it cannot be probed", func() bool {
-		v := verdict()
+		v := result()
 		if v == probe.Failing {
 			t.Fatal("it fails because its API server is silent")
 		}
@@ -256,8 +256,8 @@ func TestAnotherIntervalKeepsWhatIsKnown(t *testing.T) {
 	s := server.start(t)
 	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
 	wantIn(t, p, wants(t, 1, 1), []string{"n"}, 1)
-	eventually(t, "it passes", func() bool { return p.Want(scopeIn("n"), wants(t, 1, 1)).Services[0].Verdict == probe.Passing })
-	if v := p.Want(scopeIn("n"), wants(t, 30, 1)).Services[0].Verdict; v != probe.Passing {
+	eventually(t, "it passes", func() bool { return p.Want(scopeIn("n"), wants(t, 1, 1)).Services[0].Result == probe.Passing })
+	if v := p.Want(scopeIn("n"), wants(t, 30, 1)).Services[0].Result; v != probe.Passing {
 		t.Errorf("it is %d with another interval", v)
 	}
 }

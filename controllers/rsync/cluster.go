@@ -305,7 +305,7 @@ func isAbsent(err error) bool {
 }
 
 // notReady reads the objects of an app, judges them, and returns why the app is not Ready; empty when it is.
-func (c *cluster) notReady(ctx context.Context, os *objects, t deploy.Target, judge func([]*unstructured.Unstructured) healthscope.Verdict) (string, error) {
+func (c *cluster) notReady(ctx context.Context, os *objects, t deploy.Target, judge func([]*unstructured.Unstructured) healthscope.Judgement) (string, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(t.Resources))
 	for _, r := range t.Resources {
 		m, err := c.manifest(ctx, os, t.App, r)

@@ -261,7 +261,7 @@ func (e *executor) notReady(ctx context.Context, app string) string {
 }
 
 // judge judges objects of one app in one cluster.
-func (e *executor) judge(objects []*unstructured.Unstructured) healthscope.Verdict {
+func (e *executor) judge(objects []*unstructured.Unstructured) healthscope.Judgement {
 	results := make([]healthscope.Result, 0, len(objects))
 	for _, o := range objects {
 		results = append(results, rules.Evaluate(o, rules.Options{User: e.options.HealthChecks}))

@@ -9,7 +9,7 @@ import (
 )
 
 // appHealthOf returns KubeVela's view: the health of each Application, in each of its environments, by component, worst first.
-func appHealthOf(v verdict) []corev1alpha2.AppHealthCondition {
+func appHealthOf(v judgement) []corev1alpha2.AppHealthCondition {
 	var apps []corev1alpha2.AppHealthCondition
 	index := map[origin]int{}
 	for _, r := range v.refs {
@@ -36,7 +36,7 @@ func appHealthOf(v verdict) []corev1alpha2.AppHealthCondition {
 
 // componentCondition is KubeVela's health of one component. Where KubeVela judges by CUE, it says how many replicas are ready in
 // customStatusMsg, which is what its clients show.
-func componentCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
+func componentCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
 	c := referenceCondition(r)
 	if ready, _, counts := strings.Cut(c.Diagnosis, " "); counts && strings.HasPrefix(ready, "Ready:") {
 		c.CustomStatusMsg = ready

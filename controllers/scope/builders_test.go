@@ -223,7 +223,7 @@ func gatherIn(w world, scope *corev1alpha2.HealthScope, now time.Time) gathered 
 }
 
 // judgeIn gathers and decides for a scope without a past.
-func judgeIn(w world, scope *corev1alpha2.HealthScope, now time.Time) verdict {
+func judgeIn(w world, scope *corev1alpha2.HealthScope, now time.Time) judgement {
 	return decide(&scope.Spec, gatherIn(w, scope, now), newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
 }
 

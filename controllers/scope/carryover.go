@@ -121,7 +121,7 @@ func (g *gatherer) wasMissing(app string, bundle healthscope.Key) bool {
 
 // addCarriedOver adds the resources that the status counts and nothing names, so that an app comes to as many in a cluster as
 // before, and the next status, which is made from this one, to the same again.
-func (v *verdict) addCarriedOver(all []carriedOver) {
+func (v *judgement) addCarriedOver(all []carriedOver) {
 	counts := v.counts()
 	for _, c := range all {
 		if rest := c.total - counts[c.appCluster].Total; rest > 0 {

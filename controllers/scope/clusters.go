@@ -100,8 +100,8 @@ type clusterReach struct {
 	message string
 }
 
-// reachOf returns which clusters of a verdict are Connected. state returns the state of a cluster; false when it is not known.
-func reachOf(v verdict, state func(string) (fleet.ClusterState, bool)) clusterReach {
+// reachOf returns which clusters of a judgement are Connected. state returns the state of a cluster; false when it is not known.
+func reachOf(v judgement, state func(string) (fleet.ClusterState, bool)) clusterReach {
 	s := clusterReach{clusters: clustersOf(v), reason: ReasonAllReachable, message: "every cluster of the scope is Connected"}
 	worst := -1
 	var texts []string

@@ -156,7 +156,7 @@ var Events = map[corev1alpha2.Health]Event{
 }
 
 // setConditions writes the conditions. Their messages hold no time and no order of chance, so that they do not change when nothing does.
-func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, reach clusterReach, o outside, nothing string, now time.Time) {
+func setConditions(s *corev1alpha2.HealthScopeStatus, v judgement, reach clusterReach, o outside, nothing string, now time.Time) {
 	set := func(kind string, reason Reason, message string) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: kind, Status: statusFor(kind, reason), Reason: string(reason), Message: healthscope.Shorten(message, maxMessage), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
@@ -196,7 +196,7 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v verdict, reach clusterRe
 }
 
 // whyReady returns reason and message of the condition Ready.
-func whyReady(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) (reason Reason, message string) {
+func whyReady(s *corev1alpha2.HealthScopeStatus, v judgement, nothing string) (reason Reason, message string) {
 	switch v.health {
 	case healthscope.Healthy:
 		return ReasonHealthy, s.ResourcesReady + " resources are ready" + stillPending(v)
@@ -209,7 +209,7 @@ func whyReady(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) (rea
 
 // stillPending names the first resource of a healthy scope that is not ready: a rollout that has stopped is no outage, and needs attention.
 // It is empty when all are. It does not name the cause, which changes with every pod of a rollout.
-func stillPending(v verdict) string {
+func stillPending(v judgement) string {
 	at := slices.IndexFunc(v.members, func(p Placed) bool { return p.Contributes() && p.State != healthscope.Ready })
 	if at < 0 {
 		return ""
@@ -219,7 +219,7 @@ func stillPending(v verdict) string {
 }
 
 // whyUnhealthy returns reason and message of a scope that is unhealthy.
-func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v verdict) (reason Reason, message string) {
+func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v judgement) (reason Reason, message string) {
 	if len(v.absent) > 0 {
 		return ReasonRequiredAppMissing, absentLine(v.absent)
 	}
@@ -243,7 +243,7 @@ func are(n int) string {
 }
 
 // whyStalled returns the message of the condition Stalled; it is empty when no member has failed, or when the scope is not unhealthy.
-func whyStalled(s *corev1alpha2.HealthScopeStatus, v verdict) string {
+func whyStalled(s *corev1alpha2.HealthScopeStatus, v judgement) string {
 	if v.health != healthscope.Unhealthy || v.summary.Failed == 0 {
 		return ""
 	}
@@ -251,7 +251,7 @@ func whyStalled(s *corev1alpha2.HealthScopeStatus, v verdict) string {
 }
 
 // whyUnknown returns reason and message of the condition Ready of a scope whose health cannot be known.
-func whyUnknown(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) (reason Reason, message string) {
+func whyUnknown(s *corev1alpha2.HealthScopeStatus, v judgement, nothing string) (reason Reason, message string) {
 	if v.summary.Unknown == 0 {
 		return ReasonNoMembers, nothing
 	}

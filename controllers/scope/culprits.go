@@ -58,7 +58,7 @@ func (g *gatherer) staleClusters() map[string]fleet.ClusterState {
 
 // culpritsOf returns what keeps the scope from being healthy, worst first. A cluster that is not Connected is one culprit,
 // before all objects that are Unknown.
-func (v *verdict) culpritsOf(states map[string]fleet.ClusterState) []corev1alpha2.Culprit {
+func (v *judgement) culpritsOf(states map[string]fleet.ClusterState) []corev1alpha2.Culprit {
 	var all, clusters []corev1alpha2.Culprit
 	stale := v.staleIn(states)
 	for _, name := range slices.Sorted(maps.Keys(stale)) {
@@ -80,7 +80,7 @@ func (v *verdict) culpritsOf(states map[string]fleet.ClusterState) []corev1alpha
 }
 
 // staleIn returns the clusters that keep the scope from being healthy because they are not Connected.
-func (v *verdict) staleIn(states map[string]fleet.ClusterState) map[string]*staleCluster {
+func (v *judgement) staleIn(states map[string]fleet.ClusterState) map[string]*staleCluster {
 	stale := map[string]*staleCluster{}
 	count := func(cluster string, n int, since time.Time) {
 		if stale[cluster] == nil {

@@ -30,14 +30,14 @@ func (p Placed) Contributes() bool { return !p.Owned && !p.Ignored }
 // isUnhealthy reports whether the member keeps the scope from being healthy.
 func (p Placed) isUnhealthy() bool { return p.Contributes() && !p.Healthy() }
 
-// verdict is what a scope comes to.
-type verdict struct {
+// judgement is what a scope comes to.
+type judgement struct {
 	// members are all members, each object once, worst first.
 	members []Placed
 	// culprits are what keeps the scope from being healthy, worst first.
 	culprits []corev1alpha2.Culprit
 	// refs are the scope's references with the members of each.
-	refs []refVerdict
+	refs []refJudgement
 	// health is the health of the scope.
 	health healthscope.Health
 	// unlisted counts what truncated bundles do not name, each bundle once, and what is carried over.
@@ -62,12 +62,12 @@ type verdict struct {
 	hints map[string]string
 	// probing is whether the probes that the scope asks for are made.
 	probing probing
-	// nextCheck is when the verdict may change if nothing else does; zero means never.
+	// nextCheck is when the judgement may change if nothing else does; zero means never.
 	nextCheck time.Time
 }
 
-// refVerdict is the health of one reference.
-type refVerdict struct {
+// refJudgement is the health of one reference.
+type refJudgement struct {
 	finding
 
 	// placed are the members that it leads to.
@@ -78,8 +78,8 @@ type refVerdict struct {
 //
 // An object that several findings lead to counts once: in the app with the first
 // name, an app before none, and with that app's links, or else the next one's.
-func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy healthscope.Policy, now time.Time) verdict {
-	var v verdict
+func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy healthscope.Policy, now time.Time) judgement {
+	var v judgement
 	judged := v.judge(g, m, policy, now)
 	findings := slices.Clone(g.findings)
 	slices.SortStableFunc(findings, func(a, b finding) int { return compareApps(a.app, b.app) })
@@ -92,7 +92,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 		if f.aside {
 			continue
 		}
-		r := refVerdict{f, make([]Placed, 0, len(places[i]))}
+		r := refJudgement{f, make([]Placed, 0, len(places[i]))}
 		for _, at := range places[i] {
 			r.placed = append(r.placed, v.members[at])
 		}
@@ -117,7 +117,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 
 // place makes the members of findings those of the scope, each object once, and returns by finding which they are. Objects
 // are looked up by their keys only where there may be two answers on one: in a large scope that is most of the work.
-func (v *verdict) place(findings []finding, judged map[healthscope.Key]*healthscope.Member) [][]int {
+func (v *judgement) place(findings []finding, judged map[healthscope.Key]*healthscope.Member) [][]int {
 	sources := map[string]int{}
 	most := 0
 	for _, f := range findings {
@@ -164,12 +164,12 @@ func (v *verdict) place(findings []finding, judged map[healthscope.Key]*healthsc
 }
 
 // judge judges results each by itself: a pod that is referred to counts, also beside a reference to its owner.
-func (v *verdict) judge(g gathered, m *memory, policy healthscope.Policy, now time.Time) map[healthscope.Key]*healthscope.Member {
+func (v *judgement) judge(g gathered, m *memory, policy healthscope.Policy, now time.Time) map[healthscope.Key]*healthscope.Member {
 	judged := map[healthscope.Key]*healthscope.Member{}
 	var members []healthscope.Member
 	for _, r := range m.resume(g.findings, policy, now) {
 		alone := healthscope.Judge([]healthscope.Result{r}, policy, now)
-		if pods, looked := g.pods.verdicts[r.Key]; looked {
+		if pods, looked := g.pods.diagnoses[r.Key]; looked {
 			alone.Members[0].Cause = causeOf(&alone.Members[0], pods.Cause)
 		}
 		judged[r.Key] = &alone.Members[0]
@@ -232,7 +232,7 @@ func summarize(members []Placed) healthscope.Summary {
 }
 
 // weigh applies the scope's roll-up: enough members must be healthy, and all those of required apps. The health of an app that leads to nothing is not known.
-func (v *verdict) weigh(spec *corev1alpha2.HealthScopeSpec) {
+func (v *judgement) weigh(spec *corev1alpha2.HealthScopeSpec) {
 	rollup := spec.Rollup
 	if rollup == nil {
 		rollup = &corev1alpha2.Rollup{}
@@ -250,7 +250,7 @@ func (v *verdict) weigh(spec *corev1alpha2.HealthScopeSpec) {
 }
 
 // require makes the scope at most as healthy as all members of an app, or component, that must be healthy. It has to be there.
-func (v *verdict) require(name string, members healthscope.Summary) {
+func (v *judgement) require(name string, members healthscope.Summary) {
 	v.health = healthscope.WorseHealth(v.health, members.Health(100))
 	if members.Total == 0 {
 		v.health = healthscope.Unhealthy
@@ -270,7 +270,7 @@ func healthyPercentage(spec *corev1alpha2.HealthScopeSpec) float64 {
 }
 
 // membersOfComponent returns the members that are of an OAM component, by its label, or else by the app.
-func (v *verdict) membersOfComponent(component string) (members []Placed) {
+func (v *judgement) membersOfComponent(component string) (members []Placed) {
 	for _, p := range v.members {
 		if cmp.Or(p.Labels[corev1alpha2.LabelComponent], p.App) == component {
 			members = append(members, p)
@@ -280,7 +280,7 @@ func (v *verdict) membersOfComponent(component string) (members []Placed) {
 }
 
 // membersOf returns the members that the references and bundles of an app lead to, also those that count in another app.
-func (v *verdict) membersOf(app string) []Placed {
+func (v *judgement) membersOf(app string) []Placed {
 	var members []Placed
 	seen := map[healthscope.Key]struct{}{}
 	for _, r := range v.refs {
@@ -295,7 +295,7 @@ func (v *verdict) membersOf(app string) []Placed {
 }
 
 // summaryOf counts all that an app leads to, also what counts in another app and what has no name.
-func (v *verdict) summaryOf(app string) healthscope.Summary {
+func (v *judgement) summaryOf(app string) healthscope.Summary {
 	return sum(summarize(v.membersOf(app)), v.unlistedOf(app))
 }
 

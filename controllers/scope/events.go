@@ -62,7 +62,7 @@ func recordedBefore(scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2
 }
 
 // isMuted reports whether a scope is under maintenance, or all its unhealthy contributors are in clusters that are.
-func isMuted(scope *corev1alpha2.HealthScope, v verdict, state func(string) (fleet.ClusterState, bool)) bool {
+func isMuted(scope *corev1alpha2.HealthScope, v judgement, state func(string) (fleet.ClusterState, bool)) bool {
 	if underMaintenance(scope) {
 		return true
 	}

@@ -106,7 +106,7 @@ func TestMaintenanceOfClustersSilencesWhatAilsInThem(t *testing.T) {
 		"one elsewhere that does not count":  {members: []healthscope.Member{ill(edge1), owned(ill(edge2))}, want: true},
 		"nothing":                            {members: []healthscope.Member{well}},
 	} {
-		s, v := scopeOf(corev1alpha2.HealthScopeSpec{}), verdict{unlisted: c.unlisted, absent: c.absent}
+		s, v := scopeOf(corev1alpha2.HealthScopeSpec{}), judgement{unlisted: c.unlisted, absent: c.absent}
 		s.Annotations = map[string]string{corev1alpha2.AnnotationMaintenance: c.annotation}
 		for _, m := range c.members {
 			v.members = append(v.members, Placed{Member: &m})

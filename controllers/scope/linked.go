@@ -17,7 +17,7 @@ type LinkedApp struct {
 }
 
 // linked sums up the apps of findings that name a module, sorted by app.
-func (v *verdict) linked(findings []finding) []LinkedApp {
+func (v *judgement) linked(findings []finding) []LinkedApp {
 	links := map[string]corev1alpha2.InventoryLinks{}
 	for _, f := range findings {
 		if f.links != nil && f.links.GenericVNFID != "" && f.links.VFModuleID != "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // withoutMembers returns the apps of a spec that lead to nothing at all, sorted. An app that the roll-up leaves out may.
-func (v *verdict) withoutMembers(spec *corev1alpha2.HealthScopeSpec) []string {
+func (v *judgement) withoutMembers(spec *corev1alpha2.HealthScopeSpec) []string {
 	if len(spec.Apps) == 0 {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (v *verdict) withoutMembers(spec *corev1alpha2.HealthScopeSpec) []string {
 }
 
 // lookedFor returns the message of a scope, or of apps, to which nothing belongs that counts: what was looked for. It is empty when all have members.
-func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
+func lookedFor(scope *corev1alpha2.HealthScope, v judgement) string {
 	switch {
 	case v.summary.Total > 0 && len(v.without) == 0:
 		return ""
@@ -58,7 +58,7 @@ func lookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
 }
 
 // appsLookedFor returns what was looked for in apps.
-func appsLookedFor(scope *corev1alpha2.HealthScope, v verdict) string {
+func appsLookedFor(scope *corev1alpha2.HealthScope, v judgement) string {
 	var looked []string
 	for _, a := range scope.Spec.Apps {
 		if !slices.Contains(v.without, a.Name) {

@@ -13,7 +13,7 @@ import (
 )
 
 // setReferences writes OAM's view: a health condition for each reference, worst first.
-func setReferences(s *corev1alpha2.HealthScopeStatus, v verdict) {
+func setReferences(s *corev1alpha2.HealthScopeStatus, v judgement) {
 	c := corev1alpha2.ScopeHealthCondition{HealthStatus: oamHealth(v.health), Total: int64(len(v.refs))}
 	conditions := make([]corev1alpha2.WorkloadHealthCondition, 0, len(v.refs))
 	for _, r := range v.refs {
@@ -62,7 +62,7 @@ func compareHealth(a, b corev1alpha2.HealthStatus) int {
 }
 
 // referenceCondition is OAM's health of one reference: that of its members together.
-func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
+func referenceCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
 	members, all := counted(r.placed)
 	all = sum(all, sumOf(r.unlisted))
 	c := corev1alpha2.WorkloadHealthCondition{
@@ -89,7 +89,7 @@ func referenceCondition(r refVerdict) corev1alpha2.WorkloadHealthCondition {
 }
 
 // isBundle reports whether the reference is one to a bundle.
-func (r refVerdict) isBundle() bool {
+func (r refJudgement) isBundle() bool {
 	gv, err := schema.ParseGroupVersion(r.ref.APIVersion)
 	return err == nil && gv.WithKind(r.ref.Kind).GroupKind() == bundleKind
 }

@@ -22,31 +22,31 @@ const (
 	podsInterval = 30 * time.Second
 	podsLife     = 5 * time.Minute
 	// podsAtOnce is at how many workloads one reconcile looks, podsPause the pause before the next one looks at more, and
-	// maxPodVerdicts how many answers are cached.
-	podsAtOnce     = 10
-	podsPause      = time.Second
-	maxPodVerdicts = 10_000
+	// maxPodDiagnoses how many answers are cached.
+	podsAtOnce      = 10
+	podsPause       = time.Second
+	maxPodDiagnoses = 10_000
 )
 
 // lookAtPods finds out what the pods of a workload say of it.
-type lookAtPods func(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (fleet.PodsVerdict, error)
+type lookAtPods func(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (fleet.PodDiagnosis, error)
 
-// podVerdicts caches what the pods of the workloads that scopes refer to directly say of these. All scopes share it.
-type podVerdicts struct {
+// podDiagnoses caches what the pods of the workloads that scopes refer to directly say of these. All scopes share it.
+type podDiagnoses struct {
 	look lookAtPods
-	// known holds podVerdicts by workloadState.
+	// known holds podDiagnoses by workloadState.
 	known *lru.Cache
 }
 
 // seenPods is what the pods of a scope's workloads say, and when to look at them again; zero for never.
 type seenPods struct {
-	verdicts map[healthscope.Key]fleet.PodsVerdict
-	next     time.Time
+	diagnoses map[healthscope.Key]fleet.PodDiagnosis
+	next      time.Time
 }
 
-// podVerdict is what the pods of a workload say, when they were asked for last, and when there was an answer.
-type podVerdict struct {
-	fleet.PodsVerdict
+// podDiagnosis is what the pods of a workload say, when they were asked for last, and when there was an answer.
+type podDiagnosis struct {
+	fleet.PodDiagnosis
 
 	asked, seen time.Time
 }
@@ -60,27 +60,27 @@ type workloadState struct {
 	nothingWorks bool
 }
 
-func newPodVerdicts(look lookAtPods) *podVerdicts {
-	return &podVerdicts{look: look, known: lru.New(maxPodVerdicts)}
+func newPodDiagnoses(look lookAtPods) *podDiagnoses {
+	return &podDiagnoses{look: look, known: lru.New(maxPodDiagnoses)}
 }
 
 // find returns what the pods say of the workloads that a scope refers to and that are not ready: what is cached, and as much
 // more as time allows, beginning with the workload that was looked at longest ago. Without an answer, what they said last
 // counts: the workload itself has not changed since.
-func (c *podVerdicts) find(ctx context.Context, findings []finding, policy healthscope.Policy, now time.Time) seenPods {
+func (c *podDiagnoses) find(ctx context.Context, findings []finding, policy healthscope.Policy, now time.Time) seenPods {
 	workloads := unreadyWorkloads(findings)
 	if len(workloads) == 0 {
 		return seenPods{}
 	}
-	known := make(map[workloadState]podVerdict, len(workloads))
+	known := make(map[workloadState]podDiagnosis, len(workloads))
 	for _, w := range workloads {
 		cached, _ := c.known.Get(w)
-		known[w], _ = cached.(podVerdict)
+		known[w], _ = cached.(podDiagnosis)
 	}
 	slices.SortStableFunc(workloads, func(a, b workloadState) int { return known[a].asked.Compare(known[b].asked) })
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
-	seen := seenPods{map[healthscope.Key]fleet.PodsVerdict{}, now.Add(podsInterval)}
+	seen := seenPods{map[healthscope.Key]fleet.PodDiagnosis{}, now.Add(podsInterval)}
 	for i, w := range workloads {
 		v := known[w]
 		switch isDue := now.Sub(v.asked) >= podsInterval; {
@@ -90,18 +90,18 @@ func (c *podVerdicts) find(ctx context.Context, findings []finding, policy healt
 			seen.next = now.Add(podsPause)
 		}
 		if now.Sub(v.seen) < podsLife {
-			seen.verdicts[w.key] = v.PodsVerdict
+			seen.diagnoses[w.key] = v.PodDiagnosis
 		}
 	}
 	return seen
 }
 
 // ask looks at the pods of a workload, and caches what they say, or that there was no answer.
-func (c *podVerdicts) ask(ctx context.Context, w workloadState, v podVerdict, policy healthscope.Policy, now time.Time) podVerdict {
+func (c *podDiagnoses) ask(ctx context.Context, w workloadState, v podDiagnosis, policy healthscope.Policy, now time.Time) podDiagnosis {
 	v.asked = now
 	pods, err := c.look(ctx, w.key, policy, now)
 	if err == nil {
-		v.PodsVerdict, v.seen = pods, now
+		v.PodDiagnosis, v.seen = pods, now
 	} else {
 		log.FromContext(ctx).V(1).Info("Cannot look at the pods of a workload", "workload", w.key, "cause", err.Error())
 	}
@@ -114,7 +114,7 @@ func (g gathered) applyPods() {
 	for _, f := range g.findings {
 		for i := range f.results {
 			r := &f.results[i]
-			if v := g.pods.verdicts[r.Key]; v.Reason != "" && r.NothingWorks() {
+			if v := g.pods.diagnoses[r.Key]; v.Reason != "" && r.NothingWorks() {
 				r.State, r.Reason, r.Message = healthscope.Failed, v.Reason, v.Message
 			}
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // statusWithPods returns the status of a scope when pods can be looked at.
-func statusWithPods(t *testing.T, c *podVerdicts, w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
+func statusWithPods(t *testing.T, c *podDiagnoses, w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
 	t.Helper()
 	g := gatherIn(w, scope, now)
 	g.pods = c.find(t.Context(), g.findings, healthscope.DefaultPolicy(), now)
@@ -41,9 +41,9 @@ func TestTheCauseOfAReferenceIsItsPod(t *testing.T) {
 		"there is no answer":     {"", errors.New("timeout"), failed.Message},
 	} {
 		var asked []string
-		all := newPodVerdicts(func(_ context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodsVerdict, error) {
+		all := newPodDiagnoses(func(_ context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodDiagnosis, error) {
 			asked = append(asked, of.Name)
-			return fleet.PodsVerdict{Cause: c.cause}, c.err
+			return fleet.PodDiagnosis{Cause: c.cause}, c.err
 		})
 		s := statusWithPods(t, all, w, scope, noon)
 		if got := only(t, s.Culprits); got.Cause != c.want || got.Reason != string(healthscope.ReasonProgressDeadlineExceeded) {
@@ -71,7 +71,7 @@ func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 	}
 	findings := gatherIn(withDeployments(results...), scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list}), noon).findings
 	last, longest, atOnce, now := map[string]time.Time{}, time.Duration(0), 0, noon
-	all := newPodVerdicts(func(ctx context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodsVerdict, error) {
+	all := newPodDiagnoses(func(ctx context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodDiagnosis, error) {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > podsTimeout {
 			t.Error("there is no deadline")
 		}
@@ -79,7 +79,7 @@ func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 			longest = max(longest, now.Sub(at))
 		}
 		last[of.Name], atOnce = now, atOnce+1
-		return fleet.PodsVerdict{}, nil
+		return fleet.PodDiagnosis{}, nil
 	})
 	for now.Before(noon.Add(5 * time.Minute)) {
 		atOnce = 0
@@ -103,8 +103,8 @@ func TestTheLastPodCrashesToo(t *testing.T) {
 	t.Parallel()
 	oneOfTwo, noneOfTwo := deployment("web", healthscope.Pending, 1, 2), deployment("web", healthscope.Pending, 0, 2)
 	oneOfTwo.Reason, noneOfTwo.Reason = healthscope.ReasonReplicasNotReady, healthscope.ReasonReplicasNotReady
-	answer := fleet.PodsVerdict{Cause: "Pod web-1-a: CrashLoopBackOff"}
-	all := newPodVerdicts(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodsVerdict, error) {
+	answer := fleet.PodDiagnosis{Cause: "Pod web-1-a: CrashLoopBackOff"}
+	all := newPodDiagnoses(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
 		return answer, nil
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
@@ -125,8 +125,8 @@ func TestAWorkloadIsFailedWhenItsPodsAre(t *testing.T) {
 	pending.Reason = healthscope.ReasonReplicasNotReady
 	someReady := deployment("web", healthscope.Pending, 1, 2)
 	someReady.Reason = healthscope.ReasonReplicasNotReady
-	answer, failure := fleet.PodsVerdict{Reason: "CrashLoopBackOff", Message: "container web", Cause: crashed}, error(nil)
-	all := newPodVerdicts(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodsVerdict, error) {
+	answer, failure := fleet.PodDiagnosis{Reason: "CrashLoopBackOff", Message: "container web", Cause: crashed}, error(nil)
+	all := newPodDiagnoses(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
 		return answer, failure
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})

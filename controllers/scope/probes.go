@@ -128,11 +128,11 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 		return unreadableResult(r, state, "")
 	case s.Problem != "":
 		return unknownFor(r, healthscope.ReasonNotProbed, "it is not probed: %s", s.Problem)
-	case s.Verdict == probe.Blocked:
+	case s.Result == probe.Blocked:
 		return unknownFor(r, healthscope.ReasonNotProbed, "%s%s", what, s.Cause)
-	case s.Verdict == probe.Passing:
+	case s.Result == probe.Passing:
 		r.State = healthscope.Ready
-	case s.Verdict == probe.Failing, failing && s.Made:
+	case s.Result == probe.Failing, failing && s.Made:
 		r.State, r.Reason, r.Message = healthscope.Failed, healthscope.ReasonProbeFailed, what+s.Cause
 		if !s.LastSuccess.IsZero() {
 			r.Message += "; last success " + s.LastSuccess.UTC().Format(time.RFC3339)

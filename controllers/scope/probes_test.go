@@ -55,18 +55,18 @@ func TestWhatProbesSayOfAService(t *testing.T) {
 		service probe.Probed
 		want    string
 	}{
-		"passes":                              {service: front(probe.Finding{Verdict: probe.Passing, Made: true}), want: ""},
-		"fails":                               {service: front(probe.Finding{Verdict: probe.Failing, Made: true, Cause: "timeout", LastSuccess: seenAt}), want: "Failed ProbeFailed GET /health on port 80: timeout; last success 2026-06-01T11:50:00Z"},
-		"never passed":                        {service: front(probe.Finding{Verdict: probe.Failing, Made: true, Cause: "timeout"}), want: "Failed ProbeFailed GET /health on port 80: timeout"},
-		"cannot be asked":                     {service: front(probe.Finding{Verdict: probe.Blocked, Made: true, Cause: "no endpoint"}), want: "Unknown NotProbed GET /health on port 80: no endpoint"},
+		"passes":                              {service: front(probe.Finding{Result: probe.Passing, Made: true}), want: ""},
+		"fails":                               {service: front(probe.Finding{Result: probe.Failing, Made: true, Cause: "timeout", LastSuccess: seenAt}), want: "Failed ProbeFailed GET /health on port 80: timeout; last success 2026-06-01T11:50:00Z"},
+		"never passed":                        {service: front(probe.Finding{Result: probe.Failing, Made: true, Cause: "timeout"}), want: "Failed ProbeFailed GET /health on port 80: timeout"},
+		"cannot be asked":                     {service: front(probe.Finding{Result: probe.Blocked, Made: true, Cause: "no endpoint"}), want: "Unknown NotProbed GET /health on port 80: no endpoint"},
 		"has no port":                         {service: probe.Probed{Ref: probe.Ref{Cluster: hub, Name: "front"}, Problem: "it has no TCP port"}, want: "Unknown NotProbed it is not probed: it has no TCP port"},
 		"is new":                              {service: front(probe.Finding{}), want: "Pending ProbePending it has not been probed yet"},
 		"is new, and fails once":              {service: front(probe.Finding{Made: true, Cause: "timeout"}), want: "Pending ProbePending GET /health on port 80: timeout"},
 		"was well before a restart":           {scope: before(), service: front(probe.Finding{}), want: ""},
 		"failed before a restart":             {scope: before(failed), service: front(probe.Finding{}), want: "Failed ProbeFailed GET /health on port 80: status code 503"},
 		"fails again after a restart":         {scope: before(failed), service: front(probe.Finding{Made: true, Cause: "timeout"}), want: "Failed ProbeFailed GET /health on port 80: timeout"},
-		"passes again after a restart":        {scope: before(failed), service: front(probe.Finding{Verdict: probe.Passing, Made: true}), want: ""},
-		"is in a cluster that cannot be seen": {w: away, service: front(probe.Finding{Verdict: probe.Passing, Made: true}), want: "Unknown ClusterUnreachable"},
+		"passes again after a restart":        {scope: before(failed), service: front(probe.Finding{Result: probe.Passing, Made: true}), want: ""},
+		"is in a cluster that cannot be seen": {w: away, service: front(probe.Finding{Result: probe.Passing, Made: true}), want: "Unknown ClusterUnreachable"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -93,12 +93,12 @@ func TestProbesAreASecondAnswerOnAService(t *testing.T) {
 	service := member(hub, "Service", "front", healthscope.Ready, "")
 	service.Group = ""
 	w := world{bundles: []*fleet.Bundle{labelledWith(bundleOf(hub, "1-front", service), map[string]string{corev1alpha2.LabelScopeName: "vfw"})}}
-	for verdict, want := range map[probe.Verdict]corev1alpha2.Health{
+	for result, want := range map[probe.Result]corev1alpha2.Health{
 		probe.Passing: corev1alpha2.Healthy, probe.Failing: corev1alpha2.Unhealthy, probe.Blocked: corev1alpha2.UnknownHealth,
 	} {
-		s := probedIn(w, asking(), front(probe.Finding{Verdict: verdict, Made: true, Cause: "timeout"}))
+		s := probedIn(w, asking(), front(probe.Finding{Result: result, Made: true, Cause: "timeout"}))
 		if s.Health != want || s.Summary.Total != 1 || s.ScopeHealthCondition.Total != 1 {
-			t.Errorf("%d: %s with %d members and %d references, want %s with one of each", verdict, s.Health, s.Summary.Total, s.ScopeHealthCondition.Total, want)
+			t.Errorf("%d: %s with %d members and %d references, want %s with one of each", result, s.Health, s.Summary.Total, s.ScopeHealthCondition.Total, want)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestTheMessageNamesServicesThatAreNotProbed(t *testing.T) {
 	service := member(hub, "Service", "back", healthscope.Ready, "")
 	service.Group = ""
 	w := world{bundles: []*fleet.Bundle{labelledWith(bundleOf(hub, "1-back", service), map[string]string{corev1alpha2.LabelScopeName: "vfw"})}}
-	s := probedIn(w, asking(), front(probe.Finding{Verdict: probe.Passing, Made: true}))
+	s := probedIn(w, asking(), front(probe.Finding{Result: probe.Passing, Made: true}))
 	c := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionProbesReady)
 	const want = "1 of 1 Services are probed; other Services of the scope, which ask for it neither by label nor by the annotation healthscope.core.oam.dev/probe: 1"
 	if c == nil || c.Message != want {

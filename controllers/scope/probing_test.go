@@ -183,7 +183,7 @@ func startProber() *prober {
 	return p
 }
 
-// says returns what the prober says of a Service of a scope called web, each time it is asked: the verdict and the cause.
+// says returns what the prober says of a Service of a scope called web, each time it is asked: the result and the cause.
 func (p *prober) says(namespace, service string, spec corev1alpha2.HealthScopeSpec) func() string {
 	GinkgoHelper()
 	parsed, err := probe.Parse(&spec)
@@ -194,7 +194,7 @@ func (p *prober) says(namespace, service string, spec corev1alpha2.HealthScopeSp
 	return func() string {
 		for _, s := range p.Want(scope, want).Services {
 			if s.Name == service {
-				return fmt.Sprintf("%s: %s", []string{"undecided", "passing", "failing", "blocked"}[s.Verdict], s.Cause+s.Problem)
+				return fmt.Sprintf("%s: %s", []string{"undecided", "passing", "failing", "blocked"}[s.Result], s.Cause+s.Problem)
 			}
 		}
 		return "not probed"

@@ -161,7 +161,7 @@ func TestTimeAloneChangesNothingBeforeTheNextCheck(t *testing.T) {
 		w, scope := drawWorld(t), scopeOf(drawSpec(t))
 		policy := healthscope.DefaultPolicy()
 		since := newMemory(&scope.Status)
-		judge := func(now time.Time) (verdict, corev1alpha2.HealthScopeStatus) {
+		judge := func(now time.Time) (judgement, corev1alpha2.HealthScopeStatus) {
 			g := gatherIn(w, scope, noon)
 			v := decide(&scope.Spec, g, since, policy, now)
 			return v, newStatus(scope, v, outside{state: w.State}, now)

@@ -41,7 +41,7 @@ type reconciler struct {
 	client client.Client
 	// live reads from the API server itself, and not from the cache.
 	live     client.Reader
-	pods     *podVerdicts
+	pods     *podDiagnoses
 	lookers  *lookers
 	recorder events.EventRecorder
 	// wake enqueues all scopes.
@@ -140,8 +140,8 @@ func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev
 	return sooner(r.recordHealth(ctx, e, scope, muted, now), r.recordInventory(ctx, e, scope, now)), nil
 }
 
-// outside collects what a status contains besides the verdict.
-func (r *reconciler) outside(name types.NamespacedName, v verdict, contestedBy string) outside {
+// outside collects what a status contains besides the judgement.
+func (r *reconciler) outside(name types.NamespacedName, v judgement, contestedBy string) outside {
 	o := outside{state: r.View.State, contestedBy: contestedBy}
 	if r.Inventory != nil {
 		partial := slices.DeleteFunc(slices.Clone(v.partial), func(cluster string) bool {

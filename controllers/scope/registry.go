@@ -108,7 +108,7 @@ func (r *Registry) entry(scope *corev1alpha2.HealthScope, now time.Time) *entry 
 	return e
 }
 
-func (r *Registry) put(scope *corev1alpha2.HealthScope, v verdict, maintenance bool, contestedBy string) {
+func (r *Registry) put(scope *corev1alpha2.HealthScope, v judgement, maintenance bool, contestedBy string) {
 	name := client.ObjectKeyFromObject(scope)
 	r.mu.Lock()
 	var first *corev1alpha2.Culprit

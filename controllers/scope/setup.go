@@ -99,7 +99,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	changes := &sources{reader: mgr.GetClient(), options: o, lookers: newLookers()}
 	r := &reconciler{
-		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), pods: newPodVerdicts(o.Objects.JudgePods), lookers: changes.lookers,
+		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), pods: newPodDiagnoses(o.Objects.JudgePods), lookers: changes.lookers,
 		recorder: mgr.GetEventRecorder("healthscope-controller"), wake: changes.all,
 	}
 	err := ctrl.NewControllerManagedBy(mgr).

@@ -27,7 +27,7 @@ type InventoryReport struct {
 	Conflict string
 }
 
-// outside is what a status contains besides the verdict.
+// outside is what a status contains besides the judgement.
 type outside struct {
 	// state returns what is known of a cluster; false when the controller does not know it.
 	state func(cluster string) (fleet.ClusterState, bool)
@@ -39,8 +39,8 @@ type outside struct {
 	contestedBy string
 }
 
-// newStatus makes the status of a scope from its verdict. Nothing in it depends on the order of anything, or on the clock beyond what previous status holds.
-func newStatus(scope *corev1alpha2.HealthScope, v verdict, o outside, now time.Time) corev1alpha2.HealthScopeStatus {
+// newStatus makes the status of a scope from its judgement. Nothing in it depends on the order of anything, or on the clock beyond what previous status holds.
+func newStatus(scope *corev1alpha2.HealthScope, v judgement, o outside, now time.Time) corev1alpha2.HealthScopeStatus {
 	s := corev1alpha2.HealthScopeStatus{
 		Health:             corev1alpha2.Health(v.health),
 		Summary:            statusSummary(v.summary),
@@ -76,7 +76,7 @@ func statusSummary(s healthscope.Summary) corev1alpha2.MemberCounts {
 }
 
 // setApps writes the state of each app, in each cluster, worst first. An app of the spec is there also when nothing in it counts.
-func setApps(s *corev1alpha2.HealthScopeStatus, v verdict, apps []corev1alpha2.ScopeApp) {
+func setApps(s *corev1alpha2.HealthScopeStatus, v judgement, apps []corev1alpha2.ScopeApp) {
 	totals, clusters := map[string]healthscope.Summary{}, map[string][]corev1alpha2.ClusterStatus{}
 	for _, a := range apps {
 		totals[a.Name] = healthscope.Summary{}
@@ -104,7 +104,7 @@ func comparePlaces(stateA, stateB, nameA, nameB string) int {
 }
 
 // setCulprits writes the culprits. nothing is the message for a scope that leads to nothing.
-func setCulprits(s *corev1alpha2.HealthScopeStatus, v verdict, nothing string) {
+func setCulprits(s *corev1alpha2.HealthScopeStatus, v judgement, nothing string) {
 	s.Culprits = slices.Clone(v.culprits)
 	switch {
 	case len(s.Culprits) > 0:
@@ -139,7 +139,7 @@ func absentLine(apps []string) string {
 }
 
 // clustersOf returns the clusters the scope has members in, or expects them in, sorted.
-func clustersOf(v verdict) []string {
+func clustersOf(v judgement) []string {
 	clusters := map[string]struct{}{}
 	for _, p := range v.members {
 		clusters[p.Cluster] = struct{}{}

@@ -50,7 +50,7 @@ func placeUnlisted(findings []finding) []Unlisted {
 type appCluster struct{ app, cluster string }
 
 // counts returns the numbers of members that contribute and of unlisted ones, by the app in which they count and their cluster.
-func (v *verdict) counts() map[appCluster]healthscope.Summary {
+func (v *judgement) counts() map[appCluster]healthscope.Summary {
 	counts := map[appCluster]healthscope.Summary{}
 	for _, p := range v.members {
 		if p.Contributes() {
@@ -85,7 +85,7 @@ func partialIn(findings []finding) []string {
 }
 
 // unlistedOf counts what the bundles that an app leads to do not name, each bundle once, and what is carried over of the app.
-func (v *verdict) unlistedOf(app string) healthscope.Summary {
+func (v *judgement) unlistedOf(app string) healthscope.Summary {
 	bundles := map[fleet.BundleKey]healthscope.Summary{}
 	for _, r := range v.refs {
 		if r.app == app {

@@ -123,8 +123,8 @@ func observationOf(cluster string, state healthscope.State, whole bool) Observat
 	if state == healthscope.Failed {
 		r.Reason, r.Message = "CrashLoopBackOff", "it crashes"
 	}
-	verdict := healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{}, time.Now())
-	s := Observation{Report: status.Report{Members: verdict.Members, Observed: true, LastSeen: time.Now()}}
+	judgement := healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{}, time.Now())
+	s := Observation{Report: status.Report{Members: judgement.Members, Observed: true, LastSeen: time.Now()}}
 	s.Read = func(context.Context) (*status.Bundle, error) {
 		if !whole {
 			return nil, errors.New("no answer")
@@ -408,6 +408,6 @@ type oneRule struct{ state healthscope.State }
 
 func (r *oneRule) Covers(_, kind string) bool { return r.state != "" && kind == "Deployment" }
 
-func (r *oneRule) Evaluate(map[string]any) (verdict healthscope.Result, rule string, matched bool) {
+func (r *oneRule) Evaluate(map[string]any) (result healthscope.Result, rule string, matched bool) {
 	return healthscope.Result{State: r.state}, "one", r.state != ""
 }

@@ -22,13 +22,13 @@ type Thresholds struct {
 	Healthy float64
 }
 
-// Verdict is what the probes of a Service come to.
-type Verdict int
+// Result is what the probes of a Service come to.
+type Result int
 
-// The verdicts.
+// The results.
 const (
 	// Undecided means that too little has been seen to decide.
-	Undecided Verdict = iota
+	Undecided Result = iota
 	// Passing means that the Service is well.
 	Passing
 	// Failing means that it is not.
@@ -42,8 +42,8 @@ type History struct {
 	// failures has a bit for each of the last probes, the newest first, and made is how many there were.
 	failures uint16
 	made     int
-	// answered is the verdict of the answers alone, and cause why the last of them was a failure.
-	answered Verdict
+	// answered is the result of the answers alone, and cause why the last of them was a failure.
+	answered Result
 	cause    string
 	// lastSuccess is when the last success was, and before when it was as the Service began to fail.
 	lastSuccess, before time.Time
@@ -103,7 +103,7 @@ func exceeds(some, all int, threshold float64) bool {
 
 // Finding is what others see of a history. Two can be compared.
 type Finding struct {
-	Verdict Verdict
+	Result Result
 	// Cause says why it is not Passing; empty when it is, or nothing has failed yet.
 	Cause string
 	// Made is true once the Service has answered, or could not be probed.
@@ -114,10 +114,10 @@ type Finding struct {
 
 // Finding returns what others see.
 func (h *History) Finding() Finding {
-	s := Finding{Verdict: h.answered, Cause: h.cause, Made: h.made > 0 || h.blocked != "", LastSuccess: h.before}
+	s := Finding{Result: h.answered, Cause: h.cause, Made: h.made > 0 || h.blocked != "", LastSuccess: h.before}
 	switch {
 	case h.blocked != "":
-		s.Verdict, s.Cause = Blocked, h.blocked
+		s.Result, s.Cause = Blocked, h.blocked
 	case h.answered == Passing:
 		s.Cause = ""
 	}

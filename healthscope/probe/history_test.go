@@ -36,12 +36,12 @@ func byDefault(t interface{ Fatal(...any) }) probe.Thresholds {
 	return spec.Thresholds
 }
 
-func TestVerdicts(t *testing.T) {
+func TestResults(t *testing.T) {
 	rates := probe.Thresholds{Failure: 0.3, Healthy: 0.7}
 	for _, c := range []struct {
 		story      string
 		thresholds probe.Thresholds
-		want       probe.Verdict
+		want       probe.Result
 		cause      string
 	}{
 		{"", byDefault(t), probe.Undecided, ""},
@@ -68,8 +68,8 @@ func TestVerdicts(t *testing.T) {
 		{"ffffffffffsssssssss", probe.Thresholds{Failure: 0.5, Healthy: 1}, probe.Failing, "status code 503"},
 		{"ffffffffffssssssssss", probe.Thresholds{Failure: 0.5, Healthy: 1}, probe.Passing, ""},
 	} {
-		if got := after(c.story, c.thresholds); got.Verdict != c.want || got.Cause != c.cause {
-			t.Errorf("%q: %d, %q; want %d, %q", c.story, got.Verdict, got.Cause, c.want, c.cause)
+		if got := after(c.story, c.thresholds); got.Result != c.want || got.Cause != c.cause {
+			t.Errorf("%q: %d, %q; want %d, %q", c.story, got.Result, got.Cause, c.want, c.cause)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestEachOutcomePullsInItsOwnDirection(t *testing.T) {
 		answered := probe.Undecided
 		for i, letter := range rapid.SliceOfN(rapid.SampledFrom([]rune("sssfffw-")), 1, 60).Draw(t, "story") {
 			h.Add(outcomes[letter], thresholds, noon.Add(time.Duration(i)*time.Second))
-			is := h.Finding().Verdict
+			is := h.Finding().Result
 			switch {
 			case is == probe.Blocked && (letter == 's' || letter == 'f'):
 				t.Fatal("it cannot be probed after an answer")
@@ -124,8 +124,8 @@ func TestOnlyAnswersCount(t *testing.T) {
 		story := string(rapid.SliceOfN(rapid.SampledFrom([]rune("ssfffw-")), 0, 40).Draw(t, "story")) + rapid.SampledFrom([]string{"s", "f"}).Draw(t, "last")
 		answers := strings.NewReplacer("w", "", "-", "").Replace(story)
 		got, want := after(story, thresholds), after(answers, thresholds)
-		if got.Verdict != want.Verdict || got.Cause != want.Cause {
-			t.Fatalf("%q comes to %d, %q, and its answers alone to %d, %q", story, got.Verdict, got.Cause, want.Verdict, want.Cause)
+		if got.Result != want.Result || got.Cause != want.Cause {
+			t.Fatalf("%q comes to %d, %q, and its answers alone to %d, %q", story, got.Result, got.Cause, want.Result, want.Cause)
 		}
 	})
 }
@@ -135,10 +135,10 @@ func TestTenInARowDecide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		thresholds := probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
 		story := string(rapid.SliceOfN(rapid.SampledFrom([]rune("sfw-")), 0, 40).Draw(t, "story"))
-		if got := after(story+"ffffffffff", thresholds).Verdict; got != probe.Failing {
+		if got := after(story+"ffffffffff", thresholds).Result; got != probe.Failing {
 			t.Fatalf("%q and ten failures: %d", story, got)
 		}
-		if got := after(story+"ssssssssss", thresholds).Verdict; got != probe.Passing {
+		if got := after(story+"ssssssssss", thresholds).Result; got != probe.Passing {
 			t.Fatalf("%q and ten successes: %d", story, got)
 		}
 	})

@@ -48,7 +48,7 @@ func SavedReport(b *Bundle, policy healthscope.Policy, lastSeen, now time.Time) 
 
 // judged is a judgement, and what it was made with.
 type judged struct {
-	healthscope.Verdict
+	healthscope.Judgement
 
 	policy healthscope.Policy
 	at     time.Time
@@ -61,7 +61,7 @@ func (b *Bundle) judge(policy healthscope.Policy, now time.Time) []healthscope.M
 	if last := b.last.Load(); last != nil && last.holds(policy, now) {
 		return last.Members
 	}
-	made := &judged{Verdict: healthscope.Judge(b.contents.Results, policy, now), policy: policy, at: now}
+	made := &judged{Judgement: healthscope.Judge(b.contents.Results, policy, now), policy: policy, at: now}
 	for i := range made.Members {
 		made.fleeting = made.fleeting || made.Members[i].Since.Equal(now)
 	}
