@@ -34,7 +34,7 @@ type lookAtPods func(ctx context.Context, of healthscope.Key, policy healthscope
 // podDiagnoses caches what the pods of the workloads that scopes refer to directly say of these. All scopes share it.
 type podDiagnoses struct {
 	look lookAtPods
-	// known holds podDiagnoses by workloadState.
+	// known holds a podDiagnosis for each workloadState.
 	known *lru.Cache
 }
 

@@ -55,7 +55,7 @@ dist: licenses ## Make the files of a release in dist: binaries, CRDs, manifests
 	@cp LICENSE kodata/THIRD-PARTY-LICENSES $(DIST)/build
 	@for platform in $(BINARIES); do \
 	  echo "==> $$platform"; \
-	  GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -ldflags "$(LDFLAGS)" -o $(DIST)/build/healthscope . && \
+	  GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -ldflags "$(LDFLAGS)" -o $(DIST)/build/healthscope . && \
 	  $(TAR) -C $(DIST)/build -c healthscope LICENSE THIRD-PARTY-LICENSES | gzip -n > $(DIST)/healthscope_$(VERSION)_$${platform%/*}_$${platform#*/}.tar.gz || exit 1; \
 	done; rm -r $(DIST)/build
 	$(RELEASE_TOOL) kustomize build config/crd > $(DIST)/crds.yaml
