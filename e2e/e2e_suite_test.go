@@ -38,7 +38,9 @@ type edge struct {
 const suiteConfiguration = "policy:\n  notPresentGraceSeconds: 1\n"
 
 func TestEndToEnd(t *testing.T) {
-	suite.Defaults(60*time.Second, 2*time.Second)
+	suite.Defaults()
+	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultConsistentlyDuration(2 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	suite.Run(t, "End to end")
 }

@@ -105,8 +105,8 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 // addLeader adds to a manager leader election, and a check that scopes can be read.
 func addLeader(mgr ctrl.Manager, leader *terms, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	if config.Inventory != nil {
-		if err := mgr.AddMetricsServerExtraHandler(inventory.LettersPath, &leader.letters); err != nil {
-			return errors.Wrapf(err, "cannot serve %q", inventory.LettersPath)
+		if err := mgr.AddMetricsServerExtraHandler(inventory.UnsyncedPath, &leader.unsynced); err != nil {
+			return errors.Wrapf(err, "cannot serve %q", inventory.UnsyncedPath)
 		}
 	}
 	readable := everyReplica(func(ctx context.Context) error {

@@ -47,11 +47,11 @@ func (t *term) GetFieldIndexer() client.FieldIndexer { return t.cache(t.Manager.
 
 // AddMetricsServerExtraHandler implements manager.Manager. The path must be one that the program serves from its start.
 func (t *term) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
-	if path != inventory.LettersPath {
+	if path != inventory.UnsyncedPath {
 		return errors.Errorf("cannot serve %q: the program does not serve it when it starts", path)
 	}
-	t.terms.letters.current.Store(&handler)
-	t.onEnd(func() { t.terms.letters.current.Store(nil) })
+	t.terms.unsynced.current.Store(&handler)
+	t.onEnd(func() { t.terms.unsynced.current.Store(nil) })
 	return nil
 }
 

@@ -35,8 +35,8 @@ type terms struct {
 	// setup adds to a term what only the leader runs.
 	setup func(t *term) error
 
-	// letters serves inventory.LettersPath.
-	letters leaderHandler
+	// unsynced serves inventory.UnsyncedPath.
+	unsynced leaderHandler
 	// indexed are the fields by which the program's cache is indexed. An index cannot be removed, so the next term uses it.
 	indexed map[string]bool
 }

@@ -262,7 +262,7 @@ func (r *replica) registered(t *testing.T) registered {
 	count := registered{collectors: int(r.registry.collectors.Load()), eventHandlers: int(r.cache.handlers.Load())}
 	count.subscriptions = len(r.checks.changed.list())
 	w := httptest.NewRecorder()
-	r.letters.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, inventory.LettersPath, http.NoBody))
+	r.unsynced.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, inventory.UnsyncedPath, http.NoBody))
 	if w.Code == http.StatusOK {
 		count.httpHandlers = 1
 	}

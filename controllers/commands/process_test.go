@@ -213,7 +213,7 @@ var _ = Describe("healthscope controller", func() {
 		anonymous := configuration(GinkgoT().TempDir(), "metrics: {bindAddress: '0', anonymousBindAddress: %q}\n", taken)
 		for _, flags := range [][]string{{"--config", settings}, {"--config", anonymous}, {"--health-probe-bind-address", taken}} {
 			r := start(namespace, "controller", flags...)
-			Expect(r.ExitsWithin(patience)).To(BeTrue(), flags)
+			Expect(r.ExitsWithin(suite.Timeout)).To(BeTrue(), flags)
 			Expect(r.Failure()).To(MatchError(And(ContainSubstring("exit status 1"), MatchRegexp(`healthscope: cannot run the controller: .*`+taken))), flags)
 		}
 	})

@@ -26,8 +26,6 @@ const program = "healthscope"
 const crds = "../../config/crd"
 
 const (
-	// patience is how long a suite on a busy machine waits for what must come.
-	patience = 30 * time.Second
 	// grace is how long a process may take to stop.
 	grace = 30 * time.Second
 )
@@ -61,7 +59,7 @@ func leaseOfMonitor(ctx context.Context, namespace string) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(suite.Timeout)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "commands"}, crds)
 	// A controller waits for a while for the monitor of a cluster that is new to it. Here is one.

@@ -24,9 +24,6 @@ import (
 // bundleCRD is the CRD of bundles, seen from this folder.
 const bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
 
-// patience is how long a suite on a busy machine waits for what must come.
-const patience = 30 * time.Second
-
 var (
 	// hubPlane is the hub, and memberPlane the member. The member has controllers: they aggregate roles and delete namespaces.
 	hubPlane, memberPlane *controlplane.ControlPlane
@@ -39,7 +36,7 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(suite.Timeout)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	ctrl.SetLogger(GinkgoLogr)
 	klog.SetLogger(logr.Discard())

@@ -80,7 +80,7 @@ func withClock(c *clocktesting.FakeClock) func(*fleet.Options, *rest.Config) {
 // sync waits until the view is synced.
 func (v *viewer) sync(ctx context.Context) *viewer {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, suite.Timeout)
 	defer cancel()
 	Expect(v.WaitSynced(ctx)).To(Succeed())
 	return v

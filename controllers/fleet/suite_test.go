@@ -18,13 +18,6 @@ import (
 // bundleCRD is the CRD of bundles, seen from this folder.
 const bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
 
-const (
-	// patience is how long a suite on a busy machine waits for what must come.
-	patience = 20 * time.Second
-	// quiet is how long is watched that nothing comes.
-	quiet = 500 * time.Millisecond
-)
-
 var (
 	// plane is an API server without controllers: the specs write status themselves.
 	plane *controlplane.ControlPlane
@@ -40,7 +33,7 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	suite.Defaults(patience, quiet)
+	suite.Defaults()
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "fleet"}, bundleCRD)
 	edge, edgeAPI = suite.Start(ctx, controlplane.Options{Name: "edge"}, bundleCRD)
 }, NodeTimeout(10*time.Minute))

@@ -114,7 +114,7 @@ var _ = Describe("A bundle that is truncated", func() {
 		report(ctx, other, "7-other", service(other, "other"))
 		left := map[string]string{"Service/web": "Ready", "Service/gone": "Ready", "Service/other": "Ready"}
 		Eventually(l.states).Should(Equal(left))
-		Eventually(h.Letters).Should(HaveEach(HaveField("Cause", "source")), "what the hub says follows what it has done")
+		Eventually(h.Unsynced).Should(HaveEach(HaveField("Cause", "source")), "what the hub says follows what it has done")
 		Consistently(l.states).Should(Equal(left))
 
 		By("restarting, when it is not known what the bundle had")

@@ -58,7 +58,7 @@ type lab struct {
 	mu sync.Mutex
 	// intercept answers a request in place of A&AI when it says so.
 	intercept func(http.ResponseWriter, *http.Request) bool
-	// output is all that hubs have written in logs, metrics and dead letters.
+	// output is all that hubs have written in logs, metrics and the list of what is not synced.
 	output bytes.Buffer
 	// secrets are, besides user and password, what must not be in the output.
 	secrets []string
@@ -112,7 +112,7 @@ func (l *lab) write(name, content string) {
 	Expect(os.WriteFile(filepath.Join(l.dir, name), []byte(content), 0o600)).To(Succeed())
 }
 
-// checkManners asserts what must be true after every spec: A&AI has nothing to complain about, every write is in the log by its X-TransactionId, user, password and key are not in logs, metrics, dead letters, status or events, and modules are left alone where no scope names them.
+// checkManners asserts what must be true after every spec: A&AI has nothing to complain about, every write is in the log by its X-TransactionId, user, password and key are not in logs, metrics, the list of what is not synced, status or events, and modules are left alone where no scope names them.
 func (l *lab) checkManners(ctx SpecContext) {
 	Expect(l.Violations()).To(BeEmpty())
 	for _, r := range l.Requests() {
@@ -241,10 +241,10 @@ func (l *lab) start(change ...func(*wiretap)) *hub {
 	go func() { ended <- mgr.Start(ctx) }()
 	h.stop = sync.OnceFunc(func() {
 		cancel()
-		Eventually(ended).WithTimeout(patience/2).Should(Receive(BeNil()), "the hub ends, without an error")
-		letters, err := json.Marshal(h.Letters())
+		Eventually(ended).WithTimeout(suite.Timeout/2).Should(Receive(BeNil()), "the hub ends, without an error")
+		unsynced, err := json.Marshal(h.Unsynced())
 		Expect(err).NotTo(HaveOccurred())
-		_, _ = l.Write(append(letters, h.exposition()...))
+		_, _ = l.Write(append(unsynced, h.exposition()...))
 	})
 	DeferCleanup(h.stop)
 	return h

@@ -43,7 +43,7 @@ func (s *Status) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *Status) Collect(out chan<- prometheus.Metric) {
-	objects, modules, letters, skipped, problems := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	objects, modules, rejected, skipped, problems := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	s.mu.Lock()
 	for _, t := range s.tenants {
 		for _, k := range t.skipped {
@@ -51,14 +51,14 @@ func (s *Status) Collect(out chan<- prometheus.Metric) {
 		}
 		for _, o := range t.objects {
 			objects[stateWords[o.State]]++
-			letters[o.cause()]++
+			rejected[o.cause()]++
 		}
 		problems[string(t.problem)] = 1
 	}
 	for _, m := range s.vnfs {
 		for _, o := range m.objects {
 			modules[stateWords[o.State]]++
-			letters[o.cause()]++
+			rejected[o.cause()]++
 		}
 		problems[string(m.problem)] = 1
 	}
@@ -69,7 +69,7 @@ func (s *Status) Collect(out chan<- prometheus.Metric) {
 	for _, m := range []struct {
 		metric metric.Metric
 		counts map[string]int
-	}{{metricObjects, objects}, {metricModules, modules}, {metricRejected, letters}, {metricSkipped, skipped}, {metricProblem, problems}} {
+	}{{metricObjects, objects}, {metricModules, modules}, {metricRejected, rejected}, {metricSkipped, skipped}, {metricProblem, problems}} {
 		for label, n := range m.counts {
 			if n > 0 && label != "" {
 				out <- m.metric.Value(float64(n), label)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	"github.com/healthscope/healthscope/e2e/suite"
 )
 
 var _ = Describe("A hub", func() {
@@ -88,7 +89,7 @@ var _ = Describe("A hub", func() {
 		h := l.start()
 		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
 		h.stop()
-		Eventually(gleak.Goroutines).WithTimeout(patience / 4).ShouldNot(gleak.HaveLeaked(before))
+		Eventually(gleak.Goroutines).WithTimeout(suite.Timeout / 4).ShouldNot(gleak.HaveLeaked(before))
 	})
 
 	It("counts in metrics what it asks of A&AI and how far it is", func(ctx SpecContext) {
@@ -126,7 +127,7 @@ var _ = Describe("A hub", func() {
 		}
 		began := time.Now()
 		l.start()
-		Eventually(l.states).WithTimeout(2 * patience).Should(HaveLen(scopes))
+		Eventually(l.states).WithTimeout(2 * suite.Timeout).Should(HaveLen(scopes))
 		passes := int(time.Since(began) / (200 * time.Millisecond)) // A busy machine judges the scopes one after the other, and each pass writes what there is.
 		Expect(len(l.Requests())).To(BeNumerically("<=", scopes/4+passes))
 		Eventually(func(g Gomega) {
@@ -135,6 +136,6 @@ var _ = Describe("A hub", func() {
 			for _, s := range list.Items {
 				g.Expect(condition(s).Reason).To(Equal("Synced"), strings.Join([]string{s.Namespace, s.Name}, "/"))
 			}
-		}).WithTimeout(2 * patience).Should(Succeed())
+		}).WithTimeout(2 * suite.Timeout).Should(Succeed())
 	})
 })

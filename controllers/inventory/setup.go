@@ -124,7 +124,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	if err := mgr.Add(manager.RunnableFunc(i.closeAtEnd)); err != nil {
 		return errors.Wrap(err, "cannot add the end of the inventory")
 	}
-	if err := mgr.AddMetricsServerExtraHandler(LettersPath, http.HandlerFunc(i.serveLetters)); err != nil {
+	if err := mgr.AddMetricsServerExtraHandler(UnsyncedPath, http.HandlerFunc(i.serveUnsynced)); err != nil {
 		return errors.Wrap(err, "cannot serve the rejected changes")
 	}
 	tenants := &reconciler{inputs: i.inputs, clusters: i.options.View, syncer: syncer, status: i.Status, lag: i.requests.observeLag, paces: &paces[aai.Tenant]{}}

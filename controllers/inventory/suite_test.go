@@ -17,13 +17,6 @@ import (
 // crds is the folder of the CRDs, seen from this one.
 const crds = "../../config/crd"
 
-const (
-	// patience is how long a suite on a busy machine waits for what must come.
-	patience = 20 * time.Second
-	// quiet is how long is watched that nothing comes.
-	quiet = 500 * time.Millisecond
-)
-
 var (
 	// plane is an API server without controllers: the specs write the status of bundles themselves.
 	plane *controlplane.ControlPlane
@@ -36,7 +29,7 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	suite.Defaults(patience, quiet)
+	suite.Defaults()
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "inventory"}, crds)
 }, NodeTimeout(5*time.Minute))
 

@@ -27,13 +27,6 @@ import (
 // bundleCRD is the CRD of bundles, seen from this folder.
 const bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
 
-const (
-	// patience is how long a suite on a busy machine waits for what must come.
-	patience = 20 * time.Second
-	// quiet is how long is watched that nothing comes.
-	quiet = 500 * time.Millisecond
-)
-
 var (
 	// plane is an API server without controllers: the specs write pods and their status themselves.
 	plane *controlplane.ControlPlane
@@ -46,7 +39,7 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	suite.Defaults(patience, quiet)
+	suite.Defaults()
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "monitor"}, bundleCRD)
 }, NodeTimeout(5*time.Minute))
 

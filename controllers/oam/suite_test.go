@@ -30,7 +30,7 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	suite.Defaults(20*time.Second, 500*time.Millisecond)
+	suite.Defaults()
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "oam"}, "../../config/crd", "../../config/integrations/oam/applicationconfigurations.yaml", "testdata/workloads.yaml")
 }, NodeTimeout(5*time.Minute))
 

@@ -19,8 +19,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// patience is how long is waited for what must come.
-const patience = 20 * time.Second
+// testTimeout is how long is waited for what must come.
+const testTimeout = 20 * time.Second
 
 // run runs a Prober until the test ends.
 func run(t testing.TB, at probes.Clusters) *probes.Prober {
@@ -36,7 +36,7 @@ func run(t testing.TB, at probes.Clusters) *probes.Prober {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Error("the prober does not end")
 		}
 	})
@@ -81,7 +81,7 @@ func wantIn(t testing.TB, p *probes.Prober, w *probe.Want, namespaces []string, 
 // eventually waits for what must come.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); {
+	for end := time.Now().Add(testTimeout); !is(); {
 		if time.Now().After(end) {
 			t.Fatalf("it does not come: %s", what)
 		}

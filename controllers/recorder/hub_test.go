@@ -112,7 +112,7 @@ func run(ctx context.Context, o hubOptions) *hub { //nolint:contextcheck // The 
 		Expect(store.Close()).To(Succeed())
 	})
 	DeferCleanup(h.stop)
-	within, done := context.WithTimeout(ctx, patience)
+	within, done := context.WithTimeout(ctx, suite.Timeout)
 	defer done()
 	Expect(h.WaitSynced(within)).To(Succeed())
 	return h

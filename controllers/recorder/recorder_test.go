@@ -192,7 +192,7 @@ var _ = Describe("The recorder", func() {
 			h.clock.SetTime(h.clock.Now().Add(6 * time.Minute))
 			annotate(ctx, b, h.clock.Now().String())
 			return s.saved(ctx, home)()
-		}).WithPolling(absence).Should(Equal(two))
+		}).WithPolling(500 * time.Millisecond).Should(Equal(two))
 		Eventually(h.metric("healthscope_recorder_bundles", "yielded")).Should(BeZero())
 
 		By("removing the bundle of which they have saved something")

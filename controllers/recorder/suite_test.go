@@ -21,13 +21,6 @@ const (
 	scopeCRD  = "../../config/crd/core.oam.dev_healthscopes.yaml"
 )
 
-const (
-	// patience is how long a suite on a busy machine waits for what must come.
-	patience = 30 * time.Second
-	// absence is for how long nothing must come.
-	absence = 500 * time.Millisecond
-)
-
 var (
 	// plane is an API server without controllers: the specs write status themselves.
 	plane *controlplane.ControlPlane
@@ -43,7 +36,7 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	suite.Defaults(patience, absence)
+	suite.Defaults()
 	var err error
 	etcd, err = controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())

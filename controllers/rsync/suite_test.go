@@ -27,10 +27,6 @@ import (
 const bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
 
 const (
-	// patience is how long a suite on a busy machine waits for what must come.
-	patience = 30 * time.Second
-	// absence is for how long nothing must come.
-	absence = 500 * time.Millisecond
 	// hookTimeout is how long a hook may take.
 	hookTimeout = 3 * time.Second
 )
@@ -50,7 +46,7 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	suite.Defaults(patience, absence)
+	suite.Defaults()
 	var err error
 	etcd, err = controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())

@@ -361,7 +361,7 @@ var _ = Describe("A scope with probes", func() {
 
 		By("giving the right")
 		mayProbe(ctx, namespace)
-		Eventually(probesReady(ctx, s)).WithTimeout(2 * patience).Should(HavePrefix("False NoServices"))
+		Eventually(probesReady(ctx, s)).WithTimeout(2 * suite.Timeout).Should(HavePrefix("False NoServices"))
 
 		By("asking for what cannot be used")
 		now := read(ctx, s)

@@ -28,10 +28,6 @@ import (
 const crds = "../../config/crd"
 
 const (
-	// patience is how long a suite on a busy machine waits for what must come.
-	patience = 20 * time.Second
-	// absence is for how long nothing must come.
-	absence = 500 * time.Millisecond
 	// home is the controller's own namespace.
 	home = "healthscope-system"
 	// account is the controller's ServiceAccount and role.
@@ -52,7 +48,7 @@ func TestSuite(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	suite.Defaults(patience, absence)
+	suite.Defaults()
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "scope"}, crds, "testdata/workloads.yaml")
 	makeAccount(ctx)
 	token = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
@@ -139,7 +135,7 @@ func grantTo(ctx context.Context, group, resource string, verbs ...string) {
 
 // kubectl runs the real kubectl as administrator and returns what it prints.
 func kubectl(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, suite.Timeout)
 	defer cancel()
 	output, err := plane.KubectlCommand(ctx, args...).CombinedOutput()
 	if err != nil {

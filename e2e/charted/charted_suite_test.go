@@ -39,7 +39,9 @@ var withMonitors string
 var example = regexp.MustCompile(`(?s)\$ cat values\.yaml\n(.*\n)    url: https://aai\.onap:8443\n(.*?)\$ helm upgrade`)
 
 func TestCharted(t *testing.T) {
-	suite.Defaults(90*time.Second, 2*time.Second)
+	suite.Defaults()
+	SetDefaultEventuallyTimeout(90 * time.Second)
+	SetDefaultConsistentlyDuration(2 * time.Second)
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	suite.Run(t, "Charted")
 }

@@ -88,11 +88,11 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 	}
 }
 
-const patience = 10 * time.Second
+const testTimeout = 10 * time.Second
 
 func TestRequestsPassWithCredentialsAndAreCounted(t *testing.T) {
 	p, client := clientOf(t)
-	if err := get(t, client, patience); err != nil {
+	if err := get(t, client, testTimeout); err != nil {
 		t.Fatal(err)
 	}
 	open(t, client).Stop()
@@ -126,11 +126,11 @@ func TestRefusal(t *testing.T) {
 		}
 		return 0
 	})
-	if err := get(t, client, patience); !apierrors.IsForbidden(err) {
+	if err := get(t, client, testTimeout); !apierrors.IsForbidden(err) {
 		t.Errorf("got %v, want Forbidden", err)
 	}
 	p.Refuse(nil)
-	if err := get(t, client, patience); err != nil {
+	if err := get(t, client, testTimeout); err != nil {
 		t.Error(err)
 	}
 }
@@ -142,7 +142,7 @@ func TestDelay(t *testing.T) {
 		t.Errorf("got %v, want no answer", err)
 	}
 	p.Delay(0)
-	if err := get(t, client, patience); err != nil {
+	if err := get(t, client, testTimeout); err != nil {
 		t.Error(err)
 	}
 }
@@ -158,7 +158,7 @@ func TestCut(t *testing.T) {
 		t.Errorf("got %v, want a broken connection", err)
 	}
 	p.Mend()
-	if err := get(t, client, patience); err != nil {
+	if err := get(t, client, testTimeout); err != nil {
 		t.Error(err)
 	}
 }

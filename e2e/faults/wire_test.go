@@ -91,7 +91,7 @@ func strung(t *testing.T) *faults.Wire {
 }
 
 func TestBytesPass(t *testing.T) {
-	if err := call(t, strung(t)).ask(t, patience); err != nil {
+	if err := call(t, strung(t)).ask(t, testTimeout); err != nil {
 		t.Error(err)
 	}
 }
@@ -107,7 +107,7 @@ func TestBlackHole(t *testing.T) {
 		t.Errorf("a new connection gets %v, want no answer", err)
 	}
 	w.Mend()
-	if err := c.ask(t, patience); err != nil {
+	if err := c.ask(t, testTimeout); err != nil {
 		t.Error(err)
 	}
 }
@@ -115,20 +115,20 @@ func TestBlackHole(t *testing.T) {
 func TestReset(t *testing.T) {
 	w := strung(t)
 	c := call(t, w)
-	if err := c.ask(t, patience); err != nil {
+	if err := c.ask(t, testTimeout); err != nil {
 		t.Fatal(err)
 	}
 	w.Reset()
-	if err := c.ask(t, patience); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := c.ask(t, testTimeout); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("got %v, want a broken connection", err)
 	}
 	w.Refuse(true)
-	fresh, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", w.Addr())
+	fresh, err := (&net.Dialer{Timeout: testTimeout}).DialContext(t.Context(), "tcp", w.Addr())
 	if err != nil {
 		return // It was reset before it was there.
 	}
 	defer func() { _ = fresh.Close() }()
-	if err := (&caller{fresh, bufio.NewReader(fresh)}).ask(t, patience); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := (&caller{fresh, bufio.NewReader(fresh)}).ask(t, testTimeout); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a new connection gets %v, want a broken connection", err)
 	}
 }
@@ -136,7 +136,7 @@ func TestReset(t *testing.T) {
 func TestHalfOpen(t *testing.T) {
 	w := strung(t)
 	c := call(t, w)
-	if err := c.ask(t, patience); err != nil {
+	if err := c.ask(t, testTimeout); err != nil {
 		t.Fatal(err)
 	}
 	w.HalfOpen()
@@ -146,7 +146,7 @@ func TestHalfOpen(t *testing.T) {
 	if n := w.Connections(); n != 0 {
 		t.Errorf("%d connections pass bytes on", n)
 	}
-	if err := call(t, w).ask(t, patience); err != nil {
+	if err := call(t, w).ask(t, testTimeout); err != nil {
 		t.Errorf("a new connection: %v", err)
 	}
 }
@@ -155,7 +155,7 @@ func TestASlowWire(t *testing.T) {
 	w := strung(t)
 	w.Delay(moment)
 	begin := time.Now()
-	if err := call(t, w).ask(t, patience); err != nil || time.Since(begin) < 2*moment {
+	if err := call(t, w).ask(t, testTimeout); err != nil || time.Since(begin) < 2*moment {
 		t.Errorf("after %s: %v", time.Since(begin), err)
 	}
 }

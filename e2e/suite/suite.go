@@ -61,16 +61,16 @@ const takesMinutes = "it takes minutes: make test-extended runs it"
 // IsExtended reports whether tests may take minutes.
 func IsExtended() bool { return os.Getenv("HEALTHSCOPE_TEST_EXTENDED") != "" }
 
-// polling is the time between two looks at what must come.
-const polling = 10 * time.Millisecond
+// Timeout is how long Eventually waits, unless a test says otherwise: a busy machine is slow.
+const Timeout = 30 * time.Second
 
-// Defaults sets for how long is waited for what must come, and watched that
-// nothing comes, also where a context is given. What controllers log goes to the output of the spec.
-func Defaults(patience, quiet time.Duration) {
+// Defaults sets the times of Eventually and Consistently, also where a context is given. What controllers log goes to the
+// output of the spec.
+func Defaults() {
 	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
-	gomega.SetDefaultEventuallyTimeout(patience)
-	gomega.SetDefaultEventuallyPollingInterval(polling)
-	gomega.SetDefaultConsistentlyDuration(quiet)
+	gomega.SetDefaultEventuallyTimeout(Timeout)
+	gomega.SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	gomega.SetDefaultConsistentlyDuration(500 * time.Millisecond)
 	ctrl.SetLogger(ginkgo.GinkgoLogr)
 	klog.SetLogger(ginkgo.GinkgoLogr)
 }

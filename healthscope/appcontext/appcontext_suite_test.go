@@ -23,8 +23,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// patience bounds every wait of the tests.
-const patience = time.Minute
+// testTimeout bounds every wait of the tests.
+const testTimeout = time.Minute
 
 // shared is the etcd of the tests that do it no harm; it starts when the first of them asks.
 var shared = sync.OnceValues(func() (*controlplane.Etcd, error) {
@@ -208,7 +208,7 @@ func add(t testing.TB, ac *appcontext.AppContext, h appcontext.Handle, app, clus
 func eventually(t testing.TB, what string, answer func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, testTimeout, true, func(ctx context.Context) (bool, error) {
 		last = answer(ctx)
 		return last == nil, nil
 	})

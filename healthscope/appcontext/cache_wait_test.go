@@ -20,9 +20,9 @@ func TestAClosedStoreEndsTheWaitForTheCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	store := open(t, appcontext.Options{Endpoints: []string{"http://" + listener.Addr().String()}, Timeout: patience})
+	store := open(t, appcontext.Options{Endpoints: []string{"http://" + listener.Addr().String()}, Timeout: testTimeout})
 	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
-	ctx, cancel := context.WithTimeout(t.Context(), patience/2)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout/2)
 	defer cancel()
 	ran, answered := make(chan error, 1), make(chan error, 1)
 	go func() { ran <- cache.Run(ctx) }()
@@ -50,7 +50,7 @@ func TestACacheThatWasIdleBeforeItLoadedAnswersWhoWaits(t *testing.T) {
 	if err := etcd.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: patience})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: testTimeout})
 	clock := clocktesting.NewFakeClock(time.Now())
 	cache := runCache(t, store, appcontext.CacheOptions{Idle: time.Hour, Clock: clock})
 	answered := make(chan error, 1)

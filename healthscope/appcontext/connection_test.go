@@ -106,7 +106,7 @@ func TestEtcdThatIsAwayIsSaidInTime(t *testing.T) {
 			if err := store.RecordAction(t.Context(), r); !errors.Is(err, appcontext.ErrUnavailable) {
 				t.Errorf("want ErrUnavailable, got: %v", err)
 			}
-			if took := time.Since(begin); took > patience/2 {
+			if took := time.Since(begin); took > testTimeout/2 {
 				t.Errorf("three calls with a deadline of 300 ms took %s", took)
 			}
 		})

@@ -207,10 +207,10 @@ func serve(ctx context.Context, listeners []*listener, stdout io.Writer, logger 
 	case err := <-ended:
 		problems, waiting = append(problems, err), waiting-1
 	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	for _, l := range listeners {
-		if l.server.Shutdown(patience) != nil {
+		if l.server.Shutdown(stopCtx) != nil {
 			problems = append(problems, l.server.Close())
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-var _ = Describe("A&AI in trouble", func() {
+var _ = Describe("A&AI that fails", func() {
 	var l *lab
 	var s *corev1alpha2.HealthScope
 	BeforeEach(func(ctx SpecContext) {
@@ -146,7 +146,7 @@ var _ = Describe("A&AI in trouble", func() {
 		Expect(message(ctx, s)).To(And(ContainSubstring("Service/web"), ContainSubstring("the name is not wanted")))
 		Expect(l.states()).To(Equal(map[string]string{"Deployment/web": "Ready"}))
 		Expect(*reading(ctx, s)(Default).Status.Inventory).To(Equal(corev1alpha2.InventoryStatus{Synced: 1, Failed: 1}))
-		Expect(h.Letters()).To(ConsistOf(And(
+		Expect(h.Unsynced()).To(ConsistOf(And(
 			HaveField("Kind", "Service"), HaveField("Name", "web"), HaveField("Cause", "rejected"), HaveField("Message", ContainSubstring("the name is not wanted")),
 		)))
 		Expect(h.exposition()).To(ContainSubstring(`healthscope_aai_rejected{cause="rejected"} 1`))

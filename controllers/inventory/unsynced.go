@@ -12,11 +12,11 @@ import (
 	"github.com/healthscope/healthscope/aai/sync"
 )
 
-// LettersPath is the path at which the metrics server lists what A&AI has rejected, and the deletions that are skipped.
-const LettersPath = "/aai/unsynced"
+// UnsyncedPath is the path at which the metrics server lists what A&AI has rejected, and the deletions that are skipped.
+const UnsyncedPath = "/aai/unsynced"
 
-// Letter is an object that is not as it should be, and that needs the help of a person, or much time.
-type Letter struct {
+// Unsynced is an object that is not as it should be, and that needs the help of a person, or much time.
+type Unsynced struct {
 	// Tenant is cloud-owner/cloud-region-id/tenant-id, and ID the id of the k8s-resource; both are empty for a module.
 	Tenant string `json:"tenant,omitempty"`
 	ID     string `json:"id,omitempty"`
@@ -36,9 +36,9 @@ type Letter struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// serveLetters answers with the letters as a JSON array.
-func (s *Status) serveLetters(w http.ResponseWriter, _ *http.Request) {
-	body, err := json.MarshalIndent(s.Letters(), "", "  ")
+// serveUnsynced answers with Unsynced as a JSON array.
+func (s *Status) serveUnsynced(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.MarshalIndent(s.Unsynced(), "", "  ")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -47,51 +47,51 @@ func (s *Status) serveLetters(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(append(body, '\n')) // A reader that has gone needs no answer.
 }
 
-// Letters returns what A&AI has rejected, and the deletions that are skipped: first those of modules, by VNF and id, then the others, by tenant and id.
-func (s *Status) Letters() []Letter {
+// Unsynced returns what A&AI has rejected, and the deletions that are skipped: first those of modules, by VNF and id, then the others, by tenant and id.
+func (s *Status) Unsynced() []Unsynced {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := []Letter{}
+	all := []Unsynced{}
 	for _, t := range s.tenants {
 		for key, o := range t.objects {
 			if o.cause() != "" {
-				all = append(all, newLetter(key, o))
+				all = append(all, rejectedResource(key, o))
 			}
 		}
 		for _, k := range t.skipped {
-			all = append(all, skippedLetter(k))
+			all = append(all, skippedDeletion(k))
 		}
 	}
 	for _, m := range s.vnfs {
 		for id, o := range m.objects {
 			if o.cause() != "" {
-				all = append(all, moduleLetter(id, o))
+				all = append(all, rejectedModule(id, o))
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Letter) int {
+	slices.SortFunc(all, func(a, b Unsynced) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID), cmp.Compare(a.GenericVNF, b.GenericVNF), cmp.Compare(a.VFModule, b.VFModule))
 	})
 	return all
 }
 
-// newLetter describes an object that A&AI has rejected.
-func newLetter(key aai.Key, o objectStatus) Letter {
+// rejectedResource describes an object that A&AI has rejected.
+func rejectedResource(key aai.Key, o objectStatus) Unsynced {
 	r := o.Resource
-	return Letter{
+	return Unsynced{
 		Tenant: key.Tenant.String(), ID: key.ID, Cluster: r.Cluster, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
 		Cause: o.cause(), Message: o.Message, Since: o.since.UTC().Truncate(time.Second),
 	}
 }
 
-// moduleLetter describes a module whose operational-status A&AI has rejected.
-func moduleLetter(m aai.VFModule, o objectStatus) Letter {
-	return Letter{GenericVNF: m.GenericVNFID, VFModule: m.ID, Cause: o.cause(), Message: o.Message, Since: o.since.UTC().Truncate(time.Second)}
+// rejectedModule describes a module whose operational-status A&AI has rejected.
+func rejectedModule(m aai.VFModule, o objectStatus) Unsynced {
+	return Unsynced{GenericVNF: m.GenericVNFID, VFModule: m.ID, Cause: o.cause(), Message: o.Message, Since: o.since.UTC().Truncate(time.Second)}
 }
 
-// skippedLetter describes a document that should be deleted and is not.
-func skippedLetter(k plan.Skipped) Letter {
-	return Letter{Tenant: k.Key.Tenant.String(), ID: k.Key.ID, Cluster: k.Source, Cause: string(k.Cause), Message: k.Message}
+// skippedDeletion describes a document that should be deleted and is not.
+func skippedDeletion(k plan.Skipped) Unsynced {
+	return Unsynced{Tenant: k.Key.Tenant.String(), ID: k.Key.ID, Cluster: k.Source, Cause: string(k.Cause), Message: k.Message}
 }
 
 // cause says in one word why an object is rejected; empty when it is not.

@@ -19,25 +19,25 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// read returns the letters as the metrics server lists them.
+// read returns what is not synced as the metrics server lists it.
 func read(t *testing.T, l *Status) []map[string]any {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	l.serveLetters(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, LettersPath, http.NoBody))
+	l.serveUnsynced(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, UnsyncedPath, http.NoBody))
 	if answer.Code != http.StatusOK || answer.Header().Get("Content-Type") != "application/json" {
 		t.Fatalf("status %d, %v", answer.Code, answer.Header())
 	}
-	var letters []map[string]any
-	if err := json.Unmarshal(answer.Body.Bytes(), &letters); err != nil || letters == nil {
+	var unsynced []map[string]any
+	if err := json.Unmarshal(answer.Body.Bytes(), &unsynced); err != nil || unsynced == nil {
 		t.Fatalf("%v: %s", err, answer.Body)
 	}
-	return letters
+	return unsynced
 }
 
-func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
+func TestUnsyncedTellsWhatWasRefusedAndWhy(t *testing.T) {
 	l := newStatus(noInputs())
-	if letters := read(t, l); len(letters) > 0 {
-		t.Errorf("at first there are %v", letters)
+	if unsynced := read(t, l); len(unsynced) > 0 {
+		t.Errorf("at first there are %v", unsynced)
 	}
 	web, old := keyOf(member("shop", "web", healthscope.Ready)), keyOf(member("shop", "old", healthscope.Ready))
 	refused := func(resource healthscope.Key) sync.Object {
@@ -63,7 +63,7 @@ func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
 	if diff := cmp.Diff(want, read(t, l)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	expectLetters(t, l, 3)
+	expectRejected(t, l, 3)
 
 	modules(sync.Synced, noon.Add(2*time.Hour))
 	note(l, tenant, passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, false)
@@ -75,14 +75,14 @@ func TestLettersTellWhatWasRefusedAndWhy(t *testing.T) {
 		t.Errorf("what is refused again is so since %v", since)
 	}
 	l.putModules("vnf-1", nil, sync.ModuleReport{}, nil, noon)
-	if letters := read(t, l); len(letters) > 0 {
-		t.Errorf("in the end there are %v", letters)
+	if unsynced := read(t, l); len(unsynced) > 0 {
+		t.Errorf("in the end there are %v", unsynced)
 	}
-	expectLetters(t, l, 0)
+	expectRejected(t, l, 0)
 }
 
-// expectLetters checks how many dead letters the metrics count.
-func expectLetters(t *testing.T, l *Status, n int) {
+// expectRejected checks how many rejected objects the metrics count.
+func expectRejected(t *testing.T, l *Status, n int) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(l)
@@ -99,7 +99,7 @@ func expectLetters(t *testing.T, l *Status, n int) {
 		}
 	}
 	if got != float64(n) {
-		t.Errorf("metrics count %v dead letters, want %d", got, n)
+		t.Errorf("metrics count %v rejected objects, want %d", got, n)
 	}
 	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
