@@ -23,9 +23,12 @@ LDFLAGS = -s -w -X github.com/healthscope/healthscope/controllers/commands.versi
 
 # The packages of the program's module and of that of the types, which other projects import.
 PACKAGES := ./... github.com/healthscope/healthscope/apis/...
-# Those whose tests run nothing of the product at the same time: documents, tools, and what tests the product as a program
-# of its own. The race detector would cost a minute and see nothing.
-NORACE := ./config/... ./e2e ./e2e/chart/... ./e2e/charted/... ./e2e/newcomer/... ./e2e/observed/...
+# The packages of which many tests start API servers or etcd; -short leaves out these tests. The race detector makes them four
+# times as expensive, so `make test` does without it there, and `make test-extended` does not.
+SUITES = $(shell grep -rlE 'suite\.(Run|NeedsControlPlane)\b' --include=*_test.go controllers healthscope | xargs -n 1 dirname | sort -u | sed 's|^|./|') ./e2e/...
+
+# Those of them that take longest, and begin.
+LONGEST := ./controllers/fleet ./e2e/charted ./e2e/rights ./e2e ./e2e/chart ./e2e/newcomer ./controllers/scope ./controllers/monitor
 
 # How many packages are tested at once: most of the time they wait.
 TESTPACKAGES ?= 4
@@ -49,9 +52,9 @@ demo: controlplane build ## Show an application's health travel to kubectl, REST
 .PHONY: test
 test: controlplane helm build ## Run all tests
 	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
-	@race=$$(go list -buildvcs=false $(PACKAGES) | grep -vxFf <(go list -buildvcs=false $(NORACE))) || exit 1; failed=0; \
-	CGO_ENABLED=1 go test -race -shuffle=on -timeout 30m -p $(TESTPACKAGES) $$race || failed=1; \
-	go test -shuffle=on -timeout 30m -p $(TESTPACKAGES) $(NORACE) || failed=1; \
+	@unit=$$(go list -buildvcs=false $(PACKAGES) | grep -vE '/healthscope/(config|e2e)\b') || exit 1; failed=0; export GOGC=400; \
+	CGO_ENABLED=1 go test -race -short -shuffle=on -p $(TESTPACKAGES) $$unit || failed=1; \
+	go test -shuffle=on -timeout 30m -p $(TESTPACKAGES) $(LONGEST) $(SUITES) ./config/... || failed=1; \
 	exit $$failed
 
 .PHONY: unit
@@ -59,10 +62,12 @@ unit: ## Run the tests that need no control plane; Go remembers what has not cha
 	@go test -short -p $(TESTPACKAGES) $$(go list -buildvcs=false $(PACKAGES) | grep -v /e2e)
 
 .PHONY: test-extended
-test-extended: controlplane helm build ## Run what takes too long for every change: every alert caused for real, version skew, floods with the default budget, 300 histories of rsync, long property tests, every benchmark at its smallest size, fuzzing, soak
+test-extended: controlplane helm build ## Run what takes too long for every change: all suites with the race detector, every alert caused for real, version skew, floods with the default budget, 300 histories of rsync, long property tests, every benchmark at its smallest size, fuzzing, soak
 	HEALTHSCOPE_TEST_EXTENDED=1 go test -timeout 30m ./e2e/observed ./e2e/charted ./controllers/fleet
 	HEALTHSCOPE_TEST_EXTENDED=1 go test ./controllers/commands -ginkgo.focus 'a controller that is frozen'
 	HEALTHSCOPE_RSYNC_HISTORIES=0-299 go test -timeout 60m ./controllers/rsync -ginkgo.focus 'whatever fails and whoever asks'
+	@echo "==> go test with the race detector of what starts API servers"
+	CGO_ENABLED=1 go test -race -shuffle=on -timeout 60m -p $(TESTPACKAGES) $(SUITES)
 	@echo "==> property tests, ten times as long"
 	@go test -short -timeout 60m $$(grep -rl --include=*_test.go pgregory.net/rapid aai controllers healthscope | xargs -n 1 dirname | sort -u | sed 's|^|./|') -args -rapid.checks=1000
 	@echo "==> go test of the benchmarks"

@@ -76,6 +76,7 @@ func (h *home) file(name string) string {
 func (h *home) launch(name string, args ...string) (*process.Process, error) {
 	return process.Start(process.Spec{
 		Name: name, Path: h.programs.Path(name), Args: args, Dir: h.dir, LogPath: h.file(name + ".log"), Group: h.janitor.Process.Pid,
+		Env: []string{"GOGC=400"}, // It starts with a fifth less of CPU, and an API server takes 120 MB more.
 	})
 }
 
