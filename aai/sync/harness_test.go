@@ -280,11 +280,23 @@ func (w *world) sync(desired ...aai.Document) outcome {
 }
 
 func (w *world) trySync(desired ...aai.Document) (outcome, error) {
-	return w.pass(w.t.Context(), documents(desired...), plan.Guards{})
+	asked := false
+	return w.passWith(w.t.Context(), plan.Guards{}, func() map[aai.Key]aaisync.Desired {
+		if asked { // Nothing else becomes desired during the pass.
+			return nil
+		}
+		asked = true
+		return w.changes(documents(desired...), plan.Guards{})
+	})
 }
 
 // pass makes a pass in which all of the desired documents, and nothing else, is desired. The syncer is asked only for what has changed.
 func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, guards plan.Guards) (outcome, error) {
+	return w.passWith(ctx, guards, func() map[aai.Key]aaisync.Desired { return w.changes(desired, guards) })
+}
+
+// passWith makes a pass in which the syncer is asked for changes.
+func (w *world) passWith(ctx context.Context, guards plan.Guards, changes func() map[aai.Key]aaisync.Desired) (outcome, error) {
 	syncer := w.syncer
 	r, err := syncer.Sync(ctx, tenant, func() aaisync.Change {
 		w.desiring.Lock()
@@ -292,7 +304,7 @@ func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, guar
 		if syncer != w.syncer { // Another replica has taken over.
 			return aaisync.Change{}
 		}
-		return aaisync.Change{Desired: w.changes(desired, guards), Deletions: guards.Deletions, Existing: guards.Existing}
+		return aaisync.Change{Desired: changes(), Deletions: guards.Deletions, Existing: guards.Existing}
 	})
 	if syncer != w.syncer {
 		return outcome{r, nil}, err
