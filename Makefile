@@ -23,9 +23,9 @@ LDFLAGS = -s -w -X github.com/healthscope/healthscope/controllers/commands.versi
 
 # The packages of the program's module and of that of the types, which other projects import.
 PACKAGES := ./... github.com/healthscope/healthscope/apis/...
-# The packages of which many tests start API servers or etcd; -short leaves out these tests. The race detector makes them four
-# times as expensive, so `make test` does without it there, and `make test-extended` does not.
-SUITES = $(shell grep -rlE 'suite\.(Run|NeedsControlPlane)\b' --include=*_test.go controllers healthscope | xargs -n 1 dirname | sort -u | sed 's|^|./|') ./e2e/...
+# The packages with tests that -short leaves out, since they start API servers or etcd. The race detector makes them four times
+# as expensive, so `make test` does without it there, and `make test-extended` does not.
+SUITES = $(shell grep -rlE '(suite\.(Run|NeedsControlPlane)|testing\.Short)\b' --include=*_test.go controllers healthscope | xargs -n 1 dirname | sort -u | sed 's|^|./|') ./e2e/...
 
 # Those of them that take longest, and begin.
 LONGEST := ./controllers/fleet ./e2e/charted ./e2e/rights ./e2e ./e2e/chart ./e2e/newcomer ./controllers/scope ./controllers/monitor

@@ -25,9 +25,9 @@ import (
 const (
 	// commandTimeout bounds one command of the README.
 	commandTimeout = 3 * time.Minute
-	// testTimeout is for how long somebody looks again before they believe that what is printed is not what the README shows.
-	testTimeout = 30 * time.Second
-	poll        = 500 * time.Millisecond
+	// outputTimeout is for how long somebody looks again before they believe that what is printed is not what the README shows.
+	outputTimeout = 30 * time.Second
+	poll          = 500 * time.Millisecond
 )
 
 // TestTheReadmeIsTrue runs all of its commands, from the first to the last, and then those by which what was made is backed up.
@@ -142,13 +142,13 @@ func (s *shell) take(t *testing.T, page string, step step) {
 		return
 	}
 	begin, printed, diff := time.Now(), "", ""
-	err := wait.PollUntilContextTimeout(t.Context(), poll, testTimeout+commandTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), poll, outputTimeout+commandTimeout, true, func(ctx context.Context) (bool, error) {
 		var err error
 		printed, err = s.run(ctx, step.command)
 		if exit, is := errors.AsType[*exec.ExitError](err); is && exit.ExitCode() == 1 && step.output != nil && strings.Contains(step.command, "healthscope ") {
 			err = nil // Its answer is no, and the page shows the answer.
 		}
-		again := looks(step.command) && time.Since(begin) < testTimeout
+		again := looks(step.command) && time.Since(begin) < outputTimeout
 		if err != nil && !again {
 			return false, fmt.Errorf("%w\n%s", err, printed)
 		}

@@ -104,7 +104,7 @@ var _ = Describe("Prometheus", Ordered, func() {
 		fire(ctx, open, unread)
 		apply(ctx, hub, readable)
 		stop(ctx, unread)
-		Eventually(ctx, prometheus.Firing).WithTimeout(testTimeout).Should(BeEmpty())
+		Eventually(ctx, prometheus.Firing).WithTimeout(alertTimeout).Should(BeEmpty())
 	}, SpecTimeout(3*time.Minute))
 
 	It("tells that a configuration file is refused, and the one before stays in use", func(ctx SpecContext) {
@@ -121,7 +121,7 @@ var _ = Describe("Prometheus", Ordered, func() {
 		apply(ctx, edge, service("early"))
 		kubectl(ctx, hub, "", "patch", "-n", "default", "hs/local", "--type=json", "-p", `[{"op": "add", "path": "/spec/apps/0/inventory", "value": {"genericVnfId": "`+installation.GenericVNFID+`", "vfModuleId": "local"}}]`)
 		for _, metric := range []string{"healthscope_aai_objects", "healthscope_aai_vf_modules"} {
-			Eventually(ctx, prometheus.Query).WithArguments(metric+`{state="pending"}`).WithTimeout(testTimeout).ShouldNot(BeEmpty(), metric)
+			Eventually(ctx, prometheus.Query).WithArguments(metric+`{state="pending"}`).WithTimeout(alertTimeout).ShouldNot(BeEmpty(), metric)
 		}
 		fire(ctx, open, waiting)
 		firing, err := prometheus.Firing(ctx)
@@ -215,8 +215,8 @@ var _ = Describe("Prometheus", Ordered, func() {
 		Eventually(ctx, func() []string {
 			open.ask(ctx)
 			return open.open()
-		}).WithTimeout(testTimeout).Should(BeEmpty(), "queries that never had an answer")
-		Eventually(ctx, prometheus.Firing).WithTimeout(testTimeout).Should(BeEmpty())
+		}).WithTimeout(alertTimeout).Should(BeEmpty(), "queries that never had an answer")
+		Eventually(ctx, prometheus.Firing).WithTimeout(alertTimeout).Should(BeEmpty())
 	}, SpecTimeout(3*time.Minute))
 
 	It("has seen each alert fire", func(ctx SpecContext) {

@@ -14,8 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// testTimeout is how long is waited for an alert to fire or to stop.
-const testTimeout = 75 * time.Second
+// alertTimeout is how long is waited for an alert to fire or to stop.
+const alertTimeout = 75 * time.Second
 
 // questions are the queries that must have an answer at some time of the story, by what they are for.
 type questions map[string]string
@@ -113,7 +113,7 @@ func fire(ctx context.Context, open questions, alerts ...alert) {
 		}
 		return missing, err
 	}
-	Eventually(ctx, missing).WithTimeout(testTimeout).Should(BeEmpty(), "alerts that do not fire")
+	Eventually(ctx, missing).WithTimeout(alertTimeout).Should(BeEmpty(), "alerts that do not fire")
 	open.ask(ctx)
 }
 
@@ -130,5 +130,5 @@ func stop(ctx context.Context, alerts ...alert) {
 		}
 		return left, err
 	}
-	Eventually(ctx, left).WithTimeout(testTimeout).Should(BeEmpty(), "alerts that do not stop")
+	Eventually(ctx, left).WithTimeout(alertTimeout).Should(BeEmpty(), "alerts that do not stop")
 }
