@@ -23,8 +23,8 @@ LDFLAGS = -s -w -X github.com/healthscope/healthscope/controllers/commands.versi
 
 # The packages of the program's module and of that of the types, which other projects import.
 PACKAGES := ./... github.com/healthscope/healthscope/apis/...
-# The packages with tests that -short leaves out, since they start API servers or etcd. The race detector makes them four times
-# as expensive, so `make test` does without it there, and `make test-extended` does not.
+# The packages that start API servers or etcd, or have other tests that -short leaves out. The race detector makes them four
+# times as expensive, so `make test` uses it for the other packages, and `make test-extended` for these.
 SUITES = $(shell grep -rlE '(suite\.(Run|NeedsControlPlane)|testing\.Short)\b' --include=*_test.go controllers healthscope | xargs -n 1 dirname | sort -u | sed 's|^|./|') ./e2e/...
 
 # Those of them that take longest, and begin.
@@ -53,9 +53,10 @@ demo: controlplane build ## Show an application's health travel to kubectl, REST
 .PHONY: test
 test: controlplane helm build ## Run all tests
 	@echo "==> go test: compiling and running all tests (the first time, compiling takes a few minutes)"
-	@unit=$$(go list -buildvcs=false $(PACKAGES) | grep -vE '/healthscope/(config|e2e)\b') || exit 1; failed=0; export GOGC=400; \
-	CGO_ENABLED=1 go test -race -short -shuffle=on -p $(TESTPACKAGES) $$unit || failed=1; \
-	go test -shuffle=on -timeout 30m -p $(TESTPACKAGES) $(LONGEST) $(SUITES) ./config/... || failed=1; \
+	@suites=$$(go list -buildvcs=false $(LONGEST) $(SUITES) ./config/...) || exit 1; \
+	units=$$(go list -buildvcs=false $(PACKAGES) | grep -vxF "$$suites") || exit 1; failed=0; export GOGC=400; \
+	CGO_ENABLED=1 go test -race -shuffle=on -p $(TESTPACKAGES) $$units || failed=1; \
+	go test -shuffle=on -timeout 30m -p $(TESTPACKAGES) $$suites || failed=1; \
 	exit $$failed
 
 .PHONY: unit
