@@ -220,7 +220,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 			mitigation: "Correct the expression that the message names. The controller reads it again automatically.",
 		},
 	},
-	corev1alpha2.ConditionStatusContested: {
+	corev1alpha2.ConditionStatusConflict: {
 		scope.ReasonOtherController: {
 			meaning:    "Another controller, which the message names, has changed the status three times in a row after HealthScope wrote it. HealthScope now writes the status once in 30 seconds.",
 			advice:     "[Turn the other controller off](compatibility.md#beside-other-healthscope-controllers).",

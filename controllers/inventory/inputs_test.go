@@ -193,8 +193,8 @@ func TestTheOlderScopeHasAResource(t *testing.T) {
 	owner("a")
 }
 
-// TestWhatIsContestedIsAskedForAgain: a resource that an older scope may claim waits until that is judged, and no longer, though another scope is still to be judged.
-func TestWhatIsContestedIsAskedForAgain(t *testing.T) {
+// TestWhatAnOlderScopeMayClaimIsAskedForAgain: a resource that an older scope may claim waits until that is judged, and no longer, though another scope is still to be judged.
+func TestWhatAnOlderScopeMayClaimIsAskedForAgain(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	j := judgedScopes{name("shop", "b"): judged(placed(web)...)}
 	i := filled(j, map[types.NamespacedName]int64{name("shop", "a"): 1, name("shop", "b"): 1, name("shop", "z"): 1}, nil, configv1alpha1.SelectScoped)

@@ -100,7 +100,7 @@ var _ = Describe("Beside another monitor", func() {
 			before := writes()
 			g.Consistently(writes).Should(Equal(before))
 		}).Should(Succeed())
-		Expect(eventsOn(ctx, namespace, "Contested")()).To(BeEmpty())
+		Expect(eventsOn(ctx, namespace, "WriteConflict")()).To(BeEmpty())
 	})
 
 	It("of our own with another configuration there is an event", func(ctx SpecContext) {
@@ -108,8 +108,8 @@ var _ = Describe("Beside another monitor", func() {
 		options.LeaseNamespace = newNamespace(ctx)
 		options.AllowedLabels = []string{k8spluginv1alpha1.LabelDeploymentID}
 		start(ctx, options)
-		Eventually(eventsOn(ctx, namespace, "Contested")).ShouldNot(BeEmpty())
-		Consistently(func() int { return len(eventsOn(ctx, namespace, "Contested")()) }).Should(BeNumerically("<=", 2), "one of each")
+		Eventually(eventsOn(ctx, namespace, "WriteConflict")).ShouldNot(BeEmpty())
+		Consistently(func() int { return len(eventsOn(ctx, namespace, "WriteConflict")()) }).Should(BeNumerically("<=", 2), "one of each")
 	})
 
 	It("whose CRD prunes what ours writes, little is written until the right CRD is back", func(ctx SpecContext) {

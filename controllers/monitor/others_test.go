@@ -110,13 +110,13 @@ func TestReconcileDoesNotFightASecondMonitor(t *testing.T) {
 		return g.writes
 	}
 	if first := fight(1); first < 5 || first > 20 {
-		t.Errorf("%d writes in the first hour of a contest, want fewer and fewer", first)
+		t.Errorf("%d writes in the first hour of a conflict, want fewer and fewer", first)
 	}
 	if second := fight(1); second < 5 || second > 7 {
 		t.Errorf("%d writes in the second hour, want one each ten minutes", second)
 	}
-	if got := g.told(eventContested); got != 1 {
-		t.Errorf("%d events about the contest, want 1", got)
+	if got := g.told(eventWriteConflict); got != 1 {
+		t.Errorf("%d events about the conflict, want 1", got)
 	}
 
 	g.pass(time.Hour)

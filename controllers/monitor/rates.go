@@ -23,8 +23,8 @@ const (
 	maxSizeInterval = 4 * time.Second
 	// maxFailureInterval bounds the pause between writes that fail.
 	maxFailureInterval = 30 * time.Second
-	// maxContestInterval bounds the interval of a bundle that another client writes too.
-	maxContestInterval = 10 * time.Minute
+	// maxConflictInterval bounds the interval of a bundle that another client writes too.
+	maxConflictInterval = 10 * time.Minute
 	// entrySize is about how many bytes an entry of status.resources takes.
 	entrySize = 400
 )
@@ -39,8 +39,8 @@ type allowance struct {
 // allowanceOf is the one place that decides how often a bundle may be written
 // whose status takes so many bytes. Failures in a row make the interval longer,
 // because a write that cannot succeed must not be tried in a loop, and so do
-// contests, which are writes that another client has undone.
-func allowanceOf(size, failures, contests int) allowance {
+// conflicts, which are writes that another client has undone.
+func allowanceOf(size, failures, conflicts int) allowance {
 	a := allowance{interval: writeInterval, burst: writeBurst}
 	if size > smallStatus {
 		pieces := (size + smallStatus - 1) / smallStatus
@@ -49,8 +49,8 @@ func allowanceOf(size, failures, contests int) allowance {
 	if failures > 0 {
 		a = allowance{interval: doubled(a.interval, failures, maxFailureInterval), burst: 1}
 	}
-	if contests > 0 {
-		a = allowance{interval: doubled(a.interval, contests, maxContestInterval), burst: 1}
+	if conflicts > 0 {
+		a = allowance{interval: doubled(a.interval, conflicts, maxConflictInterval), burst: 1}
 	}
 	return a
 }

@@ -12,8 +12,8 @@ import (
 func TestAllowance(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		size, failures, contests int
-		want                     allowance
+		size, failures, conflicts int
+		want                      allowance
 	}{
 		"small":                  {size: 50 << 10, want: allowance{250 * time.Millisecond, 3}},
 		"nothing written yet":    {want: allowance{250 * time.Millisecond, 3}},
@@ -23,12 +23,12 @@ func TestAllowance(t *testing.T) {
 		"larger than can be":     {size: 100 << 20, want: allowance{4 * time.Second, 1}},
 		"one failure":            {failures: 1, want: allowance{500 * time.Millisecond, 1}},
 		"many failures":          {failures: 1000, want: allowance{30 * time.Second, 1}},
-		"one contest":            {contests: 1, want: allowance{500 * time.Millisecond, 1}},
-		"many contests":          {contests: 1000, size: 1 << 20, want: allowance{10 * time.Minute, 1}},
-		"contests and failures":  {contests: 2, failures: 2, want: allowance{4 * time.Second, 1}},
+		"one conflict":           {conflicts: 1, want: allowance{500 * time.Millisecond, 1}},
+		"many conflicts":         {conflicts: 1000, size: 1 << 20, want: allowance{10 * time.Minute, 1}},
+		"conflicts and failures": {conflicts: 2, failures: 2, want: allowance{4 * time.Second, 1}},
 	}
 	for name, tc := range cases {
-		if got := allowanceOf(tc.size, tc.failures, tc.contests); got != tc.want {
+		if got := allowanceOf(tc.size, tc.failures, tc.conflicts); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}

@@ -35,8 +35,8 @@ const (
 const (
 	// eventStandingDown means that a bundle is left to another monitor.
 	eventStandingDown = "StandingDown"
-	// eventContested means that another client keeps changing what the monitor writes.
-	eventContested = "Contested"
+	// eventWriteConflict means that another client keeps changing what the monitor writes.
+	eventWriteConflict = "WriteConflict"
 )
 
 // reconciler keeps the status of one bundle right at a time.
@@ -98,8 +98,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if wait := r.guard.Allow(now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	if s.contest(b, changes, now) {
-		r.report(ctx, b, eventContested, "another client keeps changing the status, such as a second monitor with another configuration: it is written less and less often")
+	if s.conflict(b, changes, now) {
+		r.report(ctx, b, eventWriteConflict, "another client keeps changing the status, such as a second monitor with another configuration: it is written less and less often")
 	}
 	return r.write(ctx, s, b, next, changes)
 }

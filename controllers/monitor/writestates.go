@@ -16,11 +16,11 @@ import (
 const (
 	// minLimit is the limit of a status, in bytes, of which half is not worth a try.
 	minLimit = 32 << 10
-	// reportedContests is the number of write conflicts after which an event is
+	// reportedConflicts is the number of write conflicts after which an event is
 	// recorded. One or two are a person who edits a status.
-	reportedContests = 3
-	// contestQuiet is the least time without a write of another client after which a contest is over.
-	contestQuiet = time.Minute
+	reportedConflicts = 3
+	// conflictQuiet is the least time without a write of another client after which a conflict is over.
+	conflictQuiet = time.Minute
 )
 
 // writeStates holds for each bundle what the monitor wrote last, and what came of it. All of it
@@ -106,9 +106,9 @@ type writeState struct {
 	failures int
 	// limit is how many bytes the status may take since the API server has refused a larger one; zero when it has not.
 	limit int
-	// contests is how often in a row another client has undone a write, and contested when the last time was.
-	contests  int
-	contested time.Time
+	// conflicts is how often in a row another client has undone a write, and lastConflict when the last time was.
+	conflicts    int
+	lastConflict time.Time
 	// coWrote is when another monitor wrote last, by its own clock, and coWriteSeen when that was first noticed.
 	coWrote, coWriteSeen time.Time
 	// outdated is what is known of a bundle whose monitor does not write what has changed.
@@ -167,7 +167,7 @@ func (e *writeState) due(now time.Time) time.Duration {
 
 // allowance is how often the bundle may be written at present.
 func (e *writeState) allowance() allowance {
-	return allowanceOf(e.size, e.failures, e.contests)
+	return allowanceOf(e.size, e.failures, e.conflicts)
 }
 
 // writes returns the limiter of the bundle's writes. Another allowance begins with all of its burst.
@@ -178,26 +178,26 @@ func (e *writeState) writes() *rate.Limiter {
 	return e.limiter
 }
 
-// calm ends a contest that has been quiet for a while.
+// calm ends a conflict that has been quiet for a while.
 func (e *writeState) calm(now time.Time) {
-	quiet := max(contestQuiet, 2*e.allowance().interval)
-	if since := now.Sub(e.contested); e.contests > 0 && (since > quiet || since < -quiet) {
-		e.contests = 0
+	quiet := max(conflictQuiet, 2*e.allowance().interval)
+	if since := now.Sub(e.lastConflict); e.conflicts > 0 && (since > quiet || since < -quiet) {
+		e.conflicts = 0
 	}
 }
 
-// contest notes that a status differs which is about to be written, and reports
+// conflict notes that a status differs which is about to be written, and reports
 // whether an event is due because another client keeps writing it: the status was right,
 // neither its spec nor an object has changed since, and yet the bundle is another one.
-func (e *writeState) contest(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, now time.Time) bool {
+func (e *writeState) conflict(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, now time.Time) bool {
 	right := e.settled
 	if right.version == "" || right.version == b.ResourceVersion || right.generation != b.Generation || right.changes != changes {
 		return false
 	}
 	e.settled = settled{} // It is counted once.
-	e.contests++
-	e.contested = now
-	return e.contests == reportedContests
+	e.conflicts++
+	e.lastConflict = now
+	return e.conflicts == reportedConflicts
 }
 
 // wrote notes that a write which began then and took so long succeeded, and keeps what it left behind.

@@ -104,8 +104,8 @@ func TestWriteStatesPaceOfFailures(t *testing.T) {
 	}
 }
 
-// TestWriteStatesContest tells somebody who goes on writing a status from what else changes a bundle.
-func TestWriteStatesContest(t *testing.T) {
+// TestWriteStatesConflict tells somebody who goes on writing a status from what else changes a bundle.
+func TestWriteStatesConflict(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason string
@@ -127,7 +127,7 @@ func TestWriteStatesContest(t *testing.T) {
 				tc.change(b)
 				e := l.of(b)
 				b, _ = e.newest(b)
-				if e.contest(b, e.changes.Load(), now) {
+				if e.conflict(b, e.changes.Load(), now) {
 					told++
 				}
 				current = b.DeepCopy()
@@ -136,7 +136,7 @@ func TestWriteStatesContest(t *testing.T) {
 				now = now.Add(20 * time.Second)
 			}
 			if told != tc.want {
-				t.Errorf("%s People are told of %d contests, want %d", tc.reason, told, tc.want)
+				t.Errorf("%s People are told of %d conflicts, want %d", tc.reason, told, tc.want)
 			}
 		})
 	}

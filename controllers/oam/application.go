@@ -116,13 +116,13 @@ func applicationsOf(o client.Object) (names []string) {
 func sameHealth(a, b client.Object) bool {
 	was, ok1 := a.(*corev1alpha2.HealthScope)
 	is, ok2 := b.(*corev1alpha2.HealthScope)
-	return ok1 && ok2 && was.Status.Truncated == is.Status.Truncated && isContested(was) == isContested(is) &&
+	return ok1 && ok2 && was.Status.Truncated == is.Status.Truncated && hasConflict(was) == hasConflict(is) &&
 		reflect.DeepEqual(was.Status.AppHealthConditions, is.Status.AppHealthConditions)
 }
 
-// isContested reports whether another controller writes the status of a scope too: it writes the health of Applications as well.
-func isContested(scope *corev1alpha2.HealthScope) bool {
-	return meta.IsStatusConditionTrue(scope.Status.Conditions, corev1alpha2.ConditionStatusContested)
+// hasConflict reports whether another controller writes the status of a scope too: it writes the health of Applications as well.
+func hasConflict(scope *corev1alpha2.HealthScope) bool {
+	return meta.IsStatusConditionTrue(scope.Status.Conditions, corev1alpha2.ConditionStatusConflict)
 }
 
 // enqueueApplications enqueues the Applications of scopes.
@@ -149,7 +149,7 @@ func (r *applicationReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	if err := r.client.List(ctx, &scopes, client.InNamespace(req.Namespace), client.MatchingFields{indexApplications: req.Name}); err != nil {
 		return ctrl.Result{}, errors.Wrapf(err, "cannot list the HealthScopes of Application %q", req.NamespacedName)
 	}
-	if slices.ContainsFunc(scopes.Items, func(s corev1alpha2.HealthScope) bool { return isContested(&s) }) {
+	if slices.ContainsFunc(scopes.Items, func(s corev1alpha2.HealthScope) bool { return hasConflict(&s) }) {
 		return ctrl.Result{}, nil
 	}
 	after := before.DeepCopy()

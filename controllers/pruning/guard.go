@@ -25,8 +25,8 @@ type Guard struct {
 	problem string
 	// attempted is when the last write was allowed, while they are in vain.
 	attempted time.Time
-	// contested are the objects whose status is also written by others, and by whom.
-	contested map[string]string
+	// conflicts are the objects whose status is also written by others, and by whom.
+	conflicts map[string]string
 }
 
 // NewGuard returns a guard that has seen no problem yet. subject is whose status is written, such as "HealthScopes".
@@ -69,12 +69,12 @@ func (g *Guard) Intact() (news bool) {
 	return news
 }
 
-// Ready returns an error for people while writes are in vain, or contested. It is fit for a readiness check.
+// Ready returns an error for people while writes are in vain, or in conflict with those of others. It is fit for a readiness check.
 func (g *Guard) Ready() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.problem == "" {
-		return g.contest()
+		return g.conflict()
 	}
 	return fmt.Errorf("cannot keep the status of %s: %s; it is probably another project's CRD: apply the one in config/crd", g.subject, g.problem)
 }

@@ -126,7 +126,7 @@ var Conditions = map[string][]ConditionReason{
 	corev1alpha2.ConditionHealthChecksInvalid: {
 		{ReasonInvalidExpression, metav1.ConditionTrue},
 	},
-	corev1alpha2.ConditionStatusContested: {
+	corev1alpha2.ConditionStatusConflict: {
 		{ReasonOtherController, metav1.ConditionTrue},
 	},
 }
@@ -192,7 +192,7 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v judgement, reach cluster
 	}
 	setWhileTrue(corev1alpha2.ConditionStalled, ReasonMembersFailed, whyStalled(s, v))
 	setWhileTrue(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)
-	setWhileTrue(corev1alpha2.ConditionStatusContested, ReasonOtherController, contestNote(o.contestedBy))
+	setWhileTrue(corev1alpha2.ConditionStatusConflict, ReasonOtherController, conflictNote(o.conflictsWith))
 }
 
 // whyReady returns reason and message of the condition Ready.

@@ -295,15 +295,15 @@ func TestWhoCannotSeeLosesAgainstWhoCan(t *testing.T) {
 	inBundle.bundles = []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb)}
 	seen := withDeployments(odd)
 	seen.bundles = inBundle.bundles
-	blindBundle := withDeployments(deployment("web", healthscope.Ready, 1, 1))
-	blindBundle.bundles = []*fleet.Bundle{bundleOf(hub, "1-sink", member(hub, "Deployment", "web", healthscope.Unknown, healthscope.ReasonNotSynced))}
+	unreadableBundle := withDeployments(deployment("web", healthscope.Ready, 1, 1))
+	unreadableBundle.bundles = []*fleet.Bundle{bundleOf(hub, "1-sink", member(hub, "Deployment", "web", healthscope.Unknown, healthscope.ReasonNotSynced))}
 	cases := map[string]struct {
 		w    world
 		refs []corev1alpha2.WorkloadReference
 		want healthscope.State
 	}{
 		"ForbiddenBesideBundle":  {inBundle, refs(deploymentRef("web"), bundleRef("1-sink")), healthscope.Ready},
-		"BundleThatCannotSee":    {blindBundle, refs(deploymentRef("web"), bundleRef("1-sink")), healthscope.Ready},
+		"BundleThatCannotSee":    {unreadableBundle, refs(deploymentRef("web"), bundleRef("1-sink")), healthscope.Ready},
 		"VersionThatIsNotServed": {withDeployments(deployment("web", healthscope.Ready, 1, 1)), refs(deploymentRef("web"), beta), healthscope.Ready},
 		"NotPresentIsSeen":       {withDeployments(), refs(deploymentRef("web"), beta), healthscope.NotPresent},
 		"UnknownButSeen":         {seen, refs(deploymentRef("web"), bundleRef("1-sink")), healthscope.Unknown},

@@ -18,7 +18,7 @@ var (
 		"1 for the first culprit, the one that [`status.firstCulprit`](healthscope.md#status) names: the worst of the members that are not healthy, or, with `kind=\"Cluster\"`, a cluster that cannot be seen. A scope without a culprit has no series.", "namespace", "scope", "cluster", "app", "kind", "name", "reason")
 	metricMaintenance = metric.New(metric.Gauge, "healthscope_scope_maintenance",
 		"1 for a scope whose [annotation](healthscope.md#maintenance) says that it is under maintenance, or all of whose culprits are in clusters that are, for alerts to leave it out. Other scopes have no series.", "namespace", "scope")
-	metricContested = metric.New(metric.Gauge, "healthscope_scope_status_contested",
+	metricConflict = metric.New(metric.Gauge, "healthscope_scope_status_conflict",
 		"1 for a scope whose status [another controller](compatibility.md#beside-other-healthscope-controllers) writes too, by the name of its field manager. Other scopes have no series.", "namespace", "scope", "manager")
 	metricResources = metric.New(metric.Gauge, "healthscope_scope_resources",
 		"The members that count, by app and [state](health.md#states). A state without members has no series.", "namespace", "scope", "app", "state")
@@ -32,7 +32,7 @@ func NewCollector(r *Registry) Collector { return Collector{registry: r} }
 
 // Describe implements prometheus.Collector.
 func (c Collector) Describe(out chan<- *prometheus.Desc) {
-	metric.Describe(out, metricState, metricHealth, metricCulprit, metricMaintenance, metricContested, metricResources)
+	metric.Describe(out, metricState, metricHealth, metricCulprit, metricMaintenance, metricConflict, metricResources)
 }
 
 // Collect implements prometheus.Collector.
@@ -47,8 +47,8 @@ func (c Collector) Collect(out chan<- prometheus.Metric) {
 		if judged.Maintenance {
 			out <- metricMaintenance.Value(1, name.Namespace, name.Name)
 		}
-		if judged.ContestedBy != "" {
-			out <- metricContested.Value(1, name.Namespace, name.Name, judged.ContestedBy)
+		if judged.ConflictsWith != "" {
+			out <- metricConflict.Value(1, name.Namespace, name.Name, judged.ConflictsWith)
 		}
 		if c := judged.FirstCulprit; c != nil {
 			out <- metricCulprit.Value(1, name.Namespace, name.Name, c.Cluster, c.App, c.Kind, c.Name, c.Reason)

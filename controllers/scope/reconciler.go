@@ -82,12 +82,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	g.applyPods()
 	v := decide(&scope.Spec, g, entry.memory, r.Policy, now)
 	muted := isMuted(&scope, v, r.View.State)
-	contestedBy := r.settleContest(&scope, entry, now)
-	r.Registry.put(&scope, v, muted, contestedBy)
-	next := sooner(healthscope.Until(v.nextCheck, now), entry.contest.over(now))
+	conflictsWith := r.settleConflict(&scope, entry, now)
+	r.Registry.put(&scope, v, muted, conflictsWith)
+	next := sooner(healthscope.Until(v.nextCheck, now), entry.conflict.over(now))
 
 	before := scope.DeepCopy()
-	scope.Status = newStatus(&scope, v, r.outside(req.NamespacedName, v, contestedBy), now)
+	scope.Status = newStatus(&scope, v, r.outside(req.NamespacedName, v, conflictsWith), now)
 	wait, err := r.publish(ctx, entry, before, &scope, muted, now)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -102,7 +102,7 @@ func (r *reconciler) forget(scope types.NamespacedName) {
 	if r.Probes != nil {
 		r.Probes.Want(scope, nil)
 	}
-	r.Guard.Contested(scope.String(), "")
+	r.Guard.SetConflict(scope.String(), "")
 	if r.Registry.remove(scope) == 0 {
 		r.Guard.Intact() // Nothing is left to write.
 	}
@@ -141,8 +141,8 @@ func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev
 }
 
 // outside collects what a status contains besides the judgement.
-func (r *reconciler) outside(name types.NamespacedName, v judgement, contestedBy string) outside {
-	o := outside{state: r.View.State, contestedBy: contestedBy}
+func (r *reconciler) outside(name types.NamespacedName, v judgement, conflictsWith string) outside {
+	o := outside{state: r.View.State, conflictsWith: conflictsWith}
 	if r.Inventory != nil {
 		partial := slices.DeleteFunc(slices.Clone(v.partial), func(cluster string) bool {
 			state, known := r.View.State(cluster)

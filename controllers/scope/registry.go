@@ -32,8 +32,8 @@ type entry struct {
 	inventory inventoryEvents
 	// written is the scope as it was written last, until the cache has it; else nil.
 	written *corev1alpha2.HealthScope
-	// contest records that another controller writes the status too.
-	contest contest
+	// conflict records that another controller writes the status too.
+	conflict writeConflict
 	// judged is nil until the scope has been judged once; it is never changed, only replaced.
 	judged *Judged
 }
@@ -60,8 +60,8 @@ type Judged struct {
 	Health healthscope.Health
 	// Maintenance is true while no alert is to fire for the scope: it is under maintenance, or all its unhealthy contributors are in clusters that are.
 	Maintenance bool
-	// ContestedBy is the other controller that writes the scope's status, as managed fields name it; empty when there is none.
-	ContestedBy string
+	// ConflictsWith is the other controller that writes the scope's status, as managed fields name it; empty when there is none.
+	ConflictsWith string
 }
 
 // NewRegistry returns an empty registry.
@@ -108,7 +108,7 @@ func (r *Registry) entry(scope *corev1alpha2.HealthScope, now time.Time) *entry 
 	return e
 }
 
-func (r *Registry) put(scope *corev1alpha2.HealthScope, v judgement, maintenance bool, contestedBy string) {
+func (r *Registry) put(scope *corev1alpha2.HealthScope, v judgement, maintenance bool, conflictsWith string) {
 	name := client.ObjectKeyFromObject(scope)
 	r.mu.Lock()
 	var first *corev1alpha2.Culprit
@@ -119,7 +119,7 @@ func (r *Registry) put(scope *corev1alpha2.HealthScope, v judgement, maintenance
 		e.judged = &Judged{
 			FirstCulprit: first,
 			Generation:   scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, Arrivals: v.arrivals, LinkedApps: v.linkedApps,
-			State: v.summary.State(), Health: v.health, Maintenance: maintenance, ContestedBy: contestedBy,
+			State: v.summary.State(), Health: v.health, Maintenance: maintenance, ConflictsWith: conflictsWith,
 		}
 	}
 	r.mu.Unlock()

@@ -35,8 +35,8 @@ type outside struct {
 	inventory *InventoryReport
 	// healthChecks is what is wrong with the health checks of the configuration; empty when nothing is.
 	healthChecks string
-	// contestedBy is the other controller that writes the status; empty when there is none.
-	contestedBy string
+	// conflictsWith is the other controller that writes the status; empty when there is none.
+	conflictsWith string
 }
 
 // newStatus makes the status of a scope from its judgement. Nothing in it depends on the order of anything, or on the clock beyond what previous status holds.

@@ -29,10 +29,10 @@ const missingRetry = time.Second
 // was not kept, and when to try again. Whether the API server keeps what it is sent
 // shows in the summary, which KubeVela's CRD does not know, when it is part of what was sent.
 func (r *reconciler) write(ctx context.Context, e *entry, before, after *corev1alpha2.HealthScope, now time.Time) (wait time.Duration, err error) {
-	if wait := max(e.contest.wait(now), r.Guard.Allow(now)); wait > 0 {
+	if wait := max(e.conflict.wait(now), r.Guard.Allow(now)); wait > 0 {
 		return wait, nil
 	}
-	r.contested(ctx, e, before, now)
+	r.noteConflict(ctx, e, before, now)
 	wanted := after.Status.Summary
 	deadline, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

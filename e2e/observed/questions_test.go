@@ -58,7 +58,7 @@ func allQuestions() questions {
 // tests of the rules have these alerts fire.
 var uncaused = map[string]string{
 	"HealthScopeClusterOverBudget": `alert HealthScopeClusterOverBudget, healthscope_cluster_state{state="OverBudget"}`,
-	"HealthScopeStatusContested":   "alert HealthScopeStatusContested, healthscope_scope_status_contested",
+	"HealthScopeStatusConflict":    "alert HealthScopeStatusConflict, healthscope_scope_status_conflict",
 }
 
 // ask puts the questions that are open, and strikes out those that have an answer now.

@@ -168,19 +168,19 @@ func TestWhatWasNeverNamedIsUnknownWhenAKindBecomesUnreadable(t *testing.T) {
 				t.Fatalf("the test's own bundle names %d resources", len(before.Resources))
 			}
 			opts.Unreadable, opts.HardLimit = []schema.GroupKind{configMaps}, limit
-			blind := roundTrip(t, bundle.Build(readable, &before, noon, opts))
-			if diff := cmp.Diff(&want, blind.Summary); diff != "" {
+			rebuilt := roundTrip(t, bundle.Build(readable, &before, noon, opts))
+			if diff := cmp.Diff(&want, rebuilt.Summary); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}
-			contents := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: blind})
-			if blind.Ready || blind.ResourceCount != 240 || !contents.Truncated || contents.Unlisted.Unknown != 200 {
-				t.Errorf("ready %t, resourceCount %d, truncated %t, unlisted %+v", blind.Ready, blind.ResourceCount, contents.Truncated, contents.Unlisted)
+			contents := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: rebuilt})
+			if rebuilt.Ready || rebuilt.ResourceCount != 240 || !contents.Truncated || contents.Unlisted.Unknown != 200 {
+				t.Errorf("ready %t, resourceCount %d, truncated %t, unlisted %+v", rebuilt.Ready, rebuilt.ResourceCount, contents.Truncated, contents.Unlisted)
 			}
-			again := bundle.Build(readable, &blind, noon.Add(time.Hour), opts)
-			if !bundle.Equal(&blind, &again) {
-				t.Errorf("building again gives\n%s\nnot\n%s", encode(t, again), encode(t, blind))
+			again := bundle.Build(readable, &rebuilt, noon.Add(time.Hour), opts)
+			if !bundle.Equal(&rebuilt, &again) {
+				t.Errorf("building again gives\n%s\nnot\n%s", encode(t, again), encode(t, rebuilt))
 			}
-			back, fresh := bundle.Build(objects, &blind, noon, bundle.Options{}), bundle.Build(objects, nil, noon, bundle.Options{})
+			back, fresh := bundle.Build(objects, &rebuilt, noon, bundle.Options{}), bundle.Build(objects, nil, noon, bundle.Options{})
 			if !bundle.Equal(&fresh, &back) {
 				t.Errorf("once all can be read it is\n%s\nnot\n%s", encode(t, back), encode(t, fresh))
 			}
@@ -211,10 +211,10 @@ func TestForgettingChangesNothingTheNextTime(t *testing.T) {
 	for limit := 500; limit < 16000; limit += 50 {
 		opts := bundle.Options{HardLimit: limit, Unreadable: []schema.GroupKind{configMaps}}
 		readable := readableOnly(objects, configMaps)[:2]
-		blind := bundle.Build(readable, &before, noon, opts)
-		again := bundle.Build(readable, &blind, noon, opts)
-		if !bundle.Equal(&blind, &again) || blind.ResourceCount != 22 || blind.Summary.Unknown != 20 {
-			t.Errorf("limit %d: building again gives\n%s\nnot\n%s", limit, encode(t, again), encode(t, blind))
+		rebuilt := bundle.Build(readable, &before, noon, opts)
+		again := bundle.Build(readable, &rebuilt, noon, opts)
+		if !bundle.Equal(&rebuilt, &again) || rebuilt.ResourceCount != 22 || rebuilt.Summary.Unknown != 20 {
+			t.Errorf("limit %d: building again gives\n%s\nnot\n%s", limit, encode(t, again), encode(t, rebuilt))
 		}
 	}
 }
@@ -225,9 +225,9 @@ func TestWhatAnOwnerCountsForIsNotCountedAsUnknown(t *testing.T) {
 	opts := bundle.Options{HardLimit: 20000}
 	before := bundle.Build(objects, nil, noon, opts)
 	opts.Unreadable = []schema.GroupKind{pods}
-	blind := bundle.Build(readableOnly(objects, pods), &before, noon, opts)
-	if blind.Summary.Total != before.Summary.Total || blind.Summary.Unknown != 0 || blind.Ready {
-		t.Errorf("summary %+v was %+v, ready %t", blind.Summary, before.Summary, blind.Ready)
+	rebuilt := bundle.Build(readableOnly(objects, pods), &before, noon, opts)
+	if rebuilt.Summary.Total != before.Summary.Total || rebuilt.Summary.Unknown != 0 || rebuilt.Ready {
+		t.Errorf("summary %+v was %+v, ready %t", rebuilt.Summary, before.Summary, rebuilt.Ready)
 	}
 }
 
@@ -247,26 +247,26 @@ func TestAKindThatIsNeverReadableTakesNothingFromAWholeBundle(t *testing.T) {
 }
 
 // However little room there is, what cannot be read stays counted, and the status comes to rest at once.
-func TestABlindBundleIsStableInAnyRoom(t *testing.T) {
+func TestAnUnreadableBundleIsStableInAnyRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawObjects(t)
 		opts := bundle.Options{HardLimit: rapid.IntRange(200, 5000).Draw(t, "limit before")}
 		before := bundle.Build(objects, nil, noon, opts)
 		opts.Unreadable, opts.HardLimit = drawKinds(t), rapid.IntRange(200, 5000).Draw(t, "limit")
 		readable := readableOnly(objects, opts.Unreadable...)
-		blind := bundle.Build(readable, &before, noon, opts)
-		if blind.ResourceCount != before.ResourceCount {
-			t.Fatalf("%d resources of %d are left:\n%s", blind.ResourceCount, before.ResourceCount, mustEncode(blind))
+		rebuilt := bundle.Build(readable, &before, noon, opts)
+		if rebuilt.ResourceCount != before.ResourceCount {
+			t.Fatalf("%d resources of %d are left:\n%s", rebuilt.ResourceCount, before.ResourceCount, mustEncode(rebuilt))
 		}
-		if s := blind.Summary; s.Total != s.Ready+s.Pending+s.Failed+s.Unknown || s.Total > blind.ResourceCount {
-			t.Fatalf("summary %+v of %d", s, blind.ResourceCount)
+		if s := rebuilt.Summary; s.Total != s.Ready+s.Pending+s.Failed+s.Unknown || s.Total > rebuilt.ResourceCount {
+			t.Fatalf("summary %+v of %d", s, rebuilt.ResourceCount)
 		}
 		var stored k8spluginv1alpha1.ResourceBundleStateStatus
-		if err := json.Unmarshal(mustEncode(blind), &stored); err != nil {
+		if err := json.Unmarshal(mustEncode(rebuilt), &stored); err != nil {
 			t.Fatal(err)
 		}
-		if again := bundle.Build(readable, &stored, noon.Add(time.Hour), opts); !bundle.Equal(&blind, &again) {
-			t.Fatalf("building again gives\n%s\nnot\n%s", mustEncode(again), mustEncode(blind))
+		if again := bundle.Build(readable, &stored, noon.Add(time.Hour), opts); !bundle.Equal(&rebuilt, &again) {
+			t.Fatalf("building again gives\n%s\nnot\n%s", mustEncode(again), mustEncode(rebuilt))
 		}
 		opts.Unreadable = nil
 		after, fresh := bundle.Build(objects, &stored, noon, opts), bundle.Build(objects, nil, noon, opts)
@@ -282,13 +282,13 @@ func drawKinds(t *rapid.T) []schema.GroupKind {
 	return rapid.SliceOfDistinct(rapid.SampledFrom(all), func(gk schema.GroupKind) string { return gk.String() }).Draw(t, "unreadable")
 }
 
-// checkBlind checks that a bundle still names all that it named before, and that what cannot be read is Unknown.
-func checkBlind(t *rapid.T, before, blind k8spluginv1alpha1.ResourceBundleStateStatus, unreadable []schema.GroupKind) {
-	if blind.ResourceCount != before.ResourceCount || len(blind.Resources) != len(before.Resources) {
-		t.Fatalf("%d resources of %d are left:\n%s", blind.ResourceCount, before.ResourceCount, mustEncode(blind))
+// checkUnreadable checks that a bundle still names all that it named before, and that what cannot be read is Unknown.
+func checkUnreadable(t *rapid.T, before, rebuilt k8spluginv1alpha1.ResourceBundleStateStatus, unreadable []schema.GroupKind) {
+	if rebuilt.ResourceCount != before.ResourceCount || len(rebuilt.Resources) != len(before.Resources) {
+		t.Fatalf("%d resources of %d are left:\n%s", rebuilt.ResourceCount, before.ResourceCount, mustEncode(rebuilt))
 	}
 	for i, was := range before.Resources {
-		is := blind.Resources[i]
+		is := rebuilt.Resources[i]
 		if is.Kind != was.Kind || is.Name != was.Name || is.UID != was.UID || cmp.Diff(is.Labels, was.Labels) != "" {
 			t.Fatalf("%+v has become %+v", was, is)
 		}
@@ -306,14 +306,14 @@ func TestNothingVanishesBecauseItCannotBeRead(t *testing.T) {
 		before := bundle.Build(objects, nil, noon, opts)
 		opts.Unreadable = drawKinds(t)
 		readable := readableOnly(objects, opts.Unreadable...)
-		blind := bundle.Build(readable, &before, noon.Add(time.Minute), opts)
-		checkBlind(t, before, blind, opts.Unreadable)
+		rebuilt := bundle.Build(readable, &before, noon.Add(time.Minute), opts)
+		checkUnreadable(t, before, rebuilt, opts.Unreadable)
 		var stored k8spluginv1alpha1.ResourceBundleStateStatus
-		if err := json.Unmarshal(mustEncode(blind), &stored); err != nil {
+		if err := json.Unmarshal(mustEncode(rebuilt), &stored); err != nil {
 			t.Fatal(err)
 		}
-		if again := bundle.Build(readable, &stored, noon.Add(time.Hour), opts); !bundle.Equal(&blind, &again) {
-			t.Fatalf("building again gives\n%s\nnot\n%s", mustEncode(again), mustEncode(blind))
+		if again := bundle.Build(readable, &stored, noon.Add(time.Hour), opts); !bundle.Equal(&rebuilt, &again) {
+			t.Fatalf("building again gives\n%s\nnot\n%s", mustEncode(again), mustEncode(rebuilt))
 		}
 		opts.Unreadable = nil
 		after, fresh := bundle.Build(objects, &stored, noon, opts), bundle.Build(objects, nil, noon, opts)

@@ -88,7 +88,7 @@ func TestARefusalEndsItsOwnLaneOnly(t *testing.T) {
 		t.Errorf("done %t, steps %q", w.Done(), got["web in p1+edge01"])
 	}
 	if len(got["web in p1+edge02"]) != 5 || len(got["db in p1+edge01"]) != 4 {
-		t.Errorf("a refusal has ended other lanes: %q", got)
+		t.Errorf("a refusal has ended other sequences: %q", got)
 	}
 	w = p.Termination()
 	got = run(w, refused)

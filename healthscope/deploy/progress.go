@@ -41,8 +41,8 @@ type Step struct {
 	// App is whose step it is. Cluster and Resource are empty where the verb is about the app as a whole.
 	App, Cluster string
 	Resource     Resource
-	// lane is the lane of the step.
-	lane *lane
+	// sequence is the one of the step.
+	sequence *sequence
 	// Dependency is what VerbAwait waits for.
 	Dependency Dependency
 }
@@ -53,31 +53,31 @@ type Outcome int
 // The outcomes. A step that got no answer has not ended.
 const (
 	Acknowledged Outcome = iota
-	// Refused holds the lane of the step: what comes after it there is not begun before Retry.
+	// Refused holds the sequence of the step: what comes after it there is not begun before Retry.
 	Refused
 )
 
-// lane is a sequence of steps, of which one at a time is taken.
-type lane struct {
+// sequence holds steps, of which one at a time is taken.
+type sequence struct {
 	app   string
 	steps []Step
 	taken bool
 	// refused are the steps that were refused. They are no longer among steps.
 	refused []Step
-	// pending are the resources that are begun with by the lane's VerbBegin, and brings is true when they are to be there.
+	// pending are the resources that are begun with by the sequence's VerbBegin, and brings is true when they are to be there.
 	pending []Resource
 	brings  bool
 }
 
-func (l *lane) done() bool { return len(l.steps) == 0 && len(l.refused) == 0 }
+func (l *sequence) done() bool { return len(l.steps) == 0 && len(l.refused) == 0 }
 
 // ready reports whether a step may be taken. After one that was refused none may, but for deletions after a deletion.
-func (l *lane) ready() bool {
+func (l *sequence) ready() bool {
 	return !l.taken && len(l.steps) > 0 && (len(l.refused) == 0 || l.refused[0].Verb == VerbDelete && l.steps[0].Verb == VerbDelete)
 }
 
 // add adds a step for each of some resources.
-func (l *lane) add(t Target, verb Verb, resources ...Resource) {
+func (l *sequence) add(t Target, verb Verb, resources ...Resource) {
 	for _, r := range resources {
 		l.steps = append(l.steps, Step{Verb: verb, App: t.App, Cluster: t.Cluster, Resource: r})
 	}
@@ -85,7 +85,7 @@ func (l *lane) add(t Target, verb Verb, resources ...Resource) {
 
 // begin adds the step that records what is begun with, at a place among the steps, unless it was taken before a restart. What is to be
 // there and is needs no record.
-func (l *lane) begin(t Target, at int) {
+func (l *sequence) begin(t Target, at int) {
 	begins := false
 	for _, s := range l.steps[at:] {
 		if r := s.Resource; r.Name != "" && r.Status == "" && s.Verb != VerbHook {
@@ -101,9 +101,9 @@ func (l *lane) begin(t Target, at int) {
 }
 
 // resume drops the steps that have ended before a restart. What was refused before it is tried again.
-func (l *lane) resume() *lane {
+func (l *sequence) resume() *sequence {
 	for i := range l.steps {
-		l.steps[i].lane = l
+		l.steps[i].sequence = l
 	}
 	l.steps = slices.DeleteFunc(l.steps, Step.ended)
 	return l
@@ -121,26 +121,26 @@ func (s Step) ended() bool {
 	}
 }
 
-// Progress is what is left of the work of an event. Lanes are independent of each other: what is refused in one cluster
+// Progress is what is left of the work of an event. Sequences are independent of each other: what is refused in one cluster
 // stops neither the others nor other apps, but for those that depend on it.
 type Progress struct {
-	// awaits are the lanes of dependencies, and targets those of apps in clusters.
-	awaits, targets []*lane
+	// awaits are the sequences of dependencies, and targets those of apps in clusters.
+	awaits, targets []*sequence
 	dependencies    map[string][]Dependency
 }
 
 // Instantiation returns the steps that bring what a plan wants into clusters, without those that are done.
 func (p *Plan) Instantiation() *Progress {
-	return p.bring(func(t Target) *lane { return t.instantiation(func(Resource) bool { return false }) })
+	return p.bring(func(t Target) *sequence { return t.instantiation(func(Resource) bool { return false }) })
 }
 
 // bring returns the steps that bring apps into their clusters, those of an app in a cluster by steps.
-func (p *Plan) bring(steps func(Target) *lane) *Progress {
+func (p *Plan) bring(steps func(Target) *sequence) *Progress {
 	work := &Progress{dependencies: map[string][]Dependency{}}
 	for _, a := range p.Apps {
 		work.dependencies[a.Name] = a.Dependencies
 		for _, d := range a.Dependencies {
-			l := &lane{app: a.Name, steps: []Step{{Verb: VerbAwait, App: a.Name, Dependency: d}}}
+			l := &sequence{app: a.Name, steps: []Step{{Verb: VerbAwait, App: a.Name, Dependency: d}}}
 			work.awaits = append(work.awaits, l.resume())
 		}
 		for _, t := range a.Targets {
@@ -152,8 +152,8 @@ func (p *Plan) bring(steps func(Target) *lane) *Progress {
 
 // instantiation returns the steps of an app in a cluster, without those for resources that are there. The bundle is made again
 // after the pre-install hooks, so that what it says of them is not taken for the app.
-func (t Target) instantiation(there func(Resource) bool) *lane {
-	l := &lane{app: t.App, brings: true}
+func (t Target) instantiation(there func(Resource) bool) *sequence {
+	l := &sequence{app: t.App, brings: true}
 	step := Step{App: t.App, Cluster: t.Cluster}
 	l.add(t, VerbDefine, slices.DeleteFunc(slices.Clone(t.Definitions), there)...)
 	started := slices.ContainsFunc(t.Resources, func(r Resource) bool {
@@ -204,8 +204,8 @@ func (p *Plan) remove(of func(Target) Target) *Progress {
 
 // termination returns the steps of an app in a cluster. A deletion that is refused does not keep the others from being
 // deleted; a pre-delete hook that fails does.
-func (t Target) termination(order configv1alpha1.DeletionOrder, kept []string) *lane {
-	l := &lane{app: t.App}
+func (t Target) termination(order configv1alpha1.DeletionOrder, kept []string) *sequence {
+	l := &sequence{app: t.App}
 	resources := slices.Backward(t.Resources)
 	if order == configv1alpha1.DeletionListed {
 		resources = slices.All(t.Resources)
@@ -233,7 +233,7 @@ func (t Target) termination(order configv1alpha1.DeletionOrder, kept []string) *
 // Take returns the steps that may begin now. Each is returned once; Complete says that it has ended.
 func (w *Progress) Take() []Step {
 	var steps []Step
-	take := func(l *lane) {
+	take := func(l *sequence) {
 		l.taken = true
 		steps = append(steps, l.steps[0])
 	}
@@ -252,17 +252,17 @@ func (w *Progress) Take() []Step {
 
 // applied reports whether an app is applied in all its clusters.
 func (w *Progress) applied(app string) bool {
-	return !slices.ContainsFunc(w.targets, func(l *lane) bool { return l.app == app && !l.done() })
+	return !slices.ContainsFunc(w.targets, func(l *sequence) bool { return l.app == app && !l.done() })
 }
 
 // met reports whether all dependencies of an app hold.
 func (w *Progress) met(app string) bool {
-	return !slices.ContainsFunc(w.awaits, func(l *lane) bool { return l.app == app && !l.done() })
+	return !slices.ContainsFunc(w.awaits, func(l *sequence) bool { return l.app == app && !l.done() })
 }
 
 // Complete says that a step has ended.
 func (w *Progress) Complete(s Step, outcome Outcome) {
-	l := s.lane
+	l := s.sequence
 	l.taken, l.steps = false, l.steps[1:]
 	if outcome == Refused {
 		s.Resource.Status = appcontext.ResourceFailed
@@ -272,7 +272,7 @@ func (w *Progress) Complete(s Step, outcome Outcome) {
 
 // Refused reports whether steps were refused.
 func (w *Progress) Refused() bool {
-	return slices.ContainsFunc(w.targets, func(l *lane) bool { return len(l.refused) > 0 })
+	return slices.ContainsFunc(w.targets, func(l *sequence) bool { return len(l.refused) > 0 })
 }
 
 // Retry has the steps taken again that were refused, and then what comes after them.
@@ -286,5 +286,5 @@ func (w *Progress) Retry() {
 
 // Done reports whether every step has been acknowledged.
 func (w *Progress) Done() bool {
-	return !slices.ContainsFunc(slices.Concat(w.awaits, w.targets), func(l *lane) bool { return !l.done() })
+	return !slices.ContainsFunc(slices.Concat(w.awaits, w.targets), func(l *sequence) bool { return !l.done() })
 }

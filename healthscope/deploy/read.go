@@ -12,7 +12,7 @@ func (p *Plan) Reading() *Progress {
 	work := &Progress{}
 	for _, t := range p.Targets() {
 		for _, r := range slices.Concat(t.Definitions, t.Resources) {
-			l := &lane{app: t.App, steps: []Step{{Verb: VerbRead, App: t.App, Cluster: t.Cluster, Resource: r}}}
+			l := &sequence{app: t.App, steps: []Step{{Verb: VerbRead, App: t.App, Cluster: t.Cluster, Resource: r}}}
 			work.targets = append(work.targets, l.resume())
 		}
 	}

@@ -128,7 +128,7 @@ func TestWhatWasRefusedIsTakenAgain(t *testing.T) {
 	}
 }
 
-// TestAnEventThatIsHandledAgainTakesWhatFailed: what it has applied before is not applied again, also in lanes that are complete.
+// TestAnEventThatIsHandledAgainTakesWhatFailed: what it has applied before is not applied again, also in sequences that are complete.
 func TestAnEventThatIsHandledAgainTakesWhatFailed(t *testing.T) {
 	resource := func(name string, status appcontext.ResourceStatus) deploy.Resource {
 		return deploy.Resource{Name: name, Status: status}

@@ -131,7 +131,7 @@ func (o observed) absent(h appcontext.Handle) bool {
 // Update returns the steps that bring what a plan wants into clusters where the context before has brought something, without
 // those that are done and those whose outcome is there. It runs no hooks, as EMCO's does not.
 func (p *Plan) Update() *Progress {
-	return p.bring(func(t Target) *lane {
+	return p.bring(func(t Target) *sequence {
 		t.Hooks = nil
 		return t.instantiation(func(r Resource) bool { return r.There })
 	})

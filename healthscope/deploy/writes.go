@@ -53,10 +53,10 @@ func (p *Plan) Begin(s Step) []appcontext.Write {
 	if s.Verb == VerbHook {
 		return append(writes, p.pending(s.App, s.Cluster, s.Resource.Name)...)
 	}
-	if s.lane.brings {
+	if s.sequence.brings {
 		writes = append(writes, appcontext.Write{Handle: p.placeOf(s.App, s.Cluster).Level("reference"), Value: p.ID})
 	}
-	for _, r := range s.lane.pending {
+	for _, r := range s.sequence.pending {
 		writes = append(writes, p.pending(s.App, s.Cluster, r.Name)...)
 	}
 	return writes

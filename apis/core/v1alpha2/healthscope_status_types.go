@@ -56,8 +56,8 @@ const (
 	ConditionStalled = "Stalled"
 	// ConditionHealthChecksInvalid is True when a health check of the configuration cannot be used. It is absent when all can.
 	ConditionHealthChecksInvalid = "HealthChecksInvalid"
-	// ConditionStatusContested is True while another controller writes the status too. It is absent when none does.
-	ConditionStatusContested = "StatusContested"
+	// ConditionStatusConflict is True while another controller writes the status too. It is absent when none does.
+	ConditionStatusConflict = "StatusConflict"
 	// ConditionProbesReady is True while the Services of the scope are probed, and False when something of what the spec says about probes
 	// cannot be used. It is absent when the spec asks for no probes.
 	ConditionProbesReady = "ProbesReady"
@@ -123,7 +123,7 @@ type HealthScopeStatus struct {
 	// +optional
 	Inventory *InventoryStatus `json:"inventory,omitempty"`
 	// conditions are Kubernetes conditions, for tools that wait for them and for programs that need a reason: Ready, ClustersReachable,
-	// InventorySynced, ProbesReady and, when they are True, Stalled, InventoryConflict, HealthChecksInvalid and StatusContested. See
+	// InventorySynced, ProbesReady and, when they are True, Stalled, InventoryConflict, HealthChecksInvalid and StatusConflict. See
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/healthscope.md#conditions.
 	// +optional
 	// +listType=map

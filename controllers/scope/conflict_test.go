@@ -16,8 +16,8 @@ import (
 	"github.com/healthscope/healthscope/controllers/pruning"
 )
 
-// contestedScope is a scope whose status is written here and by another controller.
-type contestedScope struct {
+// conflictScope is a scope whose status is written here and by another controller.
+type conflictScope struct {
 	*reconciler
 	t        *testing.T
 	api      *server
@@ -26,17 +26,17 @@ type contestedScope struct {
 	recorder *events.FakeRecorder
 }
 
-func newContestedScope(t *testing.T) *contestedScope {
+func newConflictScope(t *testing.T) *conflictScope {
 	t.Helper()
 	api := &server{answer: func(*corev1alpha2.HealthScopeStatus) error { return nil }}
 	recorder := events.NewFakeRecorder(100)
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
 	r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes"), Registry: NewRegistry()}, recorder: recorder, wake: func(context.Context) {}}
-	return &contestedScope{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.Registry.entry(scope, noon)}
+	return &conflictScope{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.Registry.entry(scope, noon)}
 }
 
 // wrote makes a manager the last to have written the status.
-func (r *contestedScope) wrote(manager string, at time.Time) {
+func (r *conflictScope) wrote(manager string, at time.Time) {
 	for i, entry := range r.scope.ManagedFields {
 		if entry.Manager == manager {
 			r.scope.ManagedFields[i].Time = &metav1.Time{Time: at.Truncate(time.Second)}
@@ -47,7 +47,7 @@ func (r *contestedScope) wrote(manager string, at time.Time) {
 }
 
 // write writes a status that differs from what there is, if that is allowed, and returns how long to wait if not.
-func (r *contestedScope) write(at time.Time) time.Duration {
+func (r *conflictScope) write(at time.Time) time.Duration {
 	r.t.Helper()
 	after := r.scope.DeepCopy()
 	after.Status.Summary = corev1alpha2.MemberCounts{State: "Ready", Total: 3, Ready: 3}
@@ -59,14 +59,14 @@ func (r *contestedScope) write(at time.Time) time.Duration {
 	if r.api.writes > before {
 		r.wrote(string(fieldOwner), at)
 	}
-	r.settleContest(r.scope, r.entry, at)
+	r.settleConflict(r.scope, r.entry, at)
 	return wait
 }
 
 // TestAnotherControllerThatWritesTheStatusIsNoticed has one that takes back each write at once, as oam-kubernetes-runtime's does, for five minutes.
 func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
 	t.Parallel()
-	r := newContestedScope(t)
+	r := newConflictScope(t)
 	early := 0
 	at := noon
 	for ; at.Before(noon.Add(5 * time.Minute)); at = at.Add(100 * time.Millisecond) {
@@ -76,23 +76,23 @@ func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
 			early = r.api.writes
 		}
 	}
-	expectContest(t, r, r.api.writes-early, early)
-	s := statusOfContest(r.scope, r.entry.contest.by(at))
-	if c := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionStatusContested); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "vela-core") {
+	expectConflict(t, r, r.api.writes-early, early)
+	s := statusOfConflict(r.scope, r.entry.conflict.by(at))
+	if c := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionStatusConflict); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "vela-core") {
 		t.Errorf("condition %+v", c)
 	}
 
-	over := r.entry.contest.over(at)
-	if over <= 0 || over > contestGrace+time.Second {
+	over := r.entry.conflict.over(at)
+	if over <= 0 || over > conflictGrace+time.Second {
 		t.Errorf("looked at again in %s", over)
 	}
 	at = at.Add(over)
-	r.settleContest(r.scope, r.entry, at)
+	r.settleConflict(r.scope, r.entry, at)
 	if err := r.Guard.Ready(); err != nil {
 		t.Errorf("after it was turned off readiness says %v", err)
 	}
 	r.scope.Status = s
-	if c := meta.FindStatusCondition(statusOfContest(r.scope, r.entry.contest.by(at)).Conditions, corev1alpha2.ConditionStatusContested); c != nil {
+	if c := meta.FindStatusCondition(statusOfConflict(r.scope, r.entry.conflict.by(at)).Conditions, corev1alpha2.ConditionStatusConflict); c != nil {
 		t.Errorf("after it was turned off there is condition %+v", c)
 	}
 	if wait := r.write(at.Add(time.Second)); wait != 0 {
@@ -100,8 +100,8 @@ func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
 	}
 }
 
-// expectContest asserts how often a contested status was written, in the first 15 seconds and later, and how the contest is reported.
-func expectContest(t *testing.T, r *contestedScope, later, early int) {
+// expectConflict asserts how often a status with a conflict was written, in the first 15 seconds and later, and how the conflict is reported.
+func expectConflict(t *testing.T, r *conflictScope, later, early int) {
 	t.Helper()
 	if early > 35 || later > 10 {
 		t.Errorf("%d writes in the first 15 seconds and %d in the rest of five minutes, want one in 30 seconds once it is known", early, later)
@@ -109,7 +109,7 @@ func expectContest(t *testing.T, r *contestedScope, later, early int) {
 	if got := len(r.recorder.Events); got != 1 {
 		t.Fatalf("%d events, want 1", got)
 	}
-	if event := <-r.recorder.Events; !strings.Contains(event, "Warning StatusContested") || !strings.Contains(event, `"vela-core" writes the status too`) {
+	if event := <-r.recorder.Events; !strings.Contains(event, "Warning StatusConflict") || !strings.Contains(event, `"vela-core" writes the status too`) {
 		t.Errorf("event %q", event)
 	}
 	if err := r.Guard.Ready(); err == nil || !strings.Contains(err.Error(), `"shop/vfw" by "vela-core"`) {
@@ -117,41 +117,41 @@ func expectContest(t *testing.T, r *contestedScope, later, early int) {
 	}
 }
 
-// statusOfContest is the status of a scope that another controller contests.
-func statusOfContest(scope *corev1alpha2.HealthScope, by string) corev1alpha2.HealthScopeStatus {
+// statusOfConflict is the status of a scope that another controller writes too.
+func statusOfConflict(scope *corev1alpha2.HealthScope, by string) corev1alpha2.HealthScopeStatus {
 	v := judgeIn(world{}, scope, noon)
-	return newStatus(scope, v, outside{contestedBy: by}, noon)
+	return newStatus(scope, v, outside{conflictsWith: by}, noon)
 }
 
-func TestWritesOfOthersThatAreNoContest(t *testing.T) {
+func TestWritesOfOthersThatAreNoConflict(t *testing.T) {
 	t.Parallel()
-	for name, play := range map[string]func(r *contestedScope){
-		"a person who edits it twice": func(r *contestedScope) {
+	for name, play := range map[string]func(r *conflictScope){
+		"a person who edits it twice": func(r *conflictScope) {
 			for i := range 2 {
 				r.wrote("kubectl-edit", noon.Add(time.Duration(i)*time.Second))
 				r.write(noon.Add(time.Duration(i) * time.Second))
 			}
 		},
-		"changes after one of them": func(r *contestedScope) {
+		"changes after one of them": func(r *conflictScope) {
 			r.wrote("kubectl-edit", noon)
 			for i := range 100 {
 				r.write(noon.Add(time.Duration(i) * 100 * time.Millisecond))
 			}
 		},
-		"one now and then": func(r *contestedScope) {
+		"one now and then": func(r *conflictScope) {
 			for i := range 10 {
 				r.wrote("kubectl-edit", noon.Add(time.Duration(i)*time.Hour))
 				r.write(noon.Add(time.Duration(i) * time.Hour))
 			}
 		},
-		"who writes the spec": func(r *contestedScope) {
+		"who writes the spec": func(r *conflictScope) {
 			for i := range 10 {
 				r.scope.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "oam", Time: &metav1.Time{Time: noon.Add(time.Duration(i) * time.Second)}}}
 				r.write(noon.Add(time.Duration(i) * time.Second))
 			}
 		},
 	} {
-		r := newContestedScope(t)
+		r := newConflictScope(t)
 		play(r)
 		if got, err := len(r.recorder.Events), r.Guard.Ready(); got > 0 || err != nil {
 			t.Errorf("%s: %d events, and readiness says %v", name, got, err)
@@ -159,23 +159,23 @@ func TestWritesOfOthersThatAreNoContest(t *testing.T) {
 	}
 }
 
-func TestTheMetricOfAContest(t *testing.T) {
+func TestTheMetricOfAConflict(t *testing.T) {
 	t.Parallel()
 	registry := NewRegistry()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
 	registry.entry(scope, noon)
 	registry.put(scope, judgeIn(world{}, scope, noon), false, "vela-core")
 	want := `
-# HELP healthscope_scope_status_contested 1 for a scope whose status another controller writes too, by the name of its field manager. Other scopes have no series.
-# TYPE healthscope_scope_status_contested gauge
-healthscope_scope_status_contested{manager="vela-core",namespace="shop",scope="vfw"} 1
+# HELP healthscope_scope_status_conflict 1 for a scope whose status another controller writes too, by the name of its field manager. Other scopes have no series.
+# TYPE healthscope_scope_status_conflict gauge
+healthscope_scope_status_conflict{manager="vela-core",namespace="shop",scope="vfw"} 1
 `
-	if err := testutil.CollectAndCompare(NewCollector(registry), strings.NewReader(want), "healthscope_scope_status_contested"); err != nil {
+	if err := testutil.CollectAndCompare(NewCollector(registry), strings.NewReader(want), "healthscope_scope_status_conflict"); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestTheCacheKeepsWhoWroteAStatus has the transformation keep what a contest is noticed by, of scopes only.
+// TestTheCacheKeepsWhoWroteAStatus has the transformation keep what a conflict is noticed by, of scopes only.
 func TestTheCacheKeepsWhoWroteAStatus(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// contestWrites is how often in a row another controller must have changed a status that was written here for it to be a contest. Once or twice may be a person.
-	contestWrites = 3
-	// contestGrace is how long no other controller must have changed it for the contest to be over.
-	contestGrace = 4 * pruning.Interval
+	// conflictWrites is how often in a row another controller must have changed a status that was written here for it to be a conflict. Once or twice may be a person.
+	conflictWrites = 3
+	// conflictGrace is how long no other controller must have changed it for the conflict to be over.
+	conflictGrace = 4 * pruning.Interval
 )
 
-// contest records that another controller writes the status of a scope: each takes back what the other one wrote.
-type contest struct {
+// writeConflict records that another controller writes the status of a scope: each takes back what the other one wrote.
+type writeConflict struct {
 	// times is how often in a row a write of another controller was found, and last when the last one was.
 	times int
 	last  time.Time
@@ -36,18 +36,18 @@ type contest struct {
 // statusSubresource is the subresource that statuses are written to.
 const statusSubresource = "status"
 
-// contested records that a status is about to be written, and makes an event and a log line when a contest has begun.
-func (r *reconciler) contested(ctx context.Context, e *entry, before *corev1alpha2.HealthScope, now time.Time) {
-	if !e.contest.write(before.ManagedFields, now) {
+// noteConflict records that a status is about to be written, and makes an event and a log line when a conflict has begun.
+func (r *reconciler) noteConflict(ctx context.Context, e *entry, before *corev1alpha2.HealthScope, now time.Time) {
+	if !e.conflict.write(before.ManagedFields, now) {
 		return
 	}
-	note := contestNote(e.contest.manager)
-	r.recorder.Eventf(before, nil, corev1.EventTypeWarning, corev1alpha2.ConditionStatusContested, "Judge", "%s", note)
-	log.FromContext(ctx).Info("The status is also written by another controller", "manager", e.contest.manager)
+	note := conflictNote(e.conflict.manager)
+	r.recorder.Eventf(before, nil, corev1.EventTypeWarning, corev1alpha2.ConditionStatusConflict, "Judge", "%s", note)
+	log.FromContext(ctx).Info("The status is also written by another controller", "manager", e.conflict.manager)
 }
 
-// contestNote returns the message of a contest; empty when there is none.
-func contestNote(manager string) string {
+// conflictNote returns the message of a conflict; empty when there is none.
+func conflictNote(manager string) string {
 	if manager == "" {
 		return ""
 	}
@@ -55,23 +55,23 @@ func contestNote(manager string) string {
 }
 
 // wait returns how long to wait before a status is written over that of a scope; zero means that it may be written now.
-// During a contest, one write in pruning.Interval is enough to see whether it continues.
-func (c *contest) wait(now time.Time) time.Duration {
+// During a conflict, one write in pruning.Interval is enough to see whether it continues.
+func (c *writeConflict) wait(now time.Time) time.Duration {
 	if since := now.Sub(c.wrote); c.by(now) != "" && since >= 0 && since < pruning.Interval {
 		return pruning.Interval - since
 	}
 	return 0
 }
 
-// write records that a status is about to be written over one with these managed fields, and reports whether a contest has begun.
-func (c *contest) write(entries []metav1.ManagedFieldsEntry, now time.Time) (begun bool) {
+// write records that a status is about to be written over one with these managed fields, and reports whether a conflict has begun.
+func (c *writeConflict) write(entries []metav1.ManagedFieldsEntry, now time.Time) (begun bool) {
 	c.wrote = now
 	manager, at := writtenSince(entries)
 	if manager == "" || at.Equal(c.at) { // The status may have been written here more than once within the second of that write.
 		return false
 	}
 	c.times, c.last, c.manager, c.at = c.times+1, now, manager, at
-	return c.times == contestWrites
+	return c.times == conflictWrites
 }
 
 // writtenSince returns who has written a status since it was written here, and when, by managed fields; empty when there
@@ -93,20 +93,20 @@ func writtenSince(entries []metav1.ManagedFieldsEntry) (manager string, at time.
 	return manager, at
 }
 
-// over returns how long it is until the contest is over if there is no other write; zero when there is none.
-func (c *contest) over(now time.Time) time.Duration {
+// over returns how long it is until the conflict is over if there is no other write; zero when there is none.
+func (c *writeConflict) over(now time.Time) time.Duration {
 	if c.by(now) == "" {
 		return 0
 	}
-	return max(c.last.Add(contestGrace).Sub(now), 0) + time.Second
+	return max(c.last.Add(conflictGrace).Sub(now), 0) + time.Second
 }
 
-// by returns who contests the status; empty when there is no contest.
-func (c *contest) by(now time.Time) string {
-	if since := now.Sub(c.last); since > contestGrace || since < -contestGrace {
-		*c = contest{wrote: c.wrote}
+// by returns which other controller writes the status; empty when there is no conflict.
+func (c *writeConflict) by(now time.Time) string {
+	if since := now.Sub(c.last); since > conflictGrace || since < -conflictGrace {
+		*c = writeConflict{wrote: c.wrote}
 	}
-	if c.times < contestWrites {
+	if c.times < conflictWrites {
 		return ""
 	}
 	return c.manager
@@ -130,9 +130,9 @@ func KeepWriters(object any) (any, error) {
 	return object, nil
 }
 
-// settleContest reports to the readiness check who contests the status of a scope, and returns who that is; empty when there is no contest.
-func (r *reconciler) settleContest(scope *corev1alpha2.HealthScope, e *entry, now time.Time) string {
-	by := e.contest.by(now)
-	r.Guard.Contested(client.ObjectKeyFromObject(scope).String(), by)
+// settleConflict reports to the readiness check which other controller writes the status of a scope, and returns who that is; empty when there is no conflict.
+func (r *reconciler) settleConflict(scope *corev1alpha2.HealthScope, e *entry, now time.Time) string {
+	by := e.conflict.by(now)
+	r.Guard.SetConflict(client.ObjectKeyFromObject(scope).String(), by)
 	return by
 }
