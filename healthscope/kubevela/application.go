@@ -19,8 +19,8 @@ const MaxApplied = 5000
 // localCluster is KubeVela's name for the cluster that it runs in itself, which may also be left out.
 const localCluster = "local"
 
-// Application is what an Application says that matters for its health. It says nothing of how healthy it is: KubeVela judges
-// an Application while its workflow runs, and not after that.
+// Application holds the parts of an Application that matter for its health. It does not hold KubeVela's own view of the
+// health: KubeVela judges an Application only while its workflow runs.
 type Application struct {
 	// Applied are the objects that the workflow has applied and that may be workloads, in the order of the status.
 	Applied []Applied
@@ -95,9 +95,9 @@ func ReadApplication(object map[string]any) *Application {
 		case len(a.Applied) == MaxApplied:
 			a.Problem = fmt.Sprintf("the Application has applied more than %d objects, and only the first %d are looked at", MaxApplied, MaxApplied)
 		default:
-			at := place{clusterOf(r.Cluster), r.Namespace}
+			location := placement{clusterOf(r.Cluster), r.Namespace}
 			a.Applied = append(a.Applied, Applied{
-				GroupVersionKind: gvk, Cluster: at.cluster, Namespace: r.Namespace, Name: r.Name, Env: cmp.Or(envs[at], envs[place{at.cluster, ""}]),
+				GroupVersionKind: gvk, Cluster: location.cluster, Namespace: r.Namespace, Name: r.Name, Env: cmp.Or(envs[location], envs[placement{location.cluster, ""}]),
 			})
 		}
 	}
@@ -105,14 +105,14 @@ func ReadApplication(object map[string]any) *Application {
 	return a
 }
 
-// place is where an environment is: in one namespace of a cluster, or in all of them.
-type place struct {
+// placement is a namespace of a cluster; an empty namespace means all namespaces.
+type placement struct {
 	cluster, namespace string
 }
 
-// environments returns the environments of the policies by place.
-func environments(policies []policyStatus) map[place]string {
-	envs := map[place]string{}
+// environments returns the environments of the policies by placement.
+func environments(policies []policyStatus) map[placement]string {
+	envs := map[placement]string{}
 	for _, p := range policies {
 		content, ok := p.Status.(map[string]any)
 		var status envBindingStatus
@@ -120,8 +120,8 @@ func environments(policies []policyStatus) map[place]string {
 			continue
 		}
 		for _, env := range status.Envs {
-			for _, at := range env.Placements {
-				envs[place{clusterOf(at.Cluster), at.Namespace}] = env.Env
+			for _, p := range env.Placements {
+				envs[placement{clusterOf(p.Cluster), p.Namespace}] = env.Env
 			}
 		}
 	}
@@ -143,8 +143,8 @@ var podKinds = []schema.GroupKind{
 	{Group: "batch", Kind: "Job"}, {Group: "batch", Kind: "CronJob"},
 }
 
-// isAuxiliary reports whether a kind is one of Kubernetes' own that runs no pods, such as a Service or a Secret: it belongs
-// to a workload or to a trait, and need not be watched to know that.
+// isAuxiliary reports whether a kind is a built-in kind that runs no pods, such as a Service or a Secret. Such an object
+// belongs to a workload or to a trait, so that it need not be watched.
 func isAuxiliary(kind schema.GroupKind) bool {
 	return (!strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io")) && !slices.Contains(podKinds, kind)
 }

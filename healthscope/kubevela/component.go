@@ -20,7 +20,7 @@ const (
 	annotationNamed = "trait.oam.dev/workload-name"
 )
 
-// Component is what labels and annotations of an object say of its place in an Application.
+// Component is the role of an object in an Application, as its labels and annotations describe it.
 type Component struct {
 	// Name is the name of the component.
 	Name string
@@ -52,7 +52,7 @@ func ReadComponent(object metav1.Object) *Component {
 	return &c
 }
 
-// managed returns the workload that annotations of a trait name; nil when they cannot be read, as in KubeVela.
+// managed returns the workload that the annotations of a trait name. It returns nil when they cannot be read, as KubeVela does.
 func managed(annotations map[string]string, component string) *Managed {
 	var named struct {
 		APIVersion string `json:"apiVersion"`
@@ -64,5 +64,5 @@ func managed(annotations map[string]string, component string) *Managed {
 	return &Managed{GroupVersionKind: schema.FromAPIVersionAndKind(named.APIVersion, named.Kind), Name: cmp.Or(annotations[annotationNamed], component)}
 }
 
-// intern returns one copy of a text that many objects have.
+// intern returns a shared copy of text, because many objects have the same labels.
 func intern(text string) string { return unique.Make(text).Value() }

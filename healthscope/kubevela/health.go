@@ -22,8 +22,8 @@ const (
 	reasonUnhealthy  = "UnhealthyOrUnknownComponents"
 )
 
-// underWay are the phases in which KubeVela works on an Application, and writes the health of its components itself.
-var underWay = []string{"", "starting", "rendering", "policyGenerating", "runningWorkflow", "deleting"}
+// inProgressPhases are the phases in which KubeVela works on an Application, and writes the health of its components itself.
+var inProgressPhases = []string{"", "starting", "rendering", "policyGenerating", "runningWorkflow", "deleting"}
 
 // AwaitsHealth reports whether KubeVela has left the health of an Application to the HealthScope controller: its workflow
 // is finished or suspended, and nothing new is being rendered.
@@ -31,7 +31,7 @@ func AwaitsHealth(object map[string]any) bool {
 	phase, _, _ := unstructured.NestedString(object, "status", "status")
 	finished, _, _ := unstructured.NestedBool(object, "status", "workflow", "finished")
 	suspended, _, _ := unstructured.NestedBool(object, "status", "workflow", "suspend")
-	return (finished || suspended) && !slices.Contains(underWay, phase)
+	return (finished || suspended) && !slices.Contains(inProgressPhases, phase)
 }
 
 // ScopeReference names a HealthScope as KubeVela does in an Application.
@@ -45,7 +45,7 @@ func (s ScopeReference) object() map[string]any {
 	return map[string]any{"apiVersion": apiVersion, "kind": kind, "namespace": s.Namespace, "name": s.Name, "uid": s.UID}
 }
 
-// ComponentHealth is what a scope says of a workload of a component.
+// ComponentHealth is the health of a workload of a component, as a scope reports it.
 type ComponentHealth struct {
 	// Component is the name of the component, and Cluster and Namespace say where the workload is. Cluster is empty for that of the Application.
 	Component, Cluster, Namespace string
@@ -54,20 +54,20 @@ type ComponentHealth struct {
 	Scope                         ScopeReference
 }
 
-// Judgement is what the scopes of a namespace say of an Application.
+// Judgement is the health of an Application, as the scopes of its namespace report it.
 type Judgement struct {
 	// Scopes is the number of scopes that the Application is in, and Healthy is true when all of these say that all of it is healthy.
 	Scopes  int
 	Healthy bool
-	// Components are what they say of its components, by scope.
+	// Components is the health of its components, by scope.
 	Components []ComponentHealth
 	// Bounded are the names of scopes that do not list all of their components.
 	Bounded []string
 }
 
 // SetHealth writes a judgement into an Application as KubeVela's HealthScope controller does: into the entries that services[] has,
-// and into the condition Healthy. All other fields stay as they are, and so does an entry of which the judgement says nothing.
-// The condition goes when the Application is in no scope.
+// and into the condition Healthy. It leaves all other fields unchanged, and entries that the judgement does not cover.
+// It removes the condition when the Application is in no scope.
 func SetHealth(object map[string]any, j Judgement, now time.Time) error {
 	services, exist, err := unstructured.NestedSlice(object, "status", "services") // A copy.
 	if err != nil {
@@ -96,22 +96,22 @@ func SetHealth(object map[string]any, j Judgement, now time.Time) error {
 
 // setService writes the judgement into an entry of services[].
 func (j Judgement) setService(entry map[string]any) {
-	var of []ComponentHealth
+	var matching []ComponentHealth
 	for _, c := range j.Components {
-		if c.isOf(entry) {
-			of = append(of, c)
+		if c.belongsTo(entry) {
+			matching = append(matching, c)
 		}
 	}
-	slices.SortStableFunc(of, func(a, b ComponentHealth) int { return strings.Compare(a.Scope.Name, b.Scope.Name) })
-	if len(of) > 0 {
-		worst := of[0]
-		if at := slices.IndexFunc(of, func(c ComponentHealth) bool { return !c.Healthy }); at >= 0 {
-			worst = of[at]
+	slices.SortStableFunc(matching, func(a, b ComponentHealth) int { return strings.Compare(a.Scope.Name, b.Scope.Name) })
+	if len(matching) > 0 {
+		worst := matching[0]
+		if i := slices.IndexFunc(matching, func(c ComponentHealth) bool { return !c.Healthy }); i >= 0 {
+			worst = matching[i]
 		}
 		entry["healthy"], entry["message"] = worst.Healthy, worst.Message
 	}
 	before, _ := entry["scopes"].([]any)
-	after := j.scopesOf(before, of)
+	after := j.scopesOf(before, matching)
 	switch {
 	case sameScopes(before, after):
 	case len(after) == 0:
@@ -121,26 +121,26 @@ func (j Judgement) setService(entry map[string]any) {
 	}
 }
 
-// isOf reports whether the health is that of an entry of services[].
-func (c ComponentHealth) isOf(entry map[string]any) bool {
+// belongsTo reports whether the health is that of an entry of services[].
+func (c ComponentHealth) belongsTo(entry map[string]any) bool {
 	name, _ := entry["name"].(string)
 	cluster, _ := entry["cluster"].(string)
 	namespace, _ := entry["namespace"].(string) // KubeVela drops it when it writes an entry again.
 	return name == c.Component && clusterOf(cluster) == c.Cluster && (namespace == "" || namespace == c.Namespace)
 }
 
-// scopesOf returns the scopes of an entry: those of other kinds as they were, then the HealthScopes that say something of it.
-func (j Judgement) scopesOf(before []any, of []ComponentHealth) []any {
+// scopesOf returns the scopes of an entry: the references to other kinds unchanged, then the HealthScopes that report on it.
+func (j Judgement) scopesOf(before []any, matching []ComponentHealth) []any {
 	var after []any
 	for _, item := range before {
 		ref, _ := item.(map[string]any)
 		name, _ := ref["name"].(string)
-		if !isHealthScope(ref) || slices.Contains(j.Bounded, name) && !slices.ContainsFunc(of, func(c ComponentHealth) bool { return c.Scope.Name == name }) {
+		if !isHealthScope(ref) || slices.Contains(j.Bounded, name) && !slices.ContainsFunc(matching, func(c ComponentHealth) bool { return c.Scope.Name == name }) {
 			after = append(after, item)
 		}
 	}
-	for i, c := range of {
-		if i == 0 || of[i-1].Scope != c.Scope {
+	for i, c := range matching {
+		if i == 0 || matching[i-1].Scope != c.Scope {
 			after = append(after, c.Scope.object())
 		}
 	}
@@ -160,22 +160,22 @@ func sameScopes(a, b []any) bool {
 	})
 }
 
-// setCondition returns the conditions with that of the judgement, and whether this makes a difference.
+// setCondition returns the conditions with the condition of the judgement, and reports whether they have changed.
 func (j Judgement) setCondition(conditions []any, now time.Time) (next []any, changed bool) {
-	at := slices.IndexFunc(conditions, func(item any) bool {
+	index := slices.IndexFunc(conditions, func(item any) bool {
 		c, ok := item.(map[string]any)
 		return ok && c["type"] == conditionHealthy
 	})
 	var before map[string]any
-	if at >= 0 {
-		before, _ = conditions[at].(map[string]any)
+	if index >= 0 {
+		before, _ = conditions[index].(map[string]any)
 	}
 	if j.Scopes == 0 {
 		reason, _ := before["reason"].(string)
 		if len(j.Bounded) > 0 || reason != reasonHealthy && reason != reasonUnhealthy {
 			return conditions, false
 		}
-		return slices.Delete(conditions, at, at+1), true
+		return slices.Delete(conditions, index, index+1), true
 	}
 	status, reason := metav1.ConditionTrue, reasonHealthy
 	if !j.Healthy {
@@ -187,17 +187,17 @@ func (j Judgement) setCondition(conditions []any, now time.Time) (next []any, ch
 	after := maps.Clone(before)
 	if after == nil {
 		after = map[string]any{"type": conditionHealthy}
-		conditions, at = append(conditions, after), len(conditions)
+		conditions, index = append(conditions, after), len(conditions)
 	}
 	after["reason"] = reason
 	if before["status"] != string(status) {
 		after["status"], after["lastTransitionTime"] = string(status), now.UTC().Format(time.RFC3339)
 	}
-	conditions[at] = after
+	conditions[index] = after
 	return conditions, true
 }
 
-// JudgementOf returns what scopes say of an Application of their namespace.
+// JudgementOf returns the health that scopes report of an Application in their namespace.
 func JudgementOf(application string, scopes []corev1alpha2.HealthScope) Judgement {
 	j := Judgement{Healthy: true}
 	for i := range scopes {
@@ -205,26 +205,26 @@ func JudgementOf(application string, scopes []corev1alpha2.HealthScope) Judgemen
 		if s.Status.Truncated {
 			j.Bounded = append(j.Bounded, s.Name)
 		}
-		here := false
+		inScope := false
 		for _, app := range s.Status.AppHealthConditions {
 			if app.AppName != application {
 				continue
 			}
-			here = true
+			inScope = true
 			for _, c := range app.Components {
 				h := healthOf(s, c)
 				j.Healthy = j.Healthy && h.Healthy
 				j.Components = append(j.Components, h)
 			}
 		}
-		if here {
+		if inScope {
 			j.Scopes++
 		}
 	}
 	return j
 }
 
-// healthOf returns what a scope says of a workload.
+// healthOf returns the health that a scope reports of a workload.
 func healthOf(s *corev1alpha2.HealthScope, c corev1alpha2.WorkloadHealthCondition) ComponentHealth {
 	return ComponentHealth{
 		Component: c.ComponentName, Cluster: c.TargetWorkload.Cluster, Namespace: cmp.Or(c.TargetWorkload.Namespace, s.Namespace),
