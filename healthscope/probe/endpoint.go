@@ -10,27 +10,26 @@ import (
 // maxEndpoint bounds an endpoint, in bytes.
 const maxEndpoint = 256
 
-// checkEndpoint returns what is wrong with an endpoint. One without an error is a path that means the same to every program on
-// its way: to the API server, which puts it into another URL, and to the target. So nothing in it is escaped, and there is
-// nothing to normalise.
+// checkEndpoint returns an error for an endpoint that cannot be used. A valid endpoint is a path that means the same to the
+// API server, which puts it into another URL, and to the target. It therefore has nothing that is escaped or normalised.
 func checkEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return errors.New("is missing: want a path such as /health")
 	}
-	if problem := problemOf(endpoint); problem != "" {
+	if problem := endpointProblem(endpoint); problem != "" {
 		return errors.Errorf("%.70q %s", endpoint, problem)
 	}
 	return nil
 }
 
-// problemOf says what is wrong with an endpoint that is there; empty when nothing is.
-func problemOf(endpoint string) string {
+// endpointProblem describes what is wrong with a non-empty endpoint; empty when nothing is.
+func endpointProblem(endpoint string) string {
 	switch {
 	case len(endpoint) > maxEndpoint:
 		return fmt.Sprintf("has %d bytes: want %d at most", len(endpoint), maxEndpoint)
 	case endpoint[0] != '/':
 		return "is no path: want one that begins with a slash, without scheme, host and port"
-	case strings.ContainsFunc(endpoint, isNoPathCharacter):
+	case strings.ContainsFunc(endpoint, isForbiddenInPath):
 		return "has characters other than letters, digits and -._~/: want a path without query, fragment and escapes"
 	}
 	segments := strings.Split(endpoint[1:], "/")
@@ -45,8 +44,8 @@ func problemOf(endpoint string) string {
 	return ""
 }
 
-// isNoPathCharacter reports whether a character is none of those that stand in a path unescaped and have no meaning there.
-func isNoPathCharacter(c rune) bool {
+// isForbiddenInPath reports whether a character is not allowed in an endpoint: all but letters, digits and -._~/ are forbidden.
+func isForbiddenInPath(c rune) bool {
 	isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 	isDigit := '0' <= c && c <= '9'
 	return !isLetter && !isDigit && !strings.ContainsRune("-._~/", c)

@@ -8,118 +8,119 @@ import (
 // window is how many probes the thresholds look at.
 const window = 10
 
-// run is how many failures in a row are enough without a threshold, and how often in a row the API server may be silent.
-const run = 3
+// maxConsecutive is the number of consecutive failures after which a Service fails when no threshold is set. It is also the
+// number of consecutive probes without an answer of the API server after which the Service counts as Blocked.
+const maxConsecutive = 3
 
-// inARow is the value of Thresholds.Failure that means a run of failures.
-const inARow = -1
+// consecutive is the value of Thresholds.Failure that stands for maxConsecutive failures in a row instead of a share.
+const consecutive = -1
 
 // Thresholds are those between a Service that passes and one that fails.
 type Thresholds struct {
-	// Failure is the share of failures among the last probes above which a Service fails that does not yet, or inARow.
+	// Failure is the share of failures among the last probes above which a Service begins to fail, or consecutive.
 	Failure float64
-	// Healthy is the share of successes above which it passes again.
+	// Healthy is the share of successes above which the Service passes again.
 	Healthy float64
 }
 
-// Result is what the probes of a Service come to.
+// Result is the overall result of the probes of a Service.
 type Result int
 
 // The results.
 const (
-	// Undecided means that too little has been seen to decide.
+	// Undecided means that there are too few probes to decide.
 	Undecided Result = iota
 	// Passing means that the Service is well.
 	Passing
-	// Failing means that it is not.
+	// Failing means that the Service is not well.
 	Failing
-	// Blocked means that it cannot be probed.
+	// Blocked means that the Service cannot be probed.
 	Blocked
 )
 
-// History is what the last probes of a Service have come to. The zero value is that of one without probes.
+// History holds the outcomes of the last probes of a Service. The zero value is the history of a Service without probes.
 type History struct {
-	// failures has a bit for each of the last probes, the newest first, and made is how many there were.
+	// failures has a bit for each of the last probes, the newest in the lowest bit; a set bit is a failure. probes is the number of probes, window at most.
 	failures uint16
-	made     int
-	// answered is the result of the answers alone, and cause why the last of them was a failure.
-	answered Result
-	cause    string
-	// lastSuccess is when the last success was, and before when it was as the Service began to fail.
-	lastSuccess, before time.Time
-	// blocked is why it cannot be probed; empty when it can. silent is how often in a row the API server was silent.
-	blocked string
-	silent  int
+	probes   int
+	// decided is the result of the answers of the Service alone. cause says why its last failure was one.
+	decided Result
+	cause   string
+	// lastSuccess is the time of the last success. lastSuccessBeforeFailure is the value of lastSuccess when the Service began to fail.
+	lastSuccess, lastSuccessBeforeFailure time.Time
+	// blocked says why the Service cannot be probed; empty when it can. consecutiveSilent counts consecutive probes without an answer of the API server.
+	blocked           string
+	consecutiveSilent int
 }
 
 // Add adds an outcome.
 func (h *History) Add(o Outcome, t Thresholds, now time.Time) {
 	switch o.Kind {
 	case NoWay:
-		h.blocked, h.silent = o.Cause, 0
+		h.blocked, h.consecutiveSilent = o.Cause, 0
 		return
 	case Silent:
-		if h.silent++; h.silent >= run {
+		if h.consecutiveSilent++; h.consecutiveSilent >= maxConsecutive {
 			h.blocked = o.Cause
 		}
 		return
 	case Success:
 		h.push(0)
 		h.lastSuccess = now
-		if exceeds(h.made-h.failed(), h.made, t.Healthy) {
-			h.answered = Passing
+		if exceeds(h.probes-h.failureCount(), h.probes, t.Healthy) {
+			h.decided = Passing
 		}
 	case Failure:
 		h.push(1)
 		h.cause = o.Cause
-		if h.answered != Failing && h.fails(t) {
-			h.answered, h.before = Failing, h.lastSuccess
+		if h.decided != Failing && h.exceedsFailureThreshold(t) {
+			h.decided, h.lastSuccessBeforeFailure = Failing, h.lastSuccess
 		}
 	}
-	h.blocked, h.silent = "", 0
+	h.blocked, h.consecutiveSilent = "", 0
 }
 
 // push adds a bit to the window.
 func (h *History) push(failure uint16) {
 	h.failures = (h.failures<<1 | failure) & (1<<window - 1)
-	h.made = min(h.made+1, window)
+	h.probes = min(h.probes+1, window)
 }
 
-// failed returns how many of the last probes have failed.
-func (h *History) failed() int { return bits.OnesCount16(h.failures) }
+// failureCount returns how many of the last probes have failed.
+func (h *History) failureCount() int { return bits.OnesCount16(h.failures) }
 
-// fails reports whether enough of the last probes have failed. One that has not been made yet has not failed.
-func (h *History) fails(t Thresholds) bool {
-	if t.Failure == inARow {
-		return bits.TrailingZeros16(^h.failures) >= run
+// exceedsFailureThreshold reports whether enough of the last probes have failed. A probe that has not been made yet does not count as failed.
+func (h *History) exceedsFailureThreshold(t Thresholds) bool {
+	if t.Failure == consecutive {
+		return bits.TrailingZeros16(^h.failures) >= maxConsecutive
 	}
-	return exceeds(h.failed(), window, t.Failure)
+	return exceeds(h.failureCount(), window, t.Failure)
 }
 
-// exceeds reports whether some of all are a larger share than a threshold. All of them are, for any threshold.
-func exceeds(some, all int, threshold float64) bool {
-	return some == all || float64(some) > threshold*float64(all)
+// exceeds reports whether part is a larger share of total than threshold. A part that equals total always exceeds it.
+func exceeds(part, total int, threshold float64) bool {
+	return part == total || float64(part) > threshold*float64(total)
 }
 
-// Finding is what others see of a history. Two can be compared.
+// Finding is the published summary of a History. It is comparable.
 type Finding struct {
 	Result Result
-	// Cause says why it is not Passing; empty when it is, or nothing has failed yet.
+	// Cause says why Result is not Passing. It is empty when Result is Passing, and as long as nothing has failed.
 	Cause string
 	// Made is true once the Service has answered, or could not be probed.
 	Made bool
-	// LastSuccess is when a Service that fails was last well before it did; zero when it was not.
+	// LastSuccess is the time of the last success before the Service began to fail; zero when there was none.
 	LastSuccess time.Time
 }
 
-// Finding returns what others see.
+// Finding returns the published summary of the history.
 func (h *History) Finding() Finding {
-	s := Finding{Result: h.answered, Cause: h.cause, Made: h.made > 0 || h.blocked != "", LastSuccess: h.before}
+	f := Finding{Result: h.decided, Cause: h.cause, Made: h.probes > 0 || h.blocked != "", LastSuccess: h.lastSuccessBeforeFailure}
 	switch {
 	case h.blocked != "":
-		s.Result, s.Cause = Blocked, h.blocked
-	case h.answered == Passing:
-		s.Cause = ""
+		f.Result, f.Cause = Blocked, h.blocked
+	case h.decided == Passing:
+		f.Cause = ""
 	}
-	return s
+	return f
 }

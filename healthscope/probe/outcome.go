@@ -9,60 +9,60 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// MaxBody is how much of an answer is read.
+// MaxBody is the number of bytes of a response body that are read.
 const MaxBody = 10 << 10
 
-// Accept is the header by which an answer of the API server itself is known from one of the target: the former chooses the
-// first, and a target, which does not know it, has the other.
+// Accept is the header that distinguishes a response of the API server itself from a response of the target: the API server
+// chooses the first media type, and a target does not know it and uses another.
 const (
 	Accept      = contentType + ", */*;q=0.9"
 	contentType = "application/vnd.kubernetes.protobuf"
 )
 
-// Kind says what a probe has come to.
+// Kind is the kind of an Outcome.
 type Kind int
 
 // The kinds of outcomes.
 const (
-	// Success is an answer of the target that says that it is well.
+	// Success means that the target responds with a status code from 200 to 399.
 	Success Kind = iota
-	// Failure is any other answer of the target, or that it gives none.
+	// Failure means that the target responds with another status code, or does not respond.
 	Failure
-	// NoWay means that the API server says that the target was not asked.
+	// NoWay means that the API server reports that it did not send the request to the target.
 	NoWay
-	// Silent means that the API server gives no answer, so that nothing is known of the target.
+	// Silent means that the API server does not respond, so that nothing is known of the target.
 	Silent
 )
 
-// Outcome is what a probe has come to.
+// Outcome is the outcome of one probe.
 type Outcome struct {
 	Kind Kind
-	// Cause says why it is no Success: a status code or a class of errors. It holds nothing that the target has chosen.
+	// Cause says why Kind is not Success: a status code or a class of errors. It never contains text that the target has sent.
 	Cause string
 }
 
-// TimedOut returns the outcome of a probe without an answer in time.
+// TimedOut returns the outcome of a probe without a response within the timeout.
 func TimedOut() Outcome { return Outcome{Failure, "timeout"} }
 
-// BrokenOff returns the outcome of a probe whose answer does not end well.
+// BrokenOff returns the outcome of a probe whose response body cannot be read to its end.
 func BrokenOff() Outcome { return Outcome{Failure, "the answer breaks off"} }
 
-// Unanswered returns the outcome of a probe whose API server does not answer.
+// Unanswered returns the outcome of a probe when the API server does not respond.
 func Unanswered() Outcome { return Outcome{Silent, "the API server gives no answer"} }
 
-// Judge returns what an answer says. The body is read only where it is of the API server.
+// Judge returns the outcome that a response stands for. It reads the body only when the API server itself has sent it.
 func Judge(code int, mediaType string, body []byte) Outcome {
-	switch own := mediaType == contentType; {
+	switch fromAPIServer := mediaType == contentType; {
 	case code >= 200 && code < 400:
 		return Outcome{Kind: Success}
-	case own:
-		return judgeStatus(code, statusOf(body))
+	case fromAPIServer:
+		return outcomeOfStatus(code, decodeStatus(body))
 	}
 	return Outcome{Failure, fmt.Sprintf("status code %d", code)}
 }
 
-// statusOf returns the status in an answer of the API server; an empty one when there is none, as with HEAD.
-func statusOf(body []byte) (s metav1.Status) {
+// decodeStatus returns the Status in a response of the API server. It is empty when there is none, as with HEAD.
+func decodeStatus(body []byte) (s metav1.Status) {
 	var envelope runtime.Unknown
 	data, found := bytes.CutPrefix(body, []byte("k8s\x00"))
 	if !found || envelope.Unmarshal(data) != nil || s.Unmarshal(envelope.Raw) != nil {
@@ -71,18 +71,18 @@ func statusOf(body []byte) (s metav1.Status) {
 	return s
 }
 
-// What the API server says when the target was asked.
+// Prefixes of the messages of the API server for requests that it did send to the target.
 const (
 	notReached  = "error trying to reach service: "
 	badRedirect = "error trying to parse Location header: "
 )
 
-// judgeStatus returns what an answer of the API server itself says.
-func judgeStatus(code int, s metav1.Status) Outcome {
-	reached, asked := strings.CutPrefix(s.Message, notReached)
+// outcomeOfStatus returns the outcome that a response of the API server itself stands for.
+func outcomeOfStatus(code int, s metav1.Status) Outcome {
+	cause, targetAsked := strings.CutPrefix(s.Message, notReached)
 	switch {
-	case asked:
-		return Outcome{Failure, class(reached)}
+	case targetAsked:
+		return Outcome{Failure, errorClass(cause)}
 	case strings.Contains(s.Message, badRedirect):
 		return Outcome{Failure, "malformed redirect"}
 	case code == 403:
@@ -97,8 +97,8 @@ func judgeStatus(code int, s metav1.Status) Outcome {
 	return Outcome{NoWay, fmt.Sprintf("the API server answers with status code %d", code)}
 }
 
-// classes are the errors that are distinguished, by what Go says of them.
-var classes = []struct{ text, class string }{
+// errorClasses map texts of Go's network errors to the classes that are distinguished.
+var errorClasses = []struct{ text, class string }{
 	{"connection refused", "connection refused"},
 	{"connection reset", "connection reset"},
 	{"no route to host", "no route to host"},
@@ -112,9 +112,9 @@ var classes = []struct{ text, class string }{
 	{"malformed HTTP", "malformed answer"},
 }
 
-// class returns the class of an error. The error itself may hold what the target has sent.
-func class(text string) string {
-	for _, c := range classes {
+// errorClass returns the class of an error. The text itself is not passed on, because it may contain what the target has sent.
+func errorClass(text string) string {
+	for _, c := range errorClasses {
 		if strings.Contains(text, c.text) {
 			return c.class
 		}

@@ -8,13 +8,13 @@ import (
 // Ref is a Service in the namespace of a scope.
 type Ref struct{ Cluster, Name string }
 
-// Want is what is to be probed for a scope.
+// Want describes what is to be probed for a scope.
 type Want struct {
 	Spec
 
-	// Clusters are those in which Services are looked for.
+	// Clusters are the clusters in which Services are looked for.
 	Clusters []string
-	// Referred are the Services that the scope refers to, and Found those that it has otherwise, such as in its bundles, which are probed if they ask for it.
+	// Referred are the Services that the scope refers to. Found are its other Services, such as those in its bundles; they are probed only if their annotation asks for it.
 	Referred, Found map[Ref]struct{}
 }
 
@@ -37,13 +37,13 @@ func (w *Want) Wants(scope, cluster string, s Service) bool {
 	return slices.Contains(s.Scopes, scope)
 }
 
-// Probed is a Service that is to be probed, with what came of it.
+// Probed is a Service that is to be probed, with the Finding.
 type Probed struct {
 	Ref
 
 	// UID and Component are those of the Service.
 	UID, Component string
-	// Port is the port that is probed, in words, and Problem why none can be.
+	// Port is the number of the probed port, as text. Problem says why no port can be probed.
 	Port, Problem string
 	Finding
 }

@@ -10,14 +10,14 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// Service is what probes need to know of a Service.
+// Service holds the fields of a Service that probes need.
 type Service struct {
-	// Name and UID are those of the Service, and Component is the OAM component that it is of; empty when it does not say.
+	// Name and UID are those of the Service. Component is the OAM component that its label names; empty without the label.
 	Name, UID, Component string
-	// Scopes are the scopes whose label it carries, and Annotated is true when its annotation asks for probes.
+	// Scopes are the scopes that its labels name. Annotated is true when its annotation asks for probes.
 	Scopes    []string
 	Annotated bool
-	// External is true for a Service that stands for a name outside the cluster.
+	// External is true for a Service of type ExternalName.
 	External bool
 	// Ports are its TCP ports.
 	Ports []Port
@@ -29,7 +29,7 @@ type Port struct {
 	Number int32
 }
 
-// NewService returns what is to be known of a Service.
+// NewService returns the fields of a Service that probes need.
 func NewService(s *corev1.Service) Service {
 	of := Service{
 		Name: s.Name, UID: string(s.UID), Component: s.Labels[corev1alpha2.LabelComponent], External: s.Spec.Type == corev1.ServiceTypeExternalName,
@@ -46,7 +46,7 @@ func NewService(s *corev1.Service) Service {
 // defaultPort is the name of the port that is probed of a Service with several ones.
 const defaultPort = "http"
 
-// port returns the port that is probed, or why there is none.
+// port returns the port that is probed, or the reason why there is none.
 func (s Service) port(want intstr.IntOrString) (port Port, problem string) {
 	switch {
 	case s.External:
@@ -70,8 +70,8 @@ func (s Service) port(want intstr.IntOrString) (port Port, problem string) {
 	return port, fmt.Sprintf("it has no TCP port %q", want.String())
 }
 
-// Target returns where a Service is probed, as the API server reads it in the path of services/proxy, and the port in words,
-// or why it cannot be probed.
+// Target returns the name under which the API server proxies to the Service in the path of services/proxy, and the number of
+// the port. It returns a problem when the Service cannot be probed.
 func (s Service) Target(spec Spec) (target, port, problem string) {
 	p, problem := s.port(spec.Port)
 	if problem != "" {

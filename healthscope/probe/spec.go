@@ -18,7 +18,7 @@ const (
 	MethodHead = "HEAD"
 )
 
-// The defaults, and what bounds the values that scopes may give.
+// Defaults and upper bounds of the values in the spec of a scope.
 const (
 	DefaultTimeout  = 10 * time.Second
 	MaxTimeout      = 60 * time.Second
@@ -26,7 +26,7 @@ const (
 	MaxInterval     = 24 * time.Hour
 )
 
-// Spec is how the Services of a scope are probed. Two can be compared.
+// Spec describes how the Services of a scope are probed. It is comparable.
 type Spec struct {
 	// Method is MethodGet or MethodHead.
 	Method string
@@ -41,8 +41,8 @@ type Spec struct {
 	Thresholds
 }
 
-// Asked reports whether a scope asks for probes, whether or not that can be done. `kube-get` is the method of OAM's first
-// implementation, and means what is done without probes.
+// Asked reports whether a scope asks for probes, even if its fields are invalid. `kube-get` is the method of OAM's first
+// implementation; it stands for the evaluation without probes.
 func Asked(s *corev1alpha2.HealthScopeSpec) bool {
 	if s.ProbeMethod == "kube-get" {
 		return s.ProbeEndpoint != "" && s.ProbeEndpoint != ".status"
@@ -50,11 +50,11 @@ func Asked(s *corev1alpha2.HealthScopeSpec) bool {
 	return s.ProbeMethod != "" || s.ProbeEndpoint != ""
 }
 
-// Parse returns how the Services of a scope that asks for probes are probed, or every field that cannot be used.
+// Parse returns the Spec of a scope that asks for probes, or an error that names every invalid field.
 func Parse(s *corev1alpha2.HealthScopeSpec) (Spec, error) {
-	parsed := Spec{Path: s.ProbeEndpoint, Scheme: "http", Thresholds: Thresholds{Failure: inARow}}
+	parsed := Spec{Path: s.ProbeEndpoint, Scheme: "http", Thresholds: Thresholds{Failure: consecutive}}
 	var problems []string
-	refuse := func(field string, err error) {
+	reject := func(field string, err error) {
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("%s: %v", field, err))
 		}
@@ -65,30 +65,30 @@ func Parse(s *corev1alpha2.HealthScopeSpec) (Spec, error) {
 	case "HEAD":
 		parsed.Method = MethodHead
 	case "":
-		refuse("probe-method", errors.New("is missing: want GET, httpGet or HEAD"))
+		reject("probe-method", errors.New("is missing: want GET, httpGet or HEAD"))
 	default:
-		refuse("probe-method", errors.Errorf("%q is not known: want GET, httpGet or HEAD", s.ProbeMethod))
+		reject("probe-method", errors.Errorf("%q is not known: want GET, httpGet or HEAD", s.ProbeMethod))
 	}
-	refuse("probe-endpoint", checkEndpoint(s.ProbeEndpoint))
+	reject("probe-endpoint", checkEndpoint(s.ProbeEndpoint))
 	if s.ProbeScheme != "" {
 		parsed.Scheme = strings.ToLower(s.ProbeScheme) // The CRD allows HTTP and HTTPS.
 	}
 	if s.ProbePort != nil {
 		parsed.Port = intstr.Parse(s.ProbePort.String())
-		refuse("probe-port", checkPort(parsed.Port))
+		reject("probe-port", checkPort(parsed.Port))
 	}
 	var err error
-	parsed.Timeout, err = seconds(s.ProbeTimeout, DefaultTimeout, MaxTimeout)
-	refuse("probe-timeout", err)
-	parsed.Interval, err = seconds(s.ProbeInterval, DefaultInterval, MaxInterval)
-	refuse("probe-interval", err)
+	parsed.Timeout, err = parseSeconds(s.ProbeTimeout, DefaultTimeout, MaxTimeout)
+	reject("probe-timeout", err)
+	parsed.Interval, err = parseSeconds(s.ProbeInterval, DefaultInterval, MaxInterval)
+	reject("probe-interval", err)
 	if s.FailureRateThreshold != nil {
-		parsed.Failure, err = share(*s.FailureRateThreshold)
-		refuse("failure-rate-threshold", err)
+		parsed.Failure, err = parseRate(*s.FailureRateThreshold)
+		reject("failure-rate-threshold", err)
 	}
 	if s.HealthyRateThreshold != nil {
-		parsed.Healthy, err = share(*s.HealthyRateThreshold)
-		refuse("healthy-rate-threshold", err)
+		parsed.Healthy, err = parseRate(*s.HealthyRateThreshold)
+		reject("healthy-rate-threshold", err)
 	}
 	if len(problems) > 0 {
 		return Spec{}, errors.New(strings.Join(problems, "; "))
@@ -96,7 +96,7 @@ func Parse(s *corev1alpha2.HealthScopeSpec) (Spec, error) {
 	return parsed, nil
 }
 
-// CheckRollup returns what is wrong with those fields of OAM that have nothing to do with probes.
+// CheckRollup returns an error for invalid OAM fields that are not about probes.
 func CheckRollup(s *corev1alpha2.HealthScopeSpec) error {
 	if p := s.HealthThresholdPercentage; p != nil && (*p <= 0 || *p > 100) {
 		return errors.Errorf("health-threshold-percentage: %g is out of range: want more than 0, and 100 at most", *p)
@@ -104,19 +104,19 @@ func CheckRollup(s *corev1alpha2.HealthScopeSpec) error {
 	return nil
 }
 
-// seconds returns a number of seconds of a scope. As in OAM's runtime, one below 1 means the default.
-func seconds(value *int32, otherwise, most time.Duration) (time.Duration, error) {
+// parseSeconds returns a duration from a number of seconds. As in OAM's runtime, a number below 1 stands for the default.
+func parseSeconds(value *int32, defaultValue, maximum time.Duration) (time.Duration, error) {
 	if value == nil || *value < 1 {
-		return otherwise, nil
+		return defaultValue, nil
 	}
-	if d := time.Duration(*value) * time.Second; d <= most {
+	if d := time.Duration(*value) * time.Second; d <= maximum {
 		return d, nil
 	}
-	return 0, errors.Errorf("%d is out of range: want %d at most", *value, most/time.Second)
+	return 0, errors.Errorf("%d is out of range: want %d at most", *value, maximum/time.Second)
 }
 
-// share returns a rate as a share of one. A number above 1 is meant as percent.
-func share(rate float64) (float64, error) {
+// parseRate returns a rate as a share from 0 to 1. A number above 1 is a percentage.
+func parseRate(rate float64) (float64, error) {
 	switch {
 	case rate >= 0 && rate <= 1:
 		return rate, nil
@@ -126,7 +126,7 @@ func share(rate float64) (float64, error) {
 	return 0, errors.Errorf("%g is out of range: want 0 to 1, or a percentage", rate)
 }
 
-// checkPort returns what is wrong with a port.
+// checkPort returns an error for an invalid port.
 func checkPort(port intstr.IntOrString) error {
 	problems := validation.IsValidPortNum(port.IntValue())
 	if port.Type == intstr.String {
