@@ -26,13 +26,13 @@ const (
 
 // Options of a bundle. The zero value means the defaults.
 type Options struct {
-	// AllowedLabels are the keys of those labels of an object that travel into its entry of status.resources. The default is none.
+	// AllowedLabels are the keys of the labels that are copied from an object to its entry of status.resources. The default is none.
 	AllowedLabels []string
 	// ListBudget is how many bytes of JSON the lists of whole objects may take together. Zero means DefaultListBudget.
 	ListBudget int
 	// HardLimit is how many bytes of JSON the whole status may take. Zero means DefaultHardLimit.
 	HardLimit int
-	// Unreadable are the kinds whose objects cannot be read at present: forbidden, or no answer. What the previous status says of them stays, as Unknown. The default is none.
+	// Unreadable are the kinds whose objects cannot be read at present, because this is forbidden or the API server does not respond. Their entries of the previous status stay, as Unknown. The default is none.
 	Unreadable []schema.GroupKind
 	// User are the user's own rules. The default is none.
 	User rules.UserRules
@@ -42,56 +42,56 @@ type Options struct {
 // which is nil for a new bundle. It does not change the objects.
 //
 // The status does not depend on the order of the objects, and does not change
-// by time alone: since is now, in whole seconds, only for an object that is new
-// (by its key and uid) or in another state than before. An object given twice
-// counts once.
+// over time alone: since is now, in whole seconds, only for an object that is new
+// (by its key and uid) or in another state than before. An object that is passed
+// twice counts once.
 //
-// It is ready when it has resources and all that count are Ready. An empty
-// bundle is not: who waits for it waits for something to be there.
+// The status is ready when it has resources and all that count are Ready. An empty
+// bundle is not ready, because a client that waits for it waits for its objects.
 //
-// When the lists outgrow Options.ListBudget, or the whole outgrows
-// Options.HardLimit, the largest lists are left out. When that is not enough,
-// entries of resources are: first those of Ready objects. Counts stay exact, and
-// truncated says that something is missing.
+// When the lists exceed Options.ListBudget, or the whole status exceeds
+// Options.HardLimit, Build leaves out the largest lists. When that is not enough,
+// it leaves out entries of resources, those of Ready objects first. Counts stay
+// exact, and truncated is true when something is missing.
 //
-// Objects of Options.Unreadable kinds stay in the status as they were named
-// before, Unknown, for that they cannot be seen does not say that they are gone.
-// They count, a status that has any is not ready, and the lists leave them out.
-// While there are such kinds, what a truncated previous status counted, did not
-// name, and is not given stays in resourceCount, and in the summary as Unknown.
+// Objects of Options.Unreadable kinds keep their entries, as Unknown, because an
+// object that cannot be read may still exist. They count, a status that has any is
+// not ready, and the lists leave them out. While there are such kinds, objects that
+// a truncated previous status counted but did not name, and that are not passed now,
+// stay in resourceCount, and in the summary as Unknown.
 func Build(objects []*unstructured.Unstructured, previous *k8spluginv1alpha1.ResourceBundleStateStatus, now time.Time, opts Options) k8spluginv1alpha1.ResourceBundleStateStatus {
 	opts.ListBudget = cmp.Or(opts.ListBudget, DefaultListBudget)
 	opts.HardLimit = cmp.Or(opts.HardLimit, DefaultHardLimit)
 	known := entriesOf(previous)
-	items, unread := withUnreadable(itemsOf(objects, opts.User), known, opts)
+	items, incomplete := withUnreadable(itemsOf(objects, opts.User), known, opts)
 	link(items)
 	for i := range items {
 		r := &items[i].result
-		if !items[i].unread && len(opts.AllowedLabels) > 0 {
-			r.Labels = allowed(labelsOf(items[i].object), opts.AllowedLabels)
+		if !items[i].unreadable && len(opts.AllowedLabels) > 0 {
+			r.Labels = allowedLabels(labelsOf(items[i].object), opts.AllowedLabels)
 		}
 		if r.Since.IsZero() {
-			r.Since = known.since(*r, now.UTC().Truncate(time.Second))
+			r.Since = known.sinceOf(*r, now.UTC().Truncate(time.Second))
 		}
-		known.progress(r, now.UTC().Truncate(time.Second))
+		known.updateProgress(r, now.UTC().Truncate(time.Second))
 	}
 	counted := countOf(results(items))
-	hidden, hiddenCounted := unnamed(items, previous, known, opts)
-	counted.Total, counted.Unknown = counted.Total+hiddenCounted, counted.Unknown+hiddenCounted
-	unread = unread || hidden > 0
+	unnamed, unnamedCounted := countUnnamed(items, previous, known, opts)
+	counted.Total, counted.Unknown = counted.Total+unnamedCounted, counted.Unknown+unnamedCounted
+	incomplete = incomplete || unnamed > 0
 	summary := summaryOf(counted)
 	status := k8spluginv1alpha1.ResourceBundleStateStatus{
-		Ready:         !unread && summary.Total > 0 && summary.Ready == summary.Total,
-		ResourceCount: int32(len(items) + hidden),
+		Ready:         !incomplete && summary.Total > 0 && summary.Ready == summary.Total,
+		ResourceCount: int32(len(items) + unnamed),
 		Summary:       &summary,
-		Truncated:     unread,
+		Truncated:     incomplete,
 	}
 	for i := range items {
 		status.Resources = append(status.Resources, entryOf(items[i].result))
 	}
 	fillLists(&status, items, opts.ListBudget)
-	cutToLimit(&status, opts.HardLimit)
-	if forgets(&status, items) {
+	truncateToLimit(&status, opts.HardLimit)
+	if dropsRemembered(&status, items) {
 		return Build(objects, &status, now, opts) // As the next call would: nothing changes without a change of the objects.
 	}
 	return status
@@ -109,8 +109,8 @@ func itemsOf(objects []*unstructured.Unstructured, user rules.UserRules) []item 
 	return slices.CompactFunc(items, func(a, b item) bool { return a.result.Key == b.result.Key })
 }
 
-// compareItems sorts items by key. Of two items with one key, which no API
-// server has but a cache may for a moment, the order is at least the same every time.
+// compareItems sorts items by key. A cache may briefly hold two items with the same
+// key; the remaining comparisons make their order stable.
 func compareItems(a, b item) int {
 	if c := a.result.Compare(b.result.Key); c != 0 {
 		return c
@@ -121,7 +121,7 @@ func compareItems(a, b item) int {
 	return bytes.Compare(encode(a.object), encode(b.object))
 }
 
-// encode returns the JSON of a value; nothing for a value that has none.
+// encode returns the JSON of a value; nil when it cannot be encoded.
 func encode(value any) []byte {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -130,8 +130,8 @@ func encode(value any) []byte {
 	return encoded
 }
 
-// allowed returns those of an object's labels that are allowed to travel; nil when there are none.
-func allowed(labels map[string]string, keys []string) map[string]string {
+// allowedLabels returns the labels of an object that may be copied to its entry; nil when there are none.
+func allowedLabels(labels map[string]string, keys []string) map[string]string {
 	var kept map[string]string
 	for _, key := range keys {
 		value, ok := labels[key]
@@ -146,12 +146,12 @@ func allowed(labels map[string]string, keys []string) map[string]string {
 	return kept
 }
 
-// entries remembers the entries of a previous status by key.
-type entries map[healthscope.Key]healthscope.Result
+// previousEntries holds the entries of a previous status by key.
+type previousEntries map[healthscope.Key]healthscope.Result
 
 // entriesOf reads the entries of a previous status.
-func entriesOf(previous *k8spluginv1alpha1.ResourceBundleStateStatus) entries {
-	known := entries{}
+func entriesOf(previous *k8spluginv1alpha1.ResourceBundleStateStatus) previousEntries {
+	known := previousEntries{}
 	if previous == nil {
 		return known
 	}
@@ -163,9 +163,9 @@ func entriesOf(previous *k8spluginv1alpha1.ResourceBundleStateStatus) entries {
 	return known
 }
 
-// since returns when the object entered its state: as before if the previous
-// status knew the same object in the same state, else now. A time that is still to come is that of a clock that was wrong.
-func (e entries) since(r healthscope.Result, now time.Time) time.Time {
+// sinceOf returns when the object entered its state: the time of the previous status
+// if it has the same object in the same state, else now. It ignores a time in the future, which comes from a wrong clock.
+func (e previousEntries) sinceOf(r healthscope.Result, now time.Time) time.Time {
 	before, ok := e[r.Key]
 	if ok && before.UID == r.UID && before.State == r.State && !before.Since.IsZero() && !before.Since.After(now) {
 		return before.Since.UTC().Truncate(time.Second)
@@ -173,10 +173,10 @@ func (e entries) since(r healthscope.Result, now time.Time) time.Time {
 	return now
 }
 
-// progress notes how far an object that is Pending has got since it is, and when it was last seen to get further than ever.
-func (e entries) progress(r *healthscope.Result, now time.Time) {
+// updateProgress sets the furthest progress of an object since it became Pending, and when it last advanced.
+func (e previousEntries) updateProgress(r *healthscope.Result, now time.Time) {
 	before, ok := e[r.Key]
-	if !ok || before.UID != r.UID || before.State != r.State || before.Progress == nil || r.Progress == nil || !advancing(*r) {
+	if !ok || before.UID != r.UID || before.State != r.State || before.Progress == nil || r.Progress == nil || !tracksProgress(*r) {
 		return
 	}
 	progress := r.Progress.Following(*before.Progress, now)

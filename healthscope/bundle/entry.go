@@ -17,7 +17,7 @@ func entryOf(r healthscope.Result) k8spluginv1alpha1.ResourceHealth {
 		State: string(r.State), Reason: string(r.Reason), Message: r.Message, Labels: r.Labels,
 		Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Timed: r.Timed,
 	}
-	if p := r.Progress; p != nil && advancing(r) {
+	if p := r.Progress; p != nil && tracksProgress(r) {
 		entry.Progress = &k8spluginv1alpha1.ResourceProgress{
 			Generation: p.Generation, Updated: p.Updated, Ready: p.Ready, Available: p.Available, Succeeded: p.Succeeded,
 		}
@@ -41,10 +41,10 @@ func entryOf(r healthscope.Result) k8spluginv1alpha1.ResourceHealth {
 	return entry
 }
 
-// advancing reports whether it counts how far an object has got: only Pending that does not serve times out.
-func advancing(r healthscope.Result) bool { return r.State == healthscope.Pending && !r.Serving }
+// tracksProgress reports whether the progress of an object matters: only an object that is Pending and does not serve can time out.
+func tracksProgress(r healthscope.Result) bool { return r.State == healthscope.Pending && !r.Serving }
 
-// resultOf reads an entry of status.resources. It says false when the entry does not name an object, or its state is no state.
+// resultOf reads an entry of status.resources. It returns false when the entry does not name an object, or its state is not valid.
 func resultOf(cluster string, entry k8spluginv1alpha1.ResourceHealth) (healthscope.Result, bool) {
 	state := healthscope.State(entry.State)
 	if entry.Kind == "" || entry.Name == "" || !state.Valid() {
@@ -79,9 +79,9 @@ func resultOf(cluster string, entry k8spluginv1alpha1.ResourceHealth) (healthsco
 	return r, true
 }
 
-// countOf counts results as Judge does, but at a time before all others, when
-// nothing is too late: what a bundle says changes only when its objects do. Time
-// is added by who reads it.
+// countOf counts results as Judge does at the zero time, when no time limit has
+// passed: a bundle changes only when its objects do. The reader of the bundle
+// applies the time limits.
 func countOf(results []healthscope.Result) healthscope.Summary {
 	return healthscope.Summarize(healthscope.Judge(results, healthscope.Policy{}, time.Time{}).Members)
 }

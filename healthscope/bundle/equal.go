@@ -34,18 +34,18 @@ func Equal(a, b *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
 
 // sameEntry reports whether two entries of resources are the same.
 func sameEntry(a, b k8spluginv1alpha1.ResourceHealth) bool {
-	return wordsOf(a) == wordsOf(b) && flagsOf(a) == flagsOf(b) &&
+	return stringFieldsOf(a) == stringFieldsOf(b) && boolFieldsOf(a) == boolFieldsOf(b) &&
 		sameTime(a.Since, b.Since) && sameTime(a.ProgressedAt, b.ProgressedAt) && samePointer(a.Progress, b.Progress) && samePointer(a.Owner, b.Owner) && maps.Equal(a.Labels, b.Labels) &&
 		samePointer(a.Desired, b.Desired) && samePointer(a.Available, b.Available) && samePointer(a.ProgressDeadlineSeconds, b.ProgressDeadlineSeconds)
 }
 
-// wordsOf returns what an entry says in words.
-func wordsOf(r k8spluginv1alpha1.ResourceHealth) [9]string {
+// stringFieldsOf returns the string fields of an entry.
+func stringFieldsOf(r k8spluginv1alpha1.ResourceHealth) [9]string {
 	return [9]string{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, r.State, r.Reason, r.Message}
 }
 
-// flagsOf returns what an entry says by flags.
-func flagsOf(r k8spluginv1alpha1.ResourceHealth) [4]bool {
+// boolFieldsOf returns the boolean fields of an entry.
+func boolFieldsOf(r k8spluginv1alpha1.ResourceHealth) [4]bool {
 	return [4]bool{r.Serving, r.Suspended, r.Warning, r.Timed}
 }
 
@@ -57,7 +57,7 @@ func samePointer[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// sameTime reports whether two times are the same second, which is all that their JSON form has.
+// sameTime reports whether two times are the same second, which is the resolution of their JSON form.
 func sameTime(a, b *metav1.Time) bool {
 	if a.IsZero() || b.IsZero() {
 		return a.IsZero() == b.IsZero()
@@ -119,14 +119,14 @@ func hasFieldsOf(a, b map[string]any) bool {
 	return true
 }
 
-// sameNumber reports whether two numbers have the same value, however they are written.
+// sameNumber reports whether two numbers have the same value, such as 1 and 1.0.
 func sameNumber(a, b json.Number) bool {
 	if a == b {
 		return true
 	}
 	x, errX := a.Float64()
 	y, errY := b.Float64()
-	_, whole := a.Int64()
-	_, alsoWhole := b.Int64()
-	return errX == nil && errY == nil && x == y && (whole != nil || alsoWhole != nil)
+	_, intErrX := a.Int64()
+	_, intErrY := b.Int64()
+	return errX == nil && errY == nil && x == y && (intErrX != nil || intErrY != nil)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// selecting returns a selector by labels.
-func selecting(labels map[string]string) *metav1.LabelSelector {
+// selectorItem returns a selector by labels.
+func selectorItem(labels map[string]string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: labels}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// cutToLimit makes the status fit a number of bytes: the largest lists go first, then entries of resources.
-func cutToLimit(status *k8spluginv1alpha1.ResourceBundleStateStatus, limit int) {
+// truncateToLimit reduces the status to at most limit bytes: it drops the largest lists first, then entries of resources.
+func truncateToLimit(status *k8spluginv1alpha1.ResourceBundleStateStatus, limit int) {
 	sizes := make([]int, len(status.Resources))
 	entries := 0
 	for i := range status.Resources {
@@ -24,7 +24,7 @@ func cutToLimit(status *k8spluginv1alpha1.ResourceBundleStateStatus, limit int) 
 		return
 	}
 	status.Truncated = true
-	status.Resources = cutEntries(status.Resources, sizes, excess)
+	status.Resources = truncateEntries(status.Resources, sizes, excess)
 }
 
 // frameSize returns how many bytes a status takes without lists and entries.
@@ -36,14 +36,14 @@ func frameSize(status k8spluginv1alpha1.ResourceBundleStateStatus) int {
 	return len(encode(status)) + len(`"resources":[],`)
 }
 
-// cutEntries leaves out entries that take excess bytes together. What is Ready
-// goes first, leaves before owners before the unowned; an owner of something
-// that is not Ready stays with it. Next go the other leaves, the best state
-// first, and in the end what owns them. So an owner never goes while something
-// owned stays, which would then count alone. With pods that are not Ready one
-// that is stays, for a workload of which a reader sees no working pod looks Failed.
-// Of equal entries the last by key goes first.
-func cutEntries(entries []k8spluginv1alpha1.ResourceHealth, sizes []int, excess int) []k8spluginv1alpha1.ResourceHealth {
+// truncateEntries drops entries that take excess bytes together. It drops Ready entries
+// first: leaves before owners before entries without an owner. It keeps a Ready owner of
+// an entry that is not Ready. Next it drops the other leaves, the best state first, and
+// finally their owners. So it never drops an owner and keeps an entry that it owns,
+// which would then count alone. When pods of a workload are not Ready, it keeps one pod
+// that is as long as it keeps them, because a workload without a working pod looks
+// Failed to a reader. Of equal entries it drops the last by key first.
+func truncateEntries(entries []k8spluginv1alpha1.ResourceHealth, sizes []int, excess int) []k8spluginv1alpha1.ResourceHealth {
 	order := make([]int, len(entries))
 	for i := range order {
 		order[i] = i
@@ -52,32 +52,32 @@ func cutEntries(entries []k8spluginv1alpha1.ResourceHealth, sizes []int, excess 
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(ranks[a], ranks[b]), cmp.Compare(b, a))
 	})
-	cut := make(map[int]bool, len(order))
+	dropped := make(map[int]bool, len(order))
 	for _, i := range order {
 		if excess <= 0 {
 			break
 		}
-		cut[i] = true
+		dropped[i] = true
 		excess -= sizes[i]
 	}
-	kept := make([]k8spluginv1alpha1.ResourceHealth, 0, len(entries)-len(cut))
+	kept := make([]k8spluginv1alpha1.ResourceHealth, 0, len(entries)-len(dropped))
 	for i, entry := range entries {
-		if !cut[i] {
+		if !dropped[i] {
 			kept = append(kept, entry)
 		}
 	}
 	return kept
 }
 
-// ownership says how an entry is related to others.
+// ownership describes how an entry is related to other entries.
 type ownership struct {
-	// owns is true when another entry is owned by it; needed, when one that is not Ready is, be it over several steps.
+	// owns is true when the entry owns another one. needed is true when it owns, directly or indirectly, an entry that must be kept with it, such as one that is not Ready.
 	owns, needed bool
-	// representative is true for the one pod that shows that its workload, which has others that are not Ready, works in part.
+	// representative is true for one Ready pod of a workload that also has entries that are not Ready. It shows that the workload works in part.
 	representative bool
 }
 
-// ownershipsOf finds out how entries are related.
+// ownershipsOf returns the ownership of each entry.
 func ownershipsOf(entries []k8spluginv1alpha1.ResourceHealth) []ownership {
 	index := make(map[healthscope.Key]int, len(entries))
 	for i, e := range entries {
@@ -91,42 +91,42 @@ func ownershipsOf(entries []k8spluginv1alpha1.ResourceHealth) []ownership {
 		owner, ok := index[healthscope.Key{Group: e.Owner.Group, Kind: e.Owner.Kind, Namespace: e.Namespace, Name: e.Owner.Name}]
 		return owner, ok
 	}
-	kin := make([]ownership, len(entries))
-	need := func(i int) {
-		for owner, ok := ownerOf(i); ok && !kin[owner].needed; owner, ok = ownerOf(owner) {
-			kin[owner].needed = true
+	ownerships := make([]ownership, len(entries))
+	markNeeded := func(i int) {
+		for owner, ok := ownerOf(i); ok && !ownerships[owner].needed; owner, ok = ownerOf(owner) {
+			ownerships[owner].needed = true
 		}
 	}
-	working := map[int]int{}
+	readyPods := map[int]int{}
 	for i, e := range entries {
 		owner, ok := ownerOf(i)
 		if !ok {
 			continue
 		}
-		kin[owner].owns = true
-		switch top := topOf(i, ownerOf); {
+		ownerships[owner].owns = true
+		switch root := rootOf(i, ownerOf); {
 		case e.State != string(healthscope.Ready):
-			need(i)
+			markNeeded(i)
 		case e.Group == "" && e.Kind == "Pod" && e.Reason != string(healthscope.ReasonCompleted):
-			if _, ok := working[top]; !ok {
-				working[top] = i
+			if _, ok := readyPods[root]; !ok {
+				readyPods[root] = i
 			}
 		}
 	}
-	for _, top := range slices.Sorted(maps.Keys(working)) {
-		if kin[top].needed {
-			kin[working[top]].representative = true
-			need(working[top])
+	for _, root := range slices.Sorted(maps.Keys(readyPods)) {
+		if ownerships[root].needed {
+			ownerships[readyPods[root]].representative = true
+			markNeeded(readyPods[root])
 		}
 	}
-	return kin
+	return ownerships
 }
 
-// maxOwners bounds the way up from owned to owner. Kubernetes' own kinds need three steps; a circle has no end.
+// maxOwners bounds the chain of owners that is followed. Built-in kinds need three steps; a cycle has no end.
 const maxOwners = 8
 
-// topOf follows owners upwards.
-func topOf(i int, ownerOf func(int) (int, bool)) int {
+// rootOf returns the topmost owner of an entry, at most maxOwners steps up.
+func rootOf(i int, ownerOf func(int) (int, bool)) int {
 	for range maxOwners {
 		owner, ok := ownerOf(i)
 		if !ok {
@@ -137,25 +137,25 @@ func topOf(i int, ownerOf func(int) (int, bool)) int {
 	return i
 }
 
-// ranksOf says for each entry when it goes: the lower, the earlier.
+// ranksOf returns the rank of each entry. Entries with lower ranks are dropped first.
 func ranksOf(entries []k8spluginv1alpha1.ResourceHealth) []int {
 	states := healthscope.States()
-	kin := ownershipsOf(entries)
+	ownerships := ownershipsOf(entries)
 	ranks := make([]int, len(entries))
 	for i, e := range entries {
-		if kin[i].representative { // The last of the leaves.
+		if ownerships[i].representative { // The last of the leaves.
 			ranks[i] = 3*(len(states)+1) + len(states)
 			continue
 		}
 		var tier int
 		switch ready, owned := e.State == string(healthscope.Ready), e.Owner != nil; {
-		case ready && !kin[i].needed && owned && !kin[i].owns:
+		case ready && !ownerships[i].needed && owned && !ownerships[i].owns:
 			tier = 0
-		case ready && !kin[i].needed && owned:
+		case ready && !ownerships[i].needed && owned:
 			tier = 1
-		case ready && !kin[i].needed:
+		case ready && !ownerships[i].needed:
 			tier = 2
-		case owned && !kin[i].owns:
+		case owned && !ownerships[i].owns:
 			tier = 3
 		case owned:
 			tier = 4

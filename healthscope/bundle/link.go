@@ -14,13 +14,13 @@ import (
 
 // link gives every pod, ReplicaSet and Job its owner within the bundle.
 //
-// An ownerReference that leads to an object of the bundle is right, and so is
-// its absence from an object with a uid. The rest are gaps that other monitors
-// leave: EMCO's API server prunes uid and ownerReferences, and its monitor does
-// not report ReplicaSets, so that the ownerReference of a pod, where it is
-// kept, leads nowhere. There the owner is the object of the bundle whose
-// selector matches, the most specific one if there are several, and otherwise
-// the one after whose name Kubernetes would have named the object.
+// An ownerReference to an object of the bundle is kept. So is its absence from an
+// object with a uid. Other monitors leave gaps: EMCO's API server prunes uid and
+// ownerReferences, and its monitor does not report ReplicaSets, so that the
+// ownerReference of a pod, if it is kept, refers to an object outside the bundle.
+// The owner then is the object of the bundle whose selector matches, the most
+// specific one if there are several. Without a match it is the object from whose
+// name Kubernetes would have generated the name of the owned object.
 func link(items []item) {
 	l := linker{items: items, index: map[healthscope.Key]int{}}
 	for i := range items {
@@ -33,23 +33,23 @@ func link(items []item) {
 	}
 }
 
-// maxMatches is how often selectors are held against labels for one bundle.
-// Bundles hold one application, of hundreds of objects. Beyond this measure,
-// which a bundle reaches that was made to cost time, owners are found by name.
+// maxMatches bounds how often selectors are compared with labels for one bundle.
+// Bundles hold one application, of hundreds of objects. A bundle that exceeds this
+// bound was made to cost time; its remaining owners are found by name.
 const maxMatches = 1_000_000
 
 // linker finds owners among the items of a bundle.
 type linker struct {
 	items []item
 	index map[healthscope.Key]int
-	// selecting are the items with a selector, by namespace. It is nil until it is needed.
-	selecting map[string][]selecting
-	// matches counts how often a selector was held against labels.
+	// selectors are the items with a selector, by namespace; nil until they are needed.
+	selectors map[string][]selectorItem
+	// matches counts how often a selector was compared with labels.
 	matches int
 }
 
-// selecting is an item with a selector that selects something.
-type selecting struct {
+// selectorItem is an item with a selector that selects something.
+type selectorItem struct {
 	item     int
 	selector labels.Selector
 	// terms is the number of requirements of the selector: the more, the more specific.
@@ -83,7 +83,7 @@ func (l *linker) ownerOf(i int) *healthscope.Owner {
 		if result.UID != "" {
 			return nil
 		}
-	case l.has(result, owner.Group, owner.Kind, owner.Name) || result.Kind != "Pod" || owner.Kind != "ReplicaSet":
+	case l.exists(result, owner.Group, owner.Kind, owner.Name) || result.Kind != "Pod" || owner.Kind != "ReplicaSet":
 		return nil
 	default:
 		kinds, name = []string{"Deployment"}, owner.Name
@@ -94,30 +94,30 @@ func (l *linker) ownerOf(i int) *healthscope.Owner {
 	return l.byName(result, kinds, name)
 }
 
-// has reports whether the bundle has an object of the given name in the namespace of a result.
-func (l *linker) has(of healthscope.Result, group, kind, name string) bool {
+// exists reports whether the bundle has an object of the given name in the namespace of a result.
+func (l *linker) exists(of healthscope.Result, group, kind, name string) bool {
 	_, ok := l.index[healthscope.Key{Cluster: of.Cluster, Group: group, Kind: kind, Namespace: of.Namespace, Name: name}]
 	return ok
 }
 
 // bySelector returns the owner, of one of kinds, with the most specific selector that matches item i.
 func (l *linker) bySelector(i int, kinds []string, name string) *healthscope.Owner {
-	if l.selecting == nil {
-		l.selecting = selectingItems(l.items)
+	if l.selectors == nil {
+		l.selectors = selectorItems(l.items)
 	}
-	candidates := l.selecting[l.items[i].result.Namespace]
+	candidates := l.selectors[l.items[i].result.Namespace]
 	l.matches += len(candidates)
 	if l.matches > maxMatches {
 		return nil
 	}
-	own := labels.Set(labelsOf(l.items[i].object))
-	var best *selecting
+	itemLabels := labels.Set(labelsOf(l.items[i].object))
+	var best *selectorItem
 	for _, candidate := range candidates {
 		kind := l.items[candidate.item].result.Kind
-		if !slices.Contains(kinds, kind) || !candidate.selector.Matches(own) {
+		if !slices.Contains(kinds, kind) || !candidate.selector.Matches(itemLabels) {
 			continue
 		}
-		if best == nil || l.better(candidate, *best, name) {
+		if best == nil || l.preferred(candidate, *best, name) {
 			best = &candidate
 		}
 	}
@@ -127,23 +127,23 @@ func (l *linker) bySelector(i int, kinds []string, name string) *healthscope.Own
 	return ownerNamed(l.items[best.item].result.Key)
 }
 
-// better reports whether a is a better owner than b for an object of the given
+// preferred reports whether a is a better owner than b for an object of the given
 // name: by its selector, then by its name. Items are sorted, so that of equal
 // ones the first is taken.
-func (l *linker) better(a, b selecting, name string) bool {
-	fit := func(s selecting) int {
+func (l *linker) preferred(a, b selectorItem, name string) bool {
+	nameMatch := func(s selectorItem) int {
 		owner := l.items[s.item].result.Name
 		if strings.HasPrefix(name, owner+"-") {
 			return len(owner)
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(a.terms, b.terms), cmp.Compare(fit(a), fit(b))) > 0
+	return cmp.Or(cmp.Compare(a.terms, b.terms), cmp.Compare(nameMatch(a), nameMatch(b))) > 0
 }
 
-// selectingItems returns the items with a selector by namespace.
-func selectingItems(items []item) map[string][]selecting {
-	found := map[string][]selecting{}
+// selectorItems returns the items with a selector by namespace.
+func selectorItems(items []item) map[string][]selectorItem {
+	found := map[string][]selectorItem{}
 	for i := range items {
 		result := items[i].result
 		if !slices.Contains(groupsOf[result.Kind], result.Group) {
@@ -152,7 +152,7 @@ func selectingItems(items []item) map[string][]selecting {
 		raw := child(child(items[i].object, "spec"), "selector")
 		selector, terms := parseSelector(raw)
 		if terms > 0 {
-			found[result.Namespace] = append(found[result.Namespace], selecting{item: i, selector: selector, terms: terms})
+			found[result.Namespace] = append(found[result.Namespace], selectorItem{item: i, selector: selector, terms: terms})
 		}
 	}
 	return found
@@ -175,8 +175,8 @@ func parseSelector(raw map[string]any) (labels.Selector, int) {
 	return selector, len(parsed.MatchLabels) + len(parsed.MatchExpressions)
 }
 
-// byName returns the owner, of one of kinds, after which Kubernetes would have
-// named an object so. The owner with the longest name is the right one.
+// byName returns the owner, of one of kinds, from whose name Kubernetes would have
+// generated the given name. It prefers the owner with the longest name.
 func (l *linker) byName(of healthscope.Result, kinds []string, name string) *healthscope.Owner {
 	for end := strings.LastIndexByte(name, '-'); end > 0; end = strings.LastIndexByte(name[:end], '-') {
 		suffix := name[end+1:]
@@ -184,11 +184,11 @@ func (l *linker) byName(of healthscope.Result, kinds []string, name string) *hea
 			return nil
 		}
 		for _, kind := range kinds {
-			if !generates(kind, of.Kind, name != of.Name, suffix) {
+			if !isGeneratedName(kind, of.Kind, name != of.Name, suffix) {
 				continue
 			}
 			for _, group := range groupsOf[kind] {
-				if l.has(of, group, kind, name[:end]) {
+				if l.exists(of, group, kind, name[:end]) {
 					return &healthscope.Owner{Group: group, Kind: kind, Name: name[:end]}
 				}
 			}
@@ -197,38 +197,38 @@ func (l *linker) byName(of healthscope.Result, kinds []string, name string) *hea
 	return nil
 }
 
-// generates reports whether an owner of a kind gives objects of another kind names
-// that end, after its own name and a dash, in suffix. A pod may be spoken of by
-// the name of its ReplicaSet.
+// isGeneratedName reports whether an owner of a kind gives objects of another kind names
+// that end, after its own name and a dash, in suffix. byReplicaSet is true when
+// the name is that of the ReplicaSet of a pod.
 //
 // The forms are those of Kubernetes' controllers: <Deployment>-<hash>,
 // <ReplicaSet>-<random>, <StatefulSet>-<ordinal>, <DaemonSet>-<random>,
 // <Job>-<random>, <indexed Job>-<index>-<random>, <CronJob>-<minutes>.
-func generates(owner, owned string, byReplicaSet bool, suffix string) bool {
-	first, second, two := strings.Cut(suffix, "-")
+func isGeneratedName(owner, owned string, byReplicaSet bool, suffix string) bool {
+	first, second, hasSecond := strings.Cut(suffix, "-")
 	switch owner {
 	case "Deployment":
 		if owned == "ReplicaSet" || byReplicaSet {
-			return !two && isWord(first, 1, 16)
+			return !hasSecond && isLowerAlphanumeric(first, 1, 16)
 		}
-		return two && isWord(first, 1, 16) && isWord(second, 5, 5)
+		return hasSecond && isLowerAlphanumeric(first, 1, 16) && isLowerAlphanumeric(second, 5, 5)
 	case "StatefulSet", "CronJob":
-		return !two && isNumber(first)
+		return !hasSecond && isDigits(first)
 	case "Job":
-		if two {
-			return isNumber(first) && isWord(second, 5, 5)
+		if hasSecond {
+			return isDigits(first) && isLowerAlphanumeric(second, 5, 5)
 		}
-		return isWord(first, 5, 5)
+		return isLowerAlphanumeric(first, 5, 5)
 	default:
-		return !two && isWord(first, 5, 5)
+		return !hasSecond && isLowerAlphanumeric(first, 5, 5)
 	}
 }
 
-// isNumber reports whether s consists of digits.
-func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+// isDigits reports whether s consists of digits.
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// isWord reports whether s consists of so many lower-case letters and digits.
-func isWord(s string, least, most int) bool {
+// isLowerAlphanumeric reports whether s consists of least to most lower-case letters and digits.
+func isLowerAlphanumeric(s string, least, most int) bool {
 	return len(s) >= least && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 

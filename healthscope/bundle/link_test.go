@@ -166,7 +166,7 @@ func TestApp(t *testing.T) {
 				b.Labels = map[string]string{k8spluginv1alpha1.LabelDeploymentID: tc.label}
 			}
 			if tc.selector != nil {
-				b.Spec.Selector = selecting(tc.selector)
+				b.Spec.Selector = selectorItem(tc.selector)
 			}
 			if diff := cmp.Diff(tc.want, bundle.App(b)); diff != "" {
 				t.Errorf("app (-want +got):\n%s", diff)

@@ -9,8 +9,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// otherKinds is the list of the objects that have no list of their own.
-const otherKinds = "resourceStatuses"
+// resourceStatusesList is the list of the objects that have no list of their own.
+const resourceStatusesList = "resourceStatuses"
 
 // listKind says which objects a list holds.
 type listKind struct{ group, version, kind string }
@@ -52,13 +52,13 @@ type OtherResource struct {
 	Res []byte `json:"res"`
 }
 
-// fillLists puts whole objects into the lists, as long as these fit the budget
-// together; the largest lists that do not are left out.
+// fillLists puts whole objects into the lists. It drops the largest lists until
+// the rest fits the budget.
 func fillLists(status *k8spluginv1alpha1.ResourceBundleStateStatus, items []item, budget int) {
 	byList := map[string][]item{}
 	for _, it := range items {
-		if it.unread {
-			continue // What could be listed of it would be old.
+		if it.unreadable {
+			continue // The object that could be listed may be out of date.
 		}
 		name := listOf(it.result)
 		byList[name] = append(byList[name], it)
@@ -75,7 +75,7 @@ func fillLists(status *k8spluginv1alpha1.ResourceBundleStateStatus, items []item
 
 // listOf returns the name of the list that an object is in.
 func listOf(r healthscope.Result) string {
-	return cmp.Or(lists[listKind{r.Group, r.Version, r.Kind}], otherKinds)
+	return cmp.Or(lists[listKind{r.Group, r.Version, r.Kind}], resourceStatusesList)
 }
 
 // compareByName sorts the items of a list by namespace and name, and those of resourceStatuses further by kind.
@@ -85,8 +85,9 @@ func compareByName(a, b item) int {
 }
 
 // encodeList returns the JSON of a list, without blanks because EMCO's readers
-// search it for text. It gives up, and says false, as soon as the list is
-// larger than the budget on its own, for then it is dropped in any case.
+// search it for text. It returns false when an object cannot be encoded, and stops
+// with nil and false as soon as the list alone exceeds the budget, because fillLists
+// would drop it.
 func encodeList(name string, items []item, budget int) (k8spluginv1alpha1.RawList, bool) {
 	var list bytes.Buffer
 	list.WriteByte('[')
@@ -114,7 +115,7 @@ func encodeList(name string, items []item, budget int) (k8spluginv1alpha1.RawLis
 
 // encodeEntry returns the JSON of an entry of a list; nil for an object that has no JSON form.
 func encodeEntry(list string, it item) []byte {
-	if list == otherKinds {
+	if list == resourceStatusesList {
 		whole := clone(trim(it.object))
 		redactValue(whole)
 		r := it.result
@@ -124,7 +125,7 @@ func encodeEntry(list string, it item) []byte {
 		}
 		return encode(OtherResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Res: res})
 	}
-	kept, _ := clone(only(trim(it.object), listFields)).(map[string]any)
+	kept, _ := clone(selectFields(trim(it.object), listFields)).(map[string]any)
 	if isDataHolder(it.object) {
 		delete(kept, "spec")
 		delete(kept, "status")
@@ -144,7 +145,7 @@ func listsSize(status *k8spluginv1alpha1.ResourceBundleStateStatus) int {
 	return size
 }
 
-// dropLists drops the largest list, again and again, until the rest fits or none is left.
+// dropLists drops the largest list until the rest fits or none is left.
 func dropLists(status *k8spluginv1alpha1.ResourceBundleStateStatus, fits func() bool) {
 	for !fits() {
 		largest, size := "", 0

@@ -11,16 +11,16 @@ import (
 
 // item is an object of a bundle with its result.
 type item struct {
-	// object is nil for one that is known from a previous status only.
+	// object is nil for an object that is known from a previous status only.
 	object map[string]any
 	result healthscope.Result
-	// unread is true for an object that cannot be read at present.
-	unread bool
-	// remembered is true for one that is unread and known from a previous status only.
-	remembered bool
+	// unreadable is true for an object that cannot be read at present.
+	unreadable bool
+	// fromPrevious is true for an unreadable object that is known from a previous status only.
+	fromPrevious bool
 }
 
-// evaluate judges an object of a cluster by its rule, or by the user's.
+// evaluate evaluates an object of a cluster by the user's rules and the built-in rules.
 func evaluate(cluster string, object map[string]any, user rules.UserRules) item {
 	result := rules.Evaluate(&unstructured.Unstructured{Object: object}, rules.Options{User: user})
 	result.Cluster = cluster
@@ -44,19 +44,19 @@ func groupOf(object map[string]any) string {
 	return ""
 }
 
-// text returns a string, or the empty one for any other value.
+// text returns a string; empty for a value that is not a string.
 func text(value any) string {
 	s, _ := value.(string)
 	return s
 }
 
-// child returns an object within an object; nil when it is absent or none.
+// child returns a field that is an object; nil when the field is absent or not an object.
 func child(parent map[string]any, name string) map[string]any {
 	object, _ := parent[name].(map[string]any)
 	return object
 }
 
-// labelsOf returns the labels of an object, without those that are no strings.
+// labelsOf returns the labels of an object, without values that are not strings.
 func labelsOf(object map[string]any) map[string]string {
 	raw := child(child(object, "metadata"), "labels")
 	labels := make(map[string]string, len(raw))

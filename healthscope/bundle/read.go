@@ -13,37 +13,37 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// maxMalformed is how many places Contents.Malformed names at most, because a bundle may consist of nothing else.
+// maxMalformed bounds the entries of Contents.Malformed, because a bundle may consist of nothing else.
 const maxMalformed = 100
 
-// Contents is what a bundle says.
+// Contents is the decoded content of a bundle.
 type Contents struct {
-	// Results are the raw results of the bundle's objects, sorted by key. They are not judged yet.
+	// Results are the raw results of the bundle's objects, sorted by key. Judge has not processed them yet.
 	Results []healthscope.Result
-	// Own is true when a HealthScope monitor has filled the bundle. Other monitors keep no time and no count that is to be trusted.
+	// Own is true when a HealthScope monitor has filled the bundle. Other monitors keep no times, and their counts are not reliable.
 	Own bool
-	// Observed is true when some monitor has reported, even if it saw nothing.
+	// Observed is true when a monitor has reported, even if it found no objects.
 	Observed bool
-	// Malformed names what could not be read, such as "summary", "podStatuses" or "podStatuses[3]"; at most 100 places.
+	// Malformed names the parts that could not be read, such as "summary", "podStatuses" or "podStatuses[3]"; at most 100.
 	Malformed []string
-	// Truncated is true when the bundle does not name all its objects, so that one that is not named may exist. Lists of whole objects that are left out do not make it so.
+	// Truncated is true when the bundle does not name all its objects, so that an object that is not named may exist. Dropped lists of whole objects do not count.
 	Truncated bool
-	// Unlisted counts what the bundle counts and does not name, by state: its own summary less what its named objects
-	// come to at a time when nothing is too late. Of Healthy it has the ready ones. It is zero unless Truncated.
+	// Unlisted counts, by state, the objects that the bundle counts but does not name: its own summary minus the summary of its
+	// named objects before any time limit. Healthy is equal to Ready. It is zero unless Truncated.
 	Unlisted healthscope.Summary
 }
 
-// Read returns what a bundle of any generation says, for the cluster it is in.
+// Read returns the contents of a bundle of any generation, for the cluster it is in.
 //
-// A bundle that a HealthScope monitor has filled, which has a summary, is taken
-// at its word. The lists of other monitors are judged here, by the same rules
-// and with the same links from owned to owner; their results have no Since,
-// because these monitors keep no time. Trim keeps these results in
-// status.resources, which counts when there is no summary and nothing in the lists.
+// Read trusts a bundle with a summary, which a HealthScope monitor has filled. It
+// evaluates the lists of other monitors by the same rules, and finds owners in the
+// same way; these results have no Since, because these monitors keep no times. Trim
+// keeps such results in status.resources, which Read uses when there is no summary
+// and the lists have no objects.
 //
-// It never fails. What cannot be read is named in Malformed, and the rest counts.
+// Read never fails. It names the parts that it cannot read in Malformed, and returns the rest.
 //
-// The lists are judged by the program's own rules; Trim knows the user's, too.
+// Read uses the built-in rules only; Trim uses the user's rules, too.
 func Read(cluster string, b *k8spluginv1alpha1.ResourceBundleState) Contents {
 	return read(cluster, b, nil)
 }
@@ -67,13 +67,13 @@ func read(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.U
 		Truncated: b.Status.Truncated && len(r.results) < int(b.Status.ResourceCount),
 	}
 	if contents.Own && contents.Truncated {
-		contents.Unlisted = unlisted(*b.Status.Summary, r.results)
+		contents.Unlisted = countUnlisted(*b.Status.Summary, r.results)
 	}
 	return contents
 }
 
-// unlisted returns what a summary counts beyond the results.
-func unlisted(all k8spluginv1alpha1.ResourceCounts, listed []healthscope.Result) healthscope.Summary {
+// countUnlisted returns the objects that a summary counts beyond the results.
+func countUnlisted(all k8spluginv1alpha1.ResourceCounts, listed []healthscope.Result) healthscope.Summary {
 	named := summaryOf(countOf(listed))
 	rest := healthscope.Summary{
 		Ready: int(max(all.Ready-named.Ready, 0)), Pending: int(max(all.Pending-named.Pending, 0)),
@@ -92,8 +92,8 @@ type reader struct {
 	malformed []string
 }
 
-// reportf names a place that cannot be read.
-func (r *reader) reportf(format string, args ...any) {
+// malformedf adds a part that cannot be read, up to maxMalformed.
+func (r *reader) malformedf(format string, args ...any) {
 	if len(r.malformed) < maxMalformed {
 		r.malformed = append(r.malformed, fmt.Sprintf(format, args...))
 	}
@@ -104,17 +104,17 @@ func (r *reader) readEntries(entries []k8spluginv1alpha1.ResourceHealth) {
 	for i, entry := range entries {
 		result, ok := resultOf(r.cluster, entry)
 		if !ok {
-			r.reportf("resources[%d]", i)
+			r.malformedf("resources[%d]", i)
 			continue
 		}
 		r.results = append(r.results, result)
 	}
 }
 
-// readLists judges the objects in the lists of another monitor, and reports whether one has written any.
+// readLists evaluates the objects in the lists of another monitor, and reports whether any list has been written.
 func (r *reader) readLists(status *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
 	var items []item
-	observed := visit(status, func(object map[string]any) { items = append(items, evaluate(r.cluster, object, r.user)) }, r.reportf)
+	observed := visitObjects(status, func(object map[string]any) { items = append(items, evaluate(r.cluster, object, r.user)) }, r.malformedf)
 	slices.SortStableFunc(items, func(a, b item) int { return a.result.Compare(b.result.Key) })
 	items = slices.CompactFunc(items, func(a, b item) bool { return a.result.Key == b.result.Key }) // The recorder puts an object into two lists.
 	link(items)
@@ -123,15 +123,16 @@ func (r *reader) readLists(status *k8spluginv1alpha1.ResourceBundleStateStatus) 
 }
 
 // Objects returns the whole objects in the lists of a status of any generation, list by list in the order of their names.
-// What an entry leaves out because its list says it is added. What cannot be read, or has no kind or no name, is left out.
+// It adds apiVersion and kind where an entry leaves them to its list. It omits entries that cannot be read, or have no kind
+// or no name.
 func Objects(status *k8spluginv1alpha1.ResourceBundleStateStatus) []map[string]any {
 	var objects []map[string]any
-	visit(status, func(object map[string]any) { objects = append(objects, object) }, func(string, ...any) {})
+	visitObjects(status, func(object map[string]any) { objects = append(objects, object) }, func(string, ...any) {})
 	return objects
 }
 
-// visit calls found with each object in the lists, and lost with each place that cannot be read. It reports whether a monitor has written any list.
-func visit(status *k8spluginv1alpha1.ResourceBundleStateStatus, found func(map[string]any), lost func(format string, args ...any)) bool {
+// visitObjects calls onObject with each object in the lists, and onMalformed with each part that cannot be read. It reports whether a monitor has written any list.
+func visitObjects(status *k8spluginv1alpha1.ResourceBundleStateStatus, onObject func(map[string]any), onMalformed func(format string, args ...any)) bool {
 	fields := status.Lists()
 	written := false
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -142,14 +143,14 @@ func visit(status *k8spluginv1alpha1.ResourceBundleStateStatus, found func(map[s
 		written = true
 		var entries []json.RawMessage
 		if json.Unmarshal(list, &entries) != nil {
-			lost("%s", name)
+			onMalformed("%s", name)
 			continue
 		}
 		for i, entry := range entries {
 			if object := objectOf(name, entry); object != nil {
-				found(object)
+				onObject(object)
 			} else {
-				lost("%s[%d]", name, i)
+				onMalformed("%s[%d]", name, i)
 			}
 		}
 	}
@@ -159,12 +160,12 @@ func visit(status *k8spluginv1alpha1.ResourceBundleStateStatus, found func(map[s
 // objectOf returns the object in an entry of a list; nil when there is none, or it has no kind or no name.
 func objectOf(list string, entry json.RawMessage) map[string]any {
 	var object map[string]any
-	if list == otherKinds {
-		object = objectInside(entry)
+	if list == resourceStatusesList {
+		object = unwrapObject(entry)
 	} else if k8sjson.Unmarshal(entry, &object) == nil && object != nil {
 		kind := kindOf[list]
-		supply(object, "apiVersion", joinAPIVersion(kind.group, kind.version))
-		supply(object, "kind", kind.kind)
+		setDefault(object, "apiVersion", joinAPIVersion(kind.group, kind.version))
+		setDefault(object, "kind", kind.kind)
 	}
 	if text(object["kind"]) == "" || text(child(object, "metadata")["name"]) == "" {
 		return nil
@@ -172,25 +173,25 @@ func objectOf(list string, entry json.RawMessage) map[string]any {
 	return object
 }
 
-// objectInside returns the object inside an entry of resourceStatuses.
-func objectInside(entry json.RawMessage) map[string]any {
+// unwrapObject returns the object in an entry of resourceStatuses.
+func unwrapObject(entry json.RawMessage) map[string]any {
 	var wrapper OtherResource
 	var object map[string]any
 	if json.Unmarshal(entry, &wrapper) != nil || k8sjson.Unmarshal(wrapper.Res, &object) != nil || object == nil {
 		return nil
 	}
-	supply(object, "apiVersion", joinAPIVersion(wrapper.Group, wrapper.Version))
-	supply(object, "kind", wrapper.Kind)
-	supply(object, "metadata", map[string]any{})
+	setDefault(object, "apiVersion", joinAPIVersion(wrapper.Group, wrapper.Version))
+	setDefault(object, "kind", wrapper.Kind)
+	setDefault(object, "metadata", map[string]any{})
 	if metadata := child(object, "metadata"); metadata != nil {
-		supply(metadata, "name", wrapper.Name)
-		supply(metadata, "namespace", wrapper.Namespace)
+		setDefault(metadata, "name", wrapper.Name)
+		setDefault(metadata, "namespace", wrapper.Namespace)
 	}
 	return object
 }
 
-// supply sets a field that an object lacks.
-func supply(object map[string]any, field string, value any) {
+// setDefault sets a field that is absent from an object.
+func setDefault(object map[string]any, field string, value any) {
 	if object[field] == nil && value != "" {
 		object[field] = value
 	}

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// copies are the annotations in which tools keep a copy of the whole object,
-// with the data of a Secret or the environment of a pod in it.
-var copies = []string{
+// lastAppliedAnnotations are the annotations in which tools keep a copy of the whole object,
+// which includes the data of a Secret or the environment of a pod.
+var lastAppliedAnnotations = []string{
 	"kubectl.kubernetes.io/last-applied-configuration",
 	"kapp.k14s.io/original",
 	"objectset.rio.cattle.io/applied",
@@ -20,29 +20,28 @@ var copies = []string{
 // dataFields are the fields of ConfigMaps and Secrets that hold data.
 var dataFields = []string{"data", "binaryData", "stringData"}
 
-// variableLists are the ends of the names of lists that hold environment
+// envListSuffixes are the suffixes of the names of lists that hold environment
 // variables in custom resources, such as extraEnv, podEnv or extraEnvVars.
-var variableLists = []string{"env", "Env", "envVars", "EnvVars"}
+var envListSuffixes = []string{"env", "Env", "envVars", "EnvVars"}
 
-// Redact removes from an object, in place, what may not be shown to the readers
-// of a bundle, and what no reader needs: managed fields, annotations in which tools
-// keep a copy of the object, the data of ConfigMaps and Secrets, also of those
-// that another object carries as a manifest, and literal values of environment
-// variables and HTTP headers, in pod specs and templates of any kind. Of an
-// environment variable the name and valueFrom stay. A map env counts as
-// variables by name, and so does a list whose name ends like env or envVars, as
-// far as its items have name and value.
+// Redact removes from an object, in place, what the readers of a bundle may not see
+// or do not need: managed fields, annotations in which tools keep a copy of the
+// object, the data of ConfigMaps and Secrets, also of those that another object
+// carries as a manifest, and literal values of environment variables and HTTP
+// headers, in pod specs and templates of any kind. It keeps the name and valueFrom
+// of an environment variable. It also treats a map env as variables by name, and a
+// list whose name ends in env or envVars as variables where its items have a name.
 //
-// Commands, arguments and annotations other than the copies stay: a password
-// that is written there is for everyone to see who may see the pod. So does a
-// manifest that is written as one text.
+// Redact keeps commands, arguments and other annotations: everyone who may read the
+// pod may read a password that is written there. It also keeps a manifest that is
+// a single string.
 func Redact(object *unstructured.Unstructured) {
 	if object != nil {
 		redactValue(object.Object)
 	}
 }
 
-// isDataHolder reports whether the object is a ConfigMap or a Secret, which are there for their data.
+// isDataHolder reports whether the object is a ConfigMap or a Secret.
 func isDataHolder(object map[string]any) bool {
 	kind := text(object["kind"])
 	if kind != "ConfigMap" && kind != "Secret" {
@@ -51,7 +50,7 @@ func isDataHolder(object map[string]any) bool {
 	return groupOf(object) == ""
 }
 
-// redactValue strips a value and all that is in it.
+// redactValue redacts a value and all values in it.
 func redactValue(value any) {
 	switch v := value.(type) {
 	case []any:
@@ -70,7 +69,7 @@ func redactValue(value any) {
 	}
 }
 
-// redactField strips one field of an object, and all that is in it.
+// redactField redacts one field of an object, and all values in it.
 func redactField(parent map[string]any, name string, field any) {
 	switch name {
 	case "metadata":
@@ -78,7 +77,7 @@ func redactField(parent map[string]any, name string, field any) {
 			delete(metadata, "managedFields")
 		}
 	case "annotations":
-		if annotations, ok := field.(map[string]any); ok && dropCopies(annotations) {
+		if annotations, ok := field.(map[string]any); ok && dropLastApplied(annotations) {
 			delete(parent, name)
 			return
 		}
@@ -88,24 +87,24 @@ func redactField(parent map[string]any, name string, field any) {
 			return
 		}
 		if variables, ok := field.(map[string]any); ok && name == "env" {
-			dropValues(variables)
+			dropMapValues(variables)
 			return
 		}
 	default:
-		if list, ok := field.([]any); ok && namesVariables(name) {
-			dropNamedValues(list)
+		if list, ok := field.([]any); ok && isEnvListName(name) {
+			dropListValues(list)
 		}
 	}
 	redactValue(field)
 }
 
-// namesVariables reports whether the name of a list is one for environment variables.
-func namesVariables(name string) bool {
-	return slices.ContainsFunc(variableLists, func(end string) bool { return strings.HasSuffix(name, end) })
+// isEnvListName reports whether a list of that name holds environment variables.
+func isEnvListName(name string) bool {
+	return slices.ContainsFunc(envListSuffixes, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// dropNamedValues removes the value from those items of a list that have name and value.
-func dropNamedValues(list []any) {
+// dropListValues removes the value from the items of a list that have a name.
+func dropListValues(list []any) {
 	for _, item := range list {
 		if variable, ok := item.(map[string]any); ok && variable["name"] != nil {
 			delete(variable, "value")
@@ -113,8 +112,8 @@ func dropNamedValues(list []any) {
 	}
 }
 
-// dropValues leaves nothing of variables that are listed by name but the names and, where there is one, valueFrom.
-func dropValues(variables map[string]any) {
+// dropMapValues removes everything but the names, and valueFrom where there is one, from a map of variables by name.
+func dropMapValues(variables map[string]any) {
 	for name, value := range variables {
 		variable, ok := value.(map[string]any)
 		if !ok {
@@ -125,16 +124,16 @@ func dropValues(variables map[string]any) {
 	}
 }
 
-// dropCopies removes the copies from annotations, and reports whether that leaves none.
-func dropCopies(annotations map[string]any) bool {
+// dropLastApplied removes lastAppliedAnnotations from annotations, and reports whether no annotation is left.
+func dropLastApplied(annotations map[string]any) bool {
 	before := len(annotations)
-	for _, name := range copies {
+	for _, name := range lastAppliedAnnotations {
 		delete(annotations, name)
 	}
 	return before > 0 && len(annotations) == 0
 }
 
-// namesOnly returns the items of a list of variables or headers with nothing but name and valueFrom. What is no object goes.
+// namesOnly returns the items of a list of variables or headers with only name and valueFrom. It omits items that are not objects.
 func namesOnly(list []any) []any {
 	kept := make([]any, 0, len(list))
 	for _, item := range list {

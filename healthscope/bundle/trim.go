@@ -3,7 +3,7 @@ package bundle
 import "maps"
 
 // podFields are the fields of a pod's spec, and containerFields those of its
-// containers, that say where and as what it runs and how long it may take.
+// containers, that trim keeps: they describe what runs, where, and for how long.
 var (
 	podFields = []string{
 		"activeDeadlineSeconds", "containers", "ephemeralContainers", "hostNetwork", "initContainers", "nodeName", "priorityClassName",
@@ -15,14 +15,13 @@ var (
 // containerLists are the fields of a pod's spec that hold containers.
 var containerLists = []string{"containers", "ephemeralContainers", "initContainers"}
 
-// trim returns an object as a list has it, which shares everything with the
+// trim returns an object as a list holds it; it shares its values with the given
 // object. It is whole, except for the spec of a pod or ReplicaSet that has a
-// controller: probes, mounts, environment and the like are in the template of
-// that controller, repeated in each of its pods, and would be most of what a
-// bundle weighs.
+// controller: probes, mounts, environment and the like repeat the template of that
+// controller, and would be the largest part of a bundle.
 func trim(object map[string]any) map[string]any {
 	spec := child(object, "spec")
-	if spec == nil || !controlled(object) {
+	if spec == nil || !hasController(object) {
 		return object
 	}
 	switch group := groupOf(object); {
@@ -34,13 +33,13 @@ func trim(object map[string]any) map[string]any {
 	default:
 		return object
 	}
-	short := maps.Clone(object)
-	short["spec"] = spec
-	return short
+	trimmed := maps.Clone(object)
+	trimmed["spec"] = spec
+	return trimmed
 }
 
-// controlled reports whether an object has a controller.
-func controlled(object map[string]any) bool {
+// hasController reports whether an object has a controller.
+func hasController(object map[string]any) bool {
 	owners, _ := child(object, "metadata")["ownerReferences"].([]any)
 	for _, o := range owners {
 		if owner, ok := o.(map[string]any); ok && owner["controller"] == true {
@@ -51,7 +50,7 @@ func controlled(object map[string]any) bool {
 }
 
 func trimPod(spec map[string]any) map[string]any {
-	kept := only(spec, podFields)
+	kept := selectFields(spec, podFields)
 	for _, name := range containerLists {
 		list, ok := kept[name].([]any)
 		if !ok {
@@ -61,7 +60,7 @@ func trimPod(spec map[string]any) map[string]any {
 		for i, c := range list {
 			containers[i] = c
 			if container, ok := c.(map[string]any); ok {
-				containers[i] = only(container, containerFields)
+				containers[i] = selectFields(container, containerFields)
 			}
 		}
 		kept[name] = containers
@@ -69,8 +68,8 @@ func trimPod(spec map[string]any) map[string]any {
 	return kept
 }
 
-// only returns an object with those of its fields.
-func only(object map[string]any, fields []string) map[string]any {
+// selectFields returns a copy of an object that has the given fields only.
+func selectFields(object map[string]any, fields []string) map[string]any {
 	kept := make(map[string]any, len(fields))
 	for _, name := range fields {
 		if value, ok := object[name]; ok {

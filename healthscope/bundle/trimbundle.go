@@ -7,13 +7,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// Trim turns a bundle, in place, into what the cache of a hub holds: the
-// metadata that is needed, the selector, and a status with resources and
-// summary but without the lists. For a bundle of another monitor, resources are
-// made here; it has no summary after as before, by which it is known, and an
-// empty list shows that it was filled. Read gives the same answer before and after.
+// Trim reduces a bundle, in place, to what the cache of a hub holds: the required
+// metadata, the selector, and a status with resources and summary but without the
+// lists. For a bundle of another monitor, Trim fills in resources; the bundle still
+// has no summary, which identifies it as one of another monitor, and an empty list
+// shows that it was filled. Read returns the same contents before and after.
 //
-// The lists of another monitor are judged by the user's rules, which may be nil, besides the program's own.
+// Trim evaluates the lists of another monitor by the user's rules, which may be nil, and by the built-in rules.
 func Trim(b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) {
 	contents := read("", b, user)
 	status := k8spluginv1alpha1.ResourceBundleStateStatus{
