@@ -44,33 +44,33 @@ func (p RuleError) Error() string {
 // configv1alpha1.Validate checks them: their names differ.
 func Compile(exprs []configv1alpha1.HealthCheckExpr) (*Set, []RuleError) {
 	set := &Set{byKind: map[groupKind][]*check{}}
-	var problems []RuleError
+	var ruleErrors []RuleError
 	for i := range exprs {
-		c, wrong := compileCheck(&exprs[i])
-		if len(wrong) > 0 {
-			problems = append(problems, wrong...)
+		c, checkErrors := compileCheck(&exprs[i])
+		if len(checkErrors) > 0 {
+			ruleErrors = append(ruleErrors, checkErrors...)
 			continue
 		}
 		kind := groupKind{groupOf(exprs[i].APIVersion), exprs[i].Kind}
 		set.byKind[kind] = append(set.byKind[kind], c)
 	}
-	return set, problems
+	return set, ruleErrors
 }
 
 // compileCheck compiles one rule.
 func compileCheck(e *configv1alpha1.HealthCheckExpr) (*check, []RuleError) {
-	var problems []RuleError
+	var ruleErrors []RuleError
 	c := &check{name: e.RuleName(), labels: labels.Everything()}
 	if e.Match != nil {
 		c.object, c.namespace = e.Match.Name, e.Match.Namespace
 		selector, err := labels.Parse(e.Match.LabelSelector)
 		if err != nil {
-			problems = append(problems, RuleError{Rule: c.name, Field: "match.labelSelector", Cause: oneLine(err.Error())})
+			ruleErrors = append(ruleErrors, RuleError{Rule: c.name, Field: "match.labelSelector", Cause: oneLine(err.Error())})
 		}
 		c.labels = selector
 	}
 	// This order is that of Flux.
-	for _, q := range []question{
+	for _, q := range []expression{
 		{field: "inProgress", text: e.InProgress, state: healthscope.Pending, reason: healthscope.ReasonHealthCheckInProgress},
 		{field: "failed", text: e.Failed, state: healthscope.Failed, reason: healthscope.ReasonHealthCheckFailed},
 		{field: "current", text: e.Current, state: healthscope.Ready},
@@ -78,19 +78,19 @@ func compileCheck(e *configv1alpha1.HealthCheckExpr) (*check, []RuleError) {
 		if q.text == "" && q.field != "current" {
 			continue
 		}
-		if problem := q.compile(); problem != nil {
-			problem.Rule = c.name
-			problems = append(problems, *problem)
+		if ruleError := q.compile(); ruleError != nil {
+			ruleError.Rule = c.name
+			ruleErrors = append(ruleErrors, *ruleError)
 			continue
 		}
-		c.questions = append(c.questions, q)
+		c.expressions = append(c.expressions, q)
 	}
-	return c, problems
+	return c, ruleErrors
 }
 
-// environment returns what all expressions have in common: the functions and options that Flux gives to health checks,
+// baseEnvironment returns what all expressions have in common: the functions and options that Flux gives to health checks,
 // and a bound on their length. cel-go itself bounds their depth and, after the expansion of macros, their size.
-var environment = sync.OnceValues(func() (*cel.Env, error) {
+var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.ParserExpressionSizeLimit(MaxExpressionLength),
 		cel.EagerlyValidateDeclarations(true),
@@ -104,33 +104,33 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 })
 
 // compile compiles the expression of a question.
-func (q *question) compile() *RuleError {
+func (q *expression) compile() *RuleError {
 	if strings.TrimSpace(q.text) == "" {
 		return &RuleError{Field: q.field, Cause: "the expression is empty"}
 	}
-	env, err := environment()
+	env, err := baseEnvironment()
 	if err != nil {
-		return q.problem(err)
+		return q.ruleError(err)
 	}
 	parsed, issues := env.Parse(q.text)
 	if issues.Err() != nil {
-		return q.located(issues)
+		return q.ruleErrorAt(issues)
 	}
 	variables := variablesOf(parsed)
 	q.readsStatus = slices.Contains(variables, "status")
 	if env, err = env.Extend(declarations(variables)...); err != nil {
-		return q.problem(err)
+		return q.ruleError(err)
 	}
 	checked, issues := env.Check(parsed)
 	if issues.Err() != nil {
-		return q.located(issues)
+		return q.ruleErrorAt(issues)
 	}
 	if t := checked.OutputType(); t != cel.BoolType && t != cel.DynType {
 		return &RuleError{Field: q.field, Cause: fmt.Sprintf("the expression gives a value of type %s; it must give true or false", t)}
 	}
-	q.program, err = env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(CostLimit), cel.CostTracking(costs{}))
+	q.program, err = env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(CostLimit), cel.CostTracking(costEstimator{}))
 	if err != nil {
-		return q.problem(err)
+		return q.ruleError(err)
 	}
 	return nil
 }
@@ -159,16 +159,16 @@ func declarations(variables []string) []cel.EnvOption {
 	return options
 }
 
-// problem returns an error as a problem without a position.
-func (q *question) problem(err error) *RuleError {
+// ruleError returns an error as a problem without a position.
+func (q *expression) ruleError(err error) *RuleError {
 	return &RuleError{Field: q.field, Cause: oneLine(err.Error())}
 }
 
-// located returns the first of CEL's issues as a problem with its position.
-func (q *question) located(issues *cel.Issues) *RuleError {
+// ruleErrorAt returns the first of CEL's issues as a problem with its position.
+func (q *expression) ruleErrorAt(issues *cel.Issues) *RuleError {
 	found := issues.Errors()
 	if len(found) == 0 {
-		return q.problem(errors.Join(issues.Err(), errors.New("CEL does not say where")))
+		return q.ruleError(errors.Join(issues.Err(), errors.New("CEL does not say where")))
 	}
 	first := found[0]
 	return &RuleError{Field: q.field, Line: max(0, first.Location.Line()), Column: first.Location.Column() + 1, Cause: oneLine(first.Message)}

@@ -10,12 +10,12 @@ import (
 // ten characters; the API server allows ten times as much for a validation rule (k8s.io/apiserver/pkg/apis/cel).
 const CostLimit = 100_000
 
-// costs counts what cel-go takes for a single operation, or for less than it is: comparisons that read whole objects,
+// costEstimator counts what cel-go takes for a single operation, or for less than it is: comparisons that read whole objects,
 // and the length of a string. What it does not know is left to cel-go.
-type costs struct{}
+type costEstimator struct{}
 
 // CallCost implements interpreter.ActualCostEstimator.
-func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
+func (costEstimator) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	switch function {
 	case operators.Equals, operators.NotEquals, operators.In, overloads.Size:
 	default:
@@ -23,28 +23,28 @@ func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	}
 	var cost uint64
 	for _, v := range args {
-		cost += weight(v.Value())
+		cost += valueCost(v.Value())
 	}
 	return &cost
 }
 
-// weight is the cost of reading a value with all that is in it.
-func weight(value any) uint64 {
+// valueCost is the cost of reading a value with all that is in it.
+func valueCost(value any) uint64 {
 	sum := uint64(1)
 	switch v := value.(type) {
 	case string:
 		sum += uint64(len(v) / 10)
 	case []any:
 		for _, item := range v {
-			sum += weight(item)
+			sum += valueCost(item)
 		}
 	case map[string]any:
 		for _, field := range v {
-			sum += weight(field)
+			sum += valueCost(field)
 		}
 	case []ref.Val:
 		for _, item := range v {
-			sum += weight(item.Value())
+			sum += valueCost(item.Value())
 		}
 	}
 	return sum

@@ -31,11 +31,11 @@ type check struct {
 	// object and namespace are those of the objects the rule is for; empty for any.
 	object, namespace string
 	labels            labels.Selector
-	questions         []question
+	expressions       []expression
 }
 
-// question is one expression of a rule, with the result that it gives when it is true.
-type question struct {
+// expression is one expression of a rule, with the result that it gives when it is true.
+type expression struct {
 	field, text string
 	state       healthscope.State
 	reason      healthscope.Reason
@@ -60,7 +60,7 @@ func (s *Set) Evaluate(object map[string]any) (result healthscope.Result, rule s
 	metadata, _ := object["metadata"].(map[string]any)
 	for _, c := range s.byKind[groupKind{groupOf(apiVersion), kind}] {
 		if c.matches(metadata) {
-			return c.judge(visible(object, metadata)), c.name, true
+			return c.evaluate(visible(object, metadata)), c.name, true
 		}
 	}
 	return healthscope.Result{}, "", false
@@ -74,38 +74,38 @@ func (c *check) matches(metadata map[string]any) bool {
 	if c.labels.Empty() {
 		return true
 	}
-	given, _ := metadata["labels"].(map[string]any)
-	set := make(labels.Set, len(given))
-	for key, value := range given {
+	objectLabels, _ := metadata["labels"].(map[string]any)
+	set := make(labels.Set, len(objectLabels))
+	for key, value := range objectLabels {
 		set[key], _ = value.(string)
 	}
 	return c.labels.Matches(set)
 }
 
-// judge judges an object by the rule.
-func (c *check) judge(object map[string]any) healthscope.Result {
+// evaluate judges an object by the rule.
+func (c *check) evaluate(object map[string]any) healthscope.Result {
 	status, _ := object["status"].(map[string]any)
 	if metadata, _ := object["metadata"].(map[string]any); stale(metadata["generation"], status["observedGeneration"]) {
 		return pending(healthscope.ReasonStaleGeneration, "the status is of another generation than the spec")
 	}
-	for i := range c.questions {
-		q := &c.questions[i]
-		yes, err := q.ask(object)
+	for i := range c.expressions {
+		q := &c.expressions[i]
+		isTrue, err := q.evaluate(object)
 		switch {
-		case err != nil && q.readsStatus && len(status) == 0 && !tooMuch(err):
+		case err != nil && q.readsStatus && len(status) == 0 && !isCostLimitExceeded(err):
 			return pending(healthscope.ReasonNotObserved, fmt.Sprintf("health check %q waits for a status: %s: %s", c.name, q.field, oneLine(err.Error())))
 		case err != nil:
 			return c.unknown(q, err)
-		case yes:
-			return c.answer(q)
+		case isTrue:
+			return c.resultOf(q)
 		}
 	}
 	return pending(healthscope.ReasonHealthCheckNotCurrent,
-		fmt.Sprintf("health check %q: current is false: %s", c.name, oneLine(c.questions[len(c.questions)-1].text)))
+		fmt.Sprintf("health check %q: current is false: %s", c.name, oneLine(c.expressions[len(c.expressions)-1].text)))
 }
 
-// answer returns the result of a question that is answered with true.
-func (c *check) answer(q *question) healthscope.Result {
+// resultOf returns the result of an expression that is true.
+func (c *check) resultOf(q *expression) healthscope.Result {
 	r := healthscope.Result{State: q.state, Reason: q.reason}
 	if q.state != healthscope.Ready {
 		r.Message = fmt.Sprintf("health check %q: %s is true: %s", c.name, q.field, oneLine(q.text))
@@ -114,8 +114,8 @@ func (c *check) answer(q *question) healthscope.Result {
 }
 
 // unknown returns the result for an object on which an expression fails.
-func (c *check) unknown(q *question, err error) healthscope.Result {
-	if tooMuch(err) {
+func (c *check) unknown(q *expression, err error) healthscope.Result {
+	if isCostLimitExceeded(err) {
 		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonHealthCheckTooCostly,
 			Message: fmt.Sprintf("health check %q: %s was cut off: it costs more than %d on this object", c.name, q.field, CostLimit)}
 	}
@@ -127,21 +127,21 @@ func pending(reason healthscope.Reason, message string) healthscope.Result {
 	return healthscope.Result{State: healthscope.Pending, Reason: reason, Message: message}
 }
 
-// ask evaluates the expression on an object.
-func (q *question) ask(object map[string]any) (bool, error) {
+// evaluate evaluates the expression on an object.
+func (q *expression) evaluate(object map[string]any) (bool, error) {
 	value, _, err := q.program.Eval(object)
 	if err != nil {
 		return false, err
 	}
-	yes, ok := value.(types.Bool)
+	isTrue, ok := value.(types.Bool)
 	if !ok {
 		return false, fmt.Errorf("it gives a value of type %s; it must give true or false", value.Type().TypeName())
 	}
-	return bool(yes), nil
+	return bool(isTrue), nil
 }
 
-// tooMuch reports whether an evaluation was cut off because of its cost.
-func tooMuch(err error) bool {
+// isCostLimitExceeded reports whether an evaluation was stopped because it exceeded CostLimit.
+func isCostLimitExceeded(err error) bool {
 	var cancelled interpreter.EvalCancelledError
 	return errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded
 }
@@ -162,9 +162,9 @@ func visible(object, metadata map[string]any) map[string]any {
 
 // stale reports whether two generations are given and differ.
 func stale(generation, observed any) bool {
-	g, known := number(generation)
-	o, seen := number(observed)
-	return known && seen && g != o
+	g, hasGeneration := number(generation)
+	o, hasObserved := number(observed)
+	return hasGeneration && hasObserved && g != o
 }
 
 // number reads a number in the forms in which decoders and foreign writers leave one.
