@@ -30,8 +30,8 @@ func judgeAPIService(o *object, result *healthscope.Result) {
 	}
 }
 
-// namespaceObstacles are the conditions by which a namespace says what holds up its deletion, the gravest first.
-var namespaceObstacles = []string{
+// namespaceDeletionBlockers are the conditions by which a namespace says what holds up its deletion, the gravest first.
+var namespaceDeletionBlockers = []string{
 	"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure",
 	"NamespaceFinalizersRemaining", "NamespaceContentRemaining",
 }
@@ -43,9 +43,9 @@ func judgeNamespace(o *object, result *healthscope.Result) {
 	if phase != "Terminating" && !o.deleting {
 		return
 	}
-	for _, kind := range namespaceObstacles {
+	for _, kind := range namespaceDeletionBlockers {
 		if c := o.condition(kind); c.is("True") {
-			o.obstacle = join(": ", kind, c.message)
+			o.deletionBlocker = join(": ", kind, c.message)
 			break
 		}
 	}

@@ -4,7 +4,7 @@ import "strings"
 
 // condition is one entry of status.conditions; the zero value is none.
 type condition struct {
-	kind, status, reason, message string
+	conditionType, status, reason, message string
 	// generation is the one the condition speaks of; 0 when it does not say.
 	generation int64
 }
@@ -28,8 +28,8 @@ func conditionsOf(list []any) []condition {
 	conditions := make([]condition, 0, len(list))
 	for _, item := range list {
 		entry, _ := item.(map[string]any)
-		c := condition{kind: word(entry["type"]), status: conditionStatus(entry["status"]), reason: word(entry["reason"]), message: word(entry["message"])}
-		if c.kind == "" {
+		c := condition{conditionType: stringValue(entry["type"]), status: conditionStatus(entry["status"]), reason: stringValue(entry["reason"]), message: stringValue(entry["message"])}
+		if c.conditionType == "" {
 			continue
 		}
 		c.generation, _ = generationNumber(entry["observedGeneration"])
@@ -59,21 +59,21 @@ func conditionStatus(value any) string {
 
 // condition returns the condition of a type; the zero value when there is none.
 func (o *object) condition(kind string) condition {
-	o.needConditions()
-	return find(o.conditions, kind)
+	o.requireConditions()
+	return findCondition(o.conditions, kind)
 }
 
-// needConditions notes a problem with the conditions as one with the object. Rules that go by conditions call it.
-func (o *object) needConditions() {
+// requireConditions makes a problem with the conditions one of the object. Rules that depend on conditions call it.
+func (o *object) requireConditions() {
 	if o.conditionsProblem != "" {
-		o.failf("%s", o.conditionsProblem)
+		o.problemf("%s", o.conditionsProblem)
 	}
 }
 
-// find returns the condition of a type; the zero value when there is none.
-func find(conditions []condition, kind string) condition {
+// findCondition returns the condition of a type; the zero value when there is none.
+func findCondition(conditions []condition, kind string) condition {
 	for _, c := range conditions {
-		if c.kind == kind {
+		if c.conditionType == kind {
 			return c
 		}
 	}
@@ -84,13 +84,13 @@ func find(conditions []condition, kind string) condition {
 func (o *object) outdated(c condition) bool { return c.generation > 0 && c.generation < o.generation }
 
 // exists reports whether there is such a condition.
-func (c condition) exists() bool { return c.kind != "" }
+func (c condition) exists() bool { return c.conditionType != "" }
 
 // is reports whether the condition has a status: True, False or Unknown.
-func (c condition) is(status string) bool { return c.kind != "" && c.status == status }
+func (c condition) is(status string) bool { return c.conditionType != "" && c.status == status }
 
-// odd reports whether the condition has a status that the API does not know.
-func (c condition) odd() bool {
+// hasInvalidStatus reports whether the condition has a status that the API does not know.
+func (c condition) hasInvalidStatus() bool {
 	switch c.status {
 	case "", "True", "False", "Unknown":
 		return false
@@ -107,5 +107,5 @@ func (c condition) sentence() string {
 	if status == "" {
 		status = "without status"
 	}
-	return join(": ", c.kind+" is "+status, c.detail())
+	return join(": ", c.conditionType+" is "+status, c.detail())
 }

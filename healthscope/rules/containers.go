@@ -23,9 +23,9 @@ var TerminalWaitingReasons = map[string]string{
 	"RunContainerError":          "The container runtime cannot start the container, usually because of a wrong command. The message says why.",
 }
 
-// explained are those of them whose message says what has to change, in words
-// that stay the same from one try to the next.
-var explained = map[string]bool{
+// selfExplanatory are the reasons of TerminalWaitingReasons whose message says what has
+// to change, and stays the same from one retry to the next.
+var selfExplanatory = map[string]bool{
 	"InvalidImageName":           true,
 	"CreateContainerConfigError": true,
 	"CreateContainerError":       true,
@@ -40,15 +40,15 @@ type container struct {
 	waiting, waitingMessage string
 	// terminated says that the container has ended and runs no more.
 	terminated bool
-	// end is how it ended, now or the last time.
-	end end
+	// termination is how it ended, now or the last time.
+	termination termination
 }
 
-// end is how a container ended; the zero value when it never did.
-type end struct {
-	// coded is true when the exit code is known.
-	coded           bool
-	code            int64
+// termination is how a container ended; the zero value when it never did.
+type termination struct {
+	// hasExitCode is true when the exit code is known.
+	hasExitCode     bool
+	exitCode        int64
 	reason, message string
 }
 
@@ -58,47 +58,49 @@ func (o *object) containers(path string) []container {
 	containers := make([]container, len(statuses))
 	for i, status := range statuses {
 		c := &containers[i]
-		c.name, c.image = word(status["name"]), word(status["image"])
+		c.name, c.image = stringValue(status["name"]), stringValue(status["image"])
 		c.ready = o.flag(status, path+".ready")
-		state := child(status, "state")
-		waiting := child(state, "waiting")
-		c.waiting, c.waitingMessage = word(waiting["reason"]), word(waiting["message"])
-		terminated := child(state, "terminated")
+		state := childObject(status, "state")
+		waiting := childObject(state, "waiting")
+		c.waiting, c.waitingMessage = stringValue(waiting["reason"]), stringValue(waiting["message"])
+		terminated := childObject(state, "terminated")
 		c.terminated = terminated != nil
 		if !c.terminated {
-			terminated = child(child(status, "lastState"), "terminated")
+			terminated = childObject(childObject(status, "lastState"), "terminated")
 		}
-		c.end = end{reason: word(terminated["reason"]), message: word(terminated["message"])}
-		c.end.code, c.end.coded = wholeNumber(terminated["exitCode"])
+		c.termination = termination{reason: stringValue(terminated["reason"]), message: stringValue(terminated["message"])}
+		c.termination.exitCode, c.termination.hasExitCode = wholeNumber(terminated["exitCode"])
 	}
 	return containers
 }
 
-// done reports whether the container has ended well.
-func (c *container) done() bool { return c.terminated && c.end.coded && c.end.code == 0 }
+// succeeded reports whether the container has ended well.
+func (c *container) succeeded() bool {
+	return c.terminated && c.termination.hasExitCode && c.termination.exitCode == 0
+}
 
-// describe says in a few words which containers are not ready, and why. One that has ended well is done.
-func describe(containers []container) string {
+// describeNotReady says in a few words which containers are not ready, and why. It skips containers that have succeeded.
+func describeNotReady(containers []container) string {
 	var text string
 	for i := range containers {
-		if c := &containers[i]; !c.ready && !c.done() && len(text) < maxMessage {
-			text = join("; ", text, c.why())
+		if c := &containers[i]; !c.ready && !c.succeeded() && len(text) < maxMessage {
+			text = join("; ", text, c.describe())
 		}
 	}
 	return text
 }
 
-// why says what is wrong with a container.
-func (c *container) why() string {
+// describe says what is wrong with a container.
+func (c *container) describe() string {
 	text := "container " + strconv.Quote(c.name) + ": "
-	exit := c.end.text()
+	exit := c.termination.text()
 	switch {
 	case c.waiting != "":
 		text += c.waiting
-		if TerminalWaitingReasons[c.waiting] != "" && exit == "" && !explained[c.waiting] {
+		if TerminalWaitingReasons[c.waiting] != "" && exit == "" && !selfExplanatory[c.waiting] {
 			text = join(", image ", text, c.image)
 		}
-		if explained[c.waiting] {
+		if selfExplanatory[c.waiting] {
 			text = join(", ", text, c.waitingMessage)
 		}
 	case c.terminated:
@@ -113,52 +115,52 @@ func (c *container) why() string {
 }
 
 // text puts the end of a container into words: "exit code 137 (OOMKilled): what the container said".
-func (e end) text() string {
+func (e termination) text() string {
 	text := e.reason
-	if e.coded {
-		text = "exit code " + strconv.FormatInt(e.code, 10)
+	if e.hasExitCode {
+		text = "exit code " + strconv.FormatInt(e.exitCode, 10)
 		if e.reason != "" {
 			text += " (" + e.reason + ")"
 		}
 	}
-	return join(": ", text, lastWords(e.message))
+	return join(": ", text, terminationSummary(e.message))
 }
 
 // maxLastWords is how many bytes of a termination message are shown, and maxLine how many of one of its lines are looked at.
 const (
-	maxLastWords = 120
-	maxLine      = 512
+	maxTerminationSummary = 120
+	maxTerminationLine    = 512
 )
 
-// lastWords returns the last lines of a termination message that fit into one
+// terminationSummary returns the last lines of a termination message that fit into one
 // short line; of the very last as much as does. A container writes one to say
 // why it ends, or, with FallbackToLogsOnError, it is the end of its log: there too the last line says most.
-func lastWords(message string) string {
+func terminationSummary(message string) string {
 	var text string
-	for message != "" && len(text) < maxLastWords {
+	for message != "" && len(text) < maxTerminationSummary {
 		end := strings.LastIndexByte(message, '\n')
 		line := message[end+1:]
 		message = message[:max(end, 0)]
-		line = withoutSecrets(healthscope.Cut(strings.TrimSpace(line), maxLine))
+		line = redactSecrets(healthscope.Cut(strings.TrimSpace(line), maxTerminationLine))
 		if line == "" {
 			continue
 		}
-		if text != "" && len(line)+1+len(text) > maxLastWords {
+		if text != "" && len(line)+1+len(text) > maxTerminationSummary {
 			break
 		}
 		text = join(" ", line, text)
 	}
-	return healthscope.Cut(text, maxLastWords)
+	return healthscope.Cut(text, maxTerminationSummary)
 }
 
-// secrets finds what looks like a secret in a log: a value behind a telling name, a bearer or basic token, and a password in a URL.
-var secrets = regexp.MustCompile(`(?i)((?:passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|private[-_]?key)[\w.-]*["']?\s*[=:]\s*)(?:"[^"]*"?|'[^']*'?|[^\s,;&]+)` +
+// secretPattern finds what looks like a secret in a log: a value behind a telling name, a bearer or basic token, and a password in a URL.
+var secretPattern = regexp.MustCompile(`(?i)((?:passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|private[-_]?key)[\w.-]*["']?\s*[=:]\s*)(?:"[^"]*"?|'[^']*'?|[^\s,;&]+)` +
 	`|((?:bearer|basic)\s+)[\w.~+/=-]+|(://[^\s/:@]*:)[^\s/@]+(@)`)
 
-// withoutSecrets replaces what looks like a secret. Messages travel to status, metrics and A&AI, where others may read them.
-func withoutSecrets(text string) string {
+// redactSecrets replaces what looks like a secret. Messages travel to status, metrics and A&AI, where others may read them.
+func redactSecrets(text string) string {
 	if !strings.ContainsAny(text, "=: ") {
 		return text
 	}
-	return secrets.ReplaceAllString(text, "$1$2$3***$4")
+	return secretPattern.ReplaceAllString(text, "$1$2$3***$4")
 }

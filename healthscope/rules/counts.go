@@ -10,32 +10,32 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// counted are what operators count: fields such as readyReplicas, availableNodes or membersReady.
-var counted = []string{
+// countedNouns are what operators count: fields such as readyReplicas, availableNodes or membersReady.
+var countedNouns = []string{
 	"Replicas", "Instances", "Nodes", "Members", "Pods", "Brokers", "Workers", "Servers", "Machines", "Masters", "Shards", "Agents", "Components", "Daemons",
 }
 
-// counts looks for fewer that are ready than are wanted in one object within the status. spec is that of the whole object, for the status itself.
-func (s *search) counts(object, spec map[string]any, path string) {
+// inspectCounts looks for fewer that are ready than are wanted in one object within the status. spec is that of the whole object, for the status itself.
+func (s *evidenceSearch) inspectCounts(object, spec map[string]any, path string) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		what, bad := countName(name)
-		if what == "" {
+		noun, notReady := parseCountName(name)
+		if noun == "" {
 			continue
 		}
 		n, ok := number(object[name])
 		if !ok || n < 0 {
 			continue
 		}
-		if bad {
+		if notReady {
 			if n > 0 {
-				s.note(evidence{state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, message: fmt.Sprintf("%s.%s is %d", path, name, n)})
+				s.record(evidence{state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, message: fmt.Sprintf("%s.%s is %d", path, name, n)})
 			}
 			continue
 		}
-		if wanted, field := wantedOf(what, object, spec, path); field != "" && n < wanted {
-			s.note(evidence{
+		if desired, field := desiredCount(noun, object, spec, path); field != "" && n < desired {
+			s.record(evidence{
 				state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady,
-				message: fmt.Sprintf("%s.%s is %d, %s is %d", path, name, n, field, wanted),
+				message: fmt.Sprintf("%s.%s is %d, %s is %d", path, name, n, field, desired),
 			})
 		}
 	}
@@ -49,70 +49,70 @@ func number(value any) (int64, bool) {
 	return wholeNumber(value)
 }
 
-// countName returns what a field counts that is ready, such as Replicas, or "ready" for a field of that name; "" for a field
+// parseCountName returns what a field counts that is ready, such as Replicas, or "ready" for a field of that name; "" for a field
 // that counts nothing of the kind. bad is true for a field that counts what is not ready.
-func countName(name string) (what string, bad bool) {
+func parseCountName(name string) (noun string, notReady bool) {
 	switch name {
 	case "ready", "numberReady", "numReady", "readyCount":
 		return "ready", false
 	}
-	if !slices.ContainsFunc(counted, func(what string) bool {
-		return strings.HasSuffix(name, what) || strings.HasPrefix(name, strings.ToLower(what[:1])+what[1:])
+	if !slices.ContainsFunc(countedNouns, func(noun string) bool {
+		return strings.HasSuffix(name, noun) || strings.HasPrefix(name, strings.ToLower(noun[:1])+noun[1:])
 	}) {
 		return "", false
 	}
 	for _, prefix := range [...]string{"ready", "available", "healthy"} {
-		if what, ok := strings.CutPrefix(name, prefix); ok {
-			return what, false
+		if noun, ok := strings.CutPrefix(name, prefix); ok {
+			return noun, false
 		}
 	}
 	for _, prefix := range [...]string{"unavailable", "unready", "notReady", "unhealthy", "failed"} {
-		if what, ok := strings.CutPrefix(name, prefix); ok {
-			return what, true
+		if noun, ok := strings.CutPrefix(name, prefix); ok {
+			return noun, true
 		}
 	}
 	for _, suffix := range [...]string{"Ready", "Available"} {
-		if what, ok := strings.CutSuffix(name, suffix); ok {
-			return strings.ToUpper(what[:1]) + what[1:], false
+		if noun, ok := strings.CutSuffix(name, suffix); ok {
+			return strings.ToUpper(noun[:1]) + noun[1:], false
 		}
 	}
 	return "", false
 }
 
-// wantedOf returns how many are wanted of what is counted, and the field that says so; an empty field when none does. The
+// desiredCount returns how many are wanted of what is counted, and the field that says so; an empty field when none does. The
 // spec goes before the status, which counts what exists, and during a rollout more than is wanted.
-func wantedOf(what string, object, spec map[string]any, path string) (wanted int64, field string) {
-	lower := strings.ToLower(what[:1]) + what[1:]
-	if what == "ready" {
+func desiredCount(noun string, object, spec map[string]any, path string) (desired int64, field string) {
+	lower := strings.ToLower(noun[:1]) + noun[1:]
+	if noun == "ready" {
 		return firstNumber(object, path, "size", "total", "desired", "replicas", "desiredNumberScheduled", "expected")
 	}
-	if wanted, field = firstNumber(spec, "spec", lower); field != "" {
-		return wanted, field
+	if desired, field = firstNumber(spec, "spec", lower); field != "" {
+		return desired, field
 	}
-	if wanted, field = firstNumber(object, path, "desired"+what, "expected"+what); field != "" {
-		return wanted, field
+	if desired, field = firstNumber(object, path, "desired"+noun, "expected"+noun); field != "" {
+		return desired, field
 	}
-	if what == "Replicas" || what == "Instances" || what == "Nodes" || what == "Members" || what == "Pods" {
-		if wanted, field = firstNumber(spec, "spec", "size", "replicas", "instances", "count"); field != "" {
-			return wanted, field
+	if noun == "Replicas" || noun == "Instances" || noun == "Nodes" || noun == "Members" || noun == "Pods" {
+		if desired, field = firstNumber(spec, "spec", "size", "replicas", "instances", "count"); field != "" {
+			return desired, field
 		}
-		if wanted, field = nodeSets(spec); field != "" {
-			return wanted, field
+		if desired, field = desiredInNodeSets(spec); field != "" {
+			return desired, field
 		}
 	}
-	return firstNumber(object, path, lower, "total"+what, "size")
+	return firstNumber(object, path, lower, "total"+noun, "size")
 }
 
-// nodeSets returns how many nodes the kinds of Elastic want, that have them in sets.
-func nodeSets(spec map[string]any) (wanted int64, field string) {
+// desiredInNodeSets returns how many nodes the kinds of Elastic want, that have them in sets.
+func desiredInNodeSets(spec map[string]any) (desired int64, field string) {
 	sets, _ := spec["nodeSets"].([]any)
 	for _, item := range sets {
 		set, _ := item.(map[string]any)
 		if n, ok := number(set["count"]); ok && n >= 0 {
-			wanted, field = wanted+min(n, 1<<31), "spec.nodeSets"
+			desired, field = desired+min(n, 1<<31), "spec.nodeSets"
 		}
 	}
-	return wanted, field
+	return desired, field
 }
 
 // firstNumber returns the first of some fields that is there and is a number.
@@ -125,8 +125,8 @@ func firstNumber(object map[string]any, path string, names ...string) (n int64, 
 	return 0, ""
 }
 
-// fraction looks at a text such as 2/3 in a field that says how many are ready.
-func (s *search) fraction(name, at, text string) {
+// inspectFraction looks at a text such as 2/3 in a field that says how many are ready.
+func (s *evidenceSearch) inspectFraction(name, at, text string) {
 	lower := strings.ToLower(name)
 	if !strings.Contains(lower, "ready") && !strings.Contains(lower, "replicas") && !strings.Contains(lower, "available") {
 		return
@@ -136,9 +136,9 @@ func (s *search) fraction(name, at, text string) {
 	if err != nil {
 		return
 	}
-	wanted, err := strconv.ParseUint(strings.TrimSpace(right), 10, 31)
-	if err != nil || n >= wanted {
+	desired, err := strconv.ParseUint(strings.TrimSpace(right), 10, 31)
+	if err != nil || n >= desired {
 		return
 	}
-	s.note(evidence{state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, message: at + " is " + text})
+	s.record(evidence{state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, message: at + " is " + text})
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// A sign is a status of a condition from which a failure follows.
-type sign struct {
+// A failureCondition is a status of a condition from which a failure follows.
+type failureCondition struct {
 	kind, status string
 	reason       healthscope.Reason
 }
 
-// failures are the signs of failure, the gravest first: Stalled is that of
+// failureConditions are the signs of failure, the gravest first: Stalled is that of
 // kstatus and Flux; Failed and Degraded are common among operators; Synced and LastAsyncOperation are Crossplane's.
-var failures = []sign{
+var failureConditions = []failureCondition{
 	{"Stalled", "True", healthscope.ReasonStalled},
 	{"Failed", "True", healthscope.ReasonFailed},
 	{"Degraded", "True", healthscope.ReasonDegraded},
@@ -25,8 +25,8 @@ var failures = []sign{
 	{"LastAsyncOperation", "False", healthscope.ReasonSyncedFalse},
 }
 
-// deciding are the conditions that report whether an object is ready. The first of them that an object has decides.
-var deciding = []string{"Ready", "Available", "Healthy", "Established", "Succeeded"}
+// readinessConditions are the conditions that report whether an object is ready. The first of them that an object has decides.
+var readinessConditions = []string{"Ready", "Available", "Healthy", "Established", "Succeeded"}
 
 // reconcilePaused is the reason of Crossplane's condition Synced while an object is paused by an annotation.
 const reconcilePaused = "ReconcilePaused"
@@ -34,14 +34,14 @@ const reconcilePaused = "ReconcilePaused"
 // judgeByConditions judges an object by the conditions and words by which most
 // controllers report how it is, and names the rule that decided; it is empty when nothing did.
 func judgeByConditions(o *object, result *healthscope.Result) string {
-	result.Suspended = halted(o)
+	result.Suspended = isSuspended(o)
 	failed, stale := o.failure(result)
 	phase := readPhase(o)
-	if summing[groupKind{result.Group, result.Kind}] {
+	if aggregatingKinds[groupKind{result.Group, result.Kind}] {
 		phase.class = phaseNone
 	}
-	decisive := o.decisive(result)
-	reconciling := find(o.conditions, "Reconciling")
+	decisive := o.readinessCondition(result)
+	reconciling := findCondition(o.conditions, "Reconciling")
 	switch {
 	case failed:
 		return ruleConditions
@@ -50,16 +50,16 @@ func judgeByConditions(o *object, result *healthscope.Result) string {
 		return rulePhase
 	case judgeSpecial(o, result, phase):
 		return ruleConditions
-	case reconciling.is("True") && !halted(o):
+	case reconciling.is("True") && !isSuspended(o):
 		result.State, result.Reason = healthscope.Pending, healthscope.ReasonReconciling
 		result.Message = reconciling.detail()
 		return ruleConditions
 	case decisive.exists():
 		o.judgeByCondition(result, decisive)
 		return ruleConditions
-	case find(o.conditions, "NotReady").is("True"):
+	case findCondition(o.conditions, "NotReady").is("True"):
 		result.State, result.Reason = healthscope.Pending, healthscope.ReasonReadyFalse
-		result.Message = find(o.conditions, "NotReady").sentence()
+		result.Message = findCondition(o.conditions, "NotReady").sentence()
 		return ruleConditions
 	case stale.exists():
 		o.judgeByCondition(result, stale)
@@ -67,8 +67,8 @@ func judgeByConditions(o *object, result *healthscope.Result) string {
 	case phase.class != phaseNone:
 		phase.judge(o, result)
 		return rulePhase
-	case halted(o):
-		o.needConditions()
+	case isSuspended(o):
+		o.requireConditions()
 		result.State = healthscope.Ready
 		return ruleConditions
 	}
@@ -78,8 +78,8 @@ func judgeByConditions(o *object, result *healthscope.Result) string {
 // failure looks for a sign of failure. One of an older generation decides
 // nothing; it is returned, for the case that nothing else does.
 func (o *object) failure(result *healthscope.Result) (failed bool, stale condition) {
-	for _, sign := range slices.Concat(failures, failuresByKind[groupKind{result.Group, result.Kind}]) {
-		c := find(o.conditions, sign.kind)
+	for _, sign := range slices.Concat(failureConditions, failureConditionsByKind[groupKind{result.Group, result.Kind}]) {
+		c := findCondition(o.conditions, sign.kind)
 		switch {
 		case !c.is(sign.status):
 		case c.reason == reconcilePaused:
@@ -94,75 +94,75 @@ func (o *object) failure(result *healthscope.Result) (failed bool, stale conditi
 	return false, stale
 }
 
-// decisive returns the condition that reports whether the object is ready.
-func (o *object) decisive(result *healthscope.Result) condition {
-	for _, kind := range deciding {
-		if c := find(o.conditions, kind); c.exists() {
+// readinessCondition returns the condition that reports whether the object is ready.
+func (o *object) readinessCondition(result *healthscope.Result) condition {
+	for _, kind := range readinessConditions {
+		if c := findCondition(o.conditions, kind); c.exists() {
 			return c
 		}
 	}
-	return find(o.conditions, decidingByKind[groupKind{result.Group, result.Kind}])
+	return findCondition(o.conditions, readinessConditionByKind[groupKind{result.Group, result.Kind}])
 }
 
 // judgeByCondition judges an object by a condition that is True when all is well, and reports whether it is Ready.
 func (o *object) judgeByCondition(result *healthscope.Result, c condition) bool {
-	outdated := o.outdated(c) && !halted(o)
+	outdated := o.outdated(c) && !isSuspended(o)
 	if c.is("True") && !outdated {
 		result.State = healthscope.Ready
 		return true
 	}
 	result.State, result.Message = healthscope.Pending, c.sentence()
-	isReady := c.kind == "Ready"
+	isReady := c.conditionType == "Ready"
 	switch {
 	case outdated:
-		result.Reason, result.Message = healthscope.ReasonStaleCondition, "condition "+c.kind+" is of an older generation"
+		result.Reason, result.Message = healthscope.ReasonStaleCondition, "condition "+c.conditionType+" is of an older generation"
 	case isReady && c.is("False"):
 		result.Reason, result.Message = healthscope.ReasonReadyFalse, c.detail()
-	case isReady && !c.odd():
+	case isReady && !c.hasInvalidStatus():
 		result.Reason, result.Message = healthscope.ReasonReadyUnknown, c.detail()
 	case isReady:
 		result.Reason, result.Warning = healthscope.ReasonReadyUnknown, true
-	case c.kind == "Available" && c.is("False"):
+	case c.conditionType == "Available" && c.is("False"):
 		result.Reason = healthscope.ReasonAvailableFalse
 	case c.is("False"):
 		result.Reason = healthscope.ReasonConditionFalse
 	default:
-		result.Reason, result.Warning = healthscope.ReasonConditionUnknown, c.odd()
+		result.Reason, result.Warning = healthscope.ReasonConditionUnknown, c.hasInvalidStatus()
 	}
 	return false
 }
 
-// halted reports whether the user has suspended the object: spec.suspend is Flux's
+// isSuspended reports whether the user has suspended the object: spec.suspend is Flux's
 // and that of Argo Workflows, spec.paused that of Cluster API and Argo Rollouts,
 // and Strimzi has a condition for it. Its controller does not look at it then,
 // so that its status stays that of an older generation.
-func halted(o *object) bool {
+func isSuspended(o *object) bool {
 	for _, field := range [...]string{"suspend", "paused"} {
 		if suspended, _ := boolean(o.spec[field]); suspended {
 			return true
 		}
 	}
-	return find(o.conditions, "ReconciliationPaused").is("True")
+	return findCondition(o.conditions, "ReconciliationPaused").is("True")
 }
 
 // created returns when the object was created; the zero time when that is not known.
 func (o *object) created() time.Time {
-	created, err := time.Parse(time.RFC3339, word(o.metadata["creationTimestamp"]))
+	created, err := time.Parse(time.RFC3339, stringValue(o.metadata["creationTimestamp"]))
 	if err != nil {
 		return time.Time{}
 	}
 	return created.UTC()
 }
 
-// judgeUnknown judges an object that no rule can judge. Many kinds
+// judgeWithoutRule judges an object that no rule can judge. Many kinds
 // have no status because nothing is to be said of them; others have none yet,
 // for which healthscope.Judge gives them time from their creation.
-func judgeUnknown(o *object, result *healthscope.Result) {
+func judgeWithoutRule(o *object, result *healthscope.Result) {
 	switch {
 	case len(o.status) == 0:
 		result.State, result.Reason = healthscope.Ready, healthscope.ReasonNoStatus
 		result.Message, result.Since = "the object has no status", o.created()
-	case usedConfiguration(o, result.Kind):
+	case isProviderConfig(o, result.Kind):
 		result.State, result.Reason = healthscope.Ready, healthscope.ReasonExists
 	case len(o.status) == 1 && o.status["conditions"] != nil && len(o.conditions) == 0:
 		result.State, result.Reason = healthscope.Unknown, healthscope.ReasonNoStatus

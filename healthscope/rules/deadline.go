@@ -11,9 +11,9 @@ import (
 // AnnotationProgressDeadline is the annotation that says how long an object of any kind may be Pending without getting further.
 const AnnotationProgressDeadline = "healthscope.core.oam.dev/progress-deadline"
 
-// deadline gives the object the deadline that its annotation says. It goes before the object's own, and before Kubernetes'
+// applyDeadlineAnnotation gives the object the deadline that its annotation says. It goes before the object's own, and before Kubernetes'
 // view of a rollout. One that cannot be read counts for nothing, and the message says so.
-func (o *object) deadline(result *healthscope.Result) {
+func (o *object) applyDeadlineAnnotation(result *healthscope.Result) {
 	text := o.annotation(AnnotationProgressDeadline)
 	if text == "" {
 		return

@@ -71,7 +71,7 @@ func Explain(object *unstructured.Unstructured, options Options) (healthscope.Re
 	if object == nil || len(object.Object) == 0 {
 		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: "the object is empty"}, ruleNone
 	}
-	o, result := open(object.Object)
+	o, result := parseObject(object.Object)
 	rule := cmp.Or(result.Kind, ruleNone)
 	judge := rulesByKind[groupKind{result.Group, result.Kind}]
 	if judge != nil {
@@ -86,7 +86,7 @@ func Explain(object *unstructured.Unstructured, options Options) (healthscope.Re
 		rule = ruleUserPrefix + name
 	case o.problem != "":
 		o.invalid(&result)
-	case o.stale() && (judge != nil || !halted(o)):
+	case o.stale() && (judge != nil || !isSuspended(o)):
 		rule = ruleGeneration
 		o.override(&result, healthscope.Pending, healthscope.ReasonStaleGeneration, "the status is older than the spec")
 	case judge == nil:
@@ -98,8 +98,8 @@ func Explain(object *unstructured.Unstructured, options Options) (healthscope.Re
 	if result.State != healthscope.Pending || result.Serving { // Nothing else is timed.
 		result.Progress, result.Timed = nil, false
 	}
-	o.deadline(&result)
-	result.Message = bounded(result.Message)
+	o.applyDeadlineAnnotation(&result)
+	result.Message = boundMessage(result.Message)
 	result.Clean()
 	return result, rule
 }
@@ -116,10 +116,10 @@ func judgeByUser(o *object, result *healthscope.Result, user UserRules) (name st
 	if !user.Covers(apiVersion, result.Kind) {
 		return "", false
 	}
-	theirs, name, matched := user.Evaluate(o.root)
+	userResult, name, matched := user.Evaluate(o.root)
 	if matched {
-		result.State, result.Reason, result.Message = theirs.State, theirs.Reason, theirs.Message
-		result.Serving, result.Suspended, result.Warning, result.Timed = theirs.Serving, theirs.Suspended, theirs.Warning, false
+		result.State, result.Reason, result.Message = userResult.State, userResult.Reason, userResult.Message
+		result.Serving, result.Suspended, result.Warning, result.Timed = userResult.Serving, userResult.Suspended, userResult.Warning, false
 	}
 	return name, matched
 }
@@ -130,20 +130,20 @@ func judgeByConvention(o *object, result *healthscope.Result) string {
 		if result.State == healthscope.Ready && result.Suspended {
 			result.Reason, result.Message = healthscope.ReasonSuspended, "it is suspended"
 		}
-		return unlessDoubted(o, result, rule)
+		return ruleOrEvidence(o, result, rule)
 	}
-	o.needConditions()
+	o.requireConditions()
 	if builtIn(result.Group) {
 		judgeByKstatus(o, result)
-		return unlessDoubted(o, result, ruleKstatus)
+		return ruleOrEvidence(o, result, ruleKstatus)
 	}
-	judgeUnknown(o, result)
-	return unlessDoubted(o, result, ruleNone)
+	judgeWithoutRule(o, result)
+	return ruleOrEvidence(o, result, ruleNone)
 }
 
-// unlessDoubted names what decided: the rule, or the evidence against what it said.
-func unlessDoubted(o *object, result *healthscope.Result, rule string) string {
-	if doubt(o, result) {
+// ruleOrEvidence names what decided: the rule, or the evidence against what it said.
+func ruleOrEvidence(o *object, result *healthscope.Result, rule string) string {
+	if applyEvidence(o, result) {
 		return ruleEvidence
 	}
 	return rule
@@ -167,5 +167,5 @@ func (o *object) deletion() string {
 	if len(o.finalizers) > 0 {
 		text += ", finalizers that remain: " + strings.Join(o.finalizers, ", ")
 	}
-	return join("; ", text, o.obstacle)
+	return join("; ", text, o.deletionBlocker)
 }

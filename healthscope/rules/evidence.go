@@ -23,11 +23,11 @@ type evidence struct {
 	serving bool
 }
 
-// worse reports whether e says more against an object than other does: Failed, then Pending, then Pending and serving.
-func (e evidence) worse(other evidence) bool { return e.weight() > other.weight() }
+// worseThan reports whether e says more against an object than other does: Failed, then Pending, then Pending and serving.
+func (e evidence) worseThan(other evidence) bool { return e.severity() > other.severity() }
 
-// weight orders evidence; that of none is 0.
-func (e evidence) weight() int {
+// severity orders evidence; that of none is 0.
+func (e evidence) severity() int {
 	switch {
 	case e.state == healthscope.Failed:
 		return 3
@@ -39,46 +39,46 @@ func (e evidence) weight() int {
 	return 0
 }
 
-// search looks through a status for evidence and keeps the worst, of equal ones the first in the order of the fields.
-type search struct {
+// evidenceSearch looks through a status for evidence and keeps the worst, of equal ones the first in the order of the fields.
+type evidenceSearch struct {
 	o *object
-	// values is how many values it may still look at.
-	values int
-	// counting is false for an object that is suspended, of which fewer may be ready than are wanted.
-	counting bool
-	found    evidence
+	// budget is how many values it may still look at.
+	budget int
+	// checkCounts is false for an object that is suspended, of which fewer may be ready than are wanted.
+	checkCounts bool
+	worst       evidence
 }
 
-// doubt reports whether a status in which one good condition or phase has decided, or that no rule understands, holds evidence
-// against that. The worst evidence then is the result.
-func doubt(o *object, result *healthscope.Result) bool {
+// applyEvidence looks for evidence against the result of a good condition or phase, or in a status that no rule understands. It makes the
+// worst evidence the result, and reports whether there is any.
+func applyEvidence(o *object, result *healthscope.Result) bool {
 	open := result.State == healthscope.Ready && result.Reason != healthscope.ReasonNoStatus || result.Reason == healthscope.ReasonNoRule
-	if !open || summing[groupKind{result.Group, result.Kind}] || o.ended() || o.scaledToZero() {
+	if !open || aggregatingKinds[groupKind{result.Group, result.Kind}] || o.succeeded() || o.scaledToZero() {
 		return false
 	}
-	s := search{o: o, values: evidenceValues, counting: !result.Suspended && !halted(o)}
-	s.conditions(o.conditions, true)
-	if s.counting {
-		s.counts(o.status, o.spec, "status")
+	s := evidenceSearch{o: o, budget: evidenceValues, checkCounts: !result.Suspended && !isSuspended(o)}
+	s.inspectConditions(o.conditions, true)
+	if s.checkCounts {
+		s.inspectCounts(o.status, o.spec, "status")
 	}
-	s.words(o.status, "status", 0)
-	if s.found.weight() == 0 {
+	s.inspectObject(o.status, "status", 0)
+	if s.worst.severity() == 0 {
 		return false
 	}
-	result.State, result.Reason, result.Message = s.found.state, s.found.reason, s.found.message
-	result.Serving = s.found.serving
+	result.State, result.Reason, result.Message = s.worst.state, s.worst.reason, s.worst.message
+	result.Serving = s.worst.serving
 	return true
 }
 
-// ended reports whether an object has come to its end well, so that what went wrong on the way, such as a step that was tried again, no longer counts.
-func (o *object) ended() bool {
-	for _, kind := range deciding {
-		if c := find(o.conditions, kind); c.exists() {
+// succeeded reports whether an object has come to its end well, so that what went wrong on the way, such as a step that was tried again, no longer counts.
+func (o *object) succeeded() bool {
+	for _, kind := range readinessConditions {
+		if c := findCondition(o.conditions, kind); c.exists() {
 			return kind == "Succeeded" && c.is("True")
 		}
 	}
 	for _, field := range phaseFields {
-		switch normal(word(o.status[field])) {
+		switch normalize(stringValue(o.status[field])) {
 		case "succeeded", "success", "successful", "complete", "completed":
 			return true
 		}
@@ -88,40 +88,40 @@ func (o *object) ended() bool {
 
 // scaledToZero reports whether Knative has scaled an object to zero, for lack of traffic.
 func (o *object) scaledToZero() bool {
-	active := find(o.conditions, "Active")
+	active := findCondition(o.conditions, "Active")
 	return active.is("False") && active.reason == "NoTraffic"
 }
 
-// note keeps evidence when it is the worst so far.
-func (s *search) note(e evidence) {
-	if e.worse(s.found) {
-		s.found = e
+// record keeps evidence when it is the worst so far.
+func (s *evidenceSearch) record(e evidence) {
+	if e.worseThan(s.worst) {
+		s.worst = e
 	}
 }
 
-// conditions looks at conditions that say how well the object, or a part of it, is. top is true for those of the object
+// inspectConditions looks at conditions that say how well the object, or a part of it, is. ownConditions is true for those of the object
 // itself. A part's conditions do not have the generation of the object.
-func (s *search) conditions(conditions []condition, top bool) {
-	aggregated := find(conditions, "Ready").exists()
+func (s *evidenceSearch) inspectConditions(conditions []condition, ownConditions bool) {
+	aggregated := findCondition(conditions, "Ready").exists()
 	for _, c := range conditions {
-		bad := badStatus(c.kind, top && aggregated)
-		if bad == "" || !c.is(bad) || top && s.o.outdated(c) {
+		unhealthy := unhealthyStatus(c.conditionType, ownConditions && aggregated)
+		if unhealthy == "" || !c.is(unhealthy) || ownConditions && s.o.outdated(c) {
 			continue
 		}
 		reason := healthscope.ReasonConditionFalse
 		switch {
-		case !top || c.is("True"):
+		case !ownConditions || c.is("True"):
 			reason = healthscope.ReasonNotHealthy
-		case c.kind == "Available":
+		case c.conditionType == "Available":
 			reason = healthscope.ReasonAvailableFalse
 		}
-		s.note(evidence{state: healthscope.Pending, reason: reason, message: c.sentence()})
+		s.record(evidence{state: healthscope.Pending, reason: reason, message: c.sentence()})
 	}
 }
 
-// badStatus returns the status by which a condition says that something is not well; "" when the condition does not speak of
+// unhealthyStatus returns the status by which a condition says that something is not well; "" when the condition does not speak of
 // health. A condition *Ready besides Ready itself is one that the controller has taken into account: aggregated is true then.
-func badStatus(kind string, aggregated bool) string {
+func unhealthyStatus(kind string, aggregated bool) string {
 	stem, positive := "", false
 	for _, suffix := range [...]string{"Healthy", "Available", "Reachable", "Ready"} {
 		if stem, positive = strings.CutSuffix(kind, suffix); positive {
@@ -137,7 +137,7 @@ func badStatus(kind string, aggregated bool) string {
 		}
 	}
 	switch {
-	case !positive, novelty(stem):
+	case !positive, isUpdateNotice(stem):
 		return ""
 	case strings.HasSuffix(stem, "Not"), strings.HasSuffix(stem, "Non"):
 		return "True"
@@ -145,8 +145,8 @@ func badStatus(kind string, aggregated bool) string {
 	return "False"
 }
 
-// novelty reports whether a condition *Available speaks of something new that could be had, such as UpdateAvailable, not of health.
-func novelty(stem string) bool {
+// isUpdateNotice reports whether a condition *Available speaks of something new that could be had, such as UpdateAvailable, not of health.
+func isUpdateNotice(stem string) bool {
 	for _, suffix := range [...]string{"Update", "Updates", "Upgrade", "Upgrades", "Version", "Versions", "Release", "Patch", "Reboot", "Rollback"} {
 		if strings.HasSuffix(stem, suffix) {
 			return true
@@ -155,54 +155,54 @@ func novelty(stem string) bool {
 	return false
 }
 
-// skipped are the beginnings of the names of fields that speak of another time, or of what is wanted.
-var skipped = []string{
+// ignoredPrefixes are the prefixes of the names of fields about another time, or about the desired state.
+var ignoredPrefixes = []string{
 	"last", "previous", "prev", "old", "history", "past", "desired", "target", "wanted", "spec", "template", "operation", "event",
 	"revision", "retr", "initial", "prior", "managedfields", "former", "backup", "restore",
 }
 
-// skip reports whether a field is one that says nothing of how its object is now.
-func skip(name string) bool {
+// isIgnoredField reports whether a field is one that says nothing of how its object is now.
+func isIgnoredField(name string) bool {
 	lower := strings.ToLower(name)
-	return slices.ContainsFunc(skipped, func(prefix string) bool { return strings.HasPrefix(lower, prefix) }) || strings.HasSuffix(lower, "history")
+	return slices.ContainsFunc(ignoredPrefixes, func(prefix string) bool { return strings.HasPrefix(lower, prefix) }) || strings.HasSuffix(lower, "history")
 }
 
-// words looks through an object within the status, and what is in it, for words for health, numbers and conditions.
-func (s *search) words(object map[string]any, path string, depth int) {
+// inspectObject looks through an object within the status, and what is in it, for words for health, numbers and conditions.
+func (s *evidenceSearch) inspectObject(object map[string]any, path string, depth int) {
 	if depth > evidenceDepth {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if s.values--; s.values < 0 {
+		if s.budget--; s.budget < 0 {
 			return
 		}
-		if skip(name) {
+		if isIgnoredField(name) {
 			continue
 		}
 		at := path + "." + name
 		switch value := object[name].(type) {
 		case string:
-			s.word(name, at, value, depth)
+			s.inspectString(name, at, value, depth)
 		case bool:
-			if !value && healthFlag(name) {
-				s.note(evidence{state: healthscope.Pending, reason: healthscope.ReasonNotHealthy, message: at + " is false"})
+			if !value && isHealthFlag(name) {
+				s.record(evidence{state: healthscope.Pending, reason: healthscope.ReasonNotHealthy, message: at + " is false"})
 			}
 		case map[string]any:
-			if s.counting {
-				s.counts(value, nil, at)
+			if s.checkCounts {
+				s.inspectCounts(value, nil, at)
 			}
-			s.words(value, at, depth+1)
+			s.inspectObject(value, at, depth+1)
 		case []any:
-			s.list(name, at, value, depth)
+			s.inspectList(name, at, value, depth)
 		}
 	}
 }
 
-// list looks through a list within the status. Its entries are parts of the object, or conditions of a part.
-func (s *search) list(name, at string, list []any, depth int) {
+// inspectList looks through a list within the status. Its entries are parts of the object, or conditions of a part.
+func (s *evidenceSearch) inspectList(name, at string, list []any, depth int) {
 	if name == "conditions" {
 		if depth > 0 {
-			s.conditions(conditionsOf(list), false)
+			s.inspectConditions(conditionsOf(list), false)
 		}
 		return
 	}
@@ -212,18 +212,18 @@ func (s *search) list(name, at string, list []any, depth int) {
 			continue
 		}
 		path := fmt.Sprintf("%s[%d]", at, i)
-		if s.counting {
-			s.counts(entry, nil, path)
+		if s.checkCounts {
+			s.inspectCounts(entry, nil, path)
 		}
-		s.words(entry, path, depth+1)
-		if s.values < 0 {
+		s.inspectObject(entry, path, depth+1)
+		if s.budget < 0 {
 			return
 		}
 	}
 }
 
-// healthFlag reports whether a boolean field reports whether something is well.
-func healthFlag(name string) bool {
+// isHealthFlag reports whether a boolean field of that name is true when something is healthy.
+func isHealthFlag(name string) bool {
 	switch name {
 	case "ready", "health", "healthy", "available", "reachable", "isReady", "isHealthy":
 		return true
@@ -231,41 +231,41 @@ func healthFlag(name string) bool {
 	return strings.HasSuffix(name, "Healthy") && !strings.HasSuffix(name, "UnHealthy") && !strings.HasSuffix(name, "NotHealthy")
 }
 
-// word looks at a string within the status.
-func (s *search) word(name, at, value string, depth int) {
+// inspectString looks at a string within the status.
+func (s *evidenceSearch) inspectString(name, at, value string, depth int) {
 	if value == "" {
 		return
 	}
 	if depth == 0 {
 		switch name {
 		case "failureReason", "failureMessage":
-			s.note(evidence{state: healthscope.Failed, reason: healthscope.ReasonFailed, message: at + " is " + value})
+			s.record(evidence{state: healthscope.Failed, reason: healthscope.ReasonFailed, message: at + " is " + value})
 			return
 		case "errorMessage":
-			s.note(evidence{state: healthscope.Pending, reason: healthscope.ReasonNotHealthy, message: at + " is " + value})
+			s.record(evidence{state: healthscope.Pending, reason: healthscope.ReasonNotHealthy, message: at + " is " + value})
 			return
 		}
 	}
-	if s.counting && strings.Contains(value, "/") {
-		s.fraction(name, at, value)
+	if s.checkCounts && strings.Contains(value, "/") {
+		s.inspectFraction(name, at, value)
 	}
-	if !healthField(name) {
+	if !isHealthField(name) {
 		return
 	}
 	e := evidence{state: healthscope.Pending, reason: healthscope.ReasonNotHealthy, message: at + " is " + value}
-	switch class := phases[normal(value)]; {
+	switch class := phases[normalize(value)]; {
 	case class == phaseWarning:
 		e.serving = true
-	case class == phaseFailed, failedWord(normal(value)), unwell[normal(value)]:
+	case class == phaseFailed, isFailureWord(normalize(value)), unhealthyWords[normalize(value)]:
 	case strings.Contains(strings.ToLower(name), "health") && class == phasePending:
 	default:
 		return
 	}
-	s.note(e)
+	s.record(e)
 }
 
-// healthField reports whether the name of a field is that of a word for health.
-func healthField(name string) bool {
+// isHealthField reports whether the name of a field is that of a word for health.
+func isHealthField(name string) bool {
 	lower := strings.ToLower(name)
 	for _, suffix := range [...]string{"health", "phase", "state", "status", "robustness"} {
 		if strings.HasSuffix(lower, suffix) {
@@ -275,14 +275,14 @@ func healthField(name string) bool {
 	return false
 }
 
-// unwell are words that, of a part or beside a good condition, say that something is not as it should be.
-var unwell = map[string]bool{
+// unhealthyWords are words that mean that something is unhealthy when a part has them, or an object with a good condition.
+var unhealthyWords = map[string]bool{
 	"notready": true, "unready": true, "nothealthy": true, "notavailable": true, "notreachable": true, "disconnected": true, "missing": true,
 	"notfound": true, "crashed": true, "invalid": true,
 }
 
-// failedWord reports whether a word in small letters is like one for failure, such as workflowFailed, ReconcileError or FailedToLoad.
-func failedWord(lower string) bool {
+// isFailureWord reports whether a lower-case word means a failure, such as workflowFailed, ReconcileError or FailedToLoad.
+func isFailureWord(lower string) bool {
 	if strings.HasPrefix(lower, "failedto") {
 		return true
 	}

@@ -12,9 +12,9 @@ import (
 // judgeByKstatus judges kinds of Kubernetes itself that have no rule and no
 // condition that decides, as kstatus does. It takes them for current when they exist.
 func judgeByKstatus(o *object, result *healthscope.Result) {
-	computed, err := compute(o)
+	computed, err := computeKstatus(o)
 	if err != nil {
-		o.failf("the status cannot be read: %v", err)
+		o.problemf("the status cannot be read: %v", err)
 		return
 	}
 	switch computed.Status {
@@ -29,9 +29,9 @@ func judgeByKstatus(o *object, result *healthscope.Result) {
 	}
 }
 
-// compute calls kstatus, without the generations and conditions, which have
+// computeKstatus calls kstatus, without the generations and conditions, which have
 // been judged before and of which it takes one form only.
-func compute(o *object) (*status.Result, error) {
+func computeKstatus(o *object) (*status.Result, error) {
 	object := maps.Clone(o.root)
 	metadata := maps.Clone(o.metadata)
 	delete(metadata, "generation")

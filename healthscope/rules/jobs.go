@@ -10,14 +10,14 @@ import (
 // job is what the rule for Jobs goes by.
 type job struct {
 	active, ready, failed, succeeded int64
-	// counts is true when ready is to be relied on. Kubernetes before 1.24 does not count ready pods.
-	counts             bool
+	// hasReady is true when ready is to be relied on. Kubernetes before 1.24 does not count ready pods.
+	hasReady           bool
 	suspended, started bool
 }
 
 // readJob reads a Job.
 func readJob(o *object) job {
-	o.needConditions()
+	o.requireConditions()
 	read := job{
 		active:    o.number(o.status, "status.active"),
 		failed:    o.number(o.status, "status.failed"),
@@ -25,7 +25,7 @@ func readJob(o *object) job {
 		suspended: o.flag(o.spec, "spec.suspend"),
 		started:   o.text(o.status, "status.startTime") != "",
 	}
-	read.ready, read.counts = o.count(o.status, "status.ready")
+	read.ready, read.hasReady = o.optionalNumber(o.status, "status.ready")
 	return read
 }
 
@@ -52,8 +52,8 @@ func judgeJob(o *object, result *healthscope.Result) {
 		pendingNotObserved(result)
 	default:
 		result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonRunning, numbers
-		result.Progress = &healthscope.Progress{Generation: o.generation, Ready: clamp(j.ready), Succeeded: clamp(j.succeeded)}
-		result.Serving = j.active > 0 && (!j.counts || j.ready >= j.active)
+		result.Progress = &healthscope.Progress{Generation: o.generation, Ready: toInt32(j.ready), Succeeded: toInt32(j.succeeded)}
+		result.Serving = j.active > 0 && (!j.hasReady || j.ready >= j.active)
 	}
 }
 
@@ -81,7 +81,7 @@ func (o *object) time(path string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		o.failf("%s is not a time", path)
+		o.problemf("%s is not a time", path)
 	}
 	return t
 }

@@ -76,7 +76,7 @@ func judgeRoute(o *object, result *healthscope.Result) {
 	for _, parent := range parents {
 		list, _ := parent["conditions"].([]any)
 		conditions := conditionsOf(list)
-		accepted, resolved := find(conditions, "Accepted"), find(conditions, "ResolvedRefs")
+		accepted, resolved := findCondition(conditions, "Accepted"), findCondition(conditions, "ResolvedRefs")
 		if accepted.is("False") && !o.outdated(accepted) {
 			result.State, result.Reason, result.Message = healthscope.Failed, healthscope.ReasonNotAccepted, accepted.detail()
 			return

@@ -5,7 +5,7 @@ import "github.com/healthscope/healthscope/healthscope"
 // judgeOAMWorkload is the rule for the workloads of OAM itself, for which their controllers make other objects and name them in
 // status.resources. The workload says no more than that: those objects have their own health.
 func judgeOAMWorkload(o *object, result *healthscope.Result) {
-	o.needConditions()
+	o.requireConditions()
 	resources := o.children(o.status, "status.resources")
 	failed, _ := o.failure(result)
 	switch {

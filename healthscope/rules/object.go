@@ -24,8 +24,8 @@ type object struct {
 	conditions []condition
 	// conditionsProblem says why status.conditions cannot be read; it counts only for those who look for a condition.
 	conditionsProblem string
-	// obstacle says what holds up the deletion; empty when nothing is known to.
-	obstacle string
+	// deletionBlocker says what holds up the deletion; empty when nothing is known to.
+	deletionBlocker string
 	// problem says what cannot be read; empty as long as all can.
 	problem string
 }
@@ -36,42 +36,42 @@ func (o *object) stale() bool { return o.generation > 0 && o.hasObserved && o.ob
 // annotation returns an annotation; empty when it is absent.
 func (o *object) annotation(name string) string {
 	annotations, _ := o.metadata["annotations"].(map[string]any)
-	return word(annotations[name])
+	return stringValue(annotations[name])
 }
 
-// failf notes the first problem.
-func (o *object) failf(format string, args ...any) {
+// problemf notes the first problem.
+func (o *object) problemf(format string, args ...any) {
 	if o.problem == "" {
 		o.problem = fmt.Sprintf(format, args...)
 	}
 }
 
-// key returns the last part of a path such as status.replicas. Paths are
+// lastSegment returns the last part of a path such as status.replicas. Paths are
 // written out where they are used, so that a problem can name its field.
-func key(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+func lastSegment(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // child returns an object within parent; nil when it is absent.
 func (o *object) child(parent map[string]any, path string) map[string]any {
-	switch value := parent[key(path)].(type) {
+	switch value := parent[lastSegment(path)].(type) {
 	case nil:
 		return nil
 	case map[string]any:
 		return value
 	default:
-		o.failf("%s is not an object", path)
+		o.problemf("%s is not an object", path)
 		return nil
 	}
 }
 
 // list returns a list within parent; nil when it is absent.
 func (o *object) list(parent map[string]any, path string) []any {
-	switch value := parent[key(path)].(type) {
+	switch value := parent[lastSegment(path)].(type) {
 	case nil:
 		return nil
 	case []any:
 		return value
 	default:
-		o.failf("%s is not a list", path)
+		o.problemf("%s is not a list", path)
 		return nil
 	}
 }
@@ -86,7 +86,7 @@ func (o *object) children(parent map[string]any, path string) []map[string]any {
 	for i, item := range list {
 		child, ok := item.(map[string]any)
 		if !ok {
-			o.failf("%s[%d] is not an object", path, i)
+			o.problemf("%s[%d] is not an object", path, i)
 			return nil
 		}
 		items = append(items, child)
@@ -96,39 +96,39 @@ func (o *object) children(parent map[string]any, path string) []map[string]any {
 
 // text returns a string within parent; empty when it is absent.
 func (o *object) text(parent map[string]any, path string) string {
-	switch value := parent[key(path)].(type) {
+	switch value := parent[lastSegment(path)].(type) {
 	case nil:
 		return ""
 	case string:
 		return value
 	default:
-		o.failf("%s is not a string", path)
+		o.problemf("%s is not a string", path)
 		return ""
 	}
 }
 
 // flag returns a boolean within parent, which may be written as a string; false when it is absent.
 func (o *object) flag(parent map[string]any, path string) bool {
-	value, ok := parent[key(path)]
+	value, ok := parent[lastSegment(path)]
 	if !ok || value == nil {
 		return false
 	}
 	b, ok := boolean(value)
 	if !ok {
-		o.failf("%s is not a boolean", path)
+		o.problemf("%s is not a boolean", path)
 	}
 	return b
 }
 
-// count returns a number within parent that is whole and not negative, and whether it is there.
-func (o *object) count(parent map[string]any, path string) (int64, bool) {
-	value, ok := parent[key(path)]
+// optionalNumber returns a number within parent that is whole and not negative, and whether it is there.
+func (o *object) optionalNumber(parent map[string]any, path string) (int64, bool) {
+	value, ok := parent[lastSegment(path)]
 	if !ok || value == nil {
 		return 0, false
 	}
 	n, ok := wholeNumber(value)
 	if !ok || n < 0 {
-		o.failf("%s is not a whole number from 0 up", path)
+		o.problemf("%s is not a whole number from 0 up", path)
 		return 0, false
 	}
 	return n, true
@@ -136,6 +136,6 @@ func (o *object) count(parent map[string]any, path string) (int64, bool) {
 
 // number is count without the word whether it is there.
 func (o *object) number(parent map[string]any, path string) int64 {
-	n, _ := o.count(parent, path)
+	n, _ := o.optionalNumber(parent, path)
 	return n
 }

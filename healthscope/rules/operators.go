@@ -66,7 +66,7 @@ var virtualMachineFailures = map[string]bool{
 func judgeVirtualMachine(o *object, result *healthscope.Result) {
 	status := o.text(o.status, "status.printableStatus")
 	running, isFlag := boolean(o.spec["running"])
-	strategy := word(o.spec["runStrategy"])
+	strategy := stringValue(o.spec["runStrategy"])
 	off := isFlag && !running || strategy == "Halted" || strategy == "Manual" && status == "Stopped"
 	ready := o.condition("Ready")
 	switch {

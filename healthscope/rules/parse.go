@@ -6,8 +6,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// open prepares an object for its rule, and returns with it a result that names the object, and nothing else.
-func open(root map[string]any) (*object, healthscope.Result) {
+// parseObject reads the parts of an object that rules use. The result that it returns only identifies the object.
+func parseObject(root map[string]any) (*object, healthscope.Result) {
 	o := &object{root: root}
 	o.metadata = o.child(root, "metadata")
 	o.status = o.child(root, "status")
@@ -16,17 +16,17 @@ func open(root map[string]any) (*object, healthscope.Result) {
 	r.Group, r.Version = splitAPIVersion(o.text(root, "apiVersion"))
 	r.Kind = o.text(root, "kind")
 	if r.Kind == "" {
-		o.failf("kind is missing")
+		o.problemf("kind is missing")
 	}
 	r.Namespace = o.text(o.metadata, "metadata.namespace")
 	r.Name = o.text(o.metadata, "metadata.name")
-	r.UID = word(o.metadata["uid"])
-	r.Owner = controller(o.metadata)
-	o.generation, _ = o.count(o.metadata, "metadata.generation")
-	o.deleting = word(o.metadata["deletionTimestamp"]) != ""
+	r.UID = stringValue(o.metadata["uid"])
+	r.Owner = controllerOf(o.metadata)
+	o.generation, _ = o.optionalNumber(o.metadata, "metadata.generation")
+	o.deleting = stringValue(o.metadata["deletionTimestamp"]) != ""
 	finalizers, _ := o.metadata["finalizers"].([]any)
 	for _, finalizer := range finalizers {
-		o.finalizers = append(o.finalizers, word(finalizer))
+		o.finalizers = append(o.finalizers, stringValue(finalizer))
 	}
 	o.observed, o.hasObserved = generationNumber(o.status["observedGeneration"])
 	o.readConditions()
@@ -41,23 +41,23 @@ func splitAPIVersion(apiVersion string) (group, version string) {
 	return "", apiVersion
 }
 
-// controller returns the owner that ownerReferences name as the controller; nil when there is none.
-func controller(metadata map[string]any) *healthscope.Owner {
+// controllerOf returns the owner that ownerReferences name as the controller; nil when there is none.
+func controllerOf(metadata map[string]any) *healthscope.Owner {
 	references, _ := metadata["ownerReferences"].([]any)
 	for _, item := range references {
 		reference, _ := item.(map[string]any)
 		if isController, _ := reference["controller"].(bool); !isController {
 			continue
 		}
-		if found := owner(word(reference["apiVersion"]), word(reference["kind"]), word(reference["name"])); found != nil {
+		if found := ownerReference(stringValue(reference["apiVersion"]), stringValue(reference["kind"]), stringValue(reference["name"])); found != nil {
 			return found
 		}
 	}
 	return nil
 }
 
-// owner returns the owner that an ownerReference names; nil when it names none.
-func owner(apiVersion, kind, name string) *healthscope.Owner {
+// ownerReference returns the owner that an ownerReference names; nil when it names none.
+func ownerReference(apiVersion, kind, name string) *healthscope.Owner {
 	if kind == "" || name == "" {
 		return nil
 	}

@@ -50,8 +50,8 @@ var separators = strings.NewReplacer(" ", "", "-", "", "_", "")
 // phaseFields are the fields of status that hold an object's phase, or its word for health. They may be of any type.
 var phaseFields = [...]string{"phase", "state", "health", "healthStatus", "status"}
 
-// normal returns a word as it is looked up.
-func normal(text string) string { return strings.ToLower(separators.Replace(text)) }
+// normalize returns a word as it is looked up.
+func normalize(text string) string { return strings.ToLower(separators.Replace(text)) }
 
 // phase is the word that says most of those in phaseFields.
 type phase struct {
@@ -63,11 +63,11 @@ type phase struct {
 func readPhase(o *object) phase {
 	var found phase
 	for _, field := range phaseFields {
-		text := word(o.status[field])
+		text := stringValue(o.status[field])
 		if text == "" {
 			continue
 		}
-		if class := phases[normal(text)]; class > found.class {
+		if class := phases[normalize(text)]; class > found.class {
 			found = phase{class: class, field: field, word: text}
 		}
 	}
@@ -76,10 +76,10 @@ func readPhase(o *object) phase {
 
 // judge gives the result that a phase leads to.
 func (p phase) judge(o *object, result *healthscope.Result) {
-	result.Message = join(": ", "status."+p.field+" is "+p.word, word(o.status["reason"]), word(o.status["message"]))
+	result.Message = join(": ", "status."+p.field+" is "+p.word, stringValue(o.status["reason"]), stringValue(o.status["message"]))
 	switch p.class {
 	case phaseReady:
-		if ending[groupKind{result.Group, result.Kind}] && strings.EqualFold(p.word, "running") {
+		if runToCompletionKinds[groupKind{result.Group, result.Kind}] && strings.EqualFold(p.word, "running") {
 			result.State, result.Reason = healthscope.Pending, healthscope.ReasonRunning
 			result.Serving = true // It may run as long as it takes, as a Job may.
 			return

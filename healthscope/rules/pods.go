@@ -10,18 +10,18 @@ import (
 // pod is what the rule for Pods goes by.
 type pod struct {
 	phase, reason, message string
-	// specified is the number of containers in the spec; 0 when there is no spec.
-	specified         int
-	containers, inits []container
+	// specContainers is the number of containers in the spec; 0 when there is no spec.
+	specContainers             int
+	containers, initContainers []container
 }
 
 // readPod reads a pod.
 func readPod(o *object) pod {
-	o.needConditions()
+	o.requireConditions()
 	return pod{
-		phase: o.text(o.status, "status.phase"), reason: word(o.status["reason"]), message: word(o.status["message"]),
-		specified:  len(o.list(o.spec, "spec.containers")),
-		containers: o.containers("status.containerStatuses"), inits: o.containers("status.initContainerStatuses"),
+		phase: o.text(o.status, "status.phase"), reason: stringValue(o.status["reason"]), message: stringValue(o.status["message"]),
+		specContainers: len(o.list(o.spec, "spec.containers")),
+		containers:     o.containers("status.containerStatuses"), initContainers: o.containers("status.initContainerStatuses"),
 	}
 }
 
@@ -35,9 +35,9 @@ func judgePod(o *object, result *healthscope.Result) {
 			ready++
 		}
 	}
-	wanted := max(len(p.containers), p.specified)
-	result.Replicas = &healthscope.Replicas{Ready: int32(ready), Desired: int32(wanted)}
-	allReady := len(p.containers) > 0 && ready == wanted
+	desired := max(len(p.containers), p.specContainers)
+	result.Replicas = &healthscope.Replicas{Ready: int32(ready), Desired: int32(desired)}
+	allReady := len(p.containers) > 0 && ready == desired
 	switch {
 	case p.phase == "Succeeded":
 		result.State, result.Reason = healthscope.Ready, healthscope.ReasonCompleted
@@ -49,7 +49,7 @@ func judgePod(o *object, result *healthscope.Result) {
 		p.warn(o, result)
 	case p.phase == "Failed":
 		result.State, result.Reason = healthscope.Failed, p.failure(o)
-		result.Message = join("; ", p.message, describe(p.inits), describe(p.containers))
+		result.Message = join("; ", p.message, describeNotReady(p.initContainers), describeNotReady(p.containers))
 	default:
 		p.judgeStarting(o, result)
 	}
@@ -83,8 +83,8 @@ func (p *pod) warn(o *object, result *healthscope.Result) {
 		warn(p.failure(o), "the pod has failed, its containers still count as ready")
 	case target.is("True"):
 		warn(healthscope.ReasonDisruptionTarget, join(": ", "the pod is about to be removed", target.detail()))
-	case ready.is("False") && ready.reason != gates && sidecarDown(p.inits):
-		warn(healthscope.ReasonContainersNotReady, describe(p.inits))
+	case ready.is("False") && ready.reason != gates && sidecarDown(p.initContainers):
+		warn(healthscope.ReasonContainersNotReady, describeNotReady(p.initContainers))
 	case ready.is("False") && (ready.reason == gates || o.condition("ContainersReady").is("True")):
 		warn(healthscope.ReasonReadinessGatesNotReady, join(": ", "all containers are ready, a readiness gate is not", ready.message))
 	case ready.is("False"):
@@ -106,10 +106,10 @@ func sidecarDown(inits []container) bool {
 
 // judgeStarting gives the result on a pod that is neither ready nor at its end.
 func (p *pod) judgeStarting(o *object, result *healthscope.Result) {
-	for _, list := range [...][]container{p.inits, p.containers} {
+	for _, list := range [...][]container{p.initContainers, p.containers} {
 		for i := range list {
 			if c := &list[i]; TerminalWaitingReasons[c.waiting] != "" {
-				result.State, result.Reason, result.Message = healthscope.Failed, healthscope.Reason(c.waiting), c.why()
+				result.State, result.Reason, result.Message = healthscope.Failed, healthscope.Reason(c.waiting), c.describe()
 				return
 			}
 		}
@@ -117,7 +117,7 @@ func (p *pod) judgeStarting(o *object, result *healthscope.Result) {
 	result.State = healthscope.Pending
 	scheduled := o.condition("PodScheduled")
 	switch {
-	case p.phase == "" && len(p.containers)+len(p.inits)+len(o.conditions) == 0:
+	case p.phase == "" && len(p.containers)+len(p.initContainers)+len(o.conditions) == 0:
 		pendingNotObserved(result)
 	case !knownPhase(p.phase):
 		pendingUnknownPhase(result, p.phase)
@@ -126,7 +126,7 @@ func (p *pod) judgeStarting(o *object, result *healthscope.Result) {
 		result.Message = scheduled.message
 	default:
 		result.Reason = healthscope.ReasonContainersNotReady
-		result.Message = cmp.Or(join("; ", describe(p.inits), describe(p.containers)),
+		result.Message = cmp.Or(join("; ", describeNotReady(p.initContainers), describeNotReady(p.containers)),
 			fmt.Sprintf("%d of %d containers have a status", len(p.containers), result.Replicas.Desired))
 	}
 }

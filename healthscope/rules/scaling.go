@@ -46,7 +46,7 @@ func judgeBudget(o *object, result *healthscope.Result) {
 	switch {
 	case o.outdated(allowed):
 		result.State, result.Reason = healthscope.Pending, healthscope.ReasonStaleCondition
-		result.Message = "condition " + allowed.kind + " is of an older generation"
+		result.Message = "condition " + allowed.conditionType + " is of an older generation"
 	case allowed.is("False") && !insufficient:
 		result.State, result.Message = healthscope.Failed, allowed.message
 		result.Reason = kubernetesReason(allowed.reason, healthscope.ReasonConditionFalse)

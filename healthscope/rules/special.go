@@ -6,26 +6,26 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// failuresByKind are signs of failure that only some kinds have: a request that is refused is not looked at again.
-var failuresByKind = map[groupKind][]sign{
+// failureConditionsByKind are signs of failure that only some kinds have: a request that is refused is not looked at again.
+var failureConditionsByKind = map[groupKind][]failureCondition{
 	{"cert-manager.io", "CertificateRequest"}: {
 		{"InvalidRequest", "True", healthscope.ReasonFailed}, {"Denied", "True", healthscope.ReasonFailed},
 	},
 	{"certificates.k8s.io", "CertificateSigningRequest"}: {{"Denied", "True", healthscope.ReasonFailed}},
 }
 
-// decidingByKind are the conditions that report whether objects of kinds are ready that have none of those that most have.
+// readinessConditionByKind are the conditions that report whether objects of kinds are ready that have none of those that most have.
 // Their other conditions count besides.
-var decidingByKind = map[groupKind]string{
+var readinessConditionByKind = map[groupKind]string{
 	{"rabbitmq.com", "RabbitmqCluster"}: "ClusterAvailable",
 	{"core.gardener.cloud", "Shoot"}:    "APIServerAvailable",
 }
 
-// summing are the kinds whose status lists other objects that do not all count, so that their conditions alone decide.
-var summing = map[groupKind]bool{{"core.oam.dev", "HealthScope"}: true}
+// aggregatingKinds are the kinds whose status lists other objects, not all of which count, so that only their conditions decide.
+var aggregatingKinds = map[groupKind]bool{{"core.oam.dev", "HealthScope"}: true}
 
-// ending are the kinds whose objects come to an end, so that one that runs is not done yet.
-var ending = map[groupKind]bool{
+// runToCompletionKinds are the kinds whose objects run to completion, so that one that runs has not completed yet.
+var runToCompletionKinds = map[groupKind]bool{
 	{"argoproj.io", "Workflow"}:                        true,
 	{"argoproj.io", "AnalysisRun"}:                     true,
 	{"postgresql.cnpg.io", "Backup"}:                   true,
@@ -41,7 +41,7 @@ func judgeSpecial(o *object, result *healthscope.Result, phase phase) bool {
 		}
 		result.State, result.Reason, result.Message = healthscope.Ready, healthscope.ReasonCompleted, "the virtual machine has ended well"
 	case groupKind{"autoscaling.internal.knative.dev", "PodAutoscaler"}:
-		active := find(o.conditions, "Active")
+		active := findCondition(o.conditions, "Active")
 		if !active.is("False") || active.reason != "NoTraffic" || o.outdated(active) {
 			return false
 		}
@@ -52,8 +52,8 @@ func judgeSpecial(o *object, result *healthscope.Result, phase phase) bool {
 	return true
 }
 
-// usedConfiguration reports whether an object is a configuration of a Crossplane provider, whose status only counts its users.
-func usedConfiguration(o *object, kind string) bool {
+// isProviderConfig reports whether an object is a configuration of a Crossplane provider, whose status only counts its users.
+func isProviderConfig(o *object, kind string) bool {
 	if kind != "ProviderConfig" && kind != "ClusterProviderConfig" || len(o.status) != 1 {
 		return false
 	}
@@ -65,7 +65,7 @@ func usedConfiguration(o *object, kind string) bool {
 // section 7.1.6: an order that is ready is still to be finalised.
 func judgeACME(o *object, result *healthscope.Result) {
 	state := o.text(o.status, "status.state")
-	result.Message = join(": ", "status.state is "+state, word(o.status["reason"]))
+	result.Message = join(": ", "status.state is "+state, stringValue(o.status["reason"]))
 	switch state {
 	case "valid":
 		result.State, result.Message = healthscope.Ready, ""
@@ -90,24 +90,24 @@ func judgeApplied(o *object, result *healthscope.Result) {
 		result.State = healthscope.Ready
 	default:
 		result.State, result.Reason = healthscope.Failed, healthscope.ReasonFailed
-		result.Message = join(": ", "it could not be applied", word(o.status["message"]))
+		result.Message = join(": ", "it could not be applied", stringValue(o.status["message"]))
 	}
 }
 
 // judgePodSet is the rule for StrimziPodSets, whose status counts the pods that are wanted and those that are ready.
 func judgePodSet(o *object, result *healthscope.Result) {
-	wanted, observed := o.count(o.status, "status.pods")
-	if !observed {
+	desired, hasStatus := o.optionalNumber(o.status, "status.pods")
+	if !hasStatus {
 		pendingNotObserved(result)
 		return
 	}
 	ready := o.number(o.status, "status.readyPods")
-	wanted = max(wanted, int64(len(o.list(o.spec, "spec.pods"))))
-	result.Serving = ready >= wanted
+	desired = max(desired, int64(len(o.list(o.spec, "spec.pods"))))
+	result.Serving = ready >= desired
 	if result.Serving {
 		result.State = healthscope.Ready
 		return
 	}
 	result.State, result.Reason = healthscope.Pending, healthscope.ReasonReplicasNotReady
-	result.Message = fmt.Sprintf("%d of %d pods are ready", ready, wanted)
+	result.Message = fmt.Sprintf("%d of %d pods are ready", ready, desired)
 }

@@ -23,7 +23,7 @@ func judgeClaim(o *object, result *healthscope.Result) {
 
 // judgeVolume is the rule for PersistentVolumes. One that no claim uses, or no longer, is as good as any.
 func judgeVolume(o *object, result *healthscope.Result) {
-	detail := join(": ", word(o.status["reason"]), word(o.status["message"]))
+	detail := join(": ", stringValue(o.status["reason"]), stringValue(o.status["message"]))
 	switch phase := o.text(o.status, "status.phase"); phase {
 	case "Bound", "Available", "Released":
 		result.State = healthscope.Ready
@@ -50,7 +50,7 @@ func judgeSnapshot(o *object, result *healthscope.Result) {
 		result.State = healthscope.Ready
 	case failure != nil:
 		result.State, result.Reason = healthscope.Failed, healthscope.ReasonFailed
-		result.Message = join(": ", "the snapshot failed", word(failure["message"]))
+		result.Message = join(": ", "the snapshot failed", stringValue(failure["message"]))
 	case len(o.status) == 0:
 		pendingNotObserved(result)
 	default:

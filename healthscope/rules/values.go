@@ -74,14 +74,14 @@ func boolean(value any) (b, ok bool) {
 	return false, false
 }
 
-// word returns a string that only describes, so that anything else may pass for an empty one.
-func word(value any) string {
+// stringValue returns a string; empty for any other value. It is for fields that only describe.
+func stringValue(value any) string {
 	s, _ := value.(string)
 	return s
 }
 
-// child returns an object that only describes, so that anything else may pass for none.
-func child(parent map[string]any, name string) map[string]any {
+// childObject returns a field that is an object; nil for any other value. It is for fields that only describe.
+func childObject(parent map[string]any, name string) map[string]any {
 	object, _ := parent[name].(map[string]any)
 	return object
 }
@@ -101,8 +101,8 @@ func join(separator string, parts ...string) string {
 	return b.String()
 }
 
-// bounded makes a message one clean line of at most maxMessage bytes.
-func bounded(message string) string {
+// boundMessage makes a message one clean line of at most maxMessage bytes.
+func boundMessage(message string) string {
 	return healthscope.Cut(oneLine(message), maxMessage)
 }
 

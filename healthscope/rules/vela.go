@@ -12,7 +12,7 @@ type velaPhase int
 const (
 	velaUnknown velaPhase = iota
 	velaRunning
-	velaAtWork
+	velaInProgress
 	velaSuspended
 	velaFailed
 	velaDeleting
@@ -21,7 +21,7 @@ const (
 // velaPhases are the words of status.status.
 var velaPhases = map[string]velaPhase{
 	"running":  velaRunning,
-	"starting": velaAtWork, "rendering": velaAtWork, "policyGenerating": velaAtWork, "runningWorkflow": velaAtWork, "rollout": velaAtWork,
+	"starting": velaInProgress, "rendering": velaInProgress, "policyGenerating": velaInProgress, "runningWorkflow": velaInProgress, "rollout": velaInProgress,
 	"workflowSuspending": velaSuspended,
 	"workflowTerminated": velaFailed, "workflowFailed": velaFailed, "unhealthy": velaFailed,
 	"deleting": velaDeleting,
@@ -30,23 +30,23 @@ var velaPhases = map[string]velaPhase{
 // judgeVela is the rule for Applications of KubeVela. Their condition Ready says that they were reconciled, which is no word on
 // health: the phase, the components with their traits, and the other conditions are.
 func judgeVela(o *object, result *healthscope.Result) {
-	o.needConditions()
+	o.requireConditions()
 	phase := o.text(o.status, "status.status")
 	services := o.children(o.status, "status.services")
-	sick := sickService(o, services)
-	result.Message = join("; ", "status.status is "+phase, sick)
+	unhealthy := unhealthyService(o, services)
+	result.Message = join("; ", "status.status is "+phase, unhealthy)
 	switch velaPhases[phase] {
 	case velaFailed:
 		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
 	case velaDeleting:
 		result.State, result.Reason = healthscope.Terminating, healthscope.ReasonDeleting
-	case velaAtWork:
+	case velaInProgress:
 		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
 	case velaSuspended: // It waits for a user, for as long as it takes.
 		result.State, result.Reason, result.Suspended = healthscope.Pending, healthscope.ReasonSuspended, true
-		result.Serving = len(services) > 0 && sick == ""
+		result.Serving = len(services) > 0 && unhealthy == ""
 	case velaRunning:
-		judgeVelaRunning(o, result, services, sick)
+		judgeVelaRunning(o, result, services, unhealthy)
 	case velaUnknown:
 		if phase == "" {
 			pendingNotObserved(result)
@@ -57,19 +57,19 @@ func judgeVela(o *object, result *healthscope.Result) {
 }
 
 // judgeVelaRunning judges an Application whose workflow is done.
-func judgeVelaRunning(o *object, result *healthscope.Result, services []map[string]any, sick string) {
+func judgeVelaRunning(o *object, result *healthscope.Result, services []map[string]any, unhealthy string) {
 	for _, c := range o.conditions {
 		if c.is("False") {
 			result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonConditionFalse, c.sentence()
-			if sick != "" {
-				result.Reason, result.Message = healthscope.ReasonNotHealthy, join("; ", sick, c.sentence())
+			if unhealthy != "" {
+				result.Reason, result.Message = healthscope.ReasonNotHealthy, join("; ", unhealthy, c.sentence())
 			}
 			return
 		}
 	}
 	switch {
-	case sick != "":
-		result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonNotHealthy, sick
+	case unhealthy != "":
+		result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonNotHealthy, unhealthy
 	case len(services) < len(o.children(o.spec, "spec.components")):
 		result.State, result.Reason = healthscope.Unknown, healthscope.ReasonNoRule
 		result.Message = fmt.Sprintf("status.services lists %d of %d components", len(services), len(o.children(o.spec, "spec.components")))
@@ -78,22 +78,22 @@ func judgeVelaRunning(o *object, result *healthscope.Result, services []map[stri
 	}
 }
 
-// sickService names the first component, or trait of one, that is not healthy; "" when there is none.
-func sickService(o *object, services []map[string]any) string {
+// unhealthyService names the first component, or trait of one, that is not healthy; "" when there is none.
+func unhealthyService(o *object, services []map[string]any) string {
 	for _, service := range services {
-		if sick(o, service, "status.services.healthy") {
-			return join(": ", "component "+word(service["name"])+" is not healthy", word(service["message"]))
+		if isUnhealthy(o, service, "status.services.healthy") {
+			return join(": ", "component "+stringValue(service["name"])+" is not healthy", stringValue(service["message"]))
 		}
 		for _, trait := range o.children(service, "status.services.traits") {
-			if sick(o, trait, "status.services.traits.healthy") {
-				return join(": ", "trait "+word(trait["type"])+" of component "+word(service["name"])+" is not healthy", word(trait["message"]))
+			if isUnhealthy(o, trait, "status.services.traits.healthy") {
+				return join(": ", "trait "+stringValue(trait["type"])+" of component "+stringValue(service["name"])+" is not healthy", stringValue(trait["message"]))
 			}
 		}
 	}
 	return ""
 }
 
-// sick reports whether a component or trait says that it is not healthy. One that does not say has no rule for it in KubeVela.
-func sick(o *object, part map[string]any, path string) bool {
+// isUnhealthy reports whether a component or trait says that it is not healthy. One that does not say has no rule for it in KubeVela.
+func isUnhealthy(o *object, part map[string]any, path string) bool {
 	return part["healthy"] != nil && !o.flag(part, path)
 }

@@ -10,21 +10,21 @@ import (
 
 // workload is what the rules for workloads with replicas go by.
 type workload struct {
-	// wanted is the number of replicas that the spec wants; nil when it does not say, as in bundles of monitors that keep no spec.
-	wanted *int64
-	// desired is the number that is wanted: that of the spec, else the one that exists, and no fewer than least.
+	// specReplicas is the number of replicas that the spec wants; nil when it does not say, as in bundles of monitors that keep no spec.
+	specReplicas *int64
+	// desired is the desired number: that of the spec, else the number that exists, but at least minDesired.
 	desired int64
-	// least is the number that is wanted at least, as far as anything but spec.replicas shows it.
-	least int64
+	// minDesired is the lower bound of the desired number that fields other than spec.replicas imply.
+	minDesired int64
 	// total, ready, updated and available are the numbers of replicas that exist and that are so.
 	total, ready, updated, available int64
-	// counts is true when available is to be relied on. StatefulSets before Kubernetes 1.22 have no such count.
-	counts bool
-	// resting is true when replicas are not updated automatically; partition is the number of those that are not to be.
-	resting   bool
-	partition int64
-	// seen is true of DaemonSets only: nodes have been counted.
-	seen bool
+	// hasAvailable is true when available is to be relied on. StatefulSets before Kubernetes 1.22 have no such count.
+	hasAvailable bool
+	// manualUpdate is true when replicas are not updated automatically; partition is the number of those that are not to be.
+	manualUpdate bool
+	partition    int64
+	// nodesCounted is true for a DaemonSet whose controller has counted nodes.
+	nodesCounted bool
 }
 
 // judgeDeployment is the rule for Deployments: Ready when all replicas that
@@ -32,8 +32,8 @@ type workload struct {
 func judgeDeployment(o *object, result *healthscope.Result) {
 	w := o.workload()
 	w.updated = o.number(o.status, "status.updatedReplicas")
-	w.least = leastReplicas(o.spec["selector"] != nil, w.available, o.number(o.status, "status.unavailableReplicas"))
-	w.counts = true
+	w.minDesired = minDesiredReplicas(o.spec["selector"] != nil, w.available, o.number(o.status, "status.unavailableReplicas"))
+	w.hasAvailable = true
 	result.Suspended = o.flag(o.spec, "spec.paused")
 	result.ProgressDeadline = time.Duration(min(o.number(o.spec, "spec.progressDeadlineSeconds"), math.MaxInt32)) * time.Second
 	w.judge(o, result)
@@ -45,24 +45,24 @@ func judgeDeployment(o *object, result *healthscope.Result) {
 	}
 }
 
-// leastReplicas returns how many replicas a Deployment without spec.replicas wants at least: those that its status
+// minDesiredReplicas returns how many replicas a Deployment without spec.replicas wants at least: those that its status
 // says are available and are missing, and the default of 1 when the spec has not been cut off, so that it has a selector.
-func leastReplicas(spec bool, available, unavailable int64) int64 {
-	var least int64
-	if spec {
-		least = 1
+func minDesiredReplicas(hasSpec bool, available, unavailable int64) int64 {
+	var minimum int64
+	if hasSpec {
+		minimum = 1
 	}
 	if unavailable == 0 {
-		return least
+		return minimum
 	}
-	return max(least, available+min(unavailable, math.MaxInt64-available))
+	return max(minimum, available+min(unavailable, math.MaxInt64-available))
 }
 
 // judgeReplicaSet is the rule for ReplicaSets and ReplicationControllers. They
 // update no replica: that is what Deployments are for.
 func judgeReplicaSet(o *object, result *healthscope.Result) {
 	w := o.workload()
-	w.counts, w.resting = true, true
+	w.hasAvailable, w.manualUpdate = true, true
 	w.judge(o, result)
 }
 
@@ -71,9 +71,9 @@ func judgeReplicaSet(o *object, result *healthscope.Result) {
 func judgeStatefulSet(o *object, result *healthscope.Result) {
 	w := o.workload()
 	w.updated = o.number(o.status, "status.updatedReplicas")
-	w.counts = w.available > 0 || o.number(o.spec, "spec.minReadySeconds") > 0
+	w.hasAvailable = w.available > 0 || o.number(o.spec, "spec.minReadySeconds") > 0
 	strategy := o.child(o.spec, "spec.updateStrategy")
-	w.resting = word(strategy["type"]) == "OnDelete"
+	w.manualUpdate = stringValue(strategy["type"]) == "OnDelete"
 	w.partition = o.number(o.child(strategy, "spec.updateStrategy.rollingUpdate"), "spec.updateStrategy.rollingUpdate.partition")
 	w.judge(o, result)
 }
@@ -84,11 +84,11 @@ func judgeDaemonSet(o *object, result *healthscope.Result) {
 	ready := o.number(o.status, "status.numberReady")
 	current := o.number(o.status, "status.currentNumberScheduled")
 	w := workload{
-		wanted: &desired, total: ready, ready: ready, counts: true,
-		updated:   o.number(o.status, "status.updatedNumberScheduled"),
-		available: o.number(o.status, "status.numberAvailable"),
-		resting:   word(o.child(o.spec, "spec.updateStrategy")["type"]) == "OnDelete",
-		seen:      desired > 0 || current > 0,
+		specReplicas: &desired, total: ready, ready: ready, hasAvailable: true,
+		updated:      o.number(o.status, "status.updatedNumberScheduled"),
+		available:    o.number(o.status, "status.numberAvailable"),
+		manualUpdate: stringValue(o.child(o.spec, "spec.updateStrategy")["type"]) == "OnDelete",
+		nodesCounted: desired > 0 || current > 0,
 	}
 	w.judge(o, result)
 }
@@ -100,27 +100,27 @@ func (o *object) workload() workload {
 		ready:     o.number(o.status, "status.readyReplicas"),
 		available: o.number(o.status, "status.availableReplicas"),
 	}
-	if wanted, ok := o.count(o.spec, "spec.replicas"); ok {
-		w.wanted = &wanted
+	if wanted, ok := o.optionalNumber(o.spec, "spec.replicas"); ok {
+		w.specReplicas = &wanted
 	}
 	return w
 }
 
 // judge gives the result that the numbers and conditions of a workload lead to.
 func (w workload) judge(o *object, result *healthscope.Result) {
-	o.needConditions()
-	w.desired = max(w.total, w.least)
-	if w.wanted != nil {
-		w.desired = *w.wanted
+	o.requireConditions()
+	w.desired = max(w.total, w.minDesired)
+	if w.specReplicas != nil {
+		w.desired = *w.specReplicas
 	}
 	if !w.observed(o) {
 		pendingNotObserved(result)
 		return
 	}
-	result.Replicas = &healthscope.Replicas{Ready: clamp(w.ready), Desired: clamp(w.desired)}
+	result.Replicas = &healthscope.Replicas{Ready: toInt32(w.ready), Desired: toInt32(w.desired)}
 	result.Serving = w.ready >= w.desired
 	result.Progress = &healthscope.Progress{
-		Generation: o.generation, Updated: clamp(w.updated), Ready: clamp(w.ready), Available: clamp(w.available),
+		Generation: o.generation, Updated: toInt32(w.updated), Ready: toInt32(w.ready), Available: toInt32(w.available),
 	}
 	failure := failureOf(o)
 	ready := w.text()
@@ -129,7 +129,7 @@ func (w workload) judge(o *object, result *healthscope.Result) {
 		result.State = healthscope.Ready
 		if failure.reason != "" {
 			result.Reason, result.Message, result.Warning = failure.reason, join("; ", ready, failure.message), true
-		} else if w.changing() {
+		} else if w.rollingOut() {
 			result.Reason, result.Message = healthscope.ReasonRolloutInProgress, ready+", a rollout is in progress"
 		}
 	case failure.reason != "":
@@ -144,12 +144,12 @@ func (w workload) judge(o *object, result *healthscope.Result) {
 
 // observed reports whether a controller has written the status. A new object has a status too, with zeros in it.
 func (w workload) observed(o *object) bool {
-	return w.seen || w.total > 0 || w.ready > 0 || o.observed > 0 || len(o.conditions) > 0
+	return w.nodesCounted || w.total > 0 || w.ready > 0 || o.observed > 0 || len(o.conditions) > 0
 }
 
-// changing reports whether a rollout or a scaling is under way.
-func (w workload) changing() bool {
-	return w.total != w.desired || w.counts && w.available < w.desired || !w.resting && w.updated < w.desired-w.partition
+// rollingOut reports whether a rollout or a scaling is under way.
+func (w workload) rollingOut() bool {
+	return w.total != w.desired || w.hasAvailable && w.available < w.desired || !w.manualUpdate && w.updated < w.desired-w.partition
 }
 
 // pendingNotObserved gives the result on an object that its controller has not reported on.
@@ -183,5 +183,5 @@ func failureOf(o *object) failure {
 	return failure{}
 }
 
-// clamp makes a count fit for the wire.
-func clamp(n int64) int32 { return int32(min(n, math.MaxInt32)) }
+// toInt32 makes a count fit for the wire.
+func toInt32(n int64) int32 { return int32(min(n, math.MaxInt32)) }
