@@ -34,14 +34,14 @@ type Input struct {
 type builder struct {
 	Input
 
-	query    Query
-	life     lifecycle
-	document Document
-	all      rollup
-	fresh    oldest
-	view     view
-	scratch  []row
-	matched  struct{ apps, clusters, resources map[string]bool }
+	query     Query
+	lifecycle lifecycle
+	document  Document
+	total     rollup
+	oldest    oldestSeen
+	view      view
+	scratch   []row
+	matched   struct{ apps, clusters, resources map[string]bool }
 }
 
 // New makes the document that a query asks for.
@@ -54,7 +54,7 @@ type builder struct {
 // context names them; the version makes no difference.
 func New(in Input, q Query) Document {
 	b := builder{Input: in, query: q}
-	b.document = head(in)
+	b.document = newDocument(in)
 	if q.ListInstances {
 		b.document.Instances, b.document.Freshness = instances(in.View), b.freshness()
 		return b.document
@@ -66,20 +66,20 @@ func New(in Input, q Query) Document {
 			state = in.Contents.state
 			b.document.Problems = in.Contents.problemsOf(in.Subject)
 		}
-		b.life = lifecycleOf(in.ContextID, state, in.Info.Actions)
+		b.lifecycle = lifecycleOf(in.ContextID, state, in.Info.Actions)
 		b.document.Status = string(state)
 		b.apps()
 	}
 	if q.Health {
-		b.document.Health = b.overall(b.all)
+		b.document.Health = b.overall(b.total)
 	}
 	b.document.Freshness = b.freshness()
 	b.document.Unmatched = b.unmatched()
 	return b.document
 }
 
-// head returns a document with the names of what it is about.
-func head(in Input) Document {
+// newDocument returns a document with the names of what it is about.
+func newDocument(in Input) Document {
 	s := in.Subject
 	if s.Cluster != "" {
 		return Document{Name: s.Provider + "+" + s.Cluster}
@@ -133,30 +133,30 @@ func (b *builder) apps() {
 		a := &b.Contents.apps[i]
 		wire := App{Name: a.name}
 		var u rollup
-		for _, p := range a.places {
-			if selected(b.Subject, b.query, p.Place) {
-				b.place(&wire, &u, p)
+		for _, p := range a.clusters {
+			if isSelected(b.Subject, b.query, p.Place) {
+				b.addCluster(&wire, &u, p)
 			}
 		}
 		if b.query.Health {
 			wire.Health = b.health(u)
 		}
-		b.all.merge(u)
+		b.total.merge(u)
 		if len(wire.Clusters) > 0 && b.query.Output != OutputSummary {
 			b.document.Apps = append(b.document.Apps, wire)
 		}
 	}
 }
 
-// place adds a cluster to an app.
-func (b *builder) place(to *App, u *rollup, p *place) {
+// addCluster adds a cluster to an app.
+func (b *builder) addCluster(to *App, u *rollup, p *appInCluster) {
 	v := &b.view
 	if b.query.usesClusters() {
-		v.look(p, b.Reports[p.Place], b.life.terminated)
+		v.setReport(p, b.Reports[p.Place], b.lifecycle.terminated)
 	}
 	rows := b.rows(p, v)
-	listed := b.list(rows)
-	b.count(p.Place, listed)
+	listed := b.listedRows(rows)
+	b.countRows(p.Place, listed)
 	cluster := Cluster{Provider: p.provider, Name: p.cluster}
 	if p.retrying {
 		cluster.Connectivity = string(appcontext.ConnectivityRetrying)
@@ -165,7 +165,7 @@ func (b *builder) place(to *App, u *rollup, p *place) {
 		cluster.Freshness = b.age(v)
 	}
 	if b.query.Health {
-		own := b.rate(p.Place, rows, v)
+		own := b.rollUp(p.Place, rows, v)
 		cluster.Health = b.health(own)
 		u.merge(own)
 	}
@@ -178,32 +178,32 @@ func (b *builder) place(to *App, u *rollup, p *place) {
 
 // rows puts together what is expected and what is there, as far as the query selects it. They are overwritten by the next
 // call.
-func (b *builder) rows(p *place, v *view) []row {
+func (b *builder) rows(p *appInCluster, v *view) []row {
 	rows := b.scratch[:0]
 	for i := range p.resources {
 		r := &p.resources[i]
-		if !selects(b.query.Resources, r.name) {
+		if !filterMatches(b.query.Resources, r.name) {
 			continue
 		}
-		m := v.claimed(i)
-		rows = append(rows, row{expected: r, member: m, rsync: b.life.rsyncWord(r), presence: v.presence(m, v.follows(i))})
+		m := v.member(i)
+		rows = append(rows, row{expected: r, member: m, rsync: b.lifecycle.rsyncWord(r), presence: v.presence(m, v.follows(i))})
 	}
-	for _, i := range v.unexpected() {
-		if m := &v.Members[i]; selects(b.query.Resources, m.Name) {
+	for _, i := range v.unexpectedMembers() {
+		if m := &v.Members[i]; filterMatches(b.query.Resources, m.Name) {
 			rows = append(rows, row{member: m, presence: v.presence(m, true)})
 		}
 	}
 	if b.query.Health {
 		for i := range rows {
-			b.judge(&rows[i], v)
+			b.judgeRow(&rows[i], v)
 		}
 	}
 	b.scratch = rows
 	return rows
 }
 
-// list returns the rows that the type of the query wants to be listed.
-func (b *builder) list(rows []row) []row {
+// listedRows returns the rows that the type of the query wants to be listed.
+func (b *builder) listedRows(rows []row) []row {
 	if b.query.Type != TypeRsync {
 		return rows
 	}
@@ -214,8 +214,8 @@ func (b *builder) list(rows []row) []row {
 	return rows[:expected] // The others come last.
 }
 
-// count counts rows by their words, and takes note of what filters they match.
-func (b *builder) count(at Place, rows []row) {
+// countRows counts rows by their words, and takes note of what filters they match.
+func (b *builder) countRows(at Place, rows []row) {
 	if len(rows) == 0 {
 		return
 	}
@@ -241,8 +241,8 @@ func (b *builder) count(at Place, rows []row) {
 	}
 }
 
-// rate rolls up rows, and what the bundle counts without a name. A filter by name lets none of these through.
-func (b *builder) rate(at Place, rows []row, v *view) rollup {
+// rollUp rolls up rows, and what the bundle counts without a name. A filter by name lets none of these through.
+func (b *builder) rollUp(at Place, rows []row, v *view) rollup {
 	var u rollup
 	for i := range rows {
 		u.add(at, &rows[i])
@@ -253,10 +253,10 @@ func (b *builder) rate(at Place, rows []row, v *view) rollup {
 	}
 	switch {
 	case len(b.query.Resources) > 0:
-	case b.life.leaving:
+	case b.lifecycle.deleting:
 		u.remaining += unlisted.Total
 	default:
-		u.count(unlisted)
+		u.addSummary(unlisted)
 	}
 	return u
 }
@@ -301,7 +301,7 @@ func (b *builder) detail(r *row, objects map[healthscope.Key]map[string]any) []b
 		if err != nil {
 			return nil
 		}
-		return encode(parse(text))
+		return encode(parseRedacted(text))
 	case r.member != nil:
 		return encode(objects[r.member.Key])
 	default:
@@ -328,13 +328,13 @@ func (b *builder) unmatched() *Unmatched {
 	return &u
 }
 
-// oldest is what is known of the age of everything in a document.
-type oldest struct {
+// oldestSeen is what is known of the age of everything in a document.
+type oldestSeen struct {
 	saved, truncated bool
 	seen             time.Time
 }
 
-func (o *oldest) add(seen time.Time) {
+func (o *oldestSeen) add(seen time.Time) {
 	if !seen.IsZero() && (o.seen.IsZero() || seen.Before(o.seen)) {
 		o.seen = seen
 	}
@@ -343,27 +343,27 @@ func (o *oldest) add(seen time.Time) {
 // age says how old a report is. That of one which is current is said with health only.
 func (b *builder) age(v *view) Freshness {
 	f := Freshness{Truncated: v.Truncated}
-	b.fresh.truncated = b.fresh.truncated || v.Truncated
+	b.oldest.truncated = b.oldest.truncated || v.Truncated
 	if v.Saved {
-		f.Source, b.fresh.saved = sourceContext, true
+		f.Source, b.oldest.saved = sourceContext, true
 	}
 	if v.Saved || v.Lost || b.query.Health {
 		f.LastSeen = wireTime(v.LastSeen)
-		b.fresh.add(v.LastSeen)
+		b.oldest.add(v.LastSeen)
 	}
 	return f
 }
 
 // freshness says how old the oldest fact in the document is.
 func (b *builder) freshness() Freshness {
-	f := Freshness{Truncated: b.fresh.truncated}
-	if b.fresh.saved {
+	f := Freshness{Truncated: b.oldest.truncated}
+	if b.oldest.saved {
 		f.Source = sourceContext
 	}
 	if b.query.Health || b.Now.Sub(b.AsOf) > CurrentFor {
-		b.fresh.add(b.AsOf)
+		b.oldest.add(b.AsOf)
 	}
-	f.LastSeen = wireTime(b.fresh.seen)
+	f.LastSeen = wireTime(b.oldest.seen)
 	return f
 }
 

@@ -22,7 +22,7 @@ type Bundle struct {
 	// count is how many objects the bundle says it has.
 	count int
 	// last is the last judgement of contents, which is used as long as it holds; nil before the first.
-	last atomic.Pointer[judged]
+	last atomic.Pointer[cachedJudgement]
 }
 
 // DecodeBundle decodes the status of a ResourceBundleState of a cluster from JSON, as EMCO's rsync and the recorder save

@@ -10,8 +10,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// unreadable is the word for a state in the context that cannot be read, or that nothing is known of.
-const unreadable = "Unknown"
+// stateUnreadable is the word for a state in the context that cannot be read, or that nothing is known of.
+const stateUnreadable = "Unknown"
 
 // maxProblems is how many places a document names at most that cannot be read.
 const maxProblems = 20
@@ -28,30 +28,30 @@ type Place struct {
 // changes, and is safe for concurrent use. Make it once for each revision of the contexts, and as many documents from it
 // as are asked for.
 type Contents struct {
-	id       string
-	state    appcontext.State
-	profile  string
-	children []string
-	apps     []app
-	places   map[Place]*place
-	bodies   map[appcontext.Handle]body
-	problems []problem
+	id             string
+	state          appcontext.State
+	profile        string
+	children       []string
+	apps           []app
+	appsInClusters map[Place]*appInCluster
+	bodies         map[appcontext.Handle]body
+	problems       []problem
 }
 
 // problem is something in a context that cannot be read.
 type problem struct {
-	// at is the place it belongs to; the zero value for what is of the whole context.
-	at   Place
-	text string
+	// location is the place it belongs to; the zero value for what is of the whole context.
+	location Place
+	text     string
 }
 
 type app struct {
-	name   string
-	places []*place
+	name     string
+	clusters []*appInCluster
 }
 
-// place is an app in a cluster.
-type place struct {
+// appInCluster is an app in a cluster.
+type appInCluster struct {
 	Place
 
 	provider, cluster string
@@ -76,8 +76,8 @@ type resource struct {
 
 	// rsync is what rsync did with it, in EMCO's word.
 	rsync string
-	// fallback is the namespace where it goes if it does not say so itself.
-	fallback string
+	// defaultNamespace is the namespace where it goes if it does not say so itself.
+	defaultNamespace string
 	// hook is true for what the order of the resources leaves out: hooks, which come and go, and definitions of kinds.
 	hook   bool
 	stored appcontext.Resource
@@ -99,25 +99,25 @@ func Decode(view appcontext.View, previous *Contents) *Contents {
 	if view.Context == nil {
 		return nil
 	}
-	d := decoder{Contents: &Contents{id: view.Context.ID(), places: map[Place]*place{}, bodies: map[appcontext.Handle]body{}},
+	d := decoder{Contents: &Contents{id: view.Context.ID(), appsInClusters: map[Place]*appInCluster{}, bodies: map[appcontext.Handle]body{}},
 		previous: previous, status: view.StatusContext, parsed: map[string]body{}}
 	if d.status == nil {
 		d.status = view.Context
 		d.problemf("the context that keeps the states is not there any more: states are those of context %q itself", d.id)
 	}
 	state, err := view.Context.Status()
-	d.check(err, view.Context.Handle().Level("status"))
+	d.checkError(err, view.Context.Handle().Level("status"))
 	d.state = state
 	stopped, err := view.Context.StopFlag()
-	d.check(err, view.Context.Handle().Level("stopflag"))
-	d.ended = stopped || ended[state]
+	d.checkError(err, view.Context.Handle().Level("stopflag"))
+	d.finished = stopped || finishedStates[state]
 	meta, err := view.Context.Meta()
-	d.check(err, view.Context.Handle().Level("meta"))
+	d.checkError(err, view.Context.Handle().Level("meta"))
 	d.namespace, d.profile, d.children = meta.Namespace, meta.CompositeProfile, meta.ChildContextIDs
 	_, err = view.Context.AppOrder()
-	d.check(err, view.Context.Handle().Level("app/instruction/order"))
+	d.checkError(err, view.Context.Handle().Level("app/instruction/order"))
 	for _, a := range view.Context.Apps() {
-		d.app(a)
+		d.decodeApp(a)
 	}
 	slices.SortFunc(d.problems, func(a, b problem) int { return strings.Compare(a.text, b.text) })
 	return d.Contents
@@ -131,76 +131,76 @@ type decoder struct {
 	// status is the context with the states.
 	status    *appcontext.Snapshot
 	namespace string
-	// ended is true when rsync does nothing about the context any more, even if something could not be done.
-	ended bool
-	// at is the place that is being decoded.
-	at Place
+	// finished is true when rsync does nothing about the context any more, even if something could not be done.
+	finished bool
+	// location is the place that is being decoded.
+	location Place
 	// parsed is what the texts of objects say.
 	parsed map[string]body
 }
 
 func (d *decoder) problemf(format string, args ...any) {
-	d.problems = append(d.problems, problem{d.at, fmt.Sprintf(format, args...)})
+	d.problems = append(d.problems, problem{d.location, fmt.Sprintf(format, args...)})
 }
 
-// check notes a value that cannot be read. What is in it is not repeated: it may be a secret.
-func (d *decoder) check(err error, at appcontext.Handle) {
+// checkError notes a value that cannot be read. What is in it is not repeated: it may be a secret.
+func (d *decoder) checkError(err error, at appcontext.Handle) {
 	if err != nil {
 		d.problemf("the value at %q cannot be read", at)
 	}
 }
 
-func (d *decoder) app(a appcontext.App) {
-	decoded := app{name: a.Name()}
+func (d *decoder) decodeApp(a appcontext.App) {
+	result := app{name: a.Name()}
 	states, _ := d.status.App(a.Name())
 	clusters := a.Clusters()
-	decoded.places = make([]*place, 0, len(clusters))
+	result.clusters = make([]*appInCluster, 0, len(clusters))
 	for _, c := range clusters {
-		d.at = Place{a.Name(), c.Name()}
-		p := &place{Place: d.at, bundle: states.BundleName()}
+		d.location = Place{a.Name(), c.Name()}
+		p := &appInCluster{Place: d.location, bundle: states.BundleName()}
 		var ok bool
 		if p.provider, p.cluster, ok = c.Split(); !ok {
 			p.provider, p.cluster = "", c.Name()
 			d.problemf("the name of cluster %q at %q is not <provider>+<cluster>", c.Name(), c.Handle())
 		}
-		there, found := states.Cluster(c.Name())
-		if _, reported := there.Value("status"); found && reported {
-			p.saved, p.hasSaved = there, true
-			d.keepSavedBundle(p)
+		saved, found := states.Cluster(c.Name())
+		if _, reported := saved.Value("status"); found && reported {
+			p.saved, p.hasSaved = saved, true
+			d.reuseSavedBundle(p)
 		}
 		p.connectivity = d.connectivity(c)
-		p.retrying = p.connectivity == appcontext.ConnectivityRetrying && !d.ended
+		p.retrying = p.connectivity == appcontext.ConnectivityRetrying && !d.finished
 		resources := c.Resources()
 		inOrder := orderOf(c)
 		p.resources = make([]resource, 0, len(resources))
 		for _, r := range resources {
-			if d.isOfAnother(r) {
+			if d.belongsToOtherContext(r) {
 				continue
 			}
-			stored, _ := there.Resource(r.Name())
-			decoded := d.resource(r, stored, found)
-			decoded.hook = len(inOrder) > 0 && !inOrder[r.Name()]
-			p.resources = append(p.resources, decoded)
+			stored, _ := saved.Resource(r.Name())
+			result := d.decodeResource(r, stored, found)
+			result.hook = len(inOrder) > 0 && !inOrder[r.Name()]
+			p.resources = append(p.resources, result)
 		}
 		if len(p.resources) == 0 && len(resources) > 0 {
 			continue // All of it is of another context, and so is the bundle.
 		}
 		if p.retrying {
-			d.retry(p.resources)
+			d.markRetrying(p.resources)
 		}
 		slices.SortFunc(p.resources, func(a, b resource) int { return strings.Compare(a.stored.Name(), b.stored.Name()) })
-		decoded.places = append(decoded.places, p)
-		d.places[p.Place] = p
+		result.clusters = append(result.clusters, p)
+		d.appsInClusters[p.Place] = p
 	}
-	d.apps = append(d.apps, decoded)
+	d.apps = append(d.apps, result)
 }
 
-// keepSavedBundle takes the bundle that is saved for a place from the earlier revision, if it was decoded then and has not changed.
-func (d *decoder) keepSavedBundle(p *place) {
+// reuseSavedBundle takes the bundle that is saved for a place from the earlier revision, if it was decoded then and has not changed.
+func (d *decoder) reuseSavedBundle(p *appInCluster) {
 	if d.previous == nil {
 		return
 	}
-	old, ok := d.previous.places[p.Place]
+	old, ok := d.previous.appsInClusters[p.Place]
 	if ok && old.hasSaved && old.saved.Handle() == p.saved.Handle() && old.saved.Revision("status") == p.saved.Revision("status") {
 		p.savedBundle.Store(old.savedBundle.Load())
 	}
@@ -216,9 +216,9 @@ func orderOf(c appcontext.Cluster) map[string]bool {
 	return inOrder
 }
 
-// isOfAnother reports whether a resource is kept here for another context: what an update adds, EMCO enters without its
+// belongsToOtherContext reports whether a resource is kept here for another context: what an update adds, EMCO enters without its
 // object in the context that keeps the states, and it stays there when the update is rolled back.
-func (d *decoder) isOfAnother(r appcontext.Resource) bool {
+func (d *decoder) belongsToOtherContext(r appcontext.Resource) bool {
 	if raw, _ := r.Value(); string(raw) != `"`+placeholder+`"` {
 		return false
 	}
@@ -226,21 +226,21 @@ func (d *decoder) isOfAnother(r appcontext.Resource) bool {
 	return err == nil && reference != "" && reference != d.id
 }
 
-// ended are the states in which rsync has given up, or is done with everything.
-var ended = map[appcontext.State]bool{
+// finishedStates are the states in which rsync has given up, or is done with everything.
+var finishedStates = map[appcontext.State]bool{
 	appcontext.StateTerminated: true, appcontext.StateInstantiateFailed: true, appcontext.StateTerminateFailed: true, appcontext.StateUpdateFailed: true,
 }
 
 // connectivity returns how rsync found a cluster last.
 func (d *decoder) connectivity(c appcontext.Cluster) appcontext.Connectivity {
 	found, err := c.Connectivity()
-	d.check(err, c.Handle().Level("readystatus"))
+	d.checkError(err, c.Handle().Level("readystatus"))
 	return found
 }
 
-// retry says of resources in a cluster that rsync cannot reach what rsync says only of the cluster: what is still to be done
+// markRetrying says of resources in a cluster that rsync cannot reach what rsync says only of the cluster: what is still to be done
 // with them is being tried again.
-func (d *decoder) retry(resources []resource) {
+func (d *decoder) markRetrying(resources []resource) {
 	for i := range resources {
 		r := &resources[i]
 		deleting := d.state == appcontext.StateTerminating && r.rsync == string(appcontext.ResourceApplied)
@@ -250,9 +250,9 @@ func (d *decoder) retry(resources []resource) {
 	}
 }
 
-// resource decodes an expected object. states is where its state is, if found.
-func (d *decoder) resource(r, states appcontext.Resource, found bool) resource {
-	decoded := resource{identity: d.identify(r), rsync: string(appcontext.ResourcePending), fallback: d.namespace, stored: r}
+// decodeResource decodes an expected object. states is where its state is, if found.
+func (d *decoder) decodeResource(r, states appcontext.Resource, found bool) resource {
+	decoded := resource{identity: d.identify(r), rsync: string(appcontext.ResourcePending), defaultNamespace: d.namespace, stored: r}
 	object, kind, ok := r.Split()
 	if !ok {
 		object = r.Name()
@@ -266,15 +266,15 @@ func (d *decoder) resource(r, states appcontext.Resource, found bool) resource {
 		return decoded
 	}
 	if raw, ok := states.Value("status"); ok {
-		if word, usual := usualStates[string(raw)]; usual {
+		if word, usual := commonStates[string(raw)]; usual {
 			decoded.rsync = word
 			return decoded
 		}
 		state, err := states.Status()
-		d.check(err, states.Handle().Level("status"))
+		d.checkError(err, states.Handle().Level("status"))
 		switch {
 		case err != nil:
-			decoded.rsync = unreadable
+			decoded.rsync = stateUnreadable
 		case state != "":
 			decoded.rsync = string(state)
 		}
@@ -282,8 +282,8 @@ func (d *decoder) resource(r, states appcontext.Resource, found bool) resource {
 	return decoded
 }
 
-// usualStates are the values that states usually have, as they are stored. It saves decoding thousands of them.
-var usualStates = func() map[string]string {
+// commonStates are the values that states usually have, as they are stored. It saves decoding thousands of them.
+var commonStates = func() map[string]string {
 	usual := map[string]string{}
 	for _, state := range []appcontext.ResourceStatus{
 		appcontext.ResourcePending, appcontext.ResourceApplied, appcontext.ResourceFailed, appcontext.ResourceRetrying, appcontext.ResourceDeleted,
@@ -295,32 +295,32 @@ var usualStates = func() map[string]string {
 
 // identify says what an object in a context is. It is empty where that cannot be read.
 func (d *decoder) identify(r appcontext.Resource) identity {
-	known, ok := d.previous.body(r.Handle())
-	if revision := r.Revision(); !ok || known.revision != revision {
+	cached, ok := d.previous.cachedBody(r.Handle())
+	if revision := r.Revision(); !ok || cached.revision != revision {
 		text, err := r.Body()
-		known = body{revision: revision}
+		cached = body{revision: revision}
 		if err == nil {
-			known.identity, known.ok = d.parse(text)
+			cached.identity, cached.ok = d.parse(text)
 		}
 	}
-	if !known.ok {
+	if !cached.ok {
 		d.problemf("the object at %q cannot be read", r.Handle())
 	}
-	d.bodies[r.Handle()] = known
-	return known.identity
+	d.bodies[r.Handle()] = cached
+	return cached.identity
 }
 
-// parse is identify, once for each text: most objects go to many clusters as they are.
+// parse calls identify once for each text: most objects go to many clusters unchanged.
 func (d *decoder) parse(text string) (identity, bool) {
-	known, ok := d.parsed[text]
+	cached, ok := d.parsed[text]
 	if !ok {
-		known.identity, known.ok = identify(text)
-		d.parsed[text] = known
+		cached.identity, cached.ok = identify(text)
+		d.parsed[text] = cached
 	}
-	return known.identity, known.ok
+	return cached.identity, cached.ok
 }
 
-func (c *Contents) body(h appcontext.Handle) (body, bool) {
+func (c *Contents) cachedBody(h appcontext.Handle) (body, bool) {
 	if c == nil {
 		return body{}, false
 	}
@@ -341,22 +341,22 @@ type Expected struct {
 	SavedRevision int64
 }
 
-// concerns reports whether the document of a subject has a place in its context. That of a cluster has its network
+// isAbout reports whether the document of a subject has a place in its context. That of a cluster has its network
 // intents only, even if the context has more: who may ask about a cluster may not see another.
-func concerns(s appcontext.Subject, at Place) bool {
+func isAbout(s appcontext.Subject, at Place) bool {
 	return s.Cluster == "" || at == Place{appcontext.NetworkIntents, s.Provider + "+" + s.Cluster}
 }
 
-// selected reports whether the document of a query about a subject has a place.
-func selected(s appcontext.Subject, q Query, at Place) bool {
-	return concerns(s, at) && selects(q.Apps, at.App) && selects(q.Clusters, at.Cluster)
+// isSelected reports whether the document of a query about a subject has a place.
+func isSelected(s appcontext.Subject, q Query, at Place) bool {
+	return isAbout(s, at) && filterMatches(q.Apps, at.App) && filterMatches(q.Clusters, at.Cluster)
 }
 
 // problemsOf names what of a subject cannot be read.
 func (c *Contents) problemsOf(s appcontext.Subject) []string {
 	var found []string
 	for _, p := range c.problems {
-		if p.at == (Place{}) || concerns(s, p.at) {
+		if p.location == (Place{}) || isAbout(s, p.location) {
 			found = append(found, p.text)
 		}
 	}
@@ -374,8 +374,8 @@ func (c *Contents) Expected(s appcontext.Subject, q Query) []Expected {
 	}
 	var expected []Expected
 	for _, a := range c.apps {
-		for _, p := range a.places {
-			if !selected(s, q, p.Place) {
+		for _, p := range a.clusters {
+			if !isSelected(s, q, p.Place) {
 				continue
 			}
 			e := Expected{Place: p.Place, BundleName: p.bundle}
@@ -395,7 +395,7 @@ func (c *Contents) SavedBundle(p Place, user rules.UserRules) *Bundle {
 	if c == nil {
 		return nil
 	}
-	at, ok := c.places[p]
+	at, ok := c.appsInClusters[p]
 	if !ok || !at.hasSaved {
 		return nil
 	}

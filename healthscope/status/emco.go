@@ -197,9 +197,9 @@ type emcoBuilder struct {
 
 	apps   []EMCOApp
 	counts map[string]int
-	// listed is how many resources the answer lists, or a summary would list. doubt is true when there are others that are not known to be Ready.
-	listed int
-	doubt  bool
+	// listed is how many resources the answer lists, or a summary would list. incomplete is true when there are others that are not known to be Ready.
+	listed     int
+	incomplete bool
 }
 
 // Answer makes what a query asks for: a Document, or what EMCO 22.12 would answer. It fails when a parameter does not fit what is there.
@@ -212,8 +212,8 @@ func Answer(in Input, q Query) (any, error) {
 	}
 	e := emcoBuilder{builder: builder{Input: in, query: q}, apps: []EMCOApp{}, counts: map[string]int{}}
 	if in.Contents != nil {
-		e.life = lifecycleOf(in.ContextID, in.Contents.state, in.Info.Actions)
-		e.list()
+		e.lifecycle = lifecycleOf(in.ContextID, in.Contents.state, in.Info.Actions)
+		e.listApps()
 	}
 	switch q.EMCO.List {
 	case parameterApps:
@@ -244,15 +244,15 @@ func Answer(in Input, q Query) (any, error) {
 	return network, nil
 }
 
-// list lists the apps that the query selects.
-func (e *emcoBuilder) list() {
+// listApps lists the apps that the query selects.
+func (e *emcoBuilder) listApps() {
 	for _, a := range e.Contents.apps {
 		wire := EMCOApp{Name: a.name}
-		for _, p := range a.places {
-			if !selected(e.Subject, e.query, p.Place) {
+		for _, p := range a.clusters {
+			if !isSelected(e.Subject, e.query, p.Place) {
 				continue
 			}
-			if c := e.cluster(p); len(c.Resources) > 0 {
+			if c := e.listCluster(p); len(c.Resources) > 0 {
 				wire.Clusters = append(wire.Clusters, c)
 			}
 		}
@@ -263,12 +263,12 @@ func (e *emcoBuilder) list() {
 	slices.SortFunc(e.apps, func(a, b EMCOApp) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// cluster lists an app in a cluster.
-func (e *emcoBuilder) cluster(p *place) EMCOCluster {
+// listCluster lists an app in a cluster.
+func (e *emcoBuilder) listCluster(p *appInCluster) EMCOCluster {
 	v := &e.view
 	if e.query.usesClusters() {
-		v.look(p, e.Reports[p.Place], e.life.terminated)
-		e.doubt = e.doubt || len(e.query.Resources) == 0 && v.Unlisted.Ready < v.Unlisted.Total
+		v.setReport(p, e.Reports[p.Place], e.lifecycle.terminated)
+		e.incomplete = e.incomplete || len(e.query.Resources) == 0 && v.Unlisted.Ready < v.Unlisted.Total
 	}
 	c := EMCOCluster{ClusterProvider: p.provider, Cluster: p.cluster}
 	connectivity := cmp.Or(string(p.connectivity), emcoUnknown)
@@ -281,7 +281,7 @@ func (e *emcoBuilder) cluster(p *place) EMCOCluster {
 	if e.query.Output == OutputDetail && e.query.Type != TypeRsync {
 		objects = v.Bundle.objects()
 	}
-	rows := e.builder.list(e.rows(p, v))
+	rows := e.listedRows(e.rows(p, v))
 	for i := range rows {
 		c.Resources = append(c.Resources, e.resource(&rows[i], v, objects))
 	}
@@ -314,7 +314,7 @@ func (e *emcoBuilder) resource(r *row, v *view, objects map[healthscope.Key]map[
 		wire.Detail = e.detail(r, objects)
 		if wire.Detail == nil && r.expected != nil && r.member == nil { // EMCO shows what should be there.
 			text, _ := r.expected.stored.Body()
-			wire.Detail = encode(parse(text))
+			wire.Detail = encode(parseRedacted(text))
 		}
 	}
 	return wire
@@ -352,7 +352,7 @@ func (e *emcoBuilder) composite() EMCOComposite {
 // common says what is said of all resources together. Before the first instantiation, and of a context that is not kept any more, that
 // is the history.
 func (e *emcoBuilder) common() EMCOCommon {
-	s := EMCOCommon{Name: head(e.Input).Name, States: EMCOHistory{StatusContextID: e.Info.StatusContextID, Actions: []EMCOAction{}}}
+	s := EMCOCommon{Name: newDocument(e.Input).Name, States: EMCOHistory{StatusContextID: e.Info.StatusContextID, Actions: []EMCOAction{}}}
 	for _, a := range e.Info.Actions {
 		s.States.Actions = append(s.States.Actions, EMCOAction{State: string(a.State), Instance: a.ContextID, Time: wireTime(a.Time), Revision: a.Revision})
 	}
@@ -367,7 +367,7 @@ func (e *emcoBuilder) common() EMCOCommon {
 	}
 	if e.query.Type == TypeCluster {
 		s.ReadyStatus = emcoNotReady
-		if e.listed > 0 && !e.doubt && e.counts[emcoNotReady]+e.counts[emcoNotPresent] == 0 {
+		if e.listed > 0 && !e.incomplete && e.counts[emcoNotReady]+e.counts[emcoNotPresent] == 0 {
 			s.ReadyStatus = emcoReady
 		}
 	}

@@ -35,44 +35,44 @@ type EMCOQuery struct {
 
 // emcoParameters are the parameters of EMCO 22.12, and emcoRefusals how its answers to bad values begin.
 var (
-	emcoParameters = map[string]reader{
+	emcoParameters = map[string]parameterParser{
 		parameterApp:      parameters[parameterApp],
 		parameterCluster:  parameters[parameterCluster],
 		parameterResource: parameters[parameterResource],
 		parameterInstance: func(q *Query, values []string) error {
-			if err := readInstance(q, values); err != nil || !q.ListInstances {
+			if err := parseInstance(q, values); err != nil || !q.ListInstances {
 				return err
 			}
-			return refuse(parameterInstance, "", "cannot be used", "the id of a context")
+			return newParameterError(parameterInstance, "", "cannot be used", "the id of a context")
 		},
 		parameterOutput: func(q *Query, values []string) error {
-			value, err := choice(parameterOutput, values, string(OutputAll), string(OutputSummary), string(OutputDetail))
+			value, err := parseEnum(parameterOutput, values, string(OutputAll), string(OutputSummary), string(OutputDetail))
 			q.Output = Output(value)
 			return err
 		},
 		parameterType: func(q *Query, values []string) error {
-			value, err := choice(parameterType, values, string(TypeRsync), string(TypeCluster))
+			value, err := parseEnum(parameterType, values, string(TypeRsync), string(TypeCluster))
 			q.Type = Type(value)
 			return err
 		},
 		parameterStatus: func(q *Query, values []string) error {
-			value, err := choice(parameterStatus, values, statusDeployed, statusReady)
+			value, err := parseEnum(parameterStatus, values, statusDeployed, statusReady)
 			q.EMCO.Status = value
 			return err
 		},
 		parameterDialect: func(_ *Query, values []string) error {
-			_, err := choice(parameterDialect, values, DialectEMCO)
+			_, err := parseEnum(parameterDialect, values, DialectEMCO)
 			return err
 		},
-		parameterApps: nothing, parameterClusters: nothing, parameterResources: nothing,
+		parameterApps: ignoreParameter, parameterClusters: ignoreParameter, parameterResources: ignoreParameter,
 	}
-	emcoRefusals = map[string]string{
+	emcoErrorPrefixes = map[string]string{
 		parameterApp: "Invalid app query", parameterCluster: "Invalid cluster query", parameterResource: "Invalid resources query",
 	}
 )
 
-// nothing reads a parameter whose value means nothing.
-func nothing(*Query, []string) error { return nil }
+// ignoreParameter reads a parameter whose value means nothing.
+func ignoreParameter(*Query, []string) error { return nil }
 
 // EMCOParameters returns the names of the parameters of EMCO 22.12 that only that dialect has, sorted.
 func EMCOParameters() []string {
@@ -85,14 +85,14 @@ func parseEMCOQuery(values map[string][]string) (Query, error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		read, ok := emcoParameters[name]
 		if !ok {
-			return Query{}, refuse(name, strings.Join(values[name], ","), "is unknown", strings.Join(slices.Sorted(maps.Keys(emcoParameters)), ", "))
+			return Query{}, newParameterError(name, strings.Join(values[name], ","), "is unknown", strings.Join(slices.Sorted(maps.Keys(emcoParameters)), ", "))
 		}
 		if err := read(&q, values[name]); err != nil {
-			words := emcoRefusals[name]
-			if words == "" {
-				words = "Invalid query " + name
+			prefix := emcoErrorPrefixes[name]
+			if prefix == "" {
+				prefix = "Invalid query " + name
 			}
-			return Query{}, fmt.Errorf("%s: %w", words, err)
+			return Query{}, fmt.Errorf("%s: %w", prefix, err)
 		}
 	}
 	switch q.EMCO.Status { // It counts, whatever type says.
@@ -101,12 +101,12 @@ func parseEMCOQuery(values map[string][]string) (Query, error) {
 	case statusReady:
 		q.Type = TypeCluster
 	}
-	q.list(values)
+	q.setEMCOList(values)
 	return q, nil
 }
 
-// list makes the query one for names, if these are asked for. Parameters that EMCO does not use for that mean nothing.
-func (q *Query) list(values map[string][]string) {
+// setEMCOList makes the query one for names, if these are asked for. Parameters that EMCO does not use for that mean nothing.
+func (q *Query) setEMCOList(values map[string][]string) {
 	for _, name := range []string{parameterApps, parameterClusters, parameterResources} {
 		if _, ok := values[name]; ok && q.EMCO.List == "" {
 			q.EMCO.List = name
@@ -128,7 +128,7 @@ func (q *Query) list(values map[string][]string) {
 func (in Input) checkEMCO(q Query) error {
 	if in.Subject.Cluster != "" {
 		if q.EMCO.List != "" {
-			return refuse(q.EMCO.List, "", "is only for deployment intent groups", "no "+q.EMCO.List)
+			return newParameterError(q.EMCO.List, "", "is only for deployment intent groups", "no "+q.EMCO.List)
 		}
 		return nil
 	}

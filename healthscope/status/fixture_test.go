@@ -138,7 +138,7 @@ func seen(members ...healthscope.Member) status.Report {
 // query reads a query.
 func query(t testing.TB, raw string) status.Query {
 	t.Helper()
-	q, err := parse(raw)
+	q, err := parseRedacted(raw)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,16 +34,16 @@ const (
 	ReasonContextGone healthscope.Reason = "ContextGone"
 )
 
-// terminatedWord is what EMCO's design calls the state that EMCO writes as Deleted.
-const terminatedWord = "Terminated"
+// rsyncTerminated is what EMCO's design calls the state that EMCO writes as Deleted.
+const rsyncTerminated = "Terminated"
 
 // lifecycle is what is to become of a context.
 type lifecycle struct {
 	state appcontext.State
-	// leaving is true when it is to go, and terminated when rsync says that it has gone.
-	leaving, terminated bool
-	// begun is when users asked for it; zero when that is not recorded.
-	begun time.Time
+	// deleting is true when it is to go, and terminated when rsync says that it has gone.
+	deleting, terminated bool
+	// requestedAt is when users asked for it; zero when that is not recorded.
+	requestedAt time.Time
 }
 
 // lifecycleOf reads state and history of a context. What users did last with it counts, also before rsync has begun.
@@ -53,12 +53,12 @@ func lifecycleOf(id string, state appcontext.State, actions []appcontext.Action)
 		if a.ContextID != id {
 			continue
 		}
-		l.leaving = a.State == appcontext.ActionTerminated
-		if !l.leaving {
-			l.begun = a.Time
+		l.deleting = a.State == appcontext.ActionTerminated
+		if !l.deleting {
+			l.requestedAt = a.Time
 		}
 	}
-	l.leaving = l.leaving || l.terminated || state == appcontext.StateTerminating || state == appcontext.StateTerminateFailed
+	l.deleting = l.deleting || l.terminated || state == appcontext.StateTerminating || state == appcontext.StateTerminateFailed
 	return l
 }
 
@@ -99,49 +99,49 @@ func (r *row) identity() identity {
 	return id
 }
 
-// judge says how a row fares.
-func (b *builder) judge(r *row, v *view) {
+// judgeRow says how a row fares.
+func (b *builder) judgeRow(r *row, v *view) {
 	switch {
-	case b.life.leaving || deleted(r.rsync):
-		r.judged, r.remains = b.leaving(r, v)
+	case b.lifecycle.deleting || deleted(r.rsync):
+		r.judged, r.remains = b.judgeDeleting(r, v)
 	case r.rsync == string(appcontext.ResourceFailed):
 		message := "rsync could not apply it"
 		if r.member != nil {
 			message += "; what is there is " + string(r.member.State)
 		}
-		r.judged, r.counts = b.missing(r, healthscope.Failed, ReasonRsyncFailed, message), true
+		r.judged, r.counts = b.judgeMissing(r, healthscope.Failed, ReasonRsyncFailed, message), true
 	case r.member != nil:
 		r.judged, r.counts = r.member, !r.member.Owned
 	default:
-		r.judged, r.counts = b.absent(r, v)
+		r.judged, r.counts = b.judgeAbsent(r, v)
 	}
 }
 
 func deleted(rsync string) bool {
-	return rsync == string(appcontext.ResourceDeleted) || rsync == terminatedWord
+	return rsync == string(appcontext.ResourceDeleted) || rsync == rsyncTerminated
 }
 
-// leaving says how something fares that is to go, and whether it is still there. It does not count.
-func (b *builder) leaving(r *row, v *view) (m *healthscope.Member, remains bool) {
+// judgeDeleting says how something fares that is to go, and whether it is still there. It does not count.
+func (b *builder) judgeDeleting(r *row, v *view) (m *healthscope.Member, remains bool) {
 	gone := deleted(r.rsync)
 	switch {
-	case b.life.state == appcontext.StateTerminateFailed && r.rsync == string(appcontext.ResourceFailed):
-		return b.result(r, healthscope.Failed, ReasonRsyncFailed, "rsync could not delete it"), true
+	case b.lifecycle.state == appcontext.StateTerminateFailed && r.rsync == string(appcontext.ResourceFailed):
+		return b.newMember(r, healthscope.Failed, ReasonRsyncFailed, "rsync could not delete it"), true
 	case r.member != nil && r.presence == Present:
-		return staying(r.member, gone), true
+		return stillPresent(r.member, gone), true
 	case r.member != nil && r.presence == PresenceUnknown:
 		return r.member, !gone
 	case gone:
-		return b.result(r, healthscope.NotPresent, ReasonTerminated, ""), false
+		return b.newMember(r, healthscope.NotPresent, ReasonTerminated, ""), false
 	case r.presence == NotPresent:
-		return b.result(r, healthscope.NotPresent, healthscope.ReasonNotFound, ""), false
+		return b.newMember(r, healthscope.NotPresent, healthscope.ReasonNotFound, ""), false
 	default:
-		return b.result(r, healthscope.Unknown, cmp.Or(v.incomplete(), ReasonNotFollowed), v.Message), true
+		return b.newMember(r, healthscope.Unknown, cmp.Or(v.incomplete(), ReasonNotFollowed), v.Message), true
 	}
 }
 
-// staying says how an object fares that is there and is to go, or was to.
-func staying(m *healthscope.Member, gone bool) *healthscope.Member {
+// stillPresent says how an object fares that is there and is to go, or was to.
+func stillPresent(m *healthscope.Member, gone bool) *healthscope.Member {
 	if m.State == healthscope.Terminating {
 		return m
 	}
@@ -154,42 +154,42 @@ func staying(m *healthscope.Member, gone bool) *healthscope.Member {
 	return &marked
 }
 
-// absent says how an expected resource fares that is not in the bundle, and whether it counts.
-func (b *builder) absent(r *row, v *view) (m *healthscope.Member, counts bool) {
+// judgeAbsent says how an expected resource fares that is not in the bundle, and whether it counts.
+func (b *builder) judgeAbsent(r *row, v *view) (m *healthscope.Member, counts bool) {
 	switch r.rsync {
 	case string(appcontext.ResourceApplied):
 	case string(appcontext.ResourceRetrying):
-		return b.missing(r, healthscope.Pending, ReasonRsyncRetrying, "rsync tries to apply it"), true
-	case unreadable:
-		return b.missing(r, healthscope.Unknown, ReasonUnreadable, "its state in the context cannot be read"), true
+		return b.judgeMissing(r, healthscope.Pending, ReasonRsyncRetrying, "rsync tries to apply it"), true
+	case stateUnreadable:
+		return b.judgeMissing(r, healthscope.Unknown, ReasonUnreadable, "its state in the context cannot be read"), true
 	default:
-		return b.missing(r, healthscope.Pending, ReasonRsyncPending, "rsync has not applied it yet"), true
+		return b.judgeMissing(r, healthscope.Pending, ReasonRsyncPending, "rsync has not applied it yet"), true
 	}
 	if r.presence == NotPresent {
-		return b.missing(r, healthscope.NotPresent, healthscope.ReasonNotFound, "rsync has applied it, and it is not there"), true
+		return b.judgeMissing(r, healthscope.NotPresent, healthscope.ReasonNotFound, "rsync has applied it, and it is not there"), true
 	}
 	switch reason := v.incomplete(); reason {
 	case "":
-		return b.missing(r, healthscope.Unknown, ReasonNotFollowed, "the monitor does not report this kind"), false
+		return b.judgeMissing(r, healthscope.Unknown, ReasonNotFollowed, "the monitor does not report this kind"), false
 	case ReasonNotListed:
-		return b.missing(r, healthscope.Unknown, reason, "the bundle is too large to name it"), false // It may be among those that count without a name.
+		return b.judgeMissing(r, healthscope.Unknown, reason, "the bundle is too large to name it"), false // It may be among those that count without a name.
 	default:
-		return b.missing(r, healthscope.Unknown, reason, cmp.Or(v.Message, inDoubt[reason])), true
+		return b.judgeMissing(r, healthscope.Unknown, reason, cmp.Or(v.Message, incompleteMessages[reason])), true
 	}
 }
 
-// inDoubt says for people why it is not known whether an object is there.
-var inDoubt = map[healthscope.Reason]string{
+// incompleteMessages says for people why it is not known whether an object is there.
+var incompleteMessages = map[healthscope.Reason]string{
 	healthscope.ReasonNotObserved:     "no monitor has reported on the app in this cluster",
 	healthscope.ReasonMalformedBundle: "the bundle of the app in this cluster cannot be read",
 }
 
-// missing returns a result as Judge sees it, with the time at which users asked for the context: policy says how long a
+// judgeMissing returns a result as Judge sees it, with the time at which users asked for the context: policy says how long a
 // resource may be missing. It does not say since when something is missing: that may have been there until a moment ago.
-func (b *builder) missing(r *row, state healthscope.State, reason healthscope.Reason, message string) *healthscope.Member {
-	m := b.result(r, state, reason, message)
+func (b *builder) judgeMissing(r *row, state healthscope.State, reason healthscope.Reason, message string) *healthscope.Member {
+	m := b.newMember(r, state, reason, message)
 	if state == healthscope.Pending || state == healthscope.NotPresent {
-		m.Since = b.life.begun
+		m.Since = b.lifecycle.requestedAt
 	}
 	judged := &healthscope.Judge([]healthscope.Result{m.Result}, b.Policy, b.Now).Members[0]
 	if judged.State == healthscope.NotPresent && judged.Counts == healthscope.Failed {
@@ -198,8 +198,8 @@ func (b *builder) missing(r *row, state healthscope.State, reason healthscope.Re
 	return judged
 }
 
-// result returns a result about a resource that is not in its bundle.
-func (b *builder) result(r *row, state healthscope.State, reason healthscope.Reason, message string) *healthscope.Member {
+// newMember returns a result about a resource that is not in its bundle.
+func (b *builder) newMember(r *row, state healthscope.State, reason healthscope.Reason, message string) *healthscope.Member {
 	id := r.identity()
 	key := healthscope.Key{Group: id.group, Kind: id.kind, Namespace: id.namespace, Name: id.name}
 	return &healthscope.Member{Result: healthscope.Result{Key: key, Version: id.version, State: state, Reason: reason, Message: message}}

@@ -22,16 +22,16 @@ type identity struct {
 	group, version, kind, namespace, name string
 }
 
-// is reports whether the object of a result is the expected one. Version makes no difference; group and namespace do where
+// matches reports whether the object of a result is the expected one. Version makes no difference; group and namespace do where
 // they are known.
-func (i identity) is(k healthscope.Key) bool {
+func (i identity) matches(k healthscope.Key) bool {
 	return i.kind == k.Kind && i.name == k.Name &&
 		(i.version == "" || i.group == k.Group || i.group == legacyGroup) &&
 		(i.namespace == "" || k.Namespace == "" || i.namespace == k.Namespace)
 }
 
-// header is the part of an object that says what it is.
-type header struct {
+// objectHeader is the part of an object that says what it is.
+type objectHeader struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   struct {
@@ -43,7 +43,7 @@ type header struct {
 // the context knows that.
 func identify(text string) (identity, bool) {
 	encoded, err := yaml.YAMLToJSON([]byte(text))
-	var h header
+	var h objectHeader
 	if text == placeholder || err != nil || k8sjson.Unmarshal(encoded, &h) != nil {
 		return identity{}, false
 	}
@@ -57,8 +57,8 @@ func identify(text string) (identity, bool) {
 	return identity{group: group, version: version, kind: h.Kind, namespace: h.Metadata.Namespace}, true
 }
 
-// parse returns the object in a text of YAML or JSON, without what may not be shown; nil when there is none.
-func parse(text string) map[string]any {
+// parseRedacted returns the object in a text of YAML or JSON, without what may not be shown; nil when there is none.
+func parseRedacted(text string) map[string]any {
 	encoded, err := yaml.YAMLToJSON([]byte(text))
 	var object map[string]any
 	if err != nil || k8sjson.Unmarshal(encoded, &object) != nil {

@@ -49,35 +49,35 @@ type InstanceResource struct {
 // any order. There is at least one: without a bundle, nothing is known of an instance, not even that it exists. unread
 // names the clusters that have not been read yet.
 func NewInstance(id string, reports []Report, unread []string) InstanceDocument {
-	document := InstanceDocument{ID: id, Namespace: namespaceOf(reports), Resources: []InstanceResource{}, Message: unfilled(reports), Unread: unread}
-	var all []instanceMember
+	document := InstanceDocument{ID: id, Namespace: namespaceOf(reports), Resources: []InstanceResource{}, Message: unfilledMessage(reports), Unread: unread}
+	var members []instanceMember
 	var summary healthscope.Summary
-	var seen oldest
-	doubt := len(unread) > 0
+	var seen oldestSeen
+	incomplete := len(unread) > 0
 	for i := range reports {
 		r := &reports[i]
 		objects := r.Bundle.objects()
 		for j := range r.Members {
 			m := &r.Members[j]
-			all = append(all, instanceMember{m, objects[m.Key]})
+			members = append(members, instanceMember{m, objects[m.Key]})
 			summary.Add(*m)
 		}
-		document.ResourceCount += r.count()
-		unready := r.Unlisted.Total - r.Unlisted.Ready
-		doubt = doubt || r.Lost || !r.Observed || len(r.Malformed) > 0 || unready > 0
+		document.ResourceCount += r.objectCount()
+		notReady := r.Unlisted.Total - r.Unlisted.Ready
+		incomplete = incomplete || r.Lost || !r.Observed || len(r.Malformed) > 0 || notReady > 0
 		if r.Lost || r.Saved {
 			seen.add(r.LastSeen)
 		}
 	}
-	slices.SortFunc(all, func(a, b instanceMember) int {
+	slices.SortFunc(members, func(a, b instanceMember) int {
 		return cmp.Or(a.Compare(b.Key), strings.Compare(a.UID, b.UID))
 	})
-	for _, m := range all {
+	for _, m := range members {
 		document.Resources = append(document.Resources, InstanceResource{
 			Name: m.Name, GVK: GVK{Group: m.Group, Version: m.Version, Kind: m.Kind}, Status: encode(m.object),
 		})
 	}
-	document.Ready = !doubt && summary.Total > 0 && summary.Ready == summary.Total
+	document.Ready = !incomplete && summary.Total > 0 && summary.Ready == summary.Total
 	document.LastSeen = wireTime(seen.seen)
 	return document
 }
@@ -94,9 +94,9 @@ func namespaceOf(reports []Report) string {
 	return namespace
 }
 
-// unfilled says why bundles are empty that no monitor has filled. A monitor follows the keys of labels in its configuration,
+// unfilledMessage says why bundles are empty that no monitor has filled. A monitor follows the keys of labels in its configuration,
 // which is that of EMCO only by default.
-func unfilled(reports []Report) string {
+func unfilledMessage(reports []Report) string {
 	empty := 0
 	for i := range reports {
 		if !reports[i].Observed && !reports[i].Lost {
@@ -116,8 +116,8 @@ type instanceMember struct {
 	object map[string]any
 }
 
-// count returns how many objects a bundle has, named or not.
-func (r *Report) count() int {
+// objectCount returns how many objects a bundle has, named or not.
+func (r *Report) objectCount() int {
 	count := len(r.Members)
 	if r.Truncated && r.Bundle != nil {
 		count = max(count, r.Bundle.count)

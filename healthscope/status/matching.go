@@ -10,21 +10,21 @@ import (
 // nothing is known.
 type matching struct {
 	members []healthscope.Member
-	// claims are the indexes of the members by the indexes of the resources; -1 for a resource that is not there. followed says
+	// memberIndexes are the indexes of the members by the indexes of the resources; -1 for a resource that is not there. followed says
 	// of each resource whether it would be among the members if it were there.
-	claims   []int
-	followed []bool
-	// others are the indexes of the members that are not expected, sorted by group, kind, namespace and name.
-	others []int
+	memberIndexes []int
+	followed      []bool
+	// unexpected are the indexes of the members that are not expected, sorted by group, kind, namespace and name.
+	unexpected []int
 }
 
 // matchingOf returns how a place matches members. It is made again only for other members than those of the last call:
 // many documents are made of the same.
-func (p *place) matchingOf(members []healthscope.Member) *matching {
+func (p *appInCluster) matchingOf(members []healthscope.Member) *matching {
 	if last := p.matched.Load(); last != nil && last.isOf(members) {
 		return last
 	}
-	made := match(p.resources, members)
+	made := matchMembers(p.resources, members)
 	p.matched.Store(made)
 	return made
 }
@@ -42,17 +42,17 @@ type matcher struct {
 	byName  map[objectName]int
 	next    []int
 	claimed []bool
-	kinds   map[kind]bool
+	kinds   map[groupKind]bool
 }
 
 type objectName struct{ kind, name string }
 
-// match finds the members that resources are. Each member is one resource at most.
-func match(resources []resource, members []healthscope.Member) *matching {
+// matchMembers finds the members that resources are. Each member is one resource at most.
+func matchMembers(resources []resource, members []healthscope.Member) *matching {
 	m := matcher{
-		matching: &matching{members: members, claims: make([]int, len(resources)), followed: make([]bool, len(resources))},
+		matching: &matching{members: members, memberIndexes: make([]int, len(resources)), followed: make([]bool, len(resources))},
 		byName:   make(map[objectName]int, len(members)), next: make([]int, len(members)), claimed: make([]bool, len(members)),
-		kinds: map[kind]bool{},
+		kinds: map[groupKind]bool{},
 	}
 	for i := range members {
 		key := objectName{members[i].Kind, members[i].Name}
@@ -61,32 +61,32 @@ func match(resources []resource, members []healthscope.Member) *matching {
 			before = -1
 		}
 		m.byName[key], m.next[i] = i, before
-		m.kinds[kind{members[i].Group, members[i].Kind}] = true
+		m.kinds[groupKind{members[i].Group, members[i].Kind}] = true
 	}
 	for i := range resources {
 		r := &resources[i]
-		k := kind{r.group, r.kind}
-		m.claims[i], m.followed[i] = m.claim(r), r.version != "" && (followed[k] || m.kinds[k])
+		k := groupKind{r.group, r.kind}
+		m.memberIndexes[i], m.followed[i] = m.match(r), r.version != "" && (followed[k] || m.kinds[k])
 	}
 	for i := range members {
 		if !m.claimed[i] {
-			m.others = append(m.others, i)
+			m.unexpected = append(m.unexpected, i)
 		}
 	}
-	slices.SortStableFunc(m.others, func(a, b int) int { return members[a].Compare(members[b].Key) })
+	slices.SortStableFunc(m.unexpected, func(a, b int) int { return members[a].Compare(members[b].Key) })
 	return m.matching
 }
 
-// claim returns the index of the member that a resource is, and does not return it again; -1 when there is none. Of several
+// match returns the index of the member that a resource is, and does not return it again; -1 when there is none. Of several
 // in different namespaces it is the one in the namespace that the context names, else the first.
-func (m *matcher) claim(r *resource) int {
+func (m *matcher) match(r *resource) int {
 	best := -1
 	i, ok := m.byName[objectName{r.kind, r.name}]
 	for ; ok && i >= 0; i = m.next[i] {
-		if m.claimed[i] || !r.is(m.members[i].Key) {
+		if m.claimed[i] || !r.matches(m.members[i].Key) {
 			continue
 		}
-		if best < 0 || m.better(i, best, r.fallback) {
+		if best < 0 || m.preferred(i, best, r.defaultNamespace) {
 			best = i
 		}
 	}
@@ -96,7 +96,7 @@ func (m *matcher) claim(r *resource) int {
 	return best
 }
 
-func (m *matcher) better(i, than int, namespace string) bool {
+func (m *matcher) preferred(i, than int, namespace string) bool {
 	a, b := m.members[i].Key, m.members[than].Key
 	if here, there := a.Namespace == namespace, b.Namespace == namespace; here != there {
 		return here
@@ -104,12 +104,12 @@ func (m *matcher) better(i, than int, namespace string) bool {
 	return a.Compare(b) < 0
 }
 
-// claimed returns the member that the resource of an index is; nil when there is none.
-func (m *matching) claimed(resource int) *healthscope.Member {
-	if m == nil || m.claims[resource] < 0 {
+// member returns the member that the resource of an index is; nil when there is none.
+func (m *matching) member(resource int) *healthscope.Member {
+	if m == nil || m.memberIndexes[resource] < 0 {
 		return nil
 	}
-	return &m.members[m.claims[resource]]
+	return &m.members[m.memberIndexes[resource]]
 }
 
 // follows reports whether the resource of an index would be among the members if it were there.

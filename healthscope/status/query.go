@@ -104,43 +104,43 @@ func (e *ParameterError) Error() string {
 	return fmt.Sprintf("query parameter %q with value %q %s; allowed: %s", e.Parameter, e.Value, e.Problem, e.Allowed)
 }
 
-// refuse returns a ParameterError for a value, of which no more is repeated than is decent.
-func refuse(parameter, value, problem, allowed string) error {
+// newParameterError returns a ParameterError for a value, of which no more is repeated than is decent.
+func newParameterError(parameter, value, problem, allowed string) error {
 	return &ParameterError{Parameter: shorten(parameter), Value: shorten(value), Problem: problem, Allowed: allowed}
 }
 
 func shorten(text string) string { return healthscope.Shorten(text, maxEcho+len("...")) }
 
-// reader reads one parameter into a query.
-type reader func(q *Query, values []string) error
+// parameterParser reads one parameter into a query.
+type parameterParser func(q *Query, values []string) error
 
 // parameters are the parameters there are.
-var parameters = map[string]reader{
+var parameters = map[string]parameterParser{
 	parameterApp: func(q *Query, values []string) (err error) {
-		q.Apps, err = filter(parameterApp, values, checkApp)
+		q.Apps, err = parseFilter(parameterApp, values, checkApp)
 		return
 	},
 	parameterCluster: func(q *Query, values []string) (err error) {
-		q.Clusters, err = filter(parameterCluster, values, checkCluster)
+		q.Clusters, err = parseFilter(parameterCluster, values, checkCluster)
 		return
 	},
 	parameterResource: func(q *Query, values []string) (err error) {
-		q.Resources, err = filter(parameterResource, values, checkResource)
+		q.Resources, err = parseFilter(parameterResource, values, checkResource)
 		return
 	},
 	parameterHealth: func(q *Query, values []string) error {
-		value, err := choice(parameterHealth, values, "true", "false")
+		value, err := parseEnum(parameterHealth, values, "true", "false")
 		q.Health = value == "true"
 		return err
 	},
-	parameterInstance: readInstance,
+	parameterInstance: parseInstance,
 	parameterOutput: func(q *Query, values []string) error {
-		value, err := choice(parameterOutput, values, Outputs()...)
+		value, err := parseEnum(parameterOutput, values, Outputs()...)
 		q.Output = Output(value)
 		return err
 	},
 	parameterType: func(q *Query, values []string) error {
-		value, err := choice(parameterType, values, Types()...)
+		value, err := parseEnum(parameterType, values, Types()...)
 		q.Type = Type(value)
 		return err
 	},
@@ -178,19 +178,19 @@ func ParseQuery(values map[string][]string) (Query, error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		read, ok := parameters[name]
 		if !ok && slices.Contains(EMCOParameters(), name) {
-			return Query{}, refuse(name, strings.Join(values[name], ","), "is one of EMCO 22.12", "it, with dialect="+DialectEMCO)
+			return Query{}, newParameterError(name, strings.Join(values[name], ","), "is one of EMCO 22.12", "it, with dialect="+DialectEMCO)
 		}
 		if !ok {
-			return Query{}, refuse(name, strings.Join(values[name], ","), "is unknown", strings.Join(Parameters(), ", "))
+			return Query{}, newParameterError(name, strings.Join(values[name], ","), "is unknown", strings.Join(Parameters(), ", "))
 		}
 		if err := read(&q, values[name]); err != nil {
 			return Query{}, err
 		}
 	}
 	if q.ListInstances && len(values) > 1 {
-		return Query{}, refuse(parameterInstance, "", "asks for the list of instances, and other parameters are given", "an id, or no other parameter")
+		return Query{}, newParameterError(parameterInstance, "", "asks for the list of instances, and other parameters are given", "an id, or no other parameter")
 	}
-	if err := q.expand(values); err != nil {
+	if err := q.expandOutput(values); err != nil {
 		return Query{}, err
 	}
 	if q.Type == "" {
@@ -202,71 +202,71 @@ func ParseQuery(values map[string][]string) (Query, error) {
 	return q, nil
 }
 
-// expand replaces an output that stands for several parameters by these.
-func (q *Query) expand(values map[string][]string) error {
+// expandOutput replaces an output that stands for several parameters by these.
+func (q *Query) expandOutput(values map[string][]string) error {
 	switch string(q.Output) {
 	case outputRsync:
 		if q.Type != "" && q.Type != TypeRsync {
-			return refuse(parameterOutput, outputRsync, "contradicts type="+string(q.Type), "type=rsync, or no type")
+			return newParameterError(parameterOutput, outputRsync, "contradicts type="+string(q.Type), "type=rsync, or no type")
 		}
 		q.Type, q.Output = TypeRsync, OutputDetail
 	case outputSmall, outputFull:
-		if _, said := values[parameterHealth]; said && !q.Health {
-			return refuse(parameterOutput, string(q.Output), "contradicts health=false", "health=true, or no health")
+		if _, isSet := values[parameterHealth]; isSet && !q.Health {
+			return newParameterError(parameterOutput, string(q.Output), "contradicts health=false", "health=true, or no health")
 		}
 		if q.Type == "" {
 			q.Type = TypeAll
 		}
-		whole := q.Output == outputFull
+		detail := q.Output == outputFull
 		q.Health, q.Output = true, OutputAll
-		if whole {
+		if detail {
 			q.Output = OutputDetail
 		}
 	}
 	return nil
 }
 
-// single returns the one value of a parameter.
-func single(parameter string, values []string, allowed string) (string, error) {
+// singleValue returns the one value of a parameter.
+func singleValue(parameter string, values []string, allowed string) (string, error) {
 	if len(values) != 1 {
-		return "", refuse(parameter, strings.Join(values, ","), fmt.Sprintf("is given %d times", len(values)), "one value: "+allowed)
+		return "", newParameterError(parameter, strings.Join(values, ","), fmt.Sprintf("is given %d times", len(values)), "one value: "+allowed)
 	}
 	return values[0], nil
 }
 
-func choice(parameter string, values []string, words ...string) (string, error) {
+func parseEnum(parameter string, values []string, words ...string) (string, error) {
 	allowed := strings.Join(words, ", ")
-	value, err := single(parameter, values, allowed)
+	value, err := singleValue(parameter, values, allowed)
 	if err != nil {
 		return "", err
 	}
 	if !slices.Contains(words, value) {
-		return "", refuse(parameter, value, "cannot be used", allowed)
+		return "", newParameterError(parameter, value, "cannot be used", allowed)
 	}
 	return value, nil
 }
 
-func readInstance(q *Query, values []string) error {
+func parseInstance(q *Query, values []string) error {
 	const allowed = "the id of a context, or no value for the list of them"
-	value, err := single(parameterInstance, values, allowed)
+	value, err := singleValue(parameterInstance, values, allowed)
 	if err != nil {
 		return err
 	}
 	if value != "" && len(validation.IsValidLabelValue(value)) > 0 {
-		return refuse(parameterInstance, value, "cannot be the id of a context", allowed)
+		return newParameterError(parameterInstance, value, "cannot be the id of a context", allowed)
 	}
 	q.Instance, q.ListInstances = value, value == ""
 	return nil
 }
 
-// filter returns the values of a filter, sorted. check reports whether a value can be a name, and what can.
-func filter(parameter string, values []string, check func(string) (ok bool, allowed string)) ([]string, error) {
+// parseFilter returns the values of a filter, sorted. check reports whether a value can be a name, and what can.
+func parseFilter(parameter string, values []string, check func(string) (ok bool, allowed string)) ([]string, error) {
 	if len(values) == 0 || len(values) > MaxFilters {
-		return nil, refuse(parameter, strings.Join(values[:min(len(values), 3)], ","), fmt.Sprintf("is given %d times", len(values)), "1 to "+strconv.Itoa(MaxFilters)+" values")
+		return nil, newParameterError(parameter, strings.Join(values[:min(len(values), 3)], ","), fmt.Sprintf("is given %d times", len(values)), "1 to "+strconv.Itoa(MaxFilters)+" values")
 	}
 	for _, value := range values {
 		if ok, allowed := check(value); !ok {
-			return nil, refuse(parameter, value, "cannot be a name", allowed)
+			return nil, newParameterError(parameter, value, "cannot be a name", allowed)
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(values))), nil
@@ -290,8 +290,8 @@ func checkResource(value string) (ok bool, allowed string) {
 	return ok, "the name of an object, at most " + strconv.Itoa(maxResourceName) + " bytes without / and blanks"
 }
 
-// selects reports whether a filter lets a name through.
-func selects(filter []string, name string) bool {
+// filterMatches reports whether a filter lets a name through.
+func filterMatches(filter []string, name string) bool {
 	if len(filter) == 0 {
 		return true
 	}

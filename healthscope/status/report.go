@@ -46,32 +46,32 @@ func SavedReport(b *Bundle, policy healthscope.Policy, lastSeen, now time.Time) 
 	}
 }
 
-// judged is a judgement, and what it was made with.
-type judged struct {
+// cachedJudgement is a judgement, and what it was made with.
+type cachedJudgement struct {
 	healthscope.Judgement
 
-	policy healthscope.Policy
-	at     time.Time
-	// fleeting is true when something has taken the time of the judgement for its own, which lay in the future.
-	fleeting bool
+	policy   healthscope.Policy
+	judgedAt time.Time
+	// timeDependent is true when something has taken the time of the judgement for its own, which lay in the future.
+	timeDependent bool
 }
 
 // judge judges what the bundle says, unless that was done before and still holds.
 func (b *Bundle) judge(policy healthscope.Policy, now time.Time) []healthscope.Member {
-	if last := b.last.Load(); last != nil && last.holds(policy, now) {
+	if last := b.last.Load(); last != nil && last.isValid(policy, now) {
 		return last.Members
 	}
-	made := &judged{Judgement: healthscope.Judge(b.contents.Results, policy, now), policy: policy, at: now}
+	made := &cachedJudgement{Judgement: healthscope.Judge(b.contents.Results, policy, now), policy: policy, judgedAt: now}
 	for i := range made.Members {
-		made.fleeting = made.fleeting || made.Members[i].Since.Equal(now)
+		made.timeDependent = made.timeDependent || made.Members[i].Since.Equal(now)
 	}
 	b.last.Store(made)
 	return made.Members
 }
 
-// holds reports whether a judgement would be the same with a policy, at a time.
-func (j *judged) holds(policy healthscope.Policy, now time.Time) bool {
-	return !j.fleeting && policy == j.policy && !now.Before(j.at) && (j.NextCheck.IsZero() || now.Before(j.NextCheck))
+// isValid reports whether a judgement would be the same with a policy, at a time.
+func (j *cachedJudgement) isValid(policy healthscope.Policy, now time.Time) bool {
+	return !j.timeDependent && policy == j.policy && !now.Before(j.judgedAt) && (j.NextCheck.IsZero() || now.Before(j.NextCheck))
 }
 
 // Presence reports whether an object is in its cluster, in the words of EMCO's status design.
@@ -89,13 +89,13 @@ const (
 
 // followed are the kinds that every monitor follows, EMCO's of every generation and ours: if there is a bundle, objects of
 // these kinds that are not in it do not exist. Of another kind that is so only if another object of the kind is in the bundle.
-var followed = map[kind]bool{
+var followed = map[groupKind]bool{
 	{"", "ConfigMap"}: true, {"", "Pod"}: true, {"", "Service"}: true,
 	{"apps", "DaemonSet"}: true, {"apps", "Deployment"}: true, {"apps", "StatefulSet"}: true,
 	{"batch", "Job"}: true,
 }
 
-type kind struct{ group, kind string }
+type groupKind struct{ group, kind string }
 
 // view is a report of a place, ready to be asked about single objects. The zero value is that of a zero report.
 type view struct {
@@ -103,20 +103,20 @@ type view struct {
 	*matching
 }
 
-// look turns the view to another report. Of a context that is terminated, what was saved before says nothing.
-func (v *view) look(p *place, r Report, terminated bool) {
+// setReport turns the view to another report. Of a context that is terminated, what was saved before says nothing.
+func (v *view) setReport(p *appInCluster, r Report, terminated bool) {
 	if terminated && r.Saved {
 		r = Report{}
 	}
 	v.Report, v.matching = r, p.matchingOf(r.Members)
 }
 
-// unexpected returns the indexes of the members that are not expected.
-func (v *view) unexpected() []int {
+// unexpectedMembers returns the indexes of the members that are not expected.
+func (v *view) unexpectedMembers() []int {
 	if v.matching == nil {
 		return nil
 	}
-	return v.others
+	return v.unexpected
 }
 
 // presence reports whether an object is in the cluster. m is nil when it is not in the bundle, and followed reports whether it would

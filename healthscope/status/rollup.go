@@ -13,19 +13,19 @@ type rollup struct {
 	summary healthscope.Summary
 	// rows counts all resources, also those that do not count. Of these, remaining and undeletable are to go and have not
 	// gone, or could not be deleted, and unseen cannot be seen.
-	rows, remaining, undeletable, unseen int
-	// why is the reason of the first that cannot be seen.
-	why healthscope.Reason
+	rows, remaining, undeletable, unknown int
+	// unknownReason is the reason of the first that cannot be seen.
+	unknownReason healthscope.Reason
 	// worst is what makes the state of all what it is: of those in the worst state the one that is in it for longest.
-	worst culprit
+	worst worstResource
 	// since is since when the state is so: of Ready the latest, of others the earliest that is known.
 	since time.Time
-	// partial is true when it is not known of all since when they are Ready.
-	partial bool
+	// sinceUnknown is true when it is not known of all since when they are Ready.
+	sinceUnknown bool
 }
 
-// culprit is a resource, and where it is. It is none without a member.
-type culprit struct {
+// worstResource is a resource, and where it is. It is none without a member.
+type worstResource struct {
 	Place
 
 	member *healthscope.Member
@@ -39,28 +39,28 @@ func (u *rollup) add(at Place, r *row) {
 	}
 	if r.counts {
 		u.summary.Add(*r.judged)
-		u.consider(culprit{at, r.judged}, r.judged.Since, r.judged.Since.IsZero())
+		u.updateWorst(worstResource{at, r.judged}, r.judged.Since, r.judged.Since.IsZero())
 		return
 	}
 	switch r.judged.State {
 	case healthscope.Unknown:
-		u.unseen++
-		u.why = cmp.Or(u.why, r.judged.Reason)
+		u.unknown++
+		u.unknownReason = cmp.Or(u.unknownReason, r.judged.Reason)
 	case healthscope.Failed:
 		u.undeletable++
 	case healthscope.Ready, healthscope.Pending, healthscope.Terminating, healthscope.NotPresent:
 	}
 }
 
-// consider takes note of a resource, or of the worst of many, and of since when their state is so.
-func (u *rollup) consider(c culprit, since time.Time, partial bool) {
+// updateWorst takes note of a resource, or of the worst of many, and of since when their state is so.
+func (u *rollup) updateWorst(c worstResource, since time.Time, partial bool) {
 	rank, now := rankOf(c.member), rankOf(u.worst.member)
 	switch {
 	case rank < now:
 	case rank > now:
-		u.worst, u.since, u.partial = c, since, partial
+		u.worst, u.since, u.sinceUnknown = c, since, partial
 	case rank == 1:
-		u.partial = u.partial || partial
+		u.sinceUnknown = u.sinceUnknown || partial
 		if since.After(u.since) {
 			u.since = since
 		}
@@ -89,16 +89,16 @@ func rankOf(m *healthscope.Member) int {
 
 // merge counts the resources of another.
 func (u *rollup) merge(o rollup) {
-	u.rows, u.remaining, u.undeletable, u.unseen = u.rows+o.rows, u.remaining+o.remaining, u.undeletable+o.undeletable, u.unseen+o.unseen
-	u.why = cmp.Or(u.why, o.why)
-	u.count(o.summary)
+	u.rows, u.remaining, u.undeletable, u.unknown = u.rows+o.rows, u.remaining+o.remaining, u.undeletable+o.undeletable, u.unknown+o.unknown
+	u.unknownReason = cmp.Or(u.unknownReason, o.unknownReason)
+	u.addSummary(o.summary)
 	if o.worst.member != nil {
-		u.consider(o.worst, o.since, o.partial)
+		u.updateWorst(o.worst, o.since, o.sinceUnknown)
 	}
 }
 
-// count adds numbers of resources that have no name.
-func (u *rollup) count(s healthscope.Summary) {
+// addSummary adds numbers of resources that have no name.
+func (u *rollup) addSummary(s healthscope.Summary) {
 	u.summary.Total += s.Total
 	u.summary.Ready += s.Ready
 	u.summary.Pending += s.Pending
@@ -113,45 +113,45 @@ func (b *builder) health(u rollup) *Health {
 	h := &Health{Resources: counts}
 	switch {
 	case u.rows == 0 && b.query.filtered():
-		h.say(healthscope.Unknown, ReasonNoMatch, "no resource matches the filters")
-	case b.life.leaving:
-		b.leave(h, u)
+		h.set(healthscope.Unknown, ReasonNoMatch, "no resource matches the filters")
+	case b.lifecycle.deleting:
+		b.setDeletingHealth(h, u)
 	case u.summary.Total == 0:
-		h.say(healthscope.Unknown, cmp.Or(u.why, healthscope.ReasonNoResources), "there is no resource whose health is known")
+		h.set(healthscope.Unknown, cmp.Or(u.unknownReason, healthscope.ReasonNoResources), "there is no resource whose health is known")
 	default:
-		b.settle(h, u)
+		b.setPresentHealth(h, u)
 	}
 	return h
 }
 
-func (h *Health) say(state healthscope.State, reason healthscope.Reason, message string) {
+func (h *Health) set(state healthscope.State, reason healthscope.Reason, message string) {
 	h.State, h.Reason, h.Message = string(state), string(reason), message
 }
 
-// leave says how resources fare together that are to go.
-func (b *builder) leave(h *Health, u rollup) {
+// setDeletingHealth says how resources fare together that are to go.
+func (b *builder) setDeletingHealth(h *Health, u rollup) {
 	switch {
 	case u.undeletable > 0:
-		h.say(healthscope.Failed, ReasonRsyncFailed, "rsync could not delete everything")
-	case u.remaining > 0 && b.life.terminated:
-		h.say(healthscope.Terminating, ReasonStillPresent, "rsync has deleted everything, and something is still there")
+		h.set(healthscope.Failed, ReasonRsyncFailed, "rsync could not delete everything")
+	case u.remaining > 0 && b.lifecycle.terminated:
+		h.set(healthscope.Terminating, ReasonStillPresent, "rsync has deleted everything, and something is still there")
 	case u.remaining > 0:
-		h.say(healthscope.Terminating, healthscope.ReasonDeleting, "not everything has been deleted yet")
-	case u.unseen > 0:
-		h.say(healthscope.Unknown, u.why, "rsync has deleted everything, and it cannot be seen whether it has gone")
+		h.set(healthscope.Terminating, healthscope.ReasonDeleting, "not everything has been deleted yet")
+	case u.unknown > 0:
+		h.set(healthscope.Unknown, u.unknownReason, "rsync has deleted everything, and it cannot be seen whether it has gone")
 	default:
-		h.say(healthscope.NotPresent, ReasonTerminated, "everything has been deleted")
+		h.set(healthscope.NotPresent, ReasonTerminated, "everything has been deleted")
 	}
 }
 
-// settle says how resources fare together that are to stay.
-func (b *builder) settle(h *Health, u rollup) {
+// setPresentHealth says how resources fare together that are to stay.
+func (b *builder) setPresentHealth(h *Health, u rollup) {
 	state := u.summary.State()
 	h.State = string(state)
 	if u.worst.member == nil || u.worst.member.Counts != state {
 		return // It is the state of resources that have no name.
 	}
-	if !u.partial || state != healthscope.Ready {
+	if !u.sinceUnknown || state != healthscope.Ready {
 		h.Since, h.Age = b.since(u.since)
 	}
 	if state != healthscope.Ready {
@@ -167,22 +167,22 @@ func (b *builder) overall(u rollup) *Health {
 	switch {
 	case b.ContextID == "":
 		h := &Health{Resources: &Counts{}}
-		h.say(healthscope.NotPresent, ReasonNotInstantiated, "it has not been instantiated")
+		h.set(healthscope.NotPresent, ReasonNotInstantiated, "it has not been instantiated")
 		return h
 	case b.Contents == nil:
 		h := &Health{Resources: &Counts{}}
-		if b.life.leaving {
-			h.say(healthscope.NotPresent, ReasonTerminated, "it has been terminated, and its context is not kept any more")
+		if b.lifecycle.deleting {
+			h.set(healthscope.NotPresent, ReasonTerminated, "it has been terminated, and its context is not kept any more")
 		} else {
-			h.say(healthscope.Unknown, ReasonContextGone, "its context is not kept any more")
+			h.set(healthscope.Unknown, ReasonContextGone, "its context is not kept any more")
 		}
 		return h
 	}
 	h := b.health(u)
-	failed := b.life.state == appcontext.StateInstantiateFailed || b.life.state == appcontext.StateUpdateFailed
+	failed := b.lifecycle.state == appcontext.StateInstantiateFailed || b.lifecycle.state == appcontext.StateUpdateFailed
 	if failed && !b.query.filtered() && h.State != string(healthscope.Failed) {
 		h.Since, h.Age = "", nil
-		h.say(healthscope.Failed, ReasonRsyncFailed, "the state of the context is "+string(b.life.state))
+		h.set(healthscope.Failed, ReasonRsyncFailed, "the state of the context is "+string(b.lifecycle.state))
 	}
 	return h
 }
