@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// challenge is the header WWW-Authenticate of an answer to a caller who is not known.
-const challenge = `Bearer realm="healthscope"`
+// authenticateChallenge is the header WWW-Authenticate of an answer to a caller who is not known.
+const authenticateChallenge = `Bearer realm="healthscope"`
 
 // Refusals of what is too much at once, which is no failure of the server. A Guard's errors may be of their kind.
 var (
@@ -69,7 +69,7 @@ func (h *handler) authenticate(ctx context.Context, rt route, r *http.Request) (
 	case rt.access == nil:
 		return Caller{}, nil
 	case h.guard == nil && rt.changes(): // Any page in a browser on the same machine can send it.
-		return Caller{}, failf(http.StatusForbidden, "without a token nothing can be changed; send one to the address in api.bindAddress of the server's configuration")
+		return Caller{}, statusErrorf(http.StatusForbidden, "without a token nothing can be changed; send one to the address in api.bindAddress of the server's configuration")
 	case h.guard == nil:
 		return Caller{}, nil
 	}
@@ -79,13 +79,13 @@ func (h *handler) authenticate(ctx context.Context, rt route, r *http.Request) (
 	}
 	caller, ok, err := h.guard.Authenticate(r.WithContext(ctx), token)
 	if errors.Is(err, ErrTooMany) {
-		return Caller{}, failf(http.StatusTooManyRequests, "%w", err)
+		return Caller{}, statusErrorf(http.StatusTooManyRequests, "%w", err)
 	}
 	if err != nil {
-		return Caller{}, failf(http.StatusServiceUnavailable, "cannot find out whose the bearer token is: %w", err)
+		return Caller{}, statusErrorf(http.StatusServiceUnavailable, "cannot find out whose the bearer token is: %w", err)
 	}
 	if !ok {
-		return Caller{}, failf(http.StatusUnauthorized, "the bearer token is not accepted: it may have expired, or be of another cluster; send one that the hub's Kubernetes API server accepts")
+		return Caller{}, statusErrorf(http.StatusUnauthorized, "the bearer token is not accepted: it may have expired, or be of another cluster; send one that the hub's Kubernetes API server accepts")
 	}
 	return caller, nil
 }
@@ -95,15 +95,15 @@ func bearerToken(r *http.Request) (string, error) {
 	headers := r.Header.Values("Authorization")
 	switch len(headers) {
 	case 0:
-		return "", failf(http.StatusUnauthorized, "there is no header Authorization; send \"Authorization: Bearer <token>\" with a token of a Kubernetes user or ServiceAccount")
+		return "", statusErrorf(http.StatusUnauthorized, "there is no header Authorization; send \"Authorization: Bearer <token>\" with a token of a Kubernetes user or ServiceAccount")
 	case 1:
 	default:
-		return "", failf(http.StatusUnauthorized, "the header Authorization is given %d times; send it once", len(headers))
+		return "", statusErrorf(http.StatusUnauthorized, "the header Authorization is given %d times; send it once", len(headers))
 	}
 	scheme, token, _ := strings.Cut(headers[0], " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || strings.ContainsFunc(token, unicode.IsSpace) {
-		return "", failf(http.StatusUnauthorized, "the header Authorization cannot be read; it must be \"Bearer <token>\"")
+		return "", statusErrorf(http.StatusUnauthorized, "the header Authorization cannot be read; it must be \"Bearer <token>\"")
 	}
 	return token, nil
 }
@@ -115,16 +115,16 @@ func (h *handler) authorize(ctx context.Context, rt route, caller Caller, access
 	}
 	allowed, err := h.guard.Authorize(ctx, caller, access)
 	if err != nil {
-		return failf(http.StatusServiceUnavailable, "cannot find out what user %s may do: %w", quote(caller.Name), err)
+		return statusErrorf(http.StatusServiceUnavailable, "cannot find out what user %s may do: %w", quote(caller.Name), err)
 	}
 	if !allowed {
-		return failf(http.StatusForbidden, "user %s may not %s", quote(caller.Name), access)
+		return statusErrorf(http.StatusForbidden, "user %s may not %s", quote(caller.Name), access)
 	}
 	return nil
 }
 
-// stillAllowed returns why a request would not be answered now that was answered before.
-func (h *handler) stillAllowed(ctx context.Context, rt route, r *http.Request, access Access) error {
+// checkAccess returns why a request would not be answered now that was answered before.
+func (h *handler) checkAccess(ctx context.Context, rt route, r *http.Request, access Access) error {
 	caller, err := h.authenticate(ctx, rt, r)
 	if err != nil {
 		return err

@@ -9,42 +9,43 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// batches make one answer for all who ask the same at a time. An answer is only given to those who asked before it was begun,
-// so that no caller gets what was so before: those who ask while one is being made share the next. The zero value is ready.
-type batches struct {
-	// running are the answers that are being made, one for each question, and next those that wait until that one is made.
+// coalescer makes one response for all concurrent requests for the same document. A response is only shared by requests that
+// arrived before it was begun, so that no caller gets an outdated one: requests that arrive while one is being made share the
+// next. The zero value is ready to use.
+type coalescer struct {
+	// running are the responses that are being made, one for each document. next are the responses that wait for them.
 	running, next singleflight.Group
 }
 
-// ask returns an answer that compose has made since. compose must make the same for all who ask the question; it gets a
+// do returns an answer that compose has made since. compose must make the same for all who ask the question; it gets a
 // context that does not end when one of them goes.
-func (b *batches) ask(ctx context.Context, q question, compose func(context.Context) (answer, error)) (answer, error) {
+func (b *coalescer) do(ctx context.Context, q documentKey, compose func(context.Context) (response, error)) (response, error) {
 	key := q.subject.String() + "?" + q.query
-	shared := context.WithoutCancel(ctx)
-	made := b.next.DoChan(key, func() (any, error) {
+	detached := context.WithoutCancel(ctx)
+	results := b.next.DoChan(key, func() (any, error) {
 		for { // An answer that is being made was begun before these callers asked: it is waited for, and the next is theirs.
-			begun := false
+			started := false
 			a, err, _ := b.running.Do(key, func() (any, error) {
-				begun = true
+				started = true
 				b.next.Forget(key) // Those who ask from now on share another one.
-				return composeShared(shared, compose)
+				return composeRecovering(detached, compose)
 			})
-			if begun {
+			if started {
 				return a, err
 			}
 		}
 	})
 	select {
-	case result := <-made:
-		a, _ := result.Val.(answer)
+	case result := <-results:
+		a, _ := result.Val.(response)
 		return a, result.Err
 	case <-ctx.Done():
-		return answer{}, failf(http.StatusServiceUnavailable, "the answer was not ready in time: %w", context.Cause(ctx))
+		return response{}, statusErrorf(http.StatusServiceUnavailable, "the answer was not ready in time: %w", context.Cause(ctx))
 	}
 }
 
-// composeShared makes an answer. A panic is an error: it must not take the other callers with it.
-func composeShared(ctx context.Context, compose func(context.Context) (answer, error)) (a answer, err error) {
+// composeRecovering makes a response. It turns a panic into an error, so that all callers get one.
+func composeRecovering(ctx context.Context, compose func(context.Context) (response, error)) (a response, err error) {
 	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
 	defer func() {

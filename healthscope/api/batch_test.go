@@ -12,28 +12,28 @@ import (
 )
 
 // made returns the text of an answer.
-func made(a answer) string {
+func made(a response) string {
 	text, _ := a.document.(string)
 	return text
 }
 
 func TestWhoAsksWhileAnAnswerIsMadeSharesTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b batches
+		var b coalescer
 		var mu sync.Mutex
 		begun, now := 0, "before"
-		compose := func(ctx context.Context) (answer, error) {
+		compose := func(ctx context.Context) (response, error) {
 			mu.Lock()
 			begun++
 			text := now
 			mu.Unlock()
 			<-time.After(time.Second)
-			return answer{document: text}, ctx.Err()
+			return response{document: text}, ctx.Err()
 		}
 		var group sync.WaitGroup
 		ask := func(want string) {
 			group.Go(func() {
-				if a, err := b.ask(t.Context(), question{query: "q"}, compose); err != nil || made(a) != want {
+				if a, err := b.do(t.Context(), documentKey{query: "q"}, compose); err != nil || made(a) != want {
 					t.Errorf("got %q, %v, want %q", made(a), err, want)
 				}
 			})
@@ -56,38 +56,38 @@ func TestWhoAsksWhileAnAnswerIsMadeSharesTheNext(t *testing.T) {
 
 func TestWhoGoesDoesNotTakeTheAnswerWithHim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b batches
-		compose := func(ctx context.Context) (answer, error) {
+		var b coalescer
+		compose := func(ctx context.Context) (response, error) {
 			select {
 			case <-time.After(time.Second):
-				return answer{document: "done"}, nil
+				return response{document: "done"}, nil
 			case <-ctx.Done():
-				return answer{}, ctx.Err()
+				return response{}, ctx.Err()
 			}
 		}
 		var group sync.WaitGroup
 		defer group.Wait()
-		group.Go(func() { _, _ = b.ask(t.Context(), question{}, compose) })
+		group.Go(func() { _, _ = b.do(t.Context(), documentKey{}, compose) })
 		synctest.Wait()
 		hasty, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		group.Go(func() {
-			var f *failure
-			if _, err := b.ask(hasty, question{}, compose); !errors.As(err, &f) || f.status != http.StatusServiceUnavailable {
+			var f *statusError
+			if _, err := b.do(hasty, documentKey{}, compose); !errors.As(err, &f) || f.status != http.StatusServiceUnavailable {
 				t.Errorf("got error %v, want one with 503", err)
 			}
 		})
 		synctest.Wait()
-		if a, err := b.ask(t.Context(), question{}, compose); err != nil || made(a) != "done" {
+		if a, err := b.do(t.Context(), documentKey{}, compose); err != nil || made(a) != "done" {
 			t.Errorf("got %q, %v", made(a), err)
 		}
 	})
 }
 
 func TestAPanicIsAnErrorForAllWhoAsked(t *testing.T) {
-	var b batches
+	var b coalescer
 	for range 2 { // The second time, nothing of the first is left.
-		_, err := b.ask(t.Context(), question{}, func(context.Context) (answer, error) { panic("secret") })
+		_, err := b.do(t.Context(), documentKey{}, func(context.Context) (response, error) { panic("secret") })
 		if err == nil || !strings.Contains(err.Error(), "panic: secret") {
 			t.Errorf("got error %v", err)
 		}
@@ -96,14 +96,14 @@ func TestAPanicIsAnErrorForAllWhoAsked(t *testing.T) {
 
 func TestDifferentQuestionsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b batches
+		var b coalescer
 		var group sync.WaitGroup
 		began := time.Now()
 		for _, query := range []string{"a", "b", "c"} {
 			group.Go(func() {
-				_, _ = b.ask(t.Context(), question{query: query}, func(context.Context) (answer, error) {
+				_, _ = b.do(t.Context(), documentKey{query: query}, func(context.Context) (response, error) {
 					<-time.After(time.Second)
-					return answer{}, nil
+					return response{}, nil
 				})
 			})
 		}
@@ -117,18 +117,18 @@ func TestDifferentQuestionsDoNotWaitForEachOther(t *testing.T) {
 // TestAnAnswerMayTakeAsLongAsItsRoute asserts that an answer which waits for etcd is not given up before those who ask are.
 func TestAnAnswerMayTakeAsLongAsItsRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b batches
-		slow := func(ctx context.Context) (answer, error) {
+		var b coalescer
+		slow := func(ctx context.Context) (response, error) {
 			select {
 			case <-time.After(documentTimeout - time.Second):
-				return answer{document: "done"}, nil
+				return response{document: "done"}, nil
 			case <-ctx.Done():
-				return answer{}, ctx.Err()
+				return response{}, ctx.Err()
 			}
 		}
 		limited, cancel := context.WithTimeout(t.Context(), documentTimeout)
 		defer cancel()
-		if a, err := b.ask(limited, question{}, slow); err != nil || made(a) != "done" {
+		if a, err := b.do(limited, documentKey{}, slow); err != nil || made(a) != "done" {
 			t.Errorf("got %q, %v", made(a), err)
 		}
 	})

@@ -14,89 +14,89 @@ import (
 )
 
 const (
-	// maxDecoded is how many views are kept as they were decoded; beyond that, the one that was asked for longest ago goes.
-	maxDecoded = 64
-	// maxKeptBytes is how large the answers are together that are kept of one view.
-	maxKeptBytes = 1 << 20
-	// keepsFresh is how old what is known of etcd may be for an answer to be kept: later it has to say how old it is.
-	keepsFresh = 5 * time.Second
+	// maxCachedViews is how many views are kept as they were decoded; beyond that, the one that was asked for longest ago goes.
+	maxCachedViews = 64
+	// maxCachedBytes is how large the answers are together that are kept of one view.
+	maxCachedBytes = 1 << 20
+	// maxCacheableAge is how old what is known of etcd may be for an answer to be kept: later it has to say how old it is.
+	maxCacheableAge = 5 * time.Second
 )
 
-// encoded is a document that has been encoded already, with its tag.
-type encoded struct {
+// encodedDocument is a document that has been encoded already, with its tag.
+type encodedDocument struct {
 	body []byte
 	tag  string
 }
 
-// decodedViews are the views of subjects as they were decoded last. It is the only cache here: with a view, the answers go that were made of it.
-type decodedViews struct {
+// viewCache are the views of subjects as they were decoded last. It is the only cache here: with a view, the answers go that were made of it.
+type viewCache struct {
 	mu    sync.Mutex
 	views *lru.Cache
 }
 
-// decodedView is the view of one instance of a subject as it was decoded last. While it is being decoded, others wait for the result.
-type decodedView struct {
+// viewCacheEntry is the view of one instance of a subject as it was decoded last. While it is being decoded, others wait for the result.
+type viewCacheEntry struct {
 	mu   sync.Mutex
-	last *decoded
+	last *cachedView
 }
 
-// decoded is what a view holds.
-type decoded struct {
+// cachedView is what a view holds.
+type cachedView struct {
 	view appcontext.View
 	// contents is nil without a context.
 	contents *status.Contents
 
 	mu sync.Mutex
-	// answers are those that depend on the view alone, by their queries, and size is that of all of them.
-	answers map[string]encoded
-	size    int
+	// documents are those that depend on the view alone, by their queries, and size is that of all of them.
+	documents map[string]encodedDocument
+	size      int
 }
 
-// question is what was asked about whom.
-type question struct {
+// documentKey identifies a document by its subject and its query.
+type documentKey struct {
 	subject appcontext.Subject
 	query   string
 }
 
-// of returns what a view holds, decoded. What was decoded before is used as far as it still holds.
-func (d *decodedViews) of(subject appcontext.Subject, view appcontext.View) *decoded {
-	entry := d.entry(question{subject, view.ContextID})
+// get returns what a view holds, decoded. What was decoded before is used as far as it still holds.
+func (d *viewCache) get(subject appcontext.Subject, view appcontext.View) *cachedView {
+	entry := d.entryFor(documentKey{subject, view.ContextID})
 	entry.mu.Lock()
 	defer entry.mu.Unlock()
-	if entry.last == nil || !entry.last.holds(view) {
-		entry.last = entry.last.next(view)
+	if entry.last == nil || !entry.last.isCurrent(view) {
+		entry.last = entry.last.refresh(view)
 	}
 	return entry.last
 }
 
-func (d *decodedViews) entry(key any) *decodedView {
+func (d *viewCache) entryFor(key any) *viewCacheEntry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.views == nil {
-		d.views = lru.New(maxDecoded)
+		d.views = lru.New(maxCachedViews)
 	}
 	known, _ := d.views.Get(key)
-	entry, ok := known.(*decodedView)
+	entry, ok := known.(*viewCacheEntry)
 	if !ok {
-		entry = &decodedView{}
+		entry = &viewCacheEntry{}
 		d.views.Add(key, entry)
 	}
 	return entry
 }
 
-func (d *decodedViews) clear() {
+func (d *viewCache) clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.views = nil
 }
 
-// next decodes a view. Contexts that still hold what they held are not decoded again.
-func (d *decoded) next(view appcontext.View) *decoded {
-	next := &decoded{view: view, answers: map[string]encoded{}}
+// refresh decodes a view. Contexts that still hold what they held are not decoded again.
+func (d *cachedView) refresh(view appcontext.View) *cachedView {
+	next := &cachedView{view: view, documents: map[string]encodedDocument{}}
 	switch {
 	case d == nil:
 		next.contents = status.Decode(view, nil)
-	case d.holdsContexts(view):
+	case d.hasSameContexts(view):
 		next.contents = d.contents
 	default:
 		next.contents = status.Decode(view, d.contents)
@@ -104,40 +104,40 @@ func (d *decoded) next(view appcontext.View) *decoded {
 	return next
 }
 
-// answer returns the answer to a query that was kept.
-func (d *decoded) answer(query string) (encoded, bool) {
+// document returns the answer to a query that was kept.
+func (d *cachedView) document(query string) (encodedDocument, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	made, ok := d.answers[query]
+	made, ok := d.documents[query]
 	return made, ok
 }
 
-// keep keeps the answer to a query. When there is no room for it, all others go: they are made again when they are asked for.
-func (d *decoded) keep(query string, made encoded) {
-	if len(made.body) > maxKeptBytes {
+// store keeps the answer to a query. When there is no room for it, all others go: they are made again when they are asked for.
+func (d *cachedView) store(query string, made encodedDocument) {
+	if len(made.body) > maxCachedBytes {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.size+len(made.body) > maxKeptBytes {
-		clear(d.answers)
+	if d.size+len(made.body) > maxCachedBytes {
+		clear(d.documents)
 		d.size = 0
 	}
-	d.size += len(made.body) - len(d.answers[query].body)
-	d.answers[query] = made
+	d.size += len(made.body) - len(d.documents[query].body)
+	d.documents[query] = made
 }
 
-// holds reports whether a view holds the same as the one that was decoded.
-func (d *decoded) holds(view appcontext.View) bool {
-	return d.holdsContexts(view) && slices.Equal(d.view.Contexts, view.Contexts) && reflect.DeepEqual(d.view.Info, view.Info)
+// isCurrent reports whether a view holds the same as the one that was decoded.
+func (d *cachedView) isCurrent(view appcontext.View) bool {
+	return d.hasSameContexts(view) && slices.Equal(d.view.Contexts, view.Contexts) && reflect.DeepEqual(d.view.Info, view.Info)
 }
 
-func (d *decoded) holdsContexts(view appcontext.View) bool {
+func (d *cachedView) hasSameContexts(view appcontext.View) bool {
 	return d.view.Context.Same(view.Context) && d.view.StatusContext.Same(view.StatusContext)
 }
 
-// saved returns the bundle that is saved in the context for a place, decoded; nil when there is none, or when the hub sees what is there itself.
-func (d *decoded) saved(e status.Expected, seen bool, user rules.UserRules) *status.Bundle {
+// savedBundle returns the bundle that is saved in the context for a place, decoded; nil when there is none, or when the hub sees what is there itself.
+func (d *cachedView) savedBundle(e status.Expected, seen bool, user rules.UserRules) *status.Bundle {
 	if seen || e.Saved == "" {
 		return nil
 	}

@@ -10,15 +10,15 @@ import (
 )
 
 func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
-	var d decodedViews
+	var d viewCache
 	view := func(keys etcdKeys) appcontext.View {
 		s := keys.snapshot(t)
 		return appcontext.View{ContextID: autumnID, Context: s, StatusContext: s}
 	}
 	saved := func(v appcontext.View) map[string]weak.Pointer[status.Bundle] {
-		contents, found := d.of(appcontext.Subject{}, v), map[string]weak.Pointer[status.Bundle]{}
+		contents, found := d.get(appcontext.Subject{}, v), map[string]weak.Pointer[status.Bundle]{}
 		for _, e := range contents.contents.Expected(appcontext.GroupSubject("retail", "shop", "v2", "autumn"), status.Query{}) {
-			found[e.Cluster] = weak.Make(contents.saved(e, false, nil))
+			found[e.Cluster] = weak.Make(contents.savedBundle(e, false, nil))
 		}
 		return found
 	}
@@ -43,20 +43,20 @@ func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
 }
 
 func TestAnswersOfAViewAreBounded(t *testing.T) {
-	d := &decoded{answers: map[string]encoded{}}
-	third := encoded{body: make([]byte, maxKeptBytes/3)}
+	d := &cachedView{documents: map[string]encodedDocument{}}
+	third := encodedDocument{body: make([]byte, maxCachedBytes/3)}
 	for _, query := range []string{"a", "b", "b", "c", "d"} {
-		d.keep(query, third)
-		if _, ok := d.answer(query); !ok {
+		d.store(query, third)
+		if _, ok := d.document(query); !ok {
 			t.Errorf("the answer to %q is not kept", query)
 		}
 	}
-	d.keep("e", encoded{body: make([]byte, maxKeptBytes+1)})
+	d.store("e", encodedDocument{body: make([]byte, maxCachedBytes+1)})
 	kept := 0
-	for _, made := range d.answers {
+	for _, made := range d.documents {
 		kept += len(made.body)
 	}
-	if kept == 0 || kept > maxKeptBytes || kept != d.size {
-		t.Errorf("answers of %d bytes are kept, counted as %d; there may be %d", kept, d.size, maxKeptBytes)
+	if kept == 0 || kept > maxCachedBytes || kept != d.size {
+		t.Errorf("answers of %d bytes are kept, counted as %d; there may be %d", kept, d.size, maxCachedBytes)
 	}
 }

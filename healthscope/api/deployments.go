@@ -58,10 +58,10 @@ type RollbackSpec struct {
 
 // deploymentRoutes are EMCO's routes that change what is deployed.
 func (h *handler) deploymentRoutes() []route {
-	action := func(name, id, summary, description string, do answerer) route {
+	action := func(name, id, summary, description string, do responder) route {
 		return route{
 			Operation: Operation{Path: groupPath + "/" + name, Method: http.MethodPost, ID: id, Tag: tagDeployments, Summary: summary, Description: description},
-			timeout:   documentTimeout, access: mayAskURL(verbDeploy, "project", "app", "version", "group"), answer: do,
+			timeout:   documentTimeout, access: urlAccess(verbDeploy, "project", "app", "version", "group"), respond: do,
 		}
 	}
 	update := action("update", "updateGroup", "Bring a deployment intent group to its newest context",
@@ -71,62 +71,62 @@ func (h *handler) deploymentRoutes() []route {
 	rollback.Body = Rollback{}
 	return []route{
 		action("instantiate", "instantiateGroup", "Bring a deployment intent group into its clusters",
-			"That is the newest of its contexts. If one is there already, what clusters have refused of it is tried again.", h.doing(Deployments.Instantiate)),
-		action("terminate", "terminateGroup", "Delete what was brought into the clusters", "What is being done with the group ends.", h.doing(Deployments.Terminate)),
-		action("stop", "stopGroup", "End what is being done with a deployment intent group", "What is applied stays, and nothing more is done until the next of these requests.", h.doing(Deployments.Stop)),
+			"That is the newest of its contexts. If one is there already, what clusters have refused of it is tried again.", h.groupAction(Deployments.Instantiate)),
+		action("terminate", "terminateGroup", "Delete what was brought into the clusters", "What is being done with the group ends.", h.groupAction(Deployments.Terminate)),
+		action("stop", "stopGroup", "End what is being done with a deployment intent group", "What is applied stays, and nothing more is done until the next of these requests.", h.groupAction(Deployments.Stop)),
 		update,
 		rollback,
 	}
 }
 
-// doing returns what answers a request for which nothing is read but its path. EMCO's clients may send a body, which means nothing.
-func (h *handler) doing(do func(Deployments, context.Context, appcontext.Subject) error) answerer {
-	return func(ctx context.Context, r *http.Request, _ url.Values) (answer, error) {
+// groupAction returns what answers a request for which nothing is read but its path. EMCO's clients may send a body, which means nothing.
+func (h *handler) groupAction(do func(Deployments, context.Context, appcontext.Subject) error) responder {
+	return func(ctx context.Context, r *http.Request, _ url.Values) (response, error) {
 		if h.deployments == nil {
-			return answer{}, errDoesNotDeploy
+			return response{}, errDeploymentsDisabled
 		}
-		return answer{}, deploymentFailure(do(h.deployments, ctx, groupOf(r)))
+		return response{}, deploymentError(do(h.deployments, ctx, groupOf(r)))
 	}
 }
 
-func (h *handler) update(ctx context.Context, r *http.Request, _ url.Values) (answer, error) {
+func (h *handler) update(ctx context.Context, r *http.Request, _ url.Values) (response, error) {
 	if h.deployments == nil {
-		return answer{}, errDoesNotDeploy
+		return response{}, errDeploymentsDisabled
 	}
 	revision, err := h.deployments.Update(ctx, groupOf(r))
-	return answer{document: revision}, deploymentFailure(err)
+	return response{document: revision}, deploymentError(err)
 }
 
-func (h *handler) rollback(ctx context.Context, r *http.Request, _ url.Values) (answer, error) {
+func (h *handler) rollback(ctx context.Context, r *http.Request, _ url.Values) (response, error) {
 	if h.deployments == nil {
-		return answer{}, errDoesNotDeploy
+		return response{}, errDeploymentsDisabled
 	}
 	to, err := readRollback(r)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	return answer{}, deploymentFailure(h.deployments.Rollback(ctx, groupOf(r), to))
+	return response{}, deploymentError(h.deployments.Rollback(ctx, groupOf(r), to))
 }
 
 // readRollback reads the body of a request for a rollback.
 func readRollback(r *http.Request) (Revision, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return 0, failf(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxBodyBytes)
+		return 0, statusErrorf(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxBodyBytes)
 	}
 	if err != nil {
-		return 0, failf(http.StatusBadRequest, "cannot read the body: %w", err)
+		return 0, statusErrorf(http.StatusBadRequest, "cannot read the body: %w", err)
 	}
 	if len(body) == 0 {
-		return 0, failf(http.StatusBadRequest, `the body is empty; it must be {"spec":{"revision":"<number>"}}`)
+		return 0, statusErrorf(http.StatusBadRequest, `the body is empty; it must be {"spec":{"revision":"<number>"}}`)
 	}
-	var asked Rollback
-	if err := json.Unmarshal(body, &asked); err != nil {
-		return 0, failf(http.StatusUnprocessableEntity, `cannot read the body, which must be {"spec":{"revision":"<number>"}}: %w`, err)
+	var rollback Rollback
+	if err := json.Unmarshal(body, &rollback); err != nil {
+		return 0, statusErrorf(http.StatusUnprocessableEntity, `cannot read the body, which must be {"spec":{"revision":"<number>"}}: %w`, err)
 	}
-	revision, err := strconv.ParseInt(asked.Spec.Revision, 10, 64)
+	revision, err := strconv.ParseInt(rollback.Spec.Revision, 10, 64)
 	if err != nil || revision < 1 {
-		return 0, failf(http.StatusBadRequest, "spec.revision is %s; it must be the number of a revision, from 1, as text", quote(asked.Spec.Revision))
+		return 0, statusErrorf(http.StatusBadRequest, "spec.revision is %s; it must be the number of a revision, from 1, as text", quote(rollback.Spec.Revision))
 	}
 	return Revision(revision), nil
 }
@@ -136,25 +136,25 @@ func groupOf(r *http.Request) appcontext.Subject {
 	return appcontext.GroupSubject(r.PathValue("project"), r.PathValue("app"), r.PathValue("version"), r.PathValue("group"))
 }
 
-// errDoesNotDeploy refuses what is only done with rsync.
-var errDoesNotDeploy = failf(http.StatusNotImplemented, "%w: nothing is deployed here, because rsync.enabled is false in the server's configuration", errNotConfigured)
+// errDeploymentsDisabled refuses what is only done with rsync.
+var errDeploymentsDisabled = statusErrorf(http.StatusNotImplemented, "%w: nothing is deployed here, because rsync.enabled is false in the server's configuration", errNotConfigured)
 
-// deploymentFailure turns an error of Deployments into one for the caller.
-func deploymentFailure(err error) error {
+// deploymentError turns an error of Deployments into one for the caller.
+func deploymentError(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, appcontext.ErrNotFound):
-		return failf(http.StatusNotFound, "%w", err)
+		return statusErrorf(http.StatusNotFound, "%w", err)
 	case errors.Is(err, appcontext.ErrInvalid):
-		return failf(http.StatusBadRequest, "%w", err)
+		return statusErrorf(http.StatusBadRequest, "%w", err)
 	case errors.Is(err, appcontext.ErrMalformed):
-		return failf(http.StatusInternalServerError, "%w", err)
+		return statusErrorf(http.StatusInternalServerError, "%w", err)
 	}
-	for _, away := range []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed, context.DeadlineExceeded, context.Canceled} {
-		if errors.Is(err, away) {
-			return failf(http.StatusServiceUnavailable, "%w", err)
+	for _, unavailable := range []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed, context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, unavailable) {
+			return statusErrorf(http.StatusServiceUnavailable, "%w", err)
 		}
 	}
-	return failf(http.StatusConflict, "%w", err)
+	return statusErrorf(http.StatusConflict, "%w", err)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// nothingCounted is "ready/total" of a scope that has not been evaluated.
-const nothingCounted = "0/0"
+// notCounted is "ready/total" of a scope that has not been evaluated.
+const notCounted = "0/0"
 
 // Messages of a scope that is not as its status says.
 const (
@@ -200,8 +200,8 @@ func newScopeItem(s *corev1alpha2.HealthScope) ScopeItem {
 	item := ScopeItem{
 		Name: s.Name, Namespace: s.Namespace,
 		Health: string(corev1alpha2.UnknownHealth), State: stateOf(s.Status.Summary.State),
-		ResourcesReady:    cmp.Or(s.Status.ResourcesReady, nothingCounted),
-		ClustersReachable: cmp.Or(s.Status.ClustersReachable, nothingCounted),
+		ResourcesReady:    cmp.Or(s.Status.ResourcesReady, notCounted),
+		ClustersReachable: cmp.Or(s.Status.ClustersReachable, notCounted),
 		FirstCulprit:      s.Status.FirstCulprit,
 		Stale:             s.Generation > s.Status.ObservedGeneration,
 	}

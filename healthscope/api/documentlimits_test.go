@@ -30,9 +30,9 @@ func TestFewMayWaitForWholeObjects(t *testing.T) {
 		var asking sync.WaitGroup
 		defer asking.Wait()
 		defer close(over)
-		for i := range maxDetailed + maxWaiting {
+		for i := range maxDetail + maxWaiting {
 			target := targets[0]
-			if i >= maxDetailed { // Both wait for the same.
+			if i >= maxDetail { // Both wait for the same.
 				target = targets[i%2]
 			}
 			asking.Go(func() {

@@ -20,14 +20,14 @@ import (
 const parameterDialect = "dialect"
 
 const (
-	// maxDetailed is how many answers with whole objects are made at once: each can take a hundred MiB while it is made.
-	maxDetailed = 4
+	// maxDetail is how many answers with whole objects are made at once: each can take a hundred MiB while it is made.
+	maxDetail = 4
 	// maxWaiting is how many requests may wait for that. More would take the place of requests for what is answered at once.
 	maxWaiting = 32
 	// maxReads is how many bundles are read from clusters at once for one answer, and readTime how long that may take. What
 	// has not come by then is left out.
-	maxReads = 16
-	readTime = 10 * time.Second
+	maxReads          = 16
+	bundleReadTimeout = 10 * time.Second
 )
 
 // Contexts is where AppContexts are read from: an appcontext.Cache.
@@ -70,78 +70,78 @@ type DocumentsOptions struct {
 type Documents struct {
 	DocumentsOptions
 
-	decoded  decodedViews
-	batches  batches
-	detailed chan struct{}
-	waiting  chan struct{}
+	views         viewCache
+	coalescer     coalescer
+	detailTokens  chan struct{}
+	waitingTokens chan struct{}
 }
 
 // NewDocuments returns a Documents.
 func NewDocuments(o DocumentsOptions) *Documents {
-	return &Documents{DocumentsOptions: o, detailed: make(chan struct{}, maxDetailed), waiting: make(chan struct{}, maxWaiting)}
+	return &Documents{DocumentsOptions: o, detailTokens: make(chan struct{}, maxDetail), waitingTokens: make(chan struct{}, maxWaiting)}
 }
 
 // Reset applies the user's rules again to what has been decoded already.
-func (d *Documents) Reset() { d.decoded.clear() }
+func (d *Documents) Reset() { d.views.clear() }
 
-func (h *handler) groupStatus(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
-	return h.documents.answer(ctx, groupOf(r), query)
+func (h *handler) groupStatus(ctx context.Context, r *http.Request, query url.Values) (response, error) {
+	return h.documents.respond(ctx, groupOf(r), query)
 }
 
-func (h *handler) clusterStatus(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
-	return h.documents.answer(ctx, appcontext.ClusterSubject(r.PathValue("provider"), r.PathValue("cluster")), query)
+func (h *handler) clusterStatus(ctx context.Context, r *http.Request, query url.Values) (response, error) {
+	return h.documents.respond(ctx, appcontext.ClusterSubject(r.PathValue("provider"), r.PathValue("cluster")), query)
 }
 
-// answer makes the document about a subject that a query asks for.
-func (d *Documents) answer(ctx context.Context, subject appcontext.Subject, query url.Values) (answer, error) {
+// respond makes the document about a subject that a query asks for.
+func (d *Documents) respond(ctx context.Context, subject appcontext.Subject, query url.Values) (response, error) {
 	q, err := status.ParseQuery(query)
 	if err != nil {
-		return answer{}, failf(http.StatusBadRequest, "%w", err)
+		return response{}, statusErrorf(http.StatusBadRequest, "%w", err)
 	}
 	if d == nil || d.Contexts == nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "%w: there are no AppContexts to read: the server's configuration has no section appContext, which says in which etcd they are", errNotConfigured)
+		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: there are no AppContexts to read: the server's configuration has no section appContext, which says in which etcd they are", errNotConfigured)
 	}
-	asked := question{subject, query.Encode()}
-	if isOfContextsOnly(q) {
+	key := documentKey{subject, query.Encode()}
+	if dependsOnContextsOnly(q) {
 		view, err := d.view(ctx, subject, q)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		if made, ok := d.decoded.of(subject, view).answer(asked.query); ok && keeps(q, view, time.Now()) {
-			return answer{document: made, lasting: true}, nil
+		if document, ok := d.views.get(subject, view).document(key.query); ok && isCacheable(q, view, time.Now()) {
+			return response{document: document, cacheable: true}, nil
 		}
 	}
-	compose := func(ctx context.Context) (answer, error) { return d.compose(ctx, asked, q) }
+	compose := func(ctx context.Context) (response, error) { return d.composeDocument(ctx, key, q) }
 	if q.Output != status.OutputDetail {
-		return d.batches.ask(ctx, asked, compose)
+		return d.coalescer.do(ctx, key, compose)
 	}
-	if err := d.admit(ctx); err != nil {
-		return answer{}, err
+	if err := d.acquireDetail(ctx); err != nil {
+		return response{}, err
 	}
-	defer func() { <-d.detailed }()
+	defer func() { <-d.detailTokens }()
 	return compose(ctx)
 }
 
-// compose makes the document that a query asks for, from what is known now.
-func (d *Documents) compose(ctx context.Context, asked question, q status.Query) (answer, error) {
-	view, err := d.view(ctx, asked.subject, q)
+// composeDocument makes the document that a query asks for, from what is known now.
+func (d *Documents) composeDocument(ctx context.Context, key documentKey, q status.Query) (response, error) {
+	view, err := d.view(ctx, key.subject, q)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	now := time.Now()
-	contents := d.decoded.of(asked.subject, view)
+	contents := d.views.get(key.subject, view)
 	document, err := status.Answer(status.Input{
-		Subject: asked.subject, View: view, Contents: contents.contents, Reports: d.reports(ctx, asked.subject, view, contents, q, now), Policy: d.Policy, Now: now,
+		Subject: key.subject, View: view, Contents: contents.contents, Reports: d.reports(ctx, key.subject, view, contents, q, now), Policy: d.Policy, Now: now,
 	}, q)
 	if err != nil {
-		return answer{}, failf(http.StatusBadRequest, "%w", err)
+		return response{}, statusErrorf(http.StatusBadRequest, "%w", err)
 	}
 	body, err := encode(document)
-	made := encoded{body, tagOf(body)}
-	if err == nil && keeps(q, view, now) {
-		contents.keep(asked.query, made)
+	encoded := encodedDocument{body, etagOf(body)}
+	if err == nil && isCacheable(q, view, now) {
+		contents.store(key.query, encoded)
 	}
-	return answer{document: made, lasting: true}, err
+	return response{document: encoded, cacheable: true}, err
 }
 
 // view reads what is known of a subject.
@@ -150,45 +150,45 @@ func (d *Documents) view(ctx context.Context, subject appcontext.Subject, q stat
 	none := err == nil && len(view.Contexts) == 0 && len(view.Info.Actions) == 0
 	if none || errors.Is(err, appcontext.ErrNotFound) {
 		if at := view.AsOf; !at.IsZero() && time.Since(at) > status.CurrentFor { // It may have been made since.
-			return view, failf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, at.UTC().Format(time.RFC3339))
+			return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, at.UTC().Format(time.RFC3339))
 		}
 	}
 	switch at := view.AsOf; {
 	case err != nil:
-		return view, viewFailure(q, err)
+		return view, viewError(q, err)
 	case none && q.EMCO != nil:
-		return view, failf(http.StatusNotFound, "%s not found: there is neither a context nor a history of %s in etcd", emcoKindOf(subject), quote(subject.String()))
+		return view, statusErrorf(http.StatusNotFound, "%s not found: there is neither a context nor a history of %s in etcd", emcoKindOf(subject), quote(subject.String()))
 	case q.EMCO != nil && time.Since(at) > status.CurrentFor:
-		return view, failf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and an answer of EMCO's cannot say how old it is", errNotReady, at.UTC().Format(time.RFC3339))
+		return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and an answer of EMCO's cannot say how old it is", errNotReady, at.UTC().Format(time.RFC3339))
 	case none:
-		return view, failf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kindOf(subject), quote(subject.String()))
+		return view, statusErrorf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kindOf(subject), quote(subject.String()))
 	}
 	return view, nil
 }
 
-// admit waits until one more answer with whole objects may be made, unless too many wait already. The caller takes a token out
+// acquireDetail waits until one more answer with whole objects may be made, unless too many wait already. The caller takes a token out
 // of detailed afterwards.
-func (d *Documents) admit(ctx context.Context) error {
-	if acquire(d.detailed) {
+func (d *Documents) acquireDetail(ctx context.Context) error {
+	if acquire(d.detailTokens) {
 		return nil
 	}
-	if acquire(d.waiting) {
-		defer func() { <-d.waiting }()
+	if acquire(d.waitingTokens) {
+		defer func() { <-d.waitingTokens }()
 		select {
-		case d.detailed <- struct{}{}:
+		case d.detailTokens <- struct{}{}:
 			return nil
 		case <-ctx.Done():
 		}
 	}
-	return failf(http.StatusServiceUnavailable, "%w: %d answers with whole objects are being made already; try again, or ask for one app or cluster", ErrBusy, maxDetailed)
+	return statusErrorf(http.StatusServiceUnavailable, "%w: %d answers with whole objects are being made already; try again, or ask for one app or cluster", ErrBusy, maxDetail)
 }
 
-// isOfContextsOnly reports whether an answer depends on nothing but contexts: neither on clusters, nor on the time.
-func isOfContextsOnly(q status.Query) bool { return q.Type == status.TypeRsync && !q.Health }
+// dependsOnContextsOnly reports whether an answer depends on nothing but contexts: neither on clusters, nor on the time.
+func dependsOnContextsOnly(q status.Query) bool { return q.Type == status.TypeRsync && !q.Health }
 
-// keeps reports whether the answer to a query, made of a view at a time, may be given again.
-func keeps(q status.Query, view appcontext.View, now time.Time) bool {
-	return isOfContextsOnly(q) && now.Sub(view.AsOf) < keepsFresh
+// isCacheable reports whether the answer to a query, made of a view at a time, may be given again.
+func isCacheable(q status.Query, view appcontext.View, now time.Time) bool {
+	return dependsOnContextsOnly(q) && now.Sub(view.AsOf) < maxCacheableAge
 }
 
 // kindOf says for people what a subject is.
@@ -207,24 +207,24 @@ func emcoKindOf(s appcontext.Subject) string {
 	return "DeploymentIntentGroup"
 }
 
-// viewFailure turns the error of a view into one for the caller.
-func viewFailure(q status.Query, err error) error {
+// viewError turns the error of a view into one for the caller.
+func viewError(q status.Query, err error) error {
 	switch {
 	case errors.Is(err, appcontext.ErrNotFound) && q.EMCO != nil:
-		return failf(http.StatusBadRequest, "No state information for %s", q.Instance)
+		return statusErrorf(http.StatusBadRequest, "No state information for %s", q.Instance)
 	case errors.Is(err, appcontext.ErrNotFound):
-		return failf(http.StatusNotFound, "query parameter \"instance\" has the value %s, which is none of its instances; without a value, instance lists them", quote(q.Instance))
+		return statusErrorf(http.StatusNotFound, "query parameter \"instance\" has the value %s, which is none of its instances; without a value, instance lists them", quote(q.Instance))
 	case errors.Is(err, appcontext.ErrInvalid):
-		return failf(http.StatusBadRequest, "%w", err)
+		return statusErrorf(http.StatusBadRequest, "%w", err)
 	case errors.Is(err, appcontext.ErrMalformed):
-		return failf(http.StatusInternalServerError, "cannot read the AppContexts in etcd: %w", err)
+		return statusErrorf(http.StatusInternalServerError, "cannot read the AppContexts in etcd: %w", err)
 	default:
-		return failf(http.StatusServiceUnavailable, "cannot read the AppContexts in etcd: %w", err)
+		return statusErrorf(http.StatusServiceUnavailable, "cannot read the AppContexts in etcd: %w", err)
 	}
 }
 
 // reports returns what is known of the clusters that a query asks about: what the hub sees, and for a cluster that it does not see what was saved in the context.
-func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, view appcontext.View, contents *decoded, q status.Query, now time.Time) map[status.Place]status.Report {
+func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, view appcontext.View, contents *cachedView, q status.Query, now time.Time) map[status.Place]status.Report {
 	expected := contents.contents.Expected(subject, q)
 	if len(expected) == 0 {
 		return nil
@@ -233,13 +233,13 @@ func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, vie
 	observations := make([]Observation, len(expected))
 	for i, e := range expected {
 		s, seen := d.Clusters.Bundle(e.Cluster, e.BundleName, meta.Namespace)
-		if saved := contents.saved(e, seen, d.HealthChecks); saved != nil {
-			s = Observation{Report: savedReport(s.Report, status.SavedReport(saved, d.Policy, view.Seen(e.Saved, e.SavedRevision), now))}
+		if saved := contents.savedBundle(e, seen, d.HealthChecks); saved != nil {
+			s = Observation{Report: markSavedReport(s.Report, status.SavedReport(saved, d.Policy, view.Seen(e.Saved, e.SavedRevision), now))}
 		}
 		observations[i] = s
 	}
 	if q.Output == status.OutputDetail && q.Type != status.TypeRsync {
-		read(ctx, observations)
+		readBundles(ctx, observations)
 	}
 	reports := make(map[status.Place]status.Report, len(expected))
 	for i, e := range expected {
@@ -248,9 +248,9 @@ func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, vie
 	return reports
 }
 
-// savedReport returns what was saved of a bundle. While its cluster is known and cannot be seen, it is not known whether it still
+// markSavedReport returns what was saved of a bundle. While its cluster is known and cannot be seen, it is not known whether it still
 // holds.
-func savedReport(seen, saved status.Report) status.Report {
+func markSavedReport(seen, saved status.Report) status.Report {
 	if seen.Lost {
 		saved.Lost, saved.Reason, saved.Message = true, seen.Reason, seen.Message
 		saved.Members = healthscope.MarkUnreachable(saved.Members, seen.Reason, seen.Message, saved.LastSeen)
@@ -258,9 +258,9 @@ func savedReport(seen, saved status.Report) status.Report {
 	return saved
 }
 
-// read reads whole bundles. One that cannot be read is left out: its objects are not at hand.
-func read(ctx context.Context, observations []Observation) {
-	limited, cancel := context.WithTimeout(ctx, readTime)
+// readBundles reads whole bundles. One that cannot be read is left out: its objects are not at hand.
+func readBundles(ctx context.Context, observations []Observation) {
+	limited, cancel := context.WithTimeout(ctx, bundleReadTimeout)
 	defer cancel()
 	var reads errgroup.Group
 	reads.SetLimit(maxReads)
@@ -279,29 +279,29 @@ func read(ctx context.Context, observations []Observation) {
 	_ = reads.Wait() // There are no errors.
 }
 
-func (h *handler) instanceStatus(ctx context.Context, r *http.Request, _ url.Values) (answer, error) {
+func (h *handler) instanceStatus(ctx context.Context, r *http.Request, _ url.Values) (response, error) {
 	id := r.PathValue("id")
 	if h.documents == nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "%w: there are no clusters to look into", errNotConfigured)
+		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: there are no clusters to look into", errNotConfigured)
 	}
 	if err := h.ready(); err != nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
+		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
 	}
 	observations, unread := h.documents.Clusters.Instance(id)
 	switch {
 	case len(observations) == 0 && len(unread) > 0:
-		return answer{}, failf(http.StatusServiceUnavailable, "%w: nothing is known of instance %s, and it may be in a cluster that has not been read yet: %s", errNotReady, quote(id), strings.Join(unread, ", "))
+		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: nothing is known of instance %s, and it may be in a cluster that has not been read yet: %s", errNotReady, quote(id), strings.Join(unread, ", "))
 	case len(observations) == 0:
-		return answer{}, failf(http.StatusNotFound, "nothing is known of instance %s: no ResourceBundleState that can be seen has the label %s=%s", quote(id), status.InstanceLabel, id)
+		return response{}, statusErrorf(http.StatusNotFound, "nothing is known of instance %s: no ResourceBundleState that can be seen has the label %s=%s", quote(id), status.InstanceLabel, id)
 	}
-	if err := h.documents.admit(ctx); err != nil {
-		return answer{}, err
+	if err := h.documents.acquireDetail(ctx); err != nil {
+		return response{}, err
 	}
-	defer func() { <-h.documents.detailed }()
-	read(ctx, observations)
+	defer func() { <-h.documents.detailTokens }()
+	readBundles(ctx, observations)
 	reports := make([]status.Report, 0, len(observations))
 	for i := range observations {
 		reports = append(reports, observations[i].Report)
 	}
-	return answer{document: status.NewInstance(id, reports, unread), lasting: true}, nil
+	return response{document: status.NewInstance(id, reports, unread), cacheable: true}, nil
 }

@@ -322,7 +322,7 @@ func TestDetailIsReadFromTheCluster(t *testing.T) {
 // TestWholeObjectsHaveALimit asserts that few answers with whole objects are made at once, and that who waits too long is told.
 func TestWholeObjectsHaveALimit(t *testing.T) {
 	contexts, clusters := fixtures(t)
-	begun, over := make(chan struct{}, 2*maxDetailed), make(chan struct{})
+	begun, over := make(chan struct{}, 2*maxDetail), make(chan struct{})
 	held := observationOf("west+bonn", healthscope.Ready, true)
 	held.Read = func(context.Context) (*status.Bundle, error) {
 		begun <- struct{}{}
@@ -334,7 +334,7 @@ func TestWholeObjectsHaveALimit(t *testing.T) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer close(over)
-	for range maxDetailed {
+	for range maxDetail {
 		group.Go(func() { get(t, h, "/v1/instance/held-fox/status", nil) })
 		<-begun
 	}
@@ -346,7 +346,7 @@ func TestWholeObjectsHaveALimit(t *testing.T) {
 		group.Go(func() { defer close(answered); h.ServeHTTP(w, r) })
 		select {
 		case <-begun:
-			t.Errorf("%s: more than %d answers read whole bundles", target, maxDetailed)
+			t.Errorf("%s: more than %d answers read whole bundles", target, maxDetail)
 		case <-answered:
 			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "are being made already") {
 				t.Errorf("%s: status %d, %s", target, w.Code, w.Body)

@@ -103,8 +103,8 @@ type route struct {
 	timeout time.Duration
 	// access checks the names in the request and says what the caller must be allowed to do; nil where all callers may ask.
 	access func(r *http.Request, query url.Values) (Access, error)
-	// answer makes the answer.
-	answer answerer
+	// respond makes the answer.
+	respond responder
 	// watch says which scopes a stream is about; nil where there is none.
 	watch func(r *http.Request, query url.Values) (selection, error)
 }
@@ -128,19 +128,19 @@ func (rt route) status() int {
 	return http.StatusOK
 }
 
-// answerer makes the answer to a request with a query.
-type answerer func(ctx context.Context, r *http.Request, query url.Values) (answer, error)
+// responder makes the answer to a request with a query.
+type responder func(ctx context.Context, r *http.Request, query url.Values) (response, error)
 
-// answer is an answer in every form its route offers.
-type answer struct {
+// response is an answer in every form its route offers.
+type response struct {
 	// document is what is encoded as JSON.
 	document any
 	// text is the answer as text; nil where the route does not offer it.
 	text func() string
 	// next is the URL of the page after this one; empty where there is none.
 	next string
-	// lasting is true for an answer that callers may keep and ask about with If-None-Match.
-	lasting bool
+	// cacheable is true for an answer that callers may keep and ask about with If-None-Match.
+	cacheable bool
 }
 
 // NewHandler returns a handler for the paths that openapi.json describes. It gives Scopes five seconds for each request, and what status documents are made of twenty.
@@ -158,10 +158,10 @@ func (h *handler) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch size := len(r.URL.RequestURI()); {
 		case h.guard == nil && !isLoopback(r.Host):
-			h.fail(w, r, failf(http.StatusMisdirectedRequest, "the request is for host %s; without a token, only requests for localhost or a loopback address are answered", quote(r.Host)))
+			h.fail(w, r, statusErrorf(http.StatusMisdirectedRequest, "the request is for host %s; without a token, only requests for localhost or a loopback address are answered", quote(r.Host)))
 		case size > maxURLBytes:
-			h.fail(w, r, failf(http.StatusRequestURITooLong, "path and query have %d bytes; at most %d are read", size, maxURLBytes))
-		case !wellFormed(r.URL.EscapedPath()):
+			h.fail(w, r, statusErrorf(http.StatusRequestURITooLong, "path and query have %d bytes; at most %d are read", size, maxURLBytes))
+		case !isCleanPath(r.URL.EscapedPath()):
 			h.fail(w, r, noSuchPath(r))
 		default:
 			mux.ServeHTTP(w, r)
@@ -171,7 +171,7 @@ func (h *handler) handler() http.Handler {
 
 func newHandler(o Options) *handler {
 	h := &handler{
-		scopes: o.Scopes, documents: o.Documents, deployments: o.Deployments, guard: o.Guard, defaultNamespace: o.DefaultNamespace, ready: o.Ready, current: o.Current, description: describe(o.Version), log: orDiscard(o.Logger),
+		scopes: o.Scopes, documents: o.Documents, deployments: o.Deployments, guard: o.Guard, defaultNamespace: o.DefaultNamespace, ready: o.Ready, current: o.Current, description: openAPIWithVersion(o.Version), log: orDiscard(o.Logger),
 		requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams),
 	}
 	if h.defaultNamespace == "" {
@@ -195,7 +195,7 @@ func orDiscard(logger *slog.Logger) *slog.Logger {
 }
 
 func noSuchPath(r *http.Request) error {
-	return failf(http.StatusNotFound, "there is nothing at the path %s; /openapi.json describes the paths there are", quote(r.URL.Path))
+	return statusErrorf(http.StatusNotFound, "there is nothing at the path %s; /openapi.json describes the paths there are", quote(r.URL.Path))
 }
 
 // serve makes a handler of a route.
@@ -204,7 +204,7 @@ func (h *handler) serve(rt route) http.Handler {
 		if !slices.Contains(rt.methods(), r.Method) {
 			allowed := strings.Join(rt.methods(), ", ")
 			w.Header().Set("Allow", allowed)
-			h.fail(w, r, failf(http.StatusMethodNotAllowed, "method %s is not allowed here; allowed: %s", quote(r.Method), allowed))
+			h.fail(w, r, statusErrorf(http.StatusMethodNotAllowed, "method %s is not allowed here; allowed: %s", quote(r.Method), allowed))
 			return
 		}
 		held := false // Only callers that are known take part in the limit, so that other callers do not turn them away.
@@ -221,7 +221,7 @@ func (h *handler) serve(rt route) http.Handler {
 		defer done()
 		ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.timeout, requestTimeout))
 		defer cancel()
-		made, err := h.compose(ctx, rt, r, acquired)
+		made, err := h.respond(ctx, rt, r, acquired)
 		switch {
 		case err != nil:
 			h.fail(w, r, err)
@@ -244,8 +244,8 @@ func acquire(tokens chan struct{}) bool {
 	}
 }
 
-// reply is an answer as it is sent, or a stream that is to follow.
-type reply struct {
+// encodedResponse is an answer as it is sent, or a stream that is to follow.
+type encodedResponse struct {
 	contentType string
 	body        []byte
 	// tag identifies the body; empty for an answer that may not be kept.
@@ -255,8 +255,8 @@ type reply struct {
 	stream *stream
 }
 
-// compose makes the answer of a route, or says why there is none, such as that acquired has no room for it. Nothing has been written yet, so that also a panic can be answered with an error.
-func (h *handler) compose(ctx context.Context, rt route, r *http.Request, acquired func() bool) (made reply, err error) {
+// respond makes the answer of a route, or says why there is none, such as that acquired has no room for it. Nothing has been written yet, so that also a panic can be answered with an error.
+func (h *handler) respond(ctx context.Context, rt route, r *http.Request, acquired func() bool) (made encodedResponse, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.log.ErrorContext(ctx, "Recovered from a panic", "method", r.Method, "path", shorten(r.URL.Path), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
@@ -265,60 +265,60 @@ func (h *handler) compose(ctx context.Context, rt route, r *http.Request, acquir
 	}()
 	caller, err := h.authenticate(ctx, rt, r)
 	if err != nil {
-		return reply{}, err
+		return encodedResponse{}, err
 	}
 	if !acquired() {
-		return reply{}, failf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", ErrBusy, maxRequests)
+		return encodedResponse{}, statusErrorf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", ErrBusy, maxRequests)
 	}
-	asked, err := rt.read(r)
+	asked, err := rt.parse(r)
 	if err != nil {
-		return reply{}, err
+		return encodedResponse{}, err
 	}
 	if err := h.authorize(ctx, rt, caller, asked.access); err != nil {
-		return reply{}, err
+		return encodedResponse{}, err
 	}
 	if asked.contentType == typeStream {
 		about, err := rt.watch(r, asked.query)
-		return reply{stream: &stream{
-			about:    about,
-			caller:   caller,
-			snapshot: func(ctx context.Context) (answer, error) { return rt.answer(ctx, r, asked.query) },
-			allowed:  func(ctx context.Context) error { return h.stillAllowed(ctx, rt, r, asked.access) },
+		return encodedResponse{stream: &stream{
+			selection: about,
+			caller:    caller,
+			snapshot:  func(ctx context.Context) (response, error) { return rt.respond(ctx, r, asked.query) },
+			allowed:   func(ctx context.Context) error { return h.checkAccess(ctx, rt, r, asked.access) },
 		}}, err
 	}
-	a, err := rt.answer(ctx, r, asked.query)
+	a, err := rt.respond(ctx, r, asked.query)
 	if err != nil {
-		return reply{}, err
+		return encodedResponse{}, err
 	}
 	if rt.changes() {
 		h.log.InfoContext(ctx, "Accepted a change", "path", shorten(r.URL.Path), "caller", caller.Name)
 	}
-	return respond(asked.contentType, a)
+	return encodeResponse(asked.contentType, a)
 }
 
-// asked is what a request asks for.
-type asked struct {
+// parsedRequest is what a request asks for.
+type parsedRequest struct {
 	query  url.Values
 	access Access
 	// contentType is the media type of the answer: typeStream for a stream, and empty for an answer without content.
 	contentType string
 }
 
-// read reads what a request asks for, and refuses what cannot be answered to any caller.
-func (rt route) read(r *http.Request) (asked, error) {
-	query, err := parseQuery(r.URL.RawQuery, names(rt.Parameters), rt.repeated)
+// parse reads what a request asks for, and refuses what cannot be answered to any caller.
+func (rt route) parse(r *http.Request) (parsedRequest, error) {
+	query, err := parseQuery(r.URL.RawQuery, parameterNames(rt.Parameters), rt.repeated)
 	if err != nil {
-		return asked{}, err
+		return parsedRequest{}, err
 	}
-	a := asked{query: query}
+	a := parsedRequest{query: query}
 	if rt.access != nil {
 		if a.access, err = rt.access(r, query); err != nil {
-			return asked{}, err
+			return parsedRequest{}, err
 		}
 	}
 	watching, err := rt.watching(query)
 	if err != nil {
-		return asked{}, err
+		return parsedRequest{}, err
 	}
 	offers := rt.MediaTypes
 	if watching {
@@ -330,7 +330,7 @@ func (rt route) read(r *http.Request) (asked, error) {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	var ok bool
 	if a.contentType, ok = negotiate(accept, offers); !ok {
-		return asked{}, failf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s", quote(accept), rt.answeredAs(watching))
+		return parsedRequest{}, statusErrorf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s", quote(accept), rt.answeredAs(watching))
 	}
 	switch { // Either stands for the other.
 	case query.Has(parameterDialect):
@@ -348,7 +348,7 @@ func (rt route) watching(query url.Values) (bool, error) {
 	}
 	value := query.Get(parameterWatch)
 	if value != "true" && value != "false" {
-		return false, failf(http.StatusBadRequest, "query parameter %q has the value %s; it must be true or false", parameterWatch, quote(value))
+		return false, statusErrorf(http.StatusBadRequest, "query parameter %q has the value %s; it must be true or false", parameterWatch, quote(value))
 	}
 	return value == "true", nil
 }
@@ -361,11 +361,11 @@ func (rt route) answeredAs(watching bool) string {
 	return strings.Join(rt.MediaTypes, " or ")
 }
 
-// respond encodes an answer.
-func respond(contentType string, a answer) (reply, error) {
-	made := reply{contentType: contentType, next: a.next}
+// encodeResponse encodes an answer.
+func encodeResponse(contentType string, a response) (encodedResponse, error) {
+	made := encodedResponse{contentType: contentType, next: a.next}
 	var err error
-	switch ready, ok := a.document.(encoded); {
+	switch ready, ok := a.document.(encodedDocument); {
 	case contentType == "":
 	case contentType == typeText:
 		made.contentType, made.body = "text/plain; charset=utf-8", []byte(a.text())
@@ -374,8 +374,8 @@ func respond(contentType string, a answer) (reply, error) {
 	default:
 		made.body, err = encode(a.document)
 	}
-	if a.lasting && made.tag == "" {
-		made.tag = tagOf(made.body)
+	if a.cacheable && made.tag == "" {
+		made.tag = etagOf(made.body)
 	}
 	return made, err
 }
@@ -388,22 +388,22 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	switch p.Status {
 	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", challenge)
+		w.Header().Set("WWW-Authenticate", authenticateChallenge)
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		if !errors.Is(err, errNotConfigured) {
 			w.Header().Set("Retry-After", retrySeconds)
 		}
 	}
-	if inDialectOfEMCO(r) {
-		write(w, r, p.Status, "text/plain; charset=utf-8", []byte(p.Detail+"\n"))
+	if isEMCODialect(r) {
+		writeResponse(w, r, p.Status, "text/plain; charset=utf-8", []byte(p.Detail+"\n"))
 		return
 	}
 	body, _ := encode(p) // Strings and a number can always be encoded.
-	write(w, r, p.Status, typeProblem, body)
+	writeResponse(w, r, p.Status, typeProblem, body)
 }
 
-// inDialectOfEMCO reports whether a caller asks for what EMCO 22.12 answers, whose errors are text.
-func inDialectOfEMCO(r *http.Request) bool {
+// isEMCODialect reports whether a caller asks for what EMCO 22.12 answers, whose errors are text.
+func isEMCODialect(r *http.Request) bool {
 	return r.URL.Query().Has(parameterDialect) || strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), typeEMCO)
 }
 
@@ -425,9 +425,9 @@ func encode(document any) ([]byte, error) {
 }
 
 // write sends the answer, or says that the caller has it already.
-func (made reply) write(w http.ResponseWriter, r *http.Request, status int) {
+func (made encodedResponse) write(w http.ResponseWriter, r *http.Request, status int) {
 	if made.tag == "" {
-		write(w, r, status, made.contentType, made.body)
+		writeResponse(w, r, status, made.contentType, made.body)
 		return
 	}
 	header := w.Header()
@@ -438,16 +438,16 @@ func (made reply) write(w http.ResponseWriter, r *http.Request, status int) {
 	// A caller that keeps the answer must ask whether it still holds; others than the caller may not keep it.
 	header.Set("Cache-Control", "private, no-cache")
 	header.Set("Vary", "Accept")
-	if matches(strings.Join(r.Header.Values("If-None-Match"), ","), made.tag) {
+	if etagMatches(strings.Join(r.Header.Values("If-None-Match"), ","), made.tag) {
 		header.Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	write(w, r, status, made.contentType, made.body)
+	writeResponse(w, r, status, made.contentType, made.body)
 }
 
-// write writes an answer; to HEAD the header only. Unless the header says otherwise, it may not be kept.
-func write(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
+// writeResponse writes an answer; to HEAD the header only. Unless the header says otherwise, it may not be kept.
+func writeResponse(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
 	header := w.Header()
 	if contentType != "" {
 		header.Set("Content-Type", contentType)

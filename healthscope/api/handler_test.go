@@ -139,7 +139,7 @@ func (tt *request) handler(t *testing.T) http.Handler {
 	}
 	h := newHandler(o)
 	for range tt.streams {
-		h.callers.take("caller-all", maxStreamsOfOne)
+		h.callers.acquire("caller-all", maxStreamsOfOne)
 	}
 	return h.handler()
 }

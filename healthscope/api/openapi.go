@@ -15,8 +15,8 @@ var openAPI []byte
 // versionInOpenAPI is the one place of openapi.json that says the version of the program.
 const versionInOpenAPI = `"version": "devel"`
 
-// describe returns openapi.json with the version of the program filled in.
-func describe(version string) json.RawMessage {
+// openAPIWithVersion returns openapi.json with the version of the program filled in.
+func openAPIWithVersion(version string) json.RawMessage {
 	if version == "" {
 		return openAPI
 	}

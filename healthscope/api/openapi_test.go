@@ -64,17 +64,17 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 // parametersOf returns where the parameters of a path are, and their names.
 func parametersOf(o Operation) []string {
 	var all []string
-	for _, name := range names(o.Parameters) {
+	for _, name := range parameterNames(o.Parameters) {
 		all = append(all, "query "+name)
 	}
-	for _, name := range inPattern.FindAllStringSubmatch(o.Path, -1) {
+	for _, name := range pathParameterPattern.FindAllStringSubmatch(o.Path, -1) {
 		all = append(all, "path "+name[1])
 	}
 	return all
 }
 
 func TestStatusDocumentsTakeAllParametersOfTheirQuery(t *testing.T) {
-	if diff := cmp.Diff(slices.Sorted(slices.Values(append(status.Parameters(), status.EMCOParameters()...))), names(documentParameters)); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(append(status.Parameters(), status.EMCOParameters()...))), parameterNames(documentParameters)); diff != "" {
 		t.Errorf("parameters (-read +taken):\n%s", diff)
 	}
 }

@@ -72,7 +72,7 @@ func Operations() []Operation {
 		if rt.watch != nil {
 			o.MediaTypes = append(slices.Clone(o.MediaTypes), typeStream)
 		}
-		for _, match := range inPattern.FindAllStringSubmatch(o.Path, -1) {
+		for _, match := range pathParameterPattern.FindAllStringSubmatch(o.Path, -1) {
 			o.PathParameters = append(o.PathParameters, pathParameters[match[1]])
 		}
 		all = append(all, o)
@@ -80,11 +80,11 @@ func Operations() []Operation {
 	return all
 }
 
-// inPattern matches the parts of a pattern that callers choose.
-var inPattern = regexp.MustCompile(`{(\w+)}`)
+// pathParameterPattern matches the parts of a pattern that callers choose.
+var pathParameterPattern = regexp.MustCompile(`{(\w+)}`)
 
-// names returns the names of parameters.
-func names(parameters []Parameter) []string {
+// parameterNames returns the names of parameters.
+func parameterNames(parameters []Parameter) []string {
 	all := make([]string, 0, len(parameters))
 	for _, p := range parameters {
 		all = append(all, p.Name)
@@ -143,8 +143,8 @@ var documentParameters = []Parameter{
 	{Name: "type", Schema: "DocumentType", Description: "Which resources are listed, and with which status. Default: `rsync`."},
 }
 
-// healthWords are the values of a scope's health.
-var healthWords = []string{string(corev1alpha2.Healthy), string(corev1alpha2.Unhealthy), string(corev1alpha2.UnknownHealth)}
+// healthValues are the values of a scope's health.
+var healthValues = []string{string(corev1alpha2.Healthy), string(corev1alpha2.Unhealthy), string(corev1alpha2.UnknownHealth)}
 
 // Strings returns the forms of strings, by their names. A field of a document refers to one with the tag openapi.
 func Strings() map[string]StringSchema {
@@ -170,7 +170,7 @@ func Strings() map[string]StringSchema {
 		"Dialect":       {Description: "A release of EMCO.", Enum: []string{status.DialectEMCO}},
 		"EMCOStatus":    {Description: "What EMCO 22.12 shows of resources.", Enum: []string{"deployed", "ready"}},
 		"DocumentType":  {Description: "Which resources a status document lists.", Enum: status.Types()},
-		"Health":        {Description: "`unknown` means that only members that cannot be judged are in the way of `healthy`, or that the scope has not been evaluated yet.", Enum: healthWords},
+		"Health":        {Description: "`unknown` means that only members that cannot be judged are in the way of `healthy`, or that the scope has not been evaluated yet.", Enum: healthValues},
 		"State":         {Description: "The state of a member, or the worst state of many. `Unknown` is what cannot be judged: it is never taken for `Ready` or for `Failed`.", Enum: states},
 		"Presence":      {Description: "Whether an object is there.", Enum: []string{string(status.Present), string(status.NotPresent), string(status.PresenceUnknown)}},
 		"Ratio":         {Description: "A number of a number.", Pattern: "^[0-9]+/[0-9]+$"},

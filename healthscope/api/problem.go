@@ -46,24 +46,24 @@ func (o *OutageError) Error() string {
 	return o.Message + "; it was known last at " + o.LastSeen.UTC().Format(time.RFC3339)
 }
 
-// failure is an error that knows its status code. Its text is meant for the caller.
-type failure struct {
+// statusError is an error that knows its status code. Its text is meant for the caller.
+type statusError struct {
 	status int
 	err    error
 }
 
-func (f *failure) Error() string { return f.err.Error() }
+func (f *statusError) Error() string { return f.err.Error() }
 
-func (f *failure) Unwrap() error { return f.err }
+func (f *statusError) Unwrap() error { return f.err }
 
-func failf(status int, format string, args ...any) error {
-	return &failure{status: status, err: fmt.Errorf(format, args...)}
+func statusErrorf(status int, format string, args ...any) error {
+	return &statusError{status: status, err: fmt.Errorf(format, args...)}
 }
 
 // problemOf turns an error into its document. What an error that knows no status code says is not for the caller.
 func problemOf(err error, u *url.URL) Problem {
 	p := Problem{Type: "about:blank", Status: http.StatusInternalServerError, Detail: "the server failed while it made the answer; its log says how", Instance: instance(u)}
-	if f, ok := errors.AsType[*failure](err); ok {
+	if f, ok := errors.AsType[*statusError](err); ok {
 		p.Status, p.Detail = f.status, f.Error()
 	}
 	if o, ok := errors.AsType[*OutageError](err); ok {

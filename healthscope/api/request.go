@@ -28,9 +28,9 @@ const maxPathName = 253
 // maxEcho bounds what an error repeats of the request.
 const maxEcho = 200
 
-// wellFormed reports whether the path of a request is one that can name a route: absolute, and without empty, "." and ".."
+// isCleanPath reports whether the path of a request is one that can name a route: absolute, and without empty, "." and ".."
 // segments. The router would answer others with a redirect, in HTML.
-func wellFormed(escapedPath string) bool {
+func isCleanPath(escapedPath string) bool {
 	if !strings.HasPrefix(escapedPath, "/") {
 		return false
 	}
@@ -56,15 +56,15 @@ func isLoopback(host string) bool {
 func parseQuery(raw string, known []string, repeated bool) (url.Values, error) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, failf(http.StatusBadRequest, "cannot read the query %s: %w", quote(raw), err)
+		return nil, statusErrorf(http.StatusBadRequest, "cannot read the query %s: %w", quote(raw), err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		given := query[name]
 		if !slices.Contains(known, name) {
-			return nil, failf(http.StatusBadRequest, "unknown query parameter %s with value %s; %s", quote(name), quote(given[0]), knownParameters(known))
+			return nil, statusErrorf(http.StatusBadRequest, "unknown query parameter %s with value %s; %s", quote(name), quote(given[0]), knownParameters(known))
 		}
 		if len(given) > 1 && !repeated {
-			return nil, failf(http.StatusBadRequest, "query parameter %q is given %d times, with values %s and %s; it may be given once", name, len(given), quote(given[0]), quote(given[1]))
+			return nil, statusErrorf(http.StatusBadRequest, "query parameter %q is given %d times, with values %s and %s; it may be given once", name, len(given), quote(given[0]), quote(given[1]))
 		}
 	}
 	return query, nil
@@ -107,7 +107,7 @@ func checkInstance(id string) error {
 
 func checkName(parameter, value string, problems func(string) []string) error {
 	if found := problems(value); len(found) > 0 {
-		return failf(http.StatusBadRequest, "parameter %q has the value %s, which cannot be a name: %s", parameter, quote(value), strings.Join(found, "; "))
+		return statusErrorf(http.StatusBadRequest, "parameter %q has the value %s, which cannot be a name: %s", parameter, quote(value), strings.Join(found, "; "))
 	}
 	return nil
 }

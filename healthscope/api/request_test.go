@@ -17,7 +17,7 @@ func TestWellFormed(t *testing.T) {
 		"": false, "*": false, "a": false, "//": false, "/a//b": false, "/a//": false, "/.": false, "/./": false, "/a/..": false, "/../a": false,
 	}
 	for path, want := range tests {
-		if got := wellFormed(path); got != want {
+		if got := isCleanPath(path); got != want {
 			t.Errorf("wellFormed(%q) = %t, want %t", path, got, want)
 		}
 	}

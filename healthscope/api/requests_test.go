@@ -116,7 +116,7 @@ func TestEntityTags(t *testing.T) {
 		`"a"`: true, `W/"a"`: true, `"b", "a"`: true, `"b",W/"a"`: true, "*": true,
 		"": false, `"b"`: false, `W/"b"`: false, `a`: false,
 	} {
-		if got := matches(header, `"a"`); got != want {
+		if got := etagMatches(header, `"a"`); got != want {
 			t.Errorf("If-None-Match: %s: %t", header, got)
 		}
 	}

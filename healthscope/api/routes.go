@@ -49,26 +49,26 @@ func (h *handler) scopeRoutes() []route {
 				Path: path, ID: id, Tag: tagScopes, Summary: summary, Description: description,
 				Parameters: []Parameter{watchParameter}, MediaTypes: []string{typeJSON, typeText}, Document: Scope{}, Text: "HealthWord",
 			},
-			access: h.mayGet, answer: h.get, watch: h.named,
+			access: h.getAccess, respond: h.getScope, watch: h.scopeInPath,
 		}
 	}
-	many := func(path, id, summary, description string, parameters []Parameter, document any, answer answerer) route {
+	many := func(path, id, summary, description string, parameters []Parameter, document any, answer responder) route {
 		return route{
 			Operation: Operation{
 				Path: path, ID: id, Tag: tagScopes, Summary: summary, Description: description,
 				Parameters: parameters, MediaTypes: []string{typeJSON, typeText}, Document: document, Text: "HealthLines",
 			},
-			access: mayList, answer: answer, watch: listed,
+			access: listAccess, respond: answer, watch: scopesInQuery,
 		}
 	}
 	return []route{
 		many("/scopes", "listScopes", "All scopes in short, sorted by namespace and name", "A namespace that does not exist has no scopes, which is no error.",
-			[]Parameter{namespaceParameter, watchParameter}, ScopeList{}, h.list),
+			[]Parameter{namespaceParameter, watchParameter}, ScopeList{}, h.listScopes),
 		one("/scopes/{name}", "getScopeInDefaultNamespace", "One scope of the default namespace", "Which namespace is the default one is a setting of the server."),
 		one("/scopes/{namespace}/{name}", "getScope", "One scope", ""),
 		many("/v1alpha1/scopes", "listScopePages", "Scopes in short, by label and health, in pages, sorted by namespace and name",
 			"As /scopes, with filters and pages. A scope that is added or removed between two pages is on a later page or missing; no other one is left out or repeated.",
-			pageParameters, ScopePage{}, h.listPage),
+			pageParameters, ScopePage{}, h.listScopePage),
 		one("/v1alpha1/scopes/{namespace}/{name}", "getScopeV1alpha1", "One scope", "As /scopes/{namespace}/{name}."),
 	}
 }
@@ -82,7 +82,7 @@ func (h *handler) documentRoutes() []route {
 				Parameters: documentParameters, MediaTypes: []string{typeJSON, typeEMCO}, Document: status.Document{},
 				EMCO: []any{status.EMCOGroup{}, status.EMCOApps{}, status.EMCOClusters{}, status.EMCOResources{}},
 			},
-			repeated: true, timeout: documentTimeout, access: mayAskURL(verbGet, "project", "app", "version", "group"), answer: h.groupStatus,
+			repeated: true, timeout: documentTimeout, access: urlAccess(verbGet, "project", "app", "version", "group"), respond: h.groupStatus,
 		},
 		{
 			Operation: Operation{
@@ -90,7 +90,7 @@ func (h *handler) documentRoutes() []route {
 				Summary: "The status of the network intents of a cluster", Description: "The only app of the document is `network-intents`.",
 				Parameters: documentParameters, MediaTypes: []string{typeJSON, typeEMCO}, Document: status.Document{}, EMCO: []any{status.EMCONetwork{}},
 			},
-			repeated: true, timeout: documentTimeout, access: mayAskURL(verbGet, "provider", "cluster"), answer: h.clusterStatus,
+			repeated: true, timeout: documentTimeout, access: urlAccess(verbGet, "provider", "cluster"), respond: h.clusterStatus,
 		},
 		{
 			Operation: Operation{
@@ -99,7 +99,7 @@ func (h *handler) documentRoutes() []route {
 				Description: "The bundles that carry the label `" + status.InstanceLabel + "` with the id, in the shape in which k8splugin answers.",
 				MediaTypes:  []string{typeJSON}, Document: status.InstanceDocument{},
 			},
-			timeout: documentTimeout, access: mayAskInstance, answer: h.instanceStatus,
+			timeout: documentTimeout, access: instanceAccess, respond: h.instanceStatus,
 		},
 	}
 }
@@ -109,21 +109,21 @@ func (h *handler) serverRoutes() []route {
 	return []route{
 		{
 			Operation: Operation{Path: "/openapi.json", ID: "getOpenAPI", Tag: tagServer, Summary: "This document", MediaTypes: []string{typeJSON}, Constant: true},
-			answer:    h.describe,
+			respond:   h.serveOpenAPI,
 		},
 		{
 			Operation: Operation{Path: "/healthz", ID: "getHealthz", Tag: tagServer, Summary: "Whether the server is alive", MediaTypes: textFirst, Document: probe{}, Text: "ProbeWord", Constant: true},
-			answer:    h.alive,
+			respond:   h.serveHealthz,
 		},
 		{
 			Operation: Operation{Path: "/readyz", ID: "getReadyz", Tag: tagServer, Summary: "Whether scopes can be served", MediaTypes: textFirst, Document: probe{}, Text: "ProbeWord"},
-			answer:    h.readiness,
+			respond:   h.serveReadyz,
 		},
 	}
 }
 
-// mayAskURL checks the names in a path, and asks for the right to a verb on the URL itself.
-func mayAskURL(verb string, names ...string) func(*http.Request, url.Values) (Access, error) {
+// urlAccess checks the names in a path, and asks for the right to a verb on the URL itself.
+func urlAccess(verb string, names ...string) func(*http.Request, url.Values) (Access, error) {
 	return func(r *http.Request, _ url.Values) (Access, error) {
 		for _, name := range names {
 			if err := checkPathName(name, r.PathValue(name)); err != nil {
@@ -134,21 +134,21 @@ func mayAskURL(verb string, names ...string) func(*http.Request, url.Values) (Ac
 	}
 }
 
-func mayAskInstance(r *http.Request, _ url.Values) (Access, error) {
+func instanceAccess(r *http.Request, _ url.Values) (Access, error) {
 	return Access{Verb: verbGet, Path: r.URL.Path}, checkInstance(r.PathValue("id"))
 }
 
-func (h *handler) describe(context.Context, *http.Request, url.Values) (answer, error) {
-	return answer{document: h.description}, nil
+func (h *handler) serveOpenAPI(context.Context, *http.Request, url.Values) (response, error) {
+	return response{document: h.description}, nil
 }
 
-func (h *handler) alive(context.Context, *http.Request, url.Values) (answer, error) {
-	return answer{document: probe{Status: "ok"}, text: func() string { return "ok\n" }}, nil
+func (h *handler) serveHealthz(context.Context, *http.Request, url.Values) (response, error) {
+	return response{document: probe{Status: "ok"}, text: func() string { return "ok\n" }}, nil
 }
 
-func (h *handler) readiness(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
+func (h *handler) serveReadyz(ctx context.Context, r *http.Request, query url.Values) (response, error) {
 	if err := cmp.Or(h.ready(), h.current()); err != nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
+		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
 	}
-	return h.alive(ctx, r, query)
+	return h.serveHealthz(ctx, r, query)
 }

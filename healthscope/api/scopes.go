@@ -61,25 +61,25 @@ type continuation struct {
 	Query string `json:"query"`
 }
 
-// listOf reads which scopes a list has, and which part of it is asked for.
-func listOf(query url.Values) (selection, page, error) {
+// parseListQuery reads which scopes a list has, and which part of it is asked for.
+func parseListQuery(query url.Values) (selection, page, error) {
 	s, p := selection{namespace: query.Get(parameterNamespace), health: query.Get(parameterHealth)}, page{}
 	if query.Has(parameterNamespace) {
 		if err := checkNamespace(s.namespace); err != nil {
 			return s, p, err
 		}
 	}
-	if query.Has(parameterHealth) && !slices.Contains(healthWords, s.health) {
-		return s, p, failParameter(query, parameterHealth, "must be "+strings.Join(healthWords, ", "))
+	if query.Has(parameterHealth) && !slices.Contains(healthValues, s.health) {
+		return s, p, parameterError(query, parameterHealth, "must be "+strings.Join(healthValues, ", "))
 	}
 	var err error
 	if s.labels, err = labels.Parse(query.Get(parameterLabelSelector)); err != nil {
-		return s, p, failParameter(query, parameterLabelSelector, "must be a label selector: "+err.Error())
+		return s, p, parameterError(query, parameterLabelSelector, "must be a label selector: "+err.Error())
 	}
 	if text := query.Get(parameterLimit); query.Has(parameterLimit) {
 		limit, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || limit > maxLimit {
-			return s, p, failParameter(query, parameterLimit, fmt.Sprintf("must be a number from 0 to %d, where 0 asks for all", maxLimit))
+			return s, p, parameterError(query, parameterLimit, fmt.Sprintf("must be a number from 0 to %d, where 0 asks for all", maxLimit))
 		}
 		p.limit = int(limit)
 	}
@@ -87,53 +87,53 @@ func listOf(query url.Values) (selection, page, error) {
 		var c continuation
 		data, err := base64.RawURLEncoding.DecodeString(text)
 		if err != nil || json.Unmarshal(data, &c) != nil {
-			return s, p, failParameter(query, parameterContinue, "must be metadata.continue of the page before")
+			return s, p, parameterError(query, parameterContinue, "must be metadata.continue of the page before")
 		}
-		if c.Query != identityOf(query) {
-			return s, p, failParameter(query, parameterContinue, "must be of a list with the same namespace, labelSelector and health; list from the start without it")
+		if c.Query != listIdentity(query) {
+			return s, p, parameterError(query, parameterContinue, "must be of a list with the same namespace, labelSelector and health; list from the start without it")
 		}
 		p.after = c.After
 	}
 	return s, p, nil
 }
 
-// failParameter says what is wrong with the value of a parameter.
-func failParameter(query url.Values, name, rule string) error {
-	return failf(http.StatusBadRequest, "query parameter %q has the value %s; it %s", name, quote(query.Get(name)), rule)
+// parameterError says what is wrong with the value of a parameter.
+func parameterError(query url.Values, name, rule string) error {
+	return statusErrorf(http.StatusBadRequest, "query parameter %q has the value %s; it %s", name, quote(query.Get(name)), rule)
 }
 
-// identityOf identifies the list that a query asks for, whichever page of it that is.
-func identityOf(query url.Values) string {
-	return tagOf([]byte(url.Values{
+// listIdentity identifies the list that a query asks for, whichever page of it that is.
+func listIdentity(query url.Values) string {
+	return etagOf([]byte(url.Values{
 		parameterNamespace: query[parameterNamespace], parameterLabelSelector: query[parameterLabelSelector], parameterHealth: query[parameterHealth],
 	}.Encode()))
 }
 
-func mayList(_ *http.Request, query url.Values) (Access, error) {
-	about, _, err := listOf(query)
+func listAccess(_ *http.Request, query url.Values) (Access, error) {
+	about, _, err := parseListQuery(query)
 	return Access{Verb: verbList, Namespace: about.namespace}, err
 }
 
-// listed returns the scopes that a stream of a list is about.
-func listed(_ *http.Request, query url.Values) (selection, error) {
+// scopesInQuery returns the scopes that a stream of a list is about.
+func scopesInQuery(_ *http.Request, query url.Values) (selection, error) {
 	for _, name := range []string{parameterLimit, parameterContinue} {
 		if query.Has(name) {
-			return selection{}, failParameter(query, name, "cannot be together with watch=true: a stream has no pages")
+			return selection{}, parameterError(query, name, "cannot be together with watch=true: a stream has no pages")
 		}
 	}
-	about, _, err := listOf(query)
+	about, _, err := parseListQuery(query)
 	return about, err
 }
 
-func (h *handler) mayGet(r *http.Request, query url.Values) (Access, error) {
-	about, err := h.named(r, query)
+func (h *handler) getAccess(r *http.Request, query url.Values) (Access, error) {
+	about, err := h.scopeInPath(r, query)
 	return Access{Verb: verbGet, Namespace: about.namespace, Name: about.name}, err
 }
 
-// named returns the scope that a path names.
-func (h *handler) named(r *http.Request, _ url.Values) (selection, error) {
+// scopeInPath returns the scope that a path names.
+func (h *handler) scopeInPath(r *http.Request, _ url.Values) (selection, error) {
 	s := selection{namespace: r.PathValue("namespace"), name: r.PathValue("name")}
-	if !inPath(r) {
+	if !hasNamespaceInPath(r) {
 		s.namespace = h.defaultNamespace
 	}
 	if err := checkNamespace(s.namespace); err != nil {
@@ -142,39 +142,39 @@ func (h *handler) named(r *http.Request, _ url.Values) (selection, error) {
 	return s, checkScopeName(s.name)
 }
 
-// inPath reports whether the path of a scope names its namespace.
-func inPath(r *http.Request) bool { return strings.Contains(r.Pattern, "{namespace}") }
+// hasNamespaceInPath reports whether the path of a scope names its namespace.
+func hasNamespaceInPath(r *http.Request) bool { return strings.Contains(r.Pattern, "{namespace}") }
 
-// list answers with all scopes of a query.
-func (h *handler) list(ctx context.Context, _ *http.Request, query url.Values) (answer, error) {
-	about, _, err := listOf(query)
+// listScopes answers with all scopes of a query.
+func (h *handler) listScopes(ctx context.Context, _ *http.Request, query url.Values) (response, error) {
+	about, _, err := parseListQuery(query)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list, err := h.selected(ctx, about)
-	return answer{document: list, text: list.text, lasting: true}, err
+	list, err := h.listSelected(ctx, about)
+	return response{document: list, text: list.text, cacheable: true}, err
 }
 
-// listPage answers with one page of the scopes of a query.
-func (h *handler) listPage(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
-	about, part, err := listOf(query)
+// listScopePage answers with one page of the scopes of a query.
+func (h *handler) listScopePage(ctx context.Context, r *http.Request, query url.Values) (response, error) {
+	about, part, err := parseListQuery(query)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	list, err := h.selected(ctx, about)
+	list, err := h.listSelected(ctx, about)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	document := ScopePage{ScopeList: list}
 	if part.after != (ScopeName{}) {
 		document.Items = slices.DeleteFunc(document.Items, func(item ScopeItem) bool { return item.scopeName().compare(part.after) <= 0 })
 	}
-	a := answer{lasting: true}
+	a := response{cacheable: true}
 	if rest := len(document.Items) - part.limit; part.limit > 0 && rest > 0 {
 		document.Items = document.Items[:part.limit]
-		token, err := json.Marshal(continuation{After: document.Items[part.limit-1].scopeName(), Query: identityOf(query)})
+		token, err := json.Marshal(continuation{After: document.Items[part.limit-1].scopeName(), Query: listIdentity(query)})
 		if err != nil {
-			return answer{}, fmt.Errorf("cannot encode the token of the next page: %w", err)
+			return response{}, fmt.Errorf("cannot encode the token of the next page: %w", err)
 		}
 		document.Metadata = ListMetadata{Continue: base64.RawURLEncoding.EncodeToString(token), RemainingItemCount: rest}
 		query.Set(parameterContinue, document.Metadata.Continue)
@@ -184,41 +184,41 @@ func (h *handler) listPage(ctx context.Context, r *http.Request, query url.Value
 	return a, nil
 }
 
-// selected reads the scopes of a selection.
-func (h *handler) selected(ctx context.Context, about selection) (ScopeList, error) {
+// listSelected reads the scopes of a selection.
+func (h *handler) listSelected(ctx context.Context, about selection) (ScopeList, error) {
 	where := "all namespaces"
 	if about.namespace != "" {
 		where = fmt.Sprintf("namespace %q", about.namespace)
 	}
 	if err := h.current(); err != nil {
-		return ScopeList{}, failf(http.StatusServiceUnavailable, "cannot say how the HealthScopes of %s are now: %w", where, err)
+		return ScopeList{}, statusErrorf(http.StatusServiceUnavailable, "cannot say how the HealthScopes of %s are now: %w", where, err)
 	}
 	scopes, err := h.scopes.List(ctx, about.namespace)
 	if err != nil {
-		return ScopeList{}, failf(http.StatusServiceUnavailable, "cannot list the HealthScopes of %s: %w", where, err)
+		return ScopeList{}, statusErrorf(http.StatusServiceUnavailable, "cannot list the HealthScopes of %s: %w", where, err)
 	}
 	return newScopeList(scopes, about), nil
 }
 
-func (h *handler) get(ctx context.Context, r *http.Request, query url.Values) (answer, error) {
-	about, err := h.named(r, query)
+func (h *handler) getScope(ctx context.Context, r *http.Request, query url.Values) (response, error) {
+	about, err := h.scopeInPath(r, query)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if err := h.current(); err != nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "cannot say how HealthScope %q in namespace %q is now: %w", about.name, about.namespace, err)
+		return response{}, statusErrorf(http.StatusServiceUnavailable, "cannot say how HealthScope %q in namespace %q is now: %w", about.name, about.namespace, err)
 	}
 	found, err := h.scopes.Get(ctx, about.namespace, about.name)
 	if apierrors.IsNotFound(err) {
 		where := fmt.Sprintf("in namespace %q", about.namespace)
-		if !inPath(r) {
+		if !hasNamespaceInPath(r) {
 			where += ", the default one; /scopes/{namespace}/{name} looks in another"
 		}
-		return answer{}, failf(http.StatusNotFound, "there is no HealthScope %q %s", about.name, where)
+		return response{}, statusErrorf(http.StatusNotFound, "there is no HealthScope %q %s", about.name, where)
 	}
 	if err != nil {
-		return answer{}, failf(http.StatusServiceUnavailable, "cannot get HealthScope %q in namespace %q: %w", about.name, about.namespace, err)
+		return response{}, statusErrorf(http.StatusServiceUnavailable, "cannot get HealthScope %q in namespace %q: %w", about.name, about.namespace, err)
 	}
 	document := NewScope(found)
-	return answer{document: document, text: document.text, lasting: true}, nil
+	return response{document: document, text: document.text, cacheable: true}, nil
 }

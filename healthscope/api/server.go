@@ -73,8 +73,8 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 
 // serve serves on a listener until ctx ends, and then drains.
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
-	undisturbed := context.WithoutCancel(ctx) // Requests outlive ctx: that is what draining means. Streams would never end, and so they look.
-	server := s.newHTTPServer(context.WithValue(undisturbed, drainKey{}, ctx.Done()))
+	detached := context.WithoutCancel(ctx) // Requests outlive ctx: that is what draining means. Streams would never end, and so they look.
+	server := s.newHTTPServer(context.WithValue(detached, drainKey{}, ctx.Done()))
 	var cause error
 	served := make(chan struct{})
 	go func() {
@@ -92,7 +92,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.log.InfoContext(ctx, "Stopping the status API")
-	err := s.drain(undisturbed, server)
+	err := s.drain(detached, server)
 	<-served
 	return err
 }

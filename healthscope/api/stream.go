@@ -40,11 +40,11 @@ const (
 
 // stream is a stream that a caller has asked for, and may read.
 type stream struct {
-	about selection
+	selection selection
 	// caller is who reads it; without a name when no token is asked for.
 	caller Caller
 	// snapshot makes the answer that the path gives without watch.
-	snapshot func(ctx context.Context) (answer, error)
+	snapshot func(ctx context.Context) (response, error)
 	// allowed returns why the caller may not read it any more.
 	allowed func(ctx context.Context) error
 }
@@ -71,8 +71,8 @@ func (c *changes) add(name ScopeName) {
 	}
 }
 
-// take returns the changes, sorted, and forgets them.
-func (c *changes) take() []ScopeName {
+// drain returns the changes, sorted, and forgets them.
+func (c *changes) drain() []ScopeName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	names := slices.SortedFunc(maps.Keys(c.names), ScopeName.compare)
@@ -83,13 +83,13 @@ func (c *changes) take() []ScopeName {
 // stream sends a snapshot and then changes, until the caller goes, reads too slowly or may not read any more, or the server stops.
 func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 	if !acquire(h.streams) {
-		h.fail(w, r, failf(http.StatusServiceUnavailable, "%w: %d streams are open already; try again, or ask without watch", ErrBusy, maxStreams))
+		h.fail(w, r, statusErrorf(http.StatusServiceUnavailable, "%w: %d streams are open already; try again, or ask without watch", ErrBusy, maxStreams))
 		return
 	}
 	defer func() { <-h.streams }()
 	if name := s.caller.Name; h.guard != nil {
-		if !h.callers.take(name, maxStreamsOfOne) {
-			h.fail(w, r, failf(http.StatusTooManyRequests, "%w: user %s has %d streams open already; close one, or ask without watch", ErrBusy, quote(name), maxStreamsOfOne))
+		if !h.callers.acquire(name, maxStreamsOfOne) {
+			h.fail(w, r, statusErrorf(http.StatusTooManyRequests, "%w: user %s has %d streams open already; close one, or ask without watch", ErrBusy, quote(name), maxStreamsOfOne))
 			return
 		}
 		defer h.callers.release(name)
@@ -97,11 +97,11 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 	// Changes are gathered before the snapshot is taken, so that none falls in between.
 	pending := newChanges()
 	defer h.scopes.Subscribe(func(namespace, name string) {
-		if s.about.covers(namespace, name) {
+		if s.selection.covers(namespace, name) {
 			pending.add(ScopeName{Namespace: namespace, Name: name})
 		}
 	})()
-	first, err := h.take(r.Context(), s)
+	first, err := h.takeSnapshot(r.Context(), s)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -114,7 +114,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
 	for out.err == nil {
-		out.rest()
+		out.extendDeadline()
 		select {
 		case <-r.Context().Done():
 			return
@@ -123,62 +123,62 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 			out.comment("the server stops; connect again")
 			return
 		case <-ticker.C:
-			if err := cmp.Or(h.unlessRefused(r.Context(), s), h.unlessOut()); err != nil {
+			if err := cmp.Or(h.checkAllowed(r.Context(), s), h.checkCurrent()); err != nil {
 				out.send(eventProblem, problemOf(err, r.URL))
 				return
 			}
 			out.comment("heartbeat")
 		case <-pending.wake:
-			for _, name := range pending.take() {
-				h.sendScope(r.Context(), out, s.about, name)
+			for _, name := range pending.drain() {
+				h.sendScope(r.Context(), out, s.selection, name)
 			}
 		}
 	}
 }
 
-// take makes the snapshot of a stream.
-func (h *handler) take(ctx context.Context, s stream) (answer, error) {
+// takeSnapshot makes the snapshot of a stream.
+func (h *handler) takeSnapshot(ctx context.Context, s stream) (response, error) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return s.snapshot(limited)
 }
 
-// unlessRefused returns why the caller may not read a stream any more. That it cannot be found out for now is no reason.
-func (h *handler) unlessRefused(ctx context.Context, s stream) error {
+// checkAllowed returns why the caller may not read a stream any more. That it cannot be found out for now is no reason.
+func (h *handler) checkAllowed(ctx context.Context, s stream) error {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := s.allowed(limited)
-	if f, ok := errors.AsType[*failure](err); ok && f.status < http.StatusInternalServerError {
+	if f, ok := errors.AsType[*statusError](err); ok && f.status < http.StatusInternalServerError {
 		return err
 	}
 	return nil
 }
 
-// unlessOut returns why it is not known how scopes are now: the reader must not take the silence for good news.
-func (h *handler) unlessOut() error {
+// checkCurrent returns why it is not known how scopes are now: the reader must not take the silence for good news.
+func (h *handler) checkCurrent() error {
 	if err := h.current(); err != nil {
-		return failf(http.StatusServiceUnavailable, "cannot say how HealthScopes are now: %w", err)
+		return statusErrorf(http.StatusServiceUnavailable, "cannot say how HealthScopes are now: %w", err)
 	}
 	return nil
 }
 
 // counter counts what callers hold, by name. Its zero value is ready; it is safe for concurrent use.
 type counter struct {
-	mu   sync.Mutex
-	held map[string]int
+	mu     sync.Mutex
+	counts map[string]int
 }
 
-// take lets a caller hold one more, unless it holds as many as it may, and reports whether it does.
-func (t *counter) take(name string, most int) bool {
+// acquire lets a caller hold one more, unless it holds as many as it may, and reports whether it does.
+func (t *counter) acquire(name string, most int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held[name] >= most {
+	if t.counts[name] >= most {
 		return false
 	}
-	if t.held == nil {
-		t.held = map[string]int{}
+	if t.counts == nil {
+		t.counts = map[string]int{}
 	}
-	t.held[name]++
+	t.counts[name]++
 	return true
 }
 
@@ -186,8 +186,8 @@ func (t *counter) take(name string, most int) bool {
 func (t *counter) release(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held[name]--; t.held[name] == 0 {
-		delete(t.held, name)
+	if t.counts[name]--; t.counts[name] == 0 {
+		delete(t.counts, name)
 	}
 }
 
@@ -239,28 +239,28 @@ func newEvents(w http.ResponseWriter, r *http.Request) *events {
 }
 
 // snapshot sends all scopes of the stream.
-func (e *events) snapshot(a answer) {
+func (e *events) snapshot(a response) {
 	switch document := a.document.(type) {
 	case ScopeList:
-		e.rememberAll(document)
+		e.recordAllSent(document)
 	case ScopePage:
-		e.rememberAll(document.ScopeList)
+		e.recordAllSent(document.ScopeList)
 	case Scope:
-		e.remember(document.scopeName(), document)
+		e.recordSent(document.scopeName(), document)
 	}
 	e.send(eventSnapshot, a.document)
 }
 
-func (e *events) rememberAll(list ScopeList) {
+func (e *events) recordAllSent(list ScopeList) {
 	for _, item := range list.Items {
-		e.remember(item.scopeName(), item)
+		e.recordSent(item.scopeName(), item)
 	}
 }
 
-// remember notes what is sent of a scope, and reports whether it differs from what was sent before.
-func (e *events) remember(name ScopeName, document any) bool {
+// recordSent notes what is sent of a scope, and reports whether it differs from what was sent before.
+func (e *events) recordSent(name ScopeName, document any) bool {
 	body, err := encode(document)
-	tag := tagOf(body)
+	tag := etagOf(body)
 	if err != nil || e.sent[name] == tag {
 		return false
 	}
@@ -269,7 +269,7 @@ func (e *events) remember(name ScopeName, document any) bool {
 }
 
 func (e *events) scope(name ScopeName, document any) {
-	if e.remember(name, document) {
+	if e.recordSent(name, document) {
 		e.send(eventScope, document)
 	}
 }
@@ -298,18 +298,20 @@ func (e *events) write(text []byte) {
 	if e.err != nil {
 		return
 	}
-	e.within(e.writeTimeout)
+	e.setWriteDeadline(e.writeTimeout)
 	if _, e.err = e.w.Write(text); e.err == nil {
 		e.err = e.control.Flush()
 	}
 }
 
-// rest puts the deadline off beyond the next heartbeat and what is looked at before it: over HTTP/2, a deadline ends a stream also
+// extendDeadline puts the deadline off beyond the next heartbeat and what is looked at before it: over HTTP/2, a deadline ends a stream also
 // when nothing is being written. There is always one, which over HTTP/1 counts for the end of the stream.
-func (e *events) rest() { e.within(heartbeat + streamWriteTimeout) }
+func (e *events) extendDeadline() { e.setWriteDeadline(heartbeat + streamWriteTimeout) }
 
-// within sets the deadline for writing. Where none can be set, there is none: then w is no connection.
-func (e *events) within(limit time.Duration) { _ = e.control.SetWriteDeadline(time.Now().Add(limit)) }
+// setWriteDeadline sets the deadline for writing. Where none can be set, there is none: then w is no connection.
+func (e *events) setWriteDeadline(limit time.Duration) {
+	_ = e.control.SetWriteDeadline(time.Now().Add(limit))
+}
 
 // drainKey is the key of a request's context for the channel that is closed when its server begins to stop.
 type drainKey struct{}

@@ -311,10 +311,10 @@ func TestChangesAreHeldOnce(t *testing.T) {
 		c.add(ScopeName{Namespace: "b", Name: "x"})
 		c.add(ScopeName{Namespace: "a", Name: "x"})
 	}
-	if diff := cmp.Diff([]ScopeName{{Namespace: "a", Name: "x"}, {Namespace: "b", Name: "x"}}, c.take()); diff != "" {
+	if diff := cmp.Diff([]ScopeName{{Namespace: "a", Name: "x"}, {Namespace: "b", Name: "x"}}, c.drain()); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
-	if got := c.take(); len(got) != 0 {
+	if got := c.drain(); len(got) != 0 {
 		t.Errorf("again: %v", got)
 	}
 }

@@ -43,8 +43,8 @@ func TestACallerMayHaveSoManyStreams(t *testing.T) {
 		if got := watch(stopping(t.Context()), "greedy"); got.Code != http.StatusOK {
 			t.Errorf("after all are closed: status %d: %s", got.Code, got.Body)
 		}
-		if len(server.callers.held) != 0 || len(server.streams) != 0 {
-			t.Errorf("something is held of streams that are over: %v, %d", server.callers.held, len(server.streams))
+		if len(server.callers.counts) != 0 || len(server.streams) != 0 {
+			t.Errorf("something is held of streams that are over: %v, %d", server.callers.counts, len(server.streams))
 		}
 	})
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// tagOf returns the entity tag of a body (RFC 9110 section 8.8.3): two bodies with the same tag are the same.
-func tagOf(body []byte) string {
+// etagOf returns the entity tag of a body (RFC 9110 section 8.8.3): two bodies with the same tag are the same.
+func etagOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
 }
 
-// matches reports whether a header If-None-Match names a tag. It compares weakly, as RFC 9110 section 13.1.2 has it.
-func matches(header, tag string) bool {
+// etagMatches reports whether a header If-None-Match names a tag. It compares weakly, as RFC 9110 section 13.1.2 has it.
+func etagMatches(header, tag string) bool {
 	return slices.ContainsFunc(strings.Split(header, ","), func(element string) bool {
 		element = strings.TrimSpace(element)
 		return element == "*" || strings.TrimPrefix(element, "W/") == tag
