@@ -1,5 +1,5 @@
-// Package healthscope owns the health states, the rule by which the raw results of single objects become one judgement
-// (Judge), and the roll-up of many members. The controllers of scopes, inventory and monitors and the status documents call
-// it, each with results that package rules has made and with the time. It must never import a client, a logger, metrics or a
-// context, and never read a clock: nothing else in the product decides about health.
+// Package healthscope owns the health states, the judgement that Judge makes from the raw results of single objects, and the
+// roll-up of many members. The controllers of scopes, inventory and monitors and the status documents call it, with results
+// of package rules and with the time. No other package decides about health. This package must never import a client, a
+// logger, metrics or a context, and never read a clock.
 package healthscope

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// Member is a Result after Judge has seen it.
+// Member is a Result that Judge has processed.
 type Member struct {
 	Result
 	// Owned is true when the object's controller is among the same results. An owned object is listed and explains its owner, but does not count.
 	Owned bool
 	// Counts is the state the member counts as: Ready, Pending, Failed or Unknown.
 	Counts State
-	// StoppedServing is when the object was first seen not to serve, after it had served while it was Pending. From then on
-	// PendingTimeout counts. It is zero where this is not so, or not remembered (Policy.WithHistory).
+	// StoppedServing is when an object that had served while it was Pending was first seen not to serve. PendingTimeout
+	// counts from then on. It is zero for other objects, and when the history is not known (Policy.WithHistory).
 	StoppedServing time.Time
-	// LastState is the state that was known last of a member that cannot be seen any more (Lost), and empty for all others.
+	// LastState is the last known state of a member that cannot be read any more (MarkUnreachable). It is empty for all others.
 	LastState State
-	// Cause names what is at the bottom of the state, such as a pod that crashes: "Pod <name>: <why>". It is one line of
-	// at most 256 bytes, and empty when the member itself says it all.
+	// Cause names the root cause of the state, such as a pod that crashes: "Pod <name>: <why>". It is one line of
+	// at most 256 bytes, and empty when the member's own reason and message are sufficient.
 	Cause string
 }
 
-// Judgement is what a set of results comes to.
+// Judgement is the outcome of Judge for a set of results.
 type Judgement struct {
 	// Members has one entry for each object, sorted by key.
 	Members []Member
-	// NextCheck is when a member's state will change if nothing else does. It is after the time of the judgement. The zero value means never.
+	// NextCheck is the earliest time at which a member changes over time alone. It is after the time of the judgement. The zero value means never.
 	NextCheck time.Time
 }
 
@@ -37,81 +37,83 @@ type Judgement struct {
 // one object that is not in a bundle.
 //
 // A pod, ReplicaSet or Job whose controller is among the results is owned.
-// Objects of other kinds count by themselves regardless of who made them: the operator
-// that made a Deployment does not speak for its health.
+// Objects of other kinds always count on their own: the health of the operator
+// that created a Deployment is not the health of the Deployment.
 //
-// A workload that is not Ready is Failed when none of its pods is ready, by its
-// own count too, and one of them is Failed; otherwise it keeps its state. The pods
-// of a Job are an exception, regardless of who made the Job: it has its own word for failure,
-// and pods that fail before it does are its normal way of trying again. The cause of a workload that is not Ready is the worst object
-// below it, the deepest of equal ones; a pod of a StatefulSet that waits for a
-// volume passes on what its claim says.
+// A workload that is not Ready is Failed when none of its pods is ready, also by its
+// own count, and one of them is Failed; otherwise it keeps its state. The pods of a
+// Job are an exception, regardless of the Job's owner: a Job reports its own failure,
+// and retries after pods that fail. The cause of a workload that is not Ready is the
+// worst object below it, the deepest of equal ones. For a pod of a StatefulSet that
+// waits for a volume, the cause includes the state of the claim.
 //
-// Pending turns to Failed after the workload's own progress deadline, or else
-// the policy's, unless all that is wanted is serving, and except for a Job, which
-// may run as long as it takes, and a Deployment whose rollout Kubernetes itself watches. The
-// time begins again when the object is seen to get further, and to stop serving. An object's pods have its deadline, and those of a Job none. NotPresent
-// counts as Pending for a while, and as Failed after. An object without status is
-// Pending for a while. A failure begins late, and ends late, when the policy says
-// so; what was said of an object before comes in by Policy.WithHistory.
+// Pending becomes Failed after the progress deadline of the workload, or else of the
+// policy. This does not apply while all desired replicas serve, to a Job without a
+// deadline, which may run indefinitely, and to a Deployment whose rollout Kubernetes
+// itself times. The time starts again when the object progresses and when it stops
+// serving. Pods have the deadline of their workload; the pods of a Job have none.
+// NotPresent counts as Pending until the grace period of the policy ends, and as
+// Failed after it. An object without a status is Pending for its grace period. The
+// policy may delay the beginning and the end of a failure, which requires the history
+// of Policy.WithHistory.
 //
 // A since in the future counts as now.
 //
 // The order of the results makes no difference. Of several results for one
 // object the worst one counts.
 func Judge(results []Result, policy Policy, now time.Time) Judgement {
-	j := judging{policy: policy, now: now}
+	j := judgeState{policy: policy, now: now}
 	j.collect(results)
-	j.link()
+	j.linkOwners()
 	for i := range j.members {
-		j.settle(&j.members[i], j.limit(i))
+		j.applyTimeLimits(&j.members[i], j.pendingLimit(i))
 		if j.links[i].root != i {
-			j.hold(&j.members[i])
-			j.consider(i)
+			j.applyRecoveryHold(&j.members[i])
+			j.updateRootCause(i)
 		}
 	}
 	for i := range j.members {
 		m := &j.members[i]
 		if j.links[i].root == i {
-			j.explain(i)
-			j.hold(m)
+			j.applyRootCause(i)
+			j.applyRecoveryHold(m)
 		}
 		m.Counts = j.countsAs(m)
 		m.History = nil
 	}
-	return Judgement{Members: j.members, NextCheck: j.next}
+	return Judgement{Members: j.members, NextCheck: j.nextCheck}
 }
 
-// judging is the working state of Judge.
-type judging struct {
+// judgeState is the working state of Judge.
+type judgeState struct {
 	policy  Policy
 	now     time.Time
 	members []Member
 	// links has one entry for each member.
-	links []link
-	next  time.Time
+	links     []link
+	nextCheck time.Time
 }
 
-// link says where a member stands among the others, all by index.
+// link describes the owners and the owned objects of a member, by their indexes.
 type link struct {
-	// parent is the owner, and root the topmost one; the member itself when it is not owned.
+	// parent is the owner, and root the topmost owner; both are the member itself when it is not owned.
 	parent, root int
 	// depth is how far the member is below its root.
 	depth int
-	// worst is, for a root, the worst object below it that is not right; -1 when there is none.
-	worst int
-	// crashed is, for a root, the worst pod below it that has failed and is not of a Job; -1 when there is none.
-	crashed int
-	// ofJob is true for what is below a Job.
+	// worstOwned is, for a root, the worst object below it that is not healthy; -1 when there is none.
+	worstOwned int
+	// failedPod is, for a root, the worst pod below it that is Failed and does not belong to a Job; -1 when there is none.
+	failedPod int
+	// ofJob is true for a member below a Job.
 	ofJob bool
-	// podReady is true for a root that has a pod that is ready.
+	// podReady is true for a root with a ready pod below it.
 	podReady bool
 }
 
 // collect copies the results in the order of their keys, each object once.
-func (j *judging) collect(results []Result) {
+func (j *judgeState) collect(results []Result) {
 	j.members = make([]Member, 0, len(results))
-	if inOrder(results) {
+	if isSorted(results) {
 		for i := range results {
 			j.members = append(j.members, Member{Result: results[i]})
 		}
@@ -129,8 +131,8 @@ func (j *judging) collect(results []Result) {
 	}
 }
 
-// inOrder reports whether results are sorted by key, each object once. Those of bundles are.
-func inOrder(results []Result) bool {
+// isSorted reports whether results are sorted by key, each object once. Those of bundles are.
+func isSorted(results []Result) bool {
 	for i := 1; i < len(results); i++ {
 		if compareKeys(&results[i-1].Key, &results[i].Key) >= 0 {
 			return false
@@ -139,12 +141,12 @@ func inOrder(results []Result) bool {
 	return true
 }
 
-// link links owned members to their owners, and to the owners of these.
-func (j *judging) link() {
+// linkOwners links owned members to their direct and topmost owners.
+func (j *judgeState) linkOwners() {
 	j.links = make([]link, len(j.members))
 	for i := range j.members {
 		m := &j.members[i]
-		j.links[i] = link{parent: i, root: i, worst: -1, crashed: -1}
+		j.links[i] = link{parent: i, root: i, worstOwned: -1, failedPod: -1}
 		if m.Owner == nil || !ownable(&m.Key) {
 			continue
 		}
@@ -155,7 +157,7 @@ func (j *judging) link() {
 	}
 	for i := range j.links {
 		l := &j.links[i]
-		l.root, l.depth = j.top(i)
+		l.root, l.depth = j.rootOf(i)
 		j.members[i].Owned = l.root != i
 		for at := i; at != l.root && !l.ofJob; {
 			at = j.links[at].parent
@@ -164,11 +166,11 @@ func (j *judging) link() {
 	}
 }
 
-// maxDepth is how far an object can be below its root. A pod of a CronJob is two below it, and no bundle that was made to cost time gets further.
+// maxDepth bounds the chain of owners. A pod of a CronJob is two steps below it; the bound protects against a bundle that was made to cost time.
 const maxDepth = 8
 
-// top follows owners upwards, and says how far that is. Objects that own each other in a circle have no top: each is its own.
-func (j *judging) top(i int) (root, depth int) {
+// rootOf returns the topmost owner of a member and the number of steps to it. Objects that own each other in a cycle have no topmost owner: each is its own root.
+func (j *judgeState) rootOf(i int) (root, depth int) {
 	root = i
 	for depth := range maxDepth + 1 {
 		if j.links[root].parent == root {
@@ -179,9 +181,9 @@ func (j *judging) top(i int) (root, depth int) {
 	return i, 0
 }
 
-// compareResults sorts results by key, and those for one object by how much
-// they tell: the worse state first, then the one that knows its owner, then the one
-// that knows for longest. The rest makes the order complete.
+// compareResults sorts results by key, and results for the same object by
+// precedence: the worse state first, then the one with an owner, then the one with
+// the earliest since. The remaining fields make the order total.
 func compareResults(a, b *Result) int {
 	if c := compareKeys(&a.Key, &b.Key); c != 0 {
 		return c
@@ -191,7 +193,7 @@ func compareResults(a, b *Result) int {
 	if c != 0 {
 		return c
 	}
-	return strings.Compare(rest(a), rest(b))
+	return strings.Compare(remainingFields(a), remainingFields(b))
 }
 
 // trueFirst sorts true before false.
@@ -206,8 +208,8 @@ func trueFirst(a, b bool) int {
 	}
 }
 
-// rest puts those fields of a result by which it is not sorted otherwise into one word.
-func rest(r *Result) string {
+// remainingFields returns a string of the fields that compareResults does not compare one by one.
+func remainingFields(r *Result) string {
 	var owner Owner
 	if r.Owner != nil {
 		owner = *r.Owner
@@ -229,10 +231,10 @@ func rest(r *Result) string {
 		r.Timed, progress, r.Progress == nil)
 }
 
-// limit returns how long member i may be Pending; zero means indefinitely. A Job
-// says itself when it has taken too long, and when its pods have, unless it is given a deadline; Kubernetes says so of a
-// Deployment whose rollout it watches.
-func (j *judging) limit(i int) time.Duration {
+// pendingLimit returns how long member i may be Pending; zero means indefinitely. A Job
+// reports itself when it or its pods have taken too long, and has a limit only when it
+// is given a deadline. Kubernetes reports this for a Deployment whose rollout it times.
+func (j *judgeState) pendingLimit(i int) time.Duration {
 	m, root := &j.members[i], &j.members[j.links[i].root]
 	switch {
 	case isJob(&m.Key):

@@ -4,62 +4,61 @@ import "time"
 
 // Defaults of Policy.
 const (
-	// DefaultPendingTimeout is how long an object may be Pending when neither it nor the policy says otherwise. It is the default of a Deployment's progressDeadlineSeconds.
+	// DefaultPendingTimeout is the default of Policy.PendingTimeout. It is the default of a Deployment's progressDeadlineSeconds.
 	DefaultPendingTimeout = 600 * time.Second
 	// DefaultNotPresentGrace is how long an expected object may be missing before that counts as Failed.
 	DefaultNotPresentGrace = 60 * time.Second
-	// DefaultNoStatusGrace is how long the controller of a custom resource has to write its first status.
+	// DefaultNoStatusGrace is how long the controller of a custom resource may take to write its first status.
 	DefaultNoStatusGrace = 60 * time.Second
 )
 
-// Policy is the installation's policy in matters of time. The zero value judges without mercy; use DefaultPolicy.
+// Policy holds the time limits and grace periods of the installation. The zero value has none of them; use DefaultPolicy.
 type Policy struct {
-	// PendingTimeout turns Pending into Failed, PendingTimeout, unless the workload says progressDeadlineSeconds itself. Zero means never.
+	// PendingTimeout is how long an object may be Pending before it is Failed with the reason PendingTimeout, unless the workload has a progressDeadlineSeconds. Zero means indefinitely.
 	PendingTimeout time.Duration
 	// NotPresentGrace is how long an expected object that is missing counts as Pending before it counts as Failed.
 	NotPresentGrace time.Duration
-	// NoStatusGrace is how long an object without a status is Pending, NotObserved, before it is what its rule says: NoStatus.
+	// NoStatusGrace is how long an object without a status is Pending with the reason NotObserved, before the result of its rule counts: NoStatus.
 	NoStatusGrace time.Duration
-	// FailureGrace delays Failed: for so long an object that fails keeps the state it had, Ready with a warning or Pending. Without a memory (WithHistory) it is Pending.
+	// FailureGrace delays Failed: an object that fails keeps its previous state for this time, Ready with a warning or Pending. Without a history (WithHistory) it is Pending.
 	FailureGrace time.Duration
-	// RecoveryHold delays the way back: an object that was Failed stays so until it has been in one better state for so long. It needs a memory (WithHistory).
+	// RecoveryHold delays recovery: an object that was Failed stays Failed until it has been in one better state for this time. It needs a history (WithHistory).
 	RecoveryHold time.Duration
 }
 
-// DefaultPolicy returns the policy of an installation that says nothing.
+// DefaultPolicy returns the policy of an installation that does not configure one.
 func DefaultPolicy() Policy {
 	return Policy{PendingTimeout: DefaultPendingTimeout, NotPresentGrace: DefaultNotPresentGrace, NoStatusGrace: DefaultNoStatusGrace}
 }
 
-// hasHysteresis reports whether the policy looks at what was said of an object before.
+// hasHysteresis reports whether the policy depends on the previous state of an object.
 func (p Policy) hasHysteresis() bool { return p.FailureGrace > 0 || p.RecoveryHold > 0 }
 
-// History is what was last said of an object.
+// History is the previous judgement of an object.
 type History struct {
-	// State, Reason, Message and Since are those of the last Member.
+	// State, Reason, Message and Since are those of the previous Member.
 	State   State
 	Reason  Reason
 	Message string
 	Since   time.Time
-	// Serving and StoppedServing are, too.
+	// Serving, StoppedServing and Progress are those of the previous Member, too.
 	Serving        bool
 	StoppedServing time.Time
-	// Progress is, too.
-	Progress *Progress
+	Progress       *Progress
 }
 
-// WithHistory gives results what a judgement before, on the same objects, said of
-// them. before is sorted by key, as in a Judgement. A result whose object it does not
-// name, or whose uid is another one, is left as it is: that object is new.
+// WithHistory sets the History of results from the members of a previous judgement of
+// the same objects. before is sorted by key, as in a Judgement. A result whose object
+// is not in before, or has another uid there, is left unchanged: that object is new.
 //
-// FailureGrace and RecoveryHold need this memory, because a raw result says
-// since when an object is in its state, and not what became of the state before.
-// So does PendingTimeout, for what is Pending and does not serve: it may have served
-// until now. For a policy without the former, only such results are given anything.
+// FailureGrace and RecoveryHold need the history, because a raw result holds the time
+// since which an object is in its state, and not the state before. PendingTimeout needs
+// it for an object that is Pending and does not serve, because it may have served until
+// now. Without FailureGrace and RecoveryHold, only results of such objects get a History.
 //
-// The memory is only as good as the caller's. After a restart a caller has what
-// its status says: such members, with key, state, reason and since, do; that they served is not
-// known then, and PendingTimeout counts from since.
+// After a restart, a caller can restore before from its status: members with key,
+// state, reason and since are sufficient. Whether they served is not known then, and
+// PendingTimeout counts from since.
 func (p Policy) WithHistory(results []Result, before []Member) {
 	if len(before) == 0 {
 		return
@@ -80,21 +79,21 @@ func (p Policy) WithHistory(results []Result, before []Member) {
 		if !ok || r.UID != before[at].UID && r.UID != "" && before[at].UID != "" {
 			continue
 		}
-		was := &before[at]
+		previous := &before[at]
 		histories = append(histories, History{
-			State: was.State, Reason: was.Reason, Message: was.Message, Since: was.Since, Serving: was.Serving, StoppedServing: was.StoppedServing,
-			Progress: was.Progress,
+			State: previous.State, Reason: previous.Reason, Message: previous.Message, Since: previous.Since, Serving: previous.Serving, StoppedServing: previous.StoppedServing,
+			Progress: previous.Progress,
 		})
 		r.History = &histories[len(histories)-1]
 	}
 }
 
-// needsHistory reports whether what was said of a result's object before can make a difference.
+// needsHistory reports whether the previous judgement of an object can make a difference.
 func (p Policy) needsHistory(r *Result) bool {
 	return p.hasHysteresis() || r.State == Pending && !r.Serving
 }
 
-// find returns where among members, which are sorted by key, an object is.
+// find returns the index of an object in members, which are sorted by key, and whether it is there.
 func find(members []Member, key *Key) (int, bool) {
 	low, high := 0, len(members)
 	for low < high {

@@ -1,11 +1,11 @@
 package healthscope
 
-// Reason says in one CamelCase word why an object is in its state. Reasons made
-// by this project are the constants below; reasons that Kubernetes itself gives,
-// such as CrashLoopBackOff or Evicted, are passed on as they are.
+// Reason says in one CamelCase word why an object is in its state. The constants below
+// are the reasons of this project; reasons of Kubernetes, such as CrashLoopBackOff or
+// Evicted, are passed on unchanged.
 type Reason string
 
-// Reasons that rules, or Judge, give. Explanations says what each means.
+// Reasons that rules or Judge set. Explanations documents each of them.
 const (
 	ReasonNotObserved              Reason = "NotObserved"
 	ReasonNotListed                Reason = "NotListed"

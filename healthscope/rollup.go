@@ -45,7 +45,7 @@ func Summarize(members []Member) Summary {
 	return s
 }
 
-// State rolls the members up: Failed if one is, else Unknown if one is, else Pending if one is, else Ready. Without members it is Unknown.
+// State returns the worst state of the members: Failed if one is Failed, else Unknown, else Pending, else Ready. Without members it is Unknown.
 func (s Summary) State() State {
 	switch {
 	case s.Total == 0:
@@ -64,24 +64,24 @@ func (s Summary) State() State {
 // Health is the health of many members together.
 type Health string
 
-// The words for the health of many.
+// The values of Health.
 const (
 	// Healthy means that enough members are healthy.
 	Healthy Health = "healthy"
-	// Unhealthy means that too few are.
+	// Unhealthy means that too few members are healthy.
 	Unhealthy Health = "unhealthy"
-	// HealthUnknown means that too few are known to be healthy, and that it would be enough if those that cannot be judged were; or that there are none.
+	// HealthUnknown means that too few members are known to be healthy, but enough would be if the unknown ones were healthy. It is also the health without members.
 	HealthUnknown Health = "unknown"
 )
 
-// WorseHealth returns the worse of two: what is known to be unhealthy comes before what is not known.
+// WorseHealth returns the worse of two values: Unhealthy is worse than HealthUnknown, which is worse than Healthy.
 func WorseHealth(a, b Health) Health {
 	order := []Health{Healthy, HealthUnknown, Unhealthy}
 	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }
 
-// Health reports whether at least percent per cent of the members are healthy, and one at least. It
-// is HealthUnknown when only members that cannot be judged stand in the way, and without members: nothing was seen.
+// Health returns Healthy when at least percent per cent of the members, and at least one, are healthy.
+// It returns HealthUnknown when only the unknown members prevent that, and when there are no members.
 func (s Summary) Health(percent float64) Health {
 	need := max(1, int(math.Ceil(float64(s.Total)*percent/100)))
 	switch {

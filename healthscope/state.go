@@ -11,17 +11,17 @@ type State string
 
 // The states. The first three are the normal ones; the others are for what cannot be judged.
 const (
-	// Ready means that the object does what it is there for.
+	// Ready means that the object works as intended.
 	Ready State = "Ready"
-	// Pending means that it does not yet, or not fully.
+	// Pending means that the object does not work yet, or not fully.
 	Pending State = "Pending"
-	// Failed means that it does not, and will not by waiting.
+	// Failed means that the object does not work, and will not without a change.
 	Failed State = "Failed"
-	// Terminating means that it is being deleted.
+	// Terminating means that the object is being deleted.
 	Terminating State = "Terminating"
-	// NotPresent means that it is expected and does not exist.
+	// NotPresent means that the object is expected and does not exist.
 	NotPresent State = "NotPresent"
-	// Unknown means that it cannot be seen: unreachable, forbidden, or never observed. It is never taken for Ready or for Failed.
+	// Unknown means that the state of the object cannot be determined: it is unreachable, forbidden, or never observed. It is never taken for Ready or for Failed.
 	Unknown State = "Unknown"
 )
 
@@ -31,7 +31,7 @@ func States() []State { return []State{Ready, Pending, Terminating, NotPresent, 
 // Valid reports whether s is one of the states.
 func (s State) Valid() bool { return s.rank() >= 0 }
 
-// rank orders states from best to worst; it is negative for a word that is no state.
+// rank orders states from best to worst; it is negative for an invalid state.
 func (s State) rank() int {
 	for i, known := range States() {
 		if s == known {
@@ -45,8 +45,8 @@ func (s State) rank() int {
 func CompareStates(a, b State) int { return cmp.Compare(b.rank(), a.rank()) }
 
 // Key identifies an object among all objects of all clusters. Two results with
-// one key speak of the same object. Version is not part of it: an object is the
-// same in every version it is served in.
+// the same key are about the same object. Version is not part of the key: an object
+// is the same in every version in which it is served.
 type Key struct {
 	// Cluster is the name of the cluster, <provider>+<cluster>, or the name of the hub itself.
 	Cluster string
@@ -63,7 +63,7 @@ type Key struct {
 // Compare sorts keys by cluster, group, kind, namespace and name.
 func (k Key) Compare(o Key) int { return compareKeys(&k, &o) }
 
-// compareKeys is Key.Compare. A judgement compares many keys, and mostly differs in the names alone.
+// compareKeys is Key.Compare without copies, because a judgement compares many keys.
 func compareKeys(a, b *Key) int {
 	if c := strings.Compare(a.Cluster, b.Cluster); c != 0 {
 		return c
@@ -80,7 +80,7 @@ func compareKeys(a, b *Key) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// String returns Kind/name, which is how people name an object they know the place of.
+// String returns Kind/name.
 func (k Key) String() string { return k.Kind + "/" + k.Name }
 
 // Owner names the controller of an object. It is in the object's own cluster and namespace.
@@ -93,7 +93,7 @@ type Owner struct {
 	Name string
 }
 
-// Result is the health of one object as one rule saw it. It is raw until Judge has seen it.
+// Result is the health of one object as a rule determines it. Judge turns raw results into members.
 type Result struct {
 	Key
 	// Version is the API version the object was read in.
@@ -104,30 +104,30 @@ type Result struct {
 	State State
 	// Reason says in one word why. It is empty when there is nothing to say about a Ready object.
 	Reason Reason
-	// Message says the same for people.
+	// Message is the human-readable form of Reason.
 	Message string
-	// Serving is true when all replicas that are wanted are ready, also while a change is under way.
+	// Serving is true when all desired replicas are ready, also during a rollout.
 	Serving bool
-	// Suspended is true when the object is paused by its owner.
+	// Suspended is true when the user has suspended or paused the object.
 	Suspended bool
-	// Warning is true when the state is not in doubt, but something deserves attention; Reason says what.
+	// Warning is true when the state is certain, but something deserves attention; Reason says what.
 	Warning bool
-	// Timed is true while Kubernetes itself watches the rollout and says when it has taken too long, so that no other limit is needed.
+	// Timed is true while Kubernetes itself times the rollout and reports when it has taken too long, so that no other limit is needed.
 	Timed bool
-	// Since is when the object was first seen in State, or when it entered it where the object itself says so: one that never
-	// had a status is without one since its creation. The zero value means that it is not known.
+	// Since is when the object was first seen in State, or when it entered State if the object itself shows that: an object
+	// without a status has had none since its creation. The zero value means that it is not known.
 	Since time.Time
 	// Owner is the controller of the object; nil when there is none.
 	Owner *Owner
-	// Labels are those labels of the object that are allowed to travel.
+	// Labels are the labels of the object that may be passed on.
 	Labels map[string]string
 	// Replicas counts replicas; nil for kinds that have none.
 	Replicas *Replicas
-	// ProgressDeadline is how long the workload itself allows for progress; zero when it does not say.
+	// ProgressDeadline is the workload's own deadline for progress; zero when it has none.
 	ProgressDeadline time.Duration
-	// Progress is how far the object has got, of an object that counts it; nil for others.
+	// Progress is the progress of the object; nil for objects that do not count it.
 	Progress *Progress
-	// History is what was last said of the object; nil when that is not known. It is given to Judge by Policy.WithHistory, and goes no further.
+	// History is the previous judgement of the object; nil when it is not known. Policy.WithHistory sets it for Judge, which does not pass it on.
 	History *History
 }
 
@@ -135,17 +135,17 @@ type Result struct {
 type Replicas struct {
 	// Ready is the number that are ready.
 	Ready int32
-	// Desired is the number that are wanted.
+	// Desired is the desired number.
 	Desired int32
 }
 
-// Progress is how far a workload has got. Each number means something within one generation only.
+// Progress is the progress of a workload. Its numbers are only comparable within one generation.
 type Progress struct {
 	// Generation is the generation of the object.
 	Generation int64
-	// Updated, Ready, Available and Succeeded are the most replicas, or pods, that were seen to be so since the object is Pending.
+	// Updated, Ready, Available and Succeeded are the highest numbers of such replicas, or pods, since the object became Pending.
 	Updated, Ready, Available, Succeeded int32
-	// At is when the object was last seen to get further while it was Pending; zero when it was not.
+	// At is when the object was last seen to progress while it was Pending; zero when it was not.
 	At time.Time
 }
 
@@ -156,24 +156,24 @@ func (p Progress) Equal(o Progress) bool {
 	return at && p == o
 }
 
-// Following returns the furthest of p and before. Its At is now if p is further than before, unless p has a later At than before.
-// A number that has been reached before is no progress, so that what goes to and fro does not get on.
+// Following returns the higher numbers of p and before. Its At is now if p has advanced beyond before, unless p has a later At than before.
+// A number that has been reached before is no progress, so that an object that flaps does not progress.
 func (p Progress) Following(before Progress, now time.Time) Progress {
 	furthest, at := p, later(p.At, before.At)
-	further := p.Generation > before.Generation
+	advanced := p.Generation > before.Generation
 	if p.Generation == before.Generation {
 		furthest = Progress{
 			Generation: p.Generation, Updated: max(p.Updated, before.Updated), Ready: max(p.Ready, before.Ready),
 			Available: max(p.Available, before.Available), Succeeded: max(p.Succeeded, before.Succeeded), At: before.At,
 		}
-		further = furthest != before
+		advanced = furthest != before
 	}
-	if further && !p.At.After(before.At) {
+	if advanced && !p.At.After(before.At) {
 		at = now
 	}
 	furthest.At = at
 	return furthest
 }
 
-// Healthy reports whether the object may count as healthy: Ready, or Pending while all that is wanted serves.
+// Healthy reports whether the object counts as healthy: it is Ready, or Pending while all desired replicas serve.
 func (r Result) Healthy() bool { return r.State == Ready || r.State == Pending && r.Serving }

@@ -6,15 +6,15 @@ import (
 	"unicode"
 )
 
-// Clean returns a foreign text as one line that cannot steer a terminal, a log or an editor: without control characters (C0,
-// C1), breaks of lines, and characters that turn the direction of text or that are invisible. A blank stands in their place.
-// Texts are cleaned once, where they come in.
+// Clean returns an untrusted text as one line that cannot control a terminal, a log or an editor: it replaces control
+// characters (C0, C1), line breaks, and characters that change the direction of text or are invisible by blanks. Texts are
+// cleaned once, where they enter the program.
 func Clean(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if !strings.ContainsFunc(text, unsafe) {
+	if !strings.ContainsFunc(text, isUnsafe) {
 		return text
 	}
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || unsafe(r) }), " ")
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || isUnsafe(r) }), " ")
 }
 
 // Cut cuts a text to at most limit bytes, at the boundary of a rune.
@@ -25,7 +25,7 @@ func Cut(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "")
 }
 
-// Shorten cuts a text as Cut does. Three dots, which count, stand for what is cut: limit must be 3 or more.
+// Shorten cuts a text as Cut does, and ends it with three dots, which count towards limit. limit must be 3 or more.
 func Shorten(text string, limit int) string {
 	const more = "..."
 	if len(text) <= limit {
@@ -34,9 +34,9 @@ func Shorten(text string, limit int) string {
 	return Cut(text, limit-len(more)) + more
 }
 
-// unsafe reports whether a rune does not belong into a line: control characters, separators of lines and paragraphs, and the
-// invisible ones of Unicode's class Cf, such as U+202E. Those that join letters of scripts and emoji, U+200C and U+200D, do.
-func unsafe(r rune) bool {
+// isUnsafe reports whether Clean replaces a rune: control characters, separators of lines and paragraphs, and the invisible
+// characters of Unicode's class Cf, such as U+202E. It keeps U+200C and U+200D, which join letters of scripts and emoji.
+func isUnsafe(r rune) bool {
 	switch r {
 	case '\u2028', '\u2029':
 		return true
@@ -46,10 +46,10 @@ func unsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 }
 
-// maxYear is the last year of a time that is taken at its word: all time zones write it with four digits.
+// maxYear is the last valid year of a time: it has four digits in every time zone.
 const maxYear = 9998
 
-// CleanTime returns a foreign time, and the zero time for one that other programs could not write or read.
+// CleanTime returns an untrusted time; the zero time for a time that other programs cannot write or read.
 func CleanTime(t time.Time) time.Time {
 	if year := t.UTC().Year(); year < 1 || year > maxYear {
 		return time.Time{}
@@ -57,7 +57,7 @@ func CleanTime(t time.Time) time.Time {
 	return t
 }
 
-// Clean cleans the texts and times of a result that come from others: its names, reason and message.
+// Clean cleans the untrusted texts and times of a result: its names, reason, message and labels.
 func (r *Result) Clean() {
 	for _, text := range [...]*string{&r.Group, &r.Kind, &r.Namespace, &r.Name, &r.Version, &r.UID, &r.Message} {
 		*text = Clean(*text)
@@ -76,10 +76,10 @@ func (r *Result) Clean() {
 	r.Labels = cleanLabels(r.Labels)
 }
 
-// cleanLabels returns labels without what could steer anything. It returns the same map when there is none.
+// cleanLabels returns labels that Clean has cleaned. It returns the same map when there is nothing to clean.
 func cleanLabels(labels map[string]string) map[string]string {
 	for name, value := range labels {
-		if strings.ContainsFunc(name, unsafe) || strings.ContainsFunc(value, unsafe) {
+		if strings.ContainsFunc(name, isUnsafe) || strings.ContainsFunc(value, isUnsafe) {
 			clean := make(map[string]string, len(labels))
 			for name, value := range labels {
 				clean[Clean(name)] = Clean(value)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Until returns how long it is from now to a judgement's next check, at least a
-// millisecond, so that a moment that has just passed is not taken for never. It is zero when there is none.
+// Until returns the time from now to the next check of a judgement, at least a
+// millisecond, so that a time that has just passed is not taken for never. It is zero when there is no next check.
 func Until(nextCheck, now time.Time) time.Duration {
 	if nextCheck.IsZero() {
 		return 0
@@ -16,53 +16,54 @@ func Until(nextCheck, now time.Time) time.Duration {
 	return max(nextCheck.Sub(now), time.Millisecond)
 }
 
-// settle adds time to what a rule says of an object: no status is excused while
-// the object is young, Failed while the failure is; Pending that lasts longer than
-// limit is Failed. A limit of zero is none. Nothing is late whose since is not known.
-func (j *judging) settle(m *Member, limit time.Duration) {
+// applyTimeLimits applies grace periods and the time limit to the result of a rule: an
+// object without a status, or a failure, is Pending or keeps its state for its grace
+// period; an object that is Pending for longer than limit is Failed. A limit of zero
+// means none. A result without since is left unchanged.
+func (j *judgeState) applyTimeLimits(m *Member, limit time.Duration) {
 	if m.Since.IsZero() {
 		return
 	}
 	m.StoppedServing = j.stoppedServing(m)
-	j.progress(m)
+	j.updateProgress(m)
 	switch {
-	case m.Reason == ReasonNoStatus && j.policy.NoStatusGrace > 0 && !j.late(m.Since, j.policy.NoStatusGrace):
+	case m.Reason == ReasonNoStatus && j.policy.NoStatusGrace > 0 && !j.elapsed(m.Since, j.policy.NoStatusGrace):
 		m.State, m.Reason, m.Message = Pending, ReasonNotObserved, "the object has no status yet"
 		return
-	case m.State == Failed && j.policy.FailureGrace > 0 && j.history(m).State != Failed && !j.late(m.Since, j.policy.FailureGrace):
+	case m.State == Failed && j.policy.FailureGrace > 0 && j.history(m).State != Failed && !j.elapsed(m.Since, j.policy.FailureGrace):
 		m.State = Pending
 		if j.history(m).State == Ready {
 			m.State, m.Warning, m.Since = Ready, true, j.history(m).Since
 		}
 		return
 	}
-	j.resume(m)
+	j.keepSince(m)
 	begin := later(m.Since, m.StoppedServing)
 	if m.Progress != nil {
 		begin = later(begin, m.Progress.At)
 	}
-	if m.State == Pending && !m.Serving && limit > 0 && j.late(begin, limit) {
-		m.Message = line(fmt.Sprintf("Pending for more than %s: %s", limit, cmp.Or(withReason(&m.Result), noReason)))
+	if m.State == Pending && !m.Serving && limit > 0 && j.elapsed(begin, limit) {
+		m.Message = oneLine(fmt.Sprintf("Pending for more than %s: %s", limit, cmp.Or(reasonAndMessage(&m.Result), noReason)))
 		m.State, m.Reason, m.Since = Failed, ReasonPendingTimeout, begin.Add(limit)
 	}
 }
 
-// stoppedServing returns when an object that served, but was not Ready, stopped to, as
-// far as that is remembered. Since does not say it: it is since when the object is Pending.
-func (j *judging) stoppedServing(m *Member) time.Time {
+// stoppedServing returns when an object that served without being Ready stopped serving,
+// as far as its history shows. Since does not tell that: it is when the object became Pending.
+func (j *judgeState) stoppedServing(m *Member) time.Time {
 	history := m.History
 	if history == nil || m.Serving || m.State != Pending && m.State != Failed {
 		return time.Time{}
 	}
-	if history.Serving && history.State != Ready { // What was Ready is Pending since then.
+	if history.Serving && history.State != Ready { // An object that was Ready has become Pending now, which Since shows.
 		return j.now
 	}
 	return history.StoppedServing
 }
 
-// progress notes whether an object that is Pending has got further than it is remembered to have been. Who keeps a bundle
-// has noted that before; for what is read elsewhere it is known as far as the caller remembers.
-func (j *judging) progress(m *Member) {
+// updateProgress combines the progress of a Pending object with that in its history. A monitor has already done that for the
+// objects of its bundle; for other objects it depends on the history that the caller keeps.
+func (j *judgeState) updateProgress(m *Member) {
 	history := m.History
 	if m.Progress == nil || history == nil || history.Progress == nil || history.State == Ready || m.State != Pending || m.Serving {
 		return
@@ -78,49 +79,49 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// noReason stands where a result has nothing to say for itself.
+// noReason is used in messages when a result has neither reason nor message.
 const noReason = "no reason given"
 
-// held is what the message of a failure begins with while its end is not certain.
-const held = "over for less than "
+// recoveryHoldPrefix begins the message of a failure during Policy.RecoveryHold.
+const recoveryHoldPrefix = "over for less than "
 
-// hold keeps an object Failed until it has been in a better state for long enough.
-func (j *judging) hold(m *Member) {
+// applyRecoveryHold keeps an object Failed until it has been in a better state for long enough.
+func (j *judgeState) applyRecoveryHold(m *Member) {
 	history := j.history(m)
-	back := (m.State == Ready || m.State == Pending) && history.State == Failed
-	if !back || j.policy.RecoveryHold == 0 || j.late(m.Since, j.policy.RecoveryHold) {
-		j.resume(m)
+	recovering := (m.State == Ready || m.State == Pending) && history.State == Failed
+	if !recovering || j.policy.RecoveryHold == 0 || j.elapsed(m.Since, j.policy.RecoveryHold) {
+		j.keepSince(m)
 		return
 	}
 	m.State, m.Reason, m.Message, m.Since = Failed, history.Reason, history.Message, history.Since
-	if !strings.HasPrefix(m.Message, held) {
-		m.Message = line(fmt.Sprintf("%s%s: %s", held, j.policy.RecoveryHold, cmp.Or(withReason(&m.Result), noReason)))
+	if !strings.HasPrefix(m.Message, recoveryHoldPrefix) {
+		m.Message = oneLine(fmt.Sprintf("%s%s: %s", recoveryHoldPrefix, j.policy.RecoveryHold, cmp.Or(reasonAndMessage(&m.Result), noReason)))
 	}
 }
 
-// history returns what was last said of an object as far as damping goes by it; the zero value when that is not known, or nothing is damped.
-func (j *judging) history(m *Member) History {
+// history returns the previous judgement of an object; the zero value when it is not known, or the policy has no hysteresis.
+func (j *judgeState) history(m *Member) History {
 	if m.History == nil || !j.policy.hasHysteresis() {
 		return History{}
 	}
 	return *m.History
 }
 
-// resume makes an object that is in the same state as before be in it for as
-// long, even if it was something else in between that was not reported.
-func (j *judging) resume(m *Member) {
+// keepSince keeps the earlier since of an object that is in the same state as in its
+// history, even if it was in another state in between that was not reported.
+func (j *judgeState) keepSince(m *Member) {
 	if history := j.history(m); history.State == m.State && !history.Since.IsZero() && history.Since.Before(m.Since) {
 		m.Since = history.Since
 	}
 }
 
-// late reports whether something that began at since has lasted for a limit, and
-// remembers to look again when it has not.
+// elapsed reports whether limit has elapsed since the given time. If not, it schedules
+// the next check for when it will have.
 //
-// A since that is still to come, by another machine's clock or by one that was
-// set back, counts as now: nothing is late that has not begun, and the next look
-// is not further away than the limit, by when the clocks may agree again.
-func (j *judging) late(since time.Time, limit time.Duration) bool {
+// A since in the future, from the clock of another machine or before a clock was set
+// back, counts as now, so that the next check is at most limit away. The clocks may
+// agree again by then.
+func (j *judgeState) elapsed(since time.Time, limit time.Duration) bool {
 	if limit > 0 && since.After(j.now) {
 		since = j.now
 	}
@@ -128,21 +129,21 @@ func (j *judging) late(since time.Time, limit time.Duration) bool {
 	if !at.After(j.now) {
 		return true
 	}
-	if j.next.IsZero() || at.Before(j.next) {
-		j.next = at
+	if j.nextCheck.IsZero() || at.Before(j.nextCheck) {
+		j.nextCheck = at
 	}
 	return false
 }
 
 // countsAs returns the state a member counts as.
-func (j *judging) countsAs(m *Member) State {
+func (j *judgeState) countsAs(m *Member) State {
 	switch m.State {
 	case Ready, Pending, Failed:
 		return m.State
 	case Terminating:
 		return Pending
 	case NotPresent:
-		if m.Since.IsZero() || !j.late(m.Since, j.policy.NotPresentGrace) {
+		if m.Since.IsZero() || !j.elapsed(m.Since, j.policy.NotPresentGrace) {
 			return Pending
 		}
 		return Failed

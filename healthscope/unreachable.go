@@ -2,44 +2,44 @@ package healthscope
 
 import "time"
 
-// MarkUnreachable returns members as they are to be shown while they cannot be seen, in
-// place of what was last said of them: every one of them, owned ones too, is Unknown
-// for the given reason since the time of the loss. The message is the given one and
-// the last known state; LastState has the state alone. What else was known of a member, that it served or why it failed, is left
-// out, because it may no longer be so. The members themselves stay as they are, and are in the same order.
+// MarkUnreachable returns copies of members for the time in which they cannot be read:
+// every member, owned ones too, is Unknown with the given reason and since. The message
+// is the given one and the last known state; LastState holds that state alone. Other
+// fields, such as Serving and Cause, are left out because they may be out of date.
+// The order stays the same, and the given members are not changed.
 //
-// Members that are lost already keep the state that was known last, for any reason they are lost for now.
+// Members that are already unreachable keep their LastState.
 func MarkUnreachable(members []Member, reason Reason, message string, since time.Time) []Member {
 	if len(members) == 0 {
 		return nil
 	}
-	messages := map[string]string{} // Most members have few states between them.
-	lost := make([]Member, len(members))
+	messages := map[string]string{} // Members share few distinct states.
+	unreachable := make([]Member, len(members))
 	for i := range members {
-		was := &members[i]
+		previous := &members[i]
 		m := Member{
 			Result: Result{
-				Key: was.Key, Version: was.Version, UID: was.UID, State: Unknown, Reason: reason, Since: since, Owner: was.Owner, Labels: was.Labels,
+				Key: previous.Key, Version: previous.Version, UID: previous.UID, State: Unknown, Reason: reason, Since: since, Owner: previous.Owner, Labels: previous.Labels,
 			},
-			Owned: was.Owned, Counts: Unknown, LastState: was.State,
+			Owned: previous.Owned, Counts: Unknown, LastState: previous.State,
 		}
-		seen := string(was.State)
+		lastKnown := string(previous.State)
 		switch {
-		case was.LastState != "":
-			m.LastState, seen = was.LastState, string(was.LastState)
-		case was.Reason != "":
-			seen += " (" + string(was.Reason) + ")"
+		case previous.LastState != "":
+			m.LastState, lastKnown = previous.LastState, string(previous.LastState)
+		case previous.Reason != "":
+			lastKnown += " (" + string(previous.Reason) + ")"
 		}
-		text, ok := messages[seen]
+		text, ok := messages[lastKnown]
 		if !ok {
-			text = message + "; last seen " + seen
-			messages[seen] = text
+			text = message + "; last seen " + lastKnown
+			messages[lastKnown] = text
 		}
 		m.Message = text
-		lost[i] = m
+		unreachable[i] = m
 	}
-	return lost
+	return unreachable
 }
 
-// MarkUnreachable returns a summary of the same members while they cannot be seen: all are Unknown.
+// MarkUnreachable returns the summary of the same members while they cannot be read: all are Unknown.
 func (s Summary) MarkUnreachable() Summary { return Summary{Total: s.Total, Unknown: s.Total} }
