@@ -29,7 +29,7 @@ type Guard interface {
 	Authorize(ctx context.Context, caller Caller, access Access) (bool, error)
 }
 
-// Caller is who has sent a request, as Kubernetes knows users.
+// Caller is the user who has sent a request, as in user.Info of Kubernetes.
 type Caller struct {
 	// Name and UID are those of the user.
 	Name, UID string
@@ -63,7 +63,7 @@ func (a Access) String() string {
 	}
 }
 
-// authenticate finds out who has sent a request, where that matters.
+// authenticate returns the caller of a request. It returns no caller for anonymous routes and without a Guard.
 func (h *handler) authenticate(ctx context.Context, rt route, r *http.Request) (Caller, error) {
 	switch {
 	case rt.access == nil:

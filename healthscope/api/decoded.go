@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// maxCachedViews is how many views are kept as they were decoded; beyond that, the one that was asked for longest ago goes.
+	// maxCachedViews is the number of decoded views in the cache; beyond it, the least recently used one is evicted.
 	maxCachedViews = 64
-	// maxCachedBytes is how large the answers are together that are kept of one view.
+	// maxCachedBytes bounds the cached documents of one view together, in bytes.
 	maxCachedBytes = 1 << 20
 	// maxCacheableAge is how old what is known of etcd may be for an answer to be kept: later it has to say how old it is.
 	maxCacheableAge = 5 * time.Second
@@ -40,7 +40,7 @@ type viewCacheEntry struct {
 	last *cachedView
 }
 
-// cachedView is what a view holds.
+// cachedView is a decoded view with the documents that were made from it.
 type cachedView struct {
 	view appcontext.View
 	// contents is nil without a context.
@@ -112,7 +112,7 @@ func (d *cachedView) document(query string) (encodedDocument, bool) {
 	return made, ok
 }
 
-// store keeps the answer to a query. When there is no room for it, all others go: they are made again when they are asked for.
+// store caches the document for a query. When there is no room for it, store evicts all others; they are made again on request.
 func (d *cachedView) store(query string, made encodedDocument) {
 	if len(made.body) > maxCachedBytes {
 		return

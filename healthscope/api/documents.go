@@ -20,7 +20,7 @@ import (
 const parameterDialect = "dialect"
 
 const (
-	// maxDetail is how many answers with whole objects are made at once: each can take a hundred MiB while it is made.
+	// maxDetail bounds the responses with whole objects that are made at once: each can take 100 MiB while it is made.
 	maxDetail = 4
 	// maxWaiting is how many requests may wait for that. More would take the place of requests for what is answered at once.
 	maxWaiting = 32

@@ -143,7 +143,7 @@ func (h *handler) takeSnapshot(ctx context.Context, s stream) (response, error) 
 	return s.snapshot(limited)
 }
 
-// checkAllowed returns why the caller may not read a stream any more. That it cannot be found out for now is no reason.
+// checkAllowed returns an error when the caller may not read a stream any more. It returns nil when the Guard cannot tell at present.
 func (h *handler) checkAllowed(ctx context.Context, s stream) error {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -154,7 +154,7 @@ func (h *handler) checkAllowed(ctx context.Context, s stream) error {
 	return nil
 }
 
-// checkCurrent returns why it is not known how scopes are now: the reader must not take the silence for good news.
+// checkCurrent returns an error when the current state of scopes is not known, because readers take a silent stream for unchanged scopes.
 func (h *handler) checkCurrent() error {
 	if err := h.current(); err != nil {
 		return statusErrorf(http.StatusServiceUnavailable, "cannot say how HealthScopes are now: %w", err)
@@ -162,7 +162,7 @@ func (h *handler) checkCurrent() error {
 	return nil
 }
 
-// counter counts what callers hold, by name. Its zero value is ready; it is safe for concurrent use.
+// counter counts the open streams of callers, by name. The zero value is ready to use; it is safe for concurrent use.
 type counter struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -304,11 +304,11 @@ func (e *events) write(text []byte) {
 	}
 }
 
-// extendDeadline puts the deadline off beyond the next heartbeat and what is looked at before it: over HTTP/2, a deadline ends a stream also
-// when nothing is being written. There is always one, which over HTTP/1 counts for the end of the stream.
+// extendDeadline sets the write deadline after the next heartbeat and the checks before it: over HTTP/2, an expired deadline ends a stream even
+// when nothing is being written. A deadline is always set; over HTTP/1 it bounds the end of the stream.
 func (e *events) extendDeadline() { e.setWriteDeadline(heartbeat + streamWriteTimeout) }
 
-// setWriteDeadline sets the deadline for writing. Where none can be set, there is none: then w is no connection.
+// setWriteDeadline sets the write deadline. It ignores the error of a writer that is not a connection, which has no deadline.
 func (e *events) setWriteDeadline(limit time.Duration) {
 	_ = e.control.SetWriteDeadline(time.Now().Add(limit))
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// CurrentFor is how old what is known of the contexts may be without the document saying so. etcd is asked more often, so
-// that more than this means that it does not answer.
+// CurrentFor is the age up to which contexts count as current, so that the document does not show their age. etcd is read
+// more often, so that a greater age means that etcd does not respond.
 const CurrentFor = 10 * time.Second
 
 // Input is what a document is made of.
 type Input struct {
-	// Subject is what was asked about: a deployment intent group, or a cluster with its network intents.
+	// Subject is the subject of the document: a deployment intent group, or a cluster with its network intents.
 	Subject appcontext.Subject
 	// View is what is known of the subject. Of its contexts nothing is read but what Contents has.
 	appcontext.View
-	// Contents is what Decode made of View; nil when View has no context.
+	// Contents is the result of Decode for View; nil when View has no context.
 	Contents *Contents
 	// Reports are what is known of the clusters, by the places of Contents.Expected. What is not there is not known.
 	Reports map[Place]Report
@@ -176,8 +176,7 @@ func (b *builder) addCluster(to *App, u *rollup, p *appInCluster) {
 	to.Clusters = append(to.Clusters, cluster)
 }
 
-// rows puts together what is expected and what is there, as far as the query selects it. They are overwritten by the next
-// call.
+// rows returns the expected and the existing resources that the query selects. The next call overwrites the result.
 func (b *builder) rows(p *appInCluster, v *view) []row {
 	rows := b.scratch[:0]
 	for i := range p.resources {
@@ -309,7 +308,7 @@ func (b *builder) detail(r *row, objects map[healthscope.Key]map[string]any) []b
 	}
 }
 
-// unmatched returns the values of filters that nothing in the answer has; nil when there are none.
+// unmatched returns the filter values that no resource in the document matches; nil when there are none.
 func (b *builder) unmatched() *Unmatched {
 	missing := func(wanted []string, found map[string]bool) []string {
 		return slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return found[name] })

@@ -24,9 +24,9 @@ type Place struct {
 	Cluster string
 }
 
-// Contents is what contexts say, decoded: which resources are to be where, and what rsync did about them. It never
-// changes, and is safe for concurrent use. Make it once for each revision of the contexts, and as many documents from it
-// as are asked for.
+// Contents is the decoded form of contexts: the resources that are expected in each cluster, and what rsync did with them.
+// It is immutable and safe for concurrent use. Decode the contexts once for each revision, and build all documents from the
+// result.
 type Contents struct {
 	id             string
 	state          appcontext.State
@@ -94,7 +94,7 @@ type body struct {
 // under which EMCO keeps that after an update. It returns nil for a view without a context. previous, which may be nil, is
 // what was decoded of an earlier revision: what has not changed since is taken from there instead of being parsed again.
 //
-// Nothing is left out because it cannot be read: it is listed as Unknown, and the document says what is wrong.
+// Decode does not omit resources that it cannot read: it lists them as Unknown, and the document names the problems.
 func Decode(view appcontext.View, previous *Contents) *Contents {
 	if view.Context == nil {
 		return nil

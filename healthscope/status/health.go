@@ -37,7 +37,7 @@ const (
 // rsyncTerminated is what EMCO's design calls the state that EMCO writes as Deleted.
 const rsyncTerminated = "Terminated"
 
-// lifecycle is what is to become of a context.
+// lifecycle is the phase of a context in its life cycle.
 type lifecycle struct {
 	state appcontext.State
 	// deleting is true when it is to go, and terminated when rsync says that it has gone.
@@ -198,7 +198,7 @@ func (b *builder) judgeMissing(r *row, state healthscope.State, reason healthsco
 	return judged
 }
 
-// newMember returns a result about a resource that is not in its bundle.
+// newMember returns a member for a resource that is not in its bundle.
 func (b *builder) newMember(r *row, state healthscope.State, reason healthscope.Reason, message string) *healthscope.Member {
 	id := r.identity()
 	key := healthscope.Key{Group: id.group, Kind: id.kind, Namespace: id.namespace, Name: id.name}

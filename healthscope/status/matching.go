@@ -6,7 +6,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// matching says which of a place's expected resources are which members of a report. It never changes, and is nil where
+// matching maps the expected resources of an app in a cluster to the members of a report. It is immutable, and nil where
 // nothing is known.
 type matching struct {
 	members []healthscope.Member

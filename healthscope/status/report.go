@@ -138,7 +138,7 @@ func (v *view) presence(m *healthscope.Member, followed bool) Presence {
 	return NotPresent
 }
 
-// incomplete says why an object may exist that the report does not name; it is empty when none can.
+// incomplete returns the reason why an object may exist that the report does not name; empty when the report is complete.
 func (v *view) incomplete() healthscope.Reason {
 	switch {
 	case v.Lost && v.Reason != "":

@@ -107,7 +107,7 @@ func (u *rollup) addSummary(s healthscope.Summary) {
 	u.summary.Healthy += s.Healthy
 }
 
-// health says how many resources fare together.
+// health returns the health of many resources.
 func (b *builder) health(u rollup) *Health {
 	counts := &Counts{Total: u.summary.Total, Ready: u.summary.Ready, Pending: u.summary.Pending, Failed: u.summary.Failed, Unknown: u.summary.Unknown}
 	h := &Health{Resources: counts}
@@ -128,7 +128,7 @@ func (h *Health) set(state healthscope.State, reason healthscope.Reason, message
 	h.State, h.Reason, h.Message = string(state), string(reason), message
 }
 
-// setDeletingHealth says how resources fare together that are to go.
+// setDeletingHealth sets the health of resources that are being deleted.
 func (b *builder) setDeletingHealth(h *Health, u rollup) {
 	switch {
 	case u.undeletable > 0:
@@ -144,7 +144,7 @@ func (b *builder) setDeletingHealth(h *Health, u rollup) {
 	}
 }
 
-// setPresentHealth says how resources fare together that are to stay.
+// setPresentHealth sets the health of resources that are not being deleted.
 func (b *builder) setPresentHealth(h *Health, u rollup) {
 	state := u.summary.State()
 	h.State = string(state)
@@ -187,7 +187,7 @@ func (b *builder) overall(u rollup) *Health {
 	return h
 }
 
-// healthOf says how one resource fares.
+// healthOf returns the health of one resource.
 func (b *builder) healthOf(r *row) *Health {
 	m := r.judged
 	h := &Health{State: string(m.State), Reason: string(m.Reason), Message: m.Message, Cause: m.Cause, LastState: string(m.LastState)}
