@@ -178,7 +178,7 @@ func TestAWorkloadThatCrashesInALoopStaysFailed(t *testing.T) {
 	})
 }
 
-func TestMemory(t *testing.T) {
+func TestHistoryDecidesOnGraceAndHold(t *testing.T) {
 	policy := healthscope.Policy{FailureGrace: 30 * time.Second, RecoveryHold: 20 * time.Second}
 	failed := because("Evicted", "no disk")
 	uid := func(uid string) func(*healthscope.Result) { return func(r *healthscope.Result) { r.UID = uid } }

@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-func TestLost(t *testing.T) {
+func TestMarkUnreachable(t *testing.T) {
 	t.Parallel()
 	loss := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	key := healthscope.Key{Cluster: "edge01", Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
@@ -50,7 +50,7 @@ func TestLost(t *testing.T) {
 }
 
 // Nothing that is lost counts as anything but Unknown, and nothing is lost from the count.
-func TestWhatIsLostIsUnknown(t *testing.T) {
+func TestUnreachableMembersAreUnknown(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		members := rapid.SliceOf(rapid.Custom(func(t *rapid.T) healthscope.Member {

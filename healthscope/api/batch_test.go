@@ -17,7 +17,7 @@ func made(a response) string {
 	return text
 }
 
-func TestWhoAsksWhileAnAnswerIsMadeSharesTheNext(t *testing.T) {
+func TestConcurrentRequestsShareTheNextResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b coalescer
 		var mu sync.Mutex
@@ -54,7 +54,7 @@ func TestWhoAsksWhileAnAnswerIsMadeSharesTheNext(t *testing.T) {
 	})
 }
 
-func TestWhoGoesDoesNotTakeTheAnswerWithHim(t *testing.T) {
+func TestACanceledRequestDoesNotCancelTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b coalescer
 		compose := func(ctx context.Context) (response, error) {
@@ -84,7 +84,7 @@ func TestWhoGoesDoesNotTakeTheAnswerWithHim(t *testing.T) {
 	})
 }
 
-func TestAPanicIsAnErrorForAllWhoAsked(t *testing.T) {
+func TestAPanicIsAnErrorForAllCallers(t *testing.T) {
 	var b coalescer
 	for range 2 { // The second time, nothing of the first is left.
 		_, err := b.do(t.Context(), documentKey{}, func(context.Context) (response, error) { panic("secret") })
@@ -94,7 +94,7 @@ func TestAPanicIsAnErrorForAllWhoAsked(t *testing.T) {
 	}
 }
 
-func TestDifferentQuestionsDoNotWaitForEachOther(t *testing.T) {
+func TestDifferentDocumentsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b coalescer
 		var group sync.WaitGroup

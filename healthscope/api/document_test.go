@@ -110,8 +110,8 @@ func TestEmptyListIsAList(t *testing.T) {
 	}
 }
 
-// TestDocumentsComeBack asserts that a Go client can decode what is served into the same types.
-func TestDocumentsComeBack(t *testing.T) {
+// TestDocumentsRoundTrip asserts that a Go client can decode what is served into the same types.
+func TestDocumentsRoundTrip(t *testing.T) {
 	scope := broken()
 	want := NewScope(&scope)
 	data, err := encode(want)

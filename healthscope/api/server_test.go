@@ -263,7 +263,7 @@ func TestServerHangsUp(t *testing.T) {
 	}
 }
 
-// TestServerHangsUpOnWhoDoesNotRead is the same for a caller who asks and asks, and never reads an answer.
+// TestServerHangsUpOnWhoDoesNotRead asserts the same for a caller that sends requests and never reads a response.
 func TestServerHangsUpOnWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := newPipes()

@@ -29,7 +29,7 @@ var places = []string{
 	`{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: web, uid: c}, spec: {signerName: example.com/serving}, status: {conditions: [{type: Approved, status: "True"}], certificate: YQ==}}`,
 }
 
-func TestObjectsOfManyPlacesAreKeptApart(t *testing.T) {
+func TestObjectsOfManyNamespacesAreKeptApart(t *testing.T) {
 	status := bundle.Build(parseAll(t, places...), nil, noon, bundle.Options{})
 	if status.ResourceCount != 8 || status.Summary.Total != 6 || status.Summary.Failed != 1 {
 		t.Errorf("resourceCount %d, summary %+v", status.ResourceCount, status.Summary)

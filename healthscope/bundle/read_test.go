@@ -224,7 +224,7 @@ func TestMalformedPartsAreNamedAndTheRestCounts(t *testing.T) {
 	}
 }
 
-func TestABundleOfNonsenseIsNamedInMeasure(t *testing.T) {
+func TestMalformedIsBounded(t *testing.T) {
 	status := k8spluginv1alpha1.ResourceBundleStateStatus{PodStatuses: []byte("[0" + strings.Repeat(",0", 5000) + "]")}
 	got := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: status})
 	if len(got.Malformed) != 100 || len(got.Results) != 0 {
@@ -283,7 +283,7 @@ func TestTrimKeepsWhatIsNeeded(t *testing.T) {
 }
 
 // A hub must know for good who has filled a bundle: time limits and counts depend on it.
-func TestWhoseBundleIsKnownAfterTrim(t *testing.T) {
+func TestTrimKeepsWhoFilledTheBundle(t *testing.T) {
 	cases := map[string]struct {
 		status        string
 		own, observed bool
@@ -315,7 +315,7 @@ func TestWhoseBundleIsKnownAfterTrim(t *testing.T) {
 	}
 }
 
-func TestAnUnobservedBundleStaysSo(t *testing.T) {
+func TestTrimKeepsABundleUnobserved(t *testing.T) {
 	b := withStatus(t, `{ready: false, resourceCount: 0}`)
 	bundle.Trim(b, nil)
 	if b.Status.Summary != nil || bundle.Read("edge", b).Observed {

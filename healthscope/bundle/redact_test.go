@@ -69,7 +69,7 @@ func checkNoCanary(t *testing.T, objects []*unstructured.Unstructured) {
 	}
 }
 
-func TestStrip(t *testing.T) {
+func TestRedact(t *testing.T) {
 	cases := map[string]struct{ before, after string }{
 		"nil maps": {
 			`{apiVersion: v1, kind: Pod, metadata: null, spec: null}`,
@@ -127,7 +127,7 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-func TestStripBearsObjectsThatAreNone(t *testing.T) {
+func TestRedactAcceptsNilAndEmptyObjects(t *testing.T) {
 	bundle.Redact(nil)
 	empty := &unstructured.Unstructured{}
 	bundle.Redact(empty)
@@ -136,7 +136,7 @@ func TestStripBearsObjectsThatAreNone(t *testing.T) {
 	}
 }
 
-func TestStrippedObjectsAreJudgedAlike(t *testing.T) {
+func TestRedactedObjectsHaveTheSameHealth(t *testing.T) {
 	whole := bundle.Build(shop(t), nil, noon, bundle.Options{})
 	objects := shop(t)
 	for _, object := range objects {

@@ -86,7 +86,7 @@ func TestTheLastSuccessIsThatBeforeTheFailures(t *testing.T) {
 }
 
 // A success never makes a Service Failing, a failure never makes it Passing, and what says nothing of the target changes nothing of that.
-func TestEachOutcomePullsInItsOwnDirection(t *testing.T) {
+func TestASuccessNeverFailsAndAFailureNeverPasses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		thresholds := probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
 		if rapid.Bool().Draw(t, "default") {
@@ -131,7 +131,7 @@ func TestOnlyAnswersCount(t *testing.T) {
 }
 
 // From whatever came before, ten failures make a Service Failing and ten successes make it Passing, with any thresholds.
-func TestTenInARowDecide(t *testing.T) {
+func TestTenEqualOutcomesDecide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		thresholds := probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
 		story := string(rapid.SliceOfN(rapid.SampledFrom([]rune("sfw-")), 0, 40).Draw(t, "story"))

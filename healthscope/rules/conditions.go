@@ -5,7 +5,7 @@ import "strings"
 // condition is one entry of status.conditions; the zero value is none.
 type condition struct {
 	conditionType, status, reason, message string
-	// generation is the one the condition speaks of; 0 when it does not say.
+	// generation is the observedGeneration of the condition; 0 when it has none.
 	generation int64
 }
 
@@ -83,7 +83,7 @@ func findCondition(conditions []condition, kind string) condition {
 // outdated reports whether a condition is of an older generation than the object.
 func (o *object) outdated(c condition) bool { return c.generation > 0 && c.generation < o.generation }
 
-// exists reports whether there is such a condition.
+// exists reports whether the object has the condition.
 func (c condition) exists() bool { return c.conditionType != "" }
 
 // is reports whether the condition has a status: True, False or Unknown.
@@ -101,7 +101,7 @@ func (c condition) hasInvalidStatus() bool {
 // detail returns reason and message in one line.
 func (c condition) detail() string { return join(": ", c.reason, c.message) }
 
-// sentence says what the condition is and why.
+// sentence describes the condition, its status, reason and message.
 func (c condition) sentence() string {
 	status := c.status
 	if status == "" {

@@ -7,9 +7,9 @@
 // validated. What is missing has a meaning, numbers may be written in any way JSON has, and a value that cannot be read
 // makes the object Unknown.
 //
-// There is a rule for each kind whose health is more, or less, than its conditions. All other kinds are judged by the
-// conditions and phases that most controllers write. Users' own rules go before both.
+// There is a rule for each kind whose conditions alone do not show its health. All other kinds are judged by the
+// conditions and phases that most controllers write. The rules of users take precedence over both.
 //
-// Messages name no data, no environment, and nothing that looks like a secret in what a container said at its end. They
-// hold no time, so that nothing changes by time alone.
+// Messages contain no data, no environment, and nothing from a termination message that looks like a secret. They contain
+// no times, so that results do not change over time alone.
 package rules

@@ -141,7 +141,7 @@ func judgeByConvention(o *object, result *healthscope.Result) string {
 	return ruleOrEvidence(o, result, ruleNone)
 }
 
-// ruleOrEvidence names what decided: the rule, or the evidence against what it said.
+// ruleOrEvidence returns the name of the rule that decided: the given one, or ruleEvidence when there is evidence against its result.
 func ruleOrEvidence(o *object, result *healthscope.Result, rule string) string {
 	if applyEvidence(o, result) {
 		return ruleEvidence
@@ -149,19 +149,19 @@ func ruleOrEvidence(o *object, result *healthscope.Result, rule string) string {
 	return rule
 }
 
-// override replaces what a rule said by something that goes before it.
+// override replaces the result of a rule by a result that takes precedence.
 func (o *object) override(result *healthscope.Result, state healthscope.State, reason healthscope.Reason, message string) {
 	result.State, result.Reason, result.Message = state, reason, message
 	result.Warning, result.Timed = false, false
 }
 
-// invalid gives the result on an object that cannot be read. What was read of it is not to be relied on.
+// invalid sets the result of an object that cannot be read. It drops the values that were read, because they are not reliable.
 func (o *object) invalid(result *healthscope.Result) {
 	o.override(result, healthscope.Unknown, healthscope.ReasonInvalidObject, o.problem)
 	result.Serving, result.Suspended, result.Replicas, result.Progress = false, false, nil, nil
 }
 
-// deletion says that the object is being deleted, and what holds that up.
+// deletion returns the message of an object that is being deleted, with what blocks the deletion.
 func (o *object) deletion() string {
 	text := "the object is being deleted"
 	if len(o.finalizers) > 0 {

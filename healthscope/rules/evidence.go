@@ -15,7 +15,7 @@ const (
 	evidenceValues = 5000
 )
 
-// evidence is a part of a status that says that an object is not as well as its condition or phase says.
+// evidence is a part of a status that shows that an object is less healthy than its condition or phase.
 type evidence struct {
 	state   healthscope.State
 	reason  healthscope.Reason
@@ -92,7 +92,7 @@ func (o *object) scaledToZero() bool {
 	return active.is("False") && active.reason == "NoTraffic"
 }
 
-// record keeps evidence when it is the worst so far.
+// record keeps e if it is the worst evidence so far.
 func (s *evidenceSearch) record(e evidence) {
 	if e.worseThan(s.worst) {
 		s.worst = e
@@ -145,7 +145,7 @@ func unhealthyStatus(kind string, aggregated bool) string {
 	return "False"
 }
 
-// isUpdateNotice reports whether a condition *Available speaks of something new that could be had, such as UpdateAvailable, not of health.
+// isUpdateNotice reports whether a condition *Available announces an available update, such as UpdateAvailable, and is not about health.
 func isUpdateNotice(stem string) bool {
 	for _, suffix := range [...]string{"Update", "Updates", "Upgrade", "Upgrades", "Version", "Versions", "Release", "Patch", "Reboot", "Rollback"} {
 		if strings.HasSuffix(stem, suffix) {
@@ -161,13 +161,13 @@ var ignoredPrefixes = []string{
 	"revision", "retr", "initial", "prior", "managedfields", "former", "backup", "restore",
 }
 
-// isIgnoredField reports whether a field is one that says nothing of how its object is now.
+// isIgnoredField reports whether a field of that name does not describe the current state of its object.
 func isIgnoredField(name string) bool {
 	lower := strings.ToLower(name)
 	return slices.ContainsFunc(ignoredPrefixes, func(prefix string) bool { return strings.HasPrefix(lower, prefix) }) || strings.HasSuffix(lower, "history")
 }
 
-// inspectObject looks through an object within the status, and what is in it, for words for health, numbers and conditions.
+// inspectObject searches an object within the status, and all objects in it, for health words, counts and conditions.
 func (s *evidenceSearch) inspectObject(object map[string]any, path string, depth int) {
 	if depth > evidenceDepth {
 		return
@@ -198,7 +198,7 @@ func (s *evidenceSearch) inspectObject(object map[string]any, path string, depth
 	}
 }
 
-// inspectList looks through a list within the status. Its entries are parts of the object, or conditions of a part.
+// inspectList searches a list within the status. Its entries are parts of the object, or conditions of a part.
 func (s *evidenceSearch) inspectList(name, at string, list []any, depth int) {
 	if name == "conditions" {
 		if depth > 0 {
@@ -264,7 +264,7 @@ func (s *evidenceSearch) inspectString(name, at, value string, depth int) {
 	s.record(e)
 }
 
-// isHealthField reports whether the name of a field is that of a word for health.
+// isHealthField reports whether a string field of that name describes health.
 func isHealthField(name string) bool {
 	lower := strings.ToLower(name)
 	for _, suffix := range [...]string{"health", "phase", "state", "status", "robustness"} {

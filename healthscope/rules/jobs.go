@@ -7,7 +7,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// job is what the rule for Jobs goes by.
+// job holds the fields that the rule for Jobs reads.
 type job struct {
 	active, ready, failed, succeeded int64
 	// hasReady is true when ready is to be relied on. Kubernetes before 1.24 does not count ready pods.
@@ -30,8 +30,8 @@ func readJob(o *object) job {
 }
 
 // judgeJob is the rule for Jobs. A Job that runs is Pending until it has
-// completed, and serving as long as all its active pods are ready: it does what
-// it is there for.
+// completed, and serving while all its active pods are ready, because it works as
+// intended.
 func judgeJob(o *object, result *healthscope.Result) {
 	j := readJob(o)
 	numbers := fmt.Sprintf("%d active, %d succeeded, %d failed", j.active, j.succeeded, j.failed)

@@ -7,7 +7,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// pod is what the rule for Pods goes by.
+// pod holds the fields that the rule for Pods reads.
 type pod struct {
 	phase, reason, message string
 	// specContainers is the number of containers in the spec; 0 when there is no spec.
@@ -104,7 +104,7 @@ func sidecarDown(inits []container) bool {
 	return false
 }
 
-// judgeStarting gives the result on a pod that is neither ready nor at its end.
+// judgeStarting sets the result of a pod that is neither ready nor terminated.
 func (p *pod) judgeStarting(o *object, result *healthscope.Result) {
 	for _, list := range [...][]container{p.initContainers, p.containers} {
 		for i := range list {
@@ -140,13 +140,13 @@ func knownPhase(phase string) bool {
 	return false
 }
 
-// pendingUnknownPhase gives the result on an object whose phase its rule does not know.
+// pendingUnknownPhase sets the result of an object whose phase its rule does not know.
 func pendingUnknownPhase(result *healthscope.Result, phase string) {
 	result.State, result.Reason, result.Warning = healthscope.Pending, healthscope.ReasonUnknownPhase, true
 	result.Message = fmt.Sprintf("the phase %q is not known", phase)
 }
 
-// kubernetesReason passes a reason of Kubernetes on, unless it is none.
+// kubernetesReason returns a reason of Kubernetes, or otherwise when it is not a valid CamelCase reason.
 func kubernetesReason(reason string, otherwise healthscope.Reason) healthscope.Reason {
 	if len(reason) == 0 || len(reason) > 64 || reason[0] < 'A' || reason[0] > 'Z' {
 		return otherwise

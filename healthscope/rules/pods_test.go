@@ -162,7 +162,7 @@ func TestFailedPods(t *testing.T) {
 	})
 }
 
-func TestEveryHopelessReasonFails(t *testing.T) {
+func TestTerminalWaitingReasonsFail(t *testing.T) {
 	for _, reason := range []string{
 		"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError",
 		"CreateContainerError", "RunContainerError", "ImageInspectError", "RegistryUnavailable",

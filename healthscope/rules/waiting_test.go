@@ -9,7 +9,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-func TestAPodThatWaitsInVainIsFailed(t *testing.T) {
+func TestPodWithTerminalWaitingReasonIsFailed(t *testing.T) {
 	for reason := range rules.TerminalWaitingReasons {
 		pod := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "x", "namespace": "default"},

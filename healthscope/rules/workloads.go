@@ -8,7 +8,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// workload is what the rules for workloads with replicas go by.
+// workload holds the fields that the rules for workloads with replicas read.
 type workload struct {
 	// specReplicas is the number of replicas that the spec wants; nil when it does not say, as in bundles of monitors that keep no spec.
 	specReplicas *int64
@@ -106,7 +106,7 @@ func (o *object) workload() workload {
 	return w
 }
 
-// judge gives the result that the numbers and conditions of a workload lead to.
+// judge sets the result from the numbers and conditions of a workload.
 func (w workload) judge(o *object, result *healthscope.Result) {
 	o.requireConditions()
 	w.desired = max(w.total, w.minDesired)
@@ -152,7 +152,7 @@ func (w workload) rollingOut() bool {
 	return w.total != w.desired || w.hasAvailable && w.available < w.desired || !w.manualUpdate && w.updated < w.desired-w.partition
 }
 
-// pendingNotObserved gives the result on an object that its controller has not reported on.
+// pendingNotObserved sets the result of an object that its controller has not reported on.
 func pendingNotObserved(result *healthscope.Result) {
 	result.State, result.Reason = healthscope.Pending, healthscope.ReasonNotObserved
 	result.Message = "no controller has reported on it yet"
@@ -166,13 +166,13 @@ func (w workload) text() string {
 	return fmt.Sprintf("%d of %d replicas are ready", w.ready, w.desired)
 }
 
-// failure is what a workload's conditions say has failed; its reason is empty when nothing has.
+// failure is the failure that a workload's conditions report; its reason is empty when there is none.
 type failure struct {
 	reason  healthscope.Reason
 	message string
 }
 
-// failureOf reads the conditions by which Deployments and ReplicaSets say that they do not get on.
+// failureOf reads the conditions by which Deployments and ReplicaSets report that they cannot progress.
 func failureOf(o *object) failure {
 	if c := o.condition("Progressing"); c.is("False") && c.reason == string(healthscope.ReasonProgressDeadlineExceeded) {
 		return failure{healthscope.ReasonProgressDeadlineExceeded, c.message}
@@ -183,5 +183,5 @@ func failureOf(o *object) failure {
 	return failure{}
 }
 
-// toInt32 makes a count fit for the wire.
+// toInt32 converts a count, up to the largest int32.
 func toInt32(n int64) int32 { return int32(min(n, math.MaxInt32)) }

@@ -175,8 +175,8 @@ func TestWhatABundleDoesNotNameCounts(t *testing.T) {
 	check(t, "lost", &status.Counts{Total: 501, Unknown: 501}, status.New(in, query(t, "health=true&type=cluster")).Health.Resources)
 }
 
-// TestNothingThatCanBeToldIsNotReady: an app of kinds that nobody follows is not said to be well.
-func TestNothingThatCanBeToldIsNotReady(t *testing.T) {
+// TestAnAppOfUnfollowedKindsIsNotReady: an app of kinds that nobody follows is not said to be well.
+func TestAnAppOfUnfollowedKindsIsNotReady(t *testing.T) {
 	in := network(t)
 	in.Reports[status.Place{App: "network-intents", Cluster: "west+berlin"}] = seen()
 	d := status.New(in, query(t, "output=small"))

@@ -8,9 +8,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// TestAHistoryThatNobodyKeepsIsNotAnEmptyOne: a document of a context that EMCO made says that nothing is known, and does not
+// TestAMissingHistoryIsNotAnEmptyOne: a document of a context that EMCO made says that nothing is known, and does not
 // claim that nobody did anything.
-func TestAHistoryThatNobodyKeepsIsNotAnEmptyOne(t *testing.T) {
+func TestAMissingHistoryIsNotAnEmptyOne(t *testing.T) {
 	in := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied").input(t, []appcontext.Action{}...)
 	in.Info.Actions = nil
 	text := wire(t, status.New(in, query(t, "output=summary")))

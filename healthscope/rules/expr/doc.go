@@ -3,8 +3,8 @@
 // expression must never see the data of Secrets and ConfigMaps, and the package never imports a client, a logger, metrics or
 // a context, nor reads a clock.
 //
-// A rule that cannot be used is left out whole; the others count. What goes wrong when a rule looks at an object concerns
-// that object alone: it is Unknown, and the message names the rule.
+// Compile leaves out a rule with an error as a whole, and uses the others. An error of an expression on an object only
+// affects that object: it is Unknown, and the message names the rule.
 //
 // Evaluation is bounded without a clock: it counts steps, the length of strings and the size of lists included, and stops
 // at CostLimit. A single call that costs more is only stopped after it has run: the operator writes the expressions.

@@ -272,7 +272,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-func TestManyMayAskAtOnce(t *testing.T) {
+func TestEvaluateIsSafeForConcurrentUse(t *testing.T) {
 	set := compile(t, widget("status.list.all(a, a.n == status.n)"))
 	var group sync.WaitGroup
 	for i := range int64(8) {
