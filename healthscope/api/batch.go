@@ -17,8 +17,8 @@ type coalescer struct {
 	running, next singleflight.Group
 }
 
-// do returns an answer that compose has made since. compose must make the same for all who ask the question; it gets a
-// context that does not end when one of them goes.
+// do returns a response that compose has begun to make after the call. compose must make the same response for all requests with the same
+// key; it gets a context that does not end when one of these requests ends.
 func (b *coalescer) do(ctx context.Context, q documentKey, compose func(context.Context) (response, error)) (response, error) {
 	key := q.subject.String() + "?" + q.query
 	detached := context.WithoutCancel(ctx)

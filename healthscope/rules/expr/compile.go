@@ -103,7 +103,7 @@ var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// compile compiles the expression of a question.
+// compile parses and type-checks the expression, and creates its program.
 func (q *expression) compile() *RuleError {
 	if strings.TrimSpace(q.text) == "" {
 		return &RuleError{Field: q.field, Cause: "the expression is empty"}
