@@ -7,13 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrNotServed is the error of InformerOptions.Open when the API server has said that it does not serve the place.
+// ErrNotServed is returned by InformerOptions.Open when the API server has confirmed that it does not serve the resource.
 var ErrNotServed = errors.New("the cluster does not serve it")
 
-// ErrUnsuitable is the error of InformerOptions.Open when the API server serves the kind, and has said that it cannot be read from the place.
+// ErrUnsuitable is returned by InformerOptions.Open when the API server serves the kind, but its resource cannot be read from the place.
 var ErrUnsuitable = errors.New("it cannot be read from here")
 
-// Classify returns what an error of a list, or of opening a watch, says of the place: Expired, Refused with its reason, or Failed.
+// Classify returns the event for an error of a list or of opening a watch: Expired, Refused with its reason, or Failed.
 func Classify(err error) (EventKind, Reason) {
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
@@ -34,7 +34,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status)
 }
 
-// isUnsupported reports whether an API server rejects a way of reading rather than the reader: a reflector then reads in another way.
+// isUnsupported reports whether an API server rejects the list options rather than the client. A reflector then reads in another way.
 func isUnsupported(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotAcceptable(err)
 }

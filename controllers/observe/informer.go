@@ -12,16 +12,17 @@ import (
 type InformerOptions struct {
 	TrackedOptions
 
-	// Open returns how the place is read, as the cluster serves it now; it is called again when the cluster has said that it does not serve
-	// it so. It may wait, and reports to the Tracker what it waits for. It fails when ctx ends, or when an attempt has failed, which is described by Describe.
+	// Open returns the ListerWatcher of the place as the cluster serves it now. It is called again when the cluster does not serve that
+	// resource any more. It may block, and then reports to the Tracker what it waits for. It returns an error when ctx ends or when an attempt
+	// fails; Describe turns that error into a message.
 	Open func(ctx context.Context) (cache.ListerWatcher, error)
-	// Store takes what is read. Its methods are called one at a time. They must not block: the API server ends a watch that is not read.
+	// Store receives what is read. Its methods are called one at a time. They must not block: the API server closes a watch that is not read.
 	Store cache.ReflectorStore
-	// Changed is called after every change of the state's Status or Reason, and of the Message of a Problem, one call at a time.
+	// Changed is called, one call at a time, after each change of the state's Status or Reason, and of the Message of a Problem.
 	Changed func(State)
 }
 
-// Informer keeps in a store what is in one place. Unlike a shared informer it has no queue: what Replace has stored is there when it returns.
+// Informer keeps the objects of one place in a store. Unlike a shared informer it has no queue: the store has all objects when its Replace returns.
 type Informer struct {
 	InformerOptions
 
@@ -29,18 +30,18 @@ type Informer struct {
 	woken   chan struct{}
 
 	mu sync.Mutex
-	// end ends the present reading; nil while there is none.
-	end context.CancelFunc
-	// reflector is that of the present reading; nil when the next one has to begin from the start.
+	// cancel ends the current read; nil while there is none.
+	cancel context.CancelFunc
+	// reflector is the reflector of the current read; nil when the next read has to open the place again.
 	reflector *cache.Reflector
 }
 
-// NewInformer returns an Informer, which reads once it runs. It makes the Tracker of the options.
+// NewInformer returns an Informer, which reads nothing before Run. It sets the Tracker of the options.
 func NewInformer(r Rules, o InformerOptions) *Informer {
 	i := &Informer{InformerOptions: o, woken: make(chan struct{}, 1)}
 	i.Tracker = NewTracker(r, o.Clock, i.wake)
 	i.tracked = NewTracked(nil, i.TrackedOptions)
-	i.tracked.stores = true
+	i.tracked.reportsListed = true
 	return i
 }
 
@@ -57,10 +58,10 @@ func (i *Informer) State() State {
 	return s
 }
 
-// Kick lets an attempt that waits begin at once.
+// Kick ends the pause before the next attempt.
 func (i *Informer) Kick() { i.tracked.Kick() }
 
-// Reread reads the place again from the start. What the store holds counts as current until then, unless outdated.
+// Reread reads the place again from the start. Until then the store counts as current, unless outdated is true.
 func (i *Informer) Reread(outdated bool) {
 	if outdated {
 		i.Tracker.Report(Event{Kind: Restarted})
@@ -68,13 +69,13 @@ func (i *Informer) Reread(outdated bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.reflector = nil
-	if i.end != nil {
-		i.end()
+	if i.cancel != nil {
+		i.cancel()
 	}
 	i.tracked.Kick()
 }
 
-// Run reads until ctx ends. When it returns nothing of it runs any more.
+// Run reads until ctx ends. All its goroutines have ended when it returns.
 func (i *Informer) Run(ctx context.Context) {
 	var reading sync.WaitGroup
 	reading.Go(func() { i.read(ctx) })
@@ -86,41 +87,41 @@ func (i *Informer) Run(ctx context.Context) {
 			last = s
 			i.Changed(s)
 		}
-		i.await(ctx, next)
+		i.waitForChange(ctx, next)
 	}
 }
 
-// await waits until something is reported, or until a time, unless that is zero.
-func (i *Informer) await(ctx context.Context, until time.Time) {
-	var due <-chan time.Time
+// waitForChange waits until an event is reported, until ctx ends, or until the given time unless it is zero.
+func (i *Informer) waitForChange(ctx context.Context, until time.Time) {
+	var timeout <-chan time.Time
 	if !until.IsZero() {
 		timer := i.Clock.NewTimer(until.Sub(i.Clock.Now()))
 		defer timer.Stop()
-		due = timer.C()
+		timeout = timer.C()
 	}
 	select {
 	case <-i.woken:
-	case <-due:
+	case <-timeout:
 	case <-ctx.Done():
 	}
 }
 
 // read reads until ctx ends.
 func (i *Informer) read(ctx context.Context) {
-	defer i.tracked.finish()
+	defer i.tracked.waitForLists()
 	for ctx.Err() == nil {
-		within, end := context.WithCancel(ctx)
+		readCtx, cancel := context.WithCancel(ctx)
 		i.mu.Lock()
-		i.end = end
+		i.cancel = cancel
 		reflector := i.reflector
 		i.mu.Unlock()
 		if reflector == nil {
-			reflector = i.open(within)
+			reflector = i.open(readCtx)
 		}
 		if reflector != nil {
-			_ = reflector.ListAndWatchWithContext(within) // Tracked has reported what the matter is.
+			_ = reflector.ListAndWatchWithContext(readCtx) // Tracked has reported the error.
 		}
-		end()
+		cancel()
 		if i.tracked.notServed.Swap(false) {
 			i.mu.Lock()
 			i.reflector = nil
@@ -129,20 +130,20 @@ func (i *Informer) read(ctx context.Context) {
 	}
 }
 
-// open returns the reflector of a new reading; nil when the place cannot be read now.
+// open returns the reflector of a new read; nil when the place cannot be read now.
 func (i *Informer) open(ctx context.Context) *cache.Reflector {
-	if i.tracked.await(ctx) != nil {
+	if i.tracked.waitForAttempt(ctx) != nil {
 		return nil
 	}
 	source, err := i.Open(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			kind, reason := Classify(err)
-			i.tracked.report(kind, reason, err)
+			i.tracked.reportFailure(kind, reason, err)
 		}
 		return nil
 	}
-	i.tracked.finish()
+	i.tracked.waitForLists()
 	i.tracked.ListerWatcher = source
 	reflector := cache.NewReflectorWithOptions(i.tracked, nil, &reportingStore{i.Store, i.Tracker}, cache.ReflectorOptions{})
 	i.mu.Lock()
@@ -154,7 +155,7 @@ func (i *Informer) open(ctx context.Context) *cache.Reflector {
 	return reflector
 }
 
-// reportingStore reports that a store holds all there is.
+// reportingStore reports Listed when a store has all objects.
 type reportingStore struct {
 	cache.ReflectorStore
 
@@ -170,7 +171,7 @@ func (s *reportingStore) Replace(all []any, version string) error {
 	return nil
 }
 
-// Transformer implements cache.TransformingStore: objects are transformed as they arrive.
+// Transformer implements cache.TransformingStore, so that objects are transformed as they arrive.
 func (s *reportingStore) Transformer() cache.TransformFunc {
 	if transforming, ok := s.ReflectorStore.(cache.TransformingStore); ok {
 		return transforming.Transformer()

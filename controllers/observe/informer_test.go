@@ -15,45 +15,45 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// informing is an Informer that reads a server.
-type informing struct {
+// informerTest is an Informer that reads from a server.
+type informerTest struct {
 	*server
 	*Informer
 
 	t      *testing.T
 	opened atomic.Int32
-	// storing is how long it takes to store all there is.
-	storing atomic.Int64
+	// storeDelay is how long Replace takes.
+	storeDelay atomic.Int64
 
 	mu sync.Mutex
-	// states are those that were reported, one after the other, and replaced is how often all was stored.
+	// states are the reported states in order, and replaced counts the calls of Replace.
 	states   []string
 	replaced int
 }
 
-// Replace counts what is stored.
-func (i *informing) Replace([]any, string) error {
-	<-time.After(time.Duration(i.storing.Load()))
+// Replace counts its calls.
+func (i *informerTest) Replace([]any, string) error {
+	<-time.After(time.Duration(i.storeDelay.Load()))
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.replaced++
 	return nil
 }
 
-// storing is the store of an Informer under test, which counts.
-type storing struct {
+// slowStore is the store of an Informer under test. It delays and counts the calls of Replace.
+type slowStore struct {
 	cache.Store
 
-	of *informing
+	of *informerTest
 }
 
-func (s storing) Replace(all []any, version string) error { return s.of.Replace(all, version) }
+func (s slowStore) Replace(all []any, version string) error { return s.of.Replace(all, version) }
 
-// inform runs a test of an Informer with time of its own.
-func inform(t *testing.T, test func(i *informing)) {
+// runInformer tests an Informer in a synctest bubble.
+func runInformer(t *testing.T, test func(i *informerTest)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		i := &informing{server: &server{}, t: t}
+		i := &informerTest{server: &server{}, t: t}
 		i.healthy()
 		i.Informer = NewInformer(rules, InformerOptions{
 			TrackedOptions: TrackedOptions{Clock: clock.RealClock{}, MaxRefused: 30 * time.Second, Describe: func(_ Reason, err error) string { return err.Error() }},
@@ -61,11 +61,11 @@ func inform(t *testing.T, test func(i *informing)) {
 				i.opened.Add(1)
 				return i.source(), nil
 			},
-			Store: storing{cache.NewStore(cache.MetaNamespaceKeyFunc), i},
+			Store: slowStore{cache.NewStore(cache.MetaNamespaceKeyFunc), i},
 			Changed: func(s State) {
 				i.mu.Lock()
 				defer i.mu.Unlock()
-				i.states = append(i.states, what(s))
+				i.states = append(i.states, label(s))
 			},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -87,8 +87,8 @@ func inform(t *testing.T, test func(i *informing)) {
 	})
 }
 
-// expect asserts what has been reported after some time, and how often all was stored.
-func (i *informing) expect(after time.Duration, replaced int, states ...string) {
+// expect asserts which states have been reported after some time, and how often Replace was called.
+func (i *informerTest) expect(after time.Duration, replaced int, states ...string) {
 	i.t.Helper()
 	<-time.After(after)
 	synctest.Wait()
@@ -105,7 +105,7 @@ func (i *informing) expect(after time.Duration, replaced int, states ...string) 
 
 func TestInformerReportsEachStateOnce(t *testing.T) {
 	t.Parallel()
-	inform(t, func(i *informing) {
+	runInformer(t, func(i *informerTest) {
 		i.expect(time.Second, 1, ready)
 		i.refuse(errNoRoute)
 		i.last.Load().Stop()
@@ -115,20 +115,20 @@ func TestInformerReportsEachStateOnce(t *testing.T) {
 	})
 }
 
-// What has been delivered and is not stored yet does not count as read, however long it takes to store it.
-func TestInformerIsReadyOnceAllIsStored(t *testing.T) {
+// TestInformerIsReadyOnceStored checks that objects do not count as read before they are stored, however long that takes.
+func TestInformerIsReadyOnceStored(t *testing.T) {
 	t.Parallel()
-	inform(t, func(i *informing) {
-		i.storing.Store(int64(10 * time.Second))
+	runInformer(t, func(i *informerTest) {
+		i.storeDelay.Store(int64(10 * time.Second))
 		i.expect(9*time.Second, 0)
 		i.expect(2*time.Second, 1, ready)
 		i.expect(time.Hour, 1, ready)
 	})
 }
 
-func TestInformerReadsAgain(t *testing.T) {
+func TestInformerReread(t *testing.T) {
 	t.Parallel()
-	inform(t, func(i *informing) {
+	runInformer(t, func(i *informerTest) {
 		i.expect(time.Second, 1, ready)
 		i.Reread(false)
 		i.expect(time.Minute, 2, ready)
@@ -140,11 +140,11 @@ func TestInformerReadsAgain(t *testing.T) {
 	})
 }
 
-// An attempt that is put off begins at once.
-func TestInformerReadsAgainWhatIsRefusedAtOnce(t *testing.T) {
+// TestInformerRereadSkipsThePause checks that Reread begins a delayed attempt at once.
+func TestInformerRereadSkipsThePause(t *testing.T) {
 	t.Parallel()
 	for range 20 {
-		inform(t, func(i *informing) {
+		runInformer(t, func(i *informerTest) {
 			i.expect(time.Second, 1, ready)
 			i.refuse(errForbidden)
 			i.last.Load().Stop()
@@ -156,10 +156,10 @@ func TestInformerReadsAgainWhatIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// What the cluster does not serve any more may be served in another way: that is found out at each attempt.
-func TestInformerOpensAgainWhatIsNotServed(t *testing.T) {
+// TestInformerReopensWhenNotServed checks that each attempt discovers again what is not served: it may be served as another resource.
+func TestInformerReopensWhenNotServed(t *testing.T) {
 	t.Parallel()
-	inform(t, func(i *informing) {
+	runInformer(t, func(i *informerTest) {
 		i.expect(time.Second, 1, ready)
 		i.refuse(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, ""))
 		i.last.Load().Stop()
@@ -178,12 +178,12 @@ func TestInformerOpensAgainWhatIsNotServed(t *testing.T) {
 	})
 }
 
-// A watch of a server that expires is no reason to open again.
-func TestInformerListsAgainWhatHasExpired(t *testing.T) {
+// TestInformerRelistsWhenExpired checks that an expired watch leads to a list, not to another Open.
+func TestInformerRelistsWhenExpired(t *testing.T) {
 	t.Parallel()
-	inform(t, func(i *informing) {
+	runInformer(t, func(i *informerTest) {
 		i.expect(time.Second, 1, ready)
-		i.watchBy(func(fromStart bool, stream *watch.FakeWatcher) error {
+		i.serveWatch(func(fromStart bool, stream *watch.FakeWatcher) error {
 			if !fromStart {
 				return apierrors.NewResourceExpired("too old resource version")
 			}

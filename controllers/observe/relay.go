@@ -2,26 +2,26 @@ package observe
 
 import "k8s.io/apimachinery/pkg/watch"
 
-// relay is a watch that passes on events of another one.
+// relay is a watch that forwards events of another watch.
 type relay struct {
 	*watch.ProxyWatcher
 
 	events chan<- watch.Event
 }
 
-// newRelay returns a watch of what pass sends. When pass returns, both watches end. It must return when StopChan is closed.
-func newRelay(stream watch.Interface, pass func(*relay)) *relay {
+// newRelay returns a watch of the events that forward sends. When forward returns, both watches end. It must return when StopChan is closed.
+func newRelay(stream watch.Interface, forward func(*relay)) *relay {
 	events := make(chan watch.Event)
 	r := &relay{watch.NewProxyWatcher(events), events}
 	go func() {
 		defer stream.Stop()
 		defer close(events)
-		pass(r)
+		forward(r)
 	}()
 	return r
 }
 
-// send passes an event on. It reports whether it was received: it is not when the watch is stopped.
+// send sends an event, and reports whether it was received. It was not if the watch is stopped.
 func (r *relay) send(event watch.Event) bool {
 	select {
 	case r.events <- event:
@@ -31,8 +31,8 @@ func (r *relay) send(event watch.Event) bool {
 	}
 }
 
-// Filter returns a watch of the events that keep accepts. Unlike that of watch.Filter, its goroutine ends with Stop also
-// when nothing receives any more.
+// Filter returns a watch of the events that keep accepts. Unlike the goroutine of watch.Filter, its goroutine ends on Stop even
+// if the caller receives no more events.
 func Filter(stream watch.Interface, keep func(watch.Event) bool) watch.Interface {
 	return newRelay(stream, func(r *relay) {
 		for {

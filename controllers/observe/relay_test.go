@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// synctest fails when a goroutine is left behind.
-func TestAFilterThatNobodyReceivesFromEndsWithStop(t *testing.T) {
+// TestFilterStopsWithoutReceiver relies on synctest, which fails when a goroutine leaks.
+func TestFilterStopsWithoutReceiver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stream := watch.NewFakeWithChanSize(3, false)
@@ -19,7 +19,7 @@ func TestAFilterThatNobodyReceivesFromEndsWithStop(t *testing.T) {
 		if event := <-s.ResultChan(); event.Type != watch.Added {
 			t.Errorf("%v came first", event)
 		}
-		synctest.Wait() // It has an event that nobody receives.
+		synctest.Wait() // It holds an event without a receiver.
 		s.Stop()
 		for event := range s.ResultChan() {
 			if event.Type == watch.Deleted {

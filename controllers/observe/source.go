@@ -15,7 +15,7 @@ type Client[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// SourceOf returns a client as a reflector reads it.
+// SourceOf returns the ListerWatcher of a client.
 func SourceOf[L runtime.Object](c Client[L]) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

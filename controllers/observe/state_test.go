@@ -26,7 +26,7 @@ var (
 	failed    = Event{Kind: Failed, Message: "no route"}
 )
 
-// step is an event, so many seconds after the one before, and what the place is like then.
+// step is an event, the seconds since the event before it, and the label of the state after it.
 type step struct {
 	after float64
 	event Event
@@ -35,8 +35,8 @@ type step struct {
 
 const ready, pending = "Ready", "Pending"
 
-// what returns a state in one word: its reason, or its status when it has none.
-func what(s State) string {
+// label returns the reason of a state, or its status if it has none.
+func label(s State) string {
 	if s.Reason != "" {
 		return string(s.Reason)
 	}
@@ -72,16 +72,16 @@ func TestTrack(t *testing.T) {
 			now := noon
 			for i, step := range steps {
 				now = now.Add(time.Duration(step.after * float64(time.Second)))
-				if s, _ = Track(s, step.event, now, rules); what(s) != step.want {
-					t.Fatalf("step %d: got %s %q, want %s", i, what(s), s.Message, step.want)
+				if s, _ = Track(s, step.event, now, rules); label(s) != step.want {
+					t.Fatalf("step %d: got %s %q, want %s", i, label(s), s.Message, step.want)
 				}
 			}
 		})
 	}
 }
 
-// What is shown of a place that is not current any more says until when it was.
-func TestAsOf(t *testing.T) {
+// AsOf is the last time at which a place that is not current any more was known to be current.
+func TestTrackAsOf(t *testing.T) {
 	t.Parallel()
 	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 	var s State
@@ -109,99 +109,100 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
-// With no grace a place that has been read stays Ready through every failure, but not through a refusal.
-func TestNoGraceIsForever(t *testing.T) {
+// With a grace of zero, a place that has been read stays Ready through failures, but not through a refusal.
+func TestTrackZeroGraceToleratesFailuresIndefinitely(t *testing.T) {
 	t.Parallel()
 	s, _ := Track(State{}, listed, noon, Rules{})
 	s, next := Track(s, failed, noon.Add(time.Hour), Rules{})
 	if s.Status != Ready || !next.IsZero() {
-		t.Errorf("a place that cannot be reached is %s, and looked at again at %s", what(s), next)
+		t.Errorf("a place that cannot be reached is %s, and looked at again at %s", label(s), next)
 	}
 	s, _ = Track(s, forbidden, noon.Add(2*time.Hour), Rules{})
 	if s, _ = Track(s, forbidden, noon.Add(3*time.Hour), Rules{}); s.Reason != Forbidden {
-		t.Errorf("a place that is forbidden is %s", what(s))
+		t.Errorf("a place that is forbidden is %s", label(s))
 	}
 }
 
-// account is a plain account of what a history says of a place.
-type account struct {
-	// current is when what is held was last known to be so; opened since when a watch is open, and refusals since when attempts were refused only.
+// model is a simple model of the state of a place.
+type model struct {
+	// current is when what was read was last known to be current, opened is when the open watch was opened, and refusals is since when all
+	// attempts have been refused.
 	current, opened, refusals time.Time
 }
 
-// note notes what happens.
-func (a *account) note(e Event, now time.Time) {
-	if !a.opened.IsZero() && now.Sub(a.opened) >= rules.Settle {
-		a.current, a.refusals = now, time.Time{}
+// note applies an event.
+func (m *model) note(e Event, now time.Time) {
+	if !m.opened.IsZero() && now.Sub(m.opened) >= rules.Settle {
+		m.current, m.refusals = now, time.Time{}
 	}
 	switch e.Kind {
 	case Listed:
-		a.current = now
+		m.current = now
 	case Watching:
-		a.opened = now
+		m.opened = now
 	case Ended, Expired, Restarted:
-		a.opened = time.Time{}
+		m.opened = time.Time{}
 	case Failed:
-		a.opened, a.refusals = time.Time{}, time.Time{}
+		m.opened, m.refusals = time.Time{}, time.Time{}
 	case Refused:
-		a.opened, a.refusals = time.Time{}, first(a.refusals, now)
+		m.opened, m.refusals = time.Time{}, timeOr(m.refusals, now)
 	case Tick:
 	}
 }
 
-// check asserts that a state, which was another one before, says nothing that the account does not.
-func (a *account) check(t *rapid.T, before, s State, now time.Time) {
-	known := !a.current.IsZero()
-	if s.Status == Ready && (!known || a.opened.IsZero() && now.Sub(a.current) >= rules.Grace) {
-		t.Fatalf("Ready, and last known to be current at %s", a.current)
+// check asserts that a state, which follows before, agrees with the model.
+func (m *model) check(t *rapid.T, before, s State, now time.Time) {
+	known := !m.current.IsZero()
+	if s.Status == Ready && (!known || m.opened.IsZero() && now.Sub(m.current) >= rules.Grace) {
+		t.Fatalf("Ready, and last known to be current at %s", m.current)
 	}
 	if problem := s.Status == Problem; problem != (s.Reason != "") || problem && s.Message == "" {
 		t.Fatalf("%s without a reason or a message: %+v", s.Status, s)
 	}
-	a.checkAsOf(t, s, now)
-	if s.Reason != before.Reason && s.Reason == NotServed && (a.refusals.IsZero() || now.Sub(a.refusals) < Doubt) {
-		t.Fatalf("%s after %s", s.Reason, now.Sub(a.refusals))
+	m.checkAsOf(t, s, now)
+	if s.Reason != before.Reason && s.Reason == NotServed && (m.refusals.IsZero() || now.Sub(m.refusals) < Doubt) {
+		t.Fatalf("%s after %s", s.Reason, now.Sub(m.refusals))
 	}
 }
 
-// checkAsOf asserts that a state says until when what is held was current, and nothing if it is.
-func (a *account) checkAsOf(t *rapid.T, s State, now time.Time) {
-	known := !a.current.IsZero()
+// checkAsOf asserts that AsOf is set when the model requires it, and only then.
+func (m *model) checkAsOf(t *rapid.T, s State, now time.Time) {
+	known := !m.current.IsZero()
 	shouldHave := s.Status == Problem && known
 	if s.AsOf.After(now) || shouldHave && s.AsOf.IsZero() || (s.Status == Ready || !known) && !s.AsOf.IsZero() {
-		t.Fatalf("%s as of %s, last known to be current at %s", s.Status, s.AsOf, a.current)
+		t.Fatalf("%s as of %s, last known to be current at %s", s.Status, s.AsOf, m.current)
 	}
 }
 
-// TestTrackIsHonest runs random histories past Track and a plain account of them.
-func TestTrackIsHonest(t *testing.T) {
+// TestTrackAgreesWithModel applies random events to Track and to the model.
+func TestTrackAgreesWithModel(t *testing.T) {
 	t.Parallel()
 	events := []Event{listed, watching, ended, expired, {Kind: Restarted}, forbidden, rejected, notServed, failed, tick}
 	rapid.Check(t, func(t *rapid.T) {
 		var s State
 		var next time.Time
-		var a account
+		var m model
 		now := noon
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
 			pause := time.Duration(rapid.SampledFrom([]int{0, 100, 500, 4000, 10_000, 20_000, 100_000}).Draw(t, "pause")) * time.Millisecond
 			between := now.Add(pause)
 			if !next.IsZero() && next.Before(between) {
 				s, _ = Track(s, tick, next, rules)
-			} else if quiet, _ := Track(s, tick, between, rules); pause > 0 && !next.Equal(between) && what(quiet) != what(s) {
-				t.Fatalf("a tick made it %s, which was not announced", what(quiet))
+			} else if quiet, _ := Track(s, tick, between, rules); pause > 0 && !next.Equal(between) && label(quiet) != label(s) {
+				t.Fatalf("a tick made it %s, which was not announced", label(quiet))
 			}
 			now = between
 			e := rapid.SampledFrom(events).Draw(t, "event")
-			a.note(e, now)
+			m.note(e, now)
 			before := s
 			if s, next = Track(s, e, now, rules); !next.IsZero() && !next.After(now) {
 				t.Fatalf("the next look, %s, is not after %s", next, now)
 			}
-			a.check(t, before, s, now)
+			m.check(t, before, s, now)
 		}
 		s, _ = Track(s, watching, now, rules)
 		if s, _ = Track(s, tick, now.Add(rules.Settle), rules); s.Status != Ready {
-			t.Fatalf("a watch that goes on leaves it %s", what(s))
+			t.Fatalf("a watch that goes on leaves it %s", label(s))
 		}
 	})
 }
@@ -227,12 +228,12 @@ func TestAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := All(c.states...); what(got) != c.want {
-				t.Errorf("got %s, want %s", what(got), c.want)
+			if got := All(c.states...); label(got) != c.want {
+				t.Errorf("got %s, want %s", label(got), c.want)
 			}
 			slices.Reverse(c.states)
-			if got := All(c.states...); what(got) != c.want {
-				t.Errorf("the other way round: got %s, want %s", what(got), c.want)
+			if got := All(c.states...); label(got) != c.want {
+				t.Errorf("the other way round: got %s, want %s", label(got), c.want)
 			}
 		})
 	}

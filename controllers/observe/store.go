@@ -10,32 +10,32 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Kept is what is kept of an object as it arrives: its name, and a value in place of all else.
+// Kept is what a Store keeps of an object: its name and resourceVersion, and a value in place of its content.
 type Kept[V any] struct {
 	metav1.PartialObjectMetadata
 
 	Value V
 }
 
-// Store holds a value for each object of a place. It implements cache.TransformingStore, so that the objects themselves are
-// dropped as they arrive. It is safe for concurrent use.
+// Store holds a value for each object of a place. It implements cache.TransformingStore, so that each object is replaced by its value
+// as it arrives. It is safe for concurrent use.
 type Store[V any] struct {
-	keep    func(object any) V
-	same    func(a, b V) bool
+	convert func(object any) V
+	equal   func(a, b V) bool
 	changed func(name types.NamespacedName, was, is V)
 
 	mu sync.Mutex
-	// values are by namespace, and then by name.
+	// values holds the values by namespace and by name.
 	values map[string]map[string]V
-	// read is true once all there is has been stored.
+	// read is true once Replace has stored all objects.
 	read bool
 }
 
-// NewStore returns an empty store. keep makes the value of an object, and cannot fail: an object that it cannot read gets a value that says
-// so. changed is called, once all there is has been read, for each object that comes, goes or whose value is not the same as before, with its
-// values before and after, of which the zero value stands for none; it must not block.
-func NewStore[V any](keep func(object any) V, same func(a, b V) bool, changed func(name types.NamespacedName, was, is V)) *Store[V] {
-	return &Store[V]{keep: keep, same: same, changed: changed, values: map[string]map[string]V{}}
+// NewStore returns an empty store. convert returns the value of an object; it cannot fail, so it returns a special value for an object that
+// it cannot read. changed is called after the first Replace for each object that is added, deleted or gets another value, with the values
+// before and after; the zero value stands for no object. It must not block.
+func NewStore[V any](convert func(object any) V, equal func(a, b V) bool, changed func(name types.NamespacedName, was, is V)) *Store[V] {
+	return &Store[V]{convert: convert, equal: equal, changed: changed, values: map[string]map[string]V{}}
 }
 
 // Get returns the value of an object; false when there is none.
@@ -72,7 +72,7 @@ func (s *Store[V]) In(namespace string, match func(V) bool) []V {
 	return found
 }
 
-// IsRead reports whether all there is has been stored once.
+// IsRead reports whether Replace has stored all objects once.
 func (s *Store[V]) IsRead() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,11 +81,11 @@ func (s *Store[V]) IsRead() bool {
 
 // Transformer implements cache.TransformingStore.
 func (s *Store[V]) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) { return s.kept(object) }
+	return func(object any) (any, error) { return s.transform(object) }
 }
 
-// kept returns what is kept of an object. What has been kept stays as it is: a reflector may transform an object twice.
-func (s *Store[V]) kept(object any) (*Kept[V], error) {
+// transform returns what the store keeps of an object. It returns a *Kept as it is, because a reflector may transform an object twice.
+func (s *Store[V]) transform(object any) (*Kept[V], error) {
 	if k, ok := object.(*Kept[V]); ok {
 		return k, nil
 	}
@@ -93,23 +93,23 @@ func (s *Store[V]) kept(object any) (*Kept[V], error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kept[V]{Value: s.keep(object)}
+	k := &Kept[V]{Value: s.convert(object)}
 	k.Namespace, k.Name, k.ResourceVersion = unique.Make(named.GetNamespace()).Value(), named.GetName(), named.GetResourceVersion()
 	return k, nil
 }
 
 // Add implements cache.ReflectorStore.
 func (s *Store[V]) Add(object any) error {
-	k, err := s.kept(object)
+	k, err := s.transform(object)
 	if err != nil {
 		return err
 	}
 	name := nameOf(k)
 	s.mu.Lock()
 	before, known := s.values[name.Namespace][name.Name]
-	put(s.values, name, k.Value)
+	setValue(s.values, name, k.Value)
 	s.mu.Unlock()
-	if !known || !s.same(before, k.Value) {
+	if !known || !s.equal(before, k.Value) {
 		s.changed(name, before, k.Value)
 	}
 	return nil
@@ -141,11 +141,11 @@ func (s *Store[V]) Delete(object any) error {
 func (s *Store[V]) Replace(all []any, _ string) error {
 	values := map[string]map[string]V{}
 	for _, object := range all {
-		k, err := s.kept(object)
+		k, err := s.transform(object)
 		if err != nil {
 			return err
 		}
-		put(values, nameOf(k), k.Value)
+		setValue(values, nameOf(k), k.Value)
 	}
 	s.mu.Lock()
 	before, read := s.values, s.read
@@ -158,11 +158,11 @@ func (s *Store[V]) Replace(all []any, _ string) error {
 	return nil
 }
 
-// compare calls changed for what is not the same in one set of values and in the next.
+// compare calls changed for each object whose value differs between before and after.
 func (s *Store[V]) compare(before, after map[string]map[string]V) {
 	for namespace, values := range after {
 		for name, is := range values {
-			if was, known := before[namespace][name]; !known || !s.same(was, is) {
+			if was, known := before[namespace][name]; !known || !s.equal(was, is) {
 				s.changed(types.NamespacedName{Namespace: namespace, Name: name}, was, is)
 			}
 		}
@@ -180,8 +180,8 @@ func (s *Store[V]) compare(before, after map[string]map[string]V) {
 // Resync implements cache.ReflectorStore.
 func (s *Store[V]) Resync() error { return nil }
 
-// put puts a value into values by namespace and name.
-func put[V any](values map[string]map[string]V, name types.NamespacedName, value V) {
+// setValue sets the value of an object in values.
+func setValue[V any](values map[string]map[string]V, name types.NamespacedName, value V) {
 	if values[name.Namespace] == nil {
 		values[name.Namespace] = map[string]V{}
 	}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A store knows what a reflector stores, and says once what has changed since all was read.
-func TestStoreHoldsWhatIsThere(t *testing.T) {
+// TestStoreReportsChanges checks that a store holds what a reflector stores, and reports each change after the first Replace once.
+func TestStoreReportsChanges(t *testing.T) {
 	t.Parallel()
 	var changed []string
 	s := NewStore(func(object any) string {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Token is the bearer token of a client, which can be changed while the client is in use: the next request has the new one.
-// A watch keeps the token that it began with, and the API server lets it go on. It implements oauth2.TokenSource.
+// Token is the bearer token of a client. It can be changed while the client is in use: the next request has the new token.
+// An open watch keeps its old token, and the API server does not close it. Token implements oauth2.TokenSource.
 type Token struct{ current atomic.Pointer[oauth2.Token] }
 
 // NewToken returns a Token.
@@ -17,7 +17,7 @@ func NewToken(token string) *Token {
 	return t
 }
 
-// Token implements oauth2.TokenSource. The token has no expiry: client-go sends one that has expired all the same.
+// Token implements oauth2.TokenSource. The token has no expiry, because client-go sends an expired token too.
 func (t *Token) Token() (*oauth2.Token, error) { return t.current.Load(), nil }
 
 // Set changes the token.

@@ -17,135 +17,135 @@ import (
 )
 
 const (
-	// RequestTimeout is the deadline of a list, or of a page of it, and of opening a watch. The API server itself gives up after a minute.
+	// RequestTimeout is the timeout of a list request, or of one page of it, and of opening a watch. The API server's own timeout is a minute.
 	RequestTimeout = 90 * time.Second
-	// quiet is how long a watch may deliver nothing before another one is opened. kube-apiserver sends a bookmark every minute, which it
-	// does not promise. A watch that has stopped delivering looks like one of a place where nothing happens.
-	quiet = 3 * time.Minute
+	// idleTimeout is how long a watch may deliver nothing before it is replaced. kube-apiserver sends a bookmark every minute, but does not
+	// promise it. A broken watch looks like a watch of objects that do not change.
+	idleTimeout = 3 * time.Minute
 )
 
-// TrackedOptions say how a ListerWatcher is used and what is reported of it.
+// TrackedOptions configure a Tracked.
 type TrackedOptions struct {
-	// Tracker gets an event for whatever happens to a request. Listed is the exception: only the store knows when it has taken what was read.
+	// Tracker receives an event for each outcome of a request, except Listed: only the store knows when it has stored what was read.
 	Tracker *Tracker
-	// Clock is the clock of pauses and deadlines.
+	// Clock times pauses and deadlines.
 	Clock clock.WithDelayedExecution
-	// MaxRefused bounds the pause between attempts that are refused; zero means as long as between others.
+	// MaxRefused bounds the pause between attempts that are refused. Zero means the bound of other attempts.
 	MaxRefused time.Duration
-	// Describe returns for people what is wrong when a request fails.
+	// Describe returns a message for users about a request that failed.
 	Describe func(reason Reason, err error) string
-	// Answered is called at every answer of the API server, and Failed when a request ends without one; nil for none.
+	// Answered is called for each answer of the API server, and Failed for each request that gets none. Either may be nil.
 	Answered func()
 	Failed   func(err error)
 }
 
-// Tracked wraps a ListerWatcher and reports everything that happens to its requests.
+// Tracked wraps a ListerWatcher and reports the outcome of its requests to a Tracker.
 //
-// It repeats requests that fail, with growing pauses, so that a reflector sees success, an end of ctx, and what it has to act on: that all
-// has to be read again, or in another way, or that it is not served. A reflector by itself does not pause after a streaming list that breaks off, does not stop while
-// it pauses after one that is refused, and keeps some errors of watches to itself. The requests of client-go keep something to themselves too: one that
-// is answered with 429 and Retry-After is repeated, up to ten times, before anything is seen of it here. An API server that asks for long pauses
-// shows as one that does not answer in time.
+// It retries requests that fail, with growing pauses. The reflector sees only success, the end of ctx, and what it must act on: that everything
+// must be read again, that it must be read in another way, or that the resource is not served. A reflector alone does not pause after a
+// streaming list that breaks off, does not stop while it pauses after a refusal, and does not report some watch errors. client-go retries
+// a request that is answered with 429 and Retry-After up to ten times before Tracked sees an error, so an API server that asks for long
+// pauses appears as one that does not answer in time.
 type Tracked struct {
 	cache.ListerWatcher
 	TrackedOptions
 
-	pace *pace
-	// stores is true when Listed is reported: what a watch from the start delivers counts once it is stored.
-	stores bool
-	// notServed is true when the API server has said that it does not serve the place as it is read.
+	backoff *backoff
+	// reportsListed is true when the store reports Listed: the initial events of a watch count once they are stored.
+	reportsListed bool
+	// notServed is true when the API server does not serve the resource as it is requested.
 	notServed atomic.Bool
 
-	// ended is closed when the watch that was opened last has been reported to have ended; nil before the first one.
+	// ended is closed once the end of the latest watch has been reported. It is nil before the first watch.
 	ended atomic.Pointer[chan struct{}]
 
 	mu sync.Mutex
-	// calls are the lists that are under way: a reflector does not wait for those that it began.
-	calls sync.WaitGroup
+	// lists counts the lists in progress, because a reflector does not wait for the lists that it started.
+	lists sync.WaitGroup
 }
 
 // NewTracked returns a Tracked around a ListerWatcher.
 func NewTracked(next cache.ListerWatcher, o TrackedOptions) *Tracked {
-	return &Tracked{ListerWatcher: next, TrackedOptions: o, pace: newPace(o.Clock, max(o.MaxRefused, maxPause))}
+	return &Tracked{ListerWatcher: next, TrackedOptions: o, backoff: newBackoff(o.Clock, max(o.MaxRefused, maxPause))}
 }
 
-// IsWatchListSemanticsUnSupported reports whether the ListerWatcher cannot read all there is by a watch. client-go looks for this method.
+// IsWatchListSemanticsUnSupported reports whether the ListerWatcher does not support streaming lists. client-go looks for this method.
 func (t *Tracked) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(t.ListerWatcher)
 }
 
-// Kick lets an attempt that waits begin at once.
-func (t *Tracked) Kick() { t.pace.kick() }
+// Kick ends the pause before the next attempt.
+func (t *Tracked) Kick() { t.backoff.kick() }
 
 // ListWithContext implements cache.ListerWatcherWithContext.
 func (t *Tracked) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if !t.begin(ctx) {
+	if !t.beginList(ctx) {
 		return nil, ctx.Err()
 	}
-	defer t.calls.Done()
+	defer t.lists.Done()
 	for {
-		if err := t.await(ctx); err != nil {
+		if err := t.waitForAttempt(ctx); err != nil {
 			return nil, err
 		}
-		deadline, cancel := context.WithTimeout(ctx, RequestTimeout)
-		list, err := cache.ToListerWatcherWithContext(t.ListerWatcher).ListWithContext(deadline, options)
+		requestCtx, cancel := context.WithTimeout(ctx, RequestTimeout)
+		list, err := cache.ToListerWatcherWithContext(t.ListerWatcher).ListWithContext(requestCtx, options)
 		cancel()
 		if err == nil {
 			t.answered()
 			return list, nil
 		}
-		if !t.retries(ctx, err) {
+		if !t.shouldRetry(ctx, err) {
 			return nil, err
 		}
 	}
 }
 
-// begin counts a list that begins, and reports whether it may.
-func (t *Tracked) begin(ctx context.Context) bool {
+// beginList counts a list as in progress, and reports whether it may begin.
+func (t *Tracked) beginList(ctx context.Context) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if ctx.Err() != nil {
 		return false
 	}
-	t.calls.Add(1)
+	t.lists.Add(1)
 	return true
 }
 
-// finish waits for lists that are under way. Their contexts have ended.
-func (t *Tracked) finish() {
-	t.mu.Lock() // After it no list begins any more.
+// waitForLists waits until the lists in progress, whose contexts have ended, return.
+func (t *Tracked) waitForLists() {
+	t.mu.Lock() // No list can begin from here on.
 	defer t.mu.Unlock()
-	t.calls.Wait()
+	t.lists.Wait()
 }
 
 // WatchWithContext implements cache.ListerWatcherWithContext.
 func (t *Tracked) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	for {
-		if err := t.await(ctx); err != nil {
+		if err := t.waitForAttempt(ctx); err != nil {
 			return nil, err
 		}
-		within, cancel := context.WithCancel(ctx)
-		late := t.Clock.AfterFunc(RequestTimeout, cancel)
-		stream, err := cache.ToListerWatcherWithContext(t.ListerWatcher).WatchWithContext(within, options)
-		late.Stop()
+		watchCtx, cancel := context.WithCancel(ctx)
+		openTimer := t.Clock.AfterFunc(RequestTimeout, cancel)
+		stream, err := cache.ToListerWatcherWithContext(t.ListerWatcher).WatchWithContext(watchCtx, options)
+		openTimer.Stop()
 		if err == nil {
-			fromStart := options.SendInitialEvents != nil && *options.SendInitialEvents
-			ended := t.opened()
+			streamingList := options.SendInitialEvents != nil && *options.SendInitialEvents
+			ended := t.trackEnd()
 			return newRelay(stream, func(r *relay) {
 				defer close(ended)
 				defer cancel()
-				t.pass(r, stream, fromStart)
+				t.forward(r, stream, streamingList)
 			}), nil
 		}
 		cancel()
-		if !t.retries(ctx, err) {
+		if !t.shouldRetry(ctx, err) {
 			return nil, err
 		}
 	}
 }
 
-// await waits until the next attempt may begin: what happened to the one before has to be reported first.
-func (t *Tracked) await(ctx context.Context) error {
+// waitForAttempt waits until the next attempt may begin. The end of the previous watch must be reported first.
+func (t *Tracked) waitForAttempt(ctx context.Context) error {
 	if ended := t.ended.Load(); ended != nil {
 		select {
 		case <-*ended:
@@ -153,18 +153,18 @@ func (t *Tracked) await(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return t.pace.wait(ctx)
+	return t.backoff.wait(ctx)
 }
 
-// opened notes that a watch is open, and returns what is to be closed when it has been reported to have ended.
-func (t *Tracked) opened() chan struct{} {
+// trackEnd records that a watch is open, and returns the channel to close once the end of the watch has been reported.
+func (t *Tracked) trackEnd() chan struct{} {
 	ended := make(chan struct{})
 	t.ended.Store(&ended)
 	return ended
 }
 
-// retries reports what is wrong with a request that failed, and whether it is to be repeated.
-func (t *Tracked) retries(ctx context.Context, err error) bool {
+// shouldRetry reports to the Tracker why a request failed, and returns whether to retry it.
+func (t *Tracked) shouldRetry(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
@@ -176,38 +176,38 @@ func (t *Tracked) retries(ctx context.Context, err error) bool {
 	kind, reason := Classify(err)
 	if kind == Expired {
 		t.Tracker.Report(Event{Kind: Expired})
-		t.pace.failed(time.Time{}, false, time.Time{})
+		t.backoff.failed(time.Time{}, false, time.Time{})
 		return false
 	}
 	if isUnsupported(err) {
 		return false
 	}
-	t.report(kind, reason, err)
-	if reason == NotServed { // It may be served in another way by now, which is to be found out.
+	t.reportFailure(kind, reason, err)
+	if reason == NotServed { // It may be served as another resource by now: the caller must discover it again.
 		t.notServed.Store(true)
 		return false
 	}
 	return true
 }
 
-// report reports an attempt that failed, and puts off the next one.
-func (t *Tracked) report(kind EventKind, reason Reason, err error) {
+// reportFailure reports an attempt that failed, and delays the next one.
+func (t *Tracked) reportFailure(kind EventKind, reason Reason, err error) {
 	t.Tracker.Report(Event{Kind: kind, Reason: reason, Message: t.Describe(reason, err), Certain: errors.Is(err, ErrUnsuitable)})
 	state, _ := t.Tracker.State()
-	t.pace.failed(time.Time{}, kind == Refused, state.ConfirmBy())
+	t.backoff.failed(time.Time{}, kind == Refused, state.ConfirmBy())
 }
 
-// pass passes the events of a watch on until there are no more, none comes for too long, or the receiver stops.
-func (t *Tracked) pass(r *relay, stream watch.Interface, fromStart bool) {
+// forward sends the events of a watch to the receiver until the watch ends, delivers nothing for idleTimeout, or the receiver stops.
+func (t *Tracked) forward(r *relay, stream watch.Interface, streamingList bool) {
 	opened := t.Clock.Now()
 	defer func() {
-		t.pace.failed(opened, false, time.Time{})
+		t.backoff.failed(opened, false, time.Time{})
 		t.Tracker.Report(Event{Kind: Ended})
 	}()
-	if !fromStart {
+	if !streamingList {
 		t.Tracker.Report(Event{Kind: Watching})
 	}
-	idle := t.Clock.NewTimer(quiet)
+	idle := t.Clock.NewTimer(idleTimeout)
 	defer idle.Stop()
 	for {
 		select {
@@ -216,14 +216,14 @@ func (t *Tracked) pass(r *relay, stream watch.Interface, fromStart bool) {
 		case <-idle.C():
 			return
 		case event, ok := <-stream.ResultChan():
-			if ok && fromStart && EndsInitialEvents(event) {
-				fromStart = false
-				t.Tracker.Report(Event{Kind: Watching, Unstored: t.stores}) // Before all is stored, which is as soon as it is sent.
+			if ok && streamingList && EndsInitialEvents(event) {
+				streamingList = false
+				t.Tracker.Report(Event{Kind: Watching, Unstored: t.reportsListed}) // Report this first: the store may report Listed as soon as the event is sent.
 			}
 			if !ok || !r.send(event) {
 				return
 			}
-			idle.Reset(quiet)
+			idle.Reset(idleTimeout)
 			if event.Type == watch.Error {
 				continue
 			}
@@ -238,7 +238,7 @@ func (t *Tracked) answered() {
 	}
 }
 
-// EndsInitialEvents reports whether an event is the bookmark after which a watch from the start has delivered all there is.
+// EndsInitialEvents reports whether an event is the bookmark that ends the initial events of a streaming list.
 func EndsInitialEvents(event watch.Event) bool {
 	if event.Type != watch.Bookmark {
 		return false

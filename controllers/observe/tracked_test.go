@@ -32,7 +32,7 @@ type server struct {
 	behaviour      atomic.Pointer[behaviour]
 }
 
-// behaviour is how a server answers lists, and opens watches, of which those from the start deliver all there is first.
+// behaviour is how a server answers lists and opens watches. A streaming list (fromStart) delivers all objects first.
 type behaviour struct {
 	list  func(context.Context) error
 	watch func(fromStart bool, stream *watch.FakeWatcher) error
@@ -40,7 +40,7 @@ type behaviour struct {
 
 func succeed(context.Context) error { return nil }
 
-// source returns how the place is read from the server.
+// source returns a ListerWatcher of the server.
 func (s *server) source() cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
@@ -59,7 +59,7 @@ func (s *server) source() cache.ListerWatcher {
 	}
 }
 
-// healthy serves a place.
+// healthy answers all requests without an error.
 func (s *server) healthy() {
 	s.behaviour.Store(&behaviour{succeed, func(fromStart bool, stream *watch.FakeWatcher) error {
 		if fromStart {
@@ -69,18 +69,18 @@ func (s *server) healthy() {
 	}})
 }
 
-// refuse answers everything with an error.
+// refuse answers all requests with an error.
 func (s *server) refuse(err error) {
 	s.behaviour.Store(&behaviour{func(context.Context) error { return err }, func(bool, *watch.FakeWatcher) error { return err }})
 }
 
-// watchBy answers lists, and opens watches in some way.
-func (s *server) watchBy(open func(fromStart bool, stream *watch.FakeWatcher) error) {
+// serveWatch answers lists, and opens watches with open.
+func (s *server) serveWatch(open func(fromStart bool, stream *watch.FakeWatcher) error) {
 	s.behaviour.Store(&behaviour{succeed, open})
 }
 
-// reading is a reflector that reads a server.
-type reading struct {
+// trackedTest is a reflector that reads from a server.
+type trackedTest struct {
 	*server
 
 	t       *testing.T
@@ -90,19 +90,19 @@ type reading struct {
 	stop func() time.Duration
 }
 
-func (r *reading) expect(after time.Duration, want string) State {
+func (r *trackedTest) expect(after time.Duration, want string) State {
 	r.t.Helper()
 	<-time.After(after)
 	synctest.Wait()
 	s, _ := r.tracker.State()
-	if what(s) != want {
-		r.t.Errorf("got %s %q, want %s", what(s), s.Message, want)
+	if label(s) != want {
+		r.t.Errorf("got %s %q, want %s", label(s), s.Message, want)
 	}
 	return s
 }
 
-// A server that refuses is there: whoever asks whether it answers must not take a refusal for silence.
-func TestARefusalIsAnAnswer(t *testing.T) {
+// TestTrackedCountsRefusalAsAnswer checks that a refusal calls Answered, not Failed: a server that refuses is reachable.
+func TestTrackedCountsRefusalAsAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		err                        error
 		wantAnswered, wantFailures bool
@@ -135,11 +135,11 @@ func TestARefusalIsAnAnswer(t *testing.T) {
 	}
 }
 
-// read runs a test of a reflector with time of its own.
-func read(t *testing.T, test func(r *reading)) {
+// runTracked tests a reflector that reads through a Tracked in a synctest bubble.
+func runTracked(t *testing.T, test func(r *trackedTest)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &reading{server: &server{}, t: t, tracker: NewTracker(rules, clock.RealClock{}, nil)}
+		r := &trackedTest{server: &server{}, t: t, tracker: NewTracker(rules, clock.RealClock{}, nil)}
 		r.healthy()
 		r.tracked = NewTracked(r.source(), TrackedOptions{
 			Tracker: r.tracker, Clock: clock.RealClock{}, MaxRefused: 30 * time.Second,
@@ -160,7 +160,7 @@ func read(t *testing.T, test func(r *reading)) {
 			<-ended
 			return time.Since(began)
 		}
-		time.AfterFunc(time.Second, start) // Until then the test says what the server is like.
+		time.AfterFunc(time.Second, start) // Before that, the test sets the behaviour of the server.
 		test(r)
 		r.stop()
 		if stream := r.last.Load(); stream != nil {
@@ -169,9 +169,9 @@ func read(t *testing.T, test func(r *reading)) {
 	})
 }
 
-func TestTrackedReadsAPlaceAndFollowsItsWatches(t *testing.T) {
+func TestTrackedReopensWatches(t *testing.T) {
 	t.Parallel()
-	read(t, func(r *reading) {
+	runTracked(t, func(r *trackedTest) {
 		r.expect(0, pending)
 		r.expect(1600*time.Millisecond, ready)
 		for range 3 {
@@ -184,10 +184,10 @@ func TestTrackedReadsAPlaceAndFollowsItsWatches(t *testing.T) {
 	})
 }
 
-// A watch that delivers nothing any more cannot be told from one of a place where nothing happens, so it is replaced, which lists nothing.
-func TestAWatchThatDeliversNothingIsReplaced(t *testing.T) {
+// TestTrackedReplacesIdleWatch checks that a watch that delivers nothing is replaced, without a list: it may be broken.
+func TestTrackedReplacesIdleWatch(t *testing.T) {
 	t.Parallel()
-	read(t, func(r *reading) {
+	runTracked(t, func(r *trackedTest) {
 		r.expect(2*time.Second, ready)
 		before := r.watches.Load()
 		r.expect(time.Hour, ready)
@@ -197,11 +197,11 @@ func TestAWatchThatDeliversNothingIsReplaced(t *testing.T) {
 	})
 }
 
-// Without pauses a reflector begins a streaming list that breaks off some thousand times a second.
-func TestAStreamingListThatBreaksOffIsRepeatedWithPauses(t *testing.T) {
+// TestTrackedPausesAfterBrokenStreamingList checks the pauses without which a reflector repeats a broken streaming list thousands of times a second.
+func TestTrackedPausesAfterBrokenStreamingList(t *testing.T) {
 	t.Parallel()
-	read(t, func(r *reading) {
-		r.watchBy(func(_ bool, stream *watch.FakeWatcher) error {
+	runTracked(t, func(r *trackedTest) {
+		r.serveWatch(func(_ bool, stream *watch.FakeWatcher) error {
 			stream.Stop()
 			return nil
 		})
@@ -217,9 +217,9 @@ func TestAStreamingListThatBreaksOffIsRepeatedWithPauses(t *testing.T) {
 	})
 }
 
-func TestARefusalCostsOneRequestAndIsTakenBackByAKick(t *testing.T) {
+func TestTrackedPausesWhenRefusedUntilKick(t *testing.T) {
 	t.Parallel()
-	read(t, func(r *reading) {
+	runTracked(t, func(r *trackedTest) {
 		r.refuse(errForbidden)
 		s := r.expect(2*time.Minute, "Forbidden")
 		if s.Message != errForbidden.Error() {
@@ -240,10 +240,10 @@ func TestARefusalCostsOneRequestAndIsTakenBackByAKick(t *testing.T) {
 	})
 }
 
-// A refusal of what has been read is confirmed by an attempt, and that is made as soon as it can.
-func TestARefusalIsConfirmedByAnAttempt(t *testing.T) {
+// TestTrackedConfirmsRefusal checks that an attempt is made as soon as it can confirm the refusal of a place that has been read.
+func TestTrackedConfirmsRefusal(t *testing.T) {
 	t.Parallel()
-	read(t, func(r *reading) {
+	runTracked(t, func(r *trackedTest) {
 		r.expect(10*time.Minute, ready)
 		r.refuse(errForbidden)
 		r.last.Load().Stop()
@@ -257,10 +257,10 @@ func TestARefusalIsConfirmedByAnAttempt(t *testing.T) {
 	})
 }
 
-func TestAServerWithoutStreamingListsIsListed(t *testing.T) {
+func TestTrackedFallsBackToList(t *testing.T) {
 	t.Parallel()
-	read(t, func(r *reading) {
-		r.watchBy(func(fromStart bool, _ *watch.FakeWatcher) error {
+	runTracked(t, func(r *trackedTest) {
+		r.serveWatch(func(fromStart bool, _ *watch.FakeWatcher) error {
 			if fromStart {
 				return errUnsupported
 			}
@@ -270,8 +270,8 @@ func TestAServerWithoutStreamingListsIsListed(t *testing.T) {
 		if r.lists.Load() != 1 {
 			t.Errorf("%d lists, want one", r.lists.Load())
 		}
-		// Who may list, and not watch, is refused.
-		r.watchBy(func(fromStart bool, _ *watch.FakeWatcher) error {
+		// A client that may list but not watch is refused.
+		r.serveWatch(func(fromStart bool, _ *watch.FakeWatcher) error {
 			if fromStart {
 				return errUnsupported
 			}
@@ -282,11 +282,11 @@ func TestAServerWithoutStreamingListsIsListed(t *testing.T) {
 	})
 }
 
-func TestAnExpiredWatchIsNoProblem(t *testing.T) {
+func TestTrackedStaysReadyWhenExpired(t *testing.T) {
 	t.Parallel()
-	read(t, func(r *reading) {
+	runTracked(t, func(r *trackedTest) {
 		r.expect(10*time.Minute, ready)
-		r.watchBy(func(fromStart bool, stream *watch.FakeWatcher) error {
+		r.serveWatch(func(fromStart bool, stream *watch.FakeWatcher) error {
 			if !fromStart {
 				return apierrors.NewResourceExpired("too old resource version")
 			}
@@ -300,7 +300,7 @@ func TestAnExpiredWatchIsNoProblem(t *testing.T) {
 	})
 }
 
-func TestReadingStopsAtOnce(t *testing.T) {
+func TestTrackedStopsPromptly(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(s *server){
 		"while it watches":    func(s *server) { s.healthy() },
@@ -315,7 +315,7 @@ func TestReadingStopsAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			read(t, func(r *reading) {
+			runTracked(t, func(r *trackedTest) {
 				prepare(r.server)
 				<-time.After(time.Minute)
 				if took := r.stop(); took > time.Second {

@@ -17,12 +17,12 @@ type Tracker struct {
 	state State
 }
 
-// NewTracker returns the Tracker of a place that has not been read. wake, which may be nil, is called after every event, and must not block.
+// NewTracker returns the Tracker of a place that has not been read. wake is called after each event; it may be nil, and must not block.
 func NewTracker(r Rules, c clock.PassiveClock, wake func()) *Tracker {
 	return &Tracker{rules: r, clock: c, wake: wake, state: State{Since: c.Now()}}
 }
 
-// State returns the state as of now, and when it may change if nothing is reported until then; the zero time means never.
+// State returns the state as of now, and when it may change if nothing is reported before. The zero time means never.
 func (t *Tracker) State() (State, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +31,7 @@ func (t *Tracker) State() (State, time.Time) {
 	return t.state, next
 }
 
-// Report notes what has happened.
+// Report applies an event to the state.
 func (t *Tracker) Report(e Event) {
 	t.mu.Lock()
 	t.state, _ = Track(t.state, e, t.clock.Now(), t.rules)

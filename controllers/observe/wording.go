@@ -5,32 +5,33 @@ import (
 	"time"
 )
 
-// steadyTime is how long another cause must be reported before the text of a state names it. Three attempts are at most that far apart, so
-// that causes that alternate change nothing: each change of the text is written to the status of every scope that it concerns.
-const steadyTime = 150 * time.Second
+// textDebounce is how long another cause must be reported before the text of a state names it. It is longer than the time between three
+// attempts, so that alternating causes do not change the text: each change is written to the status of every scope that it concerns.
+const textDebounce = 150 * time.Second
 
-// Wording decides which text a state has while the state stays and its cause does not.
+// Wording debounces the text of a state whose cause changes while its status and reason do not.
 type Wording struct {
-	// other is the text that was reported last in place of the one that is shown, and since is since when; zero when there is none.
-	other string
-	since time.Time
+	// pending is the latest reported text if it differs from the shown one, and since is since when it has been reported; both are zero when there
+	// is none.
+	pending string
+	since   time.Time
 }
 
-// Changes notes that text is reported while shown is shown, and reports whether it is to be shown from now on.
+// Changes records that text is reported while shown is shown, and reports whether text replaces shown.
 func (w *Wording) Changes(shown, text string, now time.Time) bool {
 	switch {
-	case alike(shown, text):
+	case equalIgnoringDigits(shown, text):
 		*w = Wording{}
 		return false
-	case w.since.IsZero() || !alike(w.other, text):
-		*w = Wording{other: text, since: now}
+	case w.since.IsZero() || !equalIgnoringDigits(w.pending, text):
+		*w = Wording{pending: text, since: now}
 		return false
 	}
-	return now.Sub(w.since) >= steadyTime
+	return now.Sub(w.since) >= textDebounce
 }
 
-// alike reports whether two texts of errors say the same: they hold ports and numbers, which differ between attempts.
-func alike(a, b string) bool { return a == b || withoutDigits(a) == withoutDigits(b) }
+// equalIgnoringDigits reports whether two error texts are equal but for digits: ports and numbers differ between attempts.
+func equalIgnoringDigits(a, b string) bool { return a == b || withoutDigits(a) == withoutDigits(b) }
 
 func withoutDigits(text string) string {
 	return strings.Map(func(c rune) rune {
