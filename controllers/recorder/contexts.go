@@ -27,14 +27,14 @@ import (
 )
 
 const (
-	// contextPause is how long a context that changes waits before it is read again: rsync writes to it for each resource.
-	contextPause = time.Second
-	// wholeContexts is how many contexts are in memory whole, which they are only while they are read.
-	wholeContexts = 8
+	// contextDebounce is how long a change of a context is delayed before the context is read again: rsync writes to it for each resource.
+	contextDebounce = time.Second
+	// maxContexts is the maximum number of whole contexts in memory. A context is in memory only while it is read.
+	maxContexts = 8
 )
 
-// Contexts returns which resources must be in clusters because contexts have brought them there. It caches what each context
-// that it was asked about requires, and reads a context again when it changes. While etcd is unavailable, the cache stays.
+// Contexts returns which resources must exist in clusters because contexts have deployed them. It caches the requirements of each context
+// that was requested, and reads a context again when it changes. While etcd is unavailable, the cache is kept.
 type Contexts struct {
 	cache  *appcontext.Cache
 	clock  clock.PassiveClock
@@ -43,25 +43,25 @@ type Contexts struct {
 	mu    sync.Mutex
 	byID  map[string]*requirement
 	queue workqueue.TypedRateLimitingInterface[string]
-	// changed is called for the bundles for which there is another answer.
+	// changed is called for the bundles whose requirements have changed.
 	changed func(bundle types.NamespacedName)
 }
 
-// requirement is what a context requires. There is also one for a context that does not exist, so that it is not read again.
+// requirement is what a context requires. A context that does not exist has one too, so that it is not read again.
 type requirement struct {
 	status.Requirements
 
-	// asked is when it was asked for first, and bundles are those that it was asked for.
-	asked   time.Time
-	bundles map[types.NamespacedName]struct{}
+	// requestedAt is when the context was requested first, and bundles are those that it was requested for.
+	requestedAt time.Time
+	bundles     map[types.NamespacedName]struct{}
 	// known is false until the context has been read.
 	known bool
 }
 
-// SetupContexts adds to a manager what reads contexts from a store, on the replica that leads.
+// SetupContexts adds a controller to a manager that reads contexts from a store, on the leader only.
 func SetupContexts(mgr ctrl.Manager, store *appcontext.Store, spans trace.TracerProvider, now clock.PassiveClock) (*Contexts, error) {
 	c := &Contexts{clock: now, byID: map[string]*requirement{}, changed: func(types.NamespacedName) {}}
-	c.cache = appcontext.NewCache(store, appcontext.CacheOptions{MaxContexts: wholeContexts, Changed: c.touched})
+	c.cache = appcontext.NewCache(store, appcontext.CacheOptions{MaxContexts: maxContexts, Changed: c.contextsChanged})
 	if err := mgr.Add(manager.RunnableFunc(c.cache.Run)); err != nil {
 		return nil, errors.Wrap(err, "cannot add the cache of AppContexts")
 	}
@@ -70,22 +70,22 @@ func SetupContexts(mgr ctrl.Manager, store *appcontext.Store, spans trace.Tracer
 		Named("appcontext").
 		WatchesRawSource(source.TypedFunc[string](c.start)).
 		WithOptions(controller.TypedOptions[string]{
-			MaxConcurrentReconciles: wholeContexts / 2, // One reads two at most.
+			MaxConcurrentReconciles: maxContexts / 2, // A reconcile reads at most two.
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[string](minPause, maxPause),
 		}).
 		Complete(tracing.Reconciler(spans, "appcontext", subject, c))
 	return c, errors.Wrap(err, "cannot set up the controller of AppContexts")
 }
 
-// Subscribe calls changed for each bundle that Missing was asked about and for which it may have another answer. changed must not block.
+// Subscribe calls changed for each bundle that was passed to Missing and for which the result may have changed. changed must not block.
 func (c *Contexts) Subscribe(changed func(bundle types.NamespacedName)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changed = changed
 }
 
-// Missing returns what the context with the id of a bundle, <id>-<app>, requires and what is not in the app's bundles, whose
-// members are given by cluster. While the context is being read for the first time, it returns since when.
+// Missing returns what the context of a bundle named <id>-<app> requires and the app's bundles, whose members are given by cluster, do
+// not contain. While the context is read for the first time, it returns the time of the first request.
 func (c *Contexts) Missing(bundle, namespace string, members map[string][]healthscope.Member) (missing []healthscope.Key, reading time.Time) {
 	id, app, ok := strings.Cut(bundle, "-")
 	if !ok || id == "" || app == "" {
@@ -94,22 +94,22 @@ func (c *Contexts) Missing(bundle, namespace string, members map[string][]health
 	c.mu.Lock()
 	r := c.byID[id]
 	if r == nil {
-		r = &requirement{asked: c.clock.Now(), bundles: map[types.NamespacedName]struct{}{}}
+		r = &requirement{requestedAt: c.clock.Now(), bundles: map[types.NamespacedName]struct{}{}}
 		c.byID[id] = r
 		if c.queue != nil {
 			c.queue.Add(id)
 		}
 	}
 	r.bundles[types.NamespacedName{Namespace: namespace, Name: bundle}] = struct{}{}
-	required, known, asked := r.Requirements, r.known, r.asked
+	required, known, requestedAt := r.Requirements, r.known, r.requestedAt
 	c.mu.Unlock()
 	if !known {
-		return nil, asked
+		return nil, requestedAt
 	}
 	return required.Missing(app, namespace, members), time.Time{}
 }
 
-// start enqueues all contexts that were asked about before there was a queue.
+// start enqueues the contexts that were requested before there was a queue.
 func (c *Contexts) start(_ context.Context, q workqueue.TypedRateLimitingInterface[string]) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,9 +120,9 @@ func (c *Contexts) start(_ context.Context, q workqueue.TypedRateLimitingInterfa
 	return nil
 }
 
-// touched enqueues those of some contexts, or for nil of all, that were asked about. A bundle has the id of the context that
-// keeps the states, which another context of the same deployment may have replaced.
-func (c *Contexts) touched(ids []string) {
+// contextsChanged enqueues the requested contexts among ids, or all requested contexts if ids is nil. A bundle has the id of the status
+// context, although another context of the same deployment may be in force.
+func (c *Contexts) contextsChanged(ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue == nil {
@@ -135,16 +135,16 @@ func (c *Contexts) touched(ids []string) {
 	}
 	for _, id := range ids {
 		if c.byID[id] != nil {
-			c.queue.AddAfter(id, contextPause)
+			c.queue.AddAfter(id, contextDebounce)
 		}
 	}
 }
 
-// Reconcile reads a context, and calls changed for the bundles for which it requires something else than before.
+// Reconcile reads a context, and calls changed for its bundles if its requirements have changed.
 func (c *Contexts) Reconcile(ctx context.Context, id string) (ctrl.Result, error) {
 	logger := log.FromContext(ctx)
 	required, err := c.read(ctx, id)
-	c.outage.over(err, logger)
+	c.outage.end(err, logger)
 	switch {
 	case ctx.Err() != nil:
 		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
@@ -168,7 +168,7 @@ func (c *Contexts) Reconcile(ctx context.Context, id string) (ctrl.Result, error
 	return ctrl.Result{}, nil
 }
 
-// read returns what is required by the context that is in force of those that keep their states in the one with an id.
+// read returns the requirements of the context in force whose status context has the given id.
 func (c *Contexts) read(ctx context.Context, id string) (status.Requirements, error) {
 	none := status.Requirements{}
 	snapshot, _, err := c.cache.Snapshot(ctx, id)
@@ -179,7 +179,7 @@ func (c *Contexts) read(ctx context.Context, id string) (status.Requirements, er
 		return none, err
 	}
 	view := appcontext.View{Context: snapshot, StatusContext: snapshot}
-	meta, _ := snapshot.Meta() // What cannot be read names nothing.
+	meta, _ := snapshot.Meta() // Unreadable metadata name no subject.
 	if subject, ok := meta.Subject(); ok {
 		if view, err = c.cache.View(ctx, subject, ""); err != nil {
 			return none, err

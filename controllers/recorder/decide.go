@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// takeoverAfter is how long another writer has to save a change of a bundle before the place is taken over.
-	// EMCO's rsync takes milliseconds while it works.
+	// takeoverAfter is how long a change of a bundle may stay unsaved by another writer before the place is taken over.
+	// A working EMCO rsync saves it within milliseconds.
 	takeoverAfter = 5 * time.Minute
-	// absentRetry is when a place is looked for again that is not in etcd. EMCO creates places before bundles; a watch for
-	// others would deliver everything that is written into contexts.
+	// absentRetry is how long to wait before looking again for a place that is not in etcd. EMCO creates places before bundles; a watch
+	// for late places would deliver everything that is written into contexts.
 	absentRetry = 10 * time.Minute
 )
 
@@ -21,9 +21,9 @@ type state string
 
 // The states of places.
 const (
-	// stateSaved means that what is saved is the bundle as it was seen last.
+	// stateSaved means that the last seen version of the bundle is saved.
 	stateSaved state = "saved"
-	// statePending means that it is not yet.
+	// statePending means that it is not saved yet.
 	statePending state = "pending"
 	// stateYielded means that another writer saves the bundle.
 	stateYielded state = "yielded"
@@ -33,65 +33,65 @@ const (
 	stateNone state = ""
 )
 
-// step is what to do about a place.
-type step int
+// action is what to do about a place.
+type action int
 
-// The steps.
+// The actions.
 const (
-	stay step = iota
-	save
-	remove
+	actionNone action = iota
+	actionSave
+	actionRemove
 )
 
-// coWriter records the writes of another writer who saves a bundle. Etcd does not say who that is.
+// coWriter records the writes of another writer of a place. Etcd does not identify the writer.
 type coWriter struct {
-	// revision is that of etcd at its last write, and version that of the bundle when the write was found.
+	// revision is the revision of etcd at its last write, and version is the version of the bundle when that write was found.
 	revision int64
 	version  string
-	// changed is when a version was found that it has not saved; zero when there is none.
-	changed time.Time
+	// unsavedSince is when a version was found that it has not saved; zero if there is none.
+	unsavedSince time.Time
 }
 
-// situation is all that matters for a place.
-type situation struct {
-	// bundle is the place's; nil when there is none, or that is not known.
+// input is everything that decide considers about a place.
+type input struct {
+	// bundle is the bundle of the place; nil if there is none, or if that is not known.
 	bundle *fleet.Bundle
-	// others is how many more bundles have the label of the place.
-	others int
-	// known is true for a cluster of this hub, and complete when a bundle that is saved and not seen does not exist.
+	// duplicates is the number of further bundles with the label of the place.
+	duplicates int
+	// known is true if the cluster is one of this hub. complete is true if a saved bundle that is not seen does not exist.
 	known, complete bool
-	// stored is what is in etcd, and hub the identity of this hub there.
+	// stored is the bundle in etcd, and hub is the identity of this hub there.
 	stored   appcontext.StoredBundle
 	hub      string
 	coWriter coWriter
 	now      time.Time
-	// readyKeys is true when EMCO's keys of readiness are kept too.
+	// readyKeys is true if the recorder also writes EMCO's readiness keys.
 	readyKeys bool
 }
 
-// decision is what comes of a situation.
+// decision is the result of decide.
 type decision struct {
-	step step
-	// state is the state of the place once the step is done.
+	action action
+	// state is the state of the place once the action is done.
 	state state
-	// again is when to look again if nothing changes; zero means never.
-	again    time.Duration
-	coWriter coWriter
+	// requeueAfter is when to reconcile again if nothing changes; zero means never.
+	requeueAfter time.Duration
+	coWriter     coWriter
 }
 
 // decide returns what to do about a place.
-func decide(s situation) decision {
+func decide(s input) decision {
 	switch {
 	case s.bundle != nil:
 		return decideOn(s.bundle, s)
-	case s.stored.Saved != nil && s.gone():
-		return decision{step: remove}
+	case s.stored.Saved != nil && s.isGone():
+		return decision{action: actionRemove}
 	}
 	return decision{}
 }
 
 // decideOn returns what to do about a place that has a bundle.
-func decideOn(b *fleet.Bundle, s situation) decision {
+func decideOn(b *fleet.Bundle, s input) decision {
 	stored := s.stored
 	switch {
 	case b.Lost && stored.Ours():
@@ -99,35 +99,36 @@ func decideOn(b *fleet.Bundle, s situation) decision {
 	case b.Lost:
 		return decision{state: statePending}
 	case !stored.Exists && stored.Saved != nil:
-		return decision{step: remove, state: stateAbsent, again: absentRetry}
+		return decision{action: actionRemove, state: stateAbsent, requeueAfter: absentRetry}
 	case !stored.Exists:
-		return decision{state: stateAbsent, again: absentRetry}
+		return decision{state: stateAbsent, requeueAfter: absentRetry}
 	case stored.Revision > 0 && !stored.Ours(): // Another program has written it.
 		return yield(s)
 	case stored.Ours() && stored.Saved.UID == string(b.UID) && stored.Saved.ResourceVersion == b.ResourceVersion && stored.Saved.Hub == s.hub && (stored.Saved.Ready != nil) == s.readyKeys:
 		return decision{state: stateSaved}
 	}
-	return decision{step: save, state: stateSaved}
+	return decision{action: actionSave, state: stateSaved}
 }
 
-// gone reports whether a bundle that is not found does not exist. What another hub has saved of a cluster that this one does not know stays.
-func (s situation) gone() bool { return s.complete && (s.known || s.stored.Saved.Hub == s.hub) }
+// isGone reports whether a bundle that was not found does not exist. What another hub saved for a cluster unknown to this hub does not count
+// as gone.
+func (s input) isGone() bool { return s.complete && (s.known || s.stored.Saved.Hub == s.hub) }
 
-// yield leaves a place to another writer as long as that writer saves the changes of the bundle. rsync writes whenever the
-// bundle changes; what it saved before it was restarted or lost its watch, it never writes again.
-func yield(s situation) decision {
+// yield leaves a place to another writer as long as that writer saves the changes of the bundle. rsync writes each change of the
+// bundle, but after a restart, or when its watch has ended, it no longer writes the bundles that it saved before.
+func yield(s input) decision {
 	r := s.coWriter
 	if r.revision != s.stored.Revision {
 		r = coWriter{revision: s.stored.Revision, version: s.bundle.ResourceVersion}
 	}
-	if r.changed.IsZero() && r.version != s.bundle.ResourceVersion {
-		r.changed = s.now
+	if r.unsavedSince.IsZero() && r.version != s.bundle.ResourceVersion {
+		r.unsavedSince = s.now
 	}
-	if r.changed.IsZero() {
+	if r.unsavedSince.IsZero() {
 		return decision{state: stateYielded, coWriter: r}
 	}
-	if wait := r.changed.Add(takeoverAfter).Sub(s.now); wait > 0 {
-		return decision{state: stateYielded, again: wait, coWriter: r}
+	if wait := r.unsavedSince.Add(takeoverAfter).Sub(s.now); wait > 0 {
+		return decision{state: stateYielded, requeueAfter: wait, coWriter: r}
 	}
-	return decision{step: save, state: stateSaved}
+	return decision{action: actionSave, state: stateSaved}
 }

@@ -85,8 +85,8 @@ func savedText(t *testing.T) string {
 	return text
 }
 
-// ofThird is what EMCO reads of a status since its third generation, as far as it concerns the objects of the test.
-type ofThird struct {
+// thirdGenerationStatus is what EMCO reads of a status since its third generation, as far as it concerns the objects of the test.
+type thirdGenerationStatus struct {
 	DeploymentStatuses []appsv1.Deployment
 	CsrStatuses        []certificatesv1.CertificateSigningRequest
 	ResourceStatuses   []struct {
@@ -95,8 +95,8 @@ type ofThird struct {
 	}
 }
 
-// ready says which objects are ready by EMCO's rules for Deployments and for other kinds.
-func (s ofThird) ready() map[string]bool {
+// ready returns which objects are ready by EMCO's rules for Deployments and for other kinds.
+func (s thirdGenerationStatus) ready() map[string]bool {
 	is := map[string]bool{}
 	for _, d := range s.DeploymentStatuses {
 		is[d.GroupVersionKind().String()+" "+d.Name] = d.Status.ReadyReplicas >= *d.Spec.Replicas
@@ -110,9 +110,9 @@ func (s ofThird) ready() map[string]bool {
 	return is
 }
 
-func TestTheThirdGenerationSeesIngressesAndReplicaSets(t *testing.T) {
+func TestThirdGenerationReadsIngressesAndReplicaSets(t *testing.T) {
 	t.Parallel()
-	var read ofThird
+	var read thirdGenerationStatus
 	if err := json.Unmarshal([]byte(savedText(t)), &read); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestTheThirdGenerationSeesIngressesAndReplicaSets(t *testing.T) {
 	}
 }
 
-func TestTheFirstGenerationsSeeIngressesAndReplicaSets(t *testing.T) {
+func TestFirstGenerationsReadIngressesAndReplicaSets(t *testing.T) {
 	t.Parallel()
 	var read struct {
 		DeploymentStatuses []appsv1.Deployment
@@ -174,8 +174,8 @@ func TestTheFirstGenerationsSeeIngressesAndReplicaSets(t *testing.T) {
 	}
 }
 
-// What is saved for EMCO says the same to the status documents as what the monitor wrote, by whatever monitor it was.
-func TestWhatIsSavedSaysTheSameToStatusDocuments(t *testing.T) {
+// TestSavedTextYieldsSameStatusDocuments checks that the saved text leads to the same status documents as the status that a monitor wrote.
+func TestSavedTextYieldsSameStatusDocuments(t *testing.T) {
 	t.Parallel()
 	var ours map[string]json.RawMessage
 	if err := json.Unmarshal(reported(t), &ours); err != nil {
@@ -201,8 +201,8 @@ func TestWhatIsSavedSaysTheSameToStatusDocuments(t *testing.T) {
 	}
 }
 
-// EMCO's readers end when a list is no list, or an object among Deployments has no number of replicas.
-func TestWhatEMCOCannotReadIsNotMoved(t *testing.T) {
+// TestForEMCOKeepsUnreadableLists covers what makes EMCO's readers crash: a list that is no list, or a Deployment without a number of replicas.
+func TestForEMCOKeepsUnreadableLists(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{
 		`{"resourceStatuses":"text","ingressStatuses":[{"metadata":{"name":"i"}}]}`,

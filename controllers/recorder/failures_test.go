@@ -13,8 +13,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// Only what the recorder does not know how to go about is an error, with a stack trace in the log and growing pauses.
-func TestWhatIsRetriedAndWhen(t *testing.T) {
+// TestResultOf checks that only unexpected failures are errors, which are logged with a stack trace and retried with growing pauses.
+func TestResultOf(t *testing.T) {
 	t.Parallel()
 	strange := errors.New("strange")
 	for name, c := range map[string]struct {
@@ -45,7 +45,7 @@ func TestWhatIsRetriedAndWhen(t *testing.T) {
 	}
 }
 
-func TestTakeoversAreLoggedOnce(t *testing.T) {
+func TestLogTakeover(t *testing.T) {
 	t.Parallel()
 	states := []state{stateSaved, stateYielded, statePending, stateAbsent}
 	for _, before := range states {

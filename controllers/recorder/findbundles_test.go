@@ -7,17 +7,17 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// moment is a view in which something happens while a bundle is looked for.
-type moment struct {
+// changingView is a view whose completeness changes while a bundle is looked up.
+type changingView struct {
 	complete, completeThen bool
 	bundle                 *fleet.Bundle
 }
 
-func (m *moment) State(string) (fleet.ClusterState, bool) { return fleet.ClusterState{}, true }
+func (m *changingView) State(string) (fleet.ClusterState, bool) { return fleet.ClusterState{}, true }
 
-func (m *moment) CompleteFor(string, string) bool { return m.complete }
+func (m *changingView) CompleteFor(string, string) bool { return m.complete }
 
-func (m *moment) LabelledIn(string, string, string) []*fleet.Bundle {
+func (m *changingView) LabelledIn(string, string, string) []*fleet.Bundle {
 	m.complete = m.completeThen
 	if m.bundle == nil {
 		return nil
@@ -25,23 +25,24 @@ func (m *moment) LabelledIn(string, string, string) []*fleet.Bundle {
 	return []*fleet.Bundle{m.bundle}
 }
 
-// TestWhatIsNotSeenForAMomentIsNotRemoved has the namespaces that are read become fewer, and more, while a bundle that is saved is looked for.
-func TestWhatIsNotSeenForAMomentIsNotRemoved(t *testing.T) {
+// TestFindBundlesWhileCompletenessChanges checks that a saved bundle is not removed if its namespace starts or stops being read during the
+// lookup.
+func TestFindBundlesWhileCompletenessChanges(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		view moment
-		want step
+		view changingView
+		want action
 	}{
-		"all is known, and the bundle is there": {moment{complete: true, completeThen: true, bundle: seen("1")}, stay},
-		"all is known, and the bundle is gone":  {moment{complete: true, completeThen: true}, remove},
-		"its namespace is not read any more":    {moment{complete: true, completeThen: false}, stay},
-		"its namespace has come to be read":     {moment{complete: false, completeThen: true}, stay},
+		"all is known, and the bundle is there": {changingView{complete: true, completeThen: true, bundle: bundleAt("1")}, actionNone},
+		"all is known, and the bundle is gone":  {changingView{complete: true, completeThen: true}, actionRemove},
+		"its namespace is not read any more":    {changingView{complete: true, completeThen: false}, actionNone},
+		"its namespace has come to be read":     {changingView{complete: false, completeThen: true}, actionNone},
 	} {
 		stored := ours
-		stored.Place = appcontext.Place{ContextID: "1", App: "a", Cluster: seen("1").Cluster}
-		s := situation{stored: stored, hub: "us", now: begin}
-		s.look(&c.view)
-		if got := decide(s).step; got != c.want {
+		stored.Place = appcontext.Place{ContextID: "1", App: "a", Cluster: bundleAt("1").Cluster}
+		s := input{stored: stored, hub: "us", now: begin}
+		s.findBundles(&c.view)
+		if got := decide(s).action; got != c.want {
 			t.Errorf("%s: step %d, want %d", name, got, c.want)
 		}
 	}

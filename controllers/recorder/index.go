@@ -11,14 +11,14 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// placeOf returns the place at which a bundle of a cluster with these labels is saved; false when they name none.
+// placeOf returns the place at which a bundle of a cluster with these labels is saved, or false if the labels name none.
 func placeOf(cluster string, labels map[string]string) (appcontext.Place, bool) {
 	id, app, ok := strings.Cut(labels[k8spluginv1alpha1.LabelDeploymentID], "-")
 	return appcontext.Place{ContextID: id, App: app, Cluster: cluster}, ok && id != "" && app != ""
 }
 
-// candidates returns the bundles of a place. The first is the one to be saved: the one that is saved already, as long as it
-// exists, else one that has the name that EMCO gives it.
+// candidates returns the bundles of a place. The first is the one to save: the bundle that is saved already, if it still
+// exists, otherwise a bundle with the name that EMCO gives it.
 func candidates(p appcontext.Place, view bundles, saved *appcontext.SavedBundle) []*fleet.Bundle {
 	name := p.ContextID + "-" + p.App
 	rank := func(b *fleet.Bundle) int {
@@ -39,46 +39,46 @@ func candidates(p appcontext.Place, view bundles, saved *appcontext.SavedBundle)
 
 // index holds a record for each place. It is safe for concurrent use.
 type index struct {
-	mu     sync.Mutex
-	places map[appcontext.Place]record
+	mu      sync.Mutex
+	records map[appcontext.Place]record
 }
 
-// record is what is known of a place between reconciles.
+// record is the state of a place between reconciles.
 type record struct {
 	state state
-	// saved is true when this hub has saved something there.
+	// saved is true if a bundle is saved at the place.
 	saved    bool
 	coWriter coWriter
 }
 
-func newIndex() *index { return &index{places: map[appcontext.Place]record{}} }
+func newIndex() *index { return &index{records: map[appcontext.Place]record{}} }
 
 // get returns the record of a place.
 func (x *index) get(p appcontext.Place) record {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.places[p]
+	return x.records[p]
 }
 
-// replace replaces the record of a place, and returns the one before.
+// replace replaces the record of a place, and returns the previous one.
 func (x *index) replace(p appcontext.Place, now record) (before record) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	before = x.places[p]
+	before = x.records[p]
 	if now == (record{}) {
-		delete(x.places, p)
+		delete(x.records, p)
 	} else {
-		x.places[p] = now
+		x.records[p] = now
 	}
 	return before
 }
 
-// saved returns the places at which something is saved, of all clusters that match.
+// saved returns the places of the matching clusters at which a bundle is saved.
 func (x *index) saved(match func(cluster string) bool) []appcontext.Place {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var places []appcontext.Place
-	for p, r := range x.places {
+	for p, r := range x.records {
 		if r.saved && match(p.Cluster) {
 			places = append(places, p)
 		}
@@ -86,12 +86,12 @@ func (x *index) saved(match func(cluster string) bool) []appcontext.Place {
 	return places
 }
 
-// counts returns how many places there are in each state.
+// counts returns the number of places in each state.
 func (x *index) counts() map[state]int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	counts := map[state]int{}
-	for _, r := range x.places {
+	for _, r := range x.records {
 		if r.state != stateNone {
 			counts[r.state]++
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/metric"
 )
 
-// The metrics of the recorder. Bundles are counted when they are asked for.
+// The metrics of the recorder. Bundles are counted when the metrics are collected.
 var (
 	metricBundles = metric.New(metric.Gauge, "healthscope_recorder_bundles",
 		"The bundles that are saved in AppContexts, or are to be: `saved`, `pending`, `yielded` to another writer, or `absent` when etcd has no place for them. A state without bundles has no series. Only with the [recorder](recorder.md).", "state")
@@ -16,19 +16,19 @@ var (
 		"Failures that are retried: `cluster` when a bundle could not be read, `etcd`, or `size` when a bundle is too large for etcd however it is truncated.", "cause")
 )
 
-// counters count what the recorder does.
+// counters count the writes and failures of the recorder.
 type counters struct {
 	writes *prometheus.CounterVec
 	errors *prometheus.CounterVec
 }
 
-// The operations that are counted.
+// The values of the label operation.
 const (
 	operationSave   = "save"
 	operationRemove = "remove"
 )
 
-// The causes of failures that are counted.
+// The values of the label cause.
 const (
 	causeCluster = "cluster"
 	causeEtcd    = "etcd"

@@ -14,7 +14,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// The levels of EMCO's keys of readiness: of an app in a cluster, and of a resource.
+// The levels of EMCO's readiness keys: of an app in a cluster, and of a resource.
 const (
 	levelReady           = "resourcesready"
 	levelResourceReady   = "resready"
@@ -29,8 +29,8 @@ const (
 // readyKinds are the kinds whose readiness EMCO records.
 var readyKinds = map[string]bool{"Service": true, "Deployment": true, "StatefulSet": true, "DaemonSet": true, "Job": true, "Pod": true}
 
-// readyKeys returns what EMCO's keys of readiness are to say, by their level below the place of a bundle. An app is ready in
-// a cluster when everything that is applied there is in the bundle and Ready: what is not there yet is waited for.
+// readyKeys returns the values of EMCO's readiness keys by their level below the place of a bundle. An app is ready in
+// a cluster when every resource that is applied there is in the bundle and Ready. A resource that is missing is not ready yet.
 func readyKeys(b *fleet.Bundle, status json.RawMessage, at appcontext.Cluster) (map[string]bool, error) {
 	order, err := at.ResourceOrder()
 	if err != nil {
@@ -49,32 +49,33 @@ func readyKeys(b *fleet.Bundle, status json.RawMessage, at appcontext.Cluster) (
 		}
 		m, found := members[name]
 		if found {
-			keys[levelOf(name, levelResourceReady)] = m.Counts == healthscope.Ready
+			keys[resourceLevel(name, levelResourceReady)] = m.Counts == healthscope.Ready
 		}
 		ready = ready && (found && m.Counts == healthscope.Ready || !found && b.Truncated)
 	}
 	if b.Labels[k8spluginv1alpha1.LabelPreInstallHook] != "true" {
 		keys[levelReady] = ready
 	}
-	for name, succeeded := range successes(status) {
+	for name, succeeded := range hookSuccesses(status) {
 		if _, there := at.Resource(name); there {
-			keys[levelOf(name, levelResourceSuccess)] = succeeded
+			keys[resourceLevel(name, levelResourceSuccess)] = succeeded
 		}
 	}
 	return keys, nil
 }
 
-func levelOf(resource, level string) string { return "resource/" + resource + "/" + level }
+// resourceLevel returns the level of a readiness key of a resource.
+func resourceLevel(resource, level string) string { return "resource/" + resource + "/" + level }
 
-// successes returns of the hooks in a status whether they have succeeded, by the names of their resources.
-func successes(status json.RawMessage) map[string]bool {
+// hookSuccesses returns whether each hook in a status has succeeded, by the name of its resource.
+func hookSuccesses(status json.RawMessage) map[string]bool {
 	var lists struct {
 		JobStatuses []batchv1.Job
 		PodStatuses []corev1.Pod
 	}
 	all := map[string]bool{}
 	if json.Unmarshal(status, &lists) != nil {
-		return all // What waits for a hook keeps waiting.
+		return all // What waits for a hook continues to wait.
 	}
 	for _, j := range lists.JobStatuses {
 		if metav1.HasAnnotation(j.ObjectMeta, hookAnnotation) {

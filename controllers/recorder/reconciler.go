@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// etcdRetry is when a place is reconciled again after etcd was unavailable. Each attempt waits for etcd as long as the store allows, so that more places do not mean more requests.
+	// etcdRetry is how long to wait before a place is reconciled again if etcd was unavailable. Each attempt blocks for the timeout of the store, so
+	// that more places do not lead to more requests.
 	etcdRetry = 5 * time.Second
-	// conflictRetry is when a place is reconciled again that was written to in between.
+	// conflictRetry is how long to wait before a place is reconciled again after a write conflict.
 	conflictRetry = time.Second
-	// leaseTimeout is the deadline of reading our Lease.
+	// leaseTimeout is the timeout for reading the Lease of this hub.
 	leaseTimeout = 30 * time.Second
 )
 
-// reconciler keeps what is saved of bundles up to date.
+// reconciler keeps the saved bundles up to date.
 type reconciler struct {
 	options  Options
 	live     client.Reader
@@ -39,11 +40,11 @@ type reconciler struct {
 	mu sync.Mutex
 	// hub is the identity of this hub in etcd; empty until the Lease has been read.
 	hub string
-	// revision is that of etcd when it was asked last.
+	// revision is the latest known revision of etcd.
 	revision int64
 }
 
-// Reconcile gathers what is known of a place, decides what to do, does it, and records the result.
+// Reconcile gathers the input for a place, decides what to do, does it, and records the result.
 func (r *reconciler) Reconcile(ctx context.Context, p appcontext.Place) (ctrl.Result, error) {
 	if err := r.options.View.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
@@ -53,73 +54,73 @@ func (r *reconciler) Reconcile(ctx context.Context, p appcontext.Place) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if p == everything {
-		return r.resultOf(r.findSaved(ctx), p, logger)
+	if p == listRequest {
+		return r.resultOf(r.enqueueSaved(ctx), p, logger)
 	}
 	s, err := r.gather(ctx, p, hub)
 	if err != nil {
 		return r.resultOf(err, p, logger)
 	}
 	d := decide(s)
-	switch d.step {
-	case stay:
-	case remove:
+	switch d.action {
+	case actionNone:
+	case actionRemove:
 		err = r.options.Store.RemoveBundle(ctx, s.stored)
 		r.count(operationRemove, err)
-	case save:
+	case actionSave:
 		err = r.save(ctx, s)
 	}
-	r.outage.over(err, logger)
+	r.outage.end(err, logger)
 	ours := s.stored.Saved != nil
 	if err != nil {
 		r.index.replace(p, record{statePending, ours, s.coWriter})
 		return r.resultOf(err, p, logger)
 	}
-	before := r.index.replace(p, record{d.state, d.step == save || d.step == stay && ours, d.coWriter})
+	before := r.index.replace(p, record{d.state, d.action == actionSave || d.action == actionNone && ours, d.coWriter})
 	logTakeover(logger, p, before.state, d.state)
-	return ctrl.Result{RequeueAfter: d.again}, nil
+	return ctrl.Result{RequeueAfter: d.requeueAfter}, nil
 }
 
-// gather finds out what is known of a place.
-func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string) (situation, error) {
+// gather collects the input for a place.
+func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string) (input, error) {
 	r.mu.Lock()
 	before := r.revision
 	r.mu.Unlock()
 	stored, err := r.options.Store.ReadBundle(ctx, p)
 	if err != nil {
-		return situation{}, err
+		return input{}, err
 	}
 	r.checkRevision(before, stored.AsOf, log.FromContext(ctx))
-	s := situation{stored: stored, hub: hub, readyKeys: r.options.ReadyKeys, coWriter: r.index.get(p).coWriter, now: r.options.Clock.Now()}
-	s.look(r.options.View)
+	s := input{stored: stored, hub: hub, readyKeys: r.options.ReadyKeys, coWriter: r.index.get(p).coWriter, now: r.options.Clock.Now()}
+	s.findBundles(r.options.View)
 	return s, nil
 }
 
-// bundles is the part of fleet.View that holds which bundles there are.
+// bundles is the part of fleet.View that findBundles uses.
 type bundles interface {
 	State(cluster string) (fleet.ClusterState, bool)
 	CompleteFor(cluster, namespace string) bool
 	LabelledIn(cluster, key, value string) []*fleet.Bundle
 }
 
-// look finds the bundles of a place. One that is not seen does not exist only if all were known before and after: in
-// between, a namespace may have come that is read, or one have gone with its bundles.
-func (s *situation) look(view bundles) {
+// findBundles looks up the bundles of a place. A bundle that is not found does not exist only if the view was complete before and after
+// the lookup: in between, a namespace may be added to the view, or removed with its bundles.
+func (s *input) findBundles(view bundles) {
 	p, saved := s.stored.Place, s.stored.Saved
 	complete := func() bool { return saved != nil && view.CompleteFor(p.Cluster, saved.Namespace) }
 	before := complete()
 	if all := candidates(p, view, saved); len(all) > 0 {
-		s.bundle, s.others = all[0], len(all)-1
+		s.bundle, s.duplicates = all[0], len(all)-1
 	}
 	_, s.known = view.State(p.Cluster)
 	s.complete = before && complete()
 }
 
-// checkRevision records the revision of etcd now, which was before at an earlier one. When it has gone back, etcd was
-// restored from a backup, and what is saved may be anything: every place is reconciled again.
+// checkRevision records now as the revision of etcd; before is an earlier one. If the revision has decreased, etcd was
+// restored from a backup and may contain any older state, so every place is reconciled again.
 func (r *reconciler) checkRevision(before, now int64, logger logr.Logger) {
 	r.mu.Lock()
-	restored := now < before && now < r.revision // Else another worker has noticed.
+	restored := now < before && now < r.revision // Otherwise another worker has handled it.
 	if restored {
 		r.revision = now
 	} else {
@@ -135,7 +136,7 @@ func (r *reconciler) checkRevision(before, now int64, logger logr.Logger) {
 			r.queue.Add(p)
 		}
 	}
-	r.queue.Add(everything)
+	r.queue.Add(listRequest)
 }
 
 // logTakeover logs when a place is yielded to another writer, and when it is taken over again.
@@ -149,7 +150,7 @@ func logTakeover(logger logr.Logger, p appcontext.Place, before, now state) {
 	}
 }
 
-// identity returns the identity of this hub in etcd: the uid of its Lease, which outlives every process.
+// identity returns the identity of this hub in etcd: the uid of its Lease, which does not change when the process restarts.
 func (r *reconciler) identity(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,8 +167,8 @@ func (r *reconciler) identity(ctx context.Context) (string, error) {
 	return r.hub, nil
 }
 
-// findSaved enqueues all places at which something is saved: their bundles may have gone while no recorder ran.
-func (r *reconciler) findSaved(ctx context.Context) error {
+// enqueueSaved enqueues all places with a saved bundle: the bundles may have been deleted while no recorder ran.
+func (r *reconciler) enqueueSaved(ctx context.Context) error {
 	all, err := r.options.Store.SavedBundles(ctx)
 	if err != nil {
 		return err
@@ -178,8 +179,8 @@ func (r *reconciler) findSaved(ctx context.Context) error {
 	return nil
 }
 
-// save reads the bundle of a place, whole, and saves it if it is another one than what is saved.
-func (r *reconciler) save(ctx context.Context, s situation) error {
+// save reads the whole bundle of a place, and saves it if it differs from the saved one.
+func (r *reconciler) save(ctx context.Context, s input) error {
 	seen := r.options.Clock.Now()
 	whole, err := r.options.View.Whole(ctx, s.bundle.BundleKey)
 	if errors.Is(err, fleet.ErrGone) {
@@ -189,7 +190,7 @@ func (r *reconciler) save(ctx context.Context, s situation) error {
 		r.counters.errors.WithLabelValues(causeCluster).Inc()
 		return err
 	}
-	if at, ok := placeOf(s.bundle.Cluster, whole.Labels); !ok || at != s.stored.Place {
+	if place, ok := placeOf(s.bundle.Cluster, whole.Labels); !ok || place != s.stored.Place {
 		return errMoved
 	}
 	text, digest, err := textOf(whole.Status)
@@ -197,44 +198,44 @@ func (r *reconciler) save(ctx context.Context, s situation) error {
 		r.counters.errors.WithLabelValues(causeCluster).Inc()
 		return err
 	}
-	is := appcontext.SavedBundle{
+	next := appcontext.SavedBundle{
 		Seen: seen, Namespace: whole.Namespace, Name: whole.Name, UID: string(whole.UID), ResourceVersion: whole.ResourceVersion, Digest: digest, Hub: s.hub,
 	}
 	if r.options.ReadyKeys {
-		at, err := r.options.Store.ReadCluster(ctx, s.stored.Place)
+		cluster, err := r.options.Store.ReadCluster(ctx, s.stored.Place)
 		if err != nil {
 			return err
 		}
-		if is.Ready, err = readyKeys(s.bundle, whole.Status, at); err != nil {
+		if next.Ready, err = readyKeys(s.bundle, whole.Status, cluster); err != nil {
 			return err
 		}
-		is.ResourceVersion = s.bundle.ResourceVersion // What was judged: with the version that was read, if it is later, the keys are made again.
+		next.ResourceVersion = s.bundle.ResourceVersion // The version that readyKeys used. If the whole bundle is newer, the keys are computed again later.
 	}
-	if s.stored.Ours() && saysTheSame(*s.stored.Saved, is) {
+	if s.stored.Ours() && isSaved(*s.stored.Saved, next) {
 		return nil
 	}
-	if s.others > 0 {
-		log.FromContext(ctx).Info("Several bundles are for one place, and one of them is saved", "place", s.stored.Place.String(), "namespace", is.Namespace, "name", is.Name, "others", s.others)
+	if s.duplicates > 0 {
+		log.FromContext(ctx).Info("Several bundles are for one place, and one of them is saved", "place", s.stored.Place.String(), "namespace", next.Namespace, "name", next.Name, "others", s.duplicates)
 	}
-	err = r.options.Store.SaveBundle(ctx, s.stored, text, is)
+	err = r.options.Store.SaveBundle(ctx, s.stored, text, next)
 	for errors.Is(err, appcontext.ErrTooLarge) {
 		shorter, ok := truncate(text)
 		if !ok {
 			break
 		}
 		text = shorter
-		err = r.options.Store.SaveBundle(ctx, s.stored, text, is)
+		err = r.options.Store.SaveBundle(ctx, s.stored, text, next)
 	}
 	r.count(operationSave, err)
 	return err
 }
 
-// saysTheSame reports whether nothing would be different if a bundle were saved again.
-func saysTheSame(was, is appcontext.SavedBundle) bool {
-	return was.Digest == is.Digest && was.UID == is.UID && was.Hub == is.Hub && maps.Equal(was.Ready, is.Ready)
+// isSaved reports whether saving next would not change what is saved.
+func isSaved(saved, next appcontext.SavedBundle) bool {
+	return saved.Digest == next.Digest && saved.UID == next.UID && saved.Hub == next.Hub && maps.Equal(saved.Ready, next.Ready)
 }
 
-// errMoved means that a bundle is gone, or belongs to another place by now. The watch of its cluster delivers that change.
+// errMoved means that a bundle is gone, or belongs to another place now. The watch of its cluster delivers that change.
 var errMoved = errors.New("the bundle has gone or belongs to another place")
 
 func (r *reconciler) count(operation string, err error) {
@@ -243,7 +244,7 @@ func (r *reconciler) count(operation string, err error) {
 	}
 }
 
-// resultOf returns the result of a reconcile that failed. That etcd is unavailable is logged once, and not for each place.
+// resultOf returns the result of a reconcile that ended with err. An outage of etcd is logged once, not for each place.
 func (r *reconciler) resultOf(err error, p appcontext.Place, logger logr.Logger) (ctrl.Result, error) {
 	switch {
 	case err == nil || errors.Is(err, errMoved):
@@ -264,7 +265,7 @@ func (r *reconciler) resultOf(err error, p appcontext.Place, logger logr.Logger)
 	return ctrl.Result{}, errors.Wrapf(err, "cannot keep %q", p)
 }
 
-// outages are the errors for which etcd counts as unavailable.
+// outages are the errors that mean that etcd is unavailable.
 var outages = []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed}
 
 func isOutage(err error) bool {
@@ -274,11 +275,11 @@ func isOutage(err error) bool {
 // outage records whether etcd is unavailable.
 type outage struct {
 	mu sync.Mutex
-	// kind is why; nil while it is available.
+	// kind is the error of outages that applies; nil while etcd is available.
 	kind error
 }
 
-// begin records that etcd is unavailable, and logs it when that, or the cause, has changed.
+// begin records that etcd is unavailable, and logs it if it was available or unavailable for another cause.
 func (o *outage) begin(err error, logger logr.Logger) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -292,8 +293,8 @@ func (o *outage) begin(err error, logger logr.Logger) {
 	}
 }
 
-// over records that etcd is available, unless the error says otherwise.
-func (o *outage) over(err error, logger logr.Logger) {
+// end records that etcd is available, unless err is an outage.
+func (o *outage) end(err error, logger logr.Logger) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.kind != nil && !isOutage(err) {

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// concurrency is how many places are reconciled at once, and how many whole bundles are in memory at most.
+	// concurrency is how many places are reconciled concurrently, and thus the maximum number of whole bundles in memory.
 	concurrency = 8
-	// minPause and maxPause bound the pauses before what has failed is tried again.
+	// minPause and maxPause bound the pauses before retries.
 	minPause, maxPause = time.Second, time.Minute
 )
 
@@ -33,24 +33,24 @@ type Options struct {
 	View *fleet.View
 	// Store is the etcd with the AppContexts.
 	Store *appcontext.Store
-	// Lease is the Lease of the controller. Its uid distinguishes what this hub has saved from what others have.
+	// Lease is the Lease of the controller. Its uid distinguishes what this hub saved from what other hubs saved.
 	Lease types.NamespacedName
 	// Registry receives the metrics.
 	Registry prometheus.Registerer
-	// Spans makes spans of reconciles. Nil means that there are none.
+	// Spans creates the spans of reconciles. Nil disables them.
 	Spans trace.TracerProvider
-	// ReadyKeys makes the recorder keep EMCO's keys of readiness too.
+	// ReadyKeys makes the recorder write EMCO's readiness keys too.
 	ReadyKeys bool
-	// Clock is the clock. The default is the machine's.
+	// Clock is the clock. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
-// everything is the request to list what is saved.
-var everything = appcontext.Place{}
+// listRequest is the request to list and enqueue the saved bundles.
+var listRequest = appcontext.Place{}
 
 type queue = workqueue.TypedRateLimitingInterface[appcontext.Place]
 
-// Setup adds the recorder to a manager. It runs on the replica that leads. It needs no rights beyond those of the fleet and of leader election.
+// Setup adds the recorder to a manager. It runs on the leader only. It needs no permissions beyond those of the fleet and of leader election.
 func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -70,7 +70,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return errors.Wrap(err, "cannot set up the recorder")
 }
 
-// subjectOf returns what a request is about.
+// subjectOf returns the tracing subject of a request.
 func subjectOf(p appcontext.Place) tracing.Subject {
 	return tracing.Subject{Name: p.ContextID + "-" + p.App, Cluster: p.Cluster}
 }
@@ -79,7 +79,7 @@ func subjectOf(p appcontext.Place) tracing.Subject {
 func (r *reconciler) follow(ctx context.Context, q queue) error {
 	r.queue = q
 	changes, cancel := r.options.View.Follow(fleet.Writes | fleet.Clusters)
-	q.Add(everything)
+	q.Add(listRequest)
 	go func() {
 		defer cancel()
 		changes.Deliver(ctx, r.changed)
@@ -87,7 +87,7 @@ func (r *reconciler) follow(ctx context.Context, q queue) error {
 	return nil
 }
 
-// changed enqueues the places that a change concerns: of a cluster, those whose bundles may be gone.
+// changed enqueues the places that a change concerns. For a change of a cluster these are the saved ones, whose bundles may be gone.
 func (r *reconciler) changed(c fleet.Change) {
 	var places []appcontext.Place
 	switch c := c.(type) {

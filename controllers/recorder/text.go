@@ -12,10 +12,11 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// unreported is what rsync saves of a bundle that no monitor has reported on.
-const unreported = `{"ready":false,"resourceCount":0}`
+// emptyStatus is what rsync saves for a bundle whose status no monitor has written.
+const emptyStatus = `{"ready":false,"resourceCount":0}`
 
-// textOf returns the status of a bundle as it is saved, for EMCO's readers and in compact JSON because they look for words in it without parsing it, and a digest of it.
+// textOf returns the status of a bundle as it is saved, and its digest. The text is compact JSON, because EMCO's readers search it for words
+// without parsing it.
 func textOf(status json.RawMessage) (text, digest string, err error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, forEMCO(status)); err != nil && len(status) > 0 {
@@ -23,14 +24,14 @@ func textOf(status json.RawMessage) (text, digest string, err error) {
 	}
 	text = compact.String()
 	if text == "" || text == "null" {
-		text = unreported
+		text = emptyStatus
 	}
 	sum := sha256.Sum256([]byte(text))
 	return text, hex.EncodeToString(sum[:]), nil
 }
 
-// truncate returns a status without the longest of its lists of objects, or without resources when there is no such list
-// any more, and marked as truncated. It returns false when there is nothing to leave out.
+// truncate returns a status, marked as truncated, without its longest list of objects, or without resources if it has no list of objects
+// any more. It returns false if there is nothing to remove.
 func truncate(status string) (string, bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(status), &fields) != nil {

@@ -11,8 +11,8 @@ import (
 func TestTextIsCompact(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"":     unreported,
-		"null": unreported,
+		"":     emptyStatus,
+		"null": emptyStatus,
 		`{"csrStatuses": [ {"status": {"certificate": "LS0t"}} ], "ready": true}`: `{"csrStatuses":[{"status":{"certificate":"LS0t"}}],"ready":true}`,
 		`{"z": 1, "a": 12345678901234567890}`:                                     `{"z":1,"a":12345678901234567890}`,
 	} {
@@ -32,8 +32,8 @@ func TestTextIsCompact(t *testing.T) {
 	}
 }
 
-// What is left out is the longest first, and those who read it know that something is missing.
-func TestAbridge(t *testing.T) {
+// TestTruncate checks that truncate removes the longest list first, and marks the status as truncated.
+func TestTruncate(t *testing.T) {
 	t.Parallel()
 	pod := `{"metadata":{"namespace":"n","name":"` + strings.Repeat("p", 60) + `"}}`
 	text := `{"ready":true,"resourceCount":3,"serviceStatuses":[{"metadata":{"name":"s"}}],"podStatuses":[` + pod + `,` + pod + `],` +
