@@ -17,9 +17,9 @@ import (
 // selectorKeyIndex is the cache's index of bundles by their selector keys.
 const selectorKeyIndex = "selectorKeys"
 
-// indexSelectorKeys makes the cache find bundles by their selector keys.
+// indexSelectorKeys adds the index of bundles by their selector keys to the cache.
 func indexSelectorKeys(ctx context.Context, indexer client.FieldIndexer, m membership) error {
-	byClaim := func(object client.Object) []string {
+	keysOf := func(object client.Object) []string {
 		b, ok := object.(*k8spluginv1alpha1.ResourceBundleState)
 		if !ok {
 			return nil
@@ -30,14 +30,14 @@ func indexSelectorKeys(ctx context.Context, indexer client.FieldIndexer, m membe
 		}
 		return values
 	}
-	if err := indexer.IndexField(ctx, &k8spluginv1alpha1.ResourceBundleState{}, selectorKeyIndex, byClaim); err != nil {
+	if err := indexer.IndexField(ctx, &k8spluginv1alpha1.ResourceBundleState{}, selectorKeyIndex, keysOf); err != nil {
 		return fmt.Errorf("cannot index bundles: %w", err)
 	}
 	return nil
 }
 
-// bundlesIn returns how to find the bundles in a cache that want an object with
-// a selector key: those of the object's namespace and those of trusted ones.
+// bundlesIn returns a function that finds the bundles in a cache that select a
+// key: those in the namespace of the key and those in trusted namespaces.
 func bundlesIn(bundles client.Reader, trusted []string) func(context.Context, selectorKey) ([]types.NamespacedName, error) {
 	return func(ctx context.Context, c selectorKey) ([]types.NamespacedName, error) {
 		namespaces := sets.New(trusted...)
@@ -69,18 +69,18 @@ func bundleNames(ctx context.Context, bundles client.Reader, options ...client.L
 	return names, nil
 }
 
-// releases returns what to do with the events of bundles: released is called
-// with the keys that a bundle no longer selects, because it has changed or is
-// gone, and with those for which no bundle could be made because the name was taken, where they are known by the name.
+// releases returns an event handler of bundles that calls released with the keys
+// that a bundle no longer selects because it was changed or deleted. When a bundle is deleted, the keys whose value is
+// its name are released too: the creator may have been unable to use the name.
 func releases(m membership, released func(sets.Set[selectorKey])) handler.TypedEventHandler[*k8spluginv1alpha1.ResourceBundleState, selectorKey] {
-	own := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
+	selected := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
 		keys := sets.New[selectorKey]()
 		for _, c := range m.selectorKeys(b) {
 			keys.Insert(selectorKey{namespace: b.Namespace, key: c.key, value: c.value})
 		}
 		return keys
 	}
-	named := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
+	byName := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
 		keys := sets.New[selectorKey]()
 		for _, key := range m.keys {
 			keys.Insert(selectorKey{namespace: b.Namespace, key: key, value: b.Name})
@@ -90,12 +90,12 @@ func releases(m membership, released func(sets.Set[selectorKey])) handler.TypedE
 	return handler.TypedFuncs[*k8spluginv1alpha1.ResourceBundleState, selectorKey]{
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[selectorKey]) {
 			old, b := e.ObjectOld, e.ObjectNew
-			if old.UID != b.UID || old.Generation != b.Generation { // An update is all that is seen of what goes and comes between two lists.
-				released(own(old).Difference(own(b)))
+			if old.UID != b.UID || old.Generation != b.Generation { // A bundle that is deleted and recreated between two lists appears as an update.
+				released(selected(old).Difference(selected(b)))
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[selectorKey]) {
-			released(own(e.Object).Union(named(e.Object)))
+			released(selected(e.Object).Union(byName(e.Object)))
 		},
 	}
 }

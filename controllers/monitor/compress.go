@@ -13,13 +13,13 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// compressed is the first byte of a list that is compressed. No JSON begins with it.
-// After it comes the length of the list as a varint, and then the compressed list.
+// compressed is the first byte of a compressed list. No JSON begins with it.
+// It is followed by the uncompressed length as a varint, and then by the compressed list.
 const compressed = 0
 
-// compress is the transformation of the cache, where bundles are most of what a
-// monitor holds: of an object's managed fields it keeps who wrote its status
-// and when, and it compresses the lists of whole objects of a bundle.
+// compress is the transform function of the cache. Of the managed fields of an object
+// it keeps only who wrote the status and when, and it compresses the lists of whole
+// objects of a bundle, because bundles take most of the memory of the cache.
 func compress(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
 		o.SetManagedFields(writers(o.GetManagedFields()))
@@ -41,9 +41,9 @@ func compress(object any) (any, error) {
 	return b, nil
 }
 
-// whole returns a bundle from the cache with its lists as they were. It shares
+// decompressed returns a bundle from the cache with its lists decompressed. It shares
 // everything else with the cache.
-func whole(cached *k8spluginv1alpha1.ResourceBundleState) (*k8spluginv1alpha1.ResourceBundleState, error) {
+func decompressed(cached *k8spluginv1alpha1.ResourceBundleState) (*k8spluginv1alpha1.ResourceBundleState, error) {
 	b := *cached
 	for name, list := range b.Status.Lists() {
 		if len(*list) == 0 || (*list)[0] != compressed {
@@ -59,17 +59,17 @@ func whole(cached *k8spluginv1alpha1.ResourceBundleState) (*k8spluginv1alpha1.Re
 	return &b, nil
 }
 
-// splitCompressed returns how long a list was that is compressed, and the compressed list.
+// splitCompressed returns the uncompressed length of a compressed list, and its compressed bytes.
 func splitCompressed(list []byte) (length int, deflated []byte) {
 	n, used := binary.Uvarint(list[1:])
 	if used <= 0 {
-		return 0, nil // No compressed list: inflate says so.
+		return 0, nil // Not a compressed list: inflate returns an error.
 	}
 	return int(n), list[1+used:]
 }
 
-// wholeSize is about how many bytes a status takes when it is whole.
-func wholeSize(status *k8spluginv1alpha1.ResourceBundleStateStatus) int {
+// uncompressedSize returns the approximate size in bytes of a status without compression.
+func uncompressedSize(status *k8spluginv1alpha1.ResourceBundleStateStatus) int {
 	size := sizeOf(status)
 	for _, list := range status.Lists() {
 		if len(*list) > 0 && (*list)[0] == compressed {
@@ -80,12 +80,12 @@ func wholeSize(status *k8spluginv1alpha1.ResourceBundleStateStatus) int {
 	return size
 }
 
-// deflaters and inflaters are used again: each has tables that are larger than what it works on.
+// deflaters and inflaters are pools, because the tables of each are larger than the data it processes.
 var (
 	deflaters = sync.Pool{New: func() any {
 		w, err := flate.NewWriter(io.Discard, flate.BestSpeed)
 		if err != nil {
-			panic(fmt.Sprintf("cannot compress at level %d: %v", flate.BestSpeed, err)) // There is this level.
+			panic(fmt.Sprintf("cannot compress at level %d: %v", flate.BestSpeed, err)) // The level is valid.
 		}
 		return w
 	}}

@@ -11,7 +11,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-func TestTheCacheHoldsBundlesTrimmed(t *testing.T) {
+func TestCompressTrimsCachedBundles(t *testing.T) {
 	t.Parallel()
 	list := append([]byte(`["`), bytes.Repeat([]byte("packet-processor "), 1000)...)
 	list = append(list, `"]`...)
@@ -31,12 +31,12 @@ func TestTheCacheHoldsBundlesTrimmed(t *testing.T) {
 	if got := sizeOf(&cached.Status); got > len(list)/10 {
 		t.Errorf("the cached lists take %d of %d bytes, want much less", got, len(list))
 	}
-	if got, want := wholeSize(&cached.Status), sizeOf(&stored.Status); got != want {
+	if got, want := uncompressedSize(&cached.Status), sizeOf(&stored.Status); got != want {
 		t.Errorf("a bundle of %d bytes counts as one of %d while it is held slim", want, got)
 	}
 	before := cached.DeepCopy()
 	for range 2 {
-		got, err := whole(cached)
+		got, err := decompressed(cached)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,16 +47,16 @@ func TestTheCacheHoldsBundlesTrimmed(t *testing.T) {
 	if diff := cmp.Diff(before, cached); diff != "" {
 		t.Errorf("reading a bundle changed the cache (-want +got):\n%s", diff)
 	}
-	if got, err := whole(stored); err != nil || !cmp.Equal(stored, got) {
+	if got, err := decompressed(stored); err != nil || !cmp.Equal(stored, got) {
 		t.Errorf("a bundle that is whole becomes %v, %v", got, err)
 	}
 }
 
-func TestWholeNamesTheListItCannotRead(t *testing.T) {
+func TestDecompressedErrorNamesList(t *testing.T) {
 	t.Parallel()
 	b := bundleAt("1")
 	b.Status.PodStatuses = []byte{compressed, 0xff, 0xff}
-	if _, err := whole(b); err == nil || !strings.Contains(err.Error(), `podStatuses of bundle "ns/1-sink"`) {
+	if _, err := decompressed(b); err == nil || !strings.Contains(err.Error(), `podStatuses of bundle "ns/1-sink"`) {
 		t.Errorf("whole: %v, want an error that names the list and the bundle", err)
 	}
 }

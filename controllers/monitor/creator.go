@@ -28,64 +28,64 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// syncTimeout leaves time for a discovery, a list and its attempts that all end
-// at their deadlines: a kind that fails for longer than startGrace is not waited for.
+// syncTimeout is long enough for a discovery, a list and its retries that all take
+// until their timeouts: the start does not wait for a kind that fails for longer than startGrace.
 const syncTimeout = 5 * time.Minute
 
 const (
-	// labelManagedBy and managedBy mark the bundles that the monitor made.
+	// labelManagedBy and managedBy are the label and its value on the bundles that the monitor created.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "healthscope-monitor"
-	// createInterval is the time between two creations: a cluster full of new
-	// applications must not keep the API server from anything else.
+	// createInterval is the minimum time between two creations, so that many new
+	// applications do not overload the API server.
 	createInterval = 10 * time.Millisecond
-	// createTimeout bounds a creation.
+	// createTimeout is the timeout of a create request.
 	createTimeout = 30 * time.Second
-	// minCreatePause and maxCreatePause bound the pause before a creation that failed is tried again.
+	// minCreatePause and maxCreatePause bound the pause before a failed creation is retried.
 	minCreatePause = time.Second
 	maxCreatePause = 10 * time.Minute
-	// commonRefusals is how many namespaces that refuse bundles in a row are taken for
-	// a right that is missing everywhere: one or two have a quota, or an admission of their own.
+	// commonRefusals is the number of namespaces that refuse bundles in a row from which on a
+	// cluster-wide cause is assumed, such as a missing permission. One or two may have a quota, or their own admission rules.
 	commonRefusals = 3
-	// maxCommonPause bounds the pause that they cause for all namespaces.
+	// maxCommonPause bounds the pause for all namespaces in that case.
 	maxCommonPause = time.Minute
 )
 
 var (
 	// createPause is the pause before the next attempt in a namespace that refuses bundles.
 	createPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCreatePause}
-	// commonPause is the pause before the next attempt in any namespace, while no namespace takes bundles.
+	// commonPause is the pause before the next attempt in any namespace, while no namespace accepts bundles.
 	commonPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCommonPause}
 )
 
-// refusal is for how long no bundles are made because they were refused, and for how long after the next time.
+// refusal is until when no bundles are created in a namespace because it refused one, and the backoff of further refusals.
 type refusal struct {
 	until time.Time
 	pause wait.Backoff
 }
 
-// creator makes missing bundles: one for each value of a
-// label in a namespace that some object carries. It never deletes one, because
-// an application that has vanished must be seen to be missing. It is the
-// reconciler of a controller whose requests are selector keys, with one worker.
+// creator creates missing bundles: one for each value of a
+// label that an object in a namespace carries. It never deletes a bundle, because
+// an application whose objects are gone must be reported as missing. It is the
+// reconciler of a controller with one worker, whose requests are selector keys.
 type creator struct {
 	key     string
 	client  client.Client
 	bundles func(context.Context, selectorKey) ([]types.NamespacedName, error)
 	// isCarried reports whether an object carries the label.
 	isCarried func(selectorKey) bool
-	// created is called for each bundle that was made.
+	// created is called for each created bundle.
 	created func()
 	logger  logr.Logger
-	// limiter admits creations, and pauses says when to try one again that failed.
+	// limiter limits the rate of creations, and pauses returns when to retry a failed one.
 	limiter *rate.Limiter
 	pauses  workqueue.TypedRateLimiter[selectorKey]
-	// queue is that of the controller, nil before it starts.
+	// queue is the queue of the controller; nil before it starts.
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[selectorKey]]
 
-	// What follows belongs to the one worker. reported are the keys of which it has been logged that no bundle can be
-	// made, refusals those in force by namespace, that of all namespaces by the empty name, and refusing the namespaces
-	// that have refused bundles since one was made.
+	// Only the worker uses the following fields. reported holds the keys for which it was logged that no bundle can be
+	// created. refusals holds the refusals in force by namespace; the empty name stands for all namespaces. refusing holds
+	// the namespaces that have refused a bundle since the last successful creation.
 	reported sets.Set[selectorKey]
 	refusals map[string]refusal
 	refusing sets.Set[string]
@@ -100,7 +100,7 @@ func newCreator(key string, c client.Client, logger logr.Logger) *creator {
 	}
 }
 
-// options are those of the creator's controller.
+// options returns the options of the creator's controller.
 func (c *creator) options() controller.TypedOptions[selectorKey] {
 	return controller.TypedOptions[selectorKey]{
 		MaxConcurrentReconciles: 1,
@@ -108,12 +108,12 @@ func (c *creator) options() controller.TypedOptions[selectorKey] {
 	}
 }
 
-// begin makes q the queue of the keys to look at. What was considered before is
-// not in it: the caller considers all keys once more.
-func (c *creator) begin(q workqueue.TypedRateLimitingInterface[selectorKey]) { c.queue.Store(&q) }
+// setQueue sets the queue of the controller. Keys that were enqueued before are
+// dropped: the caller must enqueue all keys again.
+func (c *creator) setQueue(q workqueue.TypedRateLimitingInterface[selectorKey]) { c.queue.Store(&q) }
 
-// consider enqueues keys whose objects or bundles have changed. A cluster-scoped object has no namespace for a bundle.
-func (c *creator) consider(touched sets.Set[selectorKey]) {
+// enqueue enqueues keys whose objects or bundles have changed, but no keys of cluster-scoped objects, which have no namespace for a bundle.
+func (c *creator) enqueue(touched sets.Set[selectorKey]) {
 	q := c.queue.Load()
 	for t := range touched {
 		if q != nil && t.namespace != "" && t.key == c.key {
@@ -122,23 +122,23 @@ func (c *creator) consider(touched sets.Set[selectorKey]) {
 	}
 }
 
-// Reconcile makes the bundle of a key, if there is none. A failure is no error
-// of the controller: it is logged once, and tried again at growing intervals.
+// Reconcile creates the bundle of a key if there is none. It returns no error: a
+// failure is logged once, and retried at growing intervals.
 func (c *creator) Reconcile(ctx context.Context, wanted selectorKey) (ctrl.Result, error) {
 	wait, err := c.ensure(ctx, wanted)
 	switch {
 	case err != nil:
 		c.logger.V(1).Info("No bundle for a label, trying again", "namespace", wanted.namespace, "label", wanted.index(), "reason", err.Error())
-		wait = max(c.pauses.When(wanted), c.turn(wanted))
+		wait = max(c.pauses.When(wanted), c.waitTime(wanted))
 	case wait == 0:
 		c.pauses.Forget(wanted)
 	}
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// turn returns how long a key must wait for its namespace. Keys that have failed
-// go last, so that they do not starve the others.
-func (c *creator) turn(wanted selectorKey) time.Duration {
+// waitTime returns how long a key must wait for its namespace. Keys that have failed
+// wait longer, so that they do not starve the others.
+func (c *creator) waitTime(wanted selectorKey) time.Duration {
 	wait := max(0, time.Until(c.refusals[wanted.namespace].until), time.Until(c.refusals[""].until))
 	if wait > 0 && c.pauses.NumRequeues(wanted) > 0 {
 		wait += minCreatePause
@@ -146,8 +146,8 @@ func (c *creator) turn(wanted selectorKey) time.Duration {
 	return wait
 }
 
-// ensure makes the bundle of a key unless there is one, or nothing to report
-// in it. The error asks for another attempt, and a wait for one after that.
+// ensure creates the bundle of a key unless it exists or no object carries the
+// label. It returns an error if the key must be retried, or a time after which it must be.
 func (c *creator) ensure(ctx context.Context, wanted selectorKey) (wait time.Duration, err error) {
 	selecting, err := c.bundles(ctx, wanted)
 	if err != nil {
@@ -159,19 +159,19 @@ func (c *creator) ensure(ctx context.Context, wanted selectorKey) (wait time.Dur
 		return 0, nil
 	}
 	if wanted.value == "" {
-		c.reportSkipped(wanted, "the label has no value")
+		c.logSkipped(wanted, "the label has no value")
 		return 0, nil
 	}
 	name := bundleOf(wanted)
 	err = c.client.Get(ctx, name, &k8spluginv1alpha1.ResourceBundleState{}, client.UnsafeDisableDeepCopyOption(true))
 	switch {
 	case err == nil:
-		c.reportSkipped(wanted, "another bundle has the name")
+		c.logSkipped(wanted, "another bundle has the name")
 		return 0, fmt.Errorf("another bundle has the name %q", name)
 	case !apierrors.IsNotFound(err):
 		return 0, fmt.Errorf("cannot get bundle %q from the cache: %w", name, err)
 	}
-	if wait := c.turn(wanted); wait > 0 {
+	if wait := c.waitTime(wanted); wait > 0 {
 		return wait, nil
 	}
 	if err := c.limiter.Wait(ctx); err != nil {
@@ -180,7 +180,7 @@ func (c *creator) ensure(ctx context.Context, wanted selectorKey) (wait time.Dur
 	return 0, c.create(ctx, wanted)
 }
 
-// create makes the bundle of a key, and reports what is in the way once. The error asks for another attempt.
+// create creates the bundle of a key, and logs once why it cannot be created. It returns an error if the key must be retried.
 func (c *creator) create(ctx context.Context, wanted selectorKey) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
@@ -194,54 +194,54 @@ func (c *creator) create(ctx context.Context, wanted selectorKey) error {
 		c.created()
 		c.logger.Info("Made bundle", "bundle", name, "label", wanted.index())
 		return nil
-	case namespaceGoes(err):
-		return nil // And with it what carries the label.
+	case isNamespaceTerminating(err):
+		return nil // The objects with the label are deleted too.
 	case apierrors.IsInvalid(err):
-		c.reportSkipped(wanted, err.Error())
+		c.logSkipped(wanted, err.Error())
 		return nil
 	case apierrors.IsAlreadyExists(err):
-		c.accepted(wanted.namespace) // The cache will say who has the name.
+		c.accepted(wanted.namespace) // The cache is going to show the other bundle.
 	default:
 		c.refused(name, err)
 	}
 	return fmt.Errorf("cannot make bundle %q: %w", name, err)
 }
 
-// namespaceGoes reports whether a bundle could not be made because its namespace is going or gone. That something else was
-// not found is no end: it is what an API server says while it has no CRD of bundles.
-func namespaceGoes(err error) bool {
+// isNamespaceTerminating reports whether a bundle could not be created because its namespace is terminating or does not exist.
+// Other NotFound errors are retried: an API server returns one while it does not have the CRD of bundles.
+func isNamespaceTerminating(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
-	missing := ok && apierrors.IsNotFound(err) && answer.ErrStatus.Details != nil && answer.ErrStatus.Details.Kind == "namespaces"
-	return missing || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	namespaceNotFound := ok && apierrors.IsNotFound(err) && answer.ErrStatus.Details != nil && answer.ErrStatus.Details.Kind == "namespaces"
+	return namespaceNotFound || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// accepted notes that bundles can be made in a namespace.
+// accepted records that bundles can be created in a namespace.
 func (c *creator) accepted(namespace string) {
 	delete(c.refusals, namespace)
 	delete(c.refusals, "")
 	c.refusing.Clear()
 }
 
-// refused notes that a bundle could not be made, and logs it once: for its
-// namespace or, when several refuse, for all.
+// refused records that a bundle could not be created, and logs it once: for its
+// namespace or, if several namespaces refuse, for all.
 func (c *creator) refused(name types.NamespacedName, err error) {
 	for namespace, r := range c.refusals {
 		if time.Since(r.until) > 2*maxCreatePause {
-			delete(c.refusals, namespace) // No object there carries the label any more.
+			delete(c.refusals, namespace) // No object in the namespace carries the label any more.
 		}
 	}
 	c.refusing.Insert(name.Namespace)
-	begins, where := c.pause(name.Namespace, createPause), "a namespace"
+	first, where := c.pause(name.Namespace, createPause), "a namespace"
 	if c.refusing.Len() >= commonRefusals {
-		begins, where = c.pause("", commonPause), "several namespaces"
+		first, where = c.pause("", commonPause), "several namespaces"
 	}
-	if begins {
+	if first {
 		c.logger.Info("Cannot make bundles in "+where+", trying again at growing intervals", "bundle", name, "reason", err.Error())
 	}
 }
 
-// pause puts off the next attempt in a namespace, or in all for the empty name, and reports whether it had not been put off before.
-func (c *creator) pause(namespace string, pauses wait.Backoff) (begins bool) {
+// pause delays the next attempt in a namespace, or in all namespaces if the name is empty, and reports whether it was not delayed before.
+func (c *creator) pause(namespace string, pauses wait.Backoff) (first bool) {
 	r, known := c.refusals[namespace]
 	if !known {
 		r.pause = pauses
@@ -251,20 +251,20 @@ func (c *creator) pause(namespace string, pauses wait.Backoff) (begins bool) {
 	return !known
 }
 
-// reportSkipped logs once why no bundle can be made for a key.
-func (c *creator) reportSkipped(wanted selectorKey, reason string) {
+// logSkipped logs once why no bundle can be created for a key.
+func (c *creator) logSkipped(wanted selectorKey, reason string) {
 	if !c.reported.Has(wanted) {
 		c.reported.Insert(wanted)
 		c.logger.Info("Cannot make a bundle for a label", "namespace", wanted.namespace, "label", wanted.index(), "reason", reason)
 	}
 }
 
-// bundleOf returns the name of the bundle that the creator makes for a key.
+// bundleOf returns the name of the bundle that the creator creates for a key.
 func bundleOf(c selectorKey) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.namespace, Name: bundleName(c.value)}
 }
 
-// bundleFor returns the bundle that the creator makes for a key.
+// bundleFor returns the bundle that the creator creates for a key.
 func bundleFor(c selectorKey) *k8spluginv1alpha1.ResourceBundleState {
 	return &k8spluginv1alpha1.ResourceBundleState{
 		ObjectMeta: metav1.ObjectMeta{
@@ -277,9 +277,9 @@ func bundleFor(c selectorKey) *k8spluginv1alpha1.ResourceBundleState {
 	}
 }
 
-// bundleName is the name of the bundle for a value: the value itself or, where
-// that is no name of an object, what is left of it in lower case with a hash
-// that keeps values apart that differ in nothing else.
+// bundleName returns the name of the bundle for a value: the value itself or, if
+// it is not a valid object name, its valid characters in lower case with a hash
+// of the value, which keeps the names unique.
 func bundleName(value string) string {
 	if len(validation.IsDNS1123Subdomain(value)) == 0 {
 		return value

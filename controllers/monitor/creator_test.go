@@ -61,21 +61,21 @@ func TestBundleNamesAreNamesAndDiffer(t *testing.T) {
 
 var bundleResource = schema.GroupResource{Group: "k8splugin.io", Resource: "resourcebundlestates"}
 
-// creations is a client whose creations are answered as a test wants, with a
-// cache that has what was created at once, and what tests put there.
+// creations is a client that answers create requests as a test sets, with a
+// cache that holds created bundles at once, and bundles that tests add.
 type creations struct {
 	client.Client
 
 	*creator
 
-	// mu guards what follows. answer is what a creation is answered, and refuse, when set, what one in a namespace is.
+	// mu guards the following fields. answer is the error of a create request, and refuse, if set, returns the error by name.
 	mu     sync.Mutex
 	answer error
 	refuse func(types.NamespacedName) error
 	asked  int
-	// made and logged count the bundles and the lines of the log.
+	// made and logged count the created bundles and the logged lines.
 	made, logged int
-	// cached reports whether a bundle of the cache wants what the creator makes bundles for.
+	// cached has an entry for each cached bundle, which is true if the creator created the bundle.
 	cached map[types.NamespacedName]bool
 	// dropped are the values that no object carries any more.
 	dropped sets.Set[string]
@@ -88,7 +88,7 @@ func (c *creations) count(change func()) {
 	change()
 }
 
-// counted returns how many creations were asked for, how many bundles were made and how many lines logged.
+// counted returns the numbers of create requests, created bundles and logged lines.
 func (c *creations) counted() (asked, made, logged int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,15 +130,15 @@ func (c *creations) Create(ctx context.Context, b client.Object, _ ...client.Cre
 	return c.answer
 }
 
-// claiming are the bundles of the cache that make a claim.
-func (c *creations) claiming(_ context.Context, wanted selectorKey) ([]types.NamespacedName, error) {
+// selecting returns the cached bundles that select a key.
+func (c *creations) selecting(_ context.Context, wanted selectorKey) ([]types.NamespacedName, error) {
 	if name := bundleOf(wanted); c.has(name) {
 		return []types.NamespacedName{name}, nil
 	}
 	return nil, nil
 }
 
-// startCreator makes bundles for values of a label that objects carry, until the test ends.
+// startCreator runs a creator for the given label values until the test ends.
 func startCreator(t *testing.T, answer error, values ...string) *creations {
 	t.Helper()
 	c := &creations{answer: answer, cached: map[types.NamespacedName]bool{}, dropped: sets.New[string]()}
@@ -150,7 +150,7 @@ func startCreator(t *testing.T, answer error, values ...string) *creations {
 		return !c.dropped.Has(wanted.value)
 	}
 	c.created = func() { c.count(func() { c.made++ }) }
-	c.bundles = c.claiming
+	c.bundles = c.selecting
 	options := c.options()
 	options.Reconciler, options.SkipNameValidation = c, new(true)
 	made, err := controller.NewTypedUnmanaged(creatorName, options)
@@ -158,9 +158,9 @@ func startCreator(t *testing.T, answer error, values ...string) *creations {
 		t.Fatal(err)
 	}
 	begin := func(_ context.Context, q workqueue.TypedRateLimitingInterface[selectorKey]) error {
-		c.begin(q)
+		c.setQueue(q)
 		for _, v := range values {
-			c.consider(sets.New(inNamespace(v), selectorKey{key: testKey, value: v}, selectorKey{namespace: "ns", key: "other", value: v}))
+			c.enqueue(sets.New(inNamespace(v), selectorKey{key: testKey, value: v}, selectorKey{namespace: "ns", key: "other", value: v}))
 		}
 		return nil
 	}
@@ -176,11 +176,11 @@ func startCreator(t *testing.T, answer error, values ...string) *creations {
 			t.Error(err)
 		}
 	})
-	synctest.Wait() // For the controller to begin.
+	synctest.Wait() // Until the controller has started.
 	return c
 }
 
-func TestCreatorPacesItself(t *testing.T) {
+func TestCreatorLimitsCreations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var values []string
@@ -199,7 +199,7 @@ func TestCreatorPacesItself(t *testing.T) {
 	})
 }
 
-func TestCreatorWithoutTheRight(t *testing.T) {
+func TestCreatorWithoutPermission(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := startCreator(t, errForbidden, "a", "b", "c", "d", "e")
@@ -219,7 +219,7 @@ func TestCreatorWithoutTheRight(t *testing.T) {
 	})
 }
 
-func TestCreatorAnswers(t *testing.T) {
+func TestCreatorHandlesCreateErrors(t *testing.T) {
 	t.Parallel()
 	terminating := apierrors.NewForbidden(bundleResource, "a", errors.New("because it is being terminated"))
 	terminating.ErrStatus.Details.Causes = append(terminating.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})

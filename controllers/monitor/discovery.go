@@ -19,37 +19,37 @@ import (
 )
 
 const (
-	// kindsSettle is how long after a change of the cluster's kinds these are
-	// discovered: an installation defines many at once, and each is served a moment
-	// after it is there.
-	kindsSettle = time.Second
-	// kindsConfirm is when they are discovered once more, for an API server that
+	// discoveryDelay is the time between a change of a CRD or APIService and the
+	// discovery. An installation creates many at once, and each kind is served a moment
+	// after its CRD is created.
+	discoveryDelay = time.Second
+	// discoveryConfirmDelay is the time until a second discovery, for an API server that
 	// takes longer.
-	kindsConfirm = 10 * time.Second
-	// allGroups stands for the groups of a cluster that gives no answer at all.
+	discoveryConfirmDelay = 10 * time.Second
+	// allGroups stands for all groups of a cluster that does not answer.
 	allGroups = "*"
 )
 
-// discoveryPause is the pause after a discovery that failed.
+// discoveryPause is the pause after a failed discovery.
 var discoveryPause = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Minute}
 
-// errNoKinds means that the cluster serves nothing at all, which cannot be.
+// errNoKinds means that discovery returned no kinds at all, which cannot be true.
 var errNoKinds = errors.New("the API server names no kinds")
 
-// kindDiscovery follows which kinds the cluster serves, by watching what defines
-// them (CRDs and APIServices), and has the watches follow these kinds.
+// kindDiscovery tracks which kinds the cluster serves by watching CRDs and
+// APIServices, and updates the watches of these kinds.
 type kindDiscovery struct {
 	opts Options
 	// preferred returns the resources that the cluster serves, in their preferred
-	// versions. It is nil when the options' kinds are all there is to follow.
+	// versions. It is nil if only the kinds of the options are watched.
 	preferred func() ([]*metav1.APIResourceList, error)
 	// definitions are the watches of CRDs and APIServices.
 	definitions []*watch
 	// queue holds the next discovery.
 	queue workqueue.TypedDelayingInterface[struct{}]
 
-	// What follows belongs to run. versions are those of the objects of definitions, by
-	// their names; answeredAt is when the groups that answer now were first found to; and pauses are those to come while discoveries fail.
+	// Only run uses the following fields. versions holds the resourceVersions of the objects of definitions by
+	// name, answeredAt is when a group last began to answer, and pauses is the backoff of failed discoveries.
 	versions   map[string]string
 	answeredAt time.Time
 	pauses     wait.Backoff
@@ -57,9 +57,9 @@ type kindDiscovery struct {
 	mu sync.Mutex
 	// done is true after the first discovery.
 	done bool
-	// unanswered are the groups that gave no answer to the last discovery.
+	// unanswered holds the groups that did not answer the last discovery.
 	unanswered sets.Set[string]
-	// confirmed is true when a discovery as long as kindsConfirm after answeredAt was answered: an API server that starts may leave out some groups without an error.
+	// confirmed is true after a discovery at least discoveryConfirmDelay after answeredAt: an API server that is starting may omit groups without an error.
 	confirmed bool
 }
 
@@ -69,7 +69,7 @@ func newKindDiscovery(opts Options, preferred func() ([]*metav1.APIResourceList,
 		queue:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[struct{}]{Clock: opts.WatchClock}),
 		versions: map[string]string{}, pauses: discoveryPause,
 	}
-	if preferred == nil { // Nothing is left out.
+	if preferred == nil { // Nothing is discovered.
 		c.done, c.confirmed = true, true
 	} else {
 		c.unanswered = sets.New(allGroups)
@@ -84,7 +84,7 @@ func (c *kindDiscovery) run(ctx context.Context, all *watches) {
 	for _, w := range c.definitions {
 		w.store.changed = func(touched sets.Set[selectorKey]) {
 			if len(touched) > 0 {
-				c.notice()
+				c.schedule()
 			}
 		}
 		running.Go(func() { w.informer.Run(ctx) })
@@ -92,8 +92,8 @@ func (c *kindDiscovery) run(ctx context.Context, all *watches) {
 	defer context.AfterFunc(ctx, c.queue.ShutDown)()
 	c.queue.Add(struct{}{})
 	for {
-		next, ended := c.queue.Get()
-		if ended {
+		next, shutdown := c.queue.Get()
+		if shutdown {
 			return
 		}
 		if pause := c.discover(ctx, all); pause > 0 {
@@ -103,12 +103,12 @@ func (c *kindDiscovery) run(ctx context.Context, all *watches) {
 	}
 }
 
-// notice notes that kinds have changed.
-func (c *kindDiscovery) notice() { c.queue.AddAfter(struct{}{}, kindsSettle) }
+// schedule schedules a discovery, because kinds have changed.
+func (c *kindDiscovery) schedule() { c.queue.AddAfter(struct{}{}, discoveryDelay) }
 
-// discover has the kinds watched that the cluster serves, and returns when to do so again even if none changes; zero means never.
+// discover updates the watches to the kinds that the cluster serves, and returns when to discover again if nothing changes; zero means never.
 func (c *kindDiscovery) discover(ctx context.Context, all *watches) time.Duration {
-	changed := c.changedGroups() // What changes from now on is noticed again.
+	changed := c.changedGroups() // Later changes schedule another discovery.
 	err := c.refresh(ctx, all)
 	all.retry(changed)
 	pause := time.Duration(0)
@@ -117,13 +117,13 @@ func (c *kindDiscovery) discover(ctx context.Context, all *watches) time.Duratio
 	} else {
 		pause = c.pauses.Step()
 	}
-	if toConfirm := changed.Len() > 0 || !c.isConfirmed(); toConfirm && (err == nil || pause > kindsConfirm) {
-		return kindsConfirm // Also when a group gives no answer for hours.
+	if needsConfirmation := changed.Len() > 0 || !c.isConfirmed(); needsConfirmation && (err == nil || pause > discoveryConfirmDelay) {
+		return discoveryConfirmDelay // Even while a group does not answer for hours.
 	}
 	return pause
 }
 
-// refresh discovers the kinds and has them watched.
+// refresh discovers the kinds and updates the watches.
 func (c *kindDiscovery) refresh(ctx context.Context, all *watches) error {
 	if c.preferred == nil {
 		return nil
@@ -135,24 +135,24 @@ func (c *kindDiscovery) refresh(ctx context.Context, all *watches) error {
 	unanswered, confirmed := groupsOf(err), c.isConfirmed()
 	if !unanswered.Has(allGroups) {
 		now := all.clock.Now()
-		if c.answerAgain(unanswered) {
+		if c.hasRecoveredGroup(unanswered) {
 			c.answeredAt = now
 		}
-		confirmed = now.Sub(c.answeredAt) >= kindsConfirm
+		confirmed = now.Sub(c.answeredAt) >= discoveryConfirmDelay
 		places := sets.New(all.places...)
 		for kind, resource := range discovered(lists, len(c.opts.TrustedNamespaces) > 0, c.opts.Kinds) {
 			places.Insert(placesIn(kind, resource.Namespaced, c.opts)...)
 		}
-		all.follow(ctx, places, unanswered)
+		all.setPlaces(ctx, places, unanswered)
 	}
-	// Not before: a group that is no longer uncertain must be watched already.
-	if c.note(all.logger, err, unanswered, confirmed) {
+	// After setPlaces: the kinds of a group that is no longer uncertain must be watched already.
+	if c.recordDiscovery(all.logger, err, unanswered, confirmed) {
 		all.wakeAll(ctx)
 	}
 	return err
 }
 
-// groupsOf returns the groups that gave no answer to a discovery which ended so.
+// groupsOf returns the groups that did not answer a discovery that returned err.
 func groupsOf(err error) sets.Set[string] {
 	groups := sets.New[string]()
 	versions, some := discovery.GroupDiscoveryFailedErrorGroups(err)
@@ -165,9 +165,9 @@ func groupsOf(err error) sets.Set[string] {
 	return groups
 }
 
-// note remembers how a discovery ended and whether what it left out is confirmed, reports a problem once, and reports
-// whether other groups are uncertain than before.
-func (c *kindDiscovery) note(logger logr.Logger, err error, unanswered sets.Set[string], confirmed bool) bool {
+// recordDiscovery records the result of a discovery and whether the kinds that it omitted are confirmed, logs a failure once, and
+// reports whether the set of uncertain groups has changed.
+func (c *kindDiscovery) recordDiscovery(logger logr.Logger, err error, unanswered sets.Set[string], confirmed bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed := !c.unanswered.Equal(unanswered)
@@ -189,31 +189,31 @@ func (c *kindDiscovery) isDone() bool {
 	return c.done
 }
 
-// isConfirmed reports whether a kind that discovery leaves out is not served.
+// isConfirmed reports whether a kind that discovery omits is known not to be served.
 func (c *kindDiscovery) isConfirmed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.confirmed
 }
 
-// isUncertain reports whether it is not known which kinds a group has. That is so of every group
-// just after the start, and after one has answered again.
+// isUncertain reports whether the kinds of a group are unknown. Every group is uncertain
+// just after the start, and after a group has answered again.
 func (c *kindDiscovery) isUncertain(group string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.confirmed || c.unanswered.HasAny(group, allGroups)
 }
 
-// answerAgain reports whether a group that gave no answer at the last discovery is not among those that give none now: what
-// it is said to have then needs to be confirmed as at the start.
-func (c *kindDiscovery) answerAgain(unanswered sets.Set[string]) bool {
+// hasRecoveredGroup reports whether a group that did not answer the last discovery is not in unanswered. Its
+// kinds must then be confirmed as after the start.
+func (c *kindDiscovery) hasRecoveredGroup(unanswered sets.Set[string]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.unanswered.Difference(unanswered).Len() > 0
 }
 
-// changedGroups returns the groups whose CRDs or APIServices have come, changed or gone
-// since it was called last. The name of either ends with the group, after the first dot.
+// changedGroups returns the groups whose CRDs or APIServices were created, changed or deleted
+// since the last call. The name of either ends with the group, after the first dot.
 func (c *kindDiscovery) changedGroups() sets.Set[string] {
 	versions, groups := map[string]string{}, sets.New[string]()
 	for _, w := range c.definitions {

@@ -238,7 +238,7 @@ func TestDiscoveryFollowsKinds(t *testing.T) {
 		// A kind is removed.
 		s.serve(nil, served("example.io/v2", kindServed("Widget", true)))
 		s.change("other.io")
-		after(3*time.Second + kindsConfirm)
+		after(3*time.Second + discoveryConfirmDelay)
 		wantFollowed(t, all, []string{"example.io/v2 Widget"}, []string{"example.io/v2"})
 		asked = s.asked()
 		after(24 * time.Hour)
@@ -248,7 +248,7 @@ func TestDiscoveryFollowsKinds(t *testing.T) {
 	})
 }
 
-func TestDiscoveryKeepsWhatItCannotDiscover(t *testing.T) {
+func TestDiscoveryKeepsUnansweredGroups(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{}
@@ -289,9 +289,9 @@ func entryOf(group, kind string) k8spluginv1alpha1.ResourceHealth {
 	return k8spluginv1alpha1.ResourceHealth{Group: group, Version: "v1", Kind: kind, Namespace: "ns", Name: "a", State: "Ready"}
 }
 
-// TestKindsInDoubtStay starts a monitor while a group gives no answer: what the
+// TestUncertainKindsAreUnreadable starts a monitor while a group gives no answer: what the
 // bundle said of the group's objects must not be taken back.
-func TestKindsInDoubtStay(t *testing.T) {
+func TestUncertainKindsAreUnreadable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{}
@@ -301,7 +301,7 @@ func TestKindsInDoubtStay(t *testing.T) {
 		if err := all.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		after(2 * kindsConfirm)
+		after(2 * discoveryConfirmDelay)
 		b := bundleAt("1")
 		b.Status.Resources = append(b.Status.Resources, entryOf("other.io", "Gadget"), entryOf("gone.io", "Thing"), entryOf("example.io", "Widget"))
 		if diff := cmp.Diff([]schema.GroupKind{{Group: "other.io", Kind: "Gadget"}}, unreadableOf(t, all, b)); diff != "" {
@@ -310,9 +310,9 @@ func TestKindsInDoubtStay(t *testing.T) {
 	})
 }
 
-// TestTheFirstDiscoveryIsConfirmed starts a monitor together with an API server that does not know all that it serves
+// TestFirstDiscoveryIsConfirmed starts a monitor together with an API server that does not know all that it serves
 // at first, and with one that has lost a kind while no monitor ran.
-func TestTheFirstDiscoveryIsConfirmed(t *testing.T) {
+func TestFirstDiscoveryIsConfirmed(t *testing.T) {
 	t.Parallel()
 	gadget := []schema.GroupKind{{Group: "other.io", Kind: "Gadget"}}
 	for name, tc := range map[string]struct {
@@ -334,12 +334,12 @@ func TestTheFirstDiscoveryIsConfirmed(t *testing.T) {
 				if diff := cmp.Diff(gadget, unreadableOf(t, all, b)); diff != "" {
 					t.Errorf("unreadable kinds differ at the start (-want +got):\n%s", diff)
 				}
-				after(kindsConfirm / 2)
+				after(discoveryConfirmDelay / 2)
 				s.serve(nil, append(tc.then, widget)...)
 				if diff := cmp.Diff(gadget, unreadableOf(t, all, b)); diff != "" {
 					t.Errorf("unreadable kinds differ after a while (-want +got):\n%s", diff)
 				}
-				after(kindsConfirm)
+				after(discoveryConfirmDelay)
 				if got := unreadableOf(t, all, b); len(got) > 0 || looks.Load() == 0 {
 					t.Errorf("unreadable: %v after %d looks, want none after one: the discovery is confirmed", got, looks.Load())
 				}

@@ -15,23 +15,23 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// fakeClock gives watches a clock that stands still.
+// fakeClock sets a fake clock for the watches.
 func fakeClock(all *watches) *clocktesting.FakeClock {
 	c := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
 	all.clock = c
 	return c
 }
 
-// reads lets the watch be one that works.
-func (w *watch) reads(c *clocktesting.FakeClock) {
+// reportReady makes the watch ready.
+func (w *watch) reportReady(c *clocktesting.FakeClock) {
 	for _, kind := range []observe.EventKind{observe.Listed, observe.Watching} {
 		w.informer.Tracker.Report(observe.Event{Kind: kind})
 	}
 	c.Step(watchRules.Settle)
 }
 
-// fails lets the watch be one whose attempts fail, for a while or for long.
-func (w *watch) fails(c *clocktesting.FakeClock, err error, long bool) {
+// reportFailure makes the attempts of the watch fail, with long until the failure is confirmed.
+func (w *watch) reportFailure(c *clocktesting.FakeClock, err error, long bool) {
 	kind, reason := observe.Classify(err)
 	e := observe.Event{Kind: kind, Reason: reason, Message: err.Error()}
 	w.informer.Tracker.Report(e)
@@ -42,8 +42,8 @@ func (w *watch) fails(c *clocktesting.FakeClock, err error, long bool) {
 	w.changed(w.informer.State())
 }
 
-// shownIn gives watches one of a version of a kind, which has been read and shows one object.
-func shownIn(t *testing.T, all *watches, c *clocktesting.FakeClock, version string) *watch {
+// addReadWatch adds a ready watch of a version of a kind, which has one object.
+func addReadWatch(t *testing.T, all *watches, c *clocktesting.FakeClock, version string) *watch {
 	t.Helper()
 	w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: version, Kind: "Widget"}, key: testKey})
 	w.store.changed = func(sets.Set[selectorKey]) {}
@@ -53,18 +53,18 @@ func shownIn(t *testing.T, all *watches, c *clocktesting.FakeClock, version stri
 	if err := w.store.Replace([]any{o}, "5"); err != nil {
 		t.Fatal(err)
 	}
-	w.reads(c)
+	w.reportReady(c)
 	return w
 }
 
-// letGo stops a watch that does not run.
-func letGo(t *testing.T, all *watches, w *watch) {
+// stopIdleWatch stops a watch that does not run.
+func stopIdleWatch(t *testing.T, all *watches, w *watch) {
 	t.Helper()
 	w.cancel = func() {}
-	all.stop(t.Context(), w)
+	all.stopWatch(t.Context(), w)
 }
 
-// lookWhile looks again and again while something changes, until it is done or a look has failed.
+// lookWhile calls look repeatedly until change returns or the test has failed.
 func lookWhile(t *testing.T, change, look func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -83,39 +83,39 @@ func lookWhile(t *testing.T, change, look func()) {
 	<-done
 }
 
-// TestObjectsAreThoseOfAWatchThatWorks has two versions of a kind watched, of which the first one fails.
-func TestObjectsAreThoseOfAWatchThatWorks(t *testing.T) {
+// TestGatherPrefersHealthyWatch has two versions of a kind watched, of which the first one fails.
+func TestGatherPrefersHealthyWatch(t *testing.T) {
 	t.Parallel()
 	all := watchesOf(nil, nil, nil)
 	c := fakeClock(all)
 	b := bundleAt("1")
 	b.Name = "one"
-	dead := shownIn(t, all, c, "v1")
-	shownIn(t, all, c, "v2")
+	dead := addReadWatch(t, all, c, "v1")
+	addReadWatch(t, all, c, "v2")
 	for _, want := range []string{"example.io/v1", "example.io/v2"} {
 		objects, _, err := all.gather(b)
 		if err != nil || len(objects) != 1 || objects[0].GetAPIVersion() != want {
 			t.Errorf("objects %v (error %v), want one of %s", objects, err, want)
 		}
-		dead.fails(c, errPassing, false)
+		dead.reportFailure(c, errPassing, false)
 	}
 }
 
-// TestNothingIsLostFromOneWatchToAnother has two watches take each other's place, of which one cannot be read.
-func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
+// TestGatherDuringWatchHandover has two watches take each other's place, of which one cannot be read.
+func TestGatherDuringWatchHandover(t *testing.T) {
 	t.Parallel()
 	all := watchesOf(nil, nil, nil)
 	c := fakeClock(all)
 	b := bundleAt("1")
 	b.Name = "one"
-	first := shownIn(t, all, c, "v1")
+	first := addReadWatch(t, all, c, "v1")
 	lookWhile(t, func() {
 		for range 300 {
 			unread := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
 			unread.store.changed = func(sets.Set[selectorKey]) {}
-			letGo(t, all, first)
-			first = shownIn(t, all, c, "v1")
-			letGo(t, all, unread)
+			stopIdleWatch(t, all, first)
+			first = addReadWatch(t, all, c, "v1")
+			stopIdleWatch(t, all, unread)
 		}
 	}, func() {
 		objects, unreadable, err := all.gather(b)
@@ -125,15 +125,15 @@ func TestNothingIsLostFromOneWatchToAnother(t *testing.T) {
 	})
 }
 
-// TestAVersionThatIsGoneHidesNothing has a CRD go from one version to another one, which cannot be read yet, and the bundle looked at
+// TestGatherWhileVersionIsRemoved has a CRD go from one version to another one, which cannot be read yet, and the bundle looked at
 // while the watch of the first version finds out that it is gone.
-func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
+func TestGatherWhileVersionIsRemoved(t *testing.T) {
 	t.Parallel()
 	all := watchesOf(nil, nil, nil)
 	c := fakeClock(all)
 	b := bundleAt("1")
 	b.Name = "one"
-	former := shownIn(t, all, c, "v1")
+	former := addReadWatch(t, all, c, "v1")
 	all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v2", Kind: "Widget"}, key: testKey})
 	look := func(when string) {
 		objects, unreadable, err := all.gather(b)
@@ -141,10 +141,10 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 			t.Errorf("%s the bundle has no object, and none is missed (error %v)", when, err)
 		}
 	}
-	former.fails(c, observe.ErrNotServed, false)
+	former.reportFailure(c, observe.ErrNotServed, false)
 	look("before")
 	former.wake = func() { look("while bundles are looked at again") }
-	former.fails(c, observe.ErrNotServed, true)
+	former.reportFailure(c, observe.ErrNotServed, true)
 	look("after")
 
 	former.wake = func() {}
@@ -153,14 +153,14 @@ func TestAVersionThatIsGoneHidesNothing(t *testing.T) {
 			if err := former.store.Replace([]any{object("ns", "a", "one", "5")}, "5"); err != nil {
 				t.Error(err)
 			}
-			former.reads(c)
-			former.fails(c, observe.ErrNotServed, true)
+			former.reportReady(c)
+			former.reportFailure(c, observe.ErrNotServed, true)
 		}
 	}, func() { look("at any time") })
 }
 
-// TestAKindThatIsInDoubtNoMoreIsMissed has a group answer and give no answer in turn, while a bundle is looked at.
-func TestAKindThatIsInDoubtNoMoreIsMissed(t *testing.T) {
+// TestGatherWhileGroupRecovers has a group answer and give no answer in turn, while a bundle is looked at.
+func TestGatherWhileGroupRecovers(t *testing.T) {
 	t.Parallel()
 	kinds := newKindDiscovery(Options{LabelKeys: []string{testKey}}, func() ([]*metav1.APIResourceList, error) { return nil, nil })
 	all := watchesOf(kinds, nil, nil)
@@ -171,9 +171,9 @@ func TestAKindThatIsInDoubtNoMoreIsMissed(t *testing.T) {
 		for range 5000 {
 			w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}, key: testKey})
 			w.store.changed = func(sets.Set[selectorKey]) {}
-			kinds.note(logr.Discard(), nil, nil, true)
-			kinds.note(logr.Discard(), nil, nil, false)
-			letGo(t, all, w)
+			kinds.recordDiscovery(logr.Discard(), nil, nil, true)
+			kinds.recordDiscovery(logr.Discard(), nil, nil, false)
+			stopIdleWatch(t, all, w)
 		}
 	}, func() {
 		if got := unreadableOf(t, all, b); !slices.Equal(got, want) {

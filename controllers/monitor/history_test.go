@@ -113,7 +113,7 @@ func (h *history) start() {
 		}
 		w.wake = func() { h.watches.writeStates.touch(sink) }
 		if h.refused.Has(kind) {
-			w.fails(h.clock, errForbidden, false)
+			w.reportFailure(h.clock, errForbidden, false)
 		} else {
 			h.relist(w)
 		}
@@ -138,7 +138,7 @@ func (h *history) relist(w *watch) {
 	if err := w.store.Replace(list, ""); err != nil {
 		h.t.Fatal(err)
 	}
-	w.reads(h.clock)
+	w.reportReady(h.clock)
 	w.changed(w.informer.State())
 }
 
@@ -167,7 +167,7 @@ func (h *history) step() {
 		}
 	case "refuse":
 		h.refused.Insert(kind)
-		w.fails(h.clock, errForbidden, rapid.Bool().Draw(h.t, "lasts"))
+		w.reportFailure(h.clock, errForbidden, rapid.Bool().Draw(h.t, "lasts"))
 	case "allow":
 		h.refused.Delete(kind)
 		h.relist(w)
@@ -258,10 +258,10 @@ func (h *history) inBundle() []*unstructured.Unstructured {
 	return objects
 }
 
-// TestAnyHistoryEndsInTheTruth plays any history, after which every kind can be
+// TestBundleConvergesAfterAnyHistory plays any history, after which every kind can be
 // read and is read once more, and compares the bundle with one that is made
 // from nothing but the objects and what the bundle said before.
-func TestAnyHistoryEndsInTheTruth(t *testing.T) {
+func TestBundleConvergesAfterAnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)

@@ -10,10 +10,10 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// unreported are kinds that discovery leaves out: what would report itself, and
-// what repeats, with its labels, something that is reported, and changes often.
-// A kind that the options name is reported all the same.
-var unreported = sets.New(
+// excludedKinds are the kinds that discovery omits, mostly because they report health themselves,
+// repeat other objects with their labels, or change often.
+// A kind that the options name is reported nevertheless.
+var excludedKinds = sets.New(
 	schema.GroupKind{Group: "k8splugin.io", Kind: "ResourceBundleState"},
 	schema.GroupKind{Group: "core.oam.dev", Kind: "HealthScope"},
 	schema.GroupKind{Kind: "Secret"},                                            // Only by name: its labels and annotations may say much.
@@ -33,24 +33,24 @@ var unreported = sets.New(
 	schema.GroupKind{Group: "flowcontrol.apiserver.k8s.io", Kind: "FlowSchema"}, // The API server's own.
 )
 
-// measured is how the groups of aggregated metrics end: samples, not objects.
-const measured = "metrics.k8s.io"
+// metricsGroup is the suffix of the groups of aggregated metrics, which are samples, not objects.
+const metricsGroup = "metrics.k8s.io"
 
-// discovered returns the kinds to report of those that the cluster serves: what
-// can be listed and watched and is not in unreported. lists are the resources
-// in their preferred versions; kinds without a namespace are reported only with
-// trusted namespaces. What is in named is left out, because it is followed in any case.
+// discovered returns the kinds to report among those that the cluster serves: those that
+// can be listed and watched and are not in excludedKinds. lists are the resources
+// in their preferred versions. Cluster-scoped kinds are reported only if trusted is
+// true. Kinds in named are omitted, because they are watched in any case.
 func discovered(lists []*metav1.APIResourceList, trusted bool, named []schema.GroupVersionKind) map[schema.GroupVersionKind]metav1.APIResource {
 	found := map[schema.GroupVersionKind]metav1.APIResource{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil || gv.Group == measured || strings.HasSuffix(gv.Group, "."+measured) {
+		if err != nil || gv.Group == metricsGroup || strings.HasSuffix(gv.Group, "."+metricsGroup) {
 			continue
 		}
 		for _, r := range list.APIResources {
 			kind := gv.WithKind(r.Kind)
 			switch {
-			case strings.Contains(r.Name, "/"), !r.Namespaced && !trusted, unreported.Has(kind.GroupKind()),
+			case strings.Contains(r.Name, "/"), !r.Namespaced && !trusted, excludedKinds.Has(kind.GroupKind()),
 				!slices.Contains(r.Verbs, "list"), !slices.Contains(r.Verbs, "watch"),
 				slices.ContainsFunc(named, func(n schema.GroupVersionKind) bool { return n.GroupKind() == kind.GroupKind() }):
 			default:
@@ -61,12 +61,12 @@ func discovered(lists []*metav1.APIResourceList, trusted bool, named []schema.Gr
 	return found
 }
 
-// allBuiltIn reports whether all kinds are of groups of Kubernetes itself, which neither come nor go.
+// allBuiltIn reports whether all kinds are in groups of Kubernetes itself, which are always served.
 func allBuiltIn(kinds []schema.GroupVersionKind) bool {
 	return !slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return !clientgoscheme.Scheme.IsGroupRegistered(k.Group) })
 }
 
-// placesIn returns where to read a kind whose scope is known.
+// placesIn returns the places of a kind whose scope is known.
 func placesIn(kind schema.GroupVersionKind, namespaced bool, opts Options) []place {
 	single := len(opts.Namespaces) > 0
 	return slices.DeleteFunc(placesOf(kind, opts), func(p place) bool {
@@ -74,8 +74,8 @@ func placesIn(kind schema.GroupVersionKind, namespaced bool, opts Options) []pla
 	})
 }
 
-// placesOf returns where to read a kind that the options name: its scope is not
-// known, so that with single namespaces and trusted ones it is looked for in both places.
+// placesOf returns the places of a kind that the options name. Its scope is not
+// known, so with both Namespaces and TrustedNamespaces it is watched in the namespaces and in the cluster.
 func placesOf(kind schema.GroupVersionKind, opts Options) []place {
 	var places []place
 	for _, key := range opts.LabelKeys {

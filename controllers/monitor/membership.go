@@ -23,19 +23,18 @@ func (c selectorKey) index() string {
 
 // membership decides which objects belong to a bundle.
 type membership struct {
-	// keys are the label keys that are followed.
+	// keys are the label keys of the monitor.
 	keys []string
 	// trusted are the namespaces whose bundles may show objects of other
 	// namespaces and of the cluster. Bundles of other namespaces never do,
-	// whatever they select: whoever may write a bundle there must not see more
-	// than that namespace.
+	// whatever they select: a user who may write a bundle in a namespace must not
+	// see objects outside it.
 	trusted sets.Set[string]
 }
 
-// selectorKeys returns which objects a bundle selects: those with the labels of its
-// selector. A selector that names none of the keys says nothing that a monitor
-// of those keys can follow; the bundle is then taken by its name, which EMCO
-// makes equal to the label's value, with any of the keys.
+// selectorKeys returns the keys that a bundle selects. If its selector names none of
+// the monitor's label keys, the bundle selects any of them with its own name as the
+// value, because EMCO gives a bundle the value of the label as its name.
 func (m membership) selectorKeys(b *k8spluginv1alpha1.ResourceBundleState) []selectorKey {
 	namespace := b.Namespace
 	if m.trusted.Has(namespace) {
@@ -51,9 +50,9 @@ func (m membership) selectorKeys(b *k8spluginv1alpha1.ResourceBundleState) []sel
 	return named
 }
 
-// selected is the label that a bundle's selector names. A selector that names
-// several keys wants objects that carry all of them: the first finds the
-// candidates, and wanted drops those without the others.
+// selected returns the label that a bundle's selector names. If the selector names
+// several keys, the first one finds the candidates, and wanted rejects those
+// without the other labels.
 func (m membership) selected(b *k8spluginv1alpha1.ResourceBundleState) (key, value string, ok bool) {
 	if b.Spec.Selector == nil {
 		return "", "", false
@@ -66,9 +65,9 @@ func (m membership) selected(b *k8spluginv1alpha1.ResourceBundleState) (key, val
 	return "", "", false
 }
 
-// wanted returns the test that objects found by the bundle's selector keys must pass
-// to belong to it: its whole selector. A selector that the API server would
-// not accept for a workload (an unknown operator) selects nothing.
+// wanted returns the selector that objects found by the bundle's selector keys must
+// match to belong to the bundle: its whole selector. An invalid selector, such as
+// one with an unknown operator, selects nothing.
 func (m membership) wanted(b *k8spluginv1alpha1.ResourceBundleState) labels.Selector {
 	if _, _, ok := m.selected(b); !ok {
 		return labels.Everything()

@@ -42,11 +42,11 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	type series struct {
 		schema.GroupKind
-		reason sight
+		reason visibility
 	}
 	seen := map[series]bool{}
 	for _, w := range c.watches.snapshot() {
-		s := series{w.source.kind.GroupKind(), w.sight()}
+		s := series{w.source.kind.GroupKind(), w.visibility()}
 		if s.reason.isUnreadable() && !seen[s] {
 			seen[s] = true
 			out <- metricUnreadable.Value(1, s.Group, s.Kind, string(s.reason))

@@ -36,7 +36,7 @@ type Options struct {
 	// ResourceBundleStates are not allowed. The default is DefaultKinds.
 	Kinds []schema.GroupVersionKind
 	// Discover adds every other kind that the cluster serves, also later, in its
-	// preferred version, but for a few (see unreported). The default is false.
+	// preferred version, but for a few (see excludedKinds). The default is false.
 	Discover bool
 	// Namespaces are those to look at. Empty means all.
 	Namespaces []string

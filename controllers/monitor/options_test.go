@@ -35,7 +35,7 @@ func TestOptionsDefaults(t *testing.T) {
 	}
 }
 
-func TestOptionsThatLeadToOthers(t *testing.T) {
+func TestOptionsThatImplyOthers(t *testing.T) {
 	t.Parallel()
 	given := Options{LabelKeys: []string{"a"}, TrustedNamespaces: []string{"x", "x"}, CreateBundles: "b"}
 	got := given.complete()
@@ -51,7 +51,7 @@ func TestOptionsThatLeadToOthers(t *testing.T) {
 	}
 }
 
-func TestOptionsDuplicatesCountOnce(t *testing.T) {
+func TestOptionsDropDuplicates(t *testing.T) {
 	t.Parallel()
 	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	got := Options{

@@ -17,8 +17,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// told returns the events so far that begin with a reason.
-func (g *rig) told(reason string) int {
+// countEvents returns the number of events with a reason since the last call.
+func (g *rig) countEvents(reason string) int {
 	n := 0
 	for {
 		select {
@@ -32,10 +32,10 @@ func (g *rig) told(reason string) int {
 	}
 }
 
-// pass lets time pass.
+// pass advances the clock.
 func (g *rig) pass(d time.Duration) { g.clock.SetTime(g.clock.Now().Add(d)) }
 
-// overwrite changes the stored status as somebody else would, and what the cache says of who wrote it.
+// overwrite changes the stored status as another client would, and sets the managed fields in the cache.
 func (g *rig) overwrite(change func(*k8spluginv1alpha1.ResourceBundleState)) {
 	g.t.Helper()
 	g.stale = nil
@@ -74,7 +74,7 @@ func TestReconcileLeavesABundleToAnotherMonitorForAnHour(t *testing.T) {
 		g.pass(time.Minute)
 	}
 	g.wantWrites(0)
-	if got := g.told(eventStandingDown); got != 1 {
+	if got := g.countEvents(eventStandingDown); got != 1 {
 		t.Errorf("%d events say so, want 1", got)
 	}
 
@@ -88,12 +88,12 @@ func TestReconcileLeavesABundleToAnotherMonitorForAnHour(t *testing.T) {
 	g.overwrite(emco)
 	g.reconcile()
 	g.wantWrites(0)
-	if got := g.told(eventStandingDown); got != 1 {
+	if got := g.countEvents(eventStandingDown); got != 1 {
 		t.Errorf("%d events say that the bundle is left alone again, want 1", got)
 	}
 }
 
-func TestReconcileDoesNotFightASecondMonitor(t *testing.T) {
+func TestReconcileBacksOffFromSecondMonitor(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	g.change(object("ns", "a", "1-sink", "1"))
@@ -115,7 +115,7 @@ func TestReconcileDoesNotFightASecondMonitor(t *testing.T) {
 	if second := fight(1); second < 5 || second > 7 {
 		t.Errorf("%d writes in the second hour, want one each ten minutes", second)
 	}
-	if got := g.told(eventWriteConflict); got != 1 {
+	if got := g.countEvents(eventWriteConflict); got != 1 {
 		t.Errorf("%d events about the conflict, want 1", got)
 	}
 
@@ -167,14 +167,14 @@ func TestReconcileShowsWhatCannotBeReadAsUnknown(t *testing.T) {
 	g := newRig(t)
 	g.change(object("ns", "a", "1-sink", "1"))
 	g.reconcile()
-	g.unread = []schema.GroupKind{{Kind: "ConfigMap"}}
-	g.change() // As a monitor that starts without the right sees it.
+	g.unreadable = []schema.GroupKind{{Kind: "ConfigMap"}}
+	g.change() // As after a start without the permission.
 	g.reconcile()
 	status := g.stored().Status
 	if len(status.Resources) != 1 || status.Resources[0].State != "Unknown" || status.Ready {
 		t.Errorf("resources are %+v, ready %t; want the ConfigMap as Unknown and not ready", status.Resources, status.Ready)
 	}
-	g.unread = nil
+	g.unreadable = nil
 	g.pass(time.Second)
 	g.change()
 	g.reconcile()
@@ -183,8 +183,8 @@ func TestReconcileShowsWhatCannotBeReadAsUnknown(t *testing.T) {
 	}
 }
 
-// TestReconcileDoesNotLetConflictsStarveABundle plays a third party that
-// changes the bundle so often that every second write is too late.
+// TestReconcileDoesNotLetConflictsStarveABundle checks that each change is written soon
+// although three writes before it fail with a conflict.
 func TestReconcileDoesNotLetConflictsStarveABundle(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -206,7 +206,7 @@ func TestReconcileDoesNotLetConflictsStarveABundle(t *testing.T) {
 	}
 }
 
-func TestReconcileWithAClockThatJumps(t *testing.T) {
+func TestReconcileToleratesClockJumps(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	for i, jump := range []time.Duration{-time.Hour, time.Hour, -time.Hour, -24 * time.Hour, 48 * time.Hour} {
@@ -236,7 +236,7 @@ func TestReconcileWithAClockThatJumps(t *testing.T) {
 	}
 }
 
-// TestPruned keeps what makes a status ours apart from what may be missing.
+// TestPruned checks which missing fields count as pruned.
 func TestPruned(t *testing.T) {
 	t.Parallel()
 	sent := bundle.Build([]*unstructured.Unstructured{object("ns", "a", "1-sink", "1")}, nil, time.Unix(1_000_000, 0), bundle.Options{})

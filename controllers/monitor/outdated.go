@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// markAfter is how long a bundle may differ from its objects, with no write by its monitor, before the bundle is marked as out of date.
+	// markAfter is how long a bundle may differ from its objects without a write of its monitor before it is marked as out of date.
 	markAfter = 20 * time.Second
-	// succeedAfter is how long it may before the bundle is taken over. It doubles each time the other monitor turns out
-	// to live, up to standDownPeriod.
-	succeedAfter = 75 * time.Second
-	// markRetry is when it is tried again to mark a bundle.
+	// minTakeOverAfter is how long a bundle may differ before it is taken over. The time doubles each time the other monitor
+	// writes again, up to standDownPeriod.
+	minTakeOverAfter = 75 * time.Second
+	// markRetry is the pause before marking a bundle is retried.
 	markRetry = 5 * time.Second
 )
 
-// outdated is what is known of a bundle that is left to another monitor and differs from its objects.
+// outdated tracks whether a bundle that is left to another monitor differs from its objects.
 type outdated struct {
-	// written is when the bundle was written last, by the API server's clock, and since when it was first seen to differ; zero while it does not.
+	// written is when the bundle was written last, by the API server's clock. since is when it was first seen to differ; zero while it does not.
 	written, since time.Time
 	// marked is true once the bundle is annotated as out of date.
 	marked bool
-	// takeovers is how often the bundle was taken over although the other monitor was alive, and wrote it again.
+	// takeovers counts how often the other monitor wrote the bundle again after it was taken over.
 	takeovers int
 }
 
-// note records, at a time, when the bundle was written last, whether this monitor wrote it, and whether it differs from its objects.
-func (n *outdated) note(written time.Time, ours, differs bool, now time.Time) {
+// update records when the bundle was written last, whether this monitor wrote it, and whether it differs from its objects now.
+func (n *outdated) update(written time.Time, ours, differs bool, now time.Time) {
 	again := !n.written.Equal(written)
 	if again && !ours && !n.since.IsZero() && now.Sub(n.since) >= n.takeOverAfter() {
 		n.takeovers++
@@ -43,8 +43,8 @@ func (n *outdated) note(written time.Time, ours, differs bool, now time.Time) {
 	}
 }
 
-// resume takes over the annotation of the bundle, which may have been made before a restart.
-func (n *outdated) resume(mark k8spluginv1alpha1.OutOfDate) {
+// restoreMark restores the state from the annotation of the bundle, which may have been written before a restart.
+func (n *outdated) restoreMark(mark k8spluginv1alpha1.OutOfDate) {
 	if !n.marked && !n.since.IsZero() && n.written.Equal(mark.Written) {
 		n.marked = true
 		if mark.Since.Before(n.since) {
@@ -55,22 +55,22 @@ func (n *outdated) resume(mark k8spluginv1alpha1.OutOfDate) {
 
 // takeOverAfter returns how long the bundle may differ before it is taken over.
 func (n *outdated) takeOverAfter() time.Duration {
-	return min(succeedAfter<<min(n.takeovers, 10), standDownPeriod)
+	return min(minTakeOverAfter<<min(n.takeovers, 10), standDownPeriod)
 }
 
-// differs reports whether objects are gone, new, recreated, or in another state than a bundle says. New objects count
-// if the bundle has others of their kind: other monitors watch fewer kinds. Objects that cannot be read now do not
-// count, and those that a truncated list does not name are not gone.
-func differs(said, is []k8spluginv1alpha1.ResourceHealth, truncated bool) bool {
+// differs reports whether objects were deleted, created, recreated, or are in another state than the bundle reports. New objects count
+// only if the bundle has others of their kind, or none at all: other monitors watch fewer kinds. Objects that cannot be read now do not
+// count, and an object that is missing in a truncated list does not count as deleted.
+func differs(reported, actual []k8spluginv1alpha1.ResourceHealth, truncated bool) bool {
 	type key struct{ group, kind, namespace, name string }
-	kinds, there := map[schema.GroupKind]bool{}, map[key]k8spluginv1alpha1.ResourceHealth{}
-	for _, r := range said {
+	kinds, remaining := map[schema.GroupKind]bool{}, map[key]k8spluginv1alpha1.ResourceHealth{}
+	for _, r := range reported {
 		kinds[schema.GroupKind{Group: r.Group, Kind: r.Kind}] = true
-		there[key{r.Group, r.Kind, r.Namespace, r.Name}] = r
+		remaining[key{r.Group, r.Kind, r.Namespace, r.Name}] = r
 	}
-	for _, r := range is {
-		old, known := there[key{r.Group, r.Kind, r.Namespace, r.Name}]
-		delete(there, key{r.Group, r.Kind, r.Namespace, r.Name})
+	for _, r := range actual {
+		old, known := remaining[key{r.Group, r.Kind, r.Namespace, r.Name}]
+		delete(remaining, key{r.Group, r.Kind, r.Namespace, r.Name})
 		switch {
 		case r.State == string(healthscope.Unknown):
 		case !known && (len(kinds) == 0 || kinds[schema.GroupKind{Group: r.Group, Kind: r.Kind}]):
@@ -79,5 +79,5 @@ func differs(said, is []k8spluginv1alpha1.ResourceHealth, truncated bool) bool {
 			return true
 		}
 	}
-	return len(there) > 0 && !truncated
+	return len(remaining) > 0 && !truncated
 }

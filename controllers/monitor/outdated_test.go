@@ -11,7 +11,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// asEMCO makes a bundle one that EMCO's monitor has just written, with the objects that there are.
+// asEMCO writes the bundle as EMCO's monitor would, with the current objects.
 func (g *rig) asEMCO() {
 	g.t.Helper()
 	g.overwrite(func(b *k8spluginv1alpha1.ResourceBundleState) {
@@ -25,13 +25,13 @@ func (g *rig) asEMCO() {
 	})
 }
 
-// until lets time pass, as the queue would, until something is so, and returns how long that took.
-func (g *rig) until(what string, so func() bool) time.Duration {
+// advanceUntil reconciles and advances the clock until the condition is true, and returns how long that took.
+func (g *rig) advanceUntil(what string, condition func() bool) time.Duration {
 	g.t.Helper()
 	for began := g.clock.Now(); ; {
 		wait := g.reconcile().RequeueAfter
 		took := g.clock.Since(began)
-		if so() {
+		if condition() {
 			return took
 		}
 		if took > 2*time.Hour {
@@ -41,8 +41,8 @@ func (g *rig) until(what string, so func() bool) time.Duration {
 	}
 }
 
-// TestABundleWhoseMonitorIsGoneIsTakenOver has EMCO's monitor end, and then an object go, come, be made anew or crash.
-func TestABundleWhoseMonitorIsGoneIsTakenOver(t *testing.T) {
+// TestTakesOverBundleOfStoppedMonitor stops EMCO's monitor, and then deletes, creates, recreates or changes an object.
+func TestTakesOverBundleOfStoppedMonitor(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*rig){
 		"an object is deleted":   func(g *rig) { g.change(object("ns", "a", "1-sink", "1")) },
@@ -62,14 +62,14 @@ func TestABundleWhoseMonitorIsGoneIsTakenOver(t *testing.T) {
 		g.pass(10 * time.Minute)
 		wrote, changed := g.clock.Now().Add(-10*time.Minute), g.clock.Now()
 		change(g)
-		if took := g.until(name+": it is marked", func() bool { return len(g.marks) > 0 }); took > 25*time.Second {
+		if took := g.advanceUntil(name+": it is marked", func() bool { return len(g.marks) > 0 }); took > 25*time.Second {
 			t.Errorf("%s: the bundle is marked after %s, want within 25s", name, took)
 		}
 		if got := g.marks[0]; !got.Written.Equal(wrote) || !got.Since.Equal(changed) {
 			t.Errorf("%s: marked with %v, want the write at %s and the change at %s", name, got, wrote, changed)
 		}
 		g.wantWrites(0)
-		g.until(name+": it is taken over", func() bool { return g.writes > 0 })
+		g.advanceUntil(name+": it is taken over", func() bool { return g.writes > 0 })
 		if took := g.clock.Since(changed); took > 2*time.Minute {
 			t.Errorf("%s: the bundle is taken over after %s, want within two minutes", name, took)
 		}
@@ -80,8 +80,8 @@ func TestABundleWhoseMonitorIsGoneIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestABundleWhoseMonitorLivesIsLeftAlone has EMCO's monitor write each change some seconds later, and an object of a kind that it does not watch.
-func TestABundleWhoseMonitorLivesIsLeftAlone(t *testing.T) {
+// TestLeavesBundleOfLiveMonitor has EMCO's monitor write each change some seconds later, and an object of a kind that it does not watch.
+func TestLeavesBundleOfLiveMonitor(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	g.change(object("ns", "a", "1-sink", "1"))
@@ -111,8 +111,8 @@ func TestABundleWhoseMonitorLivesIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestABundleIsNotFoughtOver has another monitor write a bundle anew each time that it is taken over, and not what is so.
-func TestABundleIsNotFoughtOver(t *testing.T) {
+// TestTakeoversBackOff has another monitor write outdated content again after each takeover.
+func TestTakeoversBackOff(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	g.change(object("ns", "a", "1-sink", "1"))
@@ -134,23 +134,23 @@ func TestABundleIsNotFoughtOver(t *testing.T) {
 	}
 }
 
-// TestAMarkOutlivesARestart has the monitor restarted after it has marked a bundle.
-func TestAMarkOutlivesARestart(t *testing.T) {
+// TestMarkSurvivesRestart has the monitor restarted after it has marked a bundle.
+func TestMarkSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	g.change(object("ns", "a", "1-sink", "1"))
 	g.asEMCO()
 	g.change()
-	g.until("it is marked", func() bool { return len(g.marks) > 0 })
+	g.advanceUntil("it is marked", func() bool { return len(g.marks) > 0 })
 	g.stale.Annotations = map[string]string{k8spluginv1alpha1.AnnotationOutOfDate: g.marks[0].String()}
 	g.writeStates = newWriteStates()
-	g.until("it is taken over", func() bool { return g.writes > 0 })
+	g.advanceUntil("it is taken over", func() bool { return g.writes > 0 })
 	if took := g.clock.Since(g.marks[0].Since); took > 2*time.Minute || len(g.marks) > 1 {
 		t.Errorf("taken over after %s and marked %d times, want within two minutes and once", took, len(g.marks))
 	}
 }
 
-func TestAMarkThatFails(t *testing.T) {
+func TestMarkFailures(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		err  error
@@ -164,7 +164,7 @@ func TestAMarkThatFails(t *testing.T) {
 		g.asEMCO()
 		g.change()
 		g.markErr = tc.err
-		if took := g.until("it is taken over", func() bool { return g.writes > 0 }); took > 2*time.Minute {
+		if took := g.advanceUntil("it is taken over", func() bool { return g.writes > 0 }); took > 2*time.Minute {
 			t.Errorf("%s: taken over after %s", name, took)
 		}
 		if len(g.marks) < 1 || len(g.marks) > tc.most || tc.most > 1 && len(g.marks) < 2 {

@@ -14,20 +14,20 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// packed is an object as a store holds it: stripped, and as compressed JSON,
-// because as maps it would take many times the memory, and most objects are
-// looked at seldom. The metadata is what a reflector needs for its own stores.
+// packed is an object as a store holds it: redacted, and as compressed JSON,
+// because decoded maps take many times the memory and most objects are
+// read rarely. The metadata is what a reflector needs for its own stores.
 type packed struct {
 	metav1.ObjectMeta
 
-	// value is the value of the label that the store goes by.
+	// value is the value of the store's label key.
 	value string
 	text  []byte
 }
 
-// pack takes out of an object what a bundle must not or need not hold, and
-// packs the rest. A packed object stays as it is, and bare metadata become an
-// object of the kind without anything else.
+// pack removes from an object what a bundle must not or need not hold, and
+// packs the rest. It returns a packed object as it is, and packs metadata as an
+// object of the kind that has only metadata.
 func pack(obj any, kind schema.GroupVersionKind, key string) (*packed, error) {
 	var object *unstructured.Unstructured
 	switch o := obj.(type) {

@@ -10,36 +10,36 @@ import (
 )
 
 const (
-	// writeInterval is the time after which a small bundle may be written once more.
+	// writeInterval is the interval in which a small bundle gains one more write.
 	writeInterval = 250 * time.Millisecond
-	// writeBurst is how many writes of a small bundle may follow each other at
-	// once: what one event leads to (a pod changes, then its ReplicaSet, then its
-	// Deployment, each some milliseconds later) waits for nothing.
+	// writeBurst is the number of writes of a small bundle that may follow each other
+	// without a delay. One event leads to several changes some milliseconds apart: of a
+	// pod, then of its ReplicaSet, then of its Deployment.
 	writeBurst = 3
-	// smallStatus is up to how many bytes of status a bundle is small, and the
-	// size for which a large one waits another writeInterval.
+	// smallStatus is the maximum status size in bytes of a small bundle. The interval of
+	// a large bundle is one writeInterval per started smallStatus bytes.
 	smallStatus = 128 << 10
-	// maxSizeInterval bounds the interval that a size leads to.
+	// maxSizeInterval bounds the interval of large bundles.
 	maxSizeInterval = 4 * time.Second
-	// maxFailureInterval bounds the pause between writes that fail.
+	// maxFailureInterval bounds the interval after failed writes.
 	maxFailureInterval = 30 * time.Second
 	// maxConflictInterval bounds the interval of a bundle that another client writes too.
 	maxConflictInterval = 10 * time.Minute
-	// entrySize is about how many bytes an entry of status.resources takes.
+	// entrySize is the approximate size in bytes of an entry of status.resources.
 	entrySize = 400
 )
 
-// allowance is how often a bundle may be written: burst times at once, and
-// once more after each interval.
+// allowance is the rate at which a bundle may be written: burst times without a
+// delay, and once more after each interval.
 type allowance struct {
 	interval time.Duration
 	burst    int
 }
 
-// allowanceOf is the one place that decides how often a bundle may be written
-// whose status takes so many bytes. Failures in a row make the interval longer,
-// because a write that cannot succeed must not be tried in a loop, and so do
-// conflicts, which are writes that another client has undone.
+// allowanceOf returns how often a bundle may be written whose status has the given
+// size in bytes. Nothing else decides this. Consecutive failures lengthen the interval, so that a write that
+// cannot succeed is not retried in a loop. So do conflicts, which are writes that
+// another client has reverted.
 func allowanceOf(size, failures, conflicts int) allowance {
 	a := allowance{interval: writeInterval, burst: writeBurst}
 	if size > smallStatus {
@@ -55,12 +55,12 @@ func allowanceOf(size, failures, conflicts int) allowance {
 	return a
 }
 
-// limiter returns a limiter of these writes, with all of the burst left.
+// limiter returns a limiter for the allowance, with the full burst available.
 func (a allowance) limiter() *rate.Limiter {
 	return rate.NewLimiter(rate.Every(a.interval), a.burst)
 }
 
-// doubled is d, doubled so many times, at most limit.
+// doubled returns d, doubled the given number of times, at most limit.
 func doubled(d time.Duration, times int, limit time.Duration) time.Duration {
 	for range times {
 		if d >= limit/2 {
@@ -72,27 +72,27 @@ func doubled(d time.Duration, times int, limit time.Duration) time.Duration {
 }
 
 const (
-	// coalesceTime is how long a bundle coalesces changes in a burst, at least and at most.
+	// coalesceTime and maxCoalesceTime bound how long a bundle coalesces changes in a burst.
 	coalesceTime, maxCoalesceTime = 250 * time.Millisecond, 500 * time.Millisecond
-	// coalescedWrites is how many writes of the present duration coalescing takes, when they are slow.
+	// coalescedWrites is the duration of coalescing as a multiple of the write duration, if writes are slow.
 	coalescedWrites = 8
-	// burstSize is how many bundles may come to differ at once before it is a burst.
+	// burstSize is how many bundles may begin to differ at once without being a burst.
 	burstSize = 5
-	// burstInterval is the time between two bundles that come to differ from which on it is no burst.
+	// burstInterval is the minimum time between two bundles that begin to differ without being a burst.
 	burstInterval = 20 * time.Millisecond
 )
 
-// coalescer tells a lone change, which is written at once, from one of many: when
+// coalescer distinguishes a lone change, which is written at once, from a burst. When
 // a node fails, a hundred bundles change, and most of them again a moment later.
-// To write each of them for its first change would keep the API server from
-// reporting the second. In a burst a bundle coalesces changes for a while before
-// it is written, and for longer when the API server is slow, so that a monitor
-// takes load off an API server that has too much of it.
+// Writing each first change would delay the API server's notifications of the second.
+// In a burst, a bundle coalesces changes for a while before it is written, and for
+// longer if the API server is slow, so that the monitor reduces the load of an
+// overloaded API server.
 type coalescer struct {
 	mu sync.Mutex
-	// lone admits the changes that are no burst.
+	// lone admits the changes that are not part of a burst.
 	lone *rate.Limiter
-	// took is how long a write of a small bundle takes, smoothed.
+	// took is the smoothed duration of a write of a small bundle.
 	took time.Duration
 }
 
@@ -100,10 +100,10 @@ func newCoalescer() coalescer {
 	return coalescer{lone: rate.NewLimiter(rate.Every(burstInterval), burstSize)}
 }
 
-// delay notes that one more bundle has come to differ, and returns for how long
-// it coalesces changes. It is a burst when bundles come to differ faster than one
-// each burstInterval, or each time that a write takes, when that is longer: an
-// API server that is slow can be asked for less.
+// delay records that one more bundle differs, and returns how long it coalesces
+// changes. It is a burst if bundles begin to differ faster than one per
+// burstInterval or, if that is longer, one per duration of a write, because a slow
+// API server handles fewer writes.
 func (c *coalescer) delay(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,20 +111,20 @@ func (c *coalescer) delay(now time.Time) time.Duration {
 	if c.lone.AllowN(now, 1) {
 		return 0
 	}
-	// Take what is left of a token: the burst ends when bundles come to differ less often, not while it lasts.
+	// Drop partial tokens: the burst ends only when bundles differ less often.
 	c.lone.SetBurstAt(now, 0)
 	c.lone.SetBurstAt(now, burstSize)
 	return min(max(coalescedWrites*c.took, coalesceTime), maxCoalesceTime)
 }
 
-// wrote notes how long a write of a small bundle took.
+// wrote records the duration of a write of a small bundle.
 func (c *coalescer) wrote(took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.took += (min(max(took, 0), writeTimeout) - c.took) / 8
 }
 
-// sizeOf is about how many bytes a status takes.
+// sizeOf returns the approximate size of a status in bytes.
 func sizeOf(status *k8spluginv1alpha1.ResourceBundleStateStatus) int {
 	size := len(status.Resources) * entrySize
 	for _, list := range status.Lists() {

@@ -102,7 +102,7 @@ func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 	})
 }
 
-func TestALoneChangeDoesNotWait(t *testing.T) {
+func TestLoneChangeDoesNotWait(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1 << 20} {
 		b, now := bundleAt("1"), time.Unix(1_000_000, 0)

@@ -25,7 +25,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// The pauses before a failed write is tried again are between these.
+// minRetryPause and maxRetryPause bound the pause before a failed reconcile is retried.
 const (
 	minRetryPause = 50 * time.Millisecond
 	maxRetryPause = 30 * time.Second
@@ -39,7 +39,7 @@ const (
 	eventWriteConflict = "WriteConflict"
 )
 
-// reconciler keeps the status of one bundle right at a time.
+// reconciler keeps the status of bundles up to date.
 type reconciler struct {
 	// bundles reads bundles from the cache.
 	bundles client.Reader
@@ -47,15 +47,15 @@ type reconciler struct {
 	status statusWriter
 	// live reads bundles from the API server.
 	live client.Reader
-	// gather returns the objects of a bundle, and the kinds of which it is not known which objects belong to it.
+	// gather returns the objects of a bundle, and the kinds whose objects are unknown.
 	gather func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error)
-	// wakeAll looks at all bundles again.
+	// wakeAll enqueues all bundles.
 	wakeAll     func(context.Context)
 	writeStates *writeStates
-	// guard knows whether the CRD keeps what is written.
+	// guard tracks whether the CRD prunes the status.
 	guard *pruning.Guard
-	// large takes large bundles to the controller that has a worker for them. It
-	// is nil in that controller, which writes what it is given.
+	// large sends large bundles to the controller that has a worker for them. It
+	// is nil in that controller, which reconciles bundles of any size.
 	large    chan<- event.GenericEvent
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
@@ -70,7 +70,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	s := r.writeStates.of(b)
-	s.Lock() // The other controller may be about to end with the bundle.
+	s.Lock() // The other controller may still be reconciling the bundle.
 	defer s.Unlock()
 	changes := s.changes.Load()
 	b, sent := s.newest(b)
@@ -84,7 +84,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if wait, err := r.holdOff(ctx, s, b, now); wait > 0 || err != nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	if b, err = whole(b); err != nil {
+	if b, err = decompressed(b); err != nil {
 		return ctrl.Result{}, err
 	}
 	next, err := r.build(s, b, now)
@@ -104,9 +104,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.write(ctx, s, b, next, changes)
 }
 
-// handOver leaves a large bundle to the controller of large ones, and reports whether it is one.
+// handOver sends a large bundle to the controller of large bundles, and reports whether the bundle is large.
 func (r *reconciler) handOver(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) bool {
-	if r.large == nil || wholeSize(&b.Status) <= smallStatus {
+	if r.large == nil || uncompressedSize(&b.Status) <= smallStatus {
 		return false
 	}
 	select {
@@ -116,7 +116,7 @@ func (r *reconciler) handOver(ctx context.Context, b *k8spluginv1alpha1.Resource
 	return true
 }
 
-// cached returns the bundle as the cache has it, or nil when it is gone or going.
+// cached returns the bundle from the cache, or nil if it is deleted or being deleted.
 func (r *reconciler) cached(ctx context.Context, name types.NamespacedName) (*k8spluginv1alpha1.ResourceBundleState, error) {
 	b := &k8spluginv1alpha1.ResourceBundleState{}
 	err := r.bundles.Get(ctx, name, b, client.UnsafeDisableDeepCopyOption(true))
@@ -132,8 +132,8 @@ func (r *reconciler) cached(ctx context.Context, name types.NamespacedName) (*k8
 	return b, nil
 }
 
-// holdOff returns how long the bundle must not be written, because it is
-// another monitor's or was written a moment ago; zero or less means that it may be.
+// holdOff returns how long the bundle must not be written, because it is left to
+// another monitor or was written recently. Zero or less means that it may be written.
 func (r *reconciler) holdOff(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (time.Duration, error) {
 	wait, coWriter := s.standDown(b, now)
 	if coWriter != "" {
@@ -143,7 +143,7 @@ func (r *reconciler) holdOff(ctx context.Context, s *writeState, b *k8spluginv1a
 		}
 	}
 	if before := s.standsDown.Swap(coWriter != ""); coWriter != "" && !before {
-		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until that has not written for %s, or not what has changed for %s", coWriter, standDownPeriod, succeedAfter))
+		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until that has not written for %s, or not what has changed for %s", coWriter, standDownPeriod, minTakeOverAfter))
 	}
 	return max(wait, s.due(now)), nil
 }
@@ -168,8 +168,8 @@ func (r *reconciler) report(ctx context.Context, b *k8spluginv1alpha1.ResourceBu
 	r.recorder.Eventf(b, nil, corev1.EventTypeWarning, reason, "Write", "%s", note)
 }
 
-// leaveOutdated returns how long a bundle is still left to the monitor that writes it, at most for wait. It marks
-// the bundle when that monitor has not written for a while what has changed. Zero or less means that the bundle is taken over.
+// leaveOutdated returns how long a bundle is still left to the monitor that writes it, at most wait. It marks
+// the bundle if that monitor has not written a change within markAfter. Zero or less means that the bundle is taken over.
 func (r *reconciler) leaveOutdated(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, wait time.Duration, now time.Time) (time.Duration, error) {
 	differs, err := r.isOutdated(s, b, now)
 	if err != nil {
@@ -177,36 +177,36 @@ func (r *reconciler) leaveOutdated(ctx context.Context, s *writeState, b *k8splu
 	}
 	n := &s.outdated
 	written, manager := k8spluginv1alpha1.LastWrite(b.ManagedFields)
-	n.note(written, manager == string(fieldOwner), differs, now)
+	n.update(written, manager == string(fieldOwner), differs, now)
 	if mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate]); err == nil {
-		n.resume(mark)
+		n.restoreMark(mark)
 	}
 	if n.since.IsZero() {
 		return wait, nil
 	}
-	left := n.since.Add(n.takeOverAfter()).Sub(now)
+	remaining := n.since.Add(n.takeOverAfter()).Sub(now)
 	if !n.marked {
 		if unmarked := n.since.Add(markAfter).Sub(now); unmarked > 0 {
 			return min(wait, unmarked), nil
 		}
-		left = min(left, r.mark(ctx, b, coWriter, n))
+		remaining = min(remaining, r.mark(ctx, b, coWriter, n))
 	}
-	return min(wait, left), nil
+	return min(wait, remaining), nil
 }
 
 // isOutdated reports whether a bundle of another monitor differs from its objects.
 func (r *reconciler) isOutdated(s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (bool, error) {
-	b, err := whole(b)
+	b, err := decompressed(b)
 	if err != nil {
 		return false, err
 	}
-	is, err := r.build(s, b, now)
+	actual, err := r.build(s, b, now)
 	if err != nil {
 		return false, err
 	}
-	said := *b
-	bundle.Trim(&said, r.options.User)
-	return differs(said.Status.Resources, is.Resources, is.Truncated), nil
+	reported := *b
+	bundle.Trim(&reported, r.options.User)
+	return differs(reported.Status.Resources, actual.Resources, actual.Truncated), nil
 }
 
 // mark marks a bundle as out of date, and returns when to try again if that fails.
@@ -225,8 +225,8 @@ func (r *reconciler) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBund
 	return standDownPeriod
 }
 
-// write replaces the whole status, if the bundle is still the one it was made
-// for. changes is the count of changes that the status takes into account.
+// write replaces the whole status, unless the bundle has changed since the status
+// was built. changes is the count of changes that the status takes into account.
 func (r *reconciler) write(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, next k8spluginv1alpha1.ResourceBundleStateStatus, changes uint64) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -239,39 +239,39 @@ func (r *reconciler) write(ctx context.Context, s *writeState, b *k8spluginv1alp
 		return r.failed(ctx, s, b, sizeOf(&next), began, err)
 	}
 	written.ManagedFields = writers(written.ManagedFields)
-	written.Spec = b.Spec // While the cache lags, this is the bundle, and its selector says what belongs to it.
+	written.Spec = b.Spec // While the cache lags, this is the newest bundle, and its selector is needed.
 	s.wrote(written, changes, began, r.clock.Since(began))
 	if what := pruned(&next, &b.Status); what != "" && written.ResourceVersion == b.ResourceVersion {
-		// Nothing was left to store of what was sent, so that no watch event will follow.
-		r.inVain(ctx, s, began, what)
+		// The API server stored nothing, so no watch event will follow.
+		r.recordPruned(ctx, s, began, what)
 		return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
 	}
 	logWritten(ctrl.LoggerFrom(ctx), &b.Status, &next)
 	return ctrl.Result{}, nil
 }
 
-// verify compares a bundle as the cache has it with the status that was sent to
-// become just that, and stops writing while the API server drops a part of it.
+// verify compares the cached bundle with the status that was sent for this version,
+// and suspends writes while the API server prunes the status.
 func (r *reconciler) verify(ctx context.Context, s *writeState, sent *k8spluginv1alpha1.ResourceBundleStateStatus, cached *k8spluginv1alpha1.ResourceBundleState) {
 	if what := pruned(sent, &cached.Status); what != "" {
-		r.inVain(ctx, s, r.clock.Now(), what)
+		r.recordPruned(ctx, s, r.clock.Now(), what)
 		return
 	}
 	if r.guard.Intact() {
 		ctrl.LoggerFrom(ctx).Info("CRD no longer prunes status")
-		r.wakeAll(ctx) // They wait for the next attempt, which is long.
+		r.wakeAll(ctx) // The bundles wait for the next attempt, up to 30 seconds.
 	}
 }
 
-// inVain notes that the API server has pruned a write, as was seen then.
-func (r *reconciler) inVain(ctx context.Context, s *writeState, seen time.Time, what string) {
+// recordPruned records that the API server has pruned the status of a write, and when that was seen.
+func (r *reconciler) recordPruned(ctx context.Context, s *writeState, seen time.Time, what string) {
 	s.settled = settled{}
 	if r.guard.Pruned(seen, what) {
 		ctrl.LoggerFrom(ctx).Info("CRD prunes status; writes suspended but for an attempt every 30 seconds", "reason", what)
 	}
 }
 
-// failed decides what to do after a write which began then and took about so many bytes of status.
+// failed handles the error of a write that began at began, with about size bytes of status.
 func (r *reconciler) failed(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, size int, began time.Time, err error) (ctrl.Result, error) {
 	logger := ctrl.LoggerFrom(ctx)
 	switch {
@@ -280,7 +280,7 @@ func (r *reconciler) failed(ctx context.Context, s *writeState, b *k8spluginv1al
 	case apierrors.IsConflict(err):
 		s.attempted(began)
 		logger.V(1).Info("Bundle has changed meanwhile, waiting for the change")
-		return ctrl.Result{}, nil // The cache is about to be notified, which wakes the bundle.
+		return ctrl.Result{}, nil // The watch event of the change enqueues the bundle.
 	case tooLarge(err) && s.tooLarge(size, began):
 		logger.Info("Bundle is too large for the API server, writing less of it", "bytes", size, "reason", err.Error())
 		return ctrl.Result{RequeueAfter: max(s.due(began), minRetryPause)}, nil
@@ -290,10 +290,9 @@ func (r *reconciler) failed(ctx context.Context, s *writeState, b *k8spluginv1al
 	}
 }
 
-// notFound decides what to do after a write which began then, and was answered
-// that there is no such bundle. That is so when it was deleted, of which the
-// cache is notified in a moment; but an API server answers the same for every bundle
-// when the CRD has no status subresource.
+// notFound handles a NotFound error of a write that began at began. Either the bundle
+// was deleted, and the watch event follows, or the CRD has no status subresource: then
+// the API server returns NotFound for every bundle.
 func (r *reconciler) notFound(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, began time.Time) (ctrl.Result, error) {
 	s.attempted(began)
 	exists, err := r.exists(ctx, b)
@@ -304,11 +303,11 @@ func (r *reconciler) notFound(ctx context.Context, s *writeState, b *k8spluginv1
 		ctrl.LoggerFrom(ctx).V(1).Info("Bundle is gone, nothing written")
 		return ctrl.Result{}, nil // The cache will be notified, however late.
 	}
-	r.inVain(ctx, s, began, "the CRD has no status subresource")
+	r.recordPruned(ctx, s, began, "the CRD has no status subresource")
 	return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
 }
 
-// exists asks the API server whether there is still this bundle.
+// exists reports whether the API server still has this bundle.
 func (r *reconciler) exists(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) (bool, error) {
 	var found metav1.PartialObjectMetadataList
 	found.SetGroupVersionKind(k8spluginv1alpha1.GroupVersion.WithKind("ResourceBundleStateList"))
@@ -319,12 +318,12 @@ func (r *reconciler) exists(ctx context.Context, b *k8spluginv1alpha1.ResourceBu
 	return slices.ContainsFunc(found.Items, func(o metav1.PartialObjectMetadata) bool { return o.UID == b.UID }), nil
 }
 
-// tooLarge reports whether the API server, or etcd behind it, refused a write for its size.
+// tooLarge reports whether the API server or etcd rejected a write because of its size.
 func tooLarge(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) || strings.Contains(err.Error(), "request is too large")
 }
 
-// pruned returns what the API server has dropped of a status; empty when it kept what this monitor adds.
+// pruned returns which field of a status the API server has pruned; empty if it kept what this monitor adds.
 func pruned(sent, kept *k8spluginv1alpha1.ResourceBundleStateStatus) string {
 	switch {
 	case sent.Summary != nil && kept.Summary == nil:
@@ -336,7 +335,7 @@ func pruned(sent, kept *k8spluginv1alpha1.ResourceBundleStateStatus) string {
 	}
 }
 
-// logWritten logs a write, and the change of state that it shows.
+// logWritten logs a write, and the change of the bundle's state if there is one.
 func logWritten(logger logr.Logger, before, after *k8spluginv1alpha1.ResourceBundleStateStatus) {
 	logger.V(1).Info("Wrote bundle", "resources", after.ResourceCount, "truncated", after.Truncated)
 	if from, to := stateOf(before), stateOf(after); from != to {
@@ -344,7 +343,7 @@ func logWritten(logger logr.Logger, before, after *k8spluginv1alpha1.ResourceBun
 	}
 }
 
-// stateOf returns the state in the status of a bundle; empty when no HealthScope monitor has filled it.
+// stateOf returns the state in the status of a bundle; empty if no HealthScope monitor has written it.
 func stateOf(status *k8spluginv1alpha1.ResourceBundleStateStatus) string {
 	if status.Summary == nil {
 		return ""

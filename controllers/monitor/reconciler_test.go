@@ -28,37 +28,37 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// rig is a reconciler with one bundle, on a client that fails on demand. The
-// suite shows what the reconciler does with a real API server; here is what
-// that cannot show: injected errors, a cache that lags, exact times.
+// rig is a reconciler with one bundle and a client that fails on demand. It tests
+// what the suite, which uses a real API server, cannot: injected errors, a cache
+// that lags, and exact times.
 type rig struct {
 	*reconciler
 	t       *testing.T
 	api     client.Client
 	clock   *clocktesting.FakePassiveClock
 	objects []*unstructured.Unstructured
-	// stale, when set, is what the cache still holds.
+	// stale, if set, is the bundle that the cache returns.
 	stale *k8spluginv1alpha1.ResourceBundleState
-	// writeErr, when set, is the answer to a write.
+	// writeErr, if set, is the error of a write.
 	writeErr error
-	// refuseAbove, when set, makes writeErr the answer to larger writes only.
+	// refuseAbove, if set, limits writeErr to writes of more bytes of status.
 	refuseAbove int
-	// prune makes the API drop what another project's CRD does not know.
+	// prune makes the API server prune the fields that other projects' CRDs do not have.
 	prune bool
-	// dumb makes the API keep no status.
-	dumb bool
-	// onWrite, when set, is called before a write.
+	// dropStatus makes the API server store no status.
+	dropStatus bool
+	// onWrite, if set, is called before a write.
 	onWrite func(types.NamespacedName)
 	writes  int
-	// marks are what bundles were marked with, and markErr the answer to that.
+	// marks are the marks that were written, and markErr is the error of writing one.
 	marks   []k8spluginv1alpha1.OutOfDate
 	markErr error
-	// mu guards writes where several workers are played.
+	// mu guards writes in tests with several workers.
 	mu sync.Mutex
-	// unread are the kinds that cannot be read, woken how often all bundles were looked at again, and events what people were told.
-	unread []schema.GroupKind
-	woken  int
-	events *events.FakeRecorder
+	// unreadable are the kinds that cannot be read, woken counts the calls of wakeAll, and events records the events.
+	unreadable []schema.GroupKind
+	woken      int
+	events     *events.FakeRecorder
 }
 
 func newRig(t *testing.T) *rig {
@@ -86,7 +86,7 @@ func newRig(t *testing.T) *rig {
 		status:  g,
 		live:    g.api,
 		gather: func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
-			return g.objects, g.unread, nil
+			return g.objects, g.unreadable, nil
 		},
 		wakeAll:     func(context.Context) { g.woken++ },
 		writeStates: newWriteStates(),
@@ -116,8 +116,8 @@ func (g *rig) put(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState)
 	if g.prune {
 		stored.Status.Summary, stored.Status.Resources = nil, nil
 	}
-	if g.dumb {
-		return nil // What does not change an object gives it no other version.
+	if g.dropStatus {
+		return nil // A write that changes nothing does not change the resourceVersion.
 	}
 	err := g.api.Status().Update(ctx, stored, fieldOwner)
 	b.ObjectMeta = stored.ObjectMeta
@@ -130,7 +130,7 @@ func (g *rig) mark(_ context.Context, _ *k8spluginv1alpha1.ResourceBundleState, 
 	return g.markErr
 }
 
-// change makes objects those of the bundle, as watches would.
+// change replaces the objects of the bundle, as watches would.
 func (g *rig) change(objects ...*unstructured.Unstructured) {
 	g.objects = objects
 	g.writeStates.touch(sink)
@@ -145,7 +145,7 @@ func (g *rig) reconcile() ctrl.Result {
 	return result
 }
 
-// stored is the bundle as the API has it.
+// stored returns the bundle in the API server.
 func (g *rig) stored() *k8spluginv1alpha1.ResourceBundleState {
 	g.t.Helper()
 	b := &k8spluginv1alpha1.ResourceBundleState{}
@@ -158,7 +158,7 @@ func (g *rig) stored() *k8spluginv1alpha1.ResourceBundleState {
 	return b
 }
 
-// wantWrites checks how many writes there were since the last call.
+// wantWrites checks the number of writes since the last call.
 func (g *rig) wantWrites(want int) {
 	g.t.Helper()
 	if g.writes != want {
@@ -188,8 +188,8 @@ func TestReconcileWritesOnlyWhatDiffers(t *testing.T) {
 	g.wantWrites(0)
 }
 
-// TestReconcileKnowsTheSelectorWhileTheCacheLags has an object change before the cache has the write for the one before it.
-func TestReconcileKnowsTheSelectorWhileTheCacheLags(t *testing.T) {
+// TestReconcileUsesSelectorWhileCacheLags has an object change before the cache has the write for the one before it.
+func TestReconcileUsesSelectorWhileCacheLags(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	b := g.stored()
@@ -354,7 +354,7 @@ func TestReconcileDoesNotRetryInALoop(t *testing.T) {
 	}
 }
 
-func TestReconcileOfABundleThatEnds(t *testing.T) {
+func TestReconcileDeletedBundle(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	g.change(object("ns", "a", "1-sink", "1"))

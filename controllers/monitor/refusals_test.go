@@ -18,12 +18,12 @@ import (
 // want has the creator consider a value in a namespace.
 func (c *creations) want(namespace, value string) types.NamespacedName {
 	wanted := selectorKey{namespace: namespace, key: testKey, value: value}
-	c.consider(sets.New(wanted))
+	c.enqueue(sets.New(wanted))
 	return bundleOf(wanted)
 }
 
-// TestCreatorIsNotStarvedByANamespace has one namespace whose quota is used up, with many values.
-func TestCreatorIsNotStarvedByANamespace(t *testing.T) {
+// TestCreatorIsNotStarvedByRefusingNamespace has one namespace whose quota is used up, with many values.
+func TestCreatorIsNotStarvedByRefusingNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := startCreator(t, nil)
@@ -56,8 +56,8 @@ func TestCreatorIsNotStarvedByANamespace(t *testing.T) {
 	})
 }
 
-// TestCreatorIsNotStarvedByAValue has an admission that refuses some values of a namespace.
-func TestCreatorIsNotStarvedByAValue(t *testing.T) {
+// TestCreatorIsNotStarvedByRefusedValue has an admission that refuses some values of a namespace.
+func TestCreatorIsNotStarvedByRefusedValue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := startCreator(t, nil)
@@ -79,8 +79,8 @@ func TestCreatorIsNotStarvedByAValue(t *testing.T) {
 	})
 }
 
-// TestCreatorSlowsDownWhereNoNamespaceTakesBundles has a right that is missing everywhere.
-func TestCreatorSlowsDownWhereNoNamespaceTakesBundles(t *testing.T) {
+// TestCreatorBacksOffWhenAllNamespacesRefuse has a right that is missing everywhere.
+func TestCreatorBacksOffWhenAllNamespacesRefuse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := startCreator(t, errForbidden)
@@ -126,7 +126,7 @@ func TestCreatorWaitsForItsName(t *testing.T) {
 				other := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name.Name}}
 				other.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{testKey: "else"}}
 				gone := event.TypedDeleteEvent[*k8spluginv1alpha1.ResourceBundleState]{Object: other}
-				releases(membership{keys: []string{testKey}}, c.consider).Delete(t.Context(), gone, nil)
+				releases(membership{keys: []string{testKey}}, c.enqueue).Delete(t.Context(), gone, nil)
 				after(within)
 				if !c.has(name) {
 					t.Errorf("%s after the other bundle was deleted there is none for the value", within)
@@ -136,8 +136,8 @@ func TestCreatorWaitsForItsName(t *testing.T) {
 	}
 }
 
-// TestABundleThatIsMadeAnewLeavesWhatItHad has a bundle deleted and made again with another selector between two lists.
-func TestABundleThatIsMadeAnewLeavesWhatItHad(t *testing.T) {
+// TestRecreatedBundleReleasesItsKeys has a bundle deleted and made again with another selector between two lists.
+func TestRecreatedBundleReleasesItsKeys(t *testing.T) {
 	t.Parallel()
 	bundle := func(uid types.UID, value string) *k8spluginv1alpha1.ResourceBundleState {
 		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", UID: uid, Generation: 1}}
@@ -152,7 +152,7 @@ func TestABundleThatIsMadeAnewLeavesWhatItHad(t *testing.T) {
 	}
 }
 
-func TestCreatorForgetsWhatIsNotCarried(t *testing.T) {
+func TestCreatorForgetsUnusedValues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := startCreator(t, nil)

@@ -48,18 +48,18 @@ const (
 	// controllerName names the controller in logs and metrics, largeControllerName
 	// that of large bundles, and creatorName that which makes bundles.
 	controllerName, largeControllerName, creatorName = "monitor", "monitor-large", "monitor-creator"
-	// workers is the number of small bundles that are built and written at a time.
-	// More would not be sooner right: an API server needs some milliseconds of CPU
-	// for a write, and of a bundle that waits for its turn the changes that come
-	// meanwhile go into one write. Large bundles, which take long to build and to
-	// write, have a worker of their own, so that no small bundle waits for them.
+	// workers is the number of small bundles that are reconciled concurrently. More
+	// would not be faster: an API server needs some milliseconds of CPU for a write,
+	// and the changes of a bundle that waits go into one write. Large bundles, which
+	// take long to build and to write, have their own worker, so that no small bundle
+	// waits for them.
 	workers, largeWorkers = 3, 1
 )
 
 // ManagerOptions returns the options of a manager for Setup: a scheme with the
 // bundles, a cache of the options' namespaces, and leader election with the
 // monitor's Lease, which is released when the manager stops (the process must
-// then end). The caller adds what is its own: addresses, logger, probes.
+// then exit). The caller adds addresses, logger and probes.
 func ManagerOptions(opts Options) (ctrl.Options, error) {
 	opts = opts.complete()
 	scheme := runtime.NewScheme()
@@ -87,10 +87,10 @@ func ManagerOptions(opts Options) (ctrl.Options, error) {
 	}, nil
 }
 
-// Setup adds a monitor to a manager that was made with ManagerOptions. The
-// manager's configuration should have no client-side rate limit (QPS -1): the
-// monitor paces itself, per bundle. The readiness check "bundles" that it adds
-// fails while the cluster's CRD drops what the monitor writes.
+// Setup adds a monitor to a manager that was created with ManagerOptions. The
+// manager's configuration should have no client-side rate limit (QPS -1), because the
+// monitor limits its writes per bundle. Setup adds the readiness check "bundles", which
+// fails while the cluster's CRD prunes what the monitor writes.
 //
 // The manager ends with an error when the cluster does not serve ResourceBundleStates.
 func Setup(mgr ctrl.Manager, opts Options) error {
@@ -139,8 +139,8 @@ func setup(mgr ctrl.Manager, opts Options) error {
 	return addControllers(mgr, opts, all, r)
 }
 
-// addControllers adds the controller of small bundles, which is woken by the
-// watches, and that of large ones, which gets them from the first.
+// addControllers adds the controller of small bundles, whose source is the
+// watches, and the controller of large bundles, which receives them from the first.
 func addControllers(mgr ctrl.Manager, opts Options, all *watches, small reconciler) error {
 	large, handedOver := small, make(chan event.GenericEvent)
 	small.large = handedOver
@@ -168,8 +168,8 @@ func controllerOptions(workers int) controller.Options {
 	}
 }
 
-// newWatches makes the watches of what the options name, and a kindDiscovery when
-// kinds may come and go: with discovery, or with a kind that is not of Kubernetes itself.
+// newWatches returns the watches of the options' kinds, with a kindDiscovery if kinds
+// may be added or removed: if Discover is set, or if a kind is not built into Kubernetes.
 func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watches, error) {
 	c, err := clientsOf(mgr)
 	if err != nil {
@@ -185,10 +185,10 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 			return source{place: p, trusted: len(opts.TrustedNamespaces) > 0, kinds: c.kinds, client: c.of(p.kind)}
 		},
 	}
-	all.index = func(ctx context.Context) error { return indexSelectorKeys(ctx, mgr.GetFieldIndexer(), all.membership) }
+	all.addIndex = func(ctx context.Context) error { return indexSelectorKeys(ctx, mgr.GetFieldIndexer(), all.membership) }
 	all.bundles = bundlesIn(mgr.GetCache(), opts.TrustedNamespaces)
-	all.rules = opts.RulesChanged
-	all.every = func(ctx context.Context) ([]types.NamespacedName, error) { return bundleNames(ctx, mgr.GetCache()) }
+	all.onRulesChanged = opts.RulesChanged
+	all.allBundles = func(ctx context.Context) ([]types.NamespacedName, error) { return bundleNames(ctx, mgr.GetCache()) }
 	for _, kind := range opts.Kinds {
 		for _, p := range placesOf(kind, opts) {
 			all.places = append(all.places, p)
@@ -209,33 +209,33 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 	return all, nil
 }
 
-// addCreation adds the controller that makes bundles. It begins when all objects
-// have been read, and the cache has all bundles.
+// addCreation adds the controller that creates bundles. It starts once all objects
+// have been read and the cache has all bundles.
 func addCreation(mgr ctrl.Manager, opts Options, all *watches, metrics *collector) error {
 	c := newCreator(opts.CreateBundles, mgr.GetClient(), all.logger)
 	c.bundles, c.isCarried, c.created = all.bundles, all.isCarried, metrics.created.Inc
-	all.keysChanged = c.consider
+	all.keysChanged = c.enqueue
 	objects := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[selectorKey]) error {
 		select {
 		case <-all.synced:
 		case <-ctx.Done():
 			return nil
 		}
-		c.begin(q)
+		c.setQueue(q)
 		for _, w := range all.snapshot() {
-			c.consider(w.store.selectorKeys())
+			c.enqueue(w.store.selectorKeys())
 		}
 		return nil
 	}
 	return builder.TypedControllerManagedBy[selectorKey](mgr).
 		Named(creatorName).
 		WatchesRawSource(ctrlsource.TypedFunc[selectorKey](objects)).
-		WatchesRawSource(ctrlsource.TypedKind(mgr.GetCache(), &k8spluginv1alpha1.ResourceBundleState{}, releases(all.membership, c.consider))).
+		WatchesRawSource(ctrlsource.TypedKind(mgr.GetCache(), &k8spluginv1alpha1.ResourceBundleState{}, releases(all.membership, c.enqueue))).
 		WithOptions(c.options()).
 		Complete(c)
 }
 
-// clients are the clients of watches.
+// clients are the clients that watches use.
 type clients struct {
 	kinds    *discovery.DiscoveryClient
 	objects  dynamic.Interface
@@ -258,7 +258,7 @@ func clientsOf(mgr ctrl.Manager) (clients, error) {
 	return clients{kinds: kinds, objects: objects, metadata: bare}, nil
 }
 
-// of returns how to list and watch the objects of a kind. Of ConfigMaps and Secrets nothing but metadata is reported, and nothing else is read.
+// of returns a function that returns the ListerWatcher of a kind. It reads only the metadata of ConfigMaps and Secrets, because nothing else of them is reported.
 func (c clients) of(kind schema.GroupVersionKind) func(schema.GroupVersionResource, string) toolscache.ListerWatcher {
 	if kind.Group == "" && (kind.Kind == "ConfigMap" || kind.Kind == "Secret") {
 		return c.bare
@@ -268,7 +268,7 @@ func (c clients) of(kind schema.GroupVersionKind) func(schema.GroupVersionResour
 	}
 }
 
-// bare returns how to list and watch nothing but the metadata of objects: the rest does not even leave the API server.
+// bare returns a ListerWatcher of the metadata of objects. The API server does not send the rest.
 func (c clients) bare(resource schema.GroupVersionResource, namespace string) toolscache.ListerWatcher {
 	return observe.SourceOf(c.metadata.Resource(resource).Namespace(namespace))
 }

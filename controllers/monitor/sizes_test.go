@@ -104,9 +104,9 @@ func TestReconcileNamesWhatMatters(t *testing.T) {
 	}
 }
 
-// TestLargeBundlesLeaveRoomForSmallOnes has more large bundles than workers,
+// TestLargeBundlesDoNotBlockSmallOnes has more large bundles than workers,
 // whose writes all block, and one small bundle.
-func TestLargeBundlesLeaveRoomForSmallOnes(t *testing.T) {
+func TestLargeBundlesDoNotBlockSmallOnes(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	large, handedOver := *g.reconciler, make(chan event.GenericEvent, workers+1)

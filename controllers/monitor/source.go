@@ -16,12 +16,12 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// unsuitable is the reason why objects of a kind that is served can never be read from a place.
+// unsuitable is the reason why a served kind cannot be read from a place.
 type unsuitable string
 
 const (
 	errNotWatchable unsuitable = "only kinds that can be listed and watched are reported"
-	// errNamedStatus means that client-go takes what a watch says of the objects for an error of the API server, and loses what is in them.
+	// errNamedStatus means that client-go decodes objects of a watch as errors of the API server, and drops their content.
 	errNamedStatus   unsuitable = "objects of a kind named Status cannot be watched"
 	errClusterScoped unsuitable = "kinds without namespaces are reported in trusted namespaces only"
 	// errElsewhere means that another watch follows the kind: a namespace has no
@@ -51,18 +51,18 @@ type place struct {
 	cluster bool
 }
 
-// source is where a watch reads its place from.
+// source is the place of a watch and the clients to read it.
 type source struct {
 	place
 
 	// trusted allows kinds without namespaces.
 	trusted bool
 	kinds   kindFinder
-	// client returns how to list and watch a resource in a namespace or, when that is empty, in all.
+	// client returns the ListerWatcher of a resource in a namespace or, if that is empty, in all namespaces.
 	client func(resource schema.GroupVersionResource, namespace string) cache.ListerWatcher
 }
 
-// open finds the resource of the kind and returns how to list and watch it.
+// open discovers the resource of the kind and returns its ListWatch.
 func (s source) open() (*cache.ListWatch, error) {
 	resource, err := s.resource()
 	if err != nil {
@@ -83,8 +83,8 @@ func (s source) open() (*cache.ListWatch, error) {
 	}, nil
 }
 
-// confirm returns the error of a request for a resource. That the resource is not found means that it is not served only
-// if the cluster does not name it either: a proxy on the way may answer so, and objects must not vanish because of it.
+// confirm returns the error of a request for a resource. NotFound means that the resource is not served only if discovery
+// does not list it either: a proxy may have returned the error, and objects must not vanish because of it.
 func (s source) confirm(resource schema.GroupVersionResource, err error) error {
 	if !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
 		return err
@@ -96,11 +96,11 @@ func (s source) confirm(resource schema.GroupVersionResource, err error) error {
 	case served != resource:
 		return observe.ErrNotServed
 	}
-	return fmt.Errorf("cannot read %q, which is served: %s", resource.GroupResource(), err.Error()) // Not the error itself, which says that it is not.
+	return fmt.Errorf("cannot read %q, which is served: %s", resource.GroupResource(), err.Error()) // Do not wrap err, which would classify the resource as not served.
 }
 
-// resource asks the cluster for the name of the kind's resource. It asks again
-// each time, so that a kind that is installed later is found.
+// resource discovers the resource of the kind. It sends a request on
+// each call, so that a kind that is installed later is found.
 func (s source) resource() (schema.GroupVersionResource, error) {
 	gv := s.kind.GroupVersion()
 	list, err := s.kinds.ServerResourcesForGroupVersion(gv.String())
@@ -110,14 +110,14 @@ func (s source) resource() (schema.GroupVersionResource, error) {
 	if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("cannot discover %q: %w", gv, err)
 	}
-	if len(list.APIResources) == 0 { // So the client answers a 404 for the core group.
+	if len(list.APIResources) == 0 { // The client returns an empty list for a 404 of the core group.
 		return schema.GroupVersionResource{}, fmt.Errorf("cannot discover %q: the list of its resources is empty", gv)
 	}
 	for _, r := range list.APIResources {
 		if r.Kind != s.kind.Kind || strings.Contains(r.Name, "/") {
 			continue
 		}
-		if err := s.suits(r); err != nil {
+		if err := s.checkSuitable(r); err != nil {
 			return schema.GroupVersionResource{}, err
 		}
 		return gv.WithResource(r.Name), nil
@@ -125,8 +125,8 @@ func (s source) resource() (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, observe.ErrNotServed
 }
 
-// suits returns an error when a resource cannot be read at the source's place.
-func (s source) suits(r metav1.APIResource) error {
+// checkSuitable returns an error if a resource cannot be read at the source's place.
+func (s source) checkSuitable(r metav1.APIResource) error {
 	switch {
 	case !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch"):
 		return errNotWatchable
@@ -143,9 +143,9 @@ func (s source) suits(r metav1.APIResource) error {
 	}
 }
 
-// confirmNotServed looks for the kind's API version among all that the cluster
-// serves. A 404 alone proves nothing: a proxy on the way may answer so, and
-// objects must not vanish because of it.
+// confirmNotServed returns ErrNotServed if the cluster does not list the kind's API
+// version. A 404 alone proves nothing: a proxy may have returned it, and objects must
+// not vanish because of it.
 func (s source) confirmNotServed() error {
 	gv := s.kind.GroupVersion().String()
 	groups, err := s.kinds.ServerGroups()

@@ -84,8 +84,8 @@ func TestStandDown(t *testing.T) {
 	}
 }
 
-// TestAMonitorWhoseClockWasAheadIsSucceeded has another monitor write while the node's clock is two days ahead, and then no more.
-func TestAMonitorWhoseClockWasAheadIsSucceeded(t *testing.T) {
+// TestTakesOverFromMonitorWithClockAhead has another monitor write while the node's clock is two days ahead, and then no more.
+func TestTakesOverFromMonitorWithClockAhead(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	g.change(object("ns", "a", "1-sink", "1"))
@@ -99,7 +99,7 @@ func TestAMonitorWhoseClockWasAheadIsSucceeded(t *testing.T) {
 	}
 }
 
-func TestTheCacheKeepsOfManagedFieldsWhoWroteTheStatus(t *testing.T) {
+func TestCompressKeepsStatusManagers(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Name: "1-sink", ManagedFields: []metav1.ManagedFieldsEntry{

@@ -21,25 +21,25 @@ import (
 const (
 	// fieldOwner names the monitor in managedFields.
 	fieldOwner = client.FieldOwner("healthscope-monitor")
-	// writeTimeout bounds a write of a status.
+	// writeTimeout is the timeout of a write.
 	writeTimeout = 30 * time.Second
 )
 
 // statusWriter writes the status of bundles.
 type statusWriter interface {
-	// put replaces the status of a bundle, if it is still of the UID and resourceVersion that b names, and notes in b
-	// what its metadata are then. The status of b stays what was sent; whether the API server kept it is seen when the cache has it.
+	// put replaces the status of a bundle if it still has the UID and resourceVersion of b, and sets the metadata of b to
+	// the result. It does not change the status of b: only the cache shows whether the API server pruned it.
 	put(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) error
-	// mark notes on a bundle that another monitor fills that it is out of date.
+	// mark annotates a bundle that another monitor writes as out of date.
 	mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, o k8spluginv1alpha1.OutOfDate) error
 }
 
-// metadataAnswer asks the API server to answer with the metadata of an object only.
-const metadataAnswer = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+// acceptMetadata is the Accept header that requests only the metadata of an object.
+const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// statusClient writes bundles and reads of each answer the metadata only: the
-// status, which is most of a bundle, comes with the watch anyway, and to encode and to
-// decode it once more would be a good part of what a write costs.
+// statusClient writes bundles and requests only the metadata in the responses. The
+// status, which is most of a bundle, arrives with the watch anyway, and encoding and
+// decoding it again would be a large part of the cost of a write.
 type statusClient struct{ client *rest.RESTClient }
 
 func newStatusClient(config *rest.Config, httpClient *http.Client) (statusClient, error) {
@@ -53,7 +53,7 @@ func newStatusClient(config *rest.Config, httpClient *http.Client) (statusClient
 	config = rest.CopyConfig(config)
 	config.APIPath = "/apis"
 	config.GroupVersion = &k8spluginv1alpha1.GroupVersion
-	config.AcceptContentTypes, config.ContentType = metadataAnswer, runtime.ContentTypeJSON
+	config.AcceptContentTypes, config.ContentType = acceptMetadata, runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	client, err := rest.RESTClientForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s statusClient) put(ctx context.Context, b *k8spluginv1alpha1.ResourceBund
 	return nil
 }
 
-// mark implements statusWriter. Of the bundle it changes an annotation, and nothing if it is another one by now.
+// mark implements statusWriter. It changes only the annotation, and nothing if the bundle has been recreated.
 func (s statusClient) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, o k8spluginv1alpha1.OutOfDate) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

@@ -8,17 +8,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The indexes of a store: by the value of the label, and by that in a namespace, as inNamespace writes it.
+// The indexes of a store: by the value of the label, and by namespace and value, as namespaced formats them.
 const byValue, byNamespace = "value", "namespace"
 
-// store holds the objects of one watch, packed. A reflector writes it: whole lists and
-// single changes, one at a time, each visible at once or not at all.
+// store holds the packed objects of one watch. A reflector writes whole lists and
+// single changes to it, one at a time. Each write is atomic for readers.
 type store struct {
 	// kind is the kind of all objects.
 	kind schema.GroupVersionKind
 	// key is the label key that all objects carry.
 	key string
-	// changed is called after a change with the keys whose objects differ now. It may be slow.
+	// changed is called after each write with the keys whose objects have changed. It may be slow.
 	changed func(sets.Set[selectorKey])
 	objects cache.Indexer
 }
@@ -35,17 +35,17 @@ func newStore(kind schema.GroupVersionKind, key string) *store {
 	})}
 }
 
-// namespaced is a label's value in a namespace, of which neither has a slash.
+// namespaced returns the index value of a label's value in a namespace. Neither contains a slash.
 func namespaced(namespace, value string) string { return namespace + "/" + value }
 
-// appendMembers appends to objects those that a bundle's key selects: of its
-// namespace or, when it has none, of all namespaces and of the cluster. Discovery asks it for CRDs too, which belong to no bundle.
+// appendMembers appends to objects those that a bundle's key selects: in its
+// namespace or, if it has none, in all namespaces and the cluster. kindDiscovery uses it for CRDs too, which belong to no bundle.
 func (s *store) appendMembers(objects []*packed, c selectorKey) []*packed {
 	index, value := byNamespace, namespaced(c.namespace, c.value)
 	if c.namespace == "" {
 		index, value = byValue, c.value
 	}
-	found, _ := s.objects.ByIndex(index, value) // There is this index.
+	found, _ := s.objects.ByIndex(index, value) // The index exists.
 	for _, o := range found {
 		objects = append(objects, o.(*packed)) //nolint:forcetypeassert // Nothing else is stored.
 	}
@@ -62,12 +62,12 @@ func (s *store) selectorKeys() sets.Set[selectorKey] {
 	return all
 }
 
-// Add takes an object that appeared.
+// Add stores a new object.
 func (s *store) Add(obj any) error {
 	return s.Update(obj)
 }
 
-// Update takes an object that changed.
+// Update stores a changed object.
 func (s *store) Update(obj any) error {
 	object, err := s.pack(obj)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *store) Update(obj any) error {
 	return nil
 }
 
-// Delete takes the last state of an object that is gone or lost the label.
+// Delete removes an object that was deleted or lost the label.
 func (s *store) Delete(obj any) error {
 	object, err := s.pack(obj)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *store) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes a whole list: what is not in it is gone.
+// Replace stores a whole list, and removes all objects that are not in it.
 func (s *store) Replace(list []any, version string) error {
 	touched, listed, objects := sets.New[selectorKey](), sets.New[cache.ObjectName](), make([]any, 0, len(list))
 	for _, item := range list {
@@ -123,7 +123,7 @@ func (s *store) Replace(list []any, version string) error {
 	return nil
 }
 
-// Resync does nothing: what has not changed needs no notification.
+// Resync does nothing: unchanged objects need no notification.
 func (s *store) Resync() error {
 	return nil
 }
@@ -140,15 +140,15 @@ func (s *store) pack(obj any) (*packed, error) {
 	return pack(obj, s.kind, s.key)
 }
 
-// stored returns the object of the same name; nil when there is none.
+// stored returns the stored object of the same name; nil if there is none.
 func (s *store) stored(object *packed) *packed {
 	before, _, _ := s.objects.Get(object) // It has a name.
 	p, _ := before.(*packed)
 	return p
 }
 
-// touch notes the keys whose content differs once an object is stored: that of its label's
-// value and, when it had another one before, of that too. The same version again (a list after a broken watch) changes nothing.
+// touch adds to touched the keys whose objects change when an object is stored: the key of its label value and the key of
+// its previous one. An object in the stored version, as in a list after a broken watch, changes nothing.
 func (s *store) touch(object *packed, touched sets.Set[selectorKey]) {
 	before := s.stored(object)
 	if before != nil && before.sameAs(object) {

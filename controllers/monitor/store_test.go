@@ -139,7 +139,7 @@ func TestStoreChanges(t *testing.T) {
 	}
 }
 
-func TestStoreRecreatedObjectIsNews(t *testing.T) {
+func TestStoreNotifiesOfRecreatedObject(t *testing.T) {
 	t.Parallel()
 	s, touched := observed()
 	first, second := object("ns", "a", "one", "1"), object("ns", "a", "one", "1")
@@ -170,7 +170,7 @@ func TestStoreRejectsOtherTypes(t *testing.T) {
 	}
 }
 
-func TestStoreHoldsNothingThatMustNotBeShown(t *testing.T) {
+func TestStoreRedactsObjects(t *testing.T) {
 	t.Parallel()
 	secretive := func() *unstructured.Unstructured {
 		o := object("ns", "a", "one", "1")
@@ -206,9 +206,9 @@ func TestStoreHoldsNothingThatMustNotBeShown(t *testing.T) {
 	}
 }
 
-// TestStoreFollowsAnyHistory compares the store with a plain model after any
+// TestStoreAgreesWithModel compares the store with a plain model after any
 // history, and checks that each difference a reader can see was announced.
-func TestStoreFollowsAnyHistory(t *testing.T) {
+func TestStoreAgreesWithModel(t *testing.T) {
 	t.Parallel()
 	labels := []string{"one", "two"}
 	rapid.Check(t, func(t *rapid.T) {

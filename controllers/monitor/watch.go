@@ -11,33 +11,33 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// watchRules are what is tolerated of the watch of a kind: without an answer the kind stays known as it was read last, indefinitely.
+// watchRules has no Grace: without an answer of the API server, the objects of a kind stay as they were read last, indefinitely.
 var watchRules = observe.Rules{Settle: 500 * time.Millisecond}
 
-// maxRefusedPause bounds the pause between attempts to read a kind that is refused: a right is granted, or a kind installed, once, if at all.
+// maxRefusedPause bounds the pause between attempts to read a kind that is refused. A permission is rarely granted, or a kind installed, later.
 const maxRefusedPause = 10 * time.Minute
 
-// startGrace is how long the start waits for a kind whose first attempts fail.
+// startGrace is how long the monitor waits on start for a kind whose first attempts fail.
 const startGrace = 30 * time.Second
 
-// sight says what is known of the objects of a kind.
-type sight string
+// visibility says what is known of the objects of a kind.
+type visibility string
 
 const (
-	// shown means that the store has the objects that there are, or were a moment ago.
-	shown sight = ""
-	// gone means that there is no such kind, or none to be shown.
-	gone sight = "Gone"
+	// visible means that the store has the objects of the kind, as of the last answer of the API server.
+	visible visibility = ""
+	// gone means that the cluster does not serve the kind, or that its objects cannot be reported.
+	gone visibility = "Gone"
 	// forbidden means that the monitor may not read the kind.
-	forbidden sight = "Forbidden"
-	// unread means that the kind has not been read yet.
-	unread sight = "NoAnswer"
+	forbidden visibility = "Forbidden"
+	// neverSynced means that the kind has not been read yet.
+	neverSynced visibility = "NoAnswer"
 )
 
-// sightIn returns what is known in a state. A kind that has been read stays known while there is no answer.
-func sightIn(s observe.State) sight {
+// visibilityIn returns the visibility in a state. A kind that has been read stays visible while the API server does not answer.
+func visibilityIn(s observe.State) visibility {
 	if s.Status == observe.Pending {
-		return unread
+		return neverSynced
 	}
 	switch s.Reason {
 	case observe.NotServed:
@@ -46,27 +46,27 @@ func sightIn(s observe.State) sight {
 		return forbidden
 	case observe.Unauthorized:
 		if s.AsOf.IsZero() {
-			return unread
+			return neverSynced
 		}
 	case observe.NoAnswer:
 	}
-	return shown
+	return visible
 }
 
-// isUnreadable reports whether it is not known which objects there are.
-func (s sight) isUnreadable() bool { return s == forbidden || s == unread }
+// isUnreadable reports whether the objects of the kind are unknown.
+func (s visibility) isUnreadable() bool { return s == forbidden || s == neverSynced }
 
-// watch follows one source for as long as it runs and keeps its objects in store.
+// watch lists and watches one source, and keeps its objects in a store.
 type watch struct {
 	source   source
 	store    *store
 	informer *observe.Informer
 	logger   logr.Logger
-	// wake is called when bundles have to be looked at again although no object has changed.
+	// wake is called when bundles must be reconciled although no object has changed.
 	wake func()
-	// cancel ends reading; nil before begin.
+	// cancel stops the watch; nil before startWatch.
 	cancel context.CancelFunc
-	// reported is the state that changed was called with last.
+	// reported is the state of the last call of changed.
 	reported observe.State
 }
 
@@ -88,15 +88,15 @@ func newWatch(s source, c clock.WithDelayedExecution, logger logr.Logger) *watch
 	return w
 }
 
-// open returns how the source is listed and watched.
+// open returns the ListerWatcher of the source.
 func (w *watch) open(context.Context) (cache.ListerWatcher, error) {
-	if w.sight() == gone {
-		_ = w.store.Replace(nil, "") // They are not shown while the kind is gone.
+	if w.visibility() == gone {
+		_ = w.store.Replace(nil, "") // Drop the objects, which are not shown while the kind is gone.
 	}
 	return w.source.open()
 }
 
-// describe returns what is wrong with an attempt that has failed, and logs it when the one before had not.
+// describe returns the message of a failed attempt, and logs it if the previous attempt did not fail.
 func (w *watch) describe(reason observe.Reason, err error) string {
 	if w.informer.State().IsFailing() {
 		w.logger.V(1).Info("Still cannot read kind", "reason", err.Error())
@@ -105,12 +105,12 @@ func (w *watch) describe(reason observe.Reason, err error) string {
 	switch reason {
 	case observe.NoAnswer, observe.Unauthorized:
 		w.logger.Info("Cannot read kind, trying again", "reason", err.Error())
-	case observe.Forbidden, observe.NotServed: // Method changed logs them once they are confirmed.
+	case observe.Forbidden, observe.NotServed: // The method changed logs these once they are confirmed.
 	}
 	return err.Error()
 }
 
-// changed acts on another state of the informer.
+// changed handles a new state of the informer.
 func (w *watch) changed(s observe.State) {
 	before := w.reported
 	w.reported = s
@@ -122,7 +122,7 @@ func (w *watch) changed(s observe.State) {
 	case s.Status == observe.Problem && s.Reason != before.Reason:
 		w.logger.Info("Cannot read kind, bundles are filled without it; it is tried again at growing intervals, and when the kinds of the cluster change", "reason", s.Message)
 	}
-	if sightIn(s) != sightIn(before) {
+	if visibilityIn(s) != visibilityIn(before) {
 		w.wake()
 	}
 }
@@ -133,18 +133,18 @@ func (w *watch) isSettled() bool {
 	return s.Status != observe.Pending || s.IsFailing() && w.informer.Clock.Since(s.Since) >= startGrace
 }
 
-// sight returns what is known of the objects.
-func (w *watch) sight() sight { return sightIn(w.informer.State()) }
+// visibility returns what is known of the objects.
+func (w *watch) visibility() visibility { return visibilityIn(w.informer.State()) }
 
 // appendMembers appends to objects those that a bundle's key selects.
 func (w *watch) appendMembers(objects []*packed, c selectorKey) []*packed {
-	if c.key != w.source.key || w.sight() == gone {
+	if c.key != w.source.key || w.visibility() == gone {
 		return objects
 	}
 	return w.store.appendMembers(objects, c)
 }
 
-// retry lets a watch that was refused try again now: the cluster's kinds have changed.
+// retry makes a watch that was refused read again now, because the cluster's kinds have changed.
 func (w *watch) retry() {
 	if s := w.informer.State(); s.Reason != "" || !s.ConfirmBy().IsZero() {
 		w.informer.Reread(false)

@@ -203,7 +203,7 @@ func TestWatchFillsItsStore(t *testing.T) {
 	})
 }
 
-func TestWatchReportsARefusalOnceAndHoldsNothingUp(t *testing.T) {
+func TestWatchReportsRefusalOnceWithoutBlocking(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]struct {
 		fault fault
@@ -247,7 +247,7 @@ func TestWatchReportsARefusalOnceAndHoldsNothingUp(t *testing.T) {
 	}
 }
 
-func TestWatchWaitsOutAPassingFailure(t *testing.T) {
+func TestWatchToleratesTransientFailure(t *testing.T) {
 	t.Parallel()
 	failures := map[string]struct {
 		fault fault
@@ -296,12 +296,12 @@ func TestWatchWaitsOutAPassingFailure(t *testing.T) {
 // A moment is shorter than a refusal must last to be confirmed.
 const moment = observe.Doubt / 2
 
-func TestWatchSaysWhatIsKnownOfItsKind(t *testing.T) {
+func TestWatchVisibility(t *testing.T) {
 	t.Parallel()
 	type step struct {
 		fault fault
 		lasts time.Duration
-		want  sight
+		want  visibility
 		holds int
 	}
 	const long = 20 * time.Minute
@@ -317,13 +317,13 @@ func TestWatchSaysWhatIsKnownOfItsKind(t *testing.T) {
 		},
 		"a right is missing for a moment": {[]step{ready, {fault{list: errForbidden}, moment, "", 1}, ready}, 1},
 		"a right is taken":                {[]step{ready, {fault{list: errForbidden}, long, forbidden, 1}, ready}, 3},
-		"there is no answer at the start": {[]step{{fault{list: errPassing}, long, unread, 0}, ready}, 1},
+		"there is no answer at the start": {[]step{{fault{list: errPassing}, long, neverSynced, 0}, ready}, 1},
 		"there is no answer":              {[]step{ready, {fault{discovery: errPassing, list: errPassing}, long, "", 1}, ready}, 1},
 		"the token is not accepted":       {[]step{ready, {fault{list: apierrors.NewUnauthorized("")}, long, "", 1}, ready}, 1},
 		"a 404 of what is served":         {[]step{ready, {fault{list: errNotFound}, long, "", 1}, ready}, 1},
 		"a 404, and no discovery":         {[]step{ready, {fault{discovery: errPassing, list: errNotFound}, long, "", 1}, ready}, 1},
 		"not served at the start, for a moment": {
-			[]step{{notServed, moment, unread, 0}, ready}, 1,
+			[]step{{notServed, moment, neverSynced, 0}, ready}, 1,
 		},
 		"never served":                  {[]step{{notServed, long, gone, 0}, ready}, 2},
 		"never served as can be shown":  {[]step{{fault{discovery: observe.ErrUnsuitable}, time.Second, gone, 0}, ready}, 2},
@@ -348,8 +348,8 @@ func TestWatchSaysWhatIsKnownOfItsKind(t *testing.T) {
 						w.retry()
 					}
 					after(s.lasts)
-					if got := w.sight(); got != s.want || holds(w) != s.holds {
-						t.Errorf("step %d: sight %q and %d objects, want %q and %d", i, got, holds(w), s.want, s.holds)
+					if got := w.visibility(); got != s.want || holds(w) != s.holds {
+						t.Errorf("step %d: visibility %q and %d objects, want %q and %d", i, got, holds(w), s.want, s.holds)
 					}
 				}
 				if looks.Load() != tc.looks {

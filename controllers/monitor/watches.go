@@ -25,40 +25,40 @@ import (
 )
 
 const (
-	// handover is how long the watch of a version that is no longer preferred waits for its successor.
-	handover = 30 * time.Second
-	// syncPoll is how often it is looked whether watches have been read.
+	// handoverTimeout is how long the watch of a version that is no longer preferred is kept until its successor is synced.
+	handoverTimeout = 30 * time.Second
+	// syncPoll is the interval of checking whether watches are synced.
 	syncPoll = 100 * time.Millisecond
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// watches are all watches of a monitor. run follows them; as a source of the
-// controller they wake the bundles that a changed object belongs to.
+// watches holds all watches of a monitor, and runs them. It is a source of the
+// controller, which enqueues the bundles of a changed object.
 type watches struct {
 	membership
 
-	// places are what is watched from the start to the end.
+	// places are the places that are always watched.
 	places []place
-	// sourceOf returns how to read a place.
+	// sourceOf returns the source of a place.
 	sourceOf func(place) source
-	// kinds finds further kinds and follows their changes; nil when the kinds are those of places.
+	// kinds discovers further kinds and their changes; nil if only places are watched.
 	kinds *kindDiscovery
-	// index makes bundles able to find what it looks for.
-	index func(context.Context) error
-	// bundles finds the bundles that select the objects of a key, and every finds all bundles.
-	bundles func(context.Context, selectorKey) ([]types.NamespacedName, error)
-	every   func(context.Context) ([]types.NamespacedName, error)
-	// rules calls a function whenever objects are to be judged again; nil when that never happens.
-	rules func(func())
-	// keysChanged is called with the selector keys of objects that changed. It may be nil.
+	// addIndex adds the index that bundles uses.
+	addIndex func(context.Context) error
+	// bundles returns the bundles that select a key, and allBundles returns all bundles.
+	bundles    func(context.Context, selectorKey) ([]types.NamespacedName, error)
+	allBundles func(context.Context) ([]types.NamespacedName, error)
+	// onRulesChanged registers a function to call when the health rules change; nil if they never do.
+	onRulesChanged func(func())
+	// keysChanged is called with the selector keys of changed objects. It may be nil.
 	keysChanged func(sets.Set[selectorKey])
 	writeStates *writeStates
 	clock       clock.WithDelayedExecution
 	logger      logr.Logger
 	queue       atomic.Pointer[queue]
 	running     sync.WaitGroup
-	// synced is closed when all kinds have been read once.
+	// synced is closed once all kinds have been read.
 	synced chan struct{}
 
 	mu      sync.RWMutex
@@ -67,13 +67,13 @@ type watches struct {
 
 var _ ctrlsource.SyncingSource = &watches{}
 
-// run follows all watches until ctx is done, and returns when they have ended.
+// run runs all watches until ctx is done, and returns when they have stopped.
 func (s *watches) run(ctx context.Context) error {
 	for _, w := range s.snapshot() {
-		s.begin(ctx, w)
+		s.startWatch(ctx, w)
 	}
-	if s.rules != nil {
-		s.rules(func() { s.wakeAll(ctx) })
+	if s.onRulesChanged != nil {
+		s.onRulesChanged(func() { s.wakeAll(ctx) })
 	}
 	if s.kinds != nil {
 		s.running.Go(func() { s.kinds.run(ctx, s) })
@@ -83,7 +83,7 @@ func (s *watches) run(ctx context.Context) error {
 	return nil
 }
 
-// add makes a watch, which does not run yet.
+// add adds a watch without starting it.
 func (s *watches) add(p place) *watch {
 	w := newWatch(s.sourceOf(p), s.clock, s.logger)
 	s.mu.Lock()
@@ -92,22 +92,22 @@ func (s *watches) add(p place) *watch {
 	return w
 }
 
-// begin runs a watch until ctx is done or the watch is stopped.
-func (s *watches) begin(ctx context.Context, w *watch) {
+// startWatch runs a watch until ctx is done or stopWatch is called.
+func (s *watches) startWatch(ctx context.Context, w *watch) {
 	w.store.changed = func(touched sets.Set[selectorKey]) { s.wake(ctx, touched) }
 	w.wake = func() {
 		s.wakeAll(ctx)
-		if w.sight() == gone && s.kinds != nil {
-			s.kinds.notice() // It is let go, unless it is one of places.
+		if w.visibility() == gone && s.kinds != nil {
+			s.kinds.schedule() // The next discovery removes the watch, unless it is one of places.
 		}
 	}
-	running, cancel := context.WithCancel(ctx) // Its end is not that of those who are woken.
+	watchCtx, cancel := context.WithCancel(ctx) // Stopping the watch must not cancel ctx, which wake uses.
 	w.cancel = cancel
-	s.running.Go(func() { w.informer.Run(running) })
+	s.running.Go(func() { w.informer.Run(watchCtx) })
 }
 
-// stop ends a watch; its objects leave their bundles.
-func (s *watches) stop(ctx context.Context, w *watch) {
+// stopWatch stops and removes a watch. Its objects leave their bundles.
+func (s *watches) stopWatch(ctx context.Context, w *watch) {
 	s.mu.Lock()
 	s.current = slices.DeleteFunc(slices.Clone(s.current), func(other *watch) bool { return other == w })
 	s.mu.Unlock()
@@ -115,17 +115,17 @@ func (s *watches) stop(ctx context.Context, w *watch) {
 	s.wakeAll(ctx)
 }
 
-// snapshot returns the watches of this moment.
+// snapshot returns the current watches.
 func (s *watches) snapshot() []*watch {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.current
 }
 
-// follow makes places what is watched. A watch of another place ends when another version of its kind has been read, so
-// that no object vanishes in between; without such a version, it ends when the API server says that it does not serve the
-// kind. It is asked now, unless the group is one of unanswered.
-func (s *watches) follow(ctx context.Context, places sets.Set[place], unanswered sets.Set[string]) {
+// setPlaces makes places the watched places. The watch of any other place is removed once a new watch of another version of its kind is
+// synced, or after handoverTimeout, so that no object vanishes in between. Without such a watch, it is removed once the API server has confirmed that it does not
+// serve the kind; setPlaces makes the watch check that, unless its group is in unanswered.
+func (s *watches) setPlaces(ctx context.Context, places sets.Set[place], unanswered sets.Set[string]) {
 	started := map[place]*watch{}
 	missing := places.Clone()
 	for _, w := range s.snapshot() {
@@ -134,7 +134,7 @@ func (s *watches) follow(ctx context.Context, places sets.Set[place], unanswered
 	for p := range missing {
 		w := s.add(p)
 		started[p.withoutVersion()] = w
-		s.begin(ctx, w)
+		s.startWatch(ctx, w)
 	}
 	var ended, successors []*watch
 	for _, w := range s.snapshot() {
@@ -143,27 +143,27 @@ func (s *watches) follow(ctx context.Context, places sets.Set[place], unanswered
 		case places.Has(w.source.place):
 		case replaced:
 			ended, successors = append(ended, w), append(successors, successor)
-		case w.sight() == gone:
+		case w.visibility() == gone:
 			ended = append(ended, w)
 		case !unanswered.Has(w.source.kind.Group):
 			w.informer.Reread(false)
 		}
 	}
-	_ = wait.PollUntilContextTimeout(ctx, syncPoll, handover, true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, syncPoll, handoverTimeout, true, func(context.Context) (bool, error) {
 		return !slices.ContainsFunc(successors, func(w *watch) bool { return w.informer.State().Status == observe.Pending }), nil
-	}) // What takes longer is Unknown until it has been read.
+	}) // The objects of a successor that takes longer are Unknown until it is synced.
 	for _, w := range ended {
-		s.stop(ctx, w)
+		s.stopWatch(ctx, w)
 	}
 }
 
-// withoutVersion is the place without the version of its kind.
+// withoutVersion returns the place without the version of its kind.
 func (p place) withoutVersion() place {
 	p.kind.Version = ""
 	return p
 }
 
-// retry makes the watches of kinds of these groups that were refused try again.
+// retry makes the refused watches of kinds in these groups read again.
 func (s *watches) retry(groups sets.Set[string]) {
 	for _, w := range s.snapshot() {
 		if groups.Has(w.source.kind.Group) {
@@ -172,10 +172,10 @@ func (s *watches) retry(groups sets.Set[string]) {
 	}
 }
 
-// Start makes q the queue of bundles to look at. Changes before it need no
-// waking: the controller starts with all bundles in its queue.
+// Start sets the queue of the controller. Earlier changes need not be enqueued,
+// because the controller starts with all bundles in its queue.
 func (s *watches) Start(ctx context.Context, q queue) error {
-	if err := s.index(ctx); err != nil {
+	if err := s.addIndex(ctx); err != nil {
 		return err
 	}
 	s.queue.Store(&q)
@@ -183,11 +183,11 @@ func (s *watches) Start(ctx context.Context, q queue) error {
 }
 
 // WaitForSync waits until all kinds have been read once, except those that
-// cannot be: from then on what is in the stores is what is in the cluster.
+// cannot be read. From then on the stores hold the objects of the cluster.
 func (s *watches) WaitForSync(ctx context.Context) error {
 	var missing string
 	err := wait.PollUntilContextCancel(ctx, syncPoll, true, func(context.Context) (bool, error) {
-		missing = s.missing()
+		missing = s.unsynced()
 		return missing == "", nil
 	})
 	if err != nil {
@@ -197,8 +197,8 @@ func (s *watches) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// missing says for people what has not been read yet; empty when everything has.
-func (s *watches) missing() string {
+// unsynced describes what has not been read yet; empty if everything has.
+func (s *watches) unsynced() string {
 	if s.kinds != nil && !s.kinds.isDone() {
 		return "the kinds of the cluster"
 	}
@@ -215,7 +215,7 @@ func (s *watches) String() string {
 	return "labelled objects"
 }
 
-// wake puts the bundles that select one of the keys into the queue.
+// wake enqueues the bundles that select one of the keys.
 func (s *watches) wake(ctx context.Context, touched sets.Set[selectorKey]) {
 	if s.keysChanged != nil {
 		s.keysChanged(touched)
@@ -225,12 +225,12 @@ func (s *watches) wake(ctx context.Context, touched sets.Set[selectorKey]) {
 	}
 	for c := range touched {
 		names, err := s.bundles(ctx, c)
-		s.look(ctx, names, err)
+		s.enqueue(ctx, names, err)
 	}
 }
 
-// wakeAll puts all bundles into the queue: what can be seen of their objects has
-// changed. Before synced this is not needed: all bundles are in the queue.
+// wakeAll enqueues all bundles, because the visibility of their objects has
+// changed. It does nothing before synced, because all bundles are in the queue then.
 func (s *watches) wakeAll(ctx context.Context) {
 	select {
 	case <-s.synced:
@@ -238,15 +238,15 @@ func (s *watches) wakeAll(ctx context.Context) {
 		return
 	}
 	if s.queue.Load() != nil {
-		names, err := s.every(ctx)
-		s.look(ctx, names, err)
+		names, err := s.allBundles(ctx)
+		s.enqueue(ctx, names, err)
 	}
 }
 
-// look puts bundles into the queue that were looked up because objects have changed.
-func (s *watches) look(ctx context.Context, names []types.NamespacedName, err error) {
+// enqueue enqueues the bundles that a lookup returned, or logs the error of the lookup.
+func (s *watches) enqueue(ctx context.Context, names []types.NamespacedName, err error) {
 	switch {
-	case ctx.Err() != nil: // The program stops.
+	case ctx.Err() != nil: // The monitor is stopping.
 	case err != nil:
 		s.logger.Error(err, "Cannot find the bundles whose objects have changed")
 	default:
@@ -267,21 +267,21 @@ func (s *watches) isCarried(c selectorKey) bool {
 	return false
 }
 
-// gather returns the objects of a bundle, each once, and the kinds of which it is not known which objects belong to it.
-// Both are those of the same watches: what goes from one watch to another is in one of the two.
+// gather returns the objects of a bundle, each once, and the kinds whose objects are unknown.
+// Both come from the same snapshot of watches, so that an object that moves between watches is in one of the two.
 func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
-	uncertain := s.uncertain(b) // Before the watches: a kind that is no longer uncertain is watched already.
+	uncertain := s.uncertain(b) // Before the snapshot: a kind that is no longer uncertain is watched already.
 	current := s.snapshot()
-	unreadable := s.unreadable(current, b) // Before the objects: when a kind counts as read, they are in the store.
+	unreadable := s.unreadable(current, b) // Before the objects: if a kind counts as read, its objects are in the store.
 	objects, err := s.members(current, b)
-	unreadable = unreadable.Union(s.unreadable(current, b)) // And after them: a kind that is gone meanwhile shows none.
+	unreadable = unreadable.Union(s.unreadable(current, b)) // And after them: a kind that becomes gone in between has no objects.
 	for _, w := range current {
 		uncertain.Delete(w.source.kind.GroupKind())
 	}
 	return objects, unreadable.Union(uncertain).UnsortedList(), err
 }
 
-// uncertain returns the kinds of a bundle's entries of which it is not known whether the cluster serves them.
+// uncertain returns the kinds of a bundle's entries that the cluster may or may not serve.
 func (s *watches) uncertain(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
 	kinds := sets.New[schema.GroupKind]()
 	if s.kinds == nil {
@@ -295,8 +295,8 @@ func (s *watches) uncertain(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[s
 	return kinds
 }
 
-// members returns the objects of a bundle, each once, preferably as a watch that is open shows it. Only after that is it decided
-// whether an object belongs to the bundle: another watch may hold an older version, which did.
+// members returns the objects of a bundle, each once, preferably from a watch that is open. It applies the selector only to that
+// copy of an object, because another watch may hold an older version that matched.
 func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
 	current = watchedFirst(current)
 	var candidates []*packed
@@ -310,7 +310,7 @@ func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleS
 	seen := sets.New[types.UID]()
 	for _, candidate := range candidates {
 		if candidate.UID != "" && seen.Has(candidate.UID) {
-			continue // It carries two of the labels, or is shown in two versions.
+			continue // The object carries two of the labels, or is watched in two versions.
 		}
 		seen.Insert(candidate.UID)
 		object, err := candidate.unpack()
@@ -324,34 +324,34 @@ func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleS
 	return members, nil
 }
 
-// watchedFirst returns watches with those last that have no open watch, so that what they show may be stale.
+// watchedFirst returns the watches in an order in which those that are not open, and may be stale, come last.
 func watchedFirst(current []*watch) []*watch {
-	working := make([]*watch, 0, len(current))
+	watched := make([]*watch, 0, len(current))
 	var stale []*watch
 	for _, w := range current {
 		if w.informer.State().IsWatched() {
-			working = append(working, w)
+			watched = append(watched, w)
 		} else {
 			stale = append(stale, w)
 		}
 	}
-	return append(working, stale...)
+	return append(watched, stale...)
 }
 
-// unreadable returns the kinds among those that are watched of which it is not known which objects belong to a
-// bundle. A version that has not been read is not missed where another one shows the same objects.
+// unreadable returns the watched kinds whose objects in a bundle are unknown. A version that has not been read
+// does not count if another version of the kind is visible.
 func (s *watches) unreadable(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
 	kinds := sets.New[schema.GroupKind]()
 	seen := sets.New[place]()
 	for _, w := range current {
-		if w.sight() == shown {
+		if w.visibility() == visible {
 			seen.Insert(w.source.withoutVersion())
 		}
 	}
 	for _, c := range s.selectorKeys(b) {
 		for _, w := range current {
-			here := w.source.namespace == "" || c.namespace == "" || w.source.namespace == c.namespace
-			if c.key == w.source.key && here && w.sight().isUnreadable() && !seen.Has(w.source.withoutVersion()) {
+			sameNamespace := w.source.namespace == "" || c.namespace == "" || w.source.namespace == c.namespace
+			if c.key == w.source.key && sameNamespace && w.visibility().isUnreadable() && !seen.Has(w.source.withoutVersion()) {
 				kinds.Insert(w.source.kind.GroupKind())
 			}
 		}

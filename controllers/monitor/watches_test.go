@@ -34,10 +34,10 @@ func withBundle(t *testing.T, all *watches, look func(*k8spluginv1alpha1.Resourc
 	}
 	b := bundleAt("1")
 	b.Name, b.Status.Resources = "one", entries
-	all.index = func(context.Context) error { return nil }
+	all.addIndex = func(context.Context) error { return nil }
 	names := []types.NamespacedName{nameOfBundle(b)}
 	all.bundles = func(context.Context, selectorKey) ([]types.NamespacedName, error) { return names, nil }
-	all.every = func(context.Context) ([]types.NamespacedName, error) {
+	all.allBundles = func(context.Context) ([]types.NamespacedName, error) {
 		look(b)
 		return names, nil
 	}
@@ -49,9 +49,9 @@ func withBundle(t *testing.T, all *watches, look func(*k8spluginv1alpha1.Resourc
 	return b
 }
 
-// TestGroupsThatAnswerAgainTakeNothingBack has a group answer discovery again,
+// TestRecoveredGroupKeepsEntriesUntilRead has a group answer discovery again,
 // whose objects are read a while later.
-func TestGroupsThatAnswerAgainTakeNothingBack(t *testing.T) {
+func TestRecoveredGroupKeepsEntriesUntilRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gadget := []schema.GroupKind{{Group: "other.io", Kind: "Gadget"}}
@@ -86,8 +86,8 @@ func TestGroupsThatAnswerAgainTakeNothingBack(t *testing.T) {
 	})
 }
 
-// TestVersionsThatTakeOverTakeNothingBack has a version take another's place that cannot be read for longer than the hand-over lasts.
-func TestVersionsThatTakeOverTakeNothingBack(t *testing.T) {
+// TestNewVersionKeepsEntriesUntilRead has a version take another's place that cannot be read for longer than the hand-over lasts.
+func TestNewVersionKeepsEntriesUntilRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{slow: map[string]bool{"v2": true}}
@@ -96,11 +96,11 @@ func TestVersionsThatTakeOverTakeNothingBack(t *testing.T) {
 		b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("example.io", "Widget"))
 		s.serve(nil, served("example.io/v2", kindServed("Widget", true)))
 		s.change("example.io")
-		after(handover / 2)
+		after(handoverTimeout / 2)
 		if got := unreadableOf(t, all, b); len(got) > 0 {
 			t.Errorf("unreadable: %v while the former version shows the objects, want none", got)
 		}
-		after(handover)
+		after(handoverTimeout)
 		wantFollowed(t, all, []string{"example.io/v2 Widget"}, nil)
 		if diff := cmp.Diff([]schema.GroupKind{{Group: "example.io", Kind: "Widget"}}, unreadableOf(t, all, b)); diff != "" {
 			t.Errorf("unreadable kinds differ after the former version was let go (-want +got):\n%s", diff)
@@ -114,8 +114,8 @@ func TestVersionsThatTakeOverTakeNothingBack(t *testing.T) {
 	})
 }
 
-// TestKindsThatFailHoldTheStartUpForAWhileOnly starts a monitor while a kind is served but cannot be read.
-func TestKindsThatFailHoldTheStartUpForAWhileOnly(t *testing.T) {
+// TestStartWaitsForFailingKindsOnlyForStartGrace starts a monitor while a kind is served but cannot be read.
+func TestStartWaitsForFailingKindsOnlyForStartGrace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &kindServer{slow: map[string]bool{"v9": true}}
@@ -133,8 +133,8 @@ func TestKindsThatFailHoldTheStartUpForAWhileOnly(t *testing.T) {
 	})
 }
 
-// TestOneDiscoveryDoesNotRemoveAKind has a discovery leave out a group, without an error, for a moment.
-func TestOneDiscoveryDoesNotRemoveAKind(t *testing.T) {
+// TestOneIncompleteDiscoveryKeepsKinds has a discovery leave out a group, without an error, for a moment.
+func TestOneIncompleteDiscoveryKeepsKinds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		both := []*metav1.APIResourceList{served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))}
@@ -146,7 +146,7 @@ func TestOneDiscoveryDoesNotRemoveAKind(t *testing.T) {
 		for range 3 {
 			s.serve(nil, both[:1]...)
 			s.change("other.io")
-			after(kindsConfirm / 2)
+			after(discoveryConfirmDelay / 2)
 			s.serve(nil, both...)
 			after(time.Hour)
 			if !slices.Equal(before, all.snapshot()) {
@@ -155,13 +155,13 @@ func TestOneDiscoveryDoesNotRemoveAKind(t *testing.T) {
 		}
 		s.serve(nil, both[:1]...)
 		s.change("other.io")
-		after(3*time.Second + kindsConfirm)
+		after(3*time.Second + discoveryConfirmDelay)
 		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
 	})
 }
 
-// TestAGroupThatAnswersAgainIsConfirmed has a group that gave no answer left out by a discovery without an error, for a moment.
-func TestAGroupThatAnswersAgainIsConfirmed(t *testing.T) {
+// TestRecoveredGroupIsConfirmed has a group that gave no answer left out by a discovery without an error, for a moment.
+func TestRecoveredGroupIsConfirmed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
@@ -179,7 +179,7 @@ func TestAGroupThatAnswersAgainIsConfirmed(t *testing.T) {
 			}
 		}
 		s.serve(nil, widget, gadget)
-		after(2 * kindsConfirm)
+		after(2 * discoveryConfirmDelay)
 		wantFollowed(t, all, []string{"example.io/v1 Widget", "other.io/v1 Gadget"}, []string{"example.io/v1", "other.io/v1"})
 		if got := unreadableOf(t, all, b); len(got) > 0 {
 			t.Errorf("unreadable: %v after the group has been read", got)
@@ -187,8 +187,8 @@ func TestAGroupThatAnswersAgainIsConfirmed(t *testing.T) {
 	})
 }
 
-// TestAKindThatIsServedStays has all discoveries leave out a group that is served.
-func TestAKindThatIsServedStays(t *testing.T) {
+// TestServedKindStaysWatched has all discoveries leave out a group that is served.
+func TestServedKindStaysWatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
@@ -209,14 +209,14 @@ func TestAKindThatIsServedStays(t *testing.T) {
 		}
 		s.hide()
 		s.change("other.io")
-		after(3*time.Second + kindsConfirm)
+		after(3*time.Second + discoveryConfirmDelay)
 		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
 	})
 }
 
-// TestBundlesHearOfAKindThatIsLetGo has an API removed behind the API server, which sends no events: its objects, those
+// TestBundlesAreWokenWhenKindIsRemoved has an API removed behind the API server, which sends no events: its objects, those
 // that are shown and those that are remembered, must leave their bundles.
-func TestBundlesHearOfAKindThatIsLetGo(t *testing.T) {
+func TestBundlesAreWokenWhenKindIsRemoved(t *testing.T) {
 	t.Parallel()
 	readable, forbidding := &kindServer{}, &forbiddingServer{kindServer: &kindServer{}}
 	for name, tc := range map[string]struct {
@@ -235,7 +235,7 @@ func TestBundlesHearOfAKindThatIsLetGo(t *testing.T) {
 				after(time.Minute)
 				s.serve(nil, widget)
 				s.change("other.io")
-				after(kindsConfirm) // It is let go a second later.
+				after(discoveryConfirmDelay) // It is let go a second later.
 				state := all.writeStates.of(b)
 				before := state.changes.Load()
 				after(3 * time.Second)
@@ -260,8 +260,8 @@ func (s busyServer) watch(ctx context.Context, r schema.GroupVersionResource, na
 	return s.kindServer.watch(ctx, r, namespace, options)
 }
 
-// TestAKindThatIsAlwaysTooBusyHoldsTheStartUpForAWhileOnly starts a monitor while the cache of one kind can never be filled.
-func TestAKindThatIsAlwaysTooBusyHoldsTheStartUpForAWhileOnly(t *testing.T) {
+// TestStartWaitsForBusyKindOnlyForStartGrace starts a monitor while the cache of one kind can never be filled.
+func TestStartWaitsForBusyKindOnlyForStartGrace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := busyServer{&kindServer{}}
@@ -279,9 +279,9 @@ func TestAKindThatIsAlwaysTooBusyHoldsTheStartUpForAWhileOnly(t *testing.T) {
 	})
 }
 
-// TestADeadGroupDoesNotDelayAnotherOne has an API behind the API server that has been dead for hours, and a kind that is
+// TestUnansweredGroupDoesNotDelayOthers has an API behind the API server that has been dead for hours, and a kind that is
 // served a moment after its CRD is there.
-func TestADeadGroupDoesNotDelayAnotherOne(t *testing.T) {
+func TestUnansweredGroupDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dead := &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "dead.io", Version: "v1"}: errPassing}}
@@ -293,7 +293,7 @@ func TestADeadGroupDoesNotDelayAnotherOne(t *testing.T) {
 		s.change("other.io")
 		after(2 * time.Second)
 		s.serve(dead, widget, served("other.io/v1", kindServed("Gadget", true)))
-		after(kindsConfirm + time.Second)
+		after(discoveryConfirmDelay + time.Second)
 		wantFollowed(t, all, []string{"example.io/v1 Widget", "other.io/v1 Gadget"}, []string{"example.io/v1", "other.io/v1"})
 		asked := s.asked()
 		after(time.Hour)
@@ -315,9 +315,9 @@ func (s *forbiddingServer) list(context.Context, schema.GroupVersionResource, st
 	return nil, errForbidden
 }
 
-// TestRefusedKindsAreAskedForAgainWhenTheirGroupChanges lets discovery fail all
+// TestRefusedKindsAreRetriedWhenTheirGroupChanges lets discovery fail all
 // the time, and CRDs of other groups come.
-func TestRefusedKindsAreAskedForAgainWhenTheirGroupChanges(t *testing.T) {
+func TestRefusedKindsAreRetriedWhenTheirGroupChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &forbiddingServer{kindServer: &kindServer{}}
@@ -339,7 +339,7 @@ func TestRefusedKindsAreAskedForAgainWhenTheirGroupChanges(t *testing.T) {
 		}{{"came", s.crds.stream.Add}, {"went", s.crds.stream.Delete}} {
 			before = s.asked.Load()
 			change.make(crd)
-			after(2 * kindsSettle)
+			after(2 * discoveryDelay)
 			if s.asked.Load() == before {
 				t.Errorf("a refused kind was not asked for after its CRD %s", change.what)
 			}
@@ -347,16 +347,16 @@ func TestRefusedKindsAreAskedForAgainWhenTheirGroupChanges(t *testing.T) {
 	})
 }
 
-// TestAStopIsNoError has objects change whose bundles were never read, until the monitor stops.
-func TestAStopIsNoError(t *testing.T) {
+// TestStopLogsNoError has objects change whose bundles were never read, until the monitor stops.
+func TestStopLogsNoError(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	unread := func(context.Context) ([]types.NamespacedName, error) {
+	failingLookup := func(context.Context) ([]types.NamespacedName, error) {
 		return nil, errors.New("the bundles have not been read")
 	}
 	var logged []string
 	all := &watches{
-		bundles: func(ctx context.Context, _ selectorKey) ([]types.NamespacedName, error) { return unread(ctx) }, every: unread,
+		bundles: func(ctx context.Context, _ selectorKey) ([]types.NamespacedName, error) { return failingLookup(ctx) }, allBundles: failingLookup,
 		logger: funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}), synced: make(chan struct{}),
 	}
 	close(all.synced)

@@ -17,9 +17,9 @@ import (
 // does not serve, and a write of a bundle that there is not.
 var errNoSubresource = apierrors.NewNotFound(schema.GroupResource{Group: "k8splugin.io", Resource: "resourcebundlestates"}, sink.Name)
 
-// inVain reconciles for ten minutes with an API server that keeps no status, and
-// checks what people are told, and how often it is tried.
-func (g *rig) inVain(most int, problem string) {
+// expectSuspended reconciles for ten minutes with an API server that stores no status,
+// and checks the readiness and the number of writes.
+func (g *rig) expectSuspended(most int, problem string) {
 	g.t.Helper()
 	for began := g.clock.Now(); g.clock.Since(began) < 10*time.Minute; g.pass(time.Second) {
 		if result := g.reconcile(); result.RequeueAfter <= 0 {
@@ -34,8 +34,8 @@ func (g *rig) inVain(most int, problem string) {
 	}
 }
 
-// healed checks that the bundle is filled within a minute after the right CRD is back.
-func (g *rig) healed() {
+// expectRecovered checks that the status is written within a minute after the CRD is correct again.
+func (g *rig) expectRecovered() {
 	g.t.Helper()
 	for began := g.clock.Now(); g.clock.Since(began) < time.Minute; g.pass(time.Second) {
 		g.reconcile()
@@ -50,19 +50,19 @@ func TestReconcileStopsWithoutAStatusSubresource(t *testing.T) {
 	g := newRig(t)
 	g.change(object("ns", "a", "1-sink", "1"))
 	g.writeErr = errNoSubresource
-	g.inVain(30, "no status subresource")
+	g.expectSuspended(30, "no status subresource")
 	g.writeErr = nil
-	g.healed()
+	g.expectRecovered()
 }
 
 func TestReconcileStopsWhenTheAnswerHasNoStatus(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	g.change(object("ns", "a", "1-sink", "1"))
-	g.dumb = true
-	g.inVain(21, "the CRD prunes status")
-	g.dumb = false
-	g.healed()
+	g.dropStatus = true
+	g.expectSuspended(21, "the CRD prunes status")
+	g.dropStatus = false
+	g.expectRecovered()
 }
 
 // TestReconcileWithACacheThatLagsDoesNotTakeAnAnswerWithoutStatusForWritten has
@@ -71,12 +71,12 @@ func TestReconcileWithACacheThatLagsDoesNotTakeAnAnswerWithoutStatusForWritten(t
 	t.Parallel()
 	g := newRig(t)
 	g.change(object("ns", "a", "1-sink", "1"))
-	g.stale, g.dumb = g.stored(), true
+	g.stale, g.dropStatus = g.stored(), true
 	g.reconcile()
 	g.pass(time.Second)
 	g.reconcile()
-	g.stale, g.dumb = nil, false
-	g.healed()
+	g.stale, g.dropStatus = nil, false
+	g.expectRecovered()
 }
 
 // TestReconcileDoesNotSuspectTheCRDWhenTheCacheDoesNotHearOfADeletion has a cache

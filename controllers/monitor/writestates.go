@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// minLimit is the limit of a status, in bytes, of which half is not worth a try.
+	// minLimit is the smallest size limit of a status, in bytes, that is still halved.
 	minLimit = 32 << 10
 	// reportedConflicts is the number of write conflicts after which an event is
-	// recorded. One or two are a person who edits a status.
+	// recorded. One or two may be a user who edits a status.
 	reportedConflicts = 3
-	// conflictQuiet is the least time without a write of another client after which a conflict is over.
+	// conflictQuiet is the minimum time without a write of another client after which a conflict is over.
 	conflictQuiet = time.Minute
 )
 
-// writeStates holds for each bundle what the monitor wrote last, and what came of it. All of it
-// can be lost: after a restart everything is compared with the cluster again.
+// writeStates holds the state of the last write of each bundle. It need not
+// survive a restart: everything is compared with the cluster again then.
 type writeStates struct {
 	coalescer coalescer
 
@@ -36,7 +36,7 @@ func newWriteStates() *writeStates {
 	return &writeStates{coalescer: newCoalescer(), entries: map[types.NamespacedName]*writeState{}}
 }
 
-// of returns the state of a bundle. What is known of another bundle of the same name, which is gone, is dropped.
+// of returns the state of a bundle. It drops the state of a deleted bundle of the same name.
 func (s *writeStates) of(b *k8spluginv1alpha1.ResourceBundleState) *writeState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *writeStates) of(b *k8spluginv1alpha1.ResourceBundleState) *writeState {
 	return e
 }
 
-// touch notes that an object of a bundle changed.
+// touch records that an object of a bundle has changed.
 func (s *writeStates) touch(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *writeStates) touch(name types.NamespacedName) {
 	}
 }
 
-// forget drops what is known of a bundle that is gone.
+// forget drops the state of a deleted bundle.
 func (s *writeStates) forget(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,54 +78,54 @@ func (s *writeStates) standingDown() int {
 	return n
 }
 
-// writeState is what the monitor wrote last to one bundle, and what came of it.
+// writeState is the state of the last write of one bundle.
 type writeState struct {
-	// uid is that of the bundle.
+	// uid is the UID of the bundle.
 	uid types.UID
-	// changes counts the changes of the bundle's objects. It is read before the objects are,
-	// so that a change in between is not taken for seen.
+	// changes counts the changes of the bundle's objects. It must be read before the objects,
+	// so that a change in between is not missed.
 	changes atomic.Uint64
 	// standsDown is true while the bundle is left to another monitor.
 	standsDown atomic.Bool
 	coalescer  *coalescer
 
-	// Mutex is held while the bundle is looked at, and guards what follows.
+	// Mutex is held while the bundle is reconciled, and guards the following fields.
 	sync.Mutex
-	// settled is for what the status was found right; the zero value for nothing.
+	// settled is the version for which the status was found up to date; the zero value stands for none.
 	settled settled
-	// written is the bundle as our last write left it, until the cache has it.
+	// written is the bundle as of the last write, until the cache has that version.
 	written *k8spluginv1alpha1.ResourceBundleState
-	// size is about how many bytes of status were written last.
+	// size is the approximate size of the status that was written last, in bytes.
 	size int
-	// limiter admits the writes that allowed allows. It is nil before the first.
+	// limiter limits the writes to the allowance allowed. It is nil before the first write.
 	limiter *rate.Limiter
 	allowed allowance
-	// coalesced is when the changes that are written next have been coalesced; zero while the status is right.
+	// coalesced is when the coalescing of changes for the next write ends; zero while the status is up to date.
 	coalesced time.Time
-	// failures is how many writes have failed in a row.
+	// failures counts the consecutive failed writes.
 	failures int
-	// limit is how many bytes the status may take since the API server has refused a larger one; zero when it has not.
+	// limit is the size limit of the status in bytes after the API server has rejected a larger one; zero if it has not.
 	limit int
-	// conflicts is how often in a row another client has undone a write, and lastConflict when the last time was.
+	// conflicts counts how often in a row another client has reverted a write, and lastConflict is when it did last.
 	conflicts    int
 	lastConflict time.Time
 	// coWrote is when another monitor wrote last, by its own clock, and coWriteSeen when that was first noticed.
 	coWrote, coWriteSeen time.Time
-	// outdated is what is known of a bundle whose monitor does not write what has changed.
+	// outdated tracks whether the other monitor leaves the bundle out of date.
 	outdated outdated
 }
 
-// settled names a bundle whose status is right: its version and generation, and the count of changes of its objects.
+// settled identifies a bundle whose status is up to date: its version and generation, and the count of changes of its objects.
 type settled struct {
 	version    string
 	generation int64
 	changes    uint64
 }
 
-// newest returns the newest known state of the bundle: the cached one, or what
-// our own last write left when the cache does not have that yet. Without this
-// a cache that lags behind would make the monitor write the same again. sent is
-// the status of our last write when the cache has just got what it left, and nil otherwise.
+// newest returns the newest known version of the bundle: the cached one or, if the
+// cache lags behind the last write, the written one. Otherwise a lagging cache would
+// make the monitor write the same status again. sent is the status of the last write
+// if the cached version is the result of that write, and nil otherwise.
 func (e *writeState) newest(cached *k8spluginv1alpha1.ResourceBundleState) (newest *k8spluginv1alpha1.ResourceBundleState, sent *k8spluginv1alpha1.ResourceBundleStateStatus) {
 	if e.written == nil {
 		return cached, nil
@@ -141,36 +141,36 @@ func (e *writeState) newest(cached *k8spluginv1alpha1.ResourceBundleState) (newe
 	return cached, sent
 }
 
-// isSettled reports whether the status is known to be right at this
+// isSettled reports whether the status is known to be up to date at this
 // version of the bundle and this count of changes.
 func (e *writeState) isSettled(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) bool {
 	return e.settled.version == b.ResourceVersion && e.settled.changes == changes
 }
 
-// settle notes that the status of the bundle is right.
+// settle records that the status of the bundle is up to date.
 func (e *writeState) settle(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) {
 	e.settled = settled{version: b.ResourceVersion, generation: b.Generation, changes: changes}
 	e.coalesced = time.Time{}
 }
 
-// due returns how long to wait before the bundle may be written; not more than zero means now.
+// due returns how long to wait before the bundle may be written. Zero or less means now.
 func (e *writeState) due(now time.Time) time.Duration {
-	e.calm(now)
+	e.expireConflict(now)
 	if e.coalesced.IsZero() || e.coalesced.After(now.Add(maxCoalesceTime)) { // Or the clock was set back.
 		e.coalesced = now.Add(e.coalescer.delay(now))
 	}
 	next := e.writes().ReserveN(now, 1)
 	wait := (next.DelayFrom(now) + time.Microsecond - 1).Truncate(time.Microsecond) // Limiters round down.
-	next.CancelAt(now)                                                              // Only a write takes it.
+	next.CancelAt(now)                                                              // Only a write uses up the reservation.
 	return max(wait, e.coalesced.Sub(now))
 }
 
-// allowance is how often the bundle may be written at present.
+// allowance returns how often the bundle may be written at present.
 func (e *writeState) allowance() allowance {
 	return allowanceOf(e.size, e.failures, e.conflicts)
 }
 
-// writes returns the limiter of the bundle's writes. Another allowance begins with all of its burst.
+// writes returns the limiter of the bundle's writes. A new allowance begins with its full burst.
 func (e *writeState) writes() *rate.Limiter {
 	if a := e.allowance(); e.limiter == nil || a != e.allowed {
 		e.limiter, e.allowed = a.limiter(), a
@@ -178,49 +178,49 @@ func (e *writeState) writes() *rate.Limiter {
 	return e.limiter
 }
 
-// calm ends a conflict that has been quiet for a while.
-func (e *writeState) calm(now time.Time) {
+// expireConflict ends a conflict if no other client has written for a while.
+func (e *writeState) expireConflict(now time.Time) {
 	quiet := max(conflictQuiet, 2*e.allowance().interval)
 	if since := now.Sub(e.lastConflict); e.conflicts > 0 && (since > quiet || since < -quiet) {
 		e.conflicts = 0
 	}
 }
 
-// conflict notes that a status differs which is about to be written, and reports
-// whether an event is due because another client keeps writing it: the status was right,
-// neither its spec nor an object has changed since, and yet the bundle is another one.
+// conflict records a write conflict if another client has changed the status: the status was
+// up to date, and the bundle has changed since although neither its spec nor an object has. It
+// reports whether to record an event, because the client keeps changing the status.
 func (e *writeState) conflict(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, now time.Time) bool {
-	right := e.settled
-	if right.version == "" || right.version == b.ResourceVersion || right.generation != b.Generation || right.changes != changes {
+	last := e.settled
+	if last.version == "" || last.version == b.ResourceVersion || last.generation != b.Generation || last.changes != changes {
 		return false
 	}
-	e.settled = settled{} // It is counted once.
+	e.settled = settled{} // Count each conflict once.
 	e.conflicts++
 	e.lastConflict = now
 	return e.conflicts == reportedConflicts
 }
 
-// wrote notes that a write which began then and took so long succeeded, and keeps what it left behind.
+// wrote records a successful write that began at began, and keeps the written bundle.
 func (e *writeState) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, began time.Time, took time.Duration) {
 	e.failures, e.size = 0, sizeOf(&b.Status)
 	if e.size <= smallStatus {
-		e.coalescer.wrote(took) // A large bundle takes long also where the API server is fast.
+		e.coalescer.wrote(took) // Writes of large bundles say nothing about the speed of the API server.
 	}
 	e.attempted(began)
 	e.written = b
 	e.settle(b, changes)
 }
 
-// attempted notes that a write began then, whatever came of it.
+// attempted records that a write began at began, whatever its result.
 func (e *writeState) attempted(began time.Time) { e.writes().AllowN(began, 1) }
 
-// failed notes that a write which began then did not succeed.
+// failed records that a write that began at began failed.
 func (e *writeState) failed(began time.Time) {
 	e.failures++
 	e.attempted(began)
 }
 
-// tooLarge notes that the API server refused a status that took so many bytes, and reports whether half of it is worth a try.
+// tooLarge records that the API server rejected a status of the given size in bytes, and reports whether to retry with half of it.
 func (e *writeState) tooLarge(size int, began time.Time) bool {
 	if e.limit > 0 {
 		size = min(size, e.limit)
@@ -240,15 +240,14 @@ func nameOfBundle(b *k8spluginv1alpha1.ResourceBundleState) types.NamespacedName
 // standDownPeriod is how long a bundle is left alone after another monitor wrote it.
 const standDownPeriod = time.Hour
 
-// standDown returns how long a bundle is left to another monitor, and to which one:
-// for an hour after that monitor's last write. EMCO's and ONAP's monitors write
-// the whole status and drop the fields that they do not know; that is how they
-// are distinguished from a person who edits a status, which is reverted at once. A
-// monitor that is alive writes again before long; one that was removed does not,
-// and its bundles are taken over. Zero means that the bundle is this monitor's.
+// standDown returns how long a bundle is left to another monitor, and the name of that monitor.
+// A bundle is left for an hour after the other monitor's last write. EMCO's and ONAP's monitors write
+// the whole status and drop unknown fields, which distinguishes them from a user who edits a
+// status; such an edit is reverted at once. A running monitor writes again before long. A removed
+// monitor does not, and its bundles are taken over. Zero means that this monitor owns the bundle.
 //
-// It counts from when that write was first seen, if that is sooner: a clock that differs from
-// the API server's, now or then, makes it no longer than an hour.
+// The hour begins when the write was first seen, if that is earlier than its timestamp, so that clock
+// skew with the API server does not extend it.
 func (e *writeState) standDown(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (wait time.Duration, writer string) {
 	if b.Status.Summary != nil {
 		return 0, ""
@@ -274,7 +273,7 @@ func (e *writeState) standDown(b *k8spluginv1alpha1.ResourceBundleState, now tim
 	return wait, writer
 }
 
-// writers returns who wrote the status, and when.
+// writers returns the managed fields entries of the status, with only manager, operation and time.
 func writers(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var kept []metav1.ManagedFieldsEntry
 	for _, entry := range entries {

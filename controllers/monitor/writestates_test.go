@@ -85,7 +85,7 @@ func TestWriteStatesSettled(t *testing.T) {
 	}
 }
 
-func TestWriteStatesPaceOfFailures(t *testing.T) {
+func TestWriteStatesBackOffAfterFailures(t *testing.T) {
 	t.Parallel()
 	e, start := newWriteStates().of(bundleAt("1")), time.Unix(1000, 0)
 	var got []time.Duration
@@ -142,7 +142,7 @@ func TestWriteStatesConflict(t *testing.T) {
 	}
 }
 
-func TestWriteStatesDropsWhatItKnowsOfABundleThatIsMadeAgain(t *testing.T) {
+func TestWriteStatesDropsStateOfRecreatedBundle(t *testing.T) {
 	t.Parallel()
 	l, now := newWriteStates(), time.Unix(1000, 0)
 	for range 10 {
@@ -155,8 +155,8 @@ func TestWriteStatesDropsWhatItKnowsOfABundleThatIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestWriteStatesTellsALoneChangeFromABurst has bundles change one after the other and many at once.
-func TestWriteStatesTellsALoneChangeFromABurst(t *testing.T) {
+// TestCoalescerDistinguishesLoneChangeFromBurst has bundles change one after the other and many at once.
+func TestCoalescerDistinguishesLoneChangeFromBurst(t *testing.T) {
 	t.Parallel()
 	bundleOf := func(i int) *k8spluginv1alpha1.ResourceBundleState {
 		b := bundleAt(fmt.Sprint(i))
@@ -194,8 +194,8 @@ func TestWriteStatesTellsALoneChangeFromABurst(t *testing.T) {
 	}
 }
 
-// TestABurstIsWhatComesFasterThanItCanBeWritten has bundles change at a steady rate while each write takes a while.
-func TestABurstIsWhatComesFasterThanItCanBeWritten(t *testing.T) {
+// TestBurstDependsOnWriteDuration has bundles change at a steady rate while each write takes a while.
+func TestBurstDependsOnWriteDuration(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		took, every time.Duration
@@ -222,8 +222,8 @@ func TestABurstIsWhatComesFasterThanItCanBeWritten(t *testing.T) {
 	}
 }
 
-// TestALargeBundleMakesNoBurst has one bundle whose writes take seconds, and others that change now and then.
-func TestALargeBundleMakesNoBurst(t *testing.T) {
+// TestLargeBundleCausesNoBurst has one bundle whose writes take seconds, and others that change now and then.
+func TestLargeBundleCausesNoBurst(t *testing.T) {
 	t.Parallel()
 	l, now := newWriteStates(), time.Unix(1000, 0)
 	large := bundleAt("1")
@@ -241,7 +241,7 @@ func TestALargeBundleMakesNoBurst(t *testing.T) {
 	}
 }
 
-func TestWriteStatesTakesLoadOffASlowAPIServer(t *testing.T) {
+func TestCoalescerReducesLoadOnSlowAPIServer(t *testing.T) {
 	t.Parallel()
 	for took, want := range map[time.Duration]time.Duration{
 		-time.Hour: coalesceTime, 0: coalesceTime, 10 * time.Millisecond: coalesceTime, 50 * time.Millisecond: 400 * time.Millisecond, 10 * time.Second: maxCoalesceTime,
