@@ -173,7 +173,7 @@ func sinceOf(b *k8spluginv1alpha1.ResourceBundleState, kind, name string) time.T
 	return time.Time{}
 }
 
-// update changes an object, again if somebody else was faster.
+// update changes an object, and retries on conflict.
 func update[T client.Object](ctx context.Context, object T, change func(T)) {
 	GinkgoHelper()
 	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {

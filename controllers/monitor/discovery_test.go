@@ -25,7 +25,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// kindServer plays an API server whose kinds change. Each kind has one object, "a", in the bundle "one".
+// kindServer is a fake API server whose kinds change. Each kind has one object, "a", in the bundle "one".
 type kindServer struct {
 	mu    sync.Mutex
 	lists []*metav1.APIResourceList
@@ -40,7 +40,7 @@ type kindServer struct {
 	changes int
 }
 
-// change lets a CRD of a group change, as it does when its kinds do.
+// change changes a CRD of a group, as a change of its kinds does.
 func (s *kindServer) change(group string) {
 	synctest.Wait()
 	s.changes++
@@ -53,14 +53,14 @@ func (s *kindServer) serve(err error, lists ...*metav1.APIResourceList) {
 	s.lists, s.err = lists, err
 }
 
-// hide serves kinds that no discovery of all kinds names.
+// hide serves kinds that the discovery of all kinds omits.
 func (s *kindServer) hide(lists ...*metav1.APIResourceList) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hidden = lists
 }
 
-// all is what is served.
+// all returns all served resources.
 func (s *kindServer) all() []*metav1.APIResourceList {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *kindServer) preferred() ([]*metav1.APIResourceList, error) {
 	return s.lists, s.err
 }
 
-// setSlow reports whether the resources of a version cannot be read.
+// setSlow sets whether the resources of a version cannot be read.
 func (s *kindServer) setSlow(version string, slow bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *kindServer) isSlow(version string) bool {
 	return s.slow[version]
 }
 
-// asked is how often the kinds were discovered.
+// asked returns how often the kinds were discovered.
 func (s *kindServer) asked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *kindServer) watch(_ context.Context, _ schema.GroupVersionResource, _ s
 	return apiwatch.NewFakeWithChanSize(10, false), nil
 }
 
-// startDiscovery follows the server's kinds until the test ends.
+// startDiscovery watches the server's kinds until the test ends.
 func startDiscovery(t *testing.T, s *kindServer) *watches {
 	t.Helper()
 	all := watchesOf(discoveryOf(s, s.preferred), s, s)
@@ -140,13 +140,13 @@ func startDiscovery(t *testing.T, s *kindServer) *watches {
 	return all
 }
 
-// discoveryOf discovers kinds when the server's CRDs change.
+// discoveryOf returns a kindDiscovery that watches the server's CRDs.
 func discoveryOf(s *kindServer, preferred func() ([]*metav1.APIResourceList, error)) *kindDiscovery {
 	crds := newWatch(source{place: place{kind: configMap}, kinds: &s.crds, client: clientOf(&s.crds)}, clock.RealClock{}, logr.Discard())
 	return newKindDiscovery(Options{LabelKeys: []string{testKey}}, preferred, crds)
 }
 
-// watchesOf are the watches of a kindDiscovery's kinds.
+// watchesOf returns the watches of a kindDiscovery's kinds.
 func watchesOf(c *kindDiscovery, kinds kindFinder, objects reader) *watches {
 	return &watches{
 		membership: membership{keys: []string{testKey}}, kinds: c, writeStates: newWriteStates(), logger: logr.Discard(), clock: clock.RealClock{},
@@ -169,7 +169,7 @@ func runWatches(t *testing.T, all *watches) {
 	})
 }
 
-// followed are the kinds that are watched, and the versions in which a bundle has objects.
+// followed returns the watched kinds, and the versions in which a bundle has objects.
 func followed(t *testing.T, all *watches) (kinds, versions []string) {
 	t.Helper()
 	synctest.Wait()
@@ -284,7 +284,7 @@ func TestDiscoveryKeepsUnansweredGroups(t *testing.T) {
 	})
 }
 
-// entryOf is an entry of status.resources of some object of a kind.
+// entryOf returns an entry of status.resources for an object of a kind.
 func entryOf(group, kind string) k8spluginv1alpha1.ResourceHealth {
 	return k8spluginv1alpha1.ResourceHealth{Group: group, Version: "v1", Kind: kind, Namespace: "ns", Name: "a", State: "Ready"}
 }
@@ -356,7 +356,7 @@ func TestFirstDiscoveryIsConfirmed(t *testing.T) {
 	}
 }
 
-// unreadableOf are the kinds of which it is not known which objects belong to a bundle.
+// unreadableOf returns the kinds whose objects in a bundle are unknown.
 func unreadableOf(t *testing.T, all *watches, b *k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind {
 	t.Helper()
 	_, kinds, err := all.gather(b)

@@ -28,7 +28,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// apiServer is an API server with one bundle, and a cache of it.
+// apiServer is a fake API server with one bundle, and its cache.
 type apiServer struct {
 	client.Reader
 
@@ -63,7 +63,7 @@ func (s *apiServer) mark(context.Context, *k8spluginv1alpha1.ResourceBundleState
 	return nil
 }
 
-// history plays what can happen to the objects of two kinds and to a monitor that watches them.
+// history applies random changes to the objects of two kinds and to a monitor that watches them.
 type history struct {
 	t     *rapid.T
 	api   *apiServer
@@ -80,7 +80,7 @@ type history struct {
 
 var historyKinds = []string{"ConfigMap", "Pod"}
 
-// chosen is the value of the label that the bundle selects, which is not its name.
+// chosen is the label value that the bundle selects. It differs from the bundle's name.
 const chosen = "chosen"
 
 func newHistory(t *rapid.T) *history {
@@ -97,7 +97,7 @@ func newHistory(t *rapid.T) *history {
 	return h
 }
 
-// start starts a monitor, which remembers nothing and reads everything anew.
+// start starts a monitor without any state, which reads everything again.
 func (h *history) start() {
 	h.api.cached = nil
 	h.watches = &watches{
@@ -129,7 +129,7 @@ func (h *history) watch(kind string) *watch {
 	return h.watches.current[slices.Index(historyKinds, kind)]
 }
 
-// relist gives a watch the whole list of what there is.
+// relist replaces the store of a watch with the current objects.
 func (h *history) relist(w *watch) {
 	var list []any
 	for _, object := range h.truth[w.source.kind.Kind] {
@@ -142,7 +142,7 @@ func (h *history) relist(w *watch) {
 	w.changed(w.informer.State())
 }
 
-// newObject is an object of the kind in some state, and in the bundle or not.
+// newObject returns an object of a kind in a random state, in the bundle or not.
 func (h *history) newObject(kind, name, uid string) *unstructured.Unstructured {
 	h.version++
 	o := object("ns", name, rapid.SampledFrom([]string{chosen, chosen, chosen, sink.Name}).Draw(h.t, "label"), strconv.Itoa(h.version))
@@ -154,7 +154,7 @@ func (h *history) newObject(kind, name, uid string) *unstructured.Unstructured {
 	return o
 }
 
-// step lets something happen.
+// step makes one random change.
 func (h *history) step() {
 	kind := rapid.SampledFrom(historyKinds).Draw(h.t, "kind")
 	w := h.watch(kind)
@@ -183,7 +183,7 @@ func (h *history) step() {
 }
 
 // changeObject adds, updates, relabels, deletes or replaces an object. What a
-// monitor does not hear of, because its watch is broken, it learns from the next list.
+// monitor misses, because its watch is broken, it learns from the next list.
 func (h *history) changeObject(kind string) {
 	name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(h.t, "name")
 	objects, contents := h.truth[kind], h.watch(kind).store
@@ -213,7 +213,7 @@ func (h *history) changeObject(kind string) {
 	}
 }
 
-// reconcile looks at the bundle, and checks what has been written.
+// reconcile reconciles the bundle, and checks what has been written.
 func (h *history) reconcile() {
 	writes := h.api.writes
 	for range 3 {
@@ -245,7 +245,7 @@ func (h *history) reconcile() {
 	h.since = listed
 }
 
-// inBundle are the objects of the bundle that there are.
+// inBundle returns the current objects of the bundle.
 func (h *history) inBundle() []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for _, kind := range historyKinds {

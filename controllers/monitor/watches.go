@@ -123,8 +123,8 @@ func (s *watches) snapshot() []*watch {
 }
 
 // setPlaces makes places the watched places. The watch of any other place is removed once a new watch of another version of its kind is
-// synced, or after handoverTimeout, so that no object vanishes in between. Without such a watch, it is removed once the API server has confirmed that it does not
-// serve the kind; setPlaces makes the watch check that, unless its group is in unanswered.
+// synced, or after handoverTimeout, so that no object vanishes in between. Without such a watch, it is removed once the API server has
+// confirmed that it does not serve the kind. setPlaces makes the watch check that, unless its group is in unanswered.
 func (s *watches) setPlaces(ctx context.Context, places sets.Set[place], unanswered sets.Set[string]) {
 	started := map[place]*watch{}
 	missing := places.Clone()

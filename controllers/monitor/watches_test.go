@@ -303,7 +303,7 @@ func TestUnansweredGroupDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// forbiddingServer lets nobody list or watch, and counts who asks.
+// forbiddingServer rejects all lists and watches, and counts the lists.
 type forbiddingServer struct {
 	*kindServer
 

@@ -104,7 +104,7 @@ func TestWriteStatesBackOffAfterFailures(t *testing.T) {
 	}
 }
 
-// TestWriteStatesConflict tells somebody who goes on writing a status from what else changes a bundle.
+// TestWriteStatesConflict distinguishes a client that keeps writing a status from other changes of a bundle.
 func TestWriteStatesConflict(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
