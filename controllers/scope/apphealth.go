@@ -34,8 +34,8 @@ func appHealthOf(v judgement) []corev1alpha2.AppHealthCondition {
 	return apps
 }
 
-// componentCondition is KubeVela's health of one component. Where KubeVela judges by CUE, it says how many replicas are ready in
-// customStatusMsg, which is what its clients show.
+// componentCondition returns KubeVela's health of one component. As KubeVela's own rules in CUE do, it puts the number of ready
+// replicas into customStatusMsg, which KubeVela's clients show.
 func componentCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
 	c := referenceCondition(r)
 	if ready, _, counts := strings.Cut(c.Diagnosis, " "); counts && strings.HasPrefix(ready, "Ready:") {
@@ -45,11 +45,11 @@ func componentCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
 }
 
 // boundedAppHealth cuts the health of Applications to a number of components in all, and sets truncated when it does.
-func boundedAppHealth(apps []corev1alpha2.AppHealthCondition, most int, truncated *bool) []corev1alpha2.AppHealthCondition {
+func boundedAppHealth(apps []corev1alpha2.AppHealthCondition, limit int, truncated *bool) []corev1alpha2.AppHealthCondition {
 	for i := range apps {
-		apps[i].Components = bounded(apps[i].Components, most, truncated)
-		most -= len(apps[i].Components)
-		if most == 0 {
+		apps[i].Components = bounded(apps[i].Components, limit, truncated)
+		limit -= len(apps[i].Components)
+		if limit == 0 {
 			return bounded(apps, i+1, truncated)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
-// origin is where in KubeVela's Applications a workload is from.
+// origin is the place in KubeVela's Applications that a workload comes from.
 type origin struct {
 	// application and env are the names of the Application and of its environment.
 	application, env string
@@ -21,62 +21,62 @@ type origin struct {
 	component string
 }
 
-// objectAt is an object of a cluster.
-type objectAt struct {
+// objectKey identifies an object of a cluster.
+type objectKey struct {
 	fleet.Kind
 	types.NamespacedName
 }
 
-// appliedAt returns where an object is that an Application has applied.
-func appliedAt(application objectAt, a kubevela.Applied) objectAt {
-	return objectAt{
+// appliedKey returns the key of an object that an Application has applied.
+func appliedKey(application objectKey, a kubevela.Applied) objectKey {
+	return objectKey{
 		fleet.Kind{Cluster: cmp.Or(a.Cluster, application.Cluster), GroupVersionKind: a.GroupVersionKind},
 		types.NamespacedName{Namespace: cmp.Or(a.Namespace, application.Namespace), Name: a.Name},
 	}
 }
 
-// managedBy returns where the workload is that a trait manages; false when the object is no such trait.
-func managedBy(trait objectAt, c *kubevela.Component) (objectAt, bool) {
+// workloadOfTrait returns the key of the workload that a trait manages; false when the object is no such trait.
+func workloadOfTrait(trait objectKey, c *kubevela.Component) (objectKey, bool) {
 	if c == nil || c.Manages == nil {
-		return objectAt{}, false
+		return objectKey{}, false
 	}
 	workload := trait
 	workload.GroupVersionKind, workload.Name = c.Manages.GroupVersionKind, c.Manages.Name
 	return workload, true
 }
 
-// applicationRef follows a reference to an Application to the workloads that it has applied: those of one component, if the
-// reference is from one.
+// followApplicationRef follows a reference to an Application to the workloads that it has applied; with a component in from,
+// to the workloads of that component only.
 //
-// The Application is not judged by what it says itself: KubeVela judges it while its workflow runs, and not after that.
-func (g *gatherer) applicationRef(app *gatheredApp, ref corev1alpha2.WorkloadReference, from *origin, application objectAt) {
+// The Application's own status is not used: KubeVela updates the health in it only while its workflow runs.
+func (g *gatherer) followApplicationRef(app *gatheredApp, ref corev1alpha2.WorkloadReference, from *origin, application objectKey) {
 	found := g.object(application.Kind, application.NamespacedName)
 	if ref.UID != "" && found.Result.UID != "" && string(ref.UID) != found.Result.UID {
-		found = fleet.Lookup{Result: isAnother(found.Result)}
+		found = fleet.Lookup{Result: uidMismatchResult(found.Result)}
 	}
 	if found.Application == nil {
-		g.addFrom(app, ref, from, found.Result)
+		g.addWithOrigin(app, ref, from, found.Result)
 		return
 	}
 	if found.Application.Problem != "" {
-		g.addFrom(app, ref, from, unknownFor(found.Result, healthscope.ReasonInvalidObject, "%s", shorten(found.Application.Problem)))
+		g.addWithOrigin(app, ref, from, unknownFor(found.Result, healthscope.ReasonInvalidObject, "%s", shorten(found.Application.Problem)))
 	}
 	component, workloads := "", 0
 	if from != nil {
 		component = from.component
 	}
 	for _, applied := range found.Application.Applied {
-		if g.applied(app, appliedAt(application, applied), origin{application: application.Name, env: applied.Env, component: component}) {
+		if g.addApplied(app, appliedKey(application, applied), origin{application: application.Name, env: applied.Env, component: component}) {
 			workloads++
 		}
 	}
 	if workloads == 0 && found.Application.Problem == "" {
-		g.addFrom(app, ref, &origin{application: application.Name, component: component}, withoutWorkloads(found, component))
+		g.addWithOrigin(app, ref, &origin{application: application.Name, component: component}, noWorkloadsResult(found, component))
 	}
 }
 
-// withoutWorkloads returns the result of an Application that has applied no workload, or none of a component.
-func withoutWorkloads(application fleet.Lookup, component string) healthscope.Result {
+// noWorkloadsResult returns the result of an Application that has applied no workload, or none of a component.
+func noWorkloadsResult(application fleet.Lookup, component string) healthscope.Result {
 	r := application.Result
 	r.State, r.Reason = healthscope.NotPresent, healthscope.ReasonNoResources
 	switch {
@@ -90,17 +90,17 @@ func withoutWorkloads(application fleet.Lookup, component string) healthscope.Re
 	return r
 }
 
-// applied adds an object that an Application has applied, if it counts: it is a workload, or it is a trait that manages one, or
-// it is not known whether it is. It reports whether it does.
-func (g *gatherer) applied(app *gatheredApp, at objectAt, from origin) bool {
-	found := g.look(at)
-	workload, manages := managedBy(at, found.Component)
+// addApplied adds an object that an Application has applied if it is a workload, a trait that manages a workload, or an
+// object of which it is not known whether it is one of these. It reports whether it adds the object.
+func (g *gatherer) addApplied(app *gatheredApp, at objectKey, from origin) bool {
+	found := g.lookUp(at)
+	workload, manages := workloadOfTrait(at, found.Component)
 	switch c := found.Component; {
 	case c != nil && from.component != "" && c.Name != from.component, c == nil && from.component != "":
 		return false
 	case manages:
 		at, from.component = workload, c.Name
-		found = g.look(at)
+		found = g.lookUp(at)
 	case c != nil && c.Workload != "":
 		from.component = c.Name
 	case found.Result.UID != "":
@@ -110,30 +110,30 @@ func (g *gatherer) applied(app *gatheredApp, at objectAt, from origin) bool {
 	if at.Namespace == g.scope.Namespace {
 		results = g.withResources(at.Cluster, found, 0, map[healthscope.Key]struct{}{found.Result.Key: {}})
 	}
-	g.addFrom(app, g.refTo(at, found.Result), &from, results...).workloadStatus = found.Status
+	g.addWithOrigin(app, g.refTo(at, found.Result), &from, results...).workloadStatus = found.Status
 	return true
 }
 
-// look looks up an object that the scope does not refer to itself.
-func (g *gatherer) look(at objectAt) fleet.Lookup {
+// lookUp returns an object that the scope does not refer to itself.
+func (g *gatherer) lookUp(at objectKey) fleet.Lookup {
 	if at.Namespace != g.scope.Namespace && !slices.Contains(g.trusted, g.scope.Namespace) {
-		return fleet.Lookup{Result: g.inOtherNamespace(at)}
+		return fleet.Lookup{Result: g.crossNamespaceResult(at)}
 	}
 	return g.object(at.Kind, at.NamespacedName)
 }
 
 // refTo returns a reference to an object, as KubeVela writes them.
-func (g *gatherer) refTo(at objectAt, r healthscope.Result) corev1alpha2.WorkloadReference {
+func (g *gatherer) refTo(at objectKey, r healthscope.Result) corev1alpha2.WorkloadReference {
 	apiVersion, kind := at.ToAPIVersionAndKind()
 	ref := corev1alpha2.WorkloadReference{APIVersion: apiVersion, Kind: kind, Namespace: at.Namespace, Name: at.Name, UID: types.UID(r.UID)}
-	if at.Cluster != g.bundles.Cluster() {
+	if at.Cluster != g.view.Cluster() {
 		ref.Cluster = at.Cluster
 	}
 	return ref
 }
 
-// inOtherNamespace returns the result of an object that an Application has applied in another namespace than its own.
-func (g *gatherer) inOtherNamespace(at objectAt) healthscope.Result {
+// crossNamespaceResult returns the result of an object that an Application has applied in another namespace than its own.
+func (g *gatherer) crossNamespaceResult(at objectKey) healthscope.Result {
 	return unknownFor(resultOf(at.Kind, at.Namespace, at.Name), healthscope.ReasonCrossNamespace,
 		"the Application leads to namespace %q, which is not followed; to allow it, add %q to oam.trustedNamespaces in the configuration", at.Namespace, g.scope.Namespace)
 }

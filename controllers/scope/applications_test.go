@@ -153,7 +153,7 @@ func TestApplications(t *testing.T) {
 			t.Parallel()
 			w := withApplication(c.application, c.objects)
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "store", CompReferences: c.components}}})
-			got := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, trusted: c.trusted, now: noon}).gather()
+			got := (&gatherer{scope: scope, view: w, lookup: w.lookup, trusted: c.trusted, now: noon}).gather()
 			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
 			}
@@ -162,7 +162,7 @@ func TestApplications(t *testing.T) {
 }
 
 // A reference in workloadRefs leads to the workloads of an Application too: what the Application says of itself is not judged anywhere.
-func TestAnApplicationIsNotJudgedByItself(t *testing.T) {
+func TestApplicationStatusIsNotUsed(t *testing.T) {
 	t.Parallel()
 	apiVersion, kind := kubevela.ApplicationKind.ToAPIVersionAndKind()
 	w := withApplication(kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front")}}, map[schema.GroupVersionKind][]fleet.Lookup{
@@ -189,7 +189,7 @@ func TestKindsOfApplicationsAreFollowed(t *testing.T) {
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "store"}}})
 	var got []string
-	for at := range gatherIn(w, scope, noon).looks {
+	for at := range gatherIn(w, scope, noon).dependencies {
 		if at.name != "" {
 			got = append(got, at.Cluster+": "+at.Kind.Kind+"/"+at.name)
 		}
@@ -203,7 +203,7 @@ func TestKindsOfApplicationsAreFollowed(t *testing.T) {
 		a.Applied = append(a.Applied, appliedIn("", schema.GroupVersionKind{Group: "acme.io", Version: "v1", Kind: fmt.Sprintf("Widget%d", i)}, "w"))
 	}
 	w = withApplication(a, nil)
-	if kinds := gatherIn(w, scope, noon).looks.kinds(); len(kinds) > maxKinds {
+	if kinds := gatherIn(w, scope, noon).dependencies.kinds(); len(kinds) > maxKinds {
 		t.Errorf("%d kinds are watched", len(kinds))
 	}
 	tooMany := 0

@@ -11,22 +11,22 @@ import (
 // maxStatusBytes bounds the status of one scope, as JSON.
 const maxStatusBytes = 64 << 10
 
-// maxLine bounds a line that people read in a list, in bytes, and maxMessage the message of a condition.
+// maxLine bounds a line of a list, and maxMessage the message of a condition, in bytes.
 const (
 	maxLine    = 256
 	maxMessage = 1024
 )
 
-// fit cuts lists until the status is within its bounds: first KubeVela's list, which says nothing that the others do not, then the
-// others to a length that is still useful to people, and then, because names may be of any length, as far as necessary.
-func fit(s *corev1alpha2.HealthScopeStatus) {
+// truncateStatus cuts lists until the status is within its bounds: first KubeVela's list, which only repeats the others, then the
+// others to a length that is still useful, and then, because names may be of any length, as far as necessary.
+func truncateStatus(s *corev1alpha2.HealthScopeStatus) {
 	for tooBig(s) && (halveComponents(s.AppHealthConditions) || halve(&s.AppHealthConditions, 0)) {
 		s.Truncated = true
 	}
-	for _, least := range []int{10, 0} {
+	for _, minimum := range []int{10, 0} {
 		for tooBig(s) {
 			s.Truncated = true
-			cut := halve(&s.HealthConditions, least) || halveClusters(s.Apps, least) || halve(&s.Apps, least) || halve(&s.Culprits, least)
+			cut := halve(&s.HealthConditions, minimum) || halveClusters(s.Apps, minimum) || halve(&s.Apps, minimum) || halve(&s.Culprits, minimum)
 			if !cut {
 				break
 			}
@@ -39,9 +39,9 @@ func tooBig(s *corev1alpha2.HealthScopeStatus) bool {
 	return err == nil && len(data) > maxStatusBytes
 }
 
-// halve drops the second half of a list, but keeps a number of entries at least, and reports whether there was anything to drop.
-func halve[T any](list *[]T, least int) bool {
-	n := max(len(*list)/2, least)
+// halve drops the second half of a list, but keeps at least a minimum number of entries. It reports whether it dropped any.
+func halve[T any](list *[]T, minimum int) bool {
+	n := max(len(*list)/2, minimum)
 	if n >= len(*list) {
 		return false
 	}
@@ -50,21 +50,21 @@ func halve[T any](list *[]T, least int) bool {
 }
 
 // halveClusters halves the list of clusters in every app.
-func halveClusters(apps []corev1alpha2.AppStatus, least int) bool {
+func halveClusters(apps []corev1alpha2.AppStatus, minimum int) bool {
 	dropped := false
 	for i := range apps {
-		dropped = halve(&apps[i].Clusters, least) || dropped
+		dropped = halve(&apps[i].Clusters, minimum) || dropped
 	}
 	return dropped
 }
 
 // bounded cuts a list to a number of entries, and sets truncated when it does.
-func bounded[T any](list []T, most int, truncated *bool) []T {
-	if len(list) <= most {
+func bounded[T any](list []T, limit int, truncated *bool) []T {
+	if len(list) <= limit {
 		return list
 	}
 	*truncated = true
-	return list[:most]
+	return list[:limit]
 }
 
 // joinBounded joins names for a message.

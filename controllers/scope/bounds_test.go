@@ -34,7 +34,7 @@ func checkBounds(t interface {
 	}
 }
 
-func TestStatusStaysWithinItsBounds(t *testing.T) {
+func TestStatusIsBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long-", 50)
 	cases := map[string]struct {
@@ -97,7 +97,7 @@ func TestStatusStaysWithinItsBounds(t *testing.T) {
 	}
 }
 
-func TestNamesOfAnyLengthDoNotBreakTheBounds(t *testing.T) {
+func TestStatusIsBoundedWithLongNames(t *testing.T) {
 	t.Parallel()
 	// The schema has no limit for the fields of a reference, because OAM's has none.
 	huge := strings.Repeat("x", 40<<10)
@@ -116,7 +116,7 @@ func TestNamesOfAnyLengthDoNotBreakTheBounds(t *testing.T) {
 	}
 }
 
-func TestTheWorstIsWhatIsKept(t *testing.T) {
+func TestTruncationKeepsTheWorst(t *testing.T) {
 	t.Parallel()
 	var members []healthscope.Member
 	for n := range 300 {
@@ -135,7 +135,7 @@ func TestTheWorstIsWhatIsKept(t *testing.T) {
 }
 
 // KubeVela's list says what others say too. It is cut before them.
-func TestKubeVelasConditionsAreCutFirst(t *testing.T) {
+func TestTruncationDropsAppHealthConditionsFirst(t *testing.T) {
 	t.Parallel()
 	var references []corev1alpha2.AppReference
 	for n := range 2 * corev1alpha2.MaxHealthConditions {

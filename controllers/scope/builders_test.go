@@ -219,17 +219,17 @@ func at(cluster string, ref corev1alpha2.WorkloadReference) corev1alpha2.Workloa
 
 // gatherIn gathers what belongs to a scope.
 func gatherIn(w world, scope *corev1alpha2.HealthScope, now time.Time) gathered {
-	return (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, now: now}).gather()
+	return (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, now: now}).gather()
 }
 
 // judgeIn gathers and decides for a scope without a past.
 func judgeIn(w world, scope *corev1alpha2.HealthScope, now time.Time) judgement {
-	return decide(&scope.Spec, gatherIn(w, scope, now), newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
+	return decide(&scope.Spec, gatherIn(w, scope, now), newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
 }
 
 // statusIn returns the first status of a scope.
 func statusIn(w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
-	return newStatus(scope, judgeIn(w, scope, now), outside{state: w.State}, now)
+	return newStatus(scope, judgeIn(w, scope, now), externalStatus{state: w.State}, now)
 }
 
 // only returns the only element of a list.

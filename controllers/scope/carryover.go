@@ -9,63 +9,63 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// carriedOver is how many resources the scope's status counts of an app in a cluster that has not been read since the hub
-// started, or since the cluster's Secret came. Of other clusters, the view has what was known last.
+// carriedOver is the number of resources that the scope's status counts for an app in a cluster that has not been read since
+// the hub started, or since the cluster's Secret was created. For other clusters, the view has the last known state.
 type carriedOver struct {
 	appCluster
 
 	total int
 }
 
-// carryOver adds what the scope's status says of clusters that have not been read, for apps that may still have resources there.
+// carryOver adds the resources that the scope's status reports in clusters that have not been read, for apps that may still have resources there.
 func (g *gatherer) carryOver() {
 	changed := g.scope.Status.ObservedGeneration != g.scope.Generation
 	for _, a := range g.scope.Status.Apps {
 		for _, c := range a.Clusters {
-			g.await(c.Name)
-			state, unseen := g.unreadable(c.Name)
+			g.waitForCluster(c.Name)
+			state, unreadable := g.unreadable(c.Name)
 			at := slices.IndexFunc(g.apps, func(x gatheredApp) bool { return x.Name == a.Name })
 			switch {
-			case !unseen || state.Arrival > 0 || c.Total <= 0:
+			case !unreadable || state.Arrival > 0 || c.Total <= 0:
 				continue
 			case changed && (at < 0 || !g.leadsTo(&g.apps[at], c.Name)):
-				continue // Of the same spec, an app that leads nowhere there had bundles with a label of the scope.
+				continue // With an unchanged spec, such an app had bundles with a label of the scope there.
 			}
-			if app := &g.apps[g.appNamed(a.Name)]; g.takesFrom(app, c.Name) {
+			if app := &g.apps[g.appNamed(a.Name)]; g.selectsCluster(app, c.Name) {
 				g.carryOverIn(app, c, state)
 			}
 		}
 	}
 }
 
-// carryOverIn adds what the status says of an app in a cluster: the culprits by name, or a bundle that stands for what has no name.
-// Which bundle they were in is not known: every reference that may have led to it gets them, and each counts once all the
-// same. How many others there were is counted when all has been judged: see addCarriedOver.
+// carryOverIn adds the resources that the status reports for an app in a cluster: the culprits by name, or a placeholder bundle if
+// the status names none. The status does not say which bundle named them, so they are added to every reference that may lead to
+// that bundle; each still counts once. addCarriedOver counts the resources without a name, after all findings have been judged.
 func (g *gatherer) carryOverIn(app *gatheredApp, c corev1alpha2.ClusterStatus, state fleet.ClusterState) {
 	into, has := g.findingsInto(app, c.Name), g.resourcesOf(app)
-	unread, total := g.unreadCulprits(app, c, state, has)
+	unreadable, total := g.unreadableCulprits(app, c, state, has)
 	for key := range has {
 		if key.Cluster != c.Name || ignored(g.scope.Spec.Rollup, key, app.Name) {
 			delete(has, key)
 		}
 	}
-	if len(unread) == 0 && len(has) < total {
-		unread = append(unread, g.placeholder(app, into, c, state))
+	if len(unreadable) == 0 && len(has) < total {
+		unreadable = append(unreadable, g.placeholder(app, into, c, state))
 	}
-	if len(unread) > 0 && len(into) == 0 {
+	if len(unreadable) > 0 && len(into) == 0 {
 		into = append(into, len(g.out.findings))
 		g.out.findings = append(g.out.findings, app.finding(bundleReference(app.Name, c.Name)))
 	}
 	for _, i := range into {
 		f := &g.out.findings[i]
-		f.results, f.partial = append(f.results, unread...), append(f.partial, c.Name)
+		f.results, f.partial = append(f.results, unreadable...), append(f.partial, c.Name)
 	}
 	g.out.carriedOver = append(g.out.carriedOver, carriedOver{appCluster{app.Name, c.Name}, total})
 }
 
-// unreadCulprits returns those culprits of an app in a cluster that the status names and no reference has led to. total is how
-// many resources the status counts there, without those that the roll-up ignores by now.
-func (g *gatherer) unreadCulprits(app *gatheredApp, c corev1alpha2.ClusterStatus, state fleet.ClusterState, has map[healthscope.Key]bool) (unread []healthscope.Result, total int) {
+// unreadableCulprits returns the culprits of an app in a cluster that the status names and that no reference has led to. total is
+// the number of resources that the status counts there, without culprits that the roll-up ignores now.
+func (g *gatherer) unreadableCulprits(app *gatheredApp, c corev1alpha2.ClusterStatus, state fleet.ClusterState, has map[healthscope.Key]bool) (unreadable []healthscope.Result, total int) {
 	total = int(c.Total)
 	for _, culprit := range g.scope.Status.Culprits {
 		key := keyOf(culprit)
@@ -74,13 +74,13 @@ func (g *gatherer) unreadCulprits(app *gatheredApp, c corev1alpha2.ClusterStatus
 		case ignored(g.scope.Spec.Rollup, key, app.Name):
 			total--
 		case !has[key]:
-			unread = append(unread, unreadableResult(healthscope.Result{Key: key}, state, lastState(culprit)))
+			unreadable = append(unreadable, unreadableResult(healthscope.Result{Key: key}, state, lastState(culprit)))
 		}
 	}
-	return unread, total
+	return unreadable, total
 }
 
-// placeholder returns a bundle that stands for resources of which the status does not name any.
+// placeholder returns the result of a bundle that stands for resources that the status counts without naming any.
 func (g *gatherer) placeholder(app *gatheredApp, into []int, c corev1alpha2.ClusterStatus, state fleet.ClusterState) healthscope.Result {
 	name, last := app.Name, ""
 	if len(into) > 0 {
@@ -99,8 +99,8 @@ func (g *gatherer) leadsTo(app *gatheredApp, cluster string) bool {
 		slices.ContainsFunc(app.ExpectedResources, func(e corev1alpha2.ExpectedResource) bool { return e.Cluster == cluster })
 }
 
-// findingsInto returns the findings of an app's references to bundles, by index, that may lead into a cluster: not those
-// to bundles that did not exist in any cluster.
+// findingsInto returns the indexes of the findings of an app's references to bundles that may lead into a cluster. References
+// to bundles that did not exist in any cluster are left out.
 func (g *gatherer) findingsInto(app *gatheredApp, cluster string) []int {
 	var into []int
 	for _, i := range app.bundleRefs {
@@ -119,8 +119,8 @@ func (g *gatherer) wasMissing(app string, bundle healthscope.Key) bool {
 	})
 }
 
-// addCarriedOver adds the resources that the status counts and nothing names, so that an app comes to as many in a cluster as
-// before, and the next status, which is made from this one, to the same again.
+// addCarriedOver adds the resources that the previous status counts without naming them, so that the total of an app in a cluster
+// stays the same in this status and in those that are computed from it.
 func (v *judgement) addCarriedOver(all []carriedOver) {
 	counts := v.counts()
 	for _, c := range all {

@@ -16,11 +16,11 @@ import (
 // connectGrace is how long a scope waits for a cluster that the hub connects to
 // for the first time and that the spec or status names, or for a kind that the scope
 // refers to there. Without it, each restart of the hub would make every scope unknown
-// for a moment. After it, what has not been read is Unknown, and all else is judged.
+// for a moment. After it, resources that have not been read are Unknown, and all others are judged.
 const connectGrace = 20 * time.Second
 
-// firstGrace is the same for a scope that has no status yet and waits for what gives no answer. For a kind whose objects are arriving
-// it waits as long as other scopes, however many they are, so that one write is enough.
+// firstGrace is the same for a scope that has no status yet and waits for a cluster or kind that does not respond. For a kind whose
+// objects are being listed it waits for connectGrace, like other scopes, so that its status is written once.
 const firstGrace = 2 * time.Second
 
 // lastSeen separates the message on a resource whose cluster cannot be read from its last known state, as in healthscope.MarkUnreachable.
@@ -28,32 +28,32 @@ const lastSeen = "; last seen "
 
 // unreadable returns the state of a cluster that the hub knows and cannot read, and whether it is one.
 func (g *gatherer) unreadable(cluster string) (fleet.ClusterState, bool) {
-	s, known := g.state(cluster)
+	s, known := g.clusterState(cluster)
 	return s, known && !s.Answers()
 }
 
-// await makes the scope wait for a cluster that is being connected to.
-func (g *gatherer) await(cluster string) {
-	s, known := g.state(cluster)
+// waitForCluster makes the scope wait for a cluster that the hub is connecting to.
+func (g *gatherer) waitForCluster(cluster string) {
+	s, known := g.clusterState(cluster)
 	if !known || s.Reachability != fleet.Connecting {
 		return
 	}
-	g.waitFor(s.Since)
+	g.waitSince(s.Since)
 }
 
-// awaitKind makes the scope wait for a kind that is being read for the first time.
-func (g *gatherer) awaitKind(l fleet.Lookup) {
+// waitForKind makes the scope wait for a kind that is being read for the first time.
+func (g *gatherer) waitForKind(l fleet.Lookup) {
 	switch {
 	case l.Arriving:
 		g.waitUpTo(connectGrace, l.Since)
 	case l.Settling:
-		g.waitFor(l.Since)
+		g.waitSince(l.Since)
 	}
 }
 
-// waitFor makes the scope wait for something that is being read for the first time since a moment. A scope without a
-// status waits less: it has no status to keep meanwhile, and "unknown" is better than none.
-func (g *gatherer) waitFor(since time.Time) {
+// waitSince makes the scope wait for something that the hub began to read for the first time at since. A scope without a
+// status waits for a shorter time: it has no status to keep, and "unknown" is better than none.
+func (g *gatherer) waitSince(since time.Time) {
 	if g.scope.Status.ObservedGeneration <= 0 {
 		g.waitUpTo(firstGrace, since)
 	} else {
@@ -61,10 +61,10 @@ func (g *gatherer) waitFor(since time.Time) {
 	}
 }
 
-// waitUpTo makes the scope wait until some time after a moment.
+// waitUpTo makes the scope wait until grace has passed since a time.
 func (g *gatherer) waitUpTo(grace time.Duration, since time.Time) {
 	if wait := since.Add(grace).Sub(g.now); wait > 0 {
-		g.out.settling = max(g.out.settling, min(wait, grace))
+		g.out.syncWait = max(g.out.syncWait, min(wait, grace))
 	}
 }
 
@@ -91,8 +91,8 @@ func lastState(c corev1alpha2.Culprit) string {
 	}
 }
 
-// clusterReach is which clusters of a scope are Connected.
-type clusterReach struct {
+// clusterReachability is which clusters of a scope are Connected.
+type clusterReachability struct {
 	// clusters are all clusters, and stale those that are not Connected, both sorted.
 	clusters, stale []string
 	// reason and message are those of the condition ClustersReachable.
@@ -100,9 +100,9 @@ type clusterReach struct {
 	message string
 }
 
-// reachOf returns which clusters of a judgement are Connected. state returns the state of a cluster; false when it is not known.
-func reachOf(v judgement, state func(string) (fleet.ClusterState, bool)) clusterReach {
-	s := clusterReach{clusters: clustersOf(v), reason: ReasonAllReachable, message: "every cluster of the scope is Connected"}
+// clusterReachabilityOf returns which clusters of a judgement are Connected. state returns the state of a cluster; false when it is not known.
+func clusterReachabilityOf(v judgement, state func(string) (fleet.ClusterState, bool)) clusterReachability {
+	s := clusterReachability{clusters: clustersOf(v), reason: ReasonAllReachable, message: "every cluster of the scope is Connected"}
 	worst := -1
 	var texts []string
 	for _, name := range s.clusters {
@@ -126,9 +126,9 @@ func reachOf(v judgement, state func(string) (fleet.ClusterState, bool)) cluster
 	return s
 }
 
-// setLastSeen sets when the clusters that are stale were seen last. For one that
-// has not been read since the hub started, it is carried over from the status before.
-func setLastSeen(next *corev1alpha2.HealthScopeStatus, before []corev1alpha2.AppStatus, s clusterReach, state func(string) (fleet.ClusterState, bool)) {
+// setLastSeen sets when the clusters that are not Connected were seen last. For a cluster that
+// has not been read since the hub started, the time is carried over from the previous status.
+func setLastSeen(next *corev1alpha2.HealthScopeStatus, before []corev1alpha2.AppStatus, s clusterReachability, state func(string) (fleet.ClusterState, bool)) {
 	if len(s.stale) == 0 {
 		return
 	}

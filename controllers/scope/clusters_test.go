@@ -72,7 +72,7 @@ func objectCulprits(s corev1alpha2.HealthScopeStatus) []corev1alpha2.Culprit {
 	return slices.DeleteFunc(slices.Clone(s.Culprits), isCluster)
 }
 
-func TestAClusterOutOfSight(t *testing.T) {
+func TestUnreachableCluster(t *testing.T) {
 	t.Parallel()
 	s := statusIn(edges().lose(edge2, fleet.Unreachable), sinkIn(), noon)
 	if s.Health != corev1alpha2.UnknownHealth || s.ResourcesReady != "2/4" || s.ClustersReachable != "1/2" {
@@ -116,33 +116,33 @@ func (a arriving) State(cluster string) (fleet.ClusterState, bool) {
 	return a.before.State(cluster)
 }
 
-func TestAScopeWaitsForAClusterThatComesWhileItIsGathered(t *testing.T) {
+func TestScopeWaitsForClusterThatConnectsWhileGathering(t *testing.T) {
 	t.Parallel()
 	before := world{clusters: []string{edge1, edge2}, states: map[string]fleet.Reachability{edge1: fleet.Connecting}}
 	scope := sinkIn()
 	scope.Status = statusIn(edges(), scope, noon)
-	g := (&gatherer{scope: scope, bundles: arriving{edges(), before, new(bool)}, lookup: before.lookup, selection: before.selection, now: seenAt.Add(time.Second)}).gather()
-	if g.settling <= 0 {
+	g := (&gatherer{scope: scope, view: arriving{edges(), before, new(bool)}, lookup: before.lookup, selectObjects: before.selection, now: seenAt.Add(time.Second)}).gather()
+	if g.syncWait <= 0 {
 		t.Error("the scope is judged without the bundles of a cluster that is there")
 	}
 }
 
-func TestAClusterThatComesBackWhileAScopeIsGatheredIsStillAway(t *testing.T) {
+func TestClusterThatRecoversWhileGatheringIsUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, r := range []fleet.Reachability{fleet.Unreachable, fleet.Forbidden, fleet.Refused} {
 		scope := sinkIn()
 		scope.Status = statusIn(edges(), scope, noon)
 		before, now := edges().restarted(r), noon.Add(time.Minute)
-		g := (&gatherer{scope: scope, bundles: arriving{edges(), before, new(bool)}, lookup: before.lookup, selection: before.selection, now: now}).gather()
-		v := decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
-		if s := newStatus(scope, v, outside{state: before.State}, now); s.ResourcesReady != "2/4" || !slices.Equal(v.partial, []string{edge2}) {
+		g := (&gatherer{scope: scope, view: arriving{edges(), before, new(bool)}, lookup: before.lookup, selectObjects: before.selection, now: now}).gather()
+		v := decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
+		if s := newStatus(scope, v, externalStatus{state: before.State}, now); s.ResourcesReady != "2/4" || !slices.Equal(v.partial, []string{edge2}) {
 			t.Errorf("%s: %s ready, and there may be more in %q; want 2/4 and the edge", r, s.ResourcesReady, v.partial)
 		}
 	}
 }
 
-// TestTheWorstClusterGivesTheReason has one cluster that is not known, which is worse than one that does not answer.
-func TestTheWorstClusterGivesTheReason(t *testing.T) {
+// TestClustersReachableHasReasonOfWorstCluster has one cluster that is not known, which is worse than one that does not answer.
+func TestClustersReachableHasReasonOfWorstCluster(t *testing.T) {
 	t.Parallel()
 	c := reachable(t, statusIn(edges().lose(edge1, fleet.MonitorStale), sinkIn(edge1, "acme+moon"), noon))
 	if want := "2 of 3 clusters are not Connected: acme+edge1: MonitorStale, acme+moon: ClusterUnknown"; c.Reason != string(ReasonClusterUnknown) || c.Message != want {
@@ -258,17 +258,17 @@ func TestAScopeWaitsForItsClusters(t *testing.T) {
 	} {
 		since := seenAt
 		begin := since.Add(connectGrace - 5*time.Second)
-		if got := (&gatherer{scope: c.scope, bundles: w, lookup: w.lookup, selection: w.selection, now: begin}).gather().settling; got != c.want {
+		if got := (&gatherer{scope: c.scope, view: w, lookup: w.lookup, selectObjects: w.selection, now: begin}).gather().syncWait; got != c.want {
 			t.Errorf("%s waits %s, want %s", name, got, c.want)
 		}
-		if got := (&gatherer{scope: c.scope, bundles: w, lookup: w.lookup, selection: w.selection, now: since.Add(connectGrace)}).gather().settling; got != 0 {
+		if got := (&gatherer{scope: c.scope, view: w, lookup: w.lookup, selectObjects: w.selection, now: since.Add(connectGrace)}).gather().syncWait; got != 0 {
 			t.Errorf("%s waits %s longer than the time of grace", name, got)
 		}
 	}
 }
 
-// TestAReferenceIntoACluster looks at objects that a scope refers to in another cluster.
-func TestAReferenceIntoACluster(t *testing.T) {
+// TestReferenceWithCluster looks at objects that a scope refers to in another cluster.
+func TestReferenceWithCluster(t *testing.T) {
 	t.Parallel()
 	there := healthscope.Result{Key: healthscope.Key{Cluster: edge1, Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Version: "v1", UID: "u", State: healthscope.Ready}
 	w := world{clusters: []string{edge1, edge2}, states: map[string]fleet.Reachability{edge2: fleet.Connecting}, objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{

@@ -10,18 +10,18 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// takesFrom reports whether an app takes bundles from a cluster that is known. The state is not that of when the gathering
-// began: the labels of a cluster are known before its bundles are shown.
-func (g *gatherer) takesFrom(app *gatheredApp, cluster string) bool {
+// selectsCluster reports whether an app takes bundles from a known cluster. It uses the current state, and not the one from the
+// start of gathering, because the labels of a cluster are known before its bundles are shown.
+func (g *gatherer) selectsCluster(app *gatheredApp, cluster string) bool {
 	if g.scope.Spec.Clusters == nil && app.Clusters == nil {
 		return true
 	}
-	state, _ := g.bundles.State(cluster)
+	state, _ := g.view.State(cluster)
 	return isSelected(g.scope.Spec.Clusters, state) && isSelected(app.Clusters, state)
 }
 
 // isSelected reports whether a selection has a cluster; without a selection, every cluster is selected. A member whose
-// labels are not known yet is selected by any selector: it has no bundles yet, and what the status says of it is carried over.
+// labels are not known yet is selected by any selector: it has no bundles yet, and its part of the status is carried over.
 func isSelected(selection *corev1alpha2.ClusterSelection, s fleet.ClusterState) bool {
 	if selection == nil || slices.Contains(selection.Names, s.Name) {
 		return true
@@ -36,15 +36,15 @@ func isSelected(selection *corev1alpha2.ClusterSelection, s fleet.ClusterState) 
 // labelsKnown reports whether the labels of a cluster are known. The Secret of a member has at least one.
 func labelsKnown(s fleet.ClusterState) bool { return s.Local || s.Labels != "" }
 
-// checkSelection adds what is wrong with a selection of clusters: a selector that cannot be read, and names that the hub does not know.
-// An app may run in a cluster of such a name, and is not seen there.
+// checkSelection adds the problems of a selection of clusters: a selector that cannot be read, and names that the hub does not know.
+// An app may run in a cluster of such a name without being seen.
 func (g *gatherer) checkSelection(app *gatheredApp, field string, selection *corev1alpha2.ClusterSelection) {
 	if selection == nil {
 		return
 	}
 	for _, name := range selection.Names {
-		if !g.known(name) {
-			g.add(app, corev1alpha2.WorkloadReference{}, inUnknownCluster(healthscope.Result{Key: healthscope.Key{Cluster: name, Kind: kindCluster, Name: name}}))
+		if !g.isKnown(name) {
+			g.add(app, corev1alpha2.WorkloadReference{}, unknownClusterResult(healthscope.Result{Key: healthscope.Key{Cluster: name, Kind: kindCluster, Name: name}}))
 		}
 	}
 	if _, err := metav1.LabelSelectorAsSelector(selection.Selector); err != nil {

@@ -72,7 +72,7 @@ func TestBundlesAreTakenFromSelectedClusters(t *testing.T) {
 	}
 }
 
-func TestWhatIsExpectedInAnExcludedClusterIsUnknown(t *testing.T) {
+func TestExpectedInExcludedClusterIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := world{
 		clusters: []string{edge1, edge2}, labels: map[string]map[string]string{edge1: {"tenant": "a"}, edge2: {"tenant": "b"}},
@@ -96,8 +96,8 @@ func TestWhatIsExpectedInAnExcludedClusterIsUnknown(t *testing.T) {
 	}
 }
 
-// TestANameOfAClusterThatIsNotKnownIsUnknown: a name with a typing error, or of a cluster that was removed, must not leave a scope healthy.
-func TestANameOfAClusterThatIsNotKnownIsUnknown(t *testing.T) {
+// TestUnknownClusterNameIsUnknown: a name with a typing error, or of a cluster that was removed, must not leave a scope healthy.
+func TestUnknownClusterNameIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := world{
 		clusters: []string{edge1}, labels: map[string]map[string]string{edge1: {"tenant": "a"}},
@@ -128,7 +128,7 @@ func TestANameOfAClusterThatIsNotKnownIsUnknown(t *testing.T) {
 	}
 }
 
-func TestAReferenceSaysThatItsBundleIsInAnExcludedCluster(t *testing.T) {
+func TestReferenceNamesExcludedClusterOfBundle(t *testing.T) {
 	t.Parallel()
 	w := world{clusters: []string{edge1}, labels: map[string]map[string]string{edge1: {"tenant": "b"}}, bundles: []*fleet.Bundle{bundleOf(edge1, "1-web", readyWeb1)}}
 	s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{Clusters: ofTenant("a"), WorkloadReferences: refs(bundleRef("1-web"))}), noon)
@@ -137,7 +137,7 @@ func TestAReferenceSaysThatItsBundleIsInAnExcludedCluster(t *testing.T) {
 	}
 }
 
-func TestASelectorOfClustersThatCannotBeReadSelectsNone(t *testing.T) {
+func TestInvalidClusterSelectorSelectsNone(t *testing.T) {
 	t.Parallel()
 	bad := &corev1alpha2.ClusterSelection{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tenant", Operator: "Like"}}}}
 	w := world{clusters: []string{edge1}, labels: map[string]map[string]string{edge1: {"tenant": "a"}}, bundles: []*fleet.Bundle{labelledWith(bundleOf(edge1, "1-web", readyWeb1), map[string]string{corev1alpha2.LabelScopeName: "vfw"})}}

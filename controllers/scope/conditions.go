@@ -155,8 +155,8 @@ var Events = map[corev1alpha2.Health]Event{
 	corev1alpha2.UnknownHealth: {ReasonHealthUnknown, corev1.EventTypeWarning},
 }
 
-// setConditions writes the conditions. Their messages hold no time and no order of chance, so that they do not change when nothing does.
-func setConditions(s *corev1alpha2.HealthScopeStatus, v judgement, reach clusterReach, o outside, nothing string, now time.Time) {
+// setConditions sets the conditions. Their messages hold no time and no random order, so that they change only when the facts do.
+func setConditions(s *corev1alpha2.HealthScopeStatus, v judgement, reach clusterReachability, o externalStatus, noMembers string, now time.Time) {
 	set := func(kind string, reason Reason, message string) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: kind, Status: statusFor(kind, reason), Reason: string(reason), Message: healthscope.Shorten(message, maxMessage), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
@@ -170,7 +170,7 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v judgement, reach cluster
 		}
 		set(kind, reason, message)
 	}
-	reason, message := whyReady(s, v, nothing)
+	reason, message := readyReason(s, v, noMembers)
 	set(corev1alpha2.ConditionReady, reason, message)
 	set(corev1alpha2.ConditionClustersReachable, reach.reason, reach.message)
 	switch i := o.inventory; {
@@ -185,31 +185,31 @@ func setConditions(s *corev1alpha2.HealthScopeStatus, v judgement, reach cluster
 		set(corev1alpha2.ConditionInventorySynced, i.Reason, i.Message)
 		setWhileTrue(corev1alpha2.ConditionInventoryConflict, ReasonOlderScope, i.Conflict)
 	}
-	if v.probing.reason == "" {
+	if v.probesCondition.reason == "" {
 		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionProbesReady)
 	} else {
-		set(corev1alpha2.ConditionProbesReady, v.probing.reason, v.probing.message)
+		set(corev1alpha2.ConditionProbesReady, v.probesCondition.reason, v.probesCondition.message)
 	}
-	setWhileTrue(corev1alpha2.ConditionStalled, ReasonMembersFailed, whyStalled(s, v))
+	setWhileTrue(corev1alpha2.ConditionStalled, ReasonMembersFailed, stalledMessage(s, v))
 	setWhileTrue(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)
-	setWhileTrue(corev1alpha2.ConditionStatusConflict, ReasonOtherController, conflictNote(o.conflictsWith))
+	setWhileTrue(corev1alpha2.ConditionStatusConflict, ReasonOtherController, conflictMessage(o.conflictsWith))
 }
 
-// whyReady returns reason and message of the condition Ready.
-func whyReady(s *corev1alpha2.HealthScopeStatus, v judgement, nothing string) (reason Reason, message string) {
+// readyReason returns the reason and message of the condition Ready.
+func readyReason(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers string) (reason Reason, message string) {
 	switch v.health {
 	case healthscope.Healthy:
-		return ReasonHealthy, s.ResourcesReady + " resources are ready" + stillPending(v)
+		return ReasonHealthy, s.ResourcesReady + " resources are ready" + notReadySuffix(v)
 	case healthscope.HealthUnknown:
-		return whyUnknown(s, v, nothing)
+		return unknownReason(s, v, noMembers)
 	case healthscope.Unhealthy:
 	}
-	return whyUnhealthy(s, v)
+	return unhealthyReason(s, v)
 }
 
-// stillPending names the first resource of a healthy scope that is not ready: a rollout that has stopped is no outage, and needs attention.
-// It is empty when all are. It does not name the cause, which changes with every pod of a rollout.
-func stillPending(v judgement) string {
+// notReadySuffix names the first resource of a healthy scope that is not ready: a rollout that has stopped is no outage, but needs attention.
+// It is empty when all are ready. It does not name the cause, which changes with every pod of a rollout.
+func notReadySuffix(v judgement) string {
 	at := slices.IndexFunc(v.members, func(p Placed) bool { return p.Contributes() && p.State != healthscope.Ready })
 	if at < 0 {
 		return ""
@@ -218,42 +218,42 @@ func stillPending(v judgement) string {
 	return fmt.Sprintf("; not ready is %s/%s in %s: %s", p.Kind, p.Name, p.Cluster, cmp.Or(string(p.Reason), string(p.State)))
 }
 
-// whyUnhealthy returns reason and message of a scope that is unhealthy.
-func whyUnhealthy(s *corev1alpha2.HealthScopeStatus, v judgement) (reason Reason, message string) {
-	if len(v.absent) > 0 {
-		return ReasonRequiredAppMissing, absentLine(v.absent)
+// unhealthyReason returns the reason and message of the condition Ready of an unhealthy scope.
+func unhealthyReason(s *corev1alpha2.HealthScopeStatus, v judgement) (reason Reason, message string) {
+	if len(v.missingRequired) > 0 {
+		return ReasonRequiredAppMissing, missingRequiredLine(v.missingRequired)
 	}
 	reason = ReasonMembersPending
 	if v.summary.Failed > 0 {
 		reason = ReasonMembersFailed
 	}
 	serving := ""
-	if n := v.summary.Healthy - v.summary.Ready; n > 0 { // Else the numbers would not add up to those beside them.
-		serving = fmt.Sprintf("; %s pending and serving, %s ready", are(n), are(v.summary.Ready))
+	if n := v.summary.Healthy - v.summary.Ready; n > 0 { // Without it, the numbers in the message would not add up.
+		serving = fmt.Sprintf("; %s pending and serving, %s ready", countWithVerb(n), countWithVerb(v.summary.Ready))
 	}
 	return reason, fmt.Sprintf("%d of %d resources are not healthy%s: %s", v.summary.Total-v.summary.Healthy, v.summary.Total, serving, s.FirstCulprit)
 }
 
-// are returns a number with the verb that goes with it.
-func are(n int) string {
+// countWithVerb returns a number with "is" or "are".
+func countWithVerb(n int) string {
 	if n == 1 {
 		return "1 is"
 	}
 	return fmt.Sprintf("%d are", n)
 }
 
-// whyStalled returns the message of the condition Stalled; it is empty when no member has failed, or when the scope is not unhealthy.
-func whyStalled(s *corev1alpha2.HealthScopeStatus, v judgement) string {
+// stalledMessage returns the message of the condition Stalled; it is empty when no member has failed, or when the scope is not unhealthy.
+func stalledMessage(s *corev1alpha2.HealthScopeStatus, v judgement) string {
 	if v.health != healthscope.Unhealthy || v.summary.Failed == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d resources have failed: %s", v.summary.Failed, v.summary.Total, s.FirstCulprit)
 }
 
-// whyUnknown returns reason and message of the condition Ready of a scope whose health cannot be known.
-func whyUnknown(s *corev1alpha2.HealthScopeStatus, v judgement, nothing string) (reason Reason, message string) {
+// unknownReason returns the reason and message of the condition Ready of a scope whose health is unknown.
+func unknownReason(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers string) (reason Reason, message string) {
 	if v.summary.Unknown == 0 {
-		return ReasonNoMembers, nothing
+		return ReasonNoMembers, noMembers
 	}
 	for _, ofScope := range []healthscope.Reason{healthscope.ReasonReferenceCycle, healthscope.ReasonTooManyKinds} { // The spec itself is the cause.
 		if at := slices.IndexFunc(v.members, func(p Placed) bool { return p.Reason == ofScope }); at >= 0 {

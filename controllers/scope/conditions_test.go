@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-func TestConditionsKeepTheirTimeUntilTheyTurn(t *testing.T) {
+func TestConditionsKeepTransitionTimeWhileStatusIsSame(t *testing.T) {
 	t.Parallel()
 	policy := healthscope.DefaultPolicy()
 	l := newLife(deploymentRef("web"))
@@ -37,7 +37,7 @@ func TestConditionsKeepTheirTimeUntilTheyTurn(t *testing.T) {
 	}
 }
 
-func TestConditionsOfOthersStay(t *testing.T) {
+func TestConditionsOfOtherControllersAreKept(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
 	// OAM's first runtimes wrote this one.
@@ -77,7 +77,7 @@ func TestInventoryCondition(t *testing.T) {
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{})
 			// What an earlier inventory said must not stay.
 			scope.Status.Conditions = []metav1.Condition{{Type: corev1alpha2.ConditionInventorySynced, Status: metav1.ConditionUnknown, Reason: "Old"}}
-			s := newStatus(scope, judgeIn(world{}, scope, noon), outside{state: world{}.State, inventory: c.report}, noon)
+			s := newStatus(scope, judgeIn(world{}, scope, noon), externalStatus{state: world{}.State, inventory: c.report}, noon)
 			got := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionInventorySynced)
 			if c.want != nil {
 				c.want.Type, c.want.ObservedGeneration, c.want.LastTransitionTime = corev1alpha2.ConditionInventorySynced, 3, metav1.NewTime(noon)
@@ -92,21 +92,21 @@ func TestInventoryCondition(t *testing.T) {
 	}
 }
 
-func TestConditionsOfWhatIsTheMatter(t *testing.T) {
+func TestConditionsThatExistOnlyWhileTrue(t *testing.T) {
 	t.Parallel()
 	old := metav1.Condition{Status: metav1.ConditionUnknown, Reason: "Old"}
 	conflict := &InventoryReport{Conflict: `Pod/a belongs to the older scope "default/b" in A&AI`}
 	cases := map[string]struct {
-		outside outside
-		kind    string
-		want    *metav1.Condition
+		external externalStatus
+		kind     string
+		want     *metav1.Condition
 	}{
-		"AConflict":      {outside{inventory: conflict}, corev1alpha2.ConditionInventoryConflict, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "OlderScope", Message: conflict.Conflict}},
-		"NoConflict":     {outside{inventory: &InventoryReport{}}, corev1alpha2.ConditionInventoryConflict, nil},
-		"NotKnownYet":    {outside{inventory: &InventoryReport{Waiting: true}}, corev1alpha2.ConditionInventoryConflict, &old},
-		"NoInventory":    {outside{}, corev1alpha2.ConditionInventoryConflict, nil},
-		"ABadCheck":      {outside{healthChecks: "1 of 2 health checks cannot be used"}, corev1alpha2.ConditionHealthChecksInvalid, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "InvalidExpression", Message: "1 of 2 health checks cannot be used"}},
-		"AllChecksAreOk": {outside{}, corev1alpha2.ConditionHealthChecksInvalid, nil},
+		"AConflict":      {externalStatus{inventory: conflict}, corev1alpha2.ConditionInventoryConflict, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "OlderScope", Message: conflict.Conflict}},
+		"NoConflict":     {externalStatus{inventory: &InventoryReport{}}, corev1alpha2.ConditionInventoryConflict, nil},
+		"NotKnownYet":    {externalStatus{inventory: &InventoryReport{Waiting: true}}, corev1alpha2.ConditionInventoryConflict, &old},
+		"NoInventory":    {externalStatus{}, corev1alpha2.ConditionInventoryConflict, nil},
+		"ABadCheck":      {externalStatus{healthChecks: "1 of 2 health checks cannot be used"}, corev1alpha2.ConditionHealthChecksInvalid, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "InvalidExpression", Message: "1 of 2 health checks cannot be used"}},
+		"AllChecksAreOk": {externalStatus{}, corev1alpha2.ConditionHealthChecksInvalid, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -115,8 +115,8 @@ func TestConditionsOfWhatIsTheMatter(t *testing.T) {
 			before := old
 			before.Type = c.kind
 			scope.Status.Conditions = []metav1.Condition{before}
-			c.outside.state = world{}.State
-			got := meta.FindStatusCondition(newStatus(scope, judgeIn(world{}, scope, noon), c.outside, noon).Conditions, c.kind)
+			c.external.state = world{}.State
+			got := meta.FindStatusCondition(newStatus(scope, judgeIn(world{}, scope, noon), c.external, noon).Conditions, c.kind)
 			if c.want == &old {
 				c.want = &before
 			} else if c.want != nil {

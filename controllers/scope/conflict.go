@@ -15,67 +15,67 @@ import (
 )
 
 const (
-	// conflictWrites is how often in a row another controller must have changed a status that was written here for it to be a conflict. Once or twice may be a person.
+	// conflictWrites is how often in a row another controller must overwrite the status before that is a conflict. One or two writes may come from a person.
 	conflictWrites = 3
-	// conflictGrace is how long no other controller must have changed it for the conflict to be over.
+	// conflictGrace is the time without a write of another controller after which a conflict is over.
 	conflictGrace = 4 * pruning.Interval
 )
 
-// writeConflict records that another controller writes the status of a scope: each takes back what the other one wrote.
+// writeConflict records the writes of another controller to the status of a scope: each controller reverts what the other one wrote.
 type writeConflict struct {
-	// times is how often in a row a write of another controller was found, and last when the last one was.
-	times int
-	last  time.Time
-	// manager is the other controller, as managed fields name it, and at when it wrote, by the API server's clock.
+	// count is the number of writes of another controller found in a row, and lastFound is when the last one was found.
+	count     int
+	lastFound time.Time
+	// manager is the field manager of the other controller, and at is when it wrote, by the API server's clock.
 	manager string
 	at      time.Time
-	// wrote is when the status was written here last.
-	wrote time.Time
+	// lastWrite is when this controller last wrote the status.
+	lastWrite time.Time
 }
 
 // statusSubresource is the subresource that statuses are written to.
 const statusSubresource = "status"
 
-// noteConflict records that a status is about to be written, and makes an event and a log line when a conflict has begun.
-func (r *reconciler) noteConflict(ctx context.Context, e *entry, before *corev1alpha2.HealthScope, now time.Time) {
-	if !e.conflict.write(before.ManagedFields, now) {
+// recordConflict records that a status is about to be written. When a conflict begins, it records an event and writes a log line.
+func (r *reconciler) recordConflict(ctx context.Context, e *scopeEntry, before *corev1alpha2.HealthScope, now time.Time) {
+	if !e.conflict.recordWrite(before.ManagedFields, now) {
 		return
 	}
-	note := conflictNote(e.conflict.manager)
-	r.recorder.Eventf(before, nil, corev1.EventTypeWarning, corev1alpha2.ConditionStatusConflict, "Judge", "%s", note)
+	message := conflictMessage(e.conflict.manager)
+	r.recorder.Eventf(before, nil, corev1.EventTypeWarning, corev1alpha2.ConditionStatusConflict, "Judge", "%s", message)
 	log.FromContext(ctx).Info("The status is also written by another controller", "manager", e.conflict.manager)
 }
 
-// conflictNote returns the message of a conflict; empty when there is none.
-func conflictNote(manager string) string {
+// conflictMessage returns the message of a conflict; empty when there is none.
+func conflictMessage(manager string) string {
 	if manager == "" {
 		return ""
 	}
 	return fmt.Sprintf("%q writes the status too, and takes back what HealthScope's controller writes, which is now once in %s: turn off the HealthScope controller of oam-kubernetes-runtime or KubeVela", manager, pruning.Interval)
 }
 
-// wait returns how long to wait before a status is written over that of a scope; zero means that it may be written now.
-// During a conflict, one write in pruning.Interval is enough to see whether it continues.
+// wait returns how long to wait before the next write of a status; zero means that it may be written now.
+// During a conflict, one write in every pruning.Interval is enough to see whether it continues.
 func (c *writeConflict) wait(now time.Time) time.Duration {
-	if since := now.Sub(c.wrote); c.by(now) != "" && since >= 0 && since < pruning.Interval {
+	if since := now.Sub(c.lastWrite); c.otherManager(now) != "" && since >= 0 && since < pruning.Interval {
 		return pruning.Interval - since
 	}
 	return 0
 }
 
-// write records that a status is about to be written over one with these managed fields, and reports whether a conflict has begun.
-func (c *writeConflict) write(entries []metav1.ManagedFieldsEntry, now time.Time) (begun bool) {
-	c.wrote = now
+// recordWrite records that a status with these managed fields is about to be overwritten, and reports whether a conflict begins.
+func (c *writeConflict) recordWrite(entries []metav1.ManagedFieldsEntry, now time.Time) (begun bool) {
+	c.lastWrite = now
 	manager, at := writtenSince(entries)
 	if manager == "" || at.Equal(c.at) { // The status may have been written here more than once within the second of that write.
 		return false
 	}
-	c.times, c.last, c.manager, c.at = c.times+1, now, manager, at
-	return c.times == conflictWrites
+	c.count, c.lastFound, c.manager, c.at = c.count+1, now, manager, at
+	return c.count == conflictWrites
 }
 
-// writtenSince returns who has written a status since it was written here, and when, by managed fields; empty when there
-// was no such write. A write within the same second counts as a later one: managed fields hold whole seconds.
+// writtenSince returns, by managed fields, the field manager that has written a status since this controller did, and when; empty
+// when there is none. A write within the same second counts as a later one, because managed fields hold whole seconds.
 func writtenSince(entries []metav1.ManagedFieldsEntry) (manager string, at time.Time) {
 	var ours time.Time
 	for _, entry := range entries {
@@ -93,26 +93,26 @@ func writtenSince(entries []metav1.ManagedFieldsEntry) (manager string, at time.
 	return manager, at
 }
 
-// over returns how long it is until the conflict is over if there is no other write; zero when there is none.
-func (c *writeConflict) over(now time.Time) time.Duration {
-	if c.by(now) == "" {
+// remaining returns how long the conflict lasts without another write; zero when there is no conflict.
+func (c *writeConflict) remaining(now time.Time) time.Duration {
+	if c.otherManager(now) == "" {
 		return 0
 	}
-	return max(c.last.Add(conflictGrace).Sub(now), 0) + time.Second
+	return max(c.lastFound.Add(conflictGrace).Sub(now), 0) + time.Second
 }
 
-// by returns which other controller writes the status; empty when there is no conflict.
-func (c *writeConflict) by(now time.Time) string {
-	if since := now.Sub(c.last); since > conflictGrace || since < -conflictGrace {
-		*c = writeConflict{wrote: c.wrote}
+// otherManager returns the field manager of the other controller; empty when there is no conflict.
+func (c *writeConflict) otherManager(now time.Time) string {
+	if since := now.Sub(c.lastFound); since > conflictGrace || since < -conflictGrace {
+		*c = writeConflict{lastWrite: c.lastWrite}
 	}
-	if c.times < conflictWrites {
+	if c.count < conflictWrites {
 		return ""
 	}
 	return c.manager
 }
 
-// KeepWriters is the transformation of a cache that Setup's controller reads: of managed fields it keeps who wrote the status of a HealthScope, and when.
+// KeepWriters is the cache transform for the controller of Setup: of managed fields, it keeps only who wrote the status of a HealthScope, and when.
 func KeepWriters(object any) (any, error) {
 	o, ok := object.(client.Object)
 	if !ok {
@@ -130,9 +130,9 @@ func KeepWriters(object any) (any, error) {
 	return object, nil
 }
 
-// settleConflict reports to the readiness check which other controller writes the status of a scope, and returns who that is; empty when there is no conflict.
-func (r *reconciler) settleConflict(scope *corev1alpha2.HealthScope, e *entry, now time.Time) string {
-	by := e.conflict.by(now)
+// reportConflict reports the other controller that writes the status of a scope to the readiness check, and returns its field manager; empty when there is no conflict.
+func (r *reconciler) reportConflict(scope *corev1alpha2.HealthScope, e *scopeEntry, now time.Time) string {
+	by := e.conflict.otherManager(now)
 	r.Guard.SetConflict(client.ObjectKeyFromObject(scope).String(), by)
 	return by
 }

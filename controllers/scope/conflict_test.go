@@ -21,7 +21,7 @@ type conflictScope struct {
 	*reconciler
 	t        *testing.T
 	api      *server
-	entry    *entry
+	entry    *scopeEntry
 	scope    *corev1alpha2.HealthScope
 	recorder *events.FakeRecorder
 }
@@ -31,8 +31,8 @@ func newConflictScope(t *testing.T) *conflictScope {
 	api := &server{answer: func(*corev1alpha2.HealthScopeStatus) error { return nil }}
 	recorder := events.NewFakeRecorder(100)
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
-	r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes"), Registry: NewRegistry()}, recorder: recorder, wake: func(context.Context) {}}
-	return &conflictScope{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.Registry.entry(scope, noon)}
+	r := &reconciler{client: api, apiReader: api, Options: Options{Guard: pruning.NewGuard("HealthScopes"), Registry: NewRegistry()}, recorder: recorder, enqueueAll: func(context.Context) {}}
+	return &conflictScope{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.Registry.entryFor(scope, noon)}
 }
 
 // wrote makes a manager the last to have written the status.
@@ -59,12 +59,12 @@ func (r *conflictScope) write(at time.Time) time.Duration {
 	if r.api.writes > before {
 		r.wrote(string(fieldOwner), at)
 	}
-	r.settleConflict(r.scope, r.entry, at)
+	r.reportConflict(r.scope, r.entry, at)
 	return wait
 }
 
-// TestAnotherControllerThatWritesTheStatusIsNoticed has one that takes back each write at once, as oam-kubernetes-runtime's does, for five minutes.
-func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
+// TestStatusConflictIsDetected has one that takes back each write at once, as oam-kubernetes-runtime's does, for five minutes.
+func TestStatusConflictIsDetected(t *testing.T) {
 	t.Parallel()
 	r := newConflictScope(t)
 	early := 0
@@ -77,22 +77,22 @@ func TestAnotherControllerThatWritesTheStatusIsNoticed(t *testing.T) {
 		}
 	}
 	expectConflict(t, r, r.api.writes-early, early)
-	s := statusOfConflict(r.scope, r.entry.conflict.by(at))
+	s := statusOfConflict(r.scope, r.entry.conflict.otherManager(at))
 	if c := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionStatusConflict); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "vela-core") {
 		t.Errorf("condition %+v", c)
 	}
 
-	over := r.entry.conflict.over(at)
+	over := r.entry.conflict.remaining(at)
 	if over <= 0 || over > conflictGrace+time.Second {
 		t.Errorf("looked at again in %s", over)
 	}
 	at = at.Add(over)
-	r.settleConflict(r.scope, r.entry, at)
+	r.reportConflict(r.scope, r.entry, at)
 	if err := r.Guard.Ready(); err != nil {
 		t.Errorf("after it was turned off readiness says %v", err)
 	}
 	r.scope.Status = s
-	if c := meta.FindStatusCondition(statusOfConflict(r.scope, r.entry.conflict.by(at)).Conditions, corev1alpha2.ConditionStatusConflict); c != nil {
+	if c := meta.FindStatusCondition(statusOfConflict(r.scope, r.entry.conflict.otherManager(at)).Conditions, corev1alpha2.ConditionStatusConflict); c != nil {
 		t.Errorf("after it was turned off there is condition %+v", c)
 	}
 	if wait := r.write(at.Add(time.Second)); wait != 0 {
@@ -120,10 +120,10 @@ func expectConflict(t *testing.T, r *conflictScope, later, early int) {
 // statusOfConflict is the status of a scope that another controller writes too.
 func statusOfConflict(scope *corev1alpha2.HealthScope, by string) corev1alpha2.HealthScopeStatus {
 	v := judgeIn(world{}, scope, noon)
-	return newStatus(scope, v, outside{conflictsWith: by}, noon)
+	return newStatus(scope, v, externalStatus{conflictsWith: by}, noon)
 }
 
-func TestWritesOfOthersThatAreNoConflict(t *testing.T) {
+func TestRareWritesAreNoConflict(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(r *conflictScope){
 		"a person who edits it twice": func(r *conflictScope) {
@@ -159,11 +159,11 @@ func TestWritesOfOthersThatAreNoConflict(t *testing.T) {
 	}
 }
 
-func TestTheMetricOfAConflict(t *testing.T) {
+func TestStatusConflictMetric(t *testing.T) {
 	t.Parallel()
 	registry := NewRegistry()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
-	registry.entry(scope, noon)
+	registry.entryFor(scope, noon)
 	registry.put(scope, judgeIn(world{}, scope, noon), false, "vela-core")
 	want := `
 # HELP healthscope_scope_status_conflict 1 for a scope whose status another controller writes too, by the name of its field manager. Other scopes have no series.
@@ -175,8 +175,8 @@ healthscope_scope_status_conflict{manager="vela-core",namespace="shop",scope="vf
 	}
 }
 
-// TestTheCacheKeepsWhoWroteAStatus has the transformation keep what a conflict is noticed by, of scopes only.
-func TestTheCacheKeepsWhoWroteAStatus(t *testing.T) {
+// TestKeepWritersKeepsStatusManagers has the transformation keep what a conflict is noticed by, of scopes only.
+func TestKeepWritersKeepsStatusManagers(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
 	at := &metav1.Time{Time: noon}

@@ -44,8 +44,8 @@ func shopContext(clusters ...string) contexts {
 
 // judgeWith is judgeIn with contexts.
 func judgeWith(w world, c Contexts, scope *corev1alpha2.HealthScope, now time.Time) (corev1alpha2.HealthScopeStatus, time.Duration) {
-	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, contexts: c, now: now}).gather()
-	return newStatus(scope, decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now), outside{state: w.State}, now), g.settling
+	g := (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, contexts: c, now: now}).gather()
+	return newStatus(scope, decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now), externalStatus{state: w.State}, now), g.syncWait
 }
 
 // shopScope refers to the bundle "7-shop".
@@ -60,7 +60,7 @@ func takingFrom(cluster string) *corev1alpha2.HealthScope {
 	return scope
 }
 
-func TestWhatAContextRequiresIsMissed(t *testing.T) {
+func TestMissingResourceOfAppContextIsReported(t *testing.T) {
 	t.Parallel()
 	labelled := labelledWith(shopIn(edge1, true), map[string]string{corev1alpha2.LabelScopeName: "vfw"})
 	truncated := shopIn(edge1, false)
@@ -120,8 +120,8 @@ func TestAScopeWaitsForContexts(t *testing.T) {
 	scope := shopScope(bundleRef("7-shop"))
 	scope.Status.ObservedGeneration = scope.Generation
 	for since, want := range map[time.Duration]time.Duration{time.Second: connectGrace - time.Second, connectGrace: 0} {
-		if s, settling := judgeWith(w, contexts{reading: noon.Add(-since)}, scope, noon); settling != want || s.Health != corev1alpha2.Healthy {
-			t.Errorf("after %s: it waits for %s, want %s, and is %s", since, settling, want, s.Health)
+		if s, syncWait := judgeWith(w, contexts{reading: noon.Add(-since)}, scope, noon); syncWait != want || s.Health != corev1alpha2.Healthy {
+			t.Errorf("after %s: it waits for %s, want %s, and is %s", since, syncWait, want, s.Health)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (c askedContexts) Missing(bundle, namespace string, members map[string][]he
 }
 
 // What is carried over counts in a bundle that does not exist, and so has no context.
-func TestContextsAreAskedForBundlesOnly(t *testing.T) {
+func TestContextsAreCalledForBundlesOnly(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "my-shop", WorkloadReferences: refs(bundleRef("7-shop"))}}})
 	scope.Status = statusIn(world{clusters: []string{edge1}, bundles: []*fleet.Bundle{shopIn(edge1, true)}}, scope, noon)

@@ -23,12 +23,12 @@ func isCluster(c corev1alpha2.Culprit) bool {
 	return c.Kind == kindCluster && c.Group == "" && c.Namespace == "" && c.Name == c.Cluster
 }
 
-// keyOf returns which object a culprit is.
+// keyOf returns the key of the object that a culprit names.
 func keyOf(c corev1alpha2.Culprit) healthscope.Key {
 	return healthscope.Key{Cluster: c.Cluster, Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 }
 
-// staleCluster is a cluster that is not Connected, with the number of the scope's resources that are Unknown for that.
+// staleCluster is a cluster that is not Connected, with the number of the scope's resources that are Unknown for that reason.
 type staleCluster struct {
 	state     fleet.ClusterState
 	resources int
@@ -49,18 +49,18 @@ func (g *gatherer) staleClusters() map[string]fleet.ClusterState {
 	}
 	stale := map[string]fleet.ClusterState{}
 	for cluster := range clusters {
-		if state, known := g.state(cluster); known && !state.Reachable() {
+		if state, known := g.clusterState(cluster); known && !state.Reachable() {
 			stale[cluster] = state
 		}
 	}
 	return stale
 }
 
-// culpritsOf returns what keeps the scope from being healthy, worst first. A cluster that is not Connected is one culprit,
-// before all objects that are Unknown.
+// culpritsOf returns the culprits of the scope, worst first. A cluster that is not Connected is one culprit and
+// comes before all objects that are Unknown.
 func (v *judgement) culpritsOf(states map[string]fleet.ClusterState) []corev1alpha2.Culprit {
 	var all, clusters []corev1alpha2.Culprit
-	stale := v.staleIn(states)
+	stale := v.staleClustersIn(states)
 	for _, name := range slices.Sorted(maps.Keys(stale)) {
 		clusters = append(clusters, stale[name].culprit())
 	}
@@ -73,14 +73,14 @@ func (v *judgement) culpritsOf(states map[string]fleet.ClusterState) []corev1alp
 		}
 		all = append(all, corev1alpha2.Culprit{
 			Cluster: p.Cluster, App: p.App, Group: p.Group, Kind: p.Kind, Namespace: p.Namespace, Name: p.Name,
-			State: string(p.State), Reason: string(p.Reason), Cause: shorten(cmp.Or(p.Cause, p.Message)), Since: sinceOf(p.Since),
+			State: string(p.State), Reason: string(p.Reason), Cause: shorten(cmp.Or(p.Cause, p.Message)), Since: metaTimeOrNil(p.Since),
 		})
 	}
 	return append(all, clusters...)
 }
 
-// staleIn returns the clusters that keep the scope from being healthy because they are not Connected.
-func (v *judgement) staleIn(states map[string]fleet.ClusterState) map[string]*staleCluster {
+// staleClustersIn returns the clusters that keep the scope from being healthy because they are not Connected.
+func (v *judgement) staleClustersIn(states map[string]fleet.ClusterState) map[string]*staleCluster {
 	stale := map[string]*staleCluster{}
 	count := func(cluster string, n int, since time.Time) {
 		if stale[cluster] == nil {
@@ -102,7 +102,7 @@ func (v *judgement) staleIn(states map[string]fleet.ClusterState) map[string]*st
 	return stale
 }
 
-// culprit returns the culprit for the cluster. Its text has no age, so that it changes only when the facts do.
+// culprit returns the culprit for the cluster. Its cause holds no age, so that it changes only when the facts do.
 func (c *staleCluster) culprit() corev1alpha2.Culprit {
 	resources := "1 resource"
 	if c.resources != 1 {
@@ -111,12 +111,12 @@ func (c *staleCluster) culprit() corev1alpha2.Culprit {
 	return corev1alpha2.Culprit{
 		Cluster: c.state.Name, Kind: kindCluster, Name: c.state.Name,
 		State: string(healthscope.Unknown), Reason: string(c.state.Reachability.Reason()),
-		Cause: shorten(fmt.Sprintf("%s cannot be seen: %s", resources, cmp.Or(c.state.Message, string(c.state.Reachability)))), Since: sinceOf(c.since),
+		Cause: shorten(fmt.Sprintf("%s cannot be seen: %s", resources, cmp.Or(c.state.Message, string(c.state.Reachability)))), Since: metaTimeOrNil(c.since),
 	}
 }
 
-// sinceOf returns a time as a status has it; nil when it is not known.
-func sinceOf(at time.Time) *metav1.Time {
+// metaTimeOrNil returns a time in the form of a status; nil when the time is zero.
+func metaTimeOrNil(at time.Time) *metav1.Time {
 	if at.IsZero() {
 		return nil
 	}

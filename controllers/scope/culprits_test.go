@@ -25,7 +25,7 @@ func lostBundle(cluster string, n int) *fleet.Bundle {
 	return b
 }
 
-func TestALostClusterIsOneCulpritBeforeItsObjects(t *testing.T) {
+func TestUnreachableClusterIsOneCulpritBeforeItsObjects(t *testing.T) {
 	t.Parallel()
 	failed := member(hub, "Deployment", "web", healthscope.Failed, "CrashLoopBackOff")
 	truncated := lostBundle(edge1, 2)
@@ -68,10 +68,10 @@ func TestTheMetricNamesTheFirstCulpritOfTheStatus(t *testing.T) {
 	w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}, bundles: []*fleet.Bundle{lostBundle(edge1, 3)}}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-web"))})
 	r := NewRegistry()
-	r.entry(scope, noon)
+	r.entryFor(scope, noon)
 	v := judgeIn(w, scope, noon)
 	r.put(scope, v, false, "")
-	s := newStatus(scope, v, outside{state: w.State}, noon)
+	s := newStatus(scope, v, externalStatus{state: w.State}, noon)
 	if diff := cmp.Diff(&s.Culprits[0], r.Get(types.NamespacedName{Namespace: "shop", Name: "vfw"}).FirstCulprit); diff != "" {
 		t.Errorf("-status +metric:\n%s", diff)
 	}

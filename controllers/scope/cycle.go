@@ -16,41 +16,41 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// maxLinks bounds how many references from scopes to scopes of one namespace are followed in search of a cycle.
-const maxLinks = 10_000
+// maxScopeReferences bounds how many references from scopes to scopes of one namespace are followed in search of a cycle.
+const maxScopeReferences = 10_000
 
 // scopeKind is the kind of references that lead to scopes.
 var scopeKind = schema.GroupKind{Group: corev1alpha2.GroupVersion.Group, Kind: "HealthScope"}
 
-// waysBackTo reads the scopes of the namespace, if the scope refers to scopes, and returns the ways back to it.
-func (r *reconciler) waysBackTo(ctx context.Context, scope *corev1alpha2.HealthScope) (map[string]string, error) {
-	own := r.View.Cluster()
-	if len(scopeRefs(scope, own)) == 0 {
+// findReferrerPaths lists the scopes of the namespace, if the scope refers to scopes, and returns the paths that lead back to it.
+func (r *reconciler) findReferrerPaths(ctx context.Context, scope *corev1alpha2.HealthScope) (map[string]string, error) {
+	localCluster := r.View.Cluster()
+	if len(scopeRefs(scope, localCluster)) == 0 {
 		return nil, nil
 	}
 	var list corev1alpha2.HealthScopeList
 	if err := r.client.List(ctx, &list, client.InNamespace(scope.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, errors.Wrapf(err, "cannot list the HealthScopes of namespace %q", scope.Namespace)
 	}
-	return waysBack(scope, list.Items, own), nil
+	return referrerPathsTo(scope, list.Items, localCluster), nil
 }
 
-// waysBack returns the scopes of the namespace whose references lead to a scope, each with the next scope on its
-// shortest way there. own is the name of the cluster that the scopes are in.
-func waysBack(scope *corev1alpha2.HealthScope, all []corev1alpha2.HealthScope, own string) map[string]string {
+// referrerPathsTo returns the scopes of the namespace whose references lead to a scope, each with the next scope on its
+// shortest path there. localCluster is the name of the cluster that the scopes are in.
+func referrerPathsTo(scope *corev1alpha2.HealthScope, all []corev1alpha2.HealthScope, localCluster string) map[string]string {
 	all = slices.SortedFunc(slices.Values(all), func(a, b corev1alpha2.HealthScope) int { return strings.Compare(a.Name, b.Name) })
 	uids := map[string]types.UID{}
 	for i := range all {
 		uids[all[i].Name] = all[i].UID
 	}
 	uids[scope.Name] = scope.UID
-	referrers, links := map[string][]string{}, 0
+	referrers, count := map[string][]string{}, 0
 	for i := range all {
 		if all[i].Name == scope.Name {
-			continue // The way ends there.
+			continue // Paths end there.
 		}
-		for _, ref := range scopeRefs(&all[i], own) {
-			if links++; links <= maxLinks && (ref.UID == "" || ref.UID == uids[ref.Name]) {
+		for _, ref := range scopeRefs(&all[i], localCluster) {
+			if count++; count <= maxScopeReferences && (ref.UID == "" || ref.UID == uids[ref.Name]) {
 				referrers[ref.Name] = append(referrers[ref.Name], all[i].Name)
 			}
 		}
@@ -68,35 +68,35 @@ func waysBack(scope *corev1alpha2.HealthScope, all []corev1alpha2.HealthScope, o
 }
 
 // scopeRefs returns the references of a scope to scopes of its own namespace and cluster.
-func scopeRefs(scope *corev1alpha2.HealthScope, own string) []corev1alpha2.WorkloadReference {
+func scopeRefs(scope *corev1alpha2.HealthScope, localCluster string) []corev1alpha2.WorkloadReference {
 	var found []corev1alpha2.WorkloadReference
 	for gvk, ref := range references(scope) {
-		if gvk.GroupKind() == scopeKind && cmp.Or(ref.Cluster, own) == own {
+		if gvk.GroupKind() == scopeKind && cmp.Or(ref.Cluster, localCluster) == localCluster {
 			found = append(found, ref)
 		}
 	}
 	return found
 }
 
-// linkedScopes returns requests for the scopes that may be in a cycle with a scope whose spec has changed: those of its
+// cycleCandidates returns requests for the scopes that may be in a cycle with a scope whose spec has changed: those of its
 // namespace that refer to scopes, if it does itself.
-func (s *sources) linkedScopes(ctx context.Context, o client.Object) []reconcile.Request {
-	own := s.options.View.Cluster()
+func (s *eventSource) cycleCandidates(ctx context.Context, o client.Object) []reconcile.Request {
+	localCluster := s.options.View.Cluster()
 	changed, ok := o.(*corev1alpha2.HealthScope)
-	if !ok || len(scopeRefs(changed, own)) == 0 {
+	if !ok || len(scopeRefs(changed, localCluster)) == 0 {
 		return nil
 	}
-	return s.list(ctx, func(scope *corev1alpha2.HealthScope) bool { return len(scopeRefs(scope, own)) > 0 }, client.InNamespace(changed.Namespace))
+	return s.requests(ctx, func(scope *corev1alpha2.HealthScope) bool { return len(scopeRefs(scope, localCluster)) > 0 }, client.InNamespace(changed.Namespace))
 }
 
-// cycle returns the chain of scopes through a reference, from the scope to itself; nil when the reference does not lead back.
+// cycle returns the chain of scopes from the scope through a reference back to itself; nil when the reference does not lead back.
 func (g *gatherer) cycle(cluster string, gk schema.GroupKind, name string) []string {
-	if gk != scopeKind || cluster != g.bundles.Cluster() {
+	if gk != scopeKind || cluster != g.view.Cluster() {
 		return nil
 	}
 	chain := []string{g.scope.Name}
-	for at := name; at != g.scope.Name; at = g.back[at] {
-		if g.back[at] == "" {
+	for at := name; at != g.scope.Name; at = g.referrerPaths[at] {
+		if g.referrerPaths[at] == "" {
 			return nil
 		}
 		chain = append(chain, at)
@@ -104,7 +104,7 @@ func (g *gatherer) cycle(cluster string, gk schema.GroupKind, name string) []str
 	return append(chain, g.scope.Name)
 }
 
-// inCycle returns the result of a scope that cannot be judged, because its health depends on that of the scope that refers to it.
-func inCycle(r healthscope.Result, chain []string) healthscope.Result {
+// cycleResult returns the result of a scope that cannot be judged, because its health depends on that of the scope that refers to it.
+func cycleResult(r healthscope.Result, chain []string) healthscope.Result {
 	return unknownFor(r, healthscope.ReasonReferenceCycle, "%s", shorten("the references of scopes form a cycle: "+strings.Join(chain, " → ")))
 }

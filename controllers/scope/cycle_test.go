@@ -35,7 +35,7 @@ func judgeScopes(all ...corev1alpha2.HealthScope) []healthscope.Result {
 		}}
 	}
 	w := world{clusters: []string{edge1}, objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{{Group: "core.oam.dev", Version: "v1alpha2", Kind: "HealthScope"}: objects}}
-	g := (&gatherer{scope: &all[0], bundles: w, lookup: w.lookup, selection: w.selection, now: noon, back: waysBack(&all[0], all, hub)}).gather()
+	g := (&gatherer{scope: &all[0], view: w, lookup: w.lookup, selectObjects: w.selection, now: noon, referrerPaths: referrerPathsTo(&all[0], all, hub)}).gather()
 	var results []healthscope.Result
 	for _, f := range g.findings {
 		results = append(results, f.results...)
@@ -47,8 +47,8 @@ func TestScopesThatReferToEachOtherNameTheCycle(t *testing.T) {
 	t.Parallel()
 	withUID := scopeRef("a")
 	withUID.UID = "uid-of-an-older-one"
-	inOtherNamespace := scopeRef("a")
-	inOtherNamespace.Namespace = "other"
+	elsewhere := scopeRef("a")
+	elsewhere.Namespace = "other"
 	cases := map[string]struct {
 		scopes []corev1alpha2.HealthScope
 		// want are the chains of the references of the first scope; empty for one that leads back nowhere.
@@ -64,7 +64,7 @@ func TestScopesThatReferToEachOtherNameTheCycle(t *testing.T) {
 		"TheHubByName":       {[]corev1alpha2.HealthScope{namedScope("a", at(hub, scopeRef("b"))), namedScope("b", at(hub, scopeRef("a")))}, []string{"a → b → a"}},
 		"IntoAnother":        {[]corev1alpha2.HealthScope{namedScope("a", at(edge1, scopeRef("b"))), namedScope("b", scopeRef("a"))}, []string{""}},
 		"BackFromAnother":    {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b")), namedScope("b", at(edge1, scopeRef("a")))}, []string{""}},
-		"AnotherNamespace":   {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b")), namedScope("b", inOtherNamespace)}, []string{""}},
+		"AnotherNamespace":   {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b")), namedScope("b", elsewhere)}, []string{""}},
 		"AnotherUID":         {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("b")), namedScope("b", withUID)}, []string{""}},
 		"AnotherUIDOfItsOwn": {[]corev1alpha2.HealthScope{namedScope("a", withUID)}, []string{""}},
 	}
@@ -111,9 +111,9 @@ func TestAScopeInACycleSaysSoInReady(t *testing.T) {
 	t.Parallel()
 	a, b := namedScope("a", scopeRef("b")), namedScope("b", scopeRef("a"))
 	w := world{objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{{Group: "core.oam.dev", Version: "v1alpha2", Kind: "HealthScope"}: {}}}
-	g := (&gatherer{scope: &a, bundles: w, lookup: w.lookup, selection: w.selection, now: noon, back: waysBack(&a, []corev1alpha2.HealthScope{a, b}, hub)}).gather()
-	v := decide(&a.Spec, g, newMemory(&a.Status), healthscope.DefaultPolicy(), noon)
-	s := newStatus(&a, v, outside{state: w.State}, noon)
+	g := (&gatherer{scope: &a, view: w, lookup: w.lookup, selectObjects: w.selection, now: noon, referrerPaths: referrerPathsTo(&a, []corev1alpha2.HealthScope{a, b}, hub)}).gather()
+	v := decide(&a.Spec, g, newHistory(&a.Status), healthscope.DefaultPolicy(), noon)
+	s := newStatus(&a, v, externalStatus{state: w.State}, noon)
 	ready := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionReady)
 	if s.Health != corev1alpha2.UnknownHealth || ready.Reason != string(ReasonReferenceCycle) || !strings.Contains(ready.Message, "a → b → a") {
 		t.Errorf("health is %s, Ready %s: %s", s.Health, ready.Reason, ready.Message)

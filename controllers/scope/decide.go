@@ -30,11 +30,11 @@ func (p Placed) Contributes() bool { return !p.Owned && !p.Ignored }
 // isUnhealthy reports whether the member keeps the scope from being healthy.
 func (p Placed) isUnhealthy() bool { return p.Contributes() && !p.Healthy() }
 
-// judgement is what a scope comes to.
+// judgement is the health of a scope, with everything that its status reports.
 type judgement struct {
 	// members are all members, each object once, worst first.
 	members []Placed
-	// culprits are what keeps the scope from being healthy, worst first.
+	// culprits keep the scope from being healthy, worst first.
 	culprits []corev1alpha2.Culprit
 	// refs are the scope's references with the members of each.
 	refs []refJudgement
@@ -42,7 +42,7 @@ type judgement struct {
 	health healthscope.Health
 	// unlisted counts what truncated bundles do not name, each bundle once, and what is carried over.
 	unlisted []Unlisted
-	// carriedOver counts what the scope's status counts in clusters that have not been read, and nothing names.
+	// carriedOver counts the unnamed resources of the previous status in clusters that have not been read.
 	carriedOver []Unlisted
 	// linkedApps are the apps that name a module of a VNF.
 	linkedApps []LinkedApp
@@ -50,19 +50,19 @@ type judgement struct {
 	truncated bool
 	// partial are the clusters in which bundles do not name all resources, sorted.
 	partial []string
-	// arrivals is how many clusters had been read for the first time before it was gathered.
-	arrivals uint64
+	// firstSyncs is how many clusters had been read for the first time before it was gathered.
+	firstSyncs uint64
 	// summary counts the members that contribute, and the unlisted ones.
 	summary healthscope.Summary
-	// absent are the apps that are required and have no members, sorted.
-	absent []string
-	// without are the apps of the spec that lead to nothing, sorted.
-	without []string
-	// hints say of apps, by name, why their selectors match nothing.
+	// missingRequired are the required apps without members, sorted, and then the required components without members, sorted.
+	missingRequired []string
+	// emptyApps are the apps of the spec that lead to nothing, sorted.
+	emptyApps []string
+	// hints holds, by app, why its selector matches nothing.
 	hints map[string]string
-	// probing is whether the probes that the scope asks for are made.
-	probing probing
-	// nextCheck is when the judgement may change if nothing else does; zero means never.
+	// probesCondition is the condition on the probes that the scope requests.
+	probesCondition probesCondition
+	// nextCheck is when the judgement may change by time alone; zero means never.
 	nextCheck time.Time
 }
 
@@ -74,11 +74,11 @@ type refJudgement struct {
 	placed []Placed
 }
 
-// decide judges what was gathered and weighs it. The order of the findings makes no difference.
+// decide judges the gathered results and rolls them up. The order of the findings makes no difference.
 //
-// An object that several findings lead to counts once: in the app with the first
-// name, an app before none, and with that app's links, or else the next one's.
-func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy healthscope.Policy, now time.Time) judgement {
+// An object that several findings lead to counts once, in the app whose name sorts first; no app sorts last. It has
+// the links of the first of these apps that has any.
+func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *history, policy healthscope.Policy, now time.Time) judgement {
 	var v judgement
 	judged := v.judge(g, m, policy, now)
 	findings := slices.Clone(g.findings)
@@ -89,7 +89,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 		p.Ignored = ignored(spec.Rollup, p.Key, p.App)
 	}
 	for i, f := range findings {
-		if f.aside {
+		if f.duplicate {
 			continue
 		}
 		r := refJudgement{f, make([]Placed, 0, len(places[i]))}
@@ -98,25 +98,25 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *memory, policy he
 		}
 		v.refs = append(v.refs, r)
 	}
-	slices.SortFunc(v.members, worstFirst)
+	slices.SortFunc(v.members, compareMembers)
 	v.unlisted = placeUnlisted(findings)
 	v.addCarriedOver(g.carriedOver)
-	v.linkedApps = v.linked(findings)
+	v.linkedApps = v.linkedAppsOf(findings)
 	v.truncated = slices.ContainsFunc(findings, func(f finding) bool { return f.truncated })
-	v.partial, v.arrivals, v.hints = partialIn(findings), g.arrivals, g.hints
+	v.partial, v.firstSyncs, v.hints = partialIn(findings), g.firstSyncs, g.hints
 	v.culprits = v.culpritsOf(g.stale)
 	v.summary = summarize(v.members)
 	for _, u := range v.unlisted {
 		v.summary = sum(v.summary, u.Summary)
 	}
-	v.without = v.withoutMembers(spec)
-	v.probing = g.probing
-	v.weigh(spec)
+	v.emptyApps = v.appsWithoutMembers(spec)
+	v.probesCondition = g.probesCondition
+	v.applyRollup(spec)
 	return v
 }
 
-// place makes the members of findings those of the scope, each object once, and returns by finding which they are. Objects
-// are looked up by their keys only where there may be two answers on one: in a large scope that is most of the work.
+// place adds the members of findings to the scope, each object once, and returns their indexes by finding. It looks objects up
+// by key only in clusters with more than one source, because the look-up is most of the work in a large scope.
 func (v *judgement) place(findings []finding, judged map[healthscope.Key]*healthscope.Member) [][]int {
 	sources := map[string]int{}
 	most := 0
@@ -134,9 +134,9 @@ func (v *judgement) place(findings []finding, judged map[healthscope.Key]*health
 	places := make([][]int, len(findings))
 	for i, f := range findings {
 		places[i] = make([]int, 0, len(f.members)+len(f.results))
-		answer := func(m *healthscope.Member) {
-			at, alone := len(v.members), sources[m.Cluster] == 1
-			if !alone {
+		addResult := func(m *healthscope.Member) {
+			at, unique := len(v.members), sources[m.Cluster] == 1
+			if !unique {
 				if before, ok := known[m.Key]; ok {
 					at = before
 				} else {
@@ -148,35 +148,35 @@ func (v *judgement) place(findings []finding, judged map[healthscope.Key]*health
 			}
 			p := &v.members[at]
 			p.Links = cmp.Or(p.Links, f.links)
-			if compareKnowledge(m, p.Member) < 0 {
+			if compareResults(m, p.Member) < 0 {
 				p.Member = m
 			}
 			places[i] = append(places[i], at)
 		}
 		for _, m := range f.members {
-			answer(m)
+			addResult(m)
 		}
 		for _, r := range f.results {
-			answer(judged[r.Key])
+			addResult(judged[r.Key])
 		}
 	}
 	return places
 }
 
-// judge judges results each by itself: a pod that is referred to counts, also beside a reference to its owner.
-func (v *judgement) judge(g gathered, m *memory, policy healthscope.Policy, now time.Time) map[healthscope.Key]*healthscope.Member {
+// judge judges each result separately, so that a pod that is referred to counts even if its owner is referred to as well.
+func (v *judgement) judge(g gathered, m *history, policy healthscope.Policy, now time.Time) map[healthscope.Key]*healthscope.Member {
 	judged := map[healthscope.Key]*healthscope.Member{}
 	var members []healthscope.Member
-	for _, r := range m.resume(g.findings, policy, now) {
-		alone := healthscope.Judge([]healthscope.Result{r}, policy, now)
+	for _, r := range m.withHistory(g.findings, policy, now) {
+		single := healthscope.Judge([]healthscope.Result{r}, policy, now)
 		if pods, looked := g.pods.diagnoses[r.Key]; looked {
-			alone.Members[0].Cause = causeOf(&alone.Members[0], pods.Cause)
+			single.Members[0].Cause = causeOf(&single.Members[0], pods.Cause)
 		}
-		judged[r.Key] = &alone.Members[0]
-		members = append(members, alone.Members[0])
-		v.nextCheck = earlier(v.nextCheck, alone.NextCheck)
+		judged[r.Key] = &single.Members[0]
+		members = append(members, single.Members[0])
+		v.nextCheck = earlier(v.nextCheck, single.NextCheck)
 	}
-	m.before = members
+	m.previous = members
 	v.nextCheck = earlier(v.nextCheck, g.pods.next)
 	return judged
 }
@@ -186,10 +186,10 @@ func compareApps(a, b string) int {
 	return cmp.Or(cmp.Compare(boolInt(a == ""), boolInt(b == "")), strings.Compare(a, b))
 }
 
-// compareKnowledge sorts answers on one object: first the one that has seen it at
-// all, then the one that has seen its owner or its pods, then the worse one. The rest makes the order complete; time
-// comes last in it, because after a restart one answer takes over the other's time.
-func compareKnowledge(a, b *healthscope.Member) int {
+// compareResults sorts the results on one object by preference: first one from a readable source, then one that knows the
+// object's owner or pods, then the worse one. The other fields make the order complete; time is the last of them, because
+// after a restart one result takes over the time of the other.
+func compareResults(a, b *healthscope.Member) int {
 	if a == b {
 		return 0
 	}
@@ -206,11 +206,11 @@ func boolInt(b bool) int {
 	return 0
 }
 
-func worstFirst(a, b Placed) int {
+func compareMembers(a, b Placed) int {
 	return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
 }
 
-// ignored reports whether the scope's roll-up leaves an object of an app out.
+// ignored reports whether the scope's roll-up ignores an object of an app.
 func ignored(rollup *corev1alpha2.Rollup, key healthscope.Key, app string) bool {
 	if rollup == nil {
 		return false
@@ -231,14 +231,14 @@ func summarize(members []Placed) healthscope.Summary {
 	return s
 }
 
-// weigh applies the scope's roll-up: enough members must be healthy, and all those of required apps. The health of an app that leads to nothing is not known.
-func (v *judgement) weigh(spec *corev1alpha2.HealthScopeSpec) {
+// applyRollup applies the scope's roll-up: enough members must be healthy, and all those of required apps. The health of an app that leads to nothing is not known.
+func (v *judgement) applyRollup(spec *corev1alpha2.HealthScopeSpec) {
 	rollup := spec.Rollup
 	if rollup == nil {
 		rollup = &corev1alpha2.Rollup{}
 	}
 	v.health = v.summary.Health(healthyPercentage(spec))
-	if len(v.without) > 0 {
+	if len(v.emptyApps) > 0 {
 		v.health = healthscope.WorseHealth(v.health, healthscope.HealthUnknown)
 	}
 	for _, app := range slices.Sorted(slices.Values(rollup.Required)) {
@@ -249,12 +249,12 @@ func (v *judgement) weigh(spec *corev1alpha2.HealthScopeSpec) {
 	}
 }
 
-// require makes the scope at most as healthy as all members of an app, or component, that must be healthy. It has to be there.
+// require makes the scope at most as healthy as the members of a required app or component. Without members, the scope is unhealthy.
 func (v *judgement) require(name string, members healthscope.Summary) {
 	v.health = healthscope.WorseHealth(v.health, members.Health(100))
 	if members.Total == 0 {
 		v.health = healthscope.Unhealthy
-		v.absent = append(v.absent, name)
+		v.missingRequired = append(v.missingRequired, name)
 	}
 }
 
@@ -269,7 +269,7 @@ func healthyPercentage(spec *corev1alpha2.HealthScopeSpec) float64 {
 	return 100
 }
 
-// membersOfComponent returns the members that are of an OAM component, by its label, or else by the app.
+// membersOfComponent returns the members of an OAM component, which their label names, or else their app.
 func (v *judgement) membersOfComponent(component string) (members []Placed) {
 	for _, p := range v.members {
 		if cmp.Or(p.Labels[corev1alpha2.LabelComponent], p.App) == component {
@@ -299,7 +299,7 @@ func (v *judgement) summaryOf(app string) healthscope.Summary {
 	return sum(summarize(v.membersOf(app)), v.unlistedOf(app))
 }
 
-// earlier returns the earlier of two moments, of which zero means never.
+// earlier returns the earlier of two times; a zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -37,13 +37,13 @@ func TestDecide(t *testing.T) {
 		return corev1alpha2.ScopeApp{Name: name, WorkloadReferences: list}
 	}
 	cases := map[string]struct {
-		reason  string
-		rollup  *corev1alpha2.Rollup
-		apps    []corev1alpha2.ScopeApp
-		bundles []*fleet.Bundle
-		health  healthscope.Health
-		summary healthscope.Summary
-		absent  []string
+		reason          string
+		rollup          *corev1alpha2.Rollup
+		apps            []corev1alpha2.ScopeApp
+		bundles         []*fleet.Bundle
+		health          healthscope.Health
+		summary         healthscope.Summary
+		missingRequired []string
 	}{
 		"Empty": {
 			reason: "Nothing healthy was found.",
@@ -144,7 +144,7 @@ func TestDecide(t *testing.T) {
 		"RequiredMissing": {
 			rollup: &corev1alpha2.Rollup{Required: []string{"z", "c"}},
 			apps:   []corev1alpha2.ScopeApp{app("a", deploymentRef("web"))},
-			health: healthscope.Unhealthy, summary: counts(1, 1, 0, 0, 0, 1), absent: []string{"c", "z"},
+			health: healthscope.Unhealthy, summary: counts(1, 1, 0, 0, 0, 1), missingRequired: []string{"c", "z"},
 		},
 		"RequiredSharesItsMembers": {
 			reason:  "That an object counts in another app does not make this one empty.",
@@ -170,14 +170,14 @@ func TestDecide(t *testing.T) {
 			if diff := cmp.Diff(c.summary, v.summary); diff != "" {
 				t.Errorf("%s summary: -want +got:\n%s", c.reason, diff)
 			}
-			if diff := cmp.Diff(c.absent, v.absent); diff != "" {
+			if diff := cmp.Diff(c.missingRequired, v.missingRequired); diff != "" {
 				t.Errorf("%s absent: -want +got:\n%s", c.reason, diff)
 			}
 		})
 	}
 }
 
-func TestOfTwoAnswersTheOneThatKnowsMoreCounts(t *testing.T) {
+func TestResultThatKnowsMoreCounts(t *testing.T) {
 	t.Parallel()
 	directlyPending := deployment("web", healthscope.Pending, 2, 3)
 	withCause := member(hub, "Deployment", "web", healthscope.Pending, healthscope.ReasonReplicasNotReady)
@@ -217,7 +217,7 @@ func TestOfTwoAnswersTheOneThatKnowsMoreCounts(t *testing.T) {
 			finding1 := finding{members: []*healthscope.Member{&c.bundle}, clusters: []string{c.bundle.Cluster}}
 			finding2 := finding{results: []healthscope.Result{c.direct}}
 			for _, findings := range [][]finding{{finding1, finding2}, {finding2, finding1}} {
-				v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: findings}, newMemory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
+				v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: findings}, newHistory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
 				if p := only(t, v.members); !c.want(p) {
 					t.Errorf("%s got %+v", c.reason, p)
 				}
@@ -247,7 +247,7 @@ func TestTheFirstAppHasTheObjectAndItsLinks(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: tc.findings}, newMemory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
+			v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: tc.findings}, newHistory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
 			p := only(t, v.members)
 			if p.App != tc.wantApp || p.Links != tc.wantLinks {
 				t.Errorf("want app %q with links %v, got %q with %v", tc.wantApp, tc.wantLinks, p.App, p.Links)
@@ -283,7 +283,7 @@ func TestNextCheckIsTheNearestDeadline(t *testing.T) {
 }
 
 // Of two answers on one object, one from a source that cannot read it does not count beside one from a source that can.
-func TestWhoCannotSeeLosesAgainstWhoCan(t *testing.T) {
+func TestResultFromReadableSourceCounts(t *testing.T) {
 	t.Parallel()
 	beta := deploymentRef("web")
 	beta.APIVersion = "apps/v1beta1"

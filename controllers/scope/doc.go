@@ -3,6 +3,6 @@
 // Package app sets it up, and package inventory reads its Registry. It must never judge a resource, and of the other
 // controllers it may import fleet only.
 //
-// Health itself is not decided here. Package healthscope judges; a scope only
-// chooses whom it asks, and weighs the answers.
+// Package healthscope judges the health of resources; a scope only selects
+// resources and rolls up their health.
 package scope

@@ -12,18 +12,18 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// startGrace is for how long after its creation a scope that is not healthy yet has no event: its application is being deployed.
+// startGrace is the time after its creation in which an unhealthy scope has no event, because its application is being deployed.
 const startGrace = time.Minute
 
 // recordHealth records an event and writes a log line when the health of a scope differs from the one recorded last. While
 // the scope is muted, it records no warning. It returns when to call it again if it is too early for the first event; zero
 // means when something changes.
-func (r *reconciler) recordHealth(ctx context.Context, e *entry, scope *corev1alpha2.HealthScope, muted bool, now time.Time) time.Duration {
+func (r *reconciler) recordHealth(ctx context.Context, e *scopeEntry, scope *corev1alpha2.HealthScope, muted bool, now time.Time) time.Duration {
 	healthy := scope.Status.Health == corev1alpha2.Healthy
-	if e.resumed && muted && !healthy {
+	if e.recordedFromStatus && muted && !healthy {
 		e.recorded = "" // The warning may have been held back before the restart: a second one is better than none.
 	}
-	e.resumed = e.resumed && !muted && !healthy
+	e.recordedFromStatus = e.recordedFromStatus && !muted && !healthy
 	if e.recorded == scope.Status.Health {
 		return 0
 	}
@@ -40,7 +40,7 @@ func (r *reconciler) recordHealth(ctx context.Context, e *entry, scope *corev1al
 	}
 	r.recorder.Eventf(scope, nil, event.Type, string(event.Reason), "Judge", "%s", note)
 	log.FromContext(ctx).Info("Health changed", "from", e.recorded, "to", scope.Status.Health, "firstCulprit", scope.Status.FirstCulprit)
-	e.recorded, e.resumed = scope.Status.Health, false
+	e.recorded, e.recordedFromStatus = scope.Status.Health, false
 	return 0
 }
 
@@ -49,12 +49,12 @@ func startGraceLeft(scope *corev1alpha2.HealthScope, now time.Time) time.Duratio
 	if scope.Status.Health == corev1alpha2.Healthy {
 		return 0
 	}
-	// A clock that is behind the API server's does not make it longer.
+	// A clock that is behind the API server's does not lengthen the grace.
 	return min(max(scope.CreationTimestamp.Add(startGrace).Sub(now), 0), startGrace)
 }
 
-// recordedBefore returns the health that was recorded last, by the scope's status, the only source after a restart.
-func recordedBefore(scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.Health {
+// recordedHealth returns the last recorded health according to the scope's status, which is the only source after a restart.
+func recordedHealth(scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.Health {
 	if startGraceLeft(scope, now) > 0 {
 		return ""
 	}
@@ -76,7 +76,7 @@ func isMuted(scope *corev1alpha2.HealthScope, v judgement, state func(string) (f
 		}
 		unhealthy = true
 	}
-	return unhealthy && len(v.absent) == 0
+	return unhealthy && len(v.missingRequired) == 0
 }
 
 // underMaintenance reports whether a scope has the annotation that it is under maintenance.

@@ -53,11 +53,11 @@ func TestEventsOnChangesOfHealth(t *testing.T) {
 			r := &reconciler{recorder: recorder}
 			s := scopeOf(corev1alpha2.HealthScopeSpec{})
 			s.CreationTimestamp = metav1.NewTime(noon)
-			e := NewRegistry().entry(s, noon)
+			e := NewRegistry().entryFor(s, noon)
 			for i, step := range tc.steps {
 				now := noon.Add(step.at)
 				if step.restart {
-					e = NewRegistry().entry(s, now)
+					e = NewRegistry().entryFor(s, now)
 				}
 				s.Status.Health = step.health
 				if wait := r.recordHealth(t.Context(), e, s, step.maintenance, now); wait != step.wait {
@@ -77,7 +77,7 @@ func TestEventsOnChangesOfHealth(t *testing.T) {
 	}
 }
 
-func TestMaintenanceOfClustersSilencesWhatAilsInThem(t *testing.T) {
+func TestClusterMaintenanceMutesItsUnhealthyContributors(t *testing.T) {
 	t.Parallel()
 	state := func(cluster string) (fleet.ClusterState, bool) {
 		return fleet.ClusterState{Maintenance: map[string]string{edge1: "new switches"}[cluster]}, cluster != "acme+moon"
@@ -90,11 +90,11 @@ func TestMaintenanceOfClustersSilencesWhatAilsInThem(t *testing.T) {
 	}
 	well := member(edge2, "Deployment", "api", healthscope.Ready, "")
 	for name, c := range map[string]struct {
-		annotation string
-		members    []healthscope.Member
-		unlisted   []Unlisted
-		absent     []string
-		want       bool
+		annotation      string
+		members         []healthscope.Member
+		unlisted        []Unlisted
+		missingRequired []string
+		want            bool
 	}{
 		"the scope itself":                   {annotation: "new switches", members: []healthscope.Member{ill(edge2)}, want: true},
 		"all in clusters under maintenance":  {members: []healthscope.Member{ill(edge1), ill(edge1), well}, want: true},
@@ -102,11 +102,11 @@ func TestMaintenanceOfClustersSilencesWhatAilsInThem(t *testing.T) {
 		"one in a cluster that is not known": {members: []healthscope.Member{ill(edge1), ill("acme+moon")}},
 		"what has no name there":             {unlisted: []Unlisted{unlisted(edge1, 8), unlisted(edge2, 9)}, want: true},
 		"what has no name elsewhere":         {members: []healthscope.Member{ill(edge1)}, unlisted: []Unlisted{unlisted(edge2, 8)}},
-		"an app is not there at all":         {members: []healthscope.Member{ill(edge1)}, absent: []string{"db"}},
+		"an app is not there at all":         {members: []healthscope.Member{ill(edge1)}, missingRequired: []string{"db"}},
 		"one elsewhere that does not count":  {members: []healthscope.Member{ill(edge1), owned(ill(edge2))}, want: true},
 		"nothing":                            {members: []healthscope.Member{well}},
 	} {
-		s, v := scopeOf(corev1alpha2.HealthScopeSpec{}), judgement{unlisted: c.unlisted, absent: c.absent}
+		s, v := scopeOf(corev1alpha2.HealthScopeSpec{}), judgement{unlisted: c.unlisted, missingRequired: c.missingRequired}
 		s.Annotations = map[string]string{corev1alpha2.AnnotationMaintenance: c.annotation}
 		for _, m := range c.members {
 			v.members = append(v.members, Placed{Member: &m})

@@ -26,7 +26,7 @@ func shopIn(cluster string, whole bool) *fleet.Bundle {
 	return bundleOf(cluster, "7-shop", members...)
 }
 
-func TestAnExpectedResourceThatVanishesIsMissed(t *testing.T) {
+func TestDeletedExpectedResourceIsMissing(t *testing.T) {
 	t.Parallel()
 	scope := expecting("")
 	there := world{clusters: []string{edge1, edge2}, bundles: []*fleet.Bundle{shopIn(edge1, true), shopIn(edge2, true)}}
@@ -34,7 +34,7 @@ func TestAnExpectedResourceThatVanishesIsMissed(t *testing.T) {
 		t.Fatalf("%s, %s ready; want healthy and 4/4", s.Health, s.ResourcesReady)
 	}
 	gone := world{clusters: []string{edge1, edge2}, bundles: []*fleet.Bundle{shopIn(edge1, true), shopIn(edge2, false)}}
-	m := newMemory(&scope.Status)
+	m := newHistory(&scope.Status)
 	policy := healthscope.DefaultPolicy()
 	for _, c := range []struct {
 		after   time.Duration
@@ -43,7 +43,7 @@ func TestAnExpectedResourceThatVanishesIsMissed(t *testing.T) {
 	}{{0, 1, 0}, {policy.NotPresentGrace + time.Second, 0, 1}} {
 		now := noon.Add(c.after)
 		g := gatherIn(gone, scope, now)
-		s := newStatus(scope, decide(&scope.Spec, g, m, policy, now), outside{state: gone.State}, now)
+		s := newStatus(scope, decide(&scope.Spec, g, m, policy, now), externalStatus{state: gone.State}, now)
 		if s.Health != corev1alpha2.Unhealthy || s.ResourcesReady != "3/4" || s.Summary.Pending != c.pending || s.Summary.Failed != c.failed {
 			t.Errorf("after %s: %s, %s ready, %+v; want unhealthy, 3/4, %d pending and %d failed", c.after, s.Health, s.ResourcesReady, s.Summary, c.pending, c.failed)
 		}
@@ -96,8 +96,8 @@ func TestWhereAResourceIsExpected(t *testing.T) {
 	}
 }
 
-// TestWhatIsExpectedIsNotCountedAgainAfterARestart has a hub that starts while a cluster is away.
-func TestWhatIsExpectedIsNotCountedAgainAfterARestart(t *testing.T) {
+// TestExpectedResourceCountsOnceAfterRestart has a hub that starts while a cluster is away.
+func TestExpectedResourceCountsOnceAfterRestart(t *testing.T) {
 	t.Parallel()
 	scope := expecting("")
 	scope.Status = statusIn(world{clusters: []string{edge1}, bundles: []*fleet.Bundle{shopIn(edge1, true)}}, scope, noon)

@@ -75,7 +75,7 @@ func TestGatherBundlesByLabel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := world{bundles: []*fleet.Bundle{labelledWith(bundleOf(hub, "1-sink", readyWeb), c.labels)}}
-			got := (&gatherer{scope: scopeOf(c.spec), bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather()
+			got := (&gatherer{scope: scopeOf(c.spec), view: w, lookup: w.lookup, selectObjects: w.selection, now: noon}).gather()
 			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
 			}
@@ -225,7 +225,7 @@ func TestAppReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := withDeployments(deployment("web", healthscope.Ready, 1, 1))
-			got := (&gatherer{scope: scopeOf(c.spec), bundles: w, lookup: w.lookup, selection: w.selection, now: noon}).gather()
+			got := (&gatherer{scope: scopeOf(c.spec), view: w, lookup: w.lookup, selectObjects: w.selection, now: noon}).gather()
 			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
 			}

@@ -164,7 +164,7 @@ func TestGather(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := (&gatherer{scope: scopeOf(c.spec), bundles: c.world, lookup: c.world.lookup, selection: c.world.selection, now: noon}).gather()
+			got := (&gatherer{scope: scopeOf(c.spec), view: c.world, lookup: c.world.lookup, selectObjects: c.world.selection, now: noon}).gather()
 			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
 			}
@@ -196,7 +196,7 @@ func TestSettlingHoldsTheScope(t *testing.T) {
 	db := corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"}
 	for _, list := range [][]corev1alpha2.WorkloadReference{refs(db, deploymentRef("web")), refs(deploymentRef("web"), db)} {
 		scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list})
-		if gatherIn(w, scope, noon).settling == 0 {
+		if gatherIn(w, scope, noon).syncWait == 0 {
 			t.Errorf("%v: want the scope to wait", list)
 		}
 	}
@@ -214,7 +214,7 @@ func TestWantedKinds(t *testing.T) {
 		)}},
 	})
 	var got []string
-	for kind := range gatherIn(world{}, scope, noon).looks.kinds() {
+	for kind := range gatherIn(world{}, scope, noon).dependencies.kinds() {
 		got = append(got, kind.Cluster+": "+kind.String())
 	}
 	slices.Sort(got)

@@ -12,13 +12,13 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// inventoryGrace is how long the condition InventorySynced must have had a reason before an event is recorded: a resource
-// that has just come waits for its first write, and an A&AI that is restarted is away for a moment.
+// inventoryGrace is how long the condition InventorySynced must have had a reason before an event is recorded: a new resource
+// waits for its first write, and A&AI is unavailable for a moment while it restarts.
 const inventoryGrace = 10 * time.Second
 
 // recordInventory records an event and writes a log line when the condition InventorySynced has another reason than the one
 // recorded last. It returns when to call it again, if the reason is too new; zero means when something changes.
-func (r *reconciler) recordInventory(ctx context.Context, e *entry, scope *corev1alpha2.HealthScope, now time.Time) time.Duration {
+func (r *reconciler) recordInventory(ctx context.Context, e *scopeEntry, scope *corev1alpha2.HealthScope, now time.Time) time.Duration {
 	c := meta.FindStatusCondition(scope.Status.Conditions, corev1alpha2.ConditionInventorySynced)
 	if c == nil {
 		e.inventory = inventoryEvents{}
@@ -48,8 +48,8 @@ type inventoryEvents struct {
 	since   time.Time
 }
 
-// inventoryRecordedBefore returns what was recorded, by the scope's status, the only source after a restart.
-func inventoryRecordedBefore(scope *corev1alpha2.HealthScope, now time.Time) inventoryEvents {
+// recordedInventory returns what was recorded according to the scope's status, which is the only source after a restart.
+func recordedInventory(scope *corev1alpha2.HealthScope, now time.Time) inventoryEvents {
 	c := meta.FindStatusCondition(scope.Status.Conditions, corev1alpha2.ConditionInventorySynced)
 	if c == nil || c.Status != metav1.ConditionFalse || now.Sub(c.LastTransitionTime.Time) < inventoryGrace {
 		return inventoryEvents{}

@@ -65,7 +65,7 @@ func TestEventsOnChangesOfTheInventory(t *testing.T) {
 			t.Parallel()
 			recorder := events.NewFakeRecorder(10)
 			r := &reconciler{recorder: recorder}
-			var e *entry
+			var e *scopeEntry
 			since := noon
 			for i, step := range steps {
 				now := noon.Add(step.at)
@@ -74,7 +74,7 @@ func TestEventsOnChangesOfTheInventory(t *testing.T) {
 				}
 				s := withInventory(step.reason, since)
 				if e == nil || step.restart {
-					e = NewRegistry().entry(s, now)
+					e = NewRegistry().entryFor(s, now)
 				}
 				if wait := r.recordInventory(t.Context(), e, s, now); wait != step.wait {
 					t.Errorf("step %d: asks again after %s, want %s", i, wait, step.wait)
@@ -93,7 +93,7 @@ func TestEventsOnChangesOfTheInventory(t *testing.T) {
 }
 
 // However the condition changes, there is no more than one event in the grace but for the one that it is well again, which follows one that it is not.
-func TestEventsOfTheInventoryAreNoStorm(t *testing.T) {
+func TestInventoryEventsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var n inventoryEvents

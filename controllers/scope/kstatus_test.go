@@ -52,7 +52,7 @@ func defaultStatus(t *testing.T) corev1alpha2.HealthScopeStatus {
 	return s
 }
 
-func TestToolsThatWaitSeeAScopeAsItIs(t *testing.T) {
+func TestKstatusOfScope(t *testing.T) {
 	t.Parallel()
 	spec := corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))}
 	judged := func(state healthscope.State) func(*testing.T) *corev1alpha2.HealthScope {

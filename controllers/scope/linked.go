@@ -8,7 +8,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// LinkedApp is how an app that names a module of a VNF is.
+// LinkedApp is the state of an app that names a module of a VNF.
 type LinkedApp struct {
 	// Links are the app's links into the inventory. They name a module.
 	Links corev1alpha2.InventoryLinks
@@ -16,8 +16,8 @@ type LinkedApp struct {
 	Summary healthscope.Summary
 }
 
-// linked sums up the apps of findings that name a module, sorted by app.
-func (v *judgement) linked(findings []finding) []LinkedApp {
+// linkedAppsOf returns the apps of findings that name a module, sorted by app.
+func (v *judgement) linkedAppsOf(findings []finding) []LinkedApp {
 	links := map[string]corev1alpha2.InventoryLinks{}
 	for _, f := range findings {
 		if f.links != nil && f.links.GenericVNFID != "" && f.links.VFModuleID != "" {

@@ -20,7 +20,7 @@ func TestAScopeFollowsABoundedNumberOfKinds(t *testing.T) {
 		all = append(all, corev1alpha2.WorkloadReference{APIVersion: fmt.Sprintf("g%d.example.com/v1", i), Kind: "Thing", Name: "x"})
 	}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: all})
-	if got := len(gatherIn(world{}, scope, noon).looks.kinds()); got != maxKinds {
+	if got := len(gatherIn(world{}, scope, noon).dependencies.kinds()); got != maxKinds {
 		t.Errorf("clusters are asked for %d kinds", got)
 	}
 	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))
@@ -48,7 +48,7 @@ func TestManyObjectsOfAKindAreFollowed(t *testing.T) {
 		all = append(all, corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: fmt.Sprintf("web%d", i), Cluster: fmt.Sprintf("edge%d", i%200)})
 	}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: all})
-	if got := len(gatherIn(world{}, scope, noon).looks.kinds()); got != 200 {
+	if got := len(gatherIn(world{}, scope, noon).dependencies.kinds()); got != 200 {
 		t.Errorf("%d kinds in 200 clusters are followed", got)
 	}
 }

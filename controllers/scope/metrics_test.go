@@ -15,7 +15,7 @@ import (
 
 // judgeInto judges a scope and puts the outcome into a registry, as the reconciler does.
 func judgeInto(r *Registry, w world, scope *corev1alpha2.HealthScope) {
-	r.entry(scope, noon)
+	r.entryFor(scope, noon)
 	r.put(scope, judgeIn(w, scope, noon), underMaintenance(scope), "")
 }
 
@@ -38,7 +38,7 @@ func TestMetrics(t *testing.T) {
 	judgeInto(registry, w, empty)
 	unjudged := scopeOf(corev1alpha2.HealthScopeSpec{})
 	unjudged.Name = "unjudged"
-	registry.entry(unjudged, noon)
+	registry.entryFor(unjudged, noon)
 
 	collector := NewCollector(registry)
 	want := `
@@ -74,7 +74,7 @@ healthscope_scope_state{namespace="shop",scope="vfw",state="Failed"} 1
 	}
 }
 
-func TestNothingStaleIsInMetrics(t *testing.T) {
+func TestMetricsHaveNoStaleSeries(t *testing.T) {
 	t.Parallel()
 	registry := NewRegistry()
 	collector := NewCollector(registry)
@@ -106,7 +106,7 @@ func TestRegistry(t *testing.T) {
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
 	name := types.NamespacedName{Namespace: "shop", Name: "vfw"}
 
-	first := registry.entry(scope, noon)
+	first := registry.entryFor(scope, noon)
 	if registry.Get(name) != nil {
 		t.Error("a scope that has not been judged has a judgement")
 	}
@@ -115,12 +115,12 @@ func TestRegistry(t *testing.T) {
 	if judged == nil || judged.Generation != 3 || judged.State != healthscope.Failed || only(t, judged.Members).Name != "web" {
 		t.Errorf("got %+v", judged)
 	}
-	if registry.entry(scope, noon) != first {
+	if registry.entryFor(scope, noon) != first {
 		t.Error("the entry of the scope was removed between two judgements")
 	}
 	again := scope.DeepCopy()
 	again.UID = "another"
-	if registry.entry(again, noon) == first {
+	if registry.entryFor(again, noon) == first {
 		t.Error("a scope has the entry of another one of its name")
 	}
 	registry.remove(name)

@@ -12,8 +12,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// TestNothingSeenIsNotHealthy has scopes that lead to nothing: they are not healthy.
-func TestNothingSeenIsNotHealthy(t *testing.T) {
+// TestScopeWithoutMembersIsNotHealthy has scopes that lead to nothing: they are not healthy.
+func TestScopeWithoutMembersIsNotHealthy(t *testing.T) {
 	t.Parallel()
 	bundle := []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb)}
 	const byLabel = "healthscope.core.oam.dev/name=vfw"
@@ -68,7 +68,7 @@ func TestNothingSeenIsNotHealthy(t *testing.T) {
 	}
 }
 
-func TestAppThatIsLeftOutMayBeEmpty(t *testing.T) {
+func TestIgnoredAppMayBeEmpty(t *testing.T) {
 	t.Parallel()
 	bundle := []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb)}
 	spec := corev1alpha2.HealthScopeSpec{

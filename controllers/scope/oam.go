@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// setReferences writes OAM's view: a health condition for each reference, worst first.
+// setReferences sets OAM's part of the status: a health condition for each reference, worst first.
 func setReferences(s *corev1alpha2.HealthScopeStatus, v judgement) {
 	c := corev1alpha2.ScopeHealthCondition{HealthStatus: oamHealth(v.health), Total: int64(len(v.refs))}
 	conditions := make([]corev1alpha2.WorkloadHealthCondition, 0, len(v.refs))
@@ -33,7 +33,7 @@ func setReferences(s *corev1alpha2.HealthScopeStatus, v judgement) {
 	s.HealthConditions = bounded(conditions, corev1alpha2.MaxHealthConditions, &s.Truncated)
 }
 
-// oamHealth is OAM's word for a health.
+// oamHealth returns OAM's name of a health.
 func oamHealth(h healthscope.Health) corev1alpha2.HealthStatus {
 	switch h {
 	case healthscope.Healthy:
@@ -61,9 +61,9 @@ func compareHealth(a, b corev1alpha2.HealthStatus) int {
 	return cmp.Compare(slices.Index(order, a), slices.Index(order, b))
 }
 
-// referenceCondition is OAM's health of one reference: that of its members together.
+// referenceCondition returns OAM's condition of one reference: the health of its members together.
 func referenceCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
-	members, all := counted(r.placed)
+	members, all := countedMembers(r.placed)
 	all = sum(all, sumOf(r.unlisted))
 	c := corev1alpha2.WorkloadHealthCondition{
 		ComponentName: cmp.Or(r.component, r.app), TargetWorkload: r.ref, HealthStatus: oamHealth(all.Health(100)), WorkloadStatus: r.workloadStatus,
@@ -83,7 +83,7 @@ func referenceCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
 	}
 	c.Diagnosis = fmt.Sprintf("Ready:%d/%d ", ready, desired)
 	if worst := worstOf(members); worst != nil {
-		c.Diagnosis = shorten(c.Diagnosis + line(worst))
+		c.Diagnosis = shorten(c.Diagnosis + memberLine(worst))
 	}
 	return c
 }
@@ -94,7 +94,7 @@ func (r refJudgement) isBundle() bool {
 	return err == nil && gv.WithKind(r.ref.Kind).GroupKind() == bundleKind
 }
 
-// replicasOf returns how many replicas of members are ready, and how many are wanted; or the numbers that are given where no member has replicas.
+// replicasOf returns how many replicas of members are ready and how many are desired. If no member has replicas, it returns its arguments.
 func replicasOf(members []*healthscope.Member, ready, desired int) (int, int) {
 	var sum healthscope.Replicas
 	counts := false
@@ -109,9 +109,9 @@ func replicasOf(members []*healthscope.Member, ready, desired int) (int, int) {
 	return int(sum.Ready), int(sum.Desired)
 }
 
-// counted returns those members of a reference that count in the scope. A
-// reference that leads to none of these has a health of its own: that of all it leads to.
-func counted(of []Placed) (members []*healthscope.Member, all healthscope.Summary) {
+// countedMembers returns the members of a reference that count in the scope, and their summary. For a
+// reference without such members, it returns all members that the reference leads to.
+func countedMembers(of []Placed) (members []*healthscope.Member, all healthscope.Summary) {
 	members = make([]*healthscope.Member, 0, len(of))
 	for _, p := range of {
 		if p.Contributes() {
@@ -145,7 +145,7 @@ func worstOf(members []*healthscope.Member) *healthscope.Member {
 	return worst
 }
 
-// line puts a member into one line: Kind/name: reason.
-func line(m *healthscope.Member) string {
+// memberLine returns a member in one line: Kind/name: reason.
+func memberLine(m *healthscope.Member) string {
 	return fmt.Sprintf("%s: %s", m.Key, cmp.Or(string(m.Reason), string(m.State)))
 }

@@ -17,91 +17,91 @@ import (
 const (
 	// podsTimeout is the deadline for looking at pods in one reconcile.
 	podsTimeout = 3 * time.Second
-	// podsInterval is how often the pods of a workload whose own state does not change are looked at again. Without another answer,
-	// the last is used for podsLife.
+	// podsInterval is the time between two diagnoses of a workload whose own state does not change. If a diagnosis fails,
+	// the previous one is used for podsTTL.
 	podsInterval = 30 * time.Second
-	podsLife     = 5 * time.Minute
-	// podsAtOnce is at how many workloads one reconcile looks, podsPause the pause before the next one looks at more, and
-	// maxPodDiagnoses how many answers are cached.
-	podsAtOnce      = 10
-	podsPause       = time.Second
-	maxPodDiagnoses = 10_000
+	podsTTL      = 5 * time.Minute
+	// podsWorkloadsPerReconcile is the number of workloads that one reconcile diagnoses, podsPause is the time until the next
+	// reconcile diagnoses more, and maxPodDiagnoses bounds the cached diagnoses.
+	podsWorkloadsPerReconcile = 10
+	podsPause                 = time.Second
+	maxPodDiagnoses           = 10_000
 )
 
-// lookAtPods finds out what the pods of a workload say of it.
-type lookAtPods func(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (fleet.PodDiagnosis, error)
+// diagnoseFunc diagnoses a workload by its pods.
+type diagnoseFunc func(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (fleet.PodDiagnosis, error)
 
-// podDiagnoses caches what the pods of the workloads that scopes refer to directly say of these. All scopes share it.
-type podDiagnoses struct {
-	look lookAtPods
+// podDiagnosisCache caches the diagnoses of workloads that scopes refer to directly. All scopes share it.
+type podDiagnosisCache struct {
+	diagnose diagnoseFunc
 	// known holds a podDiagnosis for each workloadState.
 	known *lru.Cache
 }
 
-// seenPods is what the pods of a scope's workloads say, and when to look at them again; zero for never.
-type seenPods struct {
+// workloadDiagnoses holds the diagnoses of a scope's workloads, and when to diagnose them again; zero means never.
+type workloadDiagnoses struct {
 	diagnoses map[healthscope.Key]fleet.PodDiagnosis
 	next      time.Time
 }
 
-// podDiagnosis is what the pods of a workload say, when they were asked for last, and when there was an answer.
+// podDiagnosis is the last diagnosis of a workload, with the times of the last attempt and of the last success.
 type podDiagnosis struct {
 	fleet.PodDiagnosis
 
-	asked, seen time.Time
+	lastTried, lastAnswered time.Time
 }
 
-// workloadState is a workload in a state. In another state, its pods may say something else.
+// workloadState is a workload in a state. In another state, the diagnosis may be another one.
 type workloadState struct {
 	key    healthscope.Key
 	state  healthscope.State
 	reason healthscope.Reason
-	// nothingWorks is what its pods are asked about.
+	// nothingWorks is Result.NothingWorks of the workload.
 	nothingWorks bool
 }
 
-func newPodDiagnoses(look lookAtPods) *podDiagnoses {
-	return &podDiagnoses{look: look, known: lru.New(maxPodDiagnoses)}
+func newPodDiagnosisCache(diagnose diagnoseFunc) *podDiagnosisCache {
+	return &podDiagnosisCache{diagnose: diagnose, known: lru.New(maxPodDiagnoses)}
 }
 
-// find returns what the pods say of the workloads that a scope refers to and that are not ready: what is cached, and as much
-// more as time allows, beginning with the workload that was looked at longest ago. Without an answer, what they said last
-// counts: the workload itself has not changed since.
-func (c *podDiagnoses) find(ctx context.Context, findings []finding, policy healthscope.Policy, now time.Time) seenPods {
+// diagnoses returns the diagnoses of the workloads that a scope refers to and that are not ready: the cached ones, and as many
+// new ones as time allows, beginning with the workload that was diagnosed longest ago. If a diagnosis fails, the previous one
+// counts, because the workload itself has not changed since.
+func (c *podDiagnosisCache) diagnoses(ctx context.Context, findings []finding, policy healthscope.Policy, now time.Time) workloadDiagnoses {
 	workloads := unreadyWorkloads(findings)
 	if len(workloads) == 0 {
-		return seenPods{}
+		return workloadDiagnoses{}
 	}
 	known := make(map[workloadState]podDiagnosis, len(workloads))
 	for _, w := range workloads {
 		cached, _ := c.known.Get(w)
 		known[w], _ = cached.(podDiagnosis)
 	}
-	slices.SortStableFunc(workloads, func(a, b workloadState) int { return known[a].asked.Compare(known[b].asked) })
+	slices.SortStableFunc(workloads, func(a, b workloadState) int { return known[a].lastTried.Compare(known[b].lastTried) })
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
-	seen := seenPods{map[healthscope.Key]fleet.PodDiagnosis{}, now.Add(podsInterval)}
+	seen := workloadDiagnoses{map[healthscope.Key]fleet.PodDiagnosis{}, now.Add(podsInterval)}
 	for i, w := range workloads {
 		v := known[w]
-		switch isDue := now.Sub(v.asked) >= podsInterval; {
-		case isDue && i < podsAtOnce && ctx.Err() == nil:
-			v = c.ask(ctx, w, v, policy, now)
+		switch isDue := now.Sub(v.lastTried) >= podsInterval; {
+		case isDue && i < podsWorkloadsPerReconcile && ctx.Err() == nil:
+			v = c.refresh(ctx, w, v, policy, now)
 		case isDue && ctx.Err() == nil:
 			seen.next = now.Add(podsPause)
 		}
-		if now.Sub(v.seen) < podsLife {
+		if now.Sub(v.lastAnswered) < podsTTL {
 			seen.diagnoses[w.key] = v.PodDiagnosis
 		}
 	}
 	return seen
 }
 
-// ask looks at the pods of a workload, and caches what they say, or that there was no answer.
-func (c *podDiagnoses) ask(ctx context.Context, w workloadState, v podDiagnosis, policy healthscope.Policy, now time.Time) podDiagnosis {
-	v.asked = now
-	pods, err := c.look(ctx, w.key, policy, now)
+// refresh diagnoses a workload, and caches the diagnosis or the failed attempt.
+func (c *podDiagnosisCache) refresh(ctx context.Context, w workloadState, v podDiagnosis, policy healthscope.Policy, now time.Time) podDiagnosis {
+	v.lastTried = now
+	pods, err := c.diagnose(ctx, w.key, policy, now)
 	if err == nil {
-		v.PodDiagnosis, v.seen = pods, now
+		v.PodDiagnosis, v.lastAnswered = pods, now
 	} else {
 		log.FromContext(ctx).V(1).Info("Cannot look at the pods of a workload", "workload", w.key, "cause", err.Error())
 	}
@@ -109,7 +109,7 @@ func (c *podDiagnoses) ask(ctx context.Context, w workloadState, v podDiagnosis,
 	return v
 }
 
-// applyPods makes workloads Failed of which nothing works and a pod has failed, as Judge does for those in bundles.
+// applyPods makes a workload Failed if nothing of it works and one of its pods has failed, as Judge does for workloads in bundles.
 func (g gathered) applyPods() {
 	for _, f := range g.findings {
 		for i := range f.results {
@@ -135,7 +135,7 @@ func unreadyWorkloads(findings []finding) []workloadState {
 	return slices.Compact(workloads)
 }
 
-// causeOf returns the cause of a workload. That the right to read pods is missing is added to the message of a workload that has failed.
+// causeOf returns the cause of a workload. The hint that the right to read pods is missing is added to the message of a failed workload only.
 func causeOf(m *healthscope.Member, cause string) string {
 	switch {
 	case m.Healthy() || cause == fleet.PodsHint && m.State != healthscope.Failed:

@@ -14,13 +14,13 @@ import (
 )
 
 // statusWithPods returns the status of a scope when pods can be looked at.
-func statusWithPods(t *testing.T, c *podDiagnoses, w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
+func statusWithPods(t *testing.T, c *podDiagnosisCache, w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
 	t.Helper()
 	g := gatherIn(w, scope, now)
-	g.pods = c.find(t.Context(), g.findings, healthscope.DefaultPolicy(), now)
+	g.pods = c.diagnoses(t.Context(), g.findings, healthscope.DefaultPolicy(), now)
 	g.applyPods()
-	v := decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), now)
-	return newStatus(scope, v, outside{state: w.State}, now)
+	v := decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
+	return newStatus(scope, v, externalStatus{state: w.State}, now)
 }
 
 func TestTheCauseOfAReferenceIsItsPod(t *testing.T) {
@@ -41,7 +41,7 @@ func TestTheCauseOfAReferenceIsItsPod(t *testing.T) {
 		"there is no answer":     {"", errors.New("timeout"), failed.Message},
 	} {
 		var asked []string
-		all := newPodDiagnoses(func(_ context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodDiagnosis, error) {
+		all := newPodDiagnosisCache(func(_ context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodDiagnosis, error) {
 			asked = append(asked, of.Name)
 			return fleet.PodDiagnosis{Cause: c.cause}, c.err
 		})
@@ -65,13 +65,13 @@ func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 	t.Parallel()
 	var list []corev1alpha2.WorkloadReference
 	var results []healthscope.Result
-	for i := range 5 * podsAtOnce {
+	for i := range 5 * podsWorkloadsPerReconcile {
 		name := fmt.Sprintf("web%02d", i)
 		list, results = append(list, deploymentRef(name)), append(results, deployment(name, healthscope.Failed, 0, 1))
 	}
 	findings := gatherIn(withDeployments(results...), scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list}), noon).findings
 	last, longest, atOnce, now := map[string]time.Time{}, time.Duration(0), 0, noon
-	all := newPodDiagnoses(func(ctx context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodDiagnosis, error) {
+	all := newPodDiagnosisCache(func(ctx context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodDiagnosis, error) {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > podsTimeout {
 			t.Error("there is no deadline")
 		}
@@ -83,8 +83,8 @@ func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 	})
 	for now.Before(noon.Add(5 * time.Minute)) {
 		atOnce = 0
-		now = all.find(t.Context(), findings, healthscope.DefaultPolicy(), now).next
-		if atOnce > podsAtOnce {
+		now = all.diagnoses(t.Context(), findings, healthscope.DefaultPolicy(), now).next
+		if atOnce > podsWorkloadsPerReconcile {
 			t.Errorf("one reconcile looks at %d workloads", atOnce)
 		}
 	}
@@ -104,7 +104,7 @@ func TestTheLastPodCrashesToo(t *testing.T) {
 	oneOfTwo, noneOfTwo := deployment("web", healthscope.Pending, 1, 2), deployment("web", healthscope.Pending, 0, 2)
 	oneOfTwo.Reason, noneOfTwo.Reason = healthscope.ReasonReplicasNotReady, healthscope.ReasonReplicasNotReady
 	answer := fleet.PodDiagnosis{Cause: "Pod web-1-a: CrashLoopBackOff"}
-	all := newPodDiagnoses(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
+	all := newPodDiagnosisCache(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
 		return answer, nil
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
@@ -126,7 +126,7 @@ func TestAWorkloadIsFailedWhenItsPodsAre(t *testing.T) {
 	someReady := deployment("web", healthscope.Pending, 1, 2)
 	someReady.Reason = healthscope.ReasonReplicasNotReady
 	answer, failure := fleet.PodDiagnosis{Reason: "CrashLoopBackOff", Message: "container web", Cause: crashed}, error(nil)
-	all := newPodDiagnoses(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
+	all := newPodDiagnosisCache(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
 		return answer, failure
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})

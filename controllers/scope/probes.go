@@ -21,28 +21,28 @@ import (
 
 // Probes are the HTTP probes of the Services of scopes.
 type Probes interface {
-	// Want sets what is probed for a scope in place of what was before, and returns what is known of it. Without a want nothing is.
+	// Want replaces what is probed for a scope, and returns the current report. A nil want ends the probes of the scope.
 	Want(scope types.NamespacedName, want *probe.Want) probe.Report
 	// Subscribe calls changed for every scope for which there may be another report. changed must not block.
 	Subscribe(changed func(scope types.NamespacedName))
 }
 
-// serviceKind is the kind of what is probed.
+// serviceKind is the kind of the objects that are probed.
 var serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
 
-// probing is whether the probes that a scope asks for are made.
-type probing struct {
-	// reason and message are those of the condition ProbesReady; without a reason there is none.
+// probesCondition is the condition on the probes that a scope requests.
+type probesCondition struct {
+	// reason and message are those of the condition ProbesReady; an empty reason means no condition.
 	reason  Reason
 	message string
 }
 
-// probed adds what probes say of Services. Where the scope has a Service otherwise, that is a second answer on the same
-// object, of which the worse one counts.
-func (g *gatherer) probed() {
+// addProbed adds the results of probes of Services. If the scope also has the Service from another source, there are two results
+// on the same object, of which the worse one counts.
+func (g *gatherer) addProbed() {
 	name := types.NamespacedName{Namespace: g.scope.Namespace, Name: g.scope.Name}
 	want, p := g.wantProbes()
-	g.out.probing = p
+	g.out.probesCondition = p
 	if g.probes == nil {
 		return
 	}
@@ -50,35 +50,35 @@ func (g *gatherer) probed() {
 	if want == nil {
 		return
 	}
-	g.out.probing = g.probingOf(want, report)
+	g.out.probesCondition = g.probesConditionFor(want, report)
 	for _, s := range report.Services {
-		service := serviceReference(s.Ref, g.bundles.Cluster())
+		service := serviceReference(s.Ref, g.view.Cluster())
 		found := finding{ref: service, results: []healthscope.Result{g.probeResult(&want.Spec, s)}}
 		found.ref.UID = types.UID(s.UID)
-		found.aside = want.Has(s.Ref)
+		found.duplicate = want.Has(s.Ref)
 		g.out.findings = append(g.out.findings, found)
 	}
 }
 
-// wantProbes returns what the scope wants to be probed, or why nothing is.
-func (g *gatherer) wantProbes() (*probe.Want, probing) {
+// wantProbes returns the probes that the scope requests, or the condition that says why there are none.
+func (g *gatherer) wantProbes() (*probe.Want, probesCondition) {
 	problem := probe.CheckRollup(&g.scope.Spec)
 	var spec probe.Spec
-	asked := probe.Asked(&g.scope.Spec)
-	if asked && problem == nil {
+	requested := probe.Asked(&g.scope.Spec)
+	if requested && problem == nil {
 		spec, problem = probe.Parse(&g.scope.Spec)
 	}
 	switch {
 	case problem != nil:
-		return nil, probing{ReasonInvalidProbe, problem.Error()}
-	case !asked:
-		return nil, probing{}
+		return nil, probesCondition{ReasonInvalidProbe, problem.Error()}
+	case !requested:
+		return nil, probesCondition{}
 	case g.probes == nil:
-		return nil, probing{ReasonProbesDisabled, "the scope asks for probes, and the controller's configuration does not enable them: set probes.enabled"}
+		return nil, probesCondition{ReasonProbesDisabled, "the scope asks for probes, and the controller's configuration does not enable them: set probes.enabled"}
 	}
 	want := &probe.Want{Spec: spec, Referred: map[probe.Ref]struct{}{}, Found: map[probe.Ref]struct{}{}}
-	for _, cluster := range g.bundles.Clusters() {
-		if g.takesFrom(&g.apps[0], cluster) {
+	for _, cluster := range g.view.Clusters() {
+		if g.selectsCluster(&g.apps[0], cluster) {
 			want.Clusters = append(want.Clusters, cluster)
 		}
 	}
@@ -95,10 +95,10 @@ func (g *gatherer) wantProbes() (*probe.Want, probing) {
 			g.addService(of, m.Key)
 		}
 	}
-	return want, probing{}
+	return want, probesCondition{}
 }
 
-// addService adds an object to some Services if it is one that can be probed for the scope.
+// addService adds an object to a set of Services if it is a Service that can be probed for the scope.
 func (g *gatherer) addService(to map[probe.Ref]struct{}, k healthscope.Key) {
 	if k.Group == serviceKind.Group && k.Kind == serviceKind.Kind && k.Namespace == g.scope.Namespace {
 		to[probe.Ref{Cluster: k.Cluster, Name: k.Name}] = struct{}{}
@@ -113,18 +113,18 @@ func serviceReference(r probe.Ref, own string) corev1alpha2.WorkloadReference {
 	return ref
 }
 
-// probeResult returns what probes say of a Service.
+// probeResult returns the result of the probes of a Service.
 func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Result {
 	r := resultOf(fleet.Kind{Cluster: s.Cluster, GroupVersionKind: serviceKind}, g.scope.Namespace, s.Name)
 	r.UID = s.UID
 	if s.Component != "" {
 		r.Labels = map[string]string{corev1alpha2.LabelComponent: s.Component}
 	}
-	state, unseen := g.unreadable(s.Cluster)
+	state, unreadable := g.unreadable(s.Cluster)
 	failing, before := g.wasFailing(r.Key)
 	what := fmt.Sprintf("%s %s on port %s: ", spec.Method, spec.Path, s.Port)
 	switch {
-	case unseen:
+	case unreadable:
 		return unreadableResult(r, state, "")
 	case s.Problem != "":
 		return unknownFor(r, healthscope.ReasonNotProbed, "it is not probed: %s", s.Problem)
@@ -139,14 +139,14 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 		}
 	case s.Made:
 		r.State, r.Reason, r.Message = healthscope.Pending, healthscope.ReasonProbePending, what+s.Cause
-	// Nothing has been seen since the controller started, or since the Service came.
+	// No probe has been made since the controller started, or since the Service was created.
 	case failing:
 		r.State, r.Reason, r.Message = healthscope.Failed, healthscope.ReasonProbeFailed, before
 	case g.wasProbed():
 		r.State = healthscope.Ready
 	default:
 		if g.scope.Status.ObservedGeneration <= 0 { // Its first probe is about to be made.
-			g.waitFor(g.scope.CreationTimestamp.Time)
+			g.waitSince(g.scope.CreationTimestamp.Time)
 		}
 		r.State, r.Reason, r.Message = healthscope.Pending, healthscope.ReasonProbePending, "it has not been probed yet"
 	}
@@ -164,24 +164,24 @@ func (g *gatherer) wasFailing(service healthscope.Key) (failing bool, cause stri
 	return true, g.scope.Status.Culprits[at].Cause
 }
 
-// wasProbed reports whether, by the status, the Services of this spec were probed before: what is no culprit there was well,
-// and a controller that starts must not make it unhealthy.
+// wasProbed reports whether, by the status, the Services of this spec were probed before. A Service that is no culprit in
+// the status was healthy then, and a restart of the controller must not make it unhealthy.
 func (g *gatherer) wasProbed() bool {
 	c := meta.FindStatusCondition(g.scope.Status.Conditions, corev1alpha2.ConditionProbesReady)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == g.scope.Generation
 }
 
-// probingOf returns reason and message of the condition of a scope whose Services are probed.
-func (g *gatherer) probingOf(want *probe.Want, report probe.Report) probing {
-	unread := map[string][]string{} // The clusters by what is wrong there.
+// probesConditionFor returns the condition of a scope whose Services are probed.
+func (g *gatherer) probesConditionFor(want *probe.Want, report probe.Report) probesCondition {
+	unread := map[string][]string{} // The clusters whose Services cannot be read, by problem.
 	for _, u := range report.Unread {
-		_, unseen := g.unreadable(u.Cluster)
-		if unseen {
-			g.await(u.Cluster) // The condition ClustersReachable says so.
+		_, unreadable := g.unreadable(u.Cluster)
+		if unreadable {
+			g.waitForCluster(u.Cluster) // The condition ClustersReachable says so.
 			continue
 		}
 		if u.Problem == "" {
-			g.waitFor(u.Since)
+			g.waitSince(u.Since)
 		}
 		problem := cmp.Or(u.Problem, "the Services have not been read yet")
 		unread[problem] = append(unread[problem], u.Cluster)
@@ -190,20 +190,20 @@ func (g *gatherer) probingOf(want *probe.Want, report probe.Report) probing {
 	for _, problem := range slices.Sorted(maps.Keys(unread)) {
 		problems = append(problems, strings.Join(unread[problem], ", ")+": "+problem)
 	}
-	can := 0
+	probed := 0
 	for _, s := range report.Services {
 		if s.Problem == "" {
-			can++
+			probed++
 		}
 	}
 	switch {
 	case len(problems) > 0:
-		return probing{ReasonServicesUnread, strings.Join(problems, "; ")}
+		return probesCondition{ReasonServicesUnread, strings.Join(problems, "; ")}
 	case len(report.Services) == 0:
-		return probing{ReasonNoServices, fmt.Sprintf("no Service in namespace %q%s has the label %s=%s or %s%s=true, and the scope refers to none",
-			g.scope.Namespace, ofSelected(g.scope.Spec.Clusters), corev1alpha2.LabelScopeName, g.scope.Name, corev1alpha2.LabelScopePrefix, g.scope.Name)}
+		return probesCondition{ReasonNoServices, fmt.Sprintf("no Service in namespace %q%s has the label %s=%s or %s%s=true, and the scope refers to none",
+			g.scope.Namespace, selectedClustersSuffix(g.scope.Spec.Clusters), corev1alpha2.LabelScopeName, g.scope.Name, corev1alpha2.LabelScopePrefix, g.scope.Name)}
 	}
-	message := fmt.Sprintf("%d of %d Services are probed", can, len(report.Services))
+	message := fmt.Sprintf("%d of %d Services are probed", probed, len(report.Services))
 	others := len(want.Found)
 	for _, s := range report.Services {
 		if _, found := want.Found[s.Ref]; found {
@@ -213,5 +213,5 @@ func (g *gatherer) probingOf(want *probe.Want, report probe.Report) probing {
 	if others > 0 {
 		message += fmt.Sprintf("; other Services of the scope, which ask for it neither by label nor by the annotation %s: %d", corev1alpha2.AnnotationProbe, others)
 	}
-	return probing{ReasonProbing, message}
+	return probesCondition{ReasonProbing, message}
 }

@@ -23,9 +23,9 @@ func (r reported) Subscribe(func(types.NamespacedName))                {}
 
 // probedIn returns the status of a scope with probes.
 func probedIn(w world, scope *corev1alpha2.HealthScope, services ...probe.Probed) corev1alpha2.HealthScopeStatus {
-	g := (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: w.selection, probes: reported{probe.Report{Services: services}}, now: noon}).gather()
-	v := decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), noon)
-	return newStatus(scope, v, outside{state: w.State}, noon)
+	g := (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, probes: reported{probe.Report{Services: services}}, now: noon}).gather()
+	v := decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), noon)
+	return newStatus(scope, v, externalStatus{state: w.State}, noon)
 }
 
 // asking returns a scope that asks for probes.
@@ -38,7 +38,7 @@ func front(s probe.Finding) probe.Probed {
 	return probe.Probed{Ref: probe.Ref{Cluster: hub, Name: "front"}, Port: "80", Finding: s}
 }
 
-func TestWhatProbesSayOfAService(t *testing.T) {
+func TestProbeResults(t *testing.T) {
 	t.Parallel()
 	// before is a scope whose Services were probed before the controller started.
 	before := func(culprits ...corev1alpha2.Culprit) *corev1alpha2.HealthScope {
@@ -88,7 +88,7 @@ func TestWhatProbesSayOfAService(t *testing.T) {
 }
 
 // A Service that the scope has otherwise counts once, in the worse of its states, and is no second reference.
-func TestProbesAreASecondAnswerOnAService(t *testing.T) {
+func TestProbedServiceCountsOnce(t *testing.T) {
 	t.Parallel()
 	service := member(hub, "Service", "front", healthscope.Ready, "")
 	service.Group = ""
@@ -126,11 +126,11 @@ func TestOAMsThresholds(t *testing.T) {
 	}
 	w := withDeployments(of("a", healthscope.Ready), of("b", healthscope.Ready), of("c", healthscope.Failed))
 	for name, c := range map[string]struct {
-		percent  *float64
-		rollup   *corev1alpha2.Rollup
-		required []string
-		want     corev1alpha2.Health
-		absent   string
+		percent         *float64
+		rollup          *corev1alpha2.Rollup
+		required        []string
+		want            corev1alpha2.Health
+		missingRequired string
 	}{
 		"none":                        {want: corev1alpha2.Unhealthy},
 		"two of three":                {percent: new(66.6), want: corev1alpha2.Healthy},
@@ -139,7 +139,7 @@ func TestOAMsThresholds(t *testing.T) {
 		"out of range":                {percent: new(0.0), want: corev1alpha2.Unhealthy},
 		"a required one is healthy":   {percent: new(50.0), required: []string{"a"}, want: corev1alpha2.Healthy},
 		"a required one is not":       {percent: new(50.0), required: []string{"a", "c"}, want: corev1alpha2.Unhealthy},
-		"a required one is not there": {percent: new(50.0), required: []string{"gone"}, want: corev1alpha2.Unhealthy, absent: "gone"},
+		"a required one is not there": {percent: new(50.0), required: []string{"gone"}, want: corev1alpha2.Unhealthy, missingRequired: "gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,8 +147,8 @@ func TestOAMsThresholds(t *testing.T) {
 				WorkloadReferences: refs(deploymentRef("a"), deploymentRef("b"), deploymentRef("c")), HealthThresholdPercentage: c.percent, Rollup: c.rollup, RequiredHealthyComponents: c.required,
 			}), noon.Add(time.Hour))
 			ready := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionReady)
-			if s.Health != c.want || !strings.Contains(ready.Message, c.absent) {
-				t.Errorf("%s, %q; want %s, %q", s.Health, ready.Message, c.want, c.absent)
+			if s.Health != c.want || !strings.Contains(ready.Message, c.missingRequired) {
+				t.Errorf("%s, %q; want %s, %q", s.Health, ready.Message, c.want, c.missingRequired)
 			}
 			invalid := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionProbesReady)
 			if (invalid != nil) != (name == "out of range") {

@@ -160,11 +160,11 @@ func TestTimeAloneChangesNothingBeforeTheNextCheck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, scope := drawWorld(t), scopeOf(drawSpec(t))
 		policy := healthscope.DefaultPolicy()
-		since := newMemory(&scope.Status)
+		since := newHistory(&scope.Status)
 		judge := func(now time.Time) (judgement, corev1alpha2.HealthScopeStatus) {
 			g := gatherIn(w, scope, noon)
 			v := decide(&scope.Spec, g, since, policy, now)
-			return v, newStatus(scope, v, outside{state: w.State}, now)
+			return v, newStatus(scope, v, externalStatus{state: w.State}, now)
 		}
 		v, first := judge(noon)
 		scope.Status = first
@@ -176,7 +176,7 @@ func TestTimeAloneChangesNothingBeforeTheNextCheck(t *testing.T) {
 			t.Fatalf("the status changes %s later: -first +again:\n%s", later, cmp.Diff(first, again))
 		}
 		// After a restart the status is all that is left of the past.
-		since = newMemory(&first)
+		since = newHistory(&first)
 		if _, again := judge(noon.Add(later)); !cmp.Equal(first, again) {
 			t.Fatalf("the status changes by a restart %s later: -first +again:\n%s", later, cmp.Diff(first, again))
 		}

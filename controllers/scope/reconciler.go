@@ -18,7 +18,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Inventory reports how far the inventory is with the resources of a scope.
+// Inventory reports the state of a scope's resources in the inventory.
 type Inventory interface {
 	// Report returns nil when the scope's resources do not go to an inventory. partial are the clusters that can be seen in which bundles do not name all resources.
 	Report(scope types.NamespacedName, members []Placed, partial []string) *InventoryReport
@@ -26,9 +26,9 @@ type Inventory interface {
 	Subscribe(changed func(scope types.NamespacedName))
 }
 
-// HealthChecks are the health checks that users have written into the configuration.
+// HealthChecks are the health checks that the configuration defines.
 type HealthChecks interface {
-	// Problem returns a message that names those that cannot be used, and why; it is empty when all can be used.
+	// Problem returns a message that names the health checks that cannot be used, and why; empty when all can be used.
 	Problem() string
 	// Subscribe calls changed whenever the answer may have changed. changed must not block.
 	Subscribe(changed func())
@@ -39,16 +39,16 @@ type reconciler struct {
 	Options
 
 	client client.Client
-	// live reads from the API server itself, and not from the cache.
-	live     client.Reader
-	pods     *podDiagnoses
-	lookers  *lookers
-	recorder events.EventRecorder
-	// wake enqueues all scopes.
-	wake func(context.Context)
+	// apiReader reads from the API server, and not from the cache.
+	apiReader       client.Reader
+	pods            *podDiagnosisCache
+	dependencyIndex *dependencyIndex
+	recorder        events.EventRecorder
+	// enqueueAll enqueues all scopes.
+	enqueueAll func(context.Context)
 }
 
-// Reconcile gathers what belongs to a scope, decides its health, writes its status where it differs, and records events.
+// Reconcile gathers what belongs to a scope, decides its health, writes its status if it differs, and records events.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if err := r.View.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
@@ -62,32 +62,32 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	now := r.Clock.Now()
-	entry := r.Registry.entry(&scope, now)
+	entry := r.Registry.entryFor(&scope, now)
 	if newer(entry.written, &scope) {
 		scope = *entry.written.DeepCopy()
 	} else {
 		entry.written = nil // The cache has caught up.
 	}
 
-	back, err := r.waysBackTo(ctx, &scope)
+	referrerPaths, err := r.findReferrerPaths(ctx, &scope)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	g := r.gather(&scope, back, now) //nolint:contextcheck // As above.
-	if g.settling > 0 {
-		return ctrl.Result{RequeueAfter: g.settling}, nil
+	g := r.gather(&scope, referrerPaths, now) //nolint:contextcheck // As above.
+	if g.syncWait > 0 {
+		return ctrl.Result{RequeueAfter: g.syncWait}, nil
 	}
 
-	g.pods = r.pods.find(ctx, g.findings, r.Policy, now)
+	g.pods = r.pods.diagnoses(ctx, g.findings, r.Policy, now)
 	g.applyPods()
-	v := decide(&scope.Spec, g, entry.memory, r.Policy, now)
+	v := decide(&scope.Spec, g, entry.history, r.Policy, now)
 	muted := isMuted(&scope, v, r.View.State)
-	conflictsWith := r.settleConflict(&scope, entry, now)
+	conflictsWith := r.reportConflict(&scope, entry, now)
 	r.Registry.put(&scope, v, muted, conflictsWith)
-	next := sooner(healthscope.Until(v.nextCheck, now), entry.conflict.over(now))
+	next := sooner(healthscope.Until(v.nextCheck, now), entry.conflict.remaining(now))
 
 	before := scope.DeepCopy()
-	scope.Status = newStatus(&scope, v, r.outside(req.NamespacedName, v, conflictsWith), now)
+	scope.Status = newStatus(&scope, v, r.externalStatus(req.NamespacedName, v, conflictsWith), now)
 	wait, err := r.publish(ctx, entry, before, &scope, muted, now)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -95,9 +95,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: sooner(next, wait)}, nil
 }
 
-// forget drops all that is known of a scope that does not exist any more.
+// forget drops the state of a scope that no longer exists.
 func (r *reconciler) forget(scope types.NamespacedName) {
-	r.lookers.set(scope, nil)
+	r.dependencyIndex.set(scope, nil)
 	r.Objects.Want(scope, nil)
 	if r.Probes != nil {
 		r.Probes.Want(scope, nil)
@@ -108,41 +108,41 @@ func (r *reconciler) forget(scope types.NamespacedName) {
 	}
 }
 
-// gather collects what belongs to a scope. When that leads to what the scope has not looked at before, a change of it may have
-// been missed, and it may not be watched yet: it is collected again then.
-func (r *reconciler) gather(scope *corev1alpha2.HealthScope, back map[string]string, now time.Time) gathered {
+// gather collects what belongs to a scope. If the scope has new dependencies, they may not be watched yet and a change of them may
+// have been missed, so that it collects again.
+func (r *reconciler) gather(scope *corev1alpha2.HealthScope, referrerPaths map[string]string, now time.Time) gathered {
 	name := client.ObjectKeyFromObject(scope)
 	var g gathered
-	for range maxFollowed + 3 { // Each time leads a step further: to what the scope refers to, what that leads to, and the versions of components.
+	for range maxDepth + 3 { // Each pass goes one step further: to what the scope refers to, what that leads to, and the versions of components.
 		g = (&gatherer{
-			scope: scope, bundles: r.View, lookup: r.Objects.Get, selection: r.Objects.Select, trusted: r.TrustedNamespaces, contexts: r.Contexts, probes: r.Probes, now: now, back: back,
+			scope: scope, view: r.View, lookup: r.Objects.Get, selectObjects: r.Objects.Select, trusted: r.TrustedNamespaces, contexts: r.Contexts, probes: r.Probes, now: now, referrerPaths: referrerPaths,
 		}).gather()
-		r.Objects.Want(name, g.looks.kinds())
-		if !r.lookers.set(name, g.looks) {
+		r.Objects.Want(name, g.dependencies.kinds())
+		if !r.dependencyIndex.set(name, g.dependencies) {
 			return g
 		}
 	}
-	g.settling = max(g.settling, time.Second) // Something changes all the time.
+	g.syncWait = max(g.syncWait, time.Second) // The dependencies keep changing.
 	return g
 }
 
-// publish writes a status where it differs, and records events. It returns when to do so again; zero means when something changes.
-func (r *reconciler) publish(ctx context.Context, e *entry, before, scope *corev1alpha2.HealthScope, muted bool, now time.Time) (wait time.Duration, err error) {
-	wanted := scope.Status.Summary
+// publish writes a status if it differs, and records events. It returns when to do so again; zero means at the next change.
+func (r *reconciler) publish(ctx context.Context, e *scopeEntry, before, scope *corev1alpha2.HealthScope, muted bool, now time.Time) (wait time.Duration, err error) {
+	sent := scope.Status.Summary
 	if !equality.Semantic.DeepEqual(before.Status, scope.Status) {
 		if wait, err := r.write(ctx, e, before, scope, now); err != nil || wait > 0 {
 			return wait, err
 		}
 	}
-	if scope.Status.Summary != wanted {
-		return pruning.Interval, nil // The CRD prunes the status. The answer is not what was judged, so no event is recorded from it.
+	if scope.Status.Summary != sent {
+		return pruning.Interval, nil // The CRD prunes the status. The response is not what was judged, so no event is recorded from it.
 	}
 	return sooner(r.recordHealth(ctx, e, scope, muted, now), r.recordInventory(ctx, e, scope, now)), nil
 }
 
-// outside collects what a status contains besides the judgement.
-func (r *reconciler) outside(name types.NamespacedName, v judgement, conflictsWith string) outside {
-	o := outside{state: r.View.State, conflictsWith: conflictsWith}
+// externalStatus collects the parts of a status that do not come from the judgement.
+func (r *reconciler) externalStatus(name types.NamespacedName, v judgement, conflictsWith string) externalStatus {
+	o := externalStatus{state: r.View.State, conflictsWith: conflictsWith}
 	if r.Inventory != nil {
 		partial := slices.DeleteFunc(slices.Clone(v.partial), func(cluster string) bool {
 			state, known := r.View.State(cluster)

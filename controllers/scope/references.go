@@ -121,10 +121,10 @@ func bundleReference(name, cluster string) corev1alpha2.WorkloadReference {
 	}
 }
 
-// maxKinds bounds the distinct kinds that one scope looks at: each is watched, or looked for, in each cluster that a reference names.
+// maxKinds bounds the distinct kinds that one scope follows: each is watched, or discovered, in each cluster that a reference names.
 const maxKinds = 100
 
-// tooManyKinds returns the result of a reference to a kind that the scope does not look at.
-func tooManyKinds(unknown healthscope.Result) healthscope.Result {
+// tooManyKindsResult returns the result of a reference to a kind that the scope does not follow.
+func tooManyKindsResult(unknown healthscope.Result) healthscope.Result {
 	return unknownFor(unknown, healthscope.ReasonTooManyKinds, "the scope refers to more than %d kinds, and only the first %d are followed", maxKinds, maxKinds)
 }

@@ -12,25 +12,25 @@ import (
 )
 
 // Registry holds the last judgement of each scope. The inventory and the metrics
-// read here what the status of a scope has no room for. It is safe for concurrent use.
+// read from it what does not fit into the status of a scope. It is safe for concurrent use.
 type Registry struct {
-	notify []func(types.NamespacedName)
+	subscribers []func(types.NamespacedName)
 
 	mu     sync.RWMutex // guards scopes
-	scopes map[types.NamespacedName]*entry
+	scopes map[types.NamespacedName]*scopeEntry
 }
 
-// entry is the state of one scope between reconciles. Only the scope's own reconcile uses fields other than judged.
-type entry struct {
+// scopeEntry is the state of one scope between reconciles. Only the scope's own reconcile uses fields other than judged.
+type scopeEntry struct {
 	uid types.UID
-	// memory holds since when what the scope refers to directly is in its state.
-	memory *memory
-	// recorded is the health of the last event; empty when there was none. resumed is true while that is known from the status alone.
-	recorded corev1alpha2.Health
-	resumed  bool
+	// history holds since when the objects that the scope refers to directly are in their state.
+	history *history
+	// recorded is the health of the last event; empty when there was none. recordedFromStatus is true while recorded is known from the status only.
+	recorded           corev1alpha2.Health
+	recordedFromStatus bool
 	// inventory holds which events on the inventory were recorded.
 	inventory inventoryEvents
-	// written is the scope as it was written last, until the cache has it; else nil.
+	// written is the scope as it was last written, until the cache has it; then nil.
 	written *corev1alpha2.HealthScope
 	// conflict records that another controller writes the status too.
 	conflict writeConflict
@@ -65,11 +65,11 @@ type Judged struct {
 }
 
 // NewRegistry returns an empty registry.
-func NewRegistry() *Registry { return &Registry{scopes: map[types.NamespacedName]*entry{}} }
+func NewRegistry() *Registry { return &Registry{scopes: map[types.NamespacedName]*scopeEntry{}} }
 
 // Subscribe calls notify after every judgement and removal of a scope. It must be called before the controllers start, and notify must not block.
 func (r *Registry) Subscribe(notify func(types.NamespacedName)) {
-	r.notify = append(r.notify, notify)
+	r.subscribers = append(r.subscribers, notify)
 }
 
 // Get returns the last judgement of a scope; nil when it has not been judged yet, or does not exist.
@@ -95,14 +95,14 @@ func (r *Registry) All() map[types.NamespacedName]*Judged {
 	return all
 }
 
-// entry returns the entry of a scope. It makes one when there is none, or when there is one of another scope of the same name.
-func (r *Registry) entry(scope *corev1alpha2.HealthScope, now time.Time) *entry {
+// entryFor returns the entry of a scope. It creates the entry if there is none, or if it belongs to an earlier scope of the same name.
+func (r *Registry) entryFor(scope *corev1alpha2.HealthScope, now time.Time) *scopeEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := client.ObjectKeyFromObject(scope)
 	e := r.scopes[name]
 	if e == nil || e.uid != scope.UID {
-		e = &entry{uid: scope.UID, memory: newMemory(&scope.Status), recorded: recordedBefore(scope, now), resumed: true, inventory: inventoryRecordedBefore(scope, now)}
+		e = &scopeEntry{uid: scope.UID, history: newHistory(&scope.Status), recorded: recordedHealth(scope, now), recordedFromStatus: true, inventory: recordedInventory(scope, now)}
 		r.scopes[name] = e
 	}
 	return e
@@ -118,12 +118,12 @@ func (r *Registry) put(scope *corev1alpha2.HealthScope, v judgement, maintenance
 	if e := r.scopes[name]; e != nil {
 		e.judged = &Judged{
 			FirstCulprit: first,
-			Generation:   scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, Arrivals: v.arrivals, LinkedApps: v.linkedApps,
+			Generation:   scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, Arrivals: v.firstSyncs, LinkedApps: v.linkedApps,
 			State: v.summary.State(), Health: v.health, Maintenance: maintenance, ConflictsWith: conflictsWith,
 		}
 	}
 	r.mu.Unlock()
-	r.changed(name)
+	r.notify(name)
 }
 
 // remove removes a scope, and returns how many are left.
@@ -132,13 +132,13 @@ func (r *Registry) remove(name types.NamespacedName) int {
 	delete(r.scopes, name)
 	left := len(r.scopes)
 	r.mu.Unlock()
-	r.changed(name)
+	r.notify(name)
 	return left
 }
 
-// changed notifies the subscribers.
-func (r *Registry) changed(name types.NamespacedName) {
-	for _, notify := range r.notify {
+// notify calls the subscribers.
+func (r *Registry) notify(name types.NamespacedName) {
+	for _, notify := range r.subscribers {
 		notify(name)
 	}
 }

@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	// maxFollowed is how far from a workload its resources are followed, and theirs.
-	maxFollowed = 3
+	// maxDepth is the number of steps from a workload that status.resources is followed.
+	maxDepth = 3
 	// maxRelated bounds how many objects one reference leads to.
 	maxRelated = 50
 )
 
-// version is what the versions of one component have in common.
-type version struct{ application, component string }
+// componentKey identifies the component that workloads are versions of.
+type componentKey struct{ application, component string }
 
-// versionOf returns of what component an object is a version; the zero value when it is none.
-func versionOf(set labels.Labels) version {
-	v := version{set.Get(corev1alpha2.LabelApplication), set.Get(corev1alpha2.LabelComponent)}
+// componentKeyOf returns the component that an object is a version of; the zero value when it is none.
+func componentKeyOf(set labels.Labels) componentKey {
+	v := componentKey{set.Get(corev1alpha2.LabelApplication), set.Get(corev1alpha2.LabelComponent)}
 	if v.application == "" || v.component == "" {
-		return version{}
+		return componentKey{}
 	}
 	return v
 }
 
-// related returns the results of a workload, of the other versions of its component, and of what these name in
-// status.resources. As in OAM, one that is not healthy is enough for the reference not to be.
-func (g *gatherer) related(kind fleet.Kind, found fleet.Lookup) []healthscope.Result {
+// relatedResults returns the results of a workload, of the other versions of its component, and of what these name in
+// status.resources. As in OAM, a reference is healthy only if all of them are.
+func (g *gatherer) relatedResults(kind fleet.Kind, found fleet.Lookup) []healthscope.Result {
 	seen := map[healthscope.Key]struct{}{found.Result.Key: {}}
 	results := g.withResources(kind.Cluster, found, 0, seen)
-	for _, other := range g.versions(kind, versionOf(found.Labels)) {
+	for _, other := range g.versionsOf(kind, componentKeyOf(found.Labels)) {
 		if _, again := seen[other.Result.Key]; !again {
 			seen[other.Result.Key] = struct{}{}
 			results = append(results, g.withResources(kind.Cluster, other, 0, seen)...)
@@ -46,30 +46,30 @@ func (g *gatherer) related(kind fleet.Kind, found fleet.Lookup) []healthscope.Re
 	return results
 }
 
-// versions returns the workloads of a kind that are versions of a component.
-func (g *gatherer) versions(kind fleet.Kind, of version) []fleet.Lookup {
-	if of == (version{}) {
+// versionsOf returns the workloads of a kind that are versions of a component.
+func (g *gatherer) versionsOf(kind fleet.Kind, of componentKey) []fleet.Lookup {
+	if of == (componentKey{}) {
 		return nil
 	}
-	g.out.looks.addSelected(kind, g.scope.Namespace, of.selector())
-	if _, read := g.versionsOf[kind]; !read {
-		g.versionsOf[kind] = map[version][]fleet.Lookup{}
-		all := g.selection(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, isVersion)
+	g.out.dependencies.addSelected(kind, g.scope.Namespace, of.selector())
+	if _, read := g.workloadVersions[kind]; !read {
+		g.workloadVersions[kind] = map[componentKey][]fleet.Lookup{}
+		all := g.selectObjects(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, hasComponentLabels)
 		for _, l := range all.Objects {
-			v := versionOf(l.Labels)
-			g.versionsOf[kind][v] = append(g.versionsOf[kind][v], l)
+			v := componentKeyOf(l.Labels)
+			g.workloadVersions[kind][v] = append(g.workloadVersions[kind][v], l)
 		}
 	}
-	return g.versionsOf[kind][of]
+	return g.workloadVersions[kind][of]
 }
 
 // selector returns the selector of the versions.
-func (v version) selector() labels.Selector {
+func (v componentKey) selector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{corev1alpha2.LabelApplication: v.application, corev1alpha2.LabelComponent: v.component})
 }
 
-// isVersion selects what has the labels of versionOf.
-var isVersion = func() labels.Selector {
+// hasComponentLabels selects the objects that have both labels of a componentKey.
+var hasComponentLabels = func() labels.Selector {
 	selector := labels.NewSelector()
 	for _, key := range []string{corev1alpha2.LabelApplication, corev1alpha2.LabelComponent} {
 		exists, err := labels.NewRequirement(key, selectionop.Exists, nil)
@@ -81,14 +81,14 @@ var isVersion = func() labels.Selector {
 	return selector
 }()
 
-// withResources returns the results of an object and of what it names in status.resources, of which seen has what has been found
-// already. An object of which no rule can tell anything is as these are.
+// withResources returns the results of an object and of what it names in status.resources, without the objects in seen, to which
+// it adds. An object that no rule can judge is Ready, so that only the objects that it names decide.
 func (g *gatherer) withResources(cluster string, found fleet.Lookup, depth int, seen map[healthscope.Key]struct{}) []healthscope.Result {
 	own := found.Result
 	switch {
 	case found.Named == 0:
 		return []healthscope.Result{own}
-	case depth >= maxFollowed, found.Named > len(found.Resources), len(seen)+found.Named > maxRelated:
+	case depth >= maxDepth, found.Named > len(found.Resources), len(seen)+found.Named > maxRelated:
 		return []healthscope.Result{unknownFor(own, healthscope.ReasonNoRule, "status.resources leads to more objects than are followed: it names %d", found.Named)}
 	case own.State == healthscope.Unknown && own.Reason == healthscope.ReasonNoRule:
 		own.State, own.Reason, own.Message = healthscope.Ready, healthscope.ReasonExists, fmt.Sprintf("it is as the objects in status.resources, of which there are %d", found.Named)
@@ -111,30 +111,30 @@ func (g *gatherer) withResources(cluster string, found fleet.Lookup, depth int, 
 	return results
 }
 
-// object returns what is known of an object, and awaits it while it is being read for the first time.
+// object returns an object, and makes the scope wait while the object is being read for the first time.
 func (g *gatherer) object(kind fleet.Kind, name types.NamespacedName) fleet.Lookup {
 	unknown := resultOf(kind, name.Namespace, name.Name)
-	if !g.follows(kind.GroupVersionKind) {
-		return fleet.Lookup{Result: tooManyKinds(unknown)}
+	if !g.followsKind(kind.GroupVersionKind) {
+		return fleet.Lookup{Result: tooManyKindsResult(unknown)}
 	}
-	g.out.looks.addNamed(kind, name.Namespace, name.Name)
-	state, known := g.state(kind.Cluster)
+	g.out.dependencies.addNamed(kind, name.Namespace, name.Name)
+	state, known := g.clusterState(kind.Cluster)
 	if !known {
-		return fleet.Lookup{Result: inUnknownCluster(unknown)}
+		return fleet.Lookup{Result: unknownClusterResult(unknown)}
 	}
 	found := g.lookup(kind.Cluster, kind.GroupVersionKind, name)
 	if state.Reachability == fleet.Connecting {
-		g.await(kind.Cluster)
+		g.waitForCluster(kind.Cluster)
 		return fleet.Lookup{Result: unreadableResult(unknown, state, "")}
 	}
-	g.awaitKind(found)
+	g.waitForKind(found)
 	return found
 }
 
-// follows reports whether the scope follows objects of a kind: of those that it leads to, the first maxKinds.
-func (g *gatherer) follows(gvk schema.GroupVersionKind) bool {
-	if len(g.followed) < maxKinds {
-		g.followed.Insert(gvk)
+// followsKind reports whether the scope follows objects of a kind, which it does for the first maxKinds kinds.
+func (g *gatherer) followsKind(gvk schema.GroupVersionKind) bool {
+	if len(g.followedKinds) < maxKinds {
+		g.followedKinds.Insert(gvk)
 	}
-	return g.followed.Has(gvk)
+	return g.followedKinds.Has(gvk)
 }

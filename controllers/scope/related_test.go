@@ -123,7 +123,7 @@ func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 			t.Parallel()
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(c.ref)})
 			g := gatherIn(c.world, scope, noon)
-			s := newStatus(scope, decide(&scope.Spec, g, newMemory(&scope.Status), healthscope.DefaultPolicy(), noon.Add(time.Hour)), outside{state: c.world.State}, noon)
+			s := newStatus(scope, decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), noon.Add(time.Hour)), externalStatus{state: c.world.State}, noon)
 			condition := only(t, s.HealthConditions)
 			got := fmt.Sprintf("%s %s %s", condition.ComponentName, condition.HealthStatus, condition.Diagnosis)
 			if got != c.want || s.ResourcesReady != c.ready || s.FirstCulprit != c.first || condition.WorkloadStatus != c.status || s.ScopeHealthCondition.Total != 1 {
@@ -134,15 +134,15 @@ func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 }
 
 // A change leads to the scopes that look at what has changed, and to no others, in whatever order they begin and end to.
-func TestChangesLeadToTheScopesThatLook(t *testing.T) {
+func TestChangesAffectDependentScopes(t *testing.T) {
 	t.Parallel()
 	kind := func(name string) fleet.Kind {
 		return fleet.Kind{Cluster: hub, GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: name}}
 	}
-	keys := []looks{{}, {}, {}}
+	keys := []dependencies{{}, {}, {}}
 	keys[0].addNamed(kind("Service"), "shop", "cart")
 	keys[1].addNamed(kind("Service"), "other", "cart")
-	keys[2].addSelected(kind("Pod"), "shop", version{"first", "cart"}.selector())
+	keys[2].addSelected(kind("Pod"), "shop", componentKey{"first", "cart"}.selector())
 	changes := []fleet.Change{
 		fleet.ObjectChange{Kind: kind("Service"), Name: types.NamespacedName{Namespace: "shop", Name: "cart"}},
 		fleet.ObjectChange{Kind: kind("Service"), Name: types.NamespacedName{Namespace: "other", Name: "cart"}},
@@ -153,10 +153,10 @@ func TestChangesLeadToTheScopesThatLook(t *testing.T) {
 	}
 	leads := []string{"0", "1", "2", "", "01", ""} // The keys that each change concerns.
 	rapid.Check(t, func(t *rapid.T) {
-		f, of := newLookers(), map[string]map[int]bool{}
+		f, of := newDependencyIndex(), map[string]map[int]bool{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			who := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "scope")
-			what, at := map[int]bool{}, looks{}
+			what, at := map[int]bool{}, dependencies{}
 			for _, key := range rapid.SliceOfDistinct(rapid.IntRange(0, len(keys)-1), rapid.ID[int]).Draw(t, "looks") {
 				what[key] = true
 				maps.Copy(at, keys[key])
@@ -179,7 +179,7 @@ func TestChangesLeadToTheScopesThatLook(t *testing.T) {
 					}
 				}
 			}
-			for _, scope := range f.changed(c) {
+			for _, scope := range f.affected(c) {
 				got[scope.Name] = true
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -189,8 +189,8 @@ func TestChangesLeadToTheScopesThatLook(t *testing.T) {
 		for who := range of {
 			f.set(types.NamespacedName{Name: who}, nil)
 		}
-		if len(f.of)+len(f.by) > 0 {
-			t.Fatalf("something is left: %v %v", f.of, f.by)
+		if len(f.byScope)+len(f.dependents) > 0 {
+			t.Fatalf("something is left: %v %v", f.byScope, f.dependents)
 		}
 	})
 }

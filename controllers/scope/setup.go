@@ -37,11 +37,11 @@ import (
 // concurrency is the number of scopes that are reconciled at once; most of the work is writing.
 const concurrency = 4
 
-// minPause and maxPause bound the time until a scope is reconciled again after an error, such as a status that cannot be
-// written. After a long outage of the API server, a scope is late by maxPause at most.
+// minBackoff and maxBackoff bound the time until a scope is reconciled again after an error, such as a status that cannot be
+// written. After a long outage of the API server, a scope is late by at most maxBackoff.
 const (
-	minPause = 50 * time.Millisecond
-	maxPause = 30 * time.Second
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 30 * time.Second
 )
 
 // Options configure Setup.
@@ -72,13 +72,13 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// probeTimeout is the deadline of CheckReadable. An API server that takes 10 seconds
-// for an answer needs 40, because discovery comes first.
-const probeTimeout = 2 * time.Minute
+// checkTimeout is the deadline of CheckReadable. An API server that takes 10 seconds
+// for a response needs 40, because discovery comes first.
+const checkTimeout = 2 * time.Minute
 
-// CheckReadable reports, as an error, why HealthScopes cannot be read.
+// CheckReadable returns an error that says why HealthScopes cannot be read; nil when they can.
 func CheckReadable(ctx context.Context, reader client.Reader) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	return errors.Wrap(reader.List(ctx, &corev1alpha2.HealthScopeList{}, client.Limit(1)), "cannot list HealthScopes")
 }
@@ -97,22 +97,22 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Guard == nil {
 		o.Guard = pruning.NewGuard("the HealthScopes")
 	}
-	changes := &sources{reader: mgr.GetClient(), options: o, lookers: newLookers()}
+	events := &eventSource{reader: mgr.GetClient(), options: o, dependencyIndex: newDependencyIndex()}
 	r := &reconciler{
-		Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), pods: newPodDiagnoses(o.Objects.JudgePods), lookers: changes.lookers,
-		recorder: mgr.GetEventRecorder("healthscope-controller"), wake: changes.all,
+		Options: o, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), pods: newPodDiagnosisCache(o.Objects.JudgePods), dependencyIndex: events.dependencyIndex,
+		recorder: mgr.GetEventRecorder("healthscope-controller"), enqueueAll: events.enqueueAll,
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("healthscope").
 		For(&corev1alpha2.HealthScope{}).
-		WatchesRawSource(changes).
-		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(changes.linkedScopes), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: pauses()}).
+		WatchesRawSource(events).
+		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(events.cycleCandidates), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: newRateLimiter()}).
 		Complete(tracing.Reconciler(o.Spans, "healthscope", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the HealthScope controller")
 }
 
-// pauses returns how long scopes wait after errors.
-func pauses() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minPause, maxPause)
+// newRateLimiter returns the rate limiter for scopes after errors.
+func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff)
 }

@@ -27,11 +27,11 @@ type InventoryReport struct {
 	Conflict string
 }
 
-// outside is what a status contains besides the judgement.
-type outside struct {
+// externalStatus holds the parts of a status that do not come from the judgement.
+type externalStatus struct {
 	// state returns what is known of a cluster; false when the controller does not know it.
 	state func(cluster string) (fleet.ClusterState, bool)
-	// inventory is how far the inventory is; nil when there is none.
+	// inventory is the state of the resources in the inventory; nil when there is none.
 	inventory *InventoryReport
 	// healthChecks is what is wrong with the health checks of the configuration; empty when nothing is.
 	healthChecks string
@@ -39,8 +39,8 @@ type outside struct {
 	conflictsWith string
 }
 
-// newStatus makes the status of a scope from its judgement. Nothing in it depends on the order of anything, or on the clock beyond what previous status holds.
-func newStatus(scope *corev1alpha2.HealthScope, v judgement, o outside, now time.Time) corev1alpha2.HealthScopeStatus {
+// newStatus returns the status of a scope for its judgement. It depends on no order, and on the clock only for what differs from the previous status.
+func newStatus(scope *corev1alpha2.HealthScope, v judgement, o externalStatus, now time.Time) corev1alpha2.HealthScopeStatus {
 	s := corev1alpha2.HealthScopeStatus{
 		Health:             corev1alpha2.Health(v.health),
 		Summary:            statusSummary(v.summary),
@@ -52,9 +52,9 @@ func newStatus(scope *corev1alpha2.HealthScope, v judgement, o outside, now time
 	setReferences(&s, v)
 	s.AppHealthConditions = boundedAppHealth(appHealthOf(v), corev1alpha2.MaxHealthConditions, &s.Truncated)
 	setApps(&s, v, scope.Spec.Apps)
-	nothing := lookedFor(scope, v)
-	setCulprits(&s, v, nothing)
-	reach := reachOf(v, o.state)
+	noMembers := noMembersMessage(scope, v)
+	setCulprits(&s, v, noMembers)
+	reach := clusterReachabilityOf(v, o.state)
 	s.ClustersReachable = fmt.Sprintf("%d/%d", len(reach.clusters)-len(reach.stale), len(reach.clusters))
 	setLastSeen(&s, scope.Status.Apps, reach, o.state)
 	switch {
@@ -64,8 +64,8 @@ func newStatus(scope *corev1alpha2.HealthScope, v judgement, o outside, now time
 	default:
 		s.Inventory = &o.inventory.InventoryStatus
 	}
-	setConditions(&s, v, reach, o, nothing, now)
-	fit(&s)
+	setConditions(&s, v, reach, o, noMembers, now)
+	truncateStatus(&s)
 	return s
 }
 
@@ -75,7 +75,7 @@ func statusSummary(s healthscope.Summary) corev1alpha2.MemberCounts {
 	}
 }
 
-// setApps writes the state of each app, in each cluster, worst first. An app of the spec is there also when nothing in it counts.
+// setApps sets the state of each app in each cluster, worst first. An app of the spec is listed even if none of its members counts.
 func setApps(s *corev1alpha2.HealthScopeStatus, v judgement, apps []corev1alpha2.ScopeApp) {
 	totals, clusters := map[string]healthscope.Summary{}, map[string][]corev1alpha2.ClusterStatus{}
 	for _, a := range apps {
@@ -91,41 +91,41 @@ func setApps(s *corev1alpha2.HealthScopeStatus, v judgement, apps []corev1alpha2
 			state = v.summaryOf(name).State()
 		}
 		a := corev1alpha2.AppStatus{Name: name, State: string(state), Total: int32(total.Total), Ready: int32(total.Ready), Clusters: clusters[name]}
-		slices.SortFunc(a.Clusters, func(x, y corev1alpha2.ClusterStatus) int { return comparePlaces(x.State, y.State, x.Name, y.Name) })
+		slices.SortFunc(a.Clusters, func(x, y corev1alpha2.ClusterStatus) int { return compareByState(x.State, y.State, x.Name, y.Name) })
 		a.Clusters = bounded(a.Clusters, corev1alpha2.MaxAppClusters, &s.Truncated)
 		s.Apps = append(s.Apps, a)
 	}
-	slices.SortFunc(s.Apps, func(x, y corev1alpha2.AppStatus) int { return comparePlaces(x.State, y.State, x.Name, y.Name) })
+	slices.SortFunc(s.Apps, func(x, y corev1alpha2.AppStatus) int { return compareByState(x.State, y.State, x.Name, y.Name) })
 }
 
-// comparePlaces sorts the worse state first, then by name.
-func comparePlaces(stateA, stateB, nameA, nameB string) int {
+// compareByState sorts the worse state first, then by name.
+func compareByState(stateA, stateB, nameA, nameB string) int {
 	return cmp.Or(healthscope.CompareStates(healthscope.State(stateA), healthscope.State(stateB)), strings.Compare(nameA, nameB))
 }
 
-// setCulprits writes the culprits. nothing is the message for a scope that leads to nothing.
-func setCulprits(s *corev1alpha2.HealthScopeStatus, v judgement, nothing string) {
+// setCulprits sets the culprits. noMembers is the message for a scope that leads to nothing.
+func setCulprits(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers string) {
 	s.Culprits = slices.Clone(v.culprits)
 	switch {
 	case len(s.Culprits) > 0:
 		s.FirstCulprit = culpritLine(s.Culprits[0])
-	case len(v.absent) > 0:
-		s.FirstCulprit = shorten(absentLine(v.absent))
+	case len(v.missingRequired) > 0:
+		s.FirstCulprit = shorten(missingRequiredLine(v.missingRequired))
 	case v.summary.Healthy < v.summary.Total:
 		s.FirstCulprit = "resources that their bundle has no room to name"
 	default:
-		s.FirstCulprit = shorten(nothing)
+		s.FirstCulprit = shorten(noMembers)
 	}
 	s.Culprits = bounded(s.Culprits, corev1alpha2.MaxCulprits, &s.Truncated)
 }
 
-// metaTime returns a time as a status has it, to the second.
+// metaTime returns a time in the form of a status, truncated to the second.
 func metaTime(t time.Time) *metav1.Time {
 	at := metav1.NewTime(t.Truncate(time.Second))
 	return &at
 }
 
-// culpritLine puts a culprit into one line.
+// culpritLine returns a culprit in one line.
 func culpritLine(c corev1alpha2.Culprit) string {
 	if isCluster(c) {
 		return shorten(fmt.Sprintf("%s/%s: %s", c.Kind, c.Name, c.Reason))
@@ -133,8 +133,8 @@ func culpritLine(c corev1alpha2.Culprit) string {
 	return shorten(fmt.Sprintf("%s/%s in %s: %s", c.Kind, c.Name, c.Cluster, cmp.Or(c.Reason, c.State)))
 }
 
-// absentLine names the required apps that have no members.
-func absentLine(apps []string) string {
+// missingRequiredLine names the required apps that have no members.
+func missingRequiredLine(apps []string) string {
 	return "no resources in required apps: " + strings.Join(apps, ", ")
 }
 

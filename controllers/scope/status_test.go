@@ -78,7 +78,7 @@ func TestStatusOfAScope(t *testing.T) {
 	}
 }
 
-func TestOAMOfReferences(t *testing.T) {
+func TestOAMConditionsOfReferences(t *testing.T) {
 	t.Parallel()
 	const healthy, unhealthy, unknown = corev1alpha2.StatusHealthy, corev1alpha2.StatusUnhealthy, corev1alpha2.StatusUnknown
 	surging := deployment("web", healthscope.Pending, 3, 3)

@@ -22,8 +22,8 @@ type Unlisted struct {
 	Summary healthscope.Summary
 }
 
-// placeUnlisted returns what the bundles of findings do not name, each bundle
-// once: in the first app that leads to it. The findings are sorted by app.
+// placeUnlisted counts the resources that the bundles of findings do not name. Each bundle counts once, in the first app
+// that leads to it. The findings must be sorted by app.
 func placeUnlisted(findings []finding) []Unlisted {
 	placed := map[appCluster]healthscope.Summary{}
 	seen := map[fleet.BundleKey]struct{}{}
@@ -84,7 +84,7 @@ func partialIn(findings []finding) []string {
 	return slices.Sorted(maps.Keys(clusters))
 }
 
-// unlistedOf counts what the bundles that an app leads to do not name, each bundle once, and what is carried over of the app.
+// unlistedOf counts the resources that the bundles of an app do not name, each bundle once, and those that are carried over for the app.
 func (v *judgement) unlistedOf(app string) healthscope.Summary {
 	bundles := map[fleet.BundleKey]healthscope.Summary{}
 	for _, r := range v.refs {

@@ -154,7 +154,7 @@ func TestMembersOfOtherNamespacesAreKeptApart(t *testing.T) {
 }
 
 // A clock that jumps ahead and back changes a status when it jumps, and not between; and what began in a future that did not come begins now.
-func TestAClockThatJumps(t *testing.T) {
+func TestStatusIsStableWhenClockJumps(t *testing.T) {
 	t.Parallel()
 	l := newLife(deploymentRef("web"), deploymentRef("gone"))
 	l.w = withDeployments(deployment("web", healthscope.Pending, 1, 3))

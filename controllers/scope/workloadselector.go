@@ -40,8 +40,8 @@ func workloadKinds(s *corev1alpha2.WorkloadSelector) (kinds []schema.GroupVersio
 	return kinds, problem
 }
 
-// selectedWorkloads adds the workloads that an app's workloadSelector matches, in every cluster that the app takes from.
-func (g *gatherer) selectedWorkloads(app *gatheredApp) {
+// addSelectedWorkloads adds the workloads that an app's workloadSelector matches, in every cluster that the app takes from.
+func (g *gatherer) addSelectedWorkloads(app *gatheredApp) {
 	selector, err := metav1.LabelSelectorAsSelector(&app.WorkloadSelector.LabelSelector)
 	if err != nil {
 		g.addBadSelectorf(app, app.Name, "the app's workloadSelector cannot be read: %v", err)
@@ -51,22 +51,22 @@ func (g *gatherer) selectedWorkloads(app *gatheredApp) {
 	if problem != "" {
 		g.addBadSelectorf(app, app.Name, "kinds of the app's workloadSelector: %s", problem)
 	}
-	for _, cluster := range g.bundles.Clusters() {
-		if g.takesFrom(app, cluster) {
-			g.await(cluster)
-			g.workloadsIn(app, cluster, kinds, selector)
+	for _, cluster := range g.view.Clusters() {
+		if g.selectsCluster(app, cluster) {
+			g.waitForCluster(cluster)
+			g.addWorkloadsIn(app, cluster, kinds, selector)
 		}
 	}
 }
 
-// workloadsIn adds the workloads of an app in a cluster. A Job whose CronJob is selected too does not count: it may have
+// addWorkloadsIn adds the workloads of an app in a cluster. A Job whose CronJob is selected too does not count: it may have
 // failed long ago. The same holds for every workload whose controller is selected.
-func (g *gatherer) workloadsIn(app *gatheredApp, cluster string, kinds []schema.GroupVersionKind, selector labels.Selector) {
+func (g *gatherer) addWorkloadsIn(app *gatheredApp, cluster string, kinds []schema.GroupVersionKind, selector labels.Selector) {
 	var found []healthscope.Result
 	selected := sets.New[healthscope.Key]()
 	for _, kind := range kinds {
-		if !g.follows(kind) {
-			g.add(app, corev1alpha2.WorkloadReference{}, tooManyKinds(anyWorkload(cluster, g.scope.Namespace, kind)))
+		if !g.followsKind(kind) {
+			g.add(app, corev1alpha2.WorkloadReference{}, tooManyKindsResult(anyWorkloadResult(cluster, g.scope.Namespace, kind)))
 			continue
 		}
 		s := g.objectsWith(fleet.Kind{Cluster: cluster, GroupVersionKind: kind}, selector)
@@ -74,7 +74,7 @@ func (g *gatherer) workloadsIn(app *gatheredApp, cluster string, kinds []schema.
 			found = append(found, workload.Result)
 			selected.Insert(workload.Result.Key)
 		}
-		g.otherWorkloads(app, cluster, kind, s.Others)
+		g.addOtherWorkloads(app, cluster, kind, s.Others)
 	}
 	for _, r := range found {
 		if r.Owner != nil && selected.Has(healthscope.Key{Cluster: cluster, Group: r.Owner.Group, Kind: r.Owner.Kind, Namespace: r.Namespace, Name: r.Owner.Name}) {
@@ -89,23 +89,23 @@ func (g *gatherer) workloadsIn(app *gatheredApp, cluster string, kinds []schema.
 
 // objectsWith returns the objects of a kind that a selector matches.
 func (g *gatherer) objectsWith(kind fleet.Kind, selector labels.Selector) fleet.Selection {
-	g.out.looks.addSelected(kind, g.scope.Namespace, selector)
-	return g.selection(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, selector)
+	g.out.dependencies.addSelected(kind, g.scope.Namespace, selector)
+	return g.selectObjects(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, selector)
 }
 
-// otherWorkloads adds the workloads of a kind that cannot be seen, of which it is not known whether there are any. Those in a cluster that
-// does not answer are left to what the status says of the cluster: see carryOver.
-func (g *gatherer) otherWorkloads(app *gatheredApp, cluster string, kind schema.GroupVersionKind, others fleet.Lookup) {
-	g.awaitKind(others)
-	if state, known := g.state(cluster); others.Result.State == healthscope.NotPresent || !known || !state.Answers() {
+// addOtherWorkloads adds one result for the workloads of a kind that cannot be read, of which it is not known whether there are any.
+// For a cluster that does not answer, carryOver adds them from the status instead.
+func (g *gatherer) addOtherWorkloads(app *gatheredApp, cluster string, kind schema.GroupVersionKind, others fleet.Lookup) {
+	g.waitForKind(others)
+	if state, known := g.clusterState(cluster); others.Result.State == healthscope.NotPresent || !known || !state.Answers() {
 		return
 	}
-	r := anyWorkload(cluster, g.scope.Namespace, kind)
+	r := anyWorkloadResult(cluster, g.scope.Namespace, kind)
 	r.State, r.Reason, r.Message, r.Since = others.Result.State, others.Result.Reason, others.Result.Message, others.Result.Since
 	g.add(app, corev1alpha2.WorkloadReference{}, r).partial = []string{cluster}
 }
 
-// kindsText names the kinds of a workloadSelector.
+// kindsText returns the names of the kinds of a workloadSelector.
 func kindsText(s *corev1alpha2.WorkloadSelector) string {
 	kinds, _ := workloadKinds(s)
 	var names []string
@@ -115,20 +115,20 @@ func kindsText(s *corev1alpha2.WorkloadSelector) string {
 	return strings.Join(names, ", ")
 }
 
-// anyWorkload returns a result that stands for all workloads of a kind in a namespace of a cluster.
-func anyWorkload(cluster, namespace string, kind schema.GroupVersionKind) healthscope.Result {
+// anyWorkloadResult returns a result that stands for all workloads of a kind in a namespace of a cluster.
+func anyWorkloadResult(cluster, namespace string, kind schema.GroupVersionKind) healthscope.Result {
 	return resultOf(fleet.Kind{Cluster: cluster, GroupVersionKind: kind}, namespace, "*")
 }
 
-// addHint adds what to say of an app whose selector matches no bundle, and workloads: it is a selector of bundles, and who
-// has no bundles means workloadSelector.
+// addHint adds a hint for an app whose selector matches no bundle but workloads: selector selects bundles, so that a user
+// without bundles probably means workloadSelector.
 func (g *gatherer) addHint(app *gatheredApp, selector labels.Selector) {
-	for _, cluster := range g.bundles.Clusters() {
-		if !g.takesFrom(app, cluster) {
+	for _, cluster := range g.view.Clusters() {
+		if !g.selectsCluster(app, cluster) {
 			continue
 		}
 		for _, kind := range defaultWorkloadKinds {
-			if !g.follows(kind) {
+			if !g.followsKind(kind) {
 				return
 			}
 			if s := g.objectsWith(fleet.Kind{Cluster: cluster, GroupVersionKind: kind}, selector); len(s.Objects) > 0 {

@@ -117,16 +117,16 @@ func TestWorkloadsThatCannotBeReadAreUnknown(t *testing.T) {
 	forbidden := func(cluster string, gvk schema.GroupVersionKind, namespace string, s labels.Selector) fleet.Selection {
 		found := w.selection(cluster, gvk, namespace, s)
 		if cluster == edge1 && gvk == jobs {
-			r := anyWorkload(cluster, namespace, gvk)
+			r := anyWorkloadResult(cluster, namespace, gvk)
 			r.State, r.Reason, r.Message = healthscope.Unknown, healthscope.ReasonForbidden, "the controller may not list and watch batch/v1 Job"
 			found.Others.Result = r
 		}
 		return found
 	}
 	scope := scopeOf(workloadsOf())
-	v := decide(&scope.Spec, (&gatherer{scope: scope, bundles: w, lookup: w.lookup, selection: forbidden, now: noon}).gather(),
-		newMemory(&scope.Status), healthscope.DefaultPolicy(), noon)
-	s := newStatus(scope, v, outside{state: w.State}, noon)
+	v := decide(&scope.Spec, (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: forbidden, now: noon}).gather(),
+		newHistory(&scope.Status), healthscope.DefaultPolicy(), noon)
+	s := newStatus(scope, v, externalStatus{state: w.State}, noon)
 	if s.Health != corev1alpha2.UnknownHealth || s.ResourcesReady != "1/2" || s.FirstCulprit != "Job/* in acme+edge1: Forbidden" {
 		t.Errorf("got %s, %s, %q", s.Health, s.ResourcesReady, s.FirstCulprit)
 	}
@@ -136,7 +136,7 @@ func TestWorkloadsThatCannotBeReadAreUnknown(t *testing.T) {
 }
 
 // What was selected in a cluster stays known while the cluster does not answer, also after a restart of the hub.
-func TestSelectedWorkloadsOfALostClusterAreUnknown(t *testing.T) {
+func TestSelectedWorkloadsOfUnreachableClusterAreUnknown(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(workloadsOf())
 	w := withWorkloads(workload(hub, deployments, "web", healthscope.Ready, labelWeb), workload(edge1, deployments, "web", healthscope.Ready, labelWeb))
@@ -153,7 +153,7 @@ func TestSelectedWorkloadsOfALostClusterAreUnknown(t *testing.T) {
 func TestSelectedWorkloadsKeepSince(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(workloadsOf())
-	l := &life{scope: scope, since: newMemory(&scope.Status), w: withWorkloads(workload(edge1, deployments, "web", healthscope.Failed, labelWeb))}
+	l := &life{scope: scope, since: newHistory(&scope.Status), w: withWorkloads(workload(edge1, deployments, "web", healthscope.Failed, labelWeb))}
 	for minutes := range 3 {
 		if minutes == 2 {
 			l.restart()
@@ -189,7 +189,7 @@ func TestASelectorOfBundlesNamesTheOneOfWorkloads(t *testing.T) {
 		"looked for while there are no bundles": {nil, 2 * len(defaultWorkloadKinds)},
 		"not looked for beside bundles":         {[]*fleet.Bundle{labelledWith(bundleOf(hub, "1-web", readyWeb), labelWeb)}, 0},
 	} {
-		if got := len(gatherIn(world{clusters: []string{edge1}, bundles: view.bundles}, scope, noon).looks.kinds()); got != view.want {
+		if got := len(gatherIn(world{clusters: []string{edge1}, bundles: view.bundles}, scope, noon).dependencies.kinds()); got != view.want {
 			t.Errorf("workloads are %s: %d kinds are watched; want %d", title, got, view.want)
 		}
 	}
@@ -211,7 +211,7 @@ func TestMistakesInAWorkloadSelectorAreNamed(t *testing.T) {
 }
 
 // Of a workload that changes, those scopes are judged again that select it by the labels that it has or had.
-func TestAChangedWorkloadConcernsThoseWhoSelectIt(t *testing.T) {
+func TestWorkloadChangeEnqueuesSelectingScopes(t *testing.T) {
 	t.Parallel()
 	hinted := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "web", Selector: &metav1.LabelSelector{MatchLabels: labelWeb}}}})
 	beside := world{bundles: []*fleet.Bundle{labelledWith(bundleOf(hub, "1-web", readyWeb), labelWeb)}}

@@ -59,12 +59,12 @@ func (s statusOf) Patch(_ context.Context, object client.Object, _ client.Patch,
 	return s.server.answer(&scope.Status)
 }
 
-func TestWritesInVain(t *testing.T) {
+func TestPrunedWrites(t *testing.T) {
 	t.Parallel()
-	absent := apierrors.NewNotFound(schema.GroupResource{Group: "core.oam.dev", Resource: "healthscopes"}, "vfw")
+	missingRequired := apierrors.NewNotFound(schema.GroupResource{Group: "core.oam.dev", Resource: "healthscopes"}, "vfw")
 	keeps := func(*corev1alpha2.HealthScopeStatus) error { return nil }
 	prunes := func(s *corev1alpha2.HealthScopeStatus) error { s.Summary = corev1alpha2.MemberCounts{}; return nil }
-	lacks := func(*corev1alpha2.HealthScopeStatus) error { return absent }
+	lacks := func(*corev1alpha2.HealthScopeStatus) error { return missingRequired }
 	breaks := func(*corev1alpha2.HealthScopeStatus) error { return errors.New("broken") }
 	type step struct {
 		at     time.Duration
@@ -90,8 +90,8 @@ func TestWritesInVain(t *testing.T) {
 			t.Parallel()
 			woken := 0
 			api := &server{exists: []corev1alpha2.HealthScope{*scopeOf(corev1alpha2.HealthScopeSpec{})}}
-			r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}, wake: func(context.Context) { woken++ }}
-			e := &entry{}
+			r := &reconciler{client: api, apiReader: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}, enqueueAll: func(context.Context) { woken++ }}
+			e := &scopeEntry{}
 			for i, step := range steps {
 				before := scopeOf(corev1alpha2.HealthScopeSpec{})
 				after := before.DeepCopy()
@@ -129,12 +129,12 @@ func TestNoEventForAnAnswerWithoutStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api, recorder := &server{answer: c.answer}, events.NewFakeRecorder(10)
-			r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}, recorder: recorder}
+			r := &reconciler{client: api, apiReader: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}, recorder: recorder}
 			before := scopeOf(corev1alpha2.HealthScopeSpec{})
 			before.Status.Summary = corev1alpha2.MemberCounts{State: "Ready", Total: 3, Ready: 3}
 			after := before.DeepCopy()
 			after.Status.Health = corev1alpha2.Healthy
-			wait, err := r.publish(t.Context(), &entry{recorded: corev1alpha2.Unhealthy}, before, after, false, noon)
+			wait, err := r.publish(t.Context(), &scopeEntry{recorded: corev1alpha2.Unhealthy}, before, after, false, noon)
 			if wait != c.wait || (err != nil) != c.fails || len(recorder.Events) != c.events {
 				t.Errorf("wait %s, error %v, %d events; want %s and %d events", wait, err, len(recorder.Events), c.wait, c.events)
 			}
@@ -144,7 +144,7 @@ func TestNoEventForAnAnswerWithoutStatus(t *testing.T) {
 
 func TestAScopeIsJudgedSoonAfterErrors(t *testing.T) {
 	t.Parallel()
-	limiter := pauses()
+	limiter := newRateLimiter()
 	for i := range 40 {
 		if pause := limiter.When(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "vfw"}}); pause > 30*time.Second || i == 0 && pause > time.Second {
 			t.Fatalf("after %d failures the scope waits %s", i+1, pause)
@@ -152,7 +152,7 @@ func TestAScopeIsJudgedSoonAfterErrors(t *testing.T) {
 	}
 }
 
-func TestTheCRDIsAccusedOnlyForScopesThatExist(t *testing.T) {
+func TestPruningIsReportedOnlyForExistingScopes(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
 	recreated := scope.DeepCopy()
@@ -178,8 +178,8 @@ func TestTheCRDIsAccusedOnlyForScopesThatExist(t *testing.T) {
 			api := &server{exists: c.exists, down: c.down, answer: func(*corev1alpha2.HealthScopeStatus) error {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "healthscopes"}, "vfw")
 			}}
-			r := &reconciler{client: api, live: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}}
-			wait, err := r.write(t.Context(), &entry{}, scope, scope.DeepCopy(), noon)
+			r := &reconciler{client: api, apiReader: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}}
+			wait, err := r.write(t.Context(), &scopeEntry{}, scope, scope.DeepCopy(), noon)
 			if wait != c.wait || (err != nil) != c.fails || (r.Guard.Ready() != nil) != c.accuse {
 				t.Errorf("%s: wait %s, error %v, readiness says %v", c.reason, wait, err, r.Guard.Ready())
 			}

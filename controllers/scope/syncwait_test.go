@@ -25,14 +25,14 @@ func withASlowKind(since time.Time) (world, *corev1alpha2.HealthScope) {
 	return w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(db, deploymentRef("web"))})
 }
 
-func TestANewScopeIsJudgedThoughAKindGivesNoAnswer(t *testing.T) {
+func TestNewScopeIsJudgedWhileKindDoesNotRespond(t *testing.T) {
 	t.Parallel()
 	w, scope := withASlowKind(noon)
-	if wait := gatherIn(w, scope, noon).settling; wait > firstGrace {
+	if wait := gatherIn(w, scope, noon).syncWait; wait > firstGrace {
 		t.Errorf("the scope waits for %s", wait)
 	}
 	w, scope = withASlowKind(noon.Add(-firstGrace))
-	if wait := gatherIn(w, scope, noon).settling; wait != 0 {
+	if wait := gatherIn(w, scope, noon).syncWait; wait != 0 {
 		t.Fatalf("the scope has no status for %s because one of its kinds gives no answer", wait)
 	}
 	s := statusIn(w, scope, noon)
@@ -49,7 +49,7 @@ func TestAJudgedScopeWaitsForAShortTimeOnly(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{0: connectGrace, 5 * time.Second: connectGrace - 5*time.Second, connectGrace: 0, time.Hour: 0} {
 		w, scope := withASlowKind(noon.Add(-age))
 		scope.Status.ObservedGeneration = scope.Generation
-		if got := gatherIn(w, scope, noon).settling; got != want {
+		if got := gatherIn(w, scope, noon).syncWait; got != want {
 			t.Errorf("read for %s: the scope waits %s, want %s", age, got, want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestANewScopeWaitsForObjectsThatArrive(t *testing.T) {
 		slow := w.objects[databases]["db"]
 		slow.Arriving = true
 		w.objects[databases]["db"] = slow
-		if got := gatherIn(w, scope, noon).settling; got != want {
+		if got := gatherIn(w, scope, noon).syncWait; got != want {
 			t.Errorf("read for %s: the scope waits %s, want %s", age, got, want)
 		}
 	}
@@ -77,7 +77,7 @@ func TestAnAPIVersionOfNoPossibleFormIsNotAskedFor(t *testing.T) {
 	} {
 		ref := corev1alpha2.WorkloadReference{APIVersion: version, Kind: "Deployment", Name: "web"}
 		scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(ref)})
-		if kinds := gatherIn(world{}, scope, noon).looks.kinds(); len(kinds) > 0 {
+		if kinds := gatherIn(world{}, scope, noon).dependencies.kinds(); len(kinds) > 0 {
 			t.Errorf("%q: clusters are asked for %v", version, kinds)
 		}
 		got := only(t, judgeIn(withDeployments(), scope, noon).members)

@@ -18,23 +18,23 @@ import (
 // life is the controller's life with one scope: it judges the scope again and again, and may be restarted.
 type life struct {
 	scope *corev1alpha2.HealthScope
-	since *memory
+	since *history
 	w     world
 }
 
 func newLife(list ...corev1alpha2.WorkloadReference) *life {
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list})
-	return &life{scope: scope, since: newMemory(&scope.Status)}
+	return &life{scope: scope, since: newHistory(&scope.Status)}
 }
 
 // restart forgets all that is not in the scope's status.
-func (l *life) restart() { l.since = newMemory(&l.scope.Status) }
+func (l *life) restart() { l.since = newHistory(&l.scope.Status) }
 
 // judge writes the scope's status, as the reconciler does, and returns it.
 func (l *life) judge(policy healthscope.Policy, now time.Time) corev1alpha2.HealthScopeStatus {
-	g := (&gatherer{scope: l.scope, bundles: l.w, lookup: l.w.lookup, selection: l.w.selection}).gather()
+	g := (&gatherer{scope: l.scope, view: l.w, lookup: l.w.lookup, selectObjects: l.w.selection}).gather()
 	v := decide(&l.scope.Spec, g, l.since, policy, now)
-	l.scope.Status = newStatus(l.scope, v, outside{state: l.w.State}, now)
+	l.scope.Status = newStatus(l.scope, v, externalStatus{state: l.w.State}, now)
 	return l.scope.Status
 }
 
@@ -160,7 +160,7 @@ func TestRecoveryHold(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatCameBackIsNotAsOldAsBefore(t *testing.T) {
+func TestRecreatedObjectHasNewSince(t *testing.T) {
 	t.Parallel()
 	l := newLife(deploymentRef("web"))
 	l.w = withDeployments()
@@ -175,7 +175,7 @@ func TestAnObjectThatCameBackIsNotAsOldAsBefore(t *testing.T) {
 	}
 }
 
-func TestTwoReferencesToOneObjectDoNotTakeTurns(t *testing.T) {
+func TestTwoReferencesToOneObjectAreStable(t *testing.T) {
 	t.Parallel()
 	// One means the Deployment that is there, the other one that was there before. Their states keep differing.
 	former := deploymentRef("web")

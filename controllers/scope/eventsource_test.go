@@ -21,12 +21,12 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// looking returns sources of scopes that have looked at a world.
-func looking(w world, scopes ...*corev1alpha2.HealthScope) *sources {
-	s := &sources{lookers: newLookers()}
+// looking returns an event source with the dependencies of scopes in a world.
+func looking(w world, scopes ...*corev1alpha2.HealthScope) *eventSource {
+	s := &eventSource{dependencyIndex: newDependencyIndex()}
 	var all listed
 	for _, scope := range scopes {
-		s.lookers.set(client.ObjectKeyFromObject(scope), gatherIn(w, scope, noon).looks)
+		s.dependencyIndex.set(client.ObjectKeyFromObject(scope), gatherIn(w, scope, noon).dependencies)
 		all.items = append(all.items, *scope)
 	}
 	s.reader = all
@@ -60,10 +60,10 @@ func bundleChange(b *fleet.Bundle) fleet.Change {
 }
 
 // askedBy returns the scopes that a change asks for.
-func (s *sources) askedBy(t interface{ Context() context.Context }, c fleet.Change) []string {
+func (s *eventSource) askedBy(t interface{ Context() context.Context }, c fleet.Change) []string {
 	s.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer s.queue.ShutDown()
-	s.changed(t.Context(), c)
+	s.handle(t.Context(), c)
 	names := map[string]struct{}{}
 	for s.queue.Len() > 0 {
 		request, _ := s.queue.Get()
@@ -74,7 +74,7 @@ func (s *sources) askedBy(t interface{ Context() context.Context }, c fleet.Chan
 }
 
 // A change of a bundle asks for exactly the scopes that select it, whatever their selectors are.
-func TestAChangeOfABundleFindsTheScopesThatSelectIt(t *testing.T) {
+func TestBundleChangeEnqueuesSelectingScopes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"app", "tier", "edge"})
@@ -116,15 +116,15 @@ func BenchmarkOneChange(b *testing.B) {
 			changed := labelledWith(bundleOf(hub, "7-web", member(hub, "Deployment", "web", healthscope.Ready, "")), map[string]string{"example.org/app": "7", "tier": "edge"})
 			w := world{bundles: []*fleet.Bundle{changed}}
 			all := looking(w, scopes...)
-			memory := newMemory(&corev1alpha2.HealthScopeStatus{})
+			history := newHistory(&corev1alpha2.HealthScopeStatus{})
 			b.ReportAllocs()
 			for b.Loop() {
 				if found := all.askedBy(b, bundleChange(changed)); len(found) != 1 {
 					b.Fatalf("asks for %q", found)
 				}
 				g := gatherIn(w, scopes[7], noon)
-				v := decide(&scopes[7].Spec, g, memory, healthscope.DefaultPolicy(), noon)
-				if s := newStatus(scopes[7], v, outside{state: world{}.State}, noon.Add(time.Second)); s.ResourcesReady != "1/1" {
+				v := decide(&scopes[7].Spec, g, history, healthscope.DefaultPolicy(), noon)
+				if s := newStatus(scopes[7], v, externalStatus{state: world{}.State}, noon.Add(time.Second)); s.ResourcesReady != "1/1" {
 					b.Fatal(s.ResourcesReady)
 				}
 			}
@@ -132,8 +132,8 @@ func BenchmarkOneChange(b *testing.B) {
 	}
 }
 
-// TestAllScopesLookAtAClusterThatComesIntoSight makes sure that no deletion waits for a scope that nobody asks.
-func TestAllScopesLookAtAClusterThatComesIntoSight(t *testing.T) {
+// TestClusterChangesEnqueueAffectedScopes makes sure that no deletion waits for a scope that nobody asks.
+func TestClusterChangesEnqueueAffectedScopes(t *testing.T) {
 	t.Parallel()
 	names := selecting("names", metav1.LabelSelector{})
 	names.Spec.ExpectedClusters = []string{"edge"}

@@ -13,11 +13,11 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// sources turn changes of what scopes look at into requests for the scopes.
-type sources struct {
-	reader  client.Reader
-	options Options
-	lookers *lookers
+// eventSource enqueues scopes when their dependencies change.
+type eventSource struct {
+	reader          client.Reader
+	options         Options
+	dependencyIndex *dependencyIndex
 	// queue is set once the controller has started.
 	queue queue
 }
@@ -25,24 +25,24 @@ type sources struct {
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // String implements fmt.Stringer: controller-runtime logs it.
-func (*sources) String() string { return "what belongs to scopes" }
+func (*eventSource) String() string { return "what belongs to scopes" }
 
-// Start implements source.Source, of all requests that do not come from a scope itself.
-func (s *sources) Start(ctx context.Context, q queue) error {
+// Start implements source.Source for all requests that do not come from a scope itself.
+func (s *eventSource) Start(ctx context.Context, q queue) error {
 	s.queue = q
 	changes, cancel := s.options.View.Subscribe(fleet.Bundles | fleet.Clusters)
 	objects := s.options.Objects.Start(ctx)
-	changed := func(c fleet.Change) { s.changed(ctx, c) }
+	changed := func(c fleet.Change) { s.handle(ctx, c) }
 	go func() {
 		defer cancel()
 		changes.Deliver(ctx, changed)
 	}()
 	go objects.Deliver(ctx, changed)
 	if s.options.Inventory != nil {
-		s.options.Inventory.Subscribe(s.add)
+		s.options.Inventory.Subscribe(s.enqueue)
 	}
 	if s.options.Probes != nil {
-		s.options.Probes.Subscribe(s.add)
+		s.options.Probes.Subscribe(s.enqueue)
 	}
 	if s.options.Contexts != nil {
 		s.options.Contexts.Subscribe(func(bundle types.NamespacedName) {
@@ -50,38 +50,38 @@ func (s *sources) Start(ctx context.Context, q queue) error {
 		})
 	}
 	if s.options.HealthChecks != nil {
-		s.options.HealthChecks.Subscribe(func() { s.all(ctx) })
+		s.options.HealthChecks.Subscribe(func() { s.enqueueAll(ctx) })
 	}
 	return nil
 }
 
-// changed enqueues the scopes that a change concerns. When a cluster is read for the first time, these are all scopes: the
+// handle enqueues the scopes that a change affects. When a cluster is read for the first time, these are all scopes, because the
 // inventory deletes nothing there before each scope has been judged with it.
-func (s *sources) changed(ctx context.Context, c fleet.Change) {
+func (s *eventSource) handle(ctx context.Context, c fleet.Change) {
 	switch c.(type) {
 	case fleet.SelectionChange, fleet.CompleteChange: // Any scope may select clusters by labels.
-		s.all(ctx)
+		s.enqueueAll(ctx)
 	default:
-		for _, scope := range s.lookers.changed(c) {
-			s.add(scope)
+		for _, scope := range s.dependencyIndex.affected(c) {
+			s.enqueue(scope)
 		}
 	}
 }
 
-// add enqueues a scope.
-func (s *sources) add(scope types.NamespacedName) {
+// enqueue enqueues a scope.
+func (s *eventSource) enqueue(scope types.NamespacedName) {
 	s.queue.Add(reconcile.Request{NamespacedName: scope})
 }
 
-// all enqueues all scopes.
-func (s *sources) all(ctx context.Context) {
-	for _, request := range s.list(ctx, nil) {
+// enqueueAll enqueues all scopes.
+func (s *eventSource) enqueueAll(ctx context.Context) {
+	for _, request := range s.requests(ctx, nil) {
 		s.queue.Add(request)
 	}
 }
 
-// list returns requests for the scopes that options find and that match; nil matches all.
-func (s *sources) list(ctx context.Context, match func(*corev1alpha2.HealthScope) bool, options ...client.ListOption) []reconcile.Request {
+// requests returns requests for the scopes that the options select and that match; a nil match selects all.
+func (s *eventSource) requests(ctx context.Context, match func(*corev1alpha2.HealthScope) bool, options ...client.ListOption) []reconcile.Request {
 	var list corev1alpha2.HealthScopeList
 	if err := s.reader.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list the HealthScopes of a change")
