@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// applicationOwner is the field manager of the health in Applications.
-	applicationOwner = client.FieldOwner("healthscope-controller")
-	// indexApplications is the index of HealthScopes by the Applications of which their status says something.
+	// applicationFieldOwner is the field manager of the health in Applications.
+	applicationFieldOwner = client.FieldOwner("healthscope-controller")
+	// indexApplications is the index of HealthScopes by the Applications whose health their status holds.
 	indexApplications = "healthscope.applications"
 
 	eventHealthNotWritten = "HealthNotWritten"
@@ -42,10 +42,10 @@ type ApplicationOptions struct {
 	Metrics prometheus.Registerer
 }
 
-// applicationReconciler keeps the health in KubeVela's Applications as their scopes say, once KubeVela's workflow is over.
+// applicationReconciler writes the health that scopes report into KubeVela's Applications, once KubeVela's workflow is over.
 type applicationReconciler struct {
 	client client.Client
-	// cached reads from the cache, also what is unstructured.
+	// cached reads from the cache, unstructured objects too.
 	cached   client.Reader
 	recorder events.EventRecorder
 	writes   *prometheus.CounterVec
@@ -67,7 +67,7 @@ func SetupApplications(ctx context.Context, mgr ctrl.Manager, o ApplicationOptio
 		Watches(&corev1alpha2.HealthScope{}, handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueueApplications(q, e.Object) },
 			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-				if !sameHealth(e.ObjectOld, e.ObjectNew) {
+				if !equalHealth(e.ObjectOld, e.ObjectNew) {
 					enqueueApplications(q, e.ObjectOld, e.ObjectNew)
 				}
 			},
@@ -86,7 +86,7 @@ func NewApplication() *unstructured.Unstructured {
 	return u
 }
 
-// KeepApplication is the transformation of a cache that SetupApplications' controller reads: it keeps of Applications what the controller looks at.
+// KeepApplication is the cache transform for Applications: it keeps the fields that the controller of SetupApplications reads.
 func KeepApplication(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		delete(u.Object, "spec")
@@ -102,7 +102,7 @@ func KeepApplication(object any) (any, error) {
 	return object, nil
 }
 
-// applicationsOf returns the names of the Applications of which the status of a scope says something.
+// applicationsOf returns the names of the Applications whose health the status of a scope holds.
 func applicationsOf(o client.Object) (names []string) {
 	if scope, ok := o.(*corev1alpha2.HealthScope); ok {
 		for _, app := range scope.Status.AppHealthConditions {
@@ -112,15 +112,15 @@ func applicationsOf(o client.Object) (names []string) {
 	return names
 }
 
-// sameHealth reports whether two versions of a scope say the same of Applications.
-func sameHealth(a, b client.Object) bool {
-	was, ok1 := a.(*corev1alpha2.HealthScope)
-	is, ok2 := b.(*corev1alpha2.HealthScope)
-	return ok1 && ok2 && was.Status.Truncated == is.Status.Truncated && hasConflict(was) == hasConflict(is) &&
-		reflect.DeepEqual(was.Status.AppHealthConditions, is.Status.AppHealthConditions)
+// equalHealth reports whether two versions of a scope hold the same health of Applications.
+func equalHealth(a, b client.Object) bool {
+	before, ok1 := a.(*corev1alpha2.HealthScope)
+	after, ok2 := b.(*corev1alpha2.HealthScope)
+	return ok1 && ok2 && before.Status.Truncated == after.Status.Truncated && hasConflict(before) == hasConflict(after) &&
+		reflect.DeepEqual(before.Status.AppHealthConditions, after.Status.AppHealthConditions)
 }
 
-// hasConflict reports whether another controller writes the status of a scope too: it writes the health of Applications as well.
+// hasConflict reports whether another controller also writes the status of a scope: that controller writes the health of Applications too.
 func hasConflict(scope *corev1alpha2.HealthScope) bool {
 	return meta.IsStatusConditionTrue(scope.Status.Conditions, corev1alpha2.ConditionStatusConflict)
 }
@@ -134,7 +134,7 @@ func enqueueApplications(q queue, scopes ...client.Object) {
 	}
 }
 
-// Reconcile writes into an Application what its scopes say of it, where that differs.
+// Reconcile writes the health that scopes report into an Application, if it differs.
 func (r *applicationReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -164,14 +164,14 @@ func (r *applicationReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 
 // write writes the health into an Application, unless the Application has changed since it was read.
 func (r *applicationReconciler) write(ctx context.Context, before, after *unstructured.Unstructured) (ctrl.Result, error) {
-	err := r.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), applicationOwner)
+	err := r.client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), applicationFieldOwner)
 	switch {
 	case err == nil:
 		r.writes.WithLabelValues(resultWritten).Inc()
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(err):
 		r.writes.WithLabelValues(resultConflict).Inc()
-		return ctrl.Result{RequeueAfter: conflictPause}, nil // The cache has not caught up, or KubeVela was first.
+		return ctrl.Result{RequeueAfter: conflictRetryInterval}, nil // The cache has not caught up, or KubeVela was first.
 	case apierrors.IsNotFound(err) || ctx.Err() != nil:
 	default:
 		r.writes.WithLabelValues(resultRefused).Inc()

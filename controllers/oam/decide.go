@@ -11,13 +11,13 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// AnnotationReferences notes, on a HealthScope, which references were added for which ApplicationConfiguration: a map from its name to them, as JSON.
+// AnnotationReferences records on a HealthScope which references were added for which ApplicationConfiguration: as JSON, a map from its name to the references.
 const AnnotationReferences = "healthscope.core.oam.dev/application-configurations"
 
-// ConditionJoined reports whether the workloads of all components that have health scopes are in these.
+// ConditionJoined reports whether the workloads of all components that have health scopes are in those scopes.
 const ConditionJoined = "HealthScopesJoined"
 
-// The reasons of ConditionJoined. All but the first are reasons of events too.
+// The reasons of ConditionJoined. All but the first are also reasons of events.
 const (
 	reasonJoined          = "Joined"
 	eventScopeNotFound    = "ScopeNotFound"
@@ -37,37 +37,37 @@ type workload struct {
 	services []string
 }
 
-// scopeState is what a scope says of references.
+// scopeState holds the references of a scope.
 type scopeState struct {
 	references []corev1alpha2.WorkloadReference
-	// noted are the references that were added, by ApplicationConfiguration.
-	noted map[string][]reference
+	// recorded holds the references that this controller has added, by ApplicationConfiguration.
+	recorded map[string][]reference
 }
 
 // gathered is the input of decide.
 type gathered struct {
-	// name is the name of the ApplicationConfiguration, which may be gone: it has no components then.
+	// name is the name of the ApplicationConfiguration. One that is gone has no components.
 	name       string
 	components []component
-	// workloads are those of components that have been found, by component.
+	// workloads holds the workloads that have been found, by component.
 	workloads map[string]workload
-	// scopes are those of the namespace.
+	// scopes holds the scopes that the components name or that have references for the ApplicationConfiguration, by name.
 	scopes map[string]scopeState
-	// labelled are the scopes whose label this ApplicationConfiguration has set, by Service; those without are there too.
+	// labelled holds the scopes whose label this ApplicationConfiguration has set, by Service. Services without such a label have an entry too.
 	labelled map[string][]string
 }
 
-// decision is what is to be done.
+// decision holds the changes to make.
 type decision struct {
-	// scopes are the scopes to be written.
+	// scopes holds the scopes to write, by name.
 	scopes map[string]scopeState
-	// services are the Services to be labelled: the scopes, sorted, by Service.
+	// services holds the sorted scopes for whose labels a Service must be written, by Service.
 	services map[string][]string
-	// status, reason and message are those of the condition; status is empty when there is none.
+	// status, reason and message are those of the condition; an empty status means no condition.
 	status, reason, message string
 }
 
-// decide says what is to be done for an ApplicationConfiguration.
+// decide returns the changes to make for an ApplicationConfiguration.
 func decide(g gathered) decision {
 	joins, services := map[string][]reference{}, map[string][]string{}
 	var missing, unresolved []string
@@ -106,7 +106,7 @@ func decide(g gathered) decision {
 	return d
 }
 
-// report sets the condition by the scopes that do not exist and the components without a workload.
+// report sets the condition from the scopes that do not exist and the components without a workload.
 func (d *decision) report(missing, unresolved []string) {
 	var problems []string
 	if len(missing) > 0 {
@@ -126,65 +126,65 @@ func (d *decision) report(missing, unresolved []string) {
 	}
 }
 
-// join returns the scope with the references of an ApplicationConfiguration, and whether that makes a difference. A reference that nothing is
-// noted of is another's and stays; one that several have noted stays until the last one does not want it.
+// join returns the scope with the references of an ApplicationConfiguration, and whether the scope changes. A reference without a
+// record was written by another client and stays; one that is recorded for several ApplicationConfigurations stays until none of them wants it.
 func (s scopeState) join(name string, wanted []reference) (next scopeState, changed bool) {
-	next = scopeState{references: slices.Clone(s.references), noted: maps.Clone(s.noted)}
-	if next.noted == nil {
-		next.noted = map[string][]reference{}
+	next = scopeState{references: slices.Clone(s.references), recorded: maps.Clone(s.recorded)}
+	if next.recorded == nil {
+		next.recorded = map[string][]reference{}
 	}
-	delete(next.noted, name)
-	isNoted := func(r reference) bool {
-		for _, refs := range next.noted {
+	delete(next.recorded, name)
+	isRecorded := func(r reference) bool {
+		for _, refs := range next.recorded {
 			if slices.Contains(refs, r) {
 				return true
 			}
 		}
 		return false
 	}
-	for _, r := range s.noted[name] {
-		if at := slices.IndexFunc(next.references, r.matches); at >= 0 && !slices.Contains(wanted, r) && !isNoted(r) {
+	for _, r := range s.recorded[name] {
+		if at := slices.IndexFunc(next.references, r.matches); at >= 0 && !slices.Contains(wanted, r) && !isRecorded(r) {
 			next.references = slices.Delete(next.references, at, at+1)
 		}
 	}
-	var mine []reference
+	var owned []reference
 	for _, r := range wanted {
 		there := slices.ContainsFunc(next.references, r.matches)
 		if !there {
 			next.references = append(next.references, r.workloadReference())
 		}
-		if !there || isNoted(r) || slices.Contains(s.noted[name], r) {
-			mine = append(mine, r)
+		if !there || isRecorded(r) || slices.Contains(s.recorded[name], r) {
+			owned = append(owned, r)
 		}
 	}
-	if len(mine) > 0 {
-		next.noted[name] = mine
+	if len(owned) > 0 {
+		next.recorded[name] = owned
 	}
-	return next, !slices.Equal(s.references, next.references) || !slices.Equal(s.noted[name], mine)
+	return next, !slices.Equal(s.references, next.references) || !slices.Equal(s.recorded[name], owned)
 }
 
-// notes returns the annotation of a scope; empty when nothing is noted.
-func (s scopeState) notes() string {
-	if len(s.noted) == 0 {
+// annotation returns the annotation of a scope; empty when nothing is recorded.
+func (s scopeState) annotation() string {
+	if len(s.recorded) == 0 {
 		return ""
 	}
-	data, err := json.Marshal(s.noted)
-	if err != nil { // Texts can be written as JSON.
+	data, err := json.Marshal(s.recorded)
+	if err != nil { // Strings can always be written as JSON.
 		return ""
 	}
 	return string(data)
 }
 
-// readScope returns what a scope says of references. Notes that cannot be read say nothing: what they might have named is left alone.
+// readScope returns the references of a scope. An annotation that cannot be read counts as empty, so that the references that it may have named are left alone.
 func readScope(scope *corev1alpha2.HealthScope) scopeState {
 	s := scopeState{references: scope.Spec.WorkloadReferences}
-	if err := json.Unmarshal([]byte(scope.Annotations[AnnotationReferences]), &s.noted); err != nil {
-		s.noted = nil
+	if err := json.Unmarshal([]byte(scope.Annotations[AnnotationReferences]), &s.recorded); err != nil {
+		s.recorded = nil
 	}
 	return s
 }
 
-// appendNew appends what is not in a list yet.
+// appendNew appends an item unless the list has it.
 func appendNew[T comparable](list []T, item T) []T {
 	if slices.Contains(list, item) {
 		return list

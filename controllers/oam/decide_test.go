@@ -11,7 +11,7 @@ import (
 
 // After each step, and not only when all have had their turn, a scope has the references by hand, in their place, and those that
 // one ApplicationConfiguration or another wants; and the same step again changes nothing.
-func TestAScopeHasWhatIsWantedAfterEachStep(t *testing.T) {
+func TestJoinConvergesAfterEachStep(t *testing.T) {
 	t.Parallel()
 	all := []reference{{"apps/v1", "Deployment", "a"}, {"apps/v1", "Deployment", "b"}, {"apps/v1", "Deployment", "c"}, {"core.oam.dev/v1alpha2", "ContainerizedWorkload", "a"}}
 	rapid.Check(t, func(t *rapid.T) {

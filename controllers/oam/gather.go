@@ -16,7 +16,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
-// oamKinds are OAM's own kinds of workloads, which name what they lead to in their status.
+// oamKinds are OAM's own kinds of workloads, whose status names the objects that they create.
 var oamKinds = []schema.GroupVersionKind{
 	{Group: "core.oam.dev", Version: "v1alpha2", Kind: "ContainerizedWorkload"},
 	{Group: "standard.oam.dev", Version: "v1alpha1", Kind: "PodSpecWorkload"},
@@ -24,7 +24,7 @@ var oamKinds = []schema.GroupVersionKind{
 
 var serviceKind = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 
-// workloadKinds returns the kinds among which the workload of a component is looked for when status.workloads does not name it, in that order.
+// workloadKinds returns, in order of preference, the kinds in which the workload of a component is searched for when status.workloads does not name it.
 func workloadKinds() []schema.GroupVersionKind {
 	kinds := slices.Clone(oamKinds)
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
@@ -33,23 +33,23 @@ func workloadKinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Kinds are the kinds that are read and written by the manager's client besides HealthScopes.
+// Kinds returns the kinds that the manager's client reads and writes besides HealthScopes.
 func Kinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{Kind, kubevela.ApplicationKind, serviceKind}
 }
 
-// objects are those that a decision is about, as they were read for it.
+// objects holds the objects that were read for a decision.
 type objects struct {
 	// application is the ApplicationConfiguration; nil when it is gone.
 	application *unstructured.Unstructured
 	scopes      map[string]*corev1alpha2.HealthScope
-	services    []*object
+	services    []*watchedObject
 }
 
-// gather reads what concerns an ApplicationConfiguration.
+// gather reads the objects that concern an ApplicationConfiguration.
 func (r *reconciler) gather(ctx context.Context, name types.NamespacedName) (g gathered, read objects, err error) {
 	g = gathered{name: name.Name, workloads: map[string]workload{}, scopes: map[string]scopeState{}, labelled: map[string][]string{}}
-	application := newObject()
+	application := newApplicationConfiguration()
 	switch err := r.cached.Get(ctx, name, application); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
@@ -57,7 +57,7 @@ func (r *reconciler) gather(ctx context.Context, name types.NamespacedName) (g g
 	case application.GetDeletionTimestamp() == nil:
 		read.application = application
 		if g.components, err = components(application); err != nil {
-			// The CRD does not let it be written, so that this is another CRD's: nothing is known of its scopes.
+			// The project's CRD would have rejected it, so it was written with another CRD: its scopes are not known.
 			log.FromContext(ctx).Error(err, "Cannot read the scopes of an ApplicationConfiguration")
 		}
 	}
@@ -67,28 +67,28 @@ func (r *reconciler) gather(ctx context.Context, name types.NamespacedName) (g g
 	for scope, s := range read.scopes {
 		g.scopes[scope] = readScope(s)
 	}
-	read.services = r.watches.in(serviceKind, name.Namespace, func(*object) bool { return true })
+	read.services = r.watches.list(serviceKind, name.Namespace, func(*watchedObject) bool { return true })
 	for _, s := range read.services {
 		g.labelled[s.name] = s.scopes[fieldManager(name.Name)]
 	}
 	for _, c := range g.components {
-		if w := r.find(name, c, read.services); w != nil {
+		if w := r.findWorkload(name, c, read.services); w != nil {
 			g.workloads[c.name] = *w
 		}
 	}
 	return g, read, nil
 }
 
-// scopes returns the scopes that components name, as far as they exist, and those that have references for their ApplicationConfiguration.
+// scopes returns the existing scopes that components name, and those that have references for their ApplicationConfiguration.
 func (r *reconciler) scopes(ctx context.Context, application types.NamespacedName, declared []component) (map[string]*corev1alpha2.HealthScope, error) {
-	var noted corev1alpha2.HealthScopeList
-	err := r.client.List(ctx, &noted, client.InNamespace(application.Namespace), client.MatchingFields{indexNoted: application.Name}, client.UnsafeDisableDeepCopy)
+	var recorded corev1alpha2.HealthScopeList
+	err := r.client.List(ctx, &recorded, client.InNamespace(application.Namespace), client.MatchingFields{indexRecorded: application.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list the HealthScopes that have references for it")
 	}
 	found := map[string]*corev1alpha2.HealthScope{}
-	for i := range noted.Items {
-		found[noted.Items[i].Name] = &noted.Items[i]
+	for i := range recorded.Items {
+		found[recorded.Items[i].Name] = &recorded.Items[i]
 	}
 	for _, c := range declared {
 		for _, name := range c.scopes {
@@ -107,35 +107,35 @@ func (r *reconciler) scopes(ctx context.Context, application types.NamespacedNam
 	return found, nil
 }
 
-// find returns the workload of a component, with its Services; nil when it is not there yet.
-func (r *reconciler) find(application types.NamespacedName, c component, services []*object) *workload {
+// findWorkload returns the workload of a component, with its Services; nil when it is not there yet.
+func (r *reconciler) findWorkload(application types.NamespacedName, c component, services []*watchedObject) *workload {
 	ref := c.workload
 	if ref == nil {
-		if ref = r.lookFor(application, c.name); ref == nil {
+		if ref = r.findReference(application, c.name); ref == nil {
 			return nil
 		}
 	}
 	var named []string
-	for _, o := range r.watches.in(ref.gvk(), application.Namespace, func(o *object) bool { return o.name == ref.Name }) {
+	for _, o := range r.watches.list(ref.gvk(), application.Namespace, func(o *watchedObject) bool { return o.name == ref.Name }) {
 		named = o.services
 	}
 	w := &workload{reference: *ref}
 	for _, s := range services {
-		if s.isOf(application.Name, c.name) || s.name == c.name || slices.Contains(named, s.name) {
+		if s.belongsTo(application.Name, c.name) || s.name == c.name || slices.Contains(named, s.name) {
 			w.services = append(w.services, s.name)
 		}
 	}
 	return w
 }
 
-// lookFor looks for the workload of a component by its labels, and then by its name.
-func (r *reconciler) lookFor(application types.NamespacedName, component string) *reference {
-	for _, matches := range []func(*object) bool{
-		func(o *object) bool { return o.isOf(application.Name, component) },
-		func(o *object) bool { return o.name == component },
+// findReference searches for the workload of a component by its labels, and then by its name; it returns nil when there is none.
+func (r *reconciler) findReference(application types.NamespacedName, component string) *reference {
+	for _, matches := range []func(*watchedObject) bool{
+		func(o *watchedObject) bool { return o.belongsTo(application.Name, component) },
+		func(o *watchedObject) bool { return o.name == component },
 	} {
 		for _, kind := range workloadKinds() {
-			if found := r.watches.in(kind, application.Namespace, matches); len(found) > 0 {
+			if found := r.watches.list(kind, application.Namespace, matches); len(found) > 0 {
 				return &reference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: found[0].name}
 			}
 		}

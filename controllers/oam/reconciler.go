@@ -23,44 +23,44 @@ import (
 const (
 	// timeout is the deadline of one reconcile.
 	timeout = time.Minute
-	// conflictPause is the pause after another writer was first.
-	conflictPause = 100 * time.Millisecond
+	// conflictRetryInterval is the time until the next attempt after a write conflict.
+	conflictRetryInterval = 100 * time.Millisecond
 )
 
-// reconciler keeps what is in scopes for ApplicationConfigurations up to date.
+// reconciler keeps the references in scopes and the labels of Services up to date for ApplicationConfigurations.
 type reconciler struct {
 	client client.Client
-	// cached reads from the cache, also what is unstructured.
+	// cached reads from the cache, unstructured objects too.
 	cached client.Reader
-	// watches hold the workloads, and the Services when these are labelled.
+	// watches hold the workloads, and the Services if these are to be labelled.
 	watches  *watches
 	recorder events.EventRecorder
 }
 
-// Reconcile gathers what concerns an ApplicationConfiguration, decides what is to be done, does it, and reports in a condition.
+// Reconcile gathers what concerns an ApplicationConfiguration, decides what to change, writes it, and reports the result in a condition.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if settled, err := r.watches.ready(); err != nil || !settled {
-		return ctrl.Result{}, err // When the kinds are settled, all ApplicationConfigurations are enqueued.
+	if synced, err := r.watches.synced(); err != nil || !synced {
+		return ctrl.Result{}, err // Once all kinds are synced, all ApplicationConfigurations are enqueued.
 	}
 	g, read, err := r.gather(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, errors.Wrapf(err, "cannot gather what belongs to ApplicationConfiguration %q", req.NamespacedName)
 	}
 	d := decide(g)
-	err = r.act(ctx, req.NamespacedName, d, read)
+	err = r.apply(ctx, req.NamespacedName, d, read)
 	if err == nil {
 		err = r.report(ctx, read.application, d)
 	}
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictPause}, nil // The cache has not caught up, or another writer was first.
+		return ctrl.Result{RequeueAfter: conflictRetryInterval}, nil // The cache has not caught up, or another writer was first.
 	}
 	return ctrl.Result{}, errors.Wrapf(err, "cannot join the scopes of ApplicationConfiguration %q", req.NamespacedName)
 }
 
-// act writes scopes and the labels of Services.
-func (r *reconciler) act(ctx context.Context, application types.NamespacedName, d decision, read objects) error {
+// apply writes scopes and the labels of Services.
+func (r *reconciler) apply(ctx context.Context, application types.NamespacedName, d decision, read objects) error {
 	var errs []error
 	for scope, next := range d.scopes {
 		errs = append(errs, errors.Wrapf(r.writeScope(ctx, read.scopes[scope], next), "cannot write HealthScope %q", scope))
@@ -72,34 +72,34 @@ func (r *reconciler) act(ctx context.Context, application types.NamespacedName, 
 	}
 	for _, err := range errs {
 		if err != nil && !apierrors.IsConflict(err) {
-			return err // It says more than a conflict.
+			return err // It is more useful than a conflict.
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// writeScope writes the references of a scope and what is noted of them, and nothing else, unless the scope has changed since it was read.
+// writeScope writes only the references of a scope and the annotation that records them, unless the scope has changed since it was read.
 func (r *reconciler) writeScope(ctx context.Context, before *corev1alpha2.HealthScope, next scopeState) error {
 	scope := before.DeepCopy()
 	if scope.Spec.WorkloadReferences = next.references; next.references == nil {
 		scope.Spec.WorkloadReferences = []corev1alpha2.WorkloadReference{}
 	}
-	if notes := next.notes(); notes == "" {
+	if annotation := next.annotation(); annotation == "" {
 		delete(scope.Annotations, AnnotationReferences)
 	} else {
-		metav1.SetMetaDataAnnotation(&scope.ObjectMeta, AnnotationReferences, notes)
+		metav1.SetMetaDataAnnotation(&scope.ObjectMeta, AnnotationReferences, annotation)
 	}
 	return client.IgnoreNotFound(r.client.Patch(ctx, scope, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
-// label sets the labels of scopes on a Service that belong to a field manager, in place of those before.
+// label replaces the labels of scopes that a field manager owns on a Service.
 func (r *reconciler) label(ctx context.Context, service types.NamespacedName, uid types.UID, manager string, scopes []string) error {
 	labels := map[string]any{}
 	for _, scope := range scopes {
 		labels[corev1alpha2.LabelScopePrefix+scope] = "true"
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
-		"namespace": service.Namespace, "name": service.Name, "uid": string(uid), "labels": labels, // With its uid it is not made again when it has gone.
+		"namespace": service.Namespace, "name": service.Name, "uid": string(uid), "labels": labels, // The uid keeps the API server from creating a Service that is gone.
 	}}}
 	u.SetGroupVersionKind(serviceKind)
 	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager))
@@ -114,14 +114,14 @@ func fieldManager(name string) string {
 	return fieldManagerPrefix + name
 }
 
-// report writes the condition of an ApplicationConfiguration where it differs, and an event when it is not True.
+// report writes the condition of an ApplicationConfiguration if it differs, and then records an event if it is False.
 func (r *reconciler) report(ctx context.Context, object *unstructured.Unstructured, d decision) error {
 	if object == nil {
 		return nil
 	}
 	d.message = healthscope.Shorten(d.message, maxMessage)
 	own, others := conditionsOf(object)
-	if text(own["status"]) == d.status && text(own["reason"]) == d.reason && text(own["message"]) == d.message {
+	if stringOf(own["status"]) == d.status && stringOf(own["reason"]) == d.reason && stringOf(own["message"]) == d.message {
 		return nil
 	}
 	before := object.DeepCopy()
@@ -142,7 +142,7 @@ func (r *reconciler) report(ctx context.Context, object *unstructured.Unstructur
 
 // conditionsOf returns the condition of this controller, which is nil when there is none, and all others.
 func conditionsOf(object *unstructured.Unstructured) (own map[string]any, others []any) {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // What has another form holds no condition of ours.
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // Conditions of another form are not this controller's.
 	for _, item := range conditions {
 		if c, ok := item.(map[string]any); ok && c["type"] == ConditionJoined {
 			own = c
@@ -153,7 +153,7 @@ func conditionsOf(object *unstructured.Unstructured) (own map[string]any, others
 	return own, others
 }
 
-// condition returns the condition that says what was decided, after the one before.
+// condition returns the condition for the decision. It keeps the transition time of the previous condition while the status is the same.
 func (d decision) condition(before map[string]any) map[string]any {
 	c := map[string]any{"type": ConditionJoined, "status": d.status, "reason": d.reason, "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339)}
 	if d.message != "" {
@@ -165,7 +165,7 @@ func (d decision) condition(before map[string]any) map[string]any {
 	return c
 }
 
-func text(value any) string {
+func stringOf(value any) string {
 	s, _ := value.(string)
 	return s
 }

@@ -26,24 +26,24 @@ import (
 )
 
 const (
-	// indexWorkloads is the index of ApplicationConfigurations by the names that their workloads may have: those of components, and those in status.workloads.
+	// indexWorkloads is the index of ApplicationConfigurations by the possible names of their workloads: those of components, and those in status.workloads.
 	indexWorkloads = "healthscope.workloads"
 	// indexScopes is the index of ApplicationConfigurations by the scopes that they name.
 	indexScopes = "healthscope.scopes"
-	// indexNoted is the index of HealthScopes by the ApplicationConfigurations for which they have references.
-	indexNoted = "healthscope.noted"
+	// indexRecorded is the index of HealthScopes by the ApplicationConfigurations for which they have references.
+	indexRecorded = "healthscope.noted"
 )
 
 // Options configure Setup.
 type Options struct {
-	// LabelServices makes Services of components have the label of their scopes.
+	// LabelServices sets the labels of scopes on the Services of their components.
 	LabelServices bool
 }
 
 // checkTimeout is the deadline of CheckReadable.
 const checkTimeout = 2 * time.Minute
 
-// CheckReadable reports, as an error, why objects of a kind cannot be read.
+// CheckReadable returns an error that says why objects of a kind cannot be read; nil when they can.
 func CheckReadable(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func CheckReadable(ctx context.Context, reader client.Reader, kind schema.GroupV
 	return errors.Wrapf(err, "cannot list %ss", kind.Kind)
 }
 
-func newList() *unstructured.UnstructuredList {
+func newApplicationConfigurationList() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(Kind)
 	return list
@@ -82,9 +82,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("applicationconfiguration").
-		For(newObject()).
-		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(r.ofScope), builder.WithPredicates(changed)).
-		WatchesRawSource(source.Channel(watches.changes, handler.EnqueueRequestsFromMapFunc(r.ofObject))).
+		For(newApplicationConfiguration()).
+		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(r.requestsForScope), builder.WithPredicates(changed)).
+		WatchesRawSource(source.Channel(watches.changes, handler.EnqueueRequestsFromMapFunc(r.requestsForObject))).
 		Complete(r)
 	return errors.Wrap(err, "cannot set up the controller of ApplicationConfigurations")
 }
@@ -92,71 +92,71 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 // addIndexes adds the indexes to a cache.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
-		indexer.IndexField(ctx, newObject(), indexWorkloads, func(o client.Object) []string {
-			return named(o, func(c component) []string {
+		indexer.IndexField(ctx, newApplicationConfiguration(), indexWorkloads, func(o client.Object) []string {
+			return componentValues(o, func(c component) []string {
 				if c.workload != nil {
 					return []string{c.name, c.workload.Name}
 				}
 				return []string{c.name}
 			})
 		}),
-		indexer.IndexField(ctx, newObject(), indexScopes, func(o client.Object) []string {
-			return named(o, func(c component) []string { return c.scopes })
+		indexer.IndexField(ctx, newApplicationConfiguration(), indexScopes, func(o client.Object) []string {
+			return componentValues(o, func(c component) []string { return c.scopes })
 		}),
-		indexer.IndexField(ctx, &corev1alpha2.HealthScope{}, indexNoted, func(o client.Object) []string {
+		indexer.IndexField(ctx, &corev1alpha2.HealthScope{}, indexRecorded, func(o client.Object) []string {
 			scope, ok := o.(*corev1alpha2.HealthScope)
 			if !ok {
 				return nil
 			}
-			return slices.Collect(maps.Keys(readScope(scope).noted))
+			return slices.Collect(maps.Keys(readScope(scope).recorded))
 		}),
 	)
 }
 
-// named returns, each once, what the components of an ApplicationConfiguration name.
-func named(o client.Object, by func(component) []string) (all []string) {
+// componentValues returns the distinct values of the components of an ApplicationConfiguration.
+func componentValues(o client.Object, values func(component) []string) (all []string) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
 		return nil
 	}
-	declared, _ := components(u) // Of one that cannot be read nothing is known.
+	declared, _ := components(u) // An ApplicationConfiguration that cannot be read has no index values.
 	for _, c := range declared {
-		for _, name := range by(c) {
+		for _, name := range values(c) {
 			all = appendNew(all, name)
 		}
 	}
 	return all
 }
 
-// ofScope returns requests for the ApplicationConfigurations that are in a scope, or that name it.
-func (r *reconciler) ofScope(ctx context.Context, o client.Object) []reconcile.Request {
+// requestsForScope returns requests for the ApplicationConfigurations that name a scope, or that have references recorded in it.
+func (r *reconciler) requestsForScope(ctx context.Context, o client.Object) []reconcile.Request {
 	scope, ok := o.(*corev1alpha2.HealthScope)
 	if !ok {
 		return nil
 	}
-	names := slices.Collect(maps.Keys(readScope(scope).noted))
-	names = append(names, r.names(ctx, client.InNamespace(scope.Namespace), client.MatchingFields{indexScopes: scope.Name})...)
+	names := slices.Collect(maps.Keys(readScope(scope).recorded))
+	names = append(names, r.listNames(ctx, client.InNamespace(scope.Namespace), client.MatchingFields{indexScopes: scope.Name})...)
 	return requests(scope.Namespace, names)
 }
 
-// ofObject returns requests for the ApplicationConfigurations that a workload or a Service may belong to, or for all of them
+// requestsForObject returns requests for the ApplicationConfigurations that a workload or a Service may belong to, or for all of them
 // when it is not known which objects have changed.
-func (r *reconciler) ofObject(ctx context.Context, o client.Object) []reconcile.Request {
+func (r *reconciler) requestsForObject(ctx context.Context, o client.Object) []reconcile.Request {
 	changed, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok || changed.Name == "" {
-		return r.all(ctx)
+		return r.requestsForAll(ctx)
 	}
 	workloads := []string{changed.Name}
 	if changed.GroupVersionKind() == serviceKind {
 		for _, kind := range oamKinds {
-			for _, w := range r.watches.in(kind, changed.Namespace, func(w *object) bool { return slices.Contains(w.services, changed.Name) }) {
+			for _, w := range r.watches.list(kind, changed.Namespace, func(w *watchedObject) bool { return slices.Contains(w.services, changed.Name) }) {
 				workloads = appendNew(workloads, w.name)
 			}
 		}
 	}
 	var names []string
 	for _, name := range workloads {
-		names = append(names, r.names(ctx, client.InNamespace(changed.Namespace), client.MatchingFields{indexWorkloads: name})...)
+		names = append(names, r.listNames(ctx, client.InNamespace(changed.Namespace), client.MatchingFields{indexWorkloads: name})...)
 	}
 	if application := changed.Labels[corev1alpha2.LabelApplication]; application != "" {
 		names = append(names, application)
@@ -164,9 +164,9 @@ func (r *reconciler) ofObject(ctx context.Context, o client.Object) []reconcile.
 	return requests(changed.Namespace, names)
 }
 
-// all returns requests for all ApplicationConfigurations that there are, or that scopes have noted.
-func (r *reconciler) all(ctx context.Context) (all []reconcile.Request) {
-	list := newList()
+// requestsForAll returns requests for all ApplicationConfigurations that exist or that scopes have recorded.
+func (r *reconciler) requestsForAll(ctx context.Context) (all []reconcile.Request) {
+	list := newApplicationConfigurationList()
 	var scopes corev1alpha2.HealthScopeList
 	if err := errors.Join(r.cached.List(ctx, list, client.UnsafeDisableDeepCopy), r.client.List(ctx, &scopes, client.UnsafeDisableDeepCopy)); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list all ApplicationConfigurations")
@@ -175,14 +175,14 @@ func (r *reconciler) all(ctx context.Context) (all []reconcile.Request) {
 		all = append(all, requests(list.Items[i].GetNamespace(), []string{list.Items[i].GetName()})...)
 	}
 	for i := range scopes.Items {
-		all = append(all, requests(scopes.Items[i].Namespace, slices.Collect(maps.Keys(readScope(&scopes.Items[i]).noted)))...)
+		all = append(all, requests(scopes.Items[i].Namespace, slices.Collect(maps.Keys(readScope(&scopes.Items[i]).recorded)))...)
 	}
 	return all
 }
 
-// names returns the names of the ApplicationConfigurations that options find.
-func (r *reconciler) names(ctx context.Context, options ...client.ListOption) (names []string) {
-	list := newList()
+// listNames returns the names of the ApplicationConfigurations that match the options.
+func (r *reconciler) listNames(ctx context.Context, options ...client.ListOption) (names []string) {
+	list := newApplicationConfigurationList()
 	if err := r.cached.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list the ApplicationConfigurations of a change")
 	}

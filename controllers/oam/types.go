@@ -12,8 +12,8 @@ import (
 // Kind is the kind of ApplicationConfigurations.
 var Kind = corev1alpha2.GroupVersion.WithKind("ApplicationConfiguration")
 
-// newObject returns an ApplicationConfiguration as clients read it.
-func newObject() *unstructured.Unstructured {
+// newApplicationConfiguration returns an empty ApplicationConfiguration with its kind set.
+func newApplicationConfiguration() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(Kind)
 	return u
@@ -30,7 +30,7 @@ func (r reference) gvk() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-// matches reports whether a reference of a scope is this one, and nothing more.
+// matches reports whether a reference of a scope is this one, without any other field set.
 func (r reference) matches(w corev1alpha2.WorkloadReference) bool {
 	return w == r.workloadReference()
 }
@@ -43,11 +43,11 @@ func (r reference) workloadReference() corev1alpha2.WorkloadReference {
 type component struct {
 	name   string
 	scopes []string
-	// workload is what status.workloads says; nil when it does not name the component.
+	// workload is the workload in status.workloads; nil when that does not name the component.
 	workload *reference
 }
 
-// content is what is read of an ApplicationConfiguration.
+// content holds the fields of an ApplicationConfiguration that the controller reads.
 type content struct {
 	Spec struct {
 		Components []declaration `json:"components"`
@@ -64,7 +64,7 @@ type declaration struct {
 	Scopes        []scopeDeclaration `json:"scopes"`
 }
 
-// scopeDeclaration names a scope in scopeRef, or without that, as in early drafts.
+// scopeDeclaration names a scope in scopeRef, or inline as in early drafts of OAM.
 type scopeDeclaration struct {
 	reference `json:",inline"`
 
@@ -91,7 +91,7 @@ func components(object *unstructured.Unstructured) ([]component, error) {
 			continue
 		}
 		for _, w := range c.Status.Workloads {
-			if w.isOf(declared) {
+			if w.belongsTo(declared) {
 				found.name, found.workload = w.ComponentName, &w.Reference
 			}
 		}
@@ -112,8 +112,8 @@ func (d declaration) healthScopes() (names []string) {
 	return names
 }
 
-// isOf reports whether a workload is that of a component, which is declared by its name or by the name of its revision.
-func (w workloadStatus) isOf(d declaration) bool {
+// belongsTo reports whether the workload is that of a component, which is declared by its name or by the name of its revision.
+func (w workloadStatus) belongsTo(d declaration) bool {
 	named := d.ComponentName != "" && w.ComponentName == d.ComponentName || d.RevisionName != "" && w.ComponentRevisionName == d.RevisionName
 	return named && w.Reference.Name != ""
 }

@@ -45,7 +45,7 @@ status: {workloads: [{componentName: web}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := newObject()
+			u := newApplicationConfiguration()
 			if err := yaml.Unmarshal([]byte(c.application), &u.Object); err != nil {
 				t.Fatal(err)
 			}

@@ -25,44 +25,44 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// objectRules are what is tolerated of a watch of workloads or Services.
+// objectRules set how long a watch of workloads or Services may fail or take to settle.
 var objectRules = observe.Rules{Grace: 10 * time.Second, Settle: 500 * time.Millisecond}
 
-// maxRefused is the longest pause until a kind that is not served is looked for again.
+// maxRefused is the longest time between attempts to watch a kind that is not served.
 const maxRefused = 30 * time.Second
 
-// object is what is kept of a workload or a Service as it arrives.
-type object struct {
+// watchedObject holds what the controller keeps of a workload or a Service.
+type watchedObject struct {
 	name string
 	uid  types.UID
-	// application and component are those that its labels name.
+	// application and component are the values of its labels.
 	application, component string
-	// services are the names of the Services that a workload of OAM names in status.resources.
+	// services are the Services that a workload of OAM names in status.resources.
 	services []string
-	// scopes are the scopes whose labels on a Service belong to the field manager of an ApplicationConfiguration, by that.
+	// scopes holds the scopes whose labels on a Service belong to the field manager of an ApplicationConfiguration, by field manager.
 	scopes map[string][]string
 }
 
-// isOf reports whether the object has the labels that OAM's runtimes give to what belongs to a component.
-func (o *object) isOf(application, component string) bool {
+// belongsTo reports whether the object has the labels that OAM runtimes set on the objects of a component.
+func (o *watchedObject) belongsTo(application, component string) bool {
 	return o.application == application && o.component == component
 }
 
 // kindWatch watches the objects of a kind.
 type kindWatch struct {
 	informer *observe.Informer
-	store    *observe.Store[*object]
+	store    *observe.Store[*watchedObject]
 }
 
-// watches watch the kinds that components are looked for among, and Services.
+// watches watch the kinds that workloads of components may have, and Services.
 type watches struct {
 	kinds map[schema.GroupVersionKind]*kindWatch
-	// changes has an event for each object that comes, goes or changes, and one without an object when a kind does.
+	// changes has an event for each object that is added, changed or deleted, and an event without a name when the state of a kind changes.
 	changes chan event.GenericEvent
 	stopped chan struct{}
 }
 
-// newWatches returns watches of kinds, which begin when they are started.
+// newWatches returns watches of kinds, which begin at Start.
 func newWatches(mgr ctrl.Manager, kinds []schema.GroupVersionKind) (*watches, error) {
 	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -76,7 +76,7 @@ func newWatches(mgr ctrl.Manager, kinds []schema.GroupVersionKind) (*watches, er
 	for _, kind := range kinds {
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
 		source := observe.SourceOf(metadatas.Resource(resource))
-		if slices.Contains(oamKinds, kind) { // Their status is read too.
+		if slices.Contains(oamKinds, kind) { // The controller reads their status too.
 			source = observe.SourceOf(objects.Resource(resource))
 		}
 		w.kinds[kind] = w.newKindWatch(kind, source)
@@ -86,9 +86,9 @@ func newWatches(mgr ctrl.Manager, kinds []schema.GroupVersionKind) (*watches, er
 
 func (w *watches) newKindWatch(kind schema.GroupVersionKind, source cache.ListerWatcher) *kindWatch {
 	k := &kindWatch{}
-	same := func(a, b *object) bool { return reflect.DeepEqual(a, b) }
-	k.store = observe.NewStore(keep, same, func(name types.NamespacedName, was, is *object) {
-		for _, o := range []*object{was, is} {
+	same := func(a, b *watchedObject) bool { return reflect.DeepEqual(a, b) }
+	k.store = observe.NewStore(newWatchedObject, same, func(name types.NamespacedName, before, after *watchedObject) {
+		for _, o := range []*watchedObject{before, after} {
 			if o != nil {
 				w.send(event.GenericEvent{Object: o.metadata(kind, name.Namespace)})
 			}
@@ -102,7 +102,7 @@ func (w *watches) newKindWatch(kind schema.GroupVersionKind, source cache.Lister
 	return k
 }
 
-// send sends a change, unless nothing is watched any more.
+// send sends a change, unless the watches have stopped.
 func (w *watches) send(e event.GenericEvent) {
 	select {
 	case w.changes <- e:
@@ -126,8 +126,8 @@ func (w *watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// ready reports whether all kinds have been read. It fails when one cannot be read.
-func (w *watches) ready() (bool, error) {
+// synced reports whether all kinds have been read. It returns an error when one cannot be read.
+func (w *watches) synced() (bool, error) {
 	for kind, k := range w.kinds {
 		switch s := k.informer.State(); {
 		case s.Status == observe.Pending:
@@ -139,19 +139,19 @@ func (w *watches) ready() (bool, error) {
 	return true, nil
 }
 
-// in returns the objects of a kind in a namespace that match, sorted by name; none when the kind is not served.
-func (w *watches) in(kind schema.GroupVersionKind, namespace string, matches func(*object) bool) []*object {
+// list returns the objects of a kind in a namespace that match, sorted by name; none when the kind is not served.
+func (w *watches) list(kind schema.GroupVersionKind, namespace string, matches func(*watchedObject) bool) []*watchedObject {
 	k := w.kinds[kind]
 	if k == nil || k.informer.State().Status != observe.Ready {
 		return nil
 	}
 	found := k.store.In(namespace, matches)
-	slices.SortFunc(found, func(a, b *object) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(found, func(a, b *watchedObject) int { return strings.Compare(a.name, b.name) })
 	return found
 }
 
-// metadata returns the object as events have it.
-func (o *object) metadata(kind schema.GroupVersionKind, namespace string) *metav1.PartialObjectMetadata {
+// metadata returns the object in the form that events have.
+func (o *watchedObject) metadata(kind schema.GroupVersionKind, namespace string) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: o.name, Labels: map[string]string{corev1alpha2.LabelApplication: o.application},
 	}}
@@ -159,19 +159,19 @@ func (o *object) metadata(kind schema.GroupVersionKind, namespace string) *metav
 	return m
 }
 
-// keep returns what is kept of an object.
-func keep(of any) *object {
+// newWatchedObject returns what the controller keeps of an object.
+func newWatchedObject(of any) *watchedObject {
 	named, err := meta.Accessor(of)
-	if err != nil { // A client returns nothing else than it was asked for.
-		return &object{}
+	if err != nil { // Clients return only objects with metadata.
+		return &watchedObject{}
 	}
 	labels := named.GetLabels()
-	o := &object{name: named.GetName(), uid: named.GetUID(), application: labels[corev1alpha2.LabelApplication], component: labels[corev1alpha2.LabelComponent]}
+	o := &watchedObject{name: named.GetName(), uid: named.GetUID(), application: labels[corev1alpha2.LabelApplication], component: labels[corev1alpha2.LabelComponent]}
 	if u, ok := of.(*unstructured.Unstructured); ok {
 		o.services = servicesOf(u)
 	}
 	for _, entry := range named.GetManagedFields() {
-		if scopes := labelledBy(entry); len(scopes) > 0 {
+		if scopes := scopeLabelsOf(entry); len(scopes) > 0 {
 			if o.scopes == nil {
 				o.scopes = map[string][]string{}
 			}
@@ -183,7 +183,7 @@ func keep(of any) *object {
 
 // servicesOf returns the names of the Services that a workload of OAM names in status.resources.
 func servicesOf(workload *unstructured.Unstructured) (names []string) {
-	resources, _, _ := unstructured.NestedSlice(workload.Object, "status", "resources") // What has another form names nothing.
+	resources, _, _ := unstructured.NestedSlice(workload.Object, "status", "resources") // A list of another form names no Service.
 	for _, item := range resources {
 		entry, _ := item.(map[string]any)
 		if name, ok := entry["name"].(string); ok && entry["kind"] == "Service" && entry["apiVersion"] == "v1" {
@@ -193,8 +193,8 @@ func servicesOf(workload *unstructured.Unstructured) (names []string) {
 	return names
 }
 
-// labelledBy returns the scopes whose label belongs to a field manager of an ApplicationConfiguration, sorted.
-func labelledBy(entry metav1.ManagedFieldsEntry) (scopes []string) {
+// scopeLabelsOf returns the scopes whose label an entry of managed fields owns, sorted; none if the field manager is not that of an ApplicationConfiguration.
+func scopeLabelsOf(entry metav1.ManagedFieldsEntry) (scopes []string) {
 	var fields struct {
 		Metadata struct {
 			Labels map[string]any `json:"f:labels"`
