@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// SetConflict records who else writes the status of an object, as managed fields name them, and undoes what is written; empty for none.
-func (g *Guard) SetConflict(object, by string) {
+// SetConflict records the other controller that writes the status of an object. manager is its field manager; empty means that the object has no conflict.
+func (g *Guard) SetConflict(object, manager string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if by == "" {
+	if manager == "" {
 		delete(g.conflicts, object)
 		return
 	}
 	if g.conflicts == nil {
 		g.conflicts = map[string]string{}
 	}
-	g.conflicts[object] = by
+	g.conflicts[object] = manager
 }
 
-// conflict returns an error for people while others write what is written here. The caller holds mu.
+// conflict returns an error that names one of the conflicts; nil when there is none. The caller holds mu.
 func (g *Guard) conflict() error {
 	if len(g.conflicts) == 0 {
 		return nil

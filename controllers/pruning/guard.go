@@ -1,10 +1,10 @@
-// Package pruning owns the guard that keeps a controller from writing, again and again, what the API server drops: an
-// API server prunes every field that the CRD does not know, and a CRD of the same name may be another project's.
+// Package pruning owns the guard that keeps a controller from repeating writes that the API server prunes: an
+// API server drops every field that the CRD does not know, and a CRD of the same name may be another project's.
 // Packages app, monitor and scope call it. It must never read or write an object itself.
 //
-// The writer finds out by the answer to its own write, or by what a watch then shows. It asks Allow before each
-// write and reports with Pruned or Intact after it. While writes are pruned, one
-// is allowed in every Interval, so that it is noticed when the right CRD is back.
+// The writer detects pruning in the response to its own write, or in what a watch then shows. It calls Allow before each
+// write, and Pruned or Intact after it. While writes are pruned, one write is allowed in every Interval, so that the
+// writer notices when the right CRD is back.
 package pruning
 
 import (
@@ -16,60 +16,59 @@ import (
 // Interval is the time between two attempts while writes are pruned.
 const Interval = 30 * time.Second
 
-// Guard remembers whether what is written stays. It is safe for concurrent use.
+// Guard records whether the API server keeps what a controller writes. It is safe for concurrent use.
 type Guard struct {
 	subject string
 
 	mu sync.Mutex
-	// problem is why writes are in vain; empty while they are not.
+	// problem is why writes are pruned; empty while they are not.
 	problem string
-	// attempted is when the last write was allowed, while they are in vain.
-	attempted time.Time
-	// conflicts are the objects whose status is also written by others, and by whom.
+	// lastAttempt is when the last write was allowed while writes are pruned.
+	lastAttempt time.Time
+	// conflicts holds the field manager of the other controller, by the object whose status it also writes.
 	conflicts map[string]string
 }
 
-// NewGuard returns a guard that has seen no problem yet. subject is whose status is written, such as "HealthScopes".
+// NewGuard returns a guard without a problem. subject names the objects whose status is written, such as "HealthScopes".
 func NewGuard(subject string) *Guard { return &Guard{subject: subject} }
 
-// Allow says how long to wait before the next write; zero means that it may be
-// made now. While writes are pruned it returns zero to one caller in every
-// Interval, who must then write; the others wait for as long as it says and ask again.
-// A clock that was set back does not make a caller wait for longer than Interval.
+// Allow returns how long to wait before the next write; zero means that the caller may write now. While writes are
+// pruned, it returns zero to one caller in every Interval, which must then write; the others wait and call it again.
+// A clock that is set back does not make a caller wait for longer than Interval.
 func (g *Guard) Allow(now time.Time) (wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.problem == "" {
 		return 0
 	}
-	if since := now.Sub(g.attempted); since >= 0 && since < Interval {
+	if since := now.Sub(g.lastAttempt); since >= 0 && since < Interval {
 		return Interval - since
 	}
-	g.attempted = now
+	g.lastAttempt = now
 	return 0
 }
 
-// Pruned reports that a write was in vain. what says why in a few words, such as
-// "the CRD prunes status.summary". It returns true when that is news, which deserves a log line.
-func (g *Guard) Pruned(now time.Time, what string) (news bool) {
+// Pruned records that a write was pruned. problem says why in a few words, such as
+// "the CRD prunes status.summary". It reports whether the problem is new, so that the caller logs it once.
+func (g *Guard) Pruned(now time.Time, problem string) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	news = g.problem != what
-	g.problem, g.attempted = what, now
-	return news
+	changed = g.problem != problem
+	g.problem, g.lastAttempt = problem, now
+	return changed
 }
 
-// Intact reports that a write has stayed whole, or that there is nothing left to
-// write. It returns true when writes were in vain before; callers that wait may then write at once.
-func (g *Guard) Intact() (news bool) {
+// Intact records that the API server kept a write, or that there is nothing left to
+// write. It reports whether writes were pruned before; callers that wait may then write at once.
+func (g *Guard) Intact() (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	news = g.problem != ""
+	changed = g.problem != ""
 	g.problem = ""
-	return news
+	return changed
 }
 
-// Ready returns an error for people while writes are in vain, or in conflict with those of others. It is fit for a readiness check.
+// Ready returns an error while writes are pruned, or while another controller writes the same status. It serves as a readiness check.
 func (g *Guard) Ready() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

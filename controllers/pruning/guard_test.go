@@ -10,12 +10,12 @@ import (
 	"github.com/healthscope/healthscope/controllers/pruning"
 )
 
-// noon is when the tests take place.
+// noon is the time of the tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-const what = "the CRD prunes status.summary"
+const problem = "the CRD prunes status.summary"
 
-func TestNobodyWaitsWhileWritesStay(t *testing.T) {
+func TestAllowDoesNotWaitWhileWritesAreKept(t *testing.T) {
 	t.Parallel()
 	g := pruning.NewGuard("HealthScopes")
 	for range 3 {
@@ -23,7 +23,7 @@ func TestNobodyWaitsWhileWritesStay(t *testing.T) {
 			t.Errorf("want no wait, got %s", wait)
 		}
 		if g.Intact() {
-			t.Error("it is no news that writes stay")
+			t.Error("want no change while writes are kept")
 		}
 	}
 	if err := g.Ready(); err != nil {
@@ -31,10 +31,10 @@ func TestNobodyWaitsWhileWritesStay(t *testing.T) {
 	}
 }
 
-func TestOneAttemptInEveryInterval(t *testing.T) {
+func TestAllowOnceInEveryIntervalWhilePruned(t *testing.T) {
 	t.Parallel()
 	g := pruning.NewGuard("HealthScopes")
-	g.Pruned(noon, what)
+	g.Pruned(noon, problem)
 	cases := []struct {
 		after, want time.Duration
 	}{
@@ -44,44 +44,44 @@ func TestOneAttemptInEveryInterval(t *testing.T) {
 		{30 * time.Second, 30 * time.Second},
 		{45 * time.Second, 15 * time.Second},
 		{90 * time.Second, 0},
-		// The clock is set back by an hour, and forth again.
+		// The clock is set back by an hour, and then forward again.
 		{-time.Hour, 0},
 		{-time.Hour + time.Second, 29 * time.Second},
 		{91 * time.Second, 0},
 	}
 	for i, c := range cases {
 		if got := g.Allow(noon.Add(c.after)); got != c.want {
-			t.Errorf("step %d: after %s it says %s, want %s", i, c.after, got, c.want)
+			t.Errorf("step %d: after %s Allow returns %s, want %s", i, c.after, got, c.want)
 		}
 	}
 }
 
-func TestNewsIsToldOnce(t *testing.T) {
+func TestPrunedAndIntactReportOnlyChanges(t *testing.T) {
 	t.Parallel()
 	g := pruning.NewGuard("HealthScopes")
-	if !g.Pruned(noon, what) || g.Pruned(noon.Add(time.Minute), what) {
-		t.Error("the first pruned write is news, and no other")
+	if !g.Pruned(noon, problem) || g.Pruned(noon.Add(time.Minute), problem) {
+		t.Error("want a change for the first pruned write only")
 	}
 	if !g.Pruned(noon, "the API server does not serve it") {
-		t.Error("another problem is news")
+		t.Error("want a change for another problem")
 	}
 	if !g.Intact() || g.Intact() {
-		t.Error("the first write that stays is news, and no other")
+		t.Error("want a change for the first write that is kept only")
 	}
 	if wait := g.Allow(noon); wait != 0 {
 		t.Errorf("want no wait, got %s", wait)
 	}
 }
 
-func TestReadinessSaysWhatToDo(t *testing.T) {
+func TestReadyNamesTheProblemAndTheFix(t *testing.T) {
 	t.Parallel()
 	g := pruning.NewGuard("HealthScopes")
-	g.Pruned(noon, what)
+	g.Pruned(noon, problem)
 	err := g.Ready()
 	if err == nil {
 		t.Fatal("want an error")
 	}
-	for _, part := range []string{"HealthScopes", what, "config/crd"} {
+	for _, part := range []string{"HealthScopes", problem, "config/crd"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q does not say %q", err, part)
 		}
@@ -92,10 +92,10 @@ func TestReadinessSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestOfManyOneMayTry(t *testing.T) {
+func TestAllowAdmitsOneOfManyConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	g := pruning.NewGuard("HealthScopes")
-	g.Pruned(noon, what)
+	g.Pruned(noon, problem)
 	var allowed atomic.Int32
 	var all sync.WaitGroup
 	for range 50 {
@@ -107,6 +107,6 @@ func TestOfManyOneMayTry(t *testing.T) {
 	}
 	all.Wait()
 	if got := allowed.Load(); got != 1 {
-		t.Errorf("%d may try, want 1", got)
+		t.Errorf("%d callers may write, want 1", got)
 	}
 }
