@@ -40,8 +40,8 @@ func withApplication(a kubevela.Application, objects map[schema.GroupVersionKind
 	return w
 }
 
-// ofVela returns an object as KubeVela labels it.
-func ofVela(r healthscope.Result, c kubevela.Component) fleet.Lookup {
+// velaObject returns an object as KubeVela labels it.
+func velaObject(r healthscope.Result, c kubevela.Component) fleet.Lookup {
 	return fleet.Lookup{Result: r, Component: &c}
 }
 
@@ -69,7 +69,7 @@ func TestApplications(t *testing.T) {
 	}{
 		"Workloads": {
 			application: kubevela.Application{Others: 2, Applied: []kubevela.Applied{appliedIn("", deployments, "front"), appliedIn("", deployments, "back")}},
-			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front), ofVela(pendingBack, back)}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {velaObject(readyFront, front), velaObject(pendingBack, back)}},
 			want: [][]found{
 				inStore("Deployment/front", healthscope.Ready, ""), inStore("Deployment/back", healthscope.Pending, healthscope.ReasonReplicasNotReady),
 			},
@@ -77,7 +77,7 @@ func TestApplications(t *testing.T) {
 		"WorkloadThatIsGone": {
 			reason:      "KubeVela left it out, and called the rest healthy.",
 			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front"), appliedIn("", deployments, "back")}},
-			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front)}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {velaObject(readyFront, front)}},
 			want: [][]found{
 				inStore("Deployment/front", healthscope.Ready, ""), inStore("Deployment/back", healthscope.NotPresent, healthscope.ReasonNotFound),
 			},
@@ -85,8 +85,8 @@ func TestApplications(t *testing.T) {
 		"TraitsDoNotCount": {
 			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front"), appliedIn("", rollouts, "front"), appliedIn("", deployments, "helper")}},
 			objects: map[schema.GroupVersionKind][]fleet.Lookup{
-				deployments: {ofVela(readyFront, front), {Result: deployment("helper", healthscope.Pending, 0, 1)}},
-				rollouts:    {ofVela(deployment("front", healthscope.Failed, 0, 1), kubevela.Component{Name: "front", Trait: "scaler"})},
+				deployments: {velaObject(readyFront, front), {Result: deployment("helper", healthscope.Pending, 0, 1)}},
+				rollouts:    {velaObject(deployment("front", healthscope.Failed, 0, 1), kubevela.Component{Name: "front", Trait: "scaler"})},
 			},
 			want: [][]found{inStore("Deployment/front", healthscope.Ready, "")},
 		},
@@ -94,7 +94,7 @@ func TestApplications(t *testing.T) {
 			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", rollouts, "back")}},
 			objects: map[schema.GroupVersionKind][]fleet.Lookup{
 				deployments: {{Result: pendingBack}},
-				rollouts:    {ofVela(deployment("back", healthscope.Ready, 1, 1), manages)},
+				rollouts:    {velaObject(deployment("back", healthscope.Ready, 1, 1), manages)},
 			},
 			want: [][]found{inStore("Deployment/back", healthscope.Pending, healthscope.ReasonReplicasNotReady)},
 		},
@@ -105,7 +105,7 @@ func TestApplications(t *testing.T) {
 		},
 		"OtherClusters": {
 			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn(edge1, deployments, "front"), appliedIn("acme+moon", deployments, "front")}},
-			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front)}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {velaObject(readyFront, front)}},
 			want: [][]found{
 				{{"store", edge1, "Deployment/front", healthscope.Ready, ""}},
 				{{"store", "acme+moon", "Deployment/front", healthscope.Unknown, healthscope.ReasonUnknownCluster}},
@@ -114,24 +114,24 @@ func TestApplications(t *testing.T) {
 		"OtherNamespace": {
 			reason:      "A scope is no window into other namespaces, unless the operator makes it one.",
 			application: kubevela.Application{Applied: []kubevela.Applied{elsewhere}},
-			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front)}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {velaObject(readyFront, front)}},
 			want:        [][]found{inStore("Deployment/front", healthscope.Unknown, healthscope.ReasonCrossNamespace)},
 		},
 		"OtherNamespaceThatIsAllowed": {
 			application: kubevela.Application{Applied: []kubevela.Applied{elsewhere}},
-			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front)}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {velaObject(readyFront, front)}},
 			trusted:     []string{"shop"},
 			want:        [][]found{inStore("Deployment/front", healthscope.Ready, "")},
 		},
 		"OneComponent": {
 			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front"), appliedIn("", deployments, "back")}},
-			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front), ofVela(pendingBack, back)}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {velaObject(readyFront, front), velaObject(pendingBack, back)}},
 			components:  []corev1alpha2.CompReference{{CompName: "back"}},
 			want:        [][]found{inStore("Deployment/back", healthscope.Pending, healthscope.ReasonReplicasNotReady)},
 		},
 		"ComponentThatIsNotThere": {
 			application: kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front")}},
-			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {ofVela(readyFront, front)}},
+			objects:     map[schema.GroupVersionKind][]fleet.Lookup{deployments: {velaObject(readyFront, front)}},
 			components:  []corev1alpha2.CompReference{{CompName: "back"}},
 			want:        [][]found{inStore("Application/store", healthscope.NotPresent, healthscope.ReasonNoResources)},
 		},
@@ -166,7 +166,7 @@ func TestApplicationStatusIsNotUsed(t *testing.T) {
 	t.Parallel()
 	apiVersion, kind := kubevela.ApplicationKind.ToAPIVersionAndKind()
 	w := withApplication(kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front")}}, map[schema.GroupVersionKind][]fleet.Lookup{
-		deployments: {ofVela(deployment("front", healthscope.Failed, 0, 1), kubevela.Component{Name: "front", Workload: "webservice"})},
+		deployments: {velaObject(deployment("front", healthscope.Failed, 0, 1), kubevela.Component{Name: "front", Workload: "webservice"})},
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(corev1alpha2.WorkloadReference{APIVersion: apiVersion, Kind: kind, Name: "store"})})
 	status := statusIn(w, scope, noon)
@@ -185,7 +185,7 @@ func TestKindsOfApplicationsAreFollowed(t *testing.T) {
 	t.Parallel()
 	a := kubevela.Application{Applied: []kubevela.Applied{appliedIn(edge1, deployments, "front"), appliedIn("", rollouts, "back")}}
 	w := withApplication(a, map[schema.GroupVersionKind][]fleet.Lookup{
-		rollouts: {ofVela(deployment("back", healthscope.Ready, 1, 1), kubevela.Component{Trait: "rollout", Manages: &kubevela.Managed{GroupVersionKind: cloneSets, Name: "back"}})},
+		rollouts: {velaObject(deployment("back", healthscope.Ready, 1, 1), kubevela.Component{Trait: "rollout", Manages: &kubevela.Managed{GroupVersionKind: cloneSets, Name: "back"}})},
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "store"}}})
 	var got []string
@@ -224,9 +224,9 @@ func TestAppHealthConditions(t *testing.T) {
 	inTest.Env = "test"
 	w := withApplication(kubevela.Application{Applied: []kubevela.Applied{appliedIn("", deployments, "front"), appliedIn("", deployments, "side"), inTest}}, map[schema.GroupVersionKind][]fleet.Lookup{
 		deployments: {
-			ofVela(deployment("front", healthscope.Ready, 1, 1), kubevela.Component{Name: "front", Workload: "webservice"}),
-			ofVela(deployment("side", healthscope.Pending, 0, 2), kubevela.Component{Name: "side-car", Workload: "worker"}),
-			ofVela(deployment("back", healthscope.Ready, 1, 1), kubevela.Component{Name: "back", Workload: "webservice"}),
+			velaObject(deployment("front", healthscope.Ready, 1, 1), kubevela.Component{Name: "front", Workload: "webservice"}),
+			velaObject(deployment("side", healthscope.Pending, 0, 2), kubevela.Component{Name: "side-car", Workload: "worker"}),
+			velaObject(deployment("back", healthscope.Ready, 1, 1), kubevela.Component{Name: "back", Workload: "webservice"}),
 		},
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "store"}}})

@@ -58,7 +58,7 @@ func TestCarriedOverCountsAreStable(t *testing.T) {
 		"two references into every cluster, lost before": {
 			world:  inBundles(0, "b1", "b2", "b3"),
 			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("b1"), bundleRef("b2"), bundleRef("b3"))},
-			before: func(w world) world { return w.lose(edge2, fleet.Unreachable) },
+			before: func(w world) world { return w.withReachability(edge2, fleet.Unreachable) },
 		},
 		"two references that are expected": {
 			world: func() world {

@@ -34,8 +34,8 @@ func edges() world {
 	}
 }
 
-// lose makes a cluster one that cannot be seen, and its bundles as a view shows them then.
-func (w world) lose(cluster string, r fleet.Reachability) world {
+// withReachability makes a cluster one that cannot be seen, and its bundles as a view shows them then.
+func (w world) withReachability(cluster string, r fleet.Reachability) world {
 	w.states = map[string]fleet.Reachability{cluster: r}
 	var shown []*fleet.Bundle
 	for _, b := range w.bundles {
@@ -74,7 +74,7 @@ func objectCulprits(s corev1alpha2.HealthScopeStatus) []corev1alpha2.Culprit {
 
 func TestUnreachableCluster(t *testing.T) {
 	t.Parallel()
-	s := statusIn(edges().lose(edge2, fleet.Unreachable), sinkIn(), noon)
+	s := statusIn(edges().withReachability(edge2, fleet.Unreachable), sinkIn(), noon)
 	if s.Health != corev1alpha2.UnknownHealth || s.ResourcesReady != "2/4" || s.ClustersReachable != "1/2" {
 		t.Errorf("health %q, resourcesReady %q, clustersReachable %q; want unknown, 2/4 and 1/2", s.Health, s.ResourcesReady, s.ClustersReachable)
 	}
@@ -94,22 +94,22 @@ func TestUnreachableCluster(t *testing.T) {
 	}
 }
 
-// arriving is a world in which a cluster comes into sight just after its bundles were looked for.
-type arriving struct {
+// connectingView is a world in which a cluster comes into sight just after its bundles were looked for.
+type connectingView struct {
 	world
 
 	before world
 	looked *bool
 }
 
-func (a arriving) Unreadable() map[string]fleet.ClusterState { return a.before.Unreadable() }
+func (a connectingView) Unreadable() map[string]fleet.ClusterState { return a.before.Unreadable() }
 
-func (a arriving) Named(namespace, name string) []*fleet.Bundle {
+func (a connectingView) Named(namespace, name string) []*fleet.Bundle {
 	*a.looked = true
 	return a.before.Named(namespace, name)
 }
 
-func (a arriving) State(cluster string) (fleet.ClusterState, bool) {
+func (a connectingView) State(cluster string) (fleet.ClusterState, bool) {
 	if *a.looked {
 		return a.world.State(cluster)
 	}
@@ -121,7 +121,7 @@ func TestScopeWaitsForClusterThatConnectsWhileGathering(t *testing.T) {
 	before := world{clusters: []string{edge1, edge2}, states: map[string]fleet.Reachability{edge1: fleet.Connecting}}
 	scope := sinkIn()
 	scope.Status = statusIn(edges(), scope, noon)
-	g := (&gatherer{scope: scope, view: arriving{edges(), before, new(bool)}, lookup: before.lookup, selectObjects: before.selection, now: seenAt.Add(time.Second)}).gather()
+	g := (&gatherer{scope: scope, view: connectingView{edges(), before, new(bool)}, lookup: before.lookup, selectObjects: before.selection, now: seenAt.Add(time.Second)}).gather()
 	if g.syncWait <= 0 {
 		t.Error("the scope is judged without the bundles of a cluster that is there")
 	}
@@ -133,7 +133,7 @@ func TestClusterThatRecoversWhileGatheringIsUnreachable(t *testing.T) {
 		scope := sinkIn()
 		scope.Status = statusIn(edges(), scope, noon)
 		before, now := edges().restarted(r), noon.Add(time.Minute)
-		g := (&gatherer{scope: scope, view: arriving{edges(), before, new(bool)}, lookup: before.lookup, selectObjects: before.selection, now: now}).gather()
+		g := (&gatherer{scope: scope, view: connectingView{edges(), before, new(bool)}, lookup: before.lookup, selectObjects: before.selection, now: now}).gather()
 		v := decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
 		if s := newStatus(scope, v, externalStatus{state: before.State}, now); s.ResourcesReady != "2/4" || !slices.Equal(v.partial, []string{edge2}) {
 			t.Errorf("%s: %s ready, and there may be more in %q; want 2/4 and the edge", r, s.ResourcesReady, v.partial)
@@ -144,7 +144,7 @@ func TestClusterThatRecoversWhileGatheringIsUnreachable(t *testing.T) {
 // TestClustersReachableHasReasonOfWorstCluster has one cluster that is not known, which is worse than one that does not answer.
 func TestClustersReachableHasReasonOfWorstCluster(t *testing.T) {
 	t.Parallel()
-	c := reachable(t, statusIn(edges().lose(edge1, fleet.MonitorStale), sinkIn(edge1, "acme+moon"), noon))
+	c := reachable(t, statusIn(edges().withReachability(edge1, fleet.MonitorStale), sinkIn(edge1, "acme+moon"), noon))
 	if want := "2 of 3 clusters are not Connected: acme+edge1: MonitorStale, acme+moon: ClusterUnknown"; c.Reason != string(ReasonClusterUnknown) || c.Message != want {
 		t.Errorf("%s: %s; want ClusterUnknown: %s", c.Reason, c.Message, want)
 	}
@@ -158,7 +158,7 @@ func TestStatusIsCarriedOverARestart(t *testing.T) {
 		// culprits are the causes of what is known of the edge, by name.
 		culprits map[string]string
 	}{
-		"restarted after the loss":  {func() world { return edges().lose(edge2, fleet.Unreachable) }, map[string]string{"Deployment/web": "cluster \"acme+edge2\": no answer; last seen Ready", "Service/web": "cluster \"acme+edge2\": no answer; last seen Failed (NotFound)"}},
+		"restarted after the loss":  {func() world { return edges().withReachability(edge2, fleet.Unreachable) }, map[string]string{"Deployment/web": "cluster \"acme+edge2\": no answer; last seen Ready", "Service/web": "cluster \"acme+edge2\": no answer; last seen Failed (NotFound)"}},
 		"restarted before the loss": {edges, map[string]string{"Service/web": "cluster \"acme+edge2\": no answer; last seen Failed (NotFound)"}},
 	} {
 		t.Run(name, func(t *testing.T) {

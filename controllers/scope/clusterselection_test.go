@@ -13,12 +13,12 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-func clustersNamedSo(names ...string) *corev1alpha2.ClusterSelection {
+func namedClusters(names ...string) *corev1alpha2.ClusterSelection {
 	return &corev1alpha2.ClusterSelection{Names: names}
 }
 
-// ofTenant selects the clusters of a tenant.
-func ofTenant(tenant string) *corev1alpha2.ClusterSelection {
+// tenantClusters selects the clusters of a tenant.
+func tenantClusters(tenant string) *corev1alpha2.ClusterSelection {
 	return &corev1alpha2.ClusterSelection{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tenant": tenant}}}
 }
 
@@ -46,15 +46,15 @@ func TestBundlesAreTakenFromSelectedClusters(t *testing.T) {
 		want []string
 	}{
 		"all by default":                     {corev1alpha2.HealthScopeSpec{Apps: selecting(nil)}, tier, []string{edge1, edge2, hub}},
-		"by name":                            {corev1alpha2.HealthScopeSpec{Apps: selecting(clustersNamedSo(edge1))}, tier, []string{edge1}},
-		"the hub by name":                    {corev1alpha2.HealthScopeSpec{Apps: selecting(clustersNamedSo(hub))}, tier, []string{hub}},
-		"by label":                           {corev1alpha2.HealthScopeSpec{Apps: selecting(ofTenant("b"))}, tier, []string{edge2}},
-		"by name or label":                   {corev1alpha2.HealthScopeSpec{Apps: selecting(&corev1alpha2.ClusterSelection{Names: []string{hub}, Selector: ofTenant("a").Selector})}, tier, []string{edge1, hub}},
-		"for all apps":                       {corev1alpha2.HealthScopeSpec{Clusters: ofTenant("a"), Apps: selecting(nil)}, tier, []string{edge1}},
-		"an app narrows":                     {corev1alpha2.HealthScopeSpec{Clusters: clustersNamedSo(edge1, hub), Apps: selecting(clustersNamedSo(edge1, edge2))}, tier, []string{edge1}},
-		"by the scope's own label":           {corev1alpha2.HealthScopeSpec{Clusters: ofTenant("b")}, named, []string{edge2}},
-		"a reference into every cluster":     {corev1alpha2.HealthScopeSpec{Clusters: ofTenant("b"), WorkloadReferences: refs(bundleRef("1-web"))}, nil, []string{edge2}},
-		"the label joins an app that limits": {corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "app-of-1-web", Clusters: ofTenant("a")}}}, named, []string{edge1}},
+		"by name":                            {corev1alpha2.HealthScopeSpec{Apps: selecting(namedClusters(edge1))}, tier, []string{edge1}},
+		"the hub by name":                    {corev1alpha2.HealthScopeSpec{Apps: selecting(namedClusters(hub))}, tier, []string{hub}},
+		"by label":                           {corev1alpha2.HealthScopeSpec{Apps: selecting(tenantClusters("b"))}, tier, []string{edge2}},
+		"by name or label":                   {corev1alpha2.HealthScopeSpec{Apps: selecting(&corev1alpha2.ClusterSelection{Names: []string{hub}, Selector: tenantClusters("a").Selector})}, tier, []string{edge1, hub}},
+		"for all apps":                       {corev1alpha2.HealthScopeSpec{Clusters: tenantClusters("a"), Apps: selecting(nil)}, tier, []string{edge1}},
+		"an app narrows":                     {corev1alpha2.HealthScopeSpec{Clusters: namedClusters(edge1, hub), Apps: selecting(namedClusters(edge1, edge2))}, tier, []string{edge1}},
+		"by the scope's own label":           {corev1alpha2.HealthScopeSpec{Clusters: tenantClusters("b")}, named, []string{edge2}},
+		"a reference into every cluster":     {corev1alpha2.HealthScopeSpec{Clusters: tenantClusters("b"), WorkloadReferences: refs(bundleRef("1-web"))}, nil, []string{edge2}},
+		"the label joins an app that limits": {corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "app-of-1-web", Clusters: tenantClusters("a")}}}, named, []string{edge1}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -79,10 +79,10 @@ func TestExpectedInExcludedClusterIsUnknown(t *testing.T) {
 		bundles: []*fleet.Bundle{bundleOf(edge1, "1-web", readyWeb1), bundleOf(edge2, "1-web", readyWeb2)},
 	}
 	cases := map[string]corev1alpha2.HealthScopeSpec{
-		"an expected cluster":   {Clusters: ofTenant("a"), ExpectedClusters: []string{edge1, edge2}, WorkloadReferences: refs(bundleRef("1-web"))},
-		"a reference to it":     {Clusters: ofTenant("a"), WorkloadReferences: refs(at(edge1, bundleRef("1-web")), at(edge2, bundleRef("1-web")))},
-		"an expected resource":  {Clusters: ofTenant("a"), Apps: []corev1alpha2.ScopeApp{{Name: "web", WorkloadReferences: refs(bundleRef("1-web")), ExpectedResources: []corev1alpha2.ExpectedResource{{Kind: "Service", Name: "web", Cluster: edge2}}}}},
-		"an app that is narrow": {ExpectedClusters: []string{edge1, edge2}, Apps: []corev1alpha2.ScopeApp{{Name: "web", WorkloadReferences: refs(bundleRef("1-web")), Clusters: clustersNamedSo(edge1)}}},
+		"an expected cluster":   {Clusters: tenantClusters("a"), ExpectedClusters: []string{edge1, edge2}, WorkloadReferences: refs(bundleRef("1-web"))},
+		"a reference to it":     {Clusters: tenantClusters("a"), WorkloadReferences: refs(at(edge1, bundleRef("1-web")), at(edge2, bundleRef("1-web")))},
+		"an expected resource":  {Clusters: tenantClusters("a"), Apps: []corev1alpha2.ScopeApp{{Name: "web", WorkloadReferences: refs(bundleRef("1-web")), ExpectedResources: []corev1alpha2.ExpectedResource{{Kind: "Service", Name: "web", Cluster: edge2}}}}},
+		"an app that is narrow": {ExpectedClusters: []string{edge1, edge2}, Apps: []corev1alpha2.ScopeApp{{Name: "web", WorkloadReferences: refs(bundleRef("1-web")), Clusters: namedClusters(edge1)}}},
 	}
 	for name, spec := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -105,11 +105,11 @@ func TestUnknownClusterNameIsUnknown(t *testing.T) {
 	}
 	web := corev1alpha2.ScopeApp{Name: "web", WorkloadReferences: refs(bundleRef("1-web"))}
 	narrow := web
-	narrow.Clusters = clustersNamedSo(edge1, edge2)
+	narrow.Clusters = namedClusters(edge1, edge2)
 	for name, spec := range map[string]corev1alpha2.HealthScopeSpec{
-		"of the scope": {Clusters: clustersNamedSo(edge1, edge2), Apps: []corev1alpha2.ScopeApp{web}},
+		"of the scope": {Clusters: namedClusters(edge1, edge2), Apps: []corev1alpha2.ScopeApp{web}},
 		"of an app":    {Apps: []corev1alpha2.ScopeApp{narrow}},
-		"of both":      {Clusters: clustersNamedSo(edge1, edge2), Apps: []corev1alpha2.ScopeApp{narrow}},
+		"of both":      {Clusters: namedClusters(edge1, edge2), Apps: []corev1alpha2.ScopeApp{narrow}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +131,7 @@ func TestUnknownClusterNameIsUnknown(t *testing.T) {
 func TestReferenceNamesExcludedClusterOfBundle(t *testing.T) {
 	t.Parallel()
 	w := world{clusters: []string{edge1}, labels: map[string]map[string]string{edge1: {"tenant": "b"}}, bundles: []*fleet.Bundle{bundleOf(edge1, "1-web", readyWeb1)}}
-	s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{Clusters: ofTenant("a"), WorkloadReferences: refs(bundleRef("1-web"))}), noon)
+	s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{Clusters: tenantClusters("a"), WorkloadReferences: refs(bundleRef("1-web"))}), noon)
 	if c := only(t, s.Culprits); c.Reason != string(healthscope.ReasonNotFound) || !strings.Contains(c.Cause, edge1) {
 		t.Errorf("the culprit is %+v", c)
 	}
@@ -156,7 +156,7 @@ func TestCarriedOverStatusFollowsTheSelectionOfClusters(t *testing.T) {
 	}{
 		"not known yet": {nil, 4}, "selected": {map[string]string{"tenant": "a"}, 4}, "not selected": {map[string]string{"tenant": "b"}, 0},
 	} {
-		scope := scopeOf(corev1alpha2.HealthScopeSpec{Clusters: ofTenant("a"), Apps: []corev1alpha2.ScopeApp{{Name: "web", Selector: &metav1.LabelSelector{}}}})
+		scope := scopeOf(corev1alpha2.HealthScopeSpec{Clusters: tenantClusters("a"), Apps: []corev1alpha2.ScopeApp{{Name: "web", Selector: &metav1.LabelSelector{}}}})
 		scope.Status.ObservedGeneration = scope.Generation
 		scope.Status.Apps = []corev1alpha2.AppStatus{{Name: "web", State: "Ready", Total: 4, Ready: 4, Clusters: []corev1alpha2.ClusterStatus{{Name: edge1, State: "Ready", Total: 4, Ready: 4}}}}
 		w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}, labels: map[string]map[string]string{edge1: c.labels}}

@@ -15,7 +15,7 @@ import (
 func TestConditionsKeepTransitionTimeWhileStatusIsSame(t *testing.T) {
 	t.Parallel()
 	policy := healthscope.DefaultPolicy()
-	l := newLife(deploymentRef("web"))
+	l := newScopeHistory(deploymentRef("web"))
 	type step struct {
 		after  time.Duration
 		object healthscope.Result

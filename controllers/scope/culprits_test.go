@@ -13,8 +13,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// lostBundle returns a bundle as the view shows it of a cluster that does not answer, with so many ConfigMaps.
-func lostBundle(cluster string, n int) *fleet.Bundle {
+// unreachableBundle returns a bundle as the view shows it of a cluster that does not answer, with so many ConfigMaps.
+func unreachableBundle(cluster string, n int) *fleet.Bundle {
 	const name = "1-web"
 	var members []healthscope.Member
 	for i := range n {
@@ -28,11 +28,11 @@ func lostBundle(cluster string, n int) *fleet.Bundle {
 func TestUnreachableClusterIsOneCulpritBeforeItsObjects(t *testing.T) {
 	t.Parallel()
 	failed := member(hub, "Deployment", "web", healthscope.Failed, "CrashLoopBackOff")
-	truncated := lostBundle(edge1, 2)
+	truncated := unreachableBundle(edge1, 2)
 	truncated.Truncated, truncated.Unlisted = true, healthscope.Summary{Total: 10, Unknown: 10}
 	w := world{
 		clusters: []string{edge1, edge2}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable, edge2: fleet.Unreachable},
-		bundles: []*fleet.Bundle{truncated, lostBundle(edge2, 1), bundleOf(hub, "1-web", failed)},
+		bundles: []*fleet.Bundle{truncated, unreachableBundle(edge2, 1), bundleOf(hub, "1-web", failed)},
 	}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-web"))})
 	s := statusIn(w, scope, noon)
@@ -65,7 +65,7 @@ func TestUnreachableClusterIsOneCulpritBeforeItsObjects(t *testing.T) {
 
 func TestTheMetricNamesTheFirstCulpritOfTheStatus(t *testing.T) {
 	t.Parallel()
-	w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}, bundles: []*fleet.Bundle{lostBundle(edge1, 3)}}
+	w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}, bundles: []*fleet.Bundle{unreachableBundle(edge1, 3)}}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-web"))})
 	r := NewRegistry()
 	r.entryFor(scope, noon)
@@ -86,7 +86,7 @@ func TestACulpritThatIsAClusterIsNotCarriedOverAsAResource(t *testing.T) {
 	w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-web"))})
 	before := w
-	before.bundles = []*fleet.Bundle{lostBundle(edge1, 3)}
+	before.bundles = []*fleet.Bundle{unreachableBundle(edge1, 3)}
 	scope.Status = statusIn(before, scope, noon)
 	for i := range 3 {
 		scope.Status = statusIn(w, scope, noon.Add(time.Duration(i)*time.Minute))

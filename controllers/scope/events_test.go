@@ -82,7 +82,7 @@ func TestClusterMaintenanceMutesItsUnhealthyContributors(t *testing.T) {
 	state := func(cluster string) (fleet.ClusterState, bool) {
 		return fleet.ClusterState{Maintenance: map[string]string{edge1: "new switches"}[cluster]}, cluster != "acme+moon"
 	}
-	ill := func(cluster string) healthscope.Member {
+	unhealthyMember := func(cluster string) healthscope.Member {
 		return member(cluster, "Deployment", "web", healthscope.Failed, "CrashLoopBackOff")
 	}
 	unlisted := func(cluster string, healthy int) Unlisted {
@@ -96,14 +96,14 @@ func TestClusterMaintenanceMutesItsUnhealthyContributors(t *testing.T) {
 		missingRequired []string
 		want            bool
 	}{
-		"the scope itself":                   {annotation: "new switches", members: []healthscope.Member{ill(edge2)}, want: true},
-		"all in clusters under maintenance":  {members: []healthscope.Member{ill(edge1), ill(edge1), well}, want: true},
-		"one elsewhere":                      {members: []healthscope.Member{ill(edge1), ill(edge2)}},
-		"one in a cluster that is not known": {members: []healthscope.Member{ill(edge1), ill("acme+moon")}},
+		"the scope itself":                   {annotation: "new switches", members: []healthscope.Member{unhealthyMember(edge2)}, want: true},
+		"all in clusters under maintenance":  {members: []healthscope.Member{unhealthyMember(edge1), unhealthyMember(edge1), well}, want: true},
+		"one elsewhere":                      {members: []healthscope.Member{unhealthyMember(edge1), unhealthyMember(edge2)}},
+		"one in a cluster that is not known": {members: []healthscope.Member{unhealthyMember(edge1), unhealthyMember("acme+moon")}},
 		"what has no name there":             {unlisted: []Unlisted{unlisted(edge1, 8), unlisted(edge2, 9)}, want: true},
-		"what has no name elsewhere":         {members: []healthscope.Member{ill(edge1)}, unlisted: []Unlisted{unlisted(edge2, 8)}},
-		"an app is not there at all":         {members: []healthscope.Member{ill(edge1)}, missingRequired: []string{"db"}},
-		"one elsewhere that does not count":  {members: []healthscope.Member{ill(edge1), owned(ill(edge2))}, want: true},
+		"what has no name elsewhere":         {members: []healthscope.Member{unhealthyMember(edge1)}, unlisted: []Unlisted{unlisted(edge2, 8)}},
+		"an app is not there at all":         {members: []healthscope.Member{unhealthyMember(edge1)}, missingRequired: []string{"db"}},
+		"one elsewhere that does not count":  {members: []healthscope.Member{unhealthyMember(edge1), owned(unhealthyMember(edge2))}, want: true},
 		"nothing":                            {members: []healthscope.Member{well}},
 	} {
 		s, v := scopeOf(corev1alpha2.HealthScopeSpec{}), judgement{unlisted: c.unlisted, missingRequired: c.missingRequired}

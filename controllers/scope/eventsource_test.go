@@ -21,8 +21,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// looking returns an event source with the dependencies of scopes in a world.
-func looking(w world, scopes ...*corev1alpha2.HealthScope) *eventSource {
+// newTestEventSource returns an event source with the dependencies of scopes in a world.
+func newTestEventSource(w world, scopes ...*corev1alpha2.HealthScope) *eventSource {
 	s := &eventSource{dependencyIndex: newDependencyIndex()}
 	var all listed
 	for _, scope := range scopes {
@@ -59,8 +59,8 @@ func bundleChange(b *fleet.Bundle) fleet.Change {
 	return fleet.BundleChange{BundleKey: b.BundleKey, Labels: fleet.NewLabelSet(b.Labels)}
 }
 
-// askedBy returns the scopes that a change asks for.
-func (s *eventSource) askedBy(t interface{ Context() context.Context }, c fleet.Change) []string {
+// enqueuedBy returns the scopes that a change asks for.
+func (s *eventSource) enqueuedBy(t interface{ Context() context.Context }, c fleet.Change) []string {
 	s.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer s.queue.ShutDown()
 	s.handle(t.Context(), c)
@@ -99,7 +99,7 @@ func TestBundleChangeEnqueuesSelectingScopes(t *testing.T) {
 				want = append(want, s.Name)
 			}
 		}
-		if diff := cmp.Diff(want, looking(world{}, scopes...).askedBy(t, bundleChange(b))); diff != "" {
+		if diff := cmp.Diff(want, newTestEventSource(world{}, scopes...).enqueuedBy(t, bundleChange(b))); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}
 	})
@@ -115,11 +115,11 @@ func BenchmarkOneChange(b *testing.B) {
 			}
 			changed := labelledWith(bundleOf(hub, "7-web", member(hub, "Deployment", "web", healthscope.Ready, "")), map[string]string{"example.org/app": "7", "tier": "edge"})
 			w := world{bundles: []*fleet.Bundle{changed}}
-			all := looking(w, scopes...)
+			all := newTestEventSource(w, scopes...)
 			history := newHistory(&corev1alpha2.HealthScopeStatus{})
 			b.ReportAllocs()
 			for b.Loop() {
-				if found := all.askedBy(b, bundleChange(changed)); len(found) != 1 {
+				if found := all.enqueuedBy(b, bundleChange(changed)); len(found) != 1 {
 					b.Fatalf("asks for %q", found)
 				}
 				g := gatherIn(w, scopes[7], noon)
@@ -137,14 +137,14 @@ func TestClusterChangesEnqueueAffectedScopes(t *testing.T) {
 	t.Parallel()
 	names := selecting("names", metav1.LabelSelector{})
 	names.Spec.ExpectedClusters = []string{"edge"}
-	all := looking(world{}, names, selecting("other", metav1.LabelSelector{}))
+	all := newTestEventSource(world{}, names, selecting("other", metav1.LabelSelector{}))
 	for change, want := range map[fleet.Change][]string{
 		fleet.ClusterChange{Cluster: "edge"}: {"names"},
 		fleet.ClusterChange{Cluster: "core"}: nil,
 		fleet.SelectionChange{}:              {"names", "other"},
 		fleet.CompleteChange{}:               {"names", "other"},
 	} {
-		if got := all.askedBy(t, change); !slices.Equal(got, want) {
+		if got := all.enqueuedBy(t, change); !slices.Equal(got, want) {
 			t.Errorf("%+v: the scopes %q are asked, want %q", change, got, want)
 		}
 	}

@@ -66,7 +66,7 @@ var _ = Describe("With an API server that misbehaves, a scope", func() {
 		newDeployment(ctx, namespace, "web", 3)
 		fill(ctx, newBundle(ctx, namespace, "7-sink", nil), inBundle(namespace, "sink", replicas{1, 1, 1}))
 		s := newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), bundleRef("7-sink")))
-		c, proxy := throughProxy(time.Second, hurry)
+		c, proxy := throughProxy(time.Second, shortenIntervals)
 		Eventually(reading(ctx, s), time.Minute).Should(haveHealth(healthy, "2/2"))
 		Expect(c.written(namespace, "shop")()).To(BeNumerically("<=", 3), "unknown, and then what is known")
 		Expect(sumOfRequests(proxy)).To(BeNumerically("<", 60), "%v", proxy.Requests())

@@ -15,23 +15,23 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// life is the controller's life with one scope: it judges the scope again and again, and may be restarted.
-type life struct {
+// scopeHistory is the controller's life with one scope: it judges the scope again and again, and may be restarted.
+type scopeHistory struct {
 	scope *corev1alpha2.HealthScope
 	since *history
 	w     world
 }
 
-func newLife(list ...corev1alpha2.WorkloadReference) *life {
+func newScopeHistory(list ...corev1alpha2.WorkloadReference) *scopeHistory {
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list})
-	return &life{scope: scope, since: newHistory(&scope.Status)}
+	return &scopeHistory{scope: scope, since: newHistory(&scope.Status)}
 }
 
 // restart forgets all that is not in the scope's status.
-func (l *life) restart() { l.since = newHistory(&l.scope.Status) }
+func (l *scopeHistory) restart() { l.since = newHistory(&l.scope.Status) }
 
 // judge writes the scope's status, as the reconciler does, and returns it.
-func (l *life) judge(policy healthscope.Policy, now time.Time) corev1alpha2.HealthScopeStatus {
+func (l *scopeHistory) judge(policy healthscope.Policy, now time.Time) corev1alpha2.HealthScopeStatus {
 	g := (&gatherer{scope: l.scope, view: l.w, lookup: l.w.lookup, selectObjects: l.w.selection}).gather()
 	v := decide(&l.scope.Spec, g, l.since, policy, now)
 	l.scope.Status = newStatus(l.scope, v, externalStatus{state: l.w.State}, now)
@@ -115,7 +115,7 @@ func TestSince(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLife(deploymentRef("web"))
+			l := newScopeHistory(deploymentRef("web"))
 			for i, s := range c.steps {
 				l.w = withDeployments(s.objects...)
 				if s.restart {
@@ -142,7 +142,7 @@ func TestRecoveryHold(t *testing.T) {
 	for name, restart := range map[string]bool{"going on": false, "over a restart": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLife(deploymentRef("web"))
+			l := newScopeHistory(deploymentRef("web"))
 			l.w = withDeployments(deployment("web", healthscope.Failed, 1, 3))
 			l.judge(policy, noon)
 			l.w = withDeployments(deployment("web", healthscope.Ready, 3, 3))
@@ -162,7 +162,7 @@ func TestRecoveryHold(t *testing.T) {
 
 func TestRecreatedObjectHasNewSince(t *testing.T) {
 	t.Parallel()
-	l := newLife(deploymentRef("web"))
+	l := newScopeHistory(deploymentRef("web"))
 	l.w = withDeployments()
 	l.judge(healthscope.DefaultPolicy(), noon)
 	spec := l.scope.Spec
@@ -180,7 +180,7 @@ func TestTwoReferencesToOneObjectAreStable(t *testing.T) {
 	// One means the Deployment that is there, the other one that was there before. Their states keep differing.
 	former := deploymentRef("web")
 	former.UID = "former"
-	l := newLife(deploymentRef("web"), former)
+	l := newScopeHistory(deploymentRef("web"), former)
 	l.w = withDeployments(deployment("web", healthscope.Ready, 3, 3))
 	first := l.judge(healthscope.DefaultPolicy(), noon)
 	for _, after := range []time.Duration{time.Second, time.Minute, time.Hour} {

@@ -130,7 +130,7 @@ var _ = Describe("Applications of KubeVela", Ordered, func() {
 		namespace := newNamespace(ctx)
 		grantTo(ctx, "core.oam.dev", "applications/status", "patch")
 		c := start(func(s *settings) { s.applicationHealth = true })
-		want := wordsByPhase(recording("with-healthscope-controller", namespace))
+		want := healthTextByPhase(recording("with-healthscope-controller", namespace))
 		writes := recording("without-healthscope-controller", namespace)
 		for i, w := range writes {
 			Expect(w.replay(ctx, namespace)).To(Succeed(), "write %d of %s: %s %s %q", i, w.Phase, w.Verb, w.Resource, w.Name)
@@ -140,7 +140,7 @@ var _ = Describe("Applications of KubeVela", Ordered, func() {
 			if i+1 < len(writes) && writes[i+1].Phase == w.Phase {
 				continue
 			}
-			Eventually(wordsOf(ctx, namespace, "store")).Should(Equal(want[w.Phase[:2]]), w.Phase)
+			Eventually(healthTextOf(ctx, namespace, "store")).Should(Equal(want[w.Phase[:2]]), w.Phase)
 		}
 		written := func() float64 { return c.counter("healthscope_application_health_writes_total", "written") }
 		before := written()
@@ -180,7 +180,7 @@ var _ = Describe("Applications of KubeVela", Ordered, func() {
 					continue
 				}
 				tried++
-				want := truthOfScope(ctx, all, namespace, scopeName) + ", " + truthOfScope(ctx, all, namespace, "plain")
+				want := expectedHealthOfScope(ctx, all, namespace, scopeName) + ", " + expectedHealthOfScope(ctx, all, namespace, "plain")
 				Eventually(healthIn(ctx, namespace, scopeName, "plain")).Should(Equal(want), w.Phase)
 			}
 			Expect(tried).To(Equal(phases), "every phase was there")
@@ -197,9 +197,9 @@ var _ = Describe("Applications of KubeVela", Ordered, func() {
 	)
 })
 
-// truthOfScope returns what healthIn is to return of a scope: what is true, at the moment, of the Deployments that the workflows of its
+// expectedHealthOfScope returns what healthIn is to return of a scope: what is true, at the moment, of the Deployments that the workflows of its
 // Applications have applied. An Application that has applied none, or that is not there, counts as one that is missing.
-func truthOfScope(ctx context.Context, all dynamic.Interface, namespace, name string) string {
+func expectedHealthOfScope(ctx context.Context, all dynamic.Interface, namespace, name string) string {
 	GinkgoHelper()
 	var s corev1alpha2.HealthScope
 	err := api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &s)
@@ -226,7 +226,7 @@ func truthOfScope(ctx context.Context, all dynamic.Interface, namespace, name st
 				continue
 			}
 			total++
-			if health, _ := truthOf(ctx, all, namespace, r.APIVersion, r.Kind, r.Name); health == "HEALTHY" {
+			if health, _ := expectedHealthOf(ctx, all, namespace, r.APIVersion, r.Kind, r.Name); health == "HEALTHY" {
 				ready++
 			}
 		}
@@ -238,18 +238,18 @@ func truthOfScope(ctx context.Context, all dynamic.Interface, namespace, name st
 	return fmt.Sprintf("unhealthy %d/%d", ready, total)
 }
 
-// wordsOf returns how to read what the status of an Application says of its health: that of each component with the scopes it is in, and the condition.
-func wordsOf(ctx context.Context, namespace, name string) func(Gomega) string {
+// healthTextOf returns how to read what the status of an Application says of its health: that of each component with the scopes it is in, and the condition.
+func healthTextOf(ctx context.Context, namespace, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		u := oam.NewApplication()
 		g.Expect(api.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, u)).To(Succeed())
 		status, _ := u.Object["status"].(map[string]any)
-		return words(status)
+		return healthText(status)
 	}
 }
 
-// words returns what a status says of health.
-func words(status map[string]any) string {
+// healthText returns what a status says of health.
+func healthText(status map[string]any) string {
 	GinkgoHelper()
 	var s struct {
 		Services []struct {
@@ -280,19 +280,19 @@ func words(status map[string]any) string {
 	return strings.Join(all, "; ")
 }
 
-// wordsByPhase returns what a recording says of the health of Application "store" at the end of each phase.
-func wordsByPhase(writes []recordedWrite) map[string]string {
+// healthTextByPhase returns what a recording says of the health of Application "store" at the end of each phase.
+func healthTextByPhase(writes []recordedWrite) map[string]string {
 	GinkgoHelper()
-	said, status := map[string]string{}, map[string]any{}
+	reportedHealth, status := map[string]string{}, map[string]any{}
 	for _, w := range writes {
 		var o struct{ Status map[string]any }
 		if w.Name == "store" && w.Resource == "core.oam.dev/v1beta1/applications" && w.Subresource == "status" {
 			Expect(json.Unmarshal(w.Object, &o)).To(Succeed())
 			maps.Copy(status, o.Status) // As a merge patch does.
 		}
-		said[w.Phase[:2]] = words(status)
+		reportedHealth[w.Phase[:2]] = healthText(status)
 	}
-	return said
+	return reportedHealth
 }
 
 // healthIn returns how to read the health of scopes again and again: "<health> <ready>/<total>" of each, or "none".

@@ -43,7 +43,7 @@ func TestLinkedApps(t *testing.T) {
 		},
 		"what a bundle has no room to name counts": {
 			spec:    corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{app("a", "vnf", "m-a", bundleRef("web"), bundleRef("web"))}},
-			bundles: []*fleet.Bundle{crowded(hub, 3)}, want: []LinkedApp{linked("m-a", counts(1904, 1901, 0, 3, 0, 1901))},
+			bundles: []*fleet.Bundle{truncatedBundle(hub, 3)}, want: []LinkedApp{linked("m-a", counts(1904, 1901, 0, 3, 0, 1901))},
 		},
 		"a VNF without a module is none": {spec: corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{app("a", "vnf", "", bundleRef("1-web"))}}, bundles: both},
 		"a module without a VNF is none": {spec: corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{app("a", "", "m", bundleRef("1-web"))}}, bundles: both},

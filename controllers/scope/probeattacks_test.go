@@ -220,7 +220,7 @@ var _ = Describe("A probe", Ordered, func() {
 				b.slice = nil
 			}
 			b.create(ctx)
-			all[name] = begun{p.says(namespace, "front", onceADay()), a.want, target, victim}
+			all[name] = begun{p.report(namespace, "front", onceADay()), a.want, target, victim}
 		}
 		for name, a := range all {
 			Eventually(a.says).Should(Equal(a.want), name)
@@ -258,7 +258,7 @@ var _ = Describe("A probe", Ordered, func() {
 			})
 			namespace := newNamespace(ctx)
 			newBackend(namespace, "front", "web", targets[name]).create(ctx)
-			says[name] = p.says(namespace, "front", onceADay())
+			says[name] = p.report(namespace, "front", onceADay())
 		}
 		for name, to := range redirects {
 			Eventually(says[name]).Should(Equal(to.want), name)
@@ -276,7 +276,7 @@ var _ = Describe("A probe", Ordered, func() {
 			newBackend(namespace, "front", "web", &listener{host: address, port: port}).create(ctx)
 			spec := onceADay()
 			spec.ProbeTimeout = new(int32(1))
-			Eventually(p.says(namespace, "front", spec)).Should(BeElementOf(want))
+			Eventually(p.report(namespace, "front", spec)).Should(BeElementOf(want))
 		},
 		Entry("it never ends its answer", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\n\r\n", "endless ") }, passing),
 		Entry("it never ends an answer in HTML", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", "<p>endless ") }, "undecided: timeout"),
@@ -298,7 +298,7 @@ var _ = Describe("A probe", Ordered, func() {
 		namespace := newNamespace(ctx)
 		target := listen(address, code(http.StatusOK))
 		newBackend(namespace, "front", "web", target).create(ctx)
-		Eventually(p.says(namespace, "front", onceADay())).Should(Equal(passing))
+		Eventually(p.report(namespace, "front", onceADay())).Should(Equal(passing))
 		header := target.header()
 		Expect(header).NotTo(HaveKey("Authorization"))
 		Expect(header).NotTo(HaveKey("Cookie"))
@@ -313,14 +313,14 @@ var _ = Describe("A probe", Ordered, func() {
 		DeferCleanup(label, "-")
 		spec := onceADay()
 		spec.ProbeScheme, spec.ProbeEndpoint = "HTTPS", "/healthz"
-		Eventually(p.says("default", "kubernetes", spec)).Should(Equal(noEndpoint))
+		Eventually(p.report("default", "kubernetes", spec)).Should(Equal(noEndpoint))
 	})
 })
 
 var _ = Describe("A scope whose endpoint leads elsewhere", func() {
 	It("probes nothing", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		mayProbe(ctx, namespace)
+		grantProbes(ctx, namespace)
 		target := listen(suite.OwnAddress(), code(http.StatusOK))
 		b := newBackend(namespace, "front", "web", target)
 		var scopes []*corev1alpha2.HealthScope

@@ -15,21 +15,21 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// reported are Probes that have come to a report.
-type reported struct{ probe.Report }
+// staticProbes are Probes that have come to a report.
+type staticProbes struct{ probe.Report }
 
-func (r reported) Want(types.NamespacedName, *probe.Want) probe.Report { return r.Report }
-func (r reported) Subscribe(func(types.NamespacedName))                {}
+func (r staticProbes) Want(types.NamespacedName, *probe.Want) probe.Report { return r.Report }
+func (r staticProbes) Subscribe(func(types.NamespacedName))                {}
 
 // probedIn returns the status of a scope with probes.
 func probedIn(w world, scope *corev1alpha2.HealthScope, services ...probe.Probed) corev1alpha2.HealthScopeStatus {
-	g := (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, probes: reported{probe.Report{Services: services}}, now: noon}).gather()
+	g := (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, probes: staticProbes{probe.Report{Services: services}}, now: noon}).gather()
 	v := decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), noon)
 	return newStatus(scope, v, externalStatus{state: w.State}, noon)
 }
 
-// asking returns a scope that asks for probes.
-func asking() *corev1alpha2.HealthScope {
+// scopeWithProbes returns a scope that asks for probes.
+func scopeWithProbes() *corev1alpha2.HealthScope {
 	return scopeOf(corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health"})
 }
 
@@ -42,7 +42,7 @@ func TestProbeResults(t *testing.T) {
 	t.Parallel()
 	// before is a scope whose Services were probed before the controller started.
 	before := func(culprits ...corev1alpha2.Culprit) *corev1alpha2.HealthScope {
-		s := asking()
+		s := scopeWithProbes()
 		s.Status.ObservedGeneration, s.Status.Culprits = s.Generation, culprits
 		meta.SetStatusCondition(&s.Status.Conditions, metav1.Condition{Type: corev1alpha2.ConditionProbesReady, Status: metav1.ConditionTrue, Reason: "Probing", ObservedGeneration: s.Generation})
 		return s
@@ -72,7 +72,7 @@ func TestProbeResults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c.scope == nil {
-				c.scope = asking()
+				c.scope = scopeWithProbes()
 			}
 			got := ""
 			for _, culprit := range probedIn(c.w, c.scope, c.service).Culprits {
@@ -96,7 +96,7 @@ func TestProbedServiceCountsOnce(t *testing.T) {
 	for result, want := range map[probe.Result]corev1alpha2.Health{
 		probe.Passing: corev1alpha2.Healthy, probe.Failing: corev1alpha2.Unhealthy, probe.Blocked: corev1alpha2.UnknownHealth,
 	} {
-		s := probedIn(w, asking(), front(probe.Finding{Result: result, Made: true, Cause: "timeout"}))
+		s := probedIn(w, scopeWithProbes(), front(probe.Finding{Result: result, Made: true, Cause: "timeout"}))
 		if s.Health != want || s.Summary.Total != 1 || s.ScopeHealthCondition.Total != 1 {
 			t.Errorf("%d: %s with %d members and %d references, want %s with one of each", result, s.Health, s.Summary.Total, s.ScopeHealthCondition.Total, want)
 		}
@@ -108,7 +108,7 @@ func TestTheMessageNamesServicesThatAreNotProbed(t *testing.T) {
 	service := member(hub, "Service", "back", healthscope.Ready, "")
 	service.Group = ""
 	w := world{bundles: []*fleet.Bundle{labelledWith(bundleOf(hub, "1-back", service), map[string]string{corev1alpha2.LabelScopeName: "vfw"})}}
-	s := probedIn(w, asking(), front(probe.Finding{Result: probe.Passing, Made: true}))
+	s := probedIn(w, scopeWithProbes(), front(probe.Finding{Result: probe.Passing, Made: true}))
 	c := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionProbesReady)
 	const want = "1 of 1 Services are probed; other Services of the scope, which ask for it neither by label nor by the annotation healthscope.core.oam.dev/probe: 1"
 	if c == nil || c.Message != want {

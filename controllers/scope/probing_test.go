@@ -183,8 +183,8 @@ func startProber() *prober {
 	return p
 }
 
-// says returns what the prober says of a Service of a scope called web, each time it is asked: the result and the cause.
-func (p *prober) says(namespace, service string, spec corev1alpha2.HealthScopeSpec) func() string {
+// report returns what the prober says of a Service of a scope called web, each time it is asked: the result and the cause.
+func (p *prober) report(namespace, service string, spec corev1alpha2.HealthScopeSpec) func() string {
 	GinkgoHelper()
 	parsed, err := probe.Parse(&spec)
 	Expect(err).NotTo(HaveOccurred())
@@ -207,7 +207,7 @@ var _ = Describe("A Prober", func() {
 		namespace := newNamespace(ctx)
 		newBackend(namespace, "front", "web", target).create(ctx)
 		p := startProber()
-		says := p.says(namespace, "front", corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health", ProbeInterval: new(int32(1))})
+		says := p.report(namespace, "front", corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health", ProbeInterval: new(int32(1))})
 		Eventually(says).Should(Equal("passing: "))
 		Expect(target.asked()[0]).To(Equal("GET /health"))
 		target.set(code(http.StatusServiceUnavailable))
@@ -225,7 +225,7 @@ var _ = DescribeTable("A Prober asks as the scope says",
 		b.slice.Endpoints[0].Conditions.Ready = &ready
 		b.create(ctx)
 		spec := corev1alpha2.HealthScopeSpec{ProbeMethod: method, ProbeScheme: scheme, ProbeEndpoint: "/health", ProbeInterval: new(int32(86400))}
-		Eventually(startProber().says(namespace, "front", spec)).Should(Equal(want))
+		Eventually(startProber().report(namespace, "front", spec)).Should(Equal(want))
 	},
 	Entry("by HEAD", "HEAD", "HTTP", func() *listener { return listen(suite.OwnAddress(), code(http.StatusOK)) }, true, "passing: "),
 	Entry("by HEAD, of what is not well", "HEAD", "", func() *listener { return listen(suite.OwnAddress(), code(http.StatusServiceUnavailable)) }, true, "undecided: status code 503"),
@@ -255,8 +255,8 @@ func listenTLS(address string, answer func(http.ResponseWriter, *http.Request)) 
 // withProbes enables probes.
 func withProbes(s *settings) { s.probes = true }
 
-// mayProbe gives the controller's ServiceAccount the right to probe in a namespace, as the chart does.
-func mayProbe(ctx context.Context, namespace string) {
+// grantProbes gives the controller's ServiceAccount the right to probe in a namespace, as the chart does.
+func grantProbes(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	name := metav1.ObjectMeta{Namespace: namespace, Name: "probes"}
 	Expect(api.Create(ctx, &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
@@ -290,7 +290,7 @@ var _ = Describe("A scope with probes", func() {
 	It("is as healthy as its Services answer", func(ctx SpecContext) {
 		target := listen(suite.OwnAddress(), code(http.StatusOK))
 		namespace := newNamespace(ctx)
-		mayProbe(ctx, namespace)
+		grantProbes(ctx, namespace)
 		b := newBackend(namespace, "front", "web", target)
 		b.create(ctx)
 		c := start(withProbes)
@@ -338,7 +338,7 @@ var _ = Describe("A scope with probes", func() {
 	It("counts a Service that it has otherwise once", func(ctx SpecContext) {
 		target := listen(suite.OwnAddress(), code(http.StatusOK))
 		namespace := newNamespace(ctx)
-		mayProbe(ctx, namespace)
+		grantProbes(ctx, namespace)
 		grant(ctx, "services")
 		newBackend(namespace, "front", "other", target).create(ctx)
 		start(withProbes)
@@ -360,7 +360,7 @@ var _ = Describe("A scope with probes", func() {
 		Eventually(probesReady(ctx, s)).Should(HavePrefix("False ServicesUnread: local: the controller may not list and watch Services in namespace"))
 
 		By("giving the right")
-		mayProbe(ctx, namespace)
+		grantProbes(ctx, namespace)
 		Eventually(probesReady(ctx, s)).WithTimeout(2 * suite.Timeout).Should(HavePrefix("False NoServices"))
 
 		By("asking for what cannot be used")

@@ -22,16 +22,16 @@ var (
 	services      = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 )
 
-// thing is an object as fleet.Objects knows it.
-func thing(gvk schema.GroupVersionKind, name string, state healthscope.State, reason healthscope.Reason) fleet.Lookup {
+// objectLookup is an object as fleet.Objects knows it.
+func objectLookup(gvk schema.GroupVersionKind, name string, state healthscope.State, reason healthscope.Reason) fleet.Lookup {
 	return fleet.Lookup{Result: healthscope.Result{
 		Key:     healthscope.Key{Cluster: hub, Group: gvk.Group, Kind: gvk.Kind, Namespace: "shop", Name: name},
 		Version: gvk.Version, UID: "uid-" + name, State: state, Reason: reason,
 	}}
 }
 
-// naming makes an object name others in its status.resources.
-func naming(l fleet.Lookup, resources ...fleet.Resource) fleet.Lookup {
+// withStatusResources makes an object name others in its status.resources.
+func withStatusResources(l fleet.Lookup, resources ...fleet.Resource) fleet.Lookup {
 	l.Resources, l.Named = resources, len(resources)
 	return l
 }
@@ -66,16 +66,16 @@ func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 	ready := func(name string, state healthscope.State, n int32) fleet.Lookup {
 		return fleet.Lookup{Result: deployment(name, state, n, 2)}
 	}
-	workload := naming(versioned(thing(containerized, "cart", healthscope.Ready, healthscope.ReasonExists), "cart"), resource(deployments, "cart"), resource(services, "cart"))
-	service := thing(services, "cart", healthscope.Ready, "")
-	unknown := thing(databases, "db", healthscope.Unknown, healthscope.ReasonNoRule)
+	workload := withStatusResources(versioned(objectLookup(containerized, "cart", healthscope.Ready, healthscope.ReasonExists), "cart"), resource(deployments, "cart"), resource(services, "cart"))
+	service := objectLookup(services, "cart", healthscope.Ready, "")
+	unknown := objectLookup(databases, "db", healthscope.Unknown, healthscope.ReasonNoRule)
 	unknown.Status = `{"phase":"Odd"}`
-	many := naming(thing(databases, "db", healthscope.Ready, ""), resource(services, "cart"))
+	many := withStatusResources(objectLookup(databases, "db", healthscope.Ready, ""), resource(services, "cart"))
 	many.Named = 21
 	deep := worldOf(service)
 	for i := range 5 {
 		name := fmt.Sprintf("level-%d", i)
-		deep.objects[databases][name] = naming(thing(databases, name, healthscope.Unknown, healthscope.ReasonNoRule), resource(databases, fmt.Sprintf("level-%d", i+1)))
+		deep.objects[databases][name] = withStatusResources(objectLookup(databases, name, healthscope.Unknown, healthscope.ReasonNoRule), resource(databases, fmt.Sprintf("level-%d", i+1)))
 	}
 	for _, c := range []struct {
 		name   string
@@ -96,7 +96,7 @@ func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 			want: "cart UNHEALTHY Ready:2/2 Service/cart: NotFound", ready: "2/3", first: "Service/cart in local: NotFound",
 		},
 		{
-			name: "a kind that no rule knows is as what it names", world: worldOf(naming(unknown, resource(deployments, "cart")), ready("cart", healthscope.Ready, 2)), ref: refTo(databases, "db"),
+			name: "a kind that no rule knows is as what it names", world: worldOf(withStatusResources(unknown, resource(deployments, "cart")), ready("cart", healthscope.Ready, 2)), ref: refTo(databases, "db"),
 			want: " HEALTHY Ready:2/2 ", ready: "2/2", status: `{"phase":"Odd"}`,
 		},
 		{
@@ -104,11 +104,11 @@ func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 			want: " UNKNOWN NoRule", ready: "0/1", first: "Database/db in local: NoRule", status: `{"phase":"Odd"}`,
 		},
 		{
-			name: "a workload that names itself", world: worldOf(naming(thing(databases, "db", healthscope.Unknown, healthscope.ReasonNoRule), resource(databases, "db"))), ref: refTo(databases, "db"),
+			name: "a workload that names itself", world: worldOf(withStatusResources(objectLookup(databases, "db", healthscope.Unknown, healthscope.ReasonNoRule), resource(databases, "db"))), ref: refTo(databases, "db"),
 			want: " HEALTHY Ready:1/1 ", ready: "1/1",
 		},
 		{
-			name: "an object of another namespace", world: worldOf(naming(thing(databases, "db", healthscope.Ready, ""), fleet.Resource{APIVersion: "v1", Kind: "Service", Namespace: "other", Name: "cart"})), ref: refTo(databases, "db"),
+			name: "an object of another namespace", world: worldOf(withStatusResources(objectLookup(databases, "db", healthscope.Ready, ""), fleet.Resource{APIVersion: "v1", Kind: "Service", Namespace: "other", Name: "cart"})), ref: refTo(databases, "db"),
 			want: " UNKNOWN Ready:1/2 Service/cart: CrossNamespace", ready: "1/2", first: "Service/cart in local: CrossNamespace",
 		},
 		{name: "more than are kept", world: worldOf(many, service), ref: refTo(databases, "db"), want: " UNKNOWN status.resources leads to more objects than are followed: it names 21", ready: "0/1", first: "Database/db in local: NoRule"},

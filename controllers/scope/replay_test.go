@@ -96,8 +96,8 @@ func (r request) send(ctx context.Context, all dynamic.Interface, namespace stri
 	Expect(err).NotTo(HaveOccurred(), "%s %s %s %s in phase %s", r.Verb, r.Resource, r.Name, r.Subresource, r.Phase)
 }
 
-// said returns what a scope says of itself and of its references, without the reasons why not all is well.
-func said(ctx context.Context, namespace, name string) string {
+// reportedHealth returns what a scope says of itself and of its references, without the reasons why not all is well.
+func reportedHealth(ctx context.Context, namespace, name string) string {
 	GinkgoHelper()
 	scope := &corev1alpha2.HealthScope{}
 	err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, scope)
@@ -140,9 +140,9 @@ func readStates(recording string) map[string]recordedState {
 	return states
 }
 
-// truth returns what said is to return: what the runtime's rules make of the workloads as they are now, of those kinds that it knew, and
+// expectedHealth returns what said is to return: what the runtime's rules make of the workloads as they are now, of those kinds that it knew, and
 // of a claim, whether it is bound. A scope without references has nothing that is healthy.
-func truth(ctx context.Context, all dynamic.Interface, namespace, name string) (word string, refs []string) {
+func expectedHealth(ctx context.Context, all dynamic.Interface, namespace, name string) (word string, refs []string) {
 	GinkgoHelper()
 	scope := &corev1alpha2.HealthScope{}
 	err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, scope)
@@ -151,11 +151,11 @@ func truth(ctx context.Context, all dynamic.Interface, namespace, name string) (
 	}
 	Expect(err).NotTo(HaveOccurred())
 	health := "unknown"
-	var words []string
+	var healthText []string
 	for _, ref := range scope.Spec.WorkloadReferences {
 		refs = append(refs, ref.Name)
-		status, ready := truthOf(ctx, all, namespace, ref.APIVersion, ref.Kind, ref.Name)
-		words = append(words, fmt.Sprintf("%s %s %s", ref.Name, status, ready))
+		status, ready := expectedHealthOf(ctx, all, namespace, ref.APIVersion, ref.Kind, ref.Name)
+		healthText = append(healthText, fmt.Sprintf("%s %s %s", ref.Name, status, ready))
 		switch {
 		case status == "UNHEALTHY":
 			health = "unhealthy"
@@ -163,12 +163,12 @@ func truth(ctx context.Context, all dynamic.Interface, namespace, name string) (
 			health = "healthy"
 		}
 	}
-	slices.Sort(words)
-	return strings.Join(append([]string{health}, words...), ", "), refs
+	slices.Sort(healthText)
+	return strings.Join(append([]string{health}, healthText...), ", "), refs
 }
 
-// truthOf returns health and replicas of an object.
-func truthOf(ctx context.Context, all dynamic.Interface, namespace, apiVersion, kind, name string) (health, ready string) {
+// expectedHealthOf returns health and replicas of an object.
+func expectedHealthOf(ctx context.Context, all dynamic.Interface, namespace, apiVersion, kind, name string) (health, ready string) {
 	GinkgoHelper()
 	resources := map[string]string{"Deployment": "deployments", "ContainerizedWorkload": "containerizedworkloads", "PersistentVolumeClaim": "persistentvolumeclaims"}
 	if resources[kind] == "" {
@@ -188,7 +188,7 @@ func truthOf(ctx context.Context, all dynamic.Interface, namespace, apiVersion, 
 			child, ok := item.(map[string]any)
 			Expect(ok).To(BeTrue())
 			if child["kind"] == "Deployment" {
-				return truthOf(ctx, all, namespace, "apps/v1", "Deployment", fmt.Sprint(child["name"]))
+				return expectedHealthOf(ctx, all, namespace, "apps/v1", "Deployment", fmt.Sprint(child["name"]))
 			}
 		}
 		Fail("the workload names no Deployment")
@@ -221,8 +221,8 @@ var _ = DescribeTable("A scope beside oam-kubernetes-runtime says after each pha
 		}
 		tried++
 		for _, scope := range []string{"shared", "by-hand"} {
-			want, refs := truth(ctx, all, namespace, scope)
-			Eventually(said).WithContext(ctx).WithArguments(namespace, scope).Should(Equal(want), "scope %s after phase %s", scope, r.Phase)
+			want, refs := expectedHealth(ctx, all, namespace, scope)
+			Eventually(reportedHealth).WithContext(ctx).WithArguments(namespace, scope).Should(Equal(want), "scope %s after phase %s", scope, r.Phase)
 			recorded, known := states[r.Phase+" "+scope]
 			if !known {
 				continue

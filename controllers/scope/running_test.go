@@ -56,15 +56,15 @@ type settings struct {
 // end before what it is for has come, and each end may be a write.
 func stopClock(s *settings) { s.clock = clocktesting.NewFakePassiveClock(time.Now()) }
 
-// hurry makes time pass ten times as fast for the controller: what takes a second takes ten, as it sees it.
-func hurry(s *settings) {
+// shortenIntervals makes time pass ten times as fast for the controller: what takes a second takes ten, as it sees it.
+func shortenIntervals(s *settings) {
 	fast := suite.NewFastClock(10)
 	s.clock, s.fleetClock = fast, fast
 }
 
 // controller is a controller under test.
 type controller struct {
-	*wiretap
+	*requestRecorder
 
 	registry *scope.Registry
 	metrics  *prometheus.Registry
@@ -81,7 +81,7 @@ func start(change ...func(*settings)) *controller {
 	for _, f := range change {
 		f(&s)
 	}
-	c := &controller{wiretap: newWiretap(), registry: scope.NewRegistry(), metrics: prometheus.NewRegistry()}
+	c := &controller{requestRecorder: newRequestRecorder(), registry: scope.NewRegistry(), metrics: prometheus.NewRegistry()}
 	s.config.Wrap(c.Wrap)
 	c.metrics.MustRegister(scope.NewCollector(c.registry))
 	c.mgr = newManager(s)
@@ -171,8 +171,8 @@ func (c *controller) counter(name, label string) float64 {
 	return 0
 }
 
-// wiretap sees all requests of a controller.
-type wiretap struct {
+// requestRecorder sees all requests of a controller.
+type requestRecorder struct {
 	suite.Tap
 
 	mu sync.Mutex
@@ -181,8 +181,8 @@ type wiretap struct {
 	used   map[string]struct{}
 }
 
-func newWiretap() *wiretap {
-	w := &wiretap{writes: map[string][]string{}, used: map[string]struct{}{}}
+func newRequestRecorder() *requestRecorder {
+	w := &requestRecorder{writes: map[string][]string{}, used: map[string]struct{}{}}
 	w.Note = w.note
 	return w
 }
@@ -190,7 +190,7 @@ func newWiretap() *wiretap {
 // statusPath is where the status of a scope is written.
 var statusPath = regexp.MustCompile(`^/apis/core\.oam\.dev/v1alpha2/namespaces/([^/]+)/healthscopes/([^/]+)/status$`)
 
-func (w *wiretap) note(request *http.Request) {
+func (w *requestRecorder) note(request *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if right := rightOf(request); right != "" {
@@ -240,14 +240,14 @@ func rightOf(request *http.Request) string {
 }
 
 // rights returns the rights the controller has made use of.
-func (w *wiretap) rights() []string {
+func (w *requestRecorder) rights() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.used))
 }
 
 // written returns how often the status of a scope was written.
-func (w *wiretap) written(namespace, name string) func() int {
+func (w *requestRecorder) written(namespace, name string) func() int {
 	return func() int {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -256,13 +256,13 @@ func (w *wiretap) written(namespace, name string) func() int {
 }
 
 // statuses returns what was written as the status of a scope, one after the other.
-func (w *wiretap) statuses(namespace, name string) []string {
+func (w *requestRecorder) statuses(namespace, name string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.writes[namespace+"/"+name])
 }
 
 // watches returns how many watches of a resource are open.
-func (w *wiretap) watches(resource string) func() int {
+func (w *requestRecorder) watches(resource string) func() int {
 	return func() int { return w.Watches(resource) }
 }

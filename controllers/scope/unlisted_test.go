@@ -16,8 +16,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// crowded returns a bundle that names one Deployment, and 1,900 ready and some failed resources beyond that only by number.
-func crowded(cluster string, failed int) *fleet.Bundle {
+// truncatedBundle returns a bundle that names one Deployment, and 1,900 ready and some failed resources beyond that only by number.
+func truncatedBundle(cluster string, failed int) *fleet.Bundle {
 	b := bundleOf(cluster, "web", member(cluster, "Deployment", "web", healthscope.Ready, ""))
 	b.Own, b.Truncated = true, true
 	b.Unlisted = healthscope.Summary{Total: 1900 + failed, Ready: 1900, Healthy: 1900, Failed: failed}
@@ -42,30 +42,30 @@ func TestATruncatedBundleIsCountedExactly(t *testing.T) {
 		first   string
 	}{
 		"all ready": {
-			bundles: []*fleet.Bundle{crowded(hub, 0)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web"))},
+			bundles: []*fleet.Bundle{truncatedBundle(hub, 0)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web"))},
 			health: corev1alpha2.Healthy, ready: "1901/1901", summary: corev1alpha2.MemberCounts{State: "Ready", Total: 1901, Ready: 1901},
 			apps: []corev1alpha2.AppStatus{{State: "Ready", Total: 1901, Ready: 1901, Clusters: []corev1alpha2.ClusterStatus{{Name: hub, State: "Ready", Total: 1901, Ready: 1901}}}},
 		},
 		"some failed that have no name": {
-			bundles: []*fleet.Bundle{crowded(hub, 3)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web"))},
+			bundles: []*fleet.Bundle{truncatedBundle(hub, 3)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web"))},
 			health: corev1alpha2.Unhealthy, ready: "1901/1904", summary: corev1alpha2.MemberCounts{State: "Failed", Total: 1904, Ready: 1901, Failed: 3},
 			apps:  []corev1alpha2.AppStatus{{State: "Failed", Total: 1904, Ready: 1901, Clusters: []corev1alpha2.ClusterStatus{{Name: hub, State: "Failed", Total: 1904, Ready: 1901}}}},
 			first: "resources that their bundle has no room to name",
 		},
 		"some failed, and a percentage": {
-			bundles: []*fleet.Bundle{crowded(hub, 3)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web")), Rollup: percent(99)},
+			bundles: []*fleet.Bundle{truncatedBundle(hub, 3)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web")), Rollup: percent(99)},
 			health: corev1alpha2.Healthy, ready: "1901/1904", summary: corev1alpha2.MemberCounts{State: "Failed", Total: 1904, Ready: 1901, Failed: 3},
 			apps:  []corev1alpha2.AppStatus{{State: "Failed", Total: 1904, Ready: 1901, Clusters: []corev1alpha2.ClusterStatus{{Name: hub, State: "Failed", Total: 1904, Ready: 1901}}}},
 			first: "resources that their bundle has no room to name",
 		},
 		"some failed in a required app": {
-			bundles: []*fleet.Bundle{crowded(hub, 3)}, spec: corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{named("shop", bundleRef("web"))}, Rollup: percent(50, "shop")},
+			bundles: []*fleet.Bundle{truncatedBundle(hub, 3)}, spec: corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{named("shop", bundleRef("web"))}, Rollup: percent(50, "shop")},
 			health: corev1alpha2.Unhealthy, ready: "1901/1904", summary: corev1alpha2.MemberCounts{State: "Failed", Total: 1904, Ready: 1901, Failed: 3},
 			apps:  []corev1alpha2.AppStatus{{Name: "shop", State: "Failed", Total: 1904, Ready: 1901, Clusters: []corev1alpha2.ClusterStatus{{Name: hub, State: "Failed", Total: 1904, Ready: 1901}}}},
 			first: "resources that their bundle has no room to name",
 		},
 		"two apps that lead to one bundle": {
-			bundles: []*fleet.Bundle{crowded(hub, 0)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web")), Apps: []corev1alpha2.ScopeApp{named("b", bundleRef("web")), named("a", bundleRef("web"))}},
+			bundles: []*fleet.Bundle{truncatedBundle(hub, 0)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web")), Apps: []corev1alpha2.ScopeApp{named("b", bundleRef("web")), named("a", bundleRef("web"))}},
 			health: corev1alpha2.Healthy, ready: "1901/1901", summary: corev1alpha2.MemberCounts{State: "Ready", Total: 1901, Ready: 1901},
 			apps: []corev1alpha2.AppStatus{
 				{Name: "a", State: "Ready", Total: 1901, Ready: 1901, Clusters: []corev1alpha2.ClusterStatus{{Name: hub, State: "Ready", Total: 1901, Ready: 1901}}},
@@ -73,7 +73,7 @@ func TestATruncatedBundleIsCountedExactly(t *testing.T) {
 			},
 		},
 		"one bundle in two clusters": {
-			bundles: []*fleet.Bundle{crowded(hub, 0), crowded(edge1, 1)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web"))},
+			bundles: []*fleet.Bundle{truncatedBundle(hub, 0), truncatedBundle(edge1, 1)}, spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web"))},
 			health: corev1alpha2.Unhealthy, ready: "3802/3803", summary: corev1alpha2.MemberCounts{State: "Failed", Total: 3803, Ready: 3802, Failed: 1},
 			apps: []corev1alpha2.AppStatus{{State: "Failed", Total: 3803, Ready: 3802, Clusters: []corev1alpha2.ClusterStatus{
 				{Name: edge1, State: "Failed", Total: 1902, Ready: 1901}, {Name: hub, State: "Ready", Total: 1901, Ready: 1901},
@@ -103,7 +103,7 @@ func TestATruncatedBundleIsCountedExactly(t *testing.T) {
 
 func TestABundleWithRoomForNoNameIsNotEmpty(t *testing.T) {
 	t.Parallel()
-	b := crowded(hub, 0)
+	b := truncatedBundle(hub, 0)
 	b.Members = nil
 	s := statusIn(world{bundles: []*fleet.Bundle{b}}, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("web"))}), noon)
 	if s.ResourcesReady != "1900/1900" || s.Health != corev1alpha2.Healthy || len(s.Culprits) > 0 || s.ClustersReachable != "1/1" {
@@ -117,7 +117,7 @@ func TestABundleWithRoomForNoNameIsNotEmpty(t *testing.T) {
 func TestMetricsCountWhatHasNoName(t *testing.T) {
 	t.Parallel()
 	registry := NewRegistry()
-	judgeInto(registry, world{bundles: []*fleet.Bundle{crowded(hub, 3)}}, scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "shop", WorkloadReferences: refs(bundleRef("web"))}}}))
+	judgeInto(registry, world{bundles: []*fleet.Bundle{truncatedBundle(hub, 3)}}, scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "shop", WorkloadReferences: refs(bundleRef("web"))}}}))
 	metrics := prometheus.NewPedanticRegistry()
 	metrics.MustRegister(NewCollector(registry))
 	want := `# HELP healthscope_scope_resources The members that count, by app and state. A state without members has no series.
@@ -156,7 +156,7 @@ func TestMembersOfOtherNamespacesAreKeptApart(t *testing.T) {
 // A clock that jumps ahead and back changes a status when it jumps, and not between; and what began in a future that did not come begins now.
 func TestStatusIsStableWhenClockJumps(t *testing.T) {
 	t.Parallel()
-	l := newLife(deploymentRef("web"), deploymentRef("gone"))
+	l := newScopeHistory(deploymentRef("web"), deploymentRef("gone"))
 	l.w = withDeployments(deployment("web", healthscope.Pending, 1, 3))
 	changes := 0
 	before := ""

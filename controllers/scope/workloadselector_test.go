@@ -153,7 +153,7 @@ func TestSelectedWorkloadsOfUnreachableClusterAreUnknown(t *testing.T) {
 func TestSelectedWorkloadsKeepSince(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(workloadsOf())
-	l := &life{scope: scope, since: newHistory(&scope.Status), w: withWorkloads(workload(edge1, deployments, "web", healthscope.Failed, labelWeb))}
+	l := &scopeHistory{scope: scope, since: newHistory(&scope.Status), w: withWorkloads(workload(edge1, deployments, "web", healthscope.Failed, labelWeb))}
 	for minutes := range 3 {
 		if minutes == 2 {
 			l.restart()
@@ -232,7 +232,7 @@ func TestWorkloadChangeEnqueuesSelectingScopes(t *testing.T) {
 		change := fleet.ObjectChange{
 			Kind: fleet.Kind{Cluster: hub, GroupVersionKind: c.kind}, Name: types.NamespacedName{Namespace: "shop", Name: "any"}, Labels: fleet.NewLabelSet(c.set),
 		}
-		if got := len(looking(c.world, c.scope).askedBy(t, change)) > 0; got != c.want {
+		if got := len(newTestEventSource(c.world, c.scope).enqueuedBy(t, change)) > 0; got != c.want {
 			t.Errorf("%s: got %t", c.title, got)
 		}
 	}
