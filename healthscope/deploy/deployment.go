@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// Deployment are the contexts that keep the states of resources in one place, as far as something is to be done with them. They
-// have resources in common, so that one event at a time is handled.
+// Deployment holds the contexts with pending work that keep the states of their resources in the same status context. They
+// share resources, so one event at a time is handled.
 type Deployment []Member
 
 // Member is a context of a deployment.
 type Member struct {
 	ID string
 	Lifecycle
-	// Revision is etcd's when the queue was last written.
+	// Revision is the revision of etcd at which the queue was last written.
 	Revision int64
 }
 
 // Next returns the id of the context whose next event is to be handled; empty when there is none. An event that was begun comes
-// first, so that at most one is. Then come terminations, which interrupt what is begun, and then what an update has left to
-// delete: it is a part of that update, and comes before the next one. Others come in the order in which they were added.
+// first, so that at most one is in progress. Then come terminations, which interrupt other events, and then deletions that are
+// left of an update: they are a part of it, and come before the next one. Others come in the order in which they were added.
 func (d Deployment) Next() string {
 	rank := func(m Member) int {
 		switch {
 		case m.begun():
 			return 0
-		case m.waits(EventTerminate):
+		case m.hasPending(EventTerminate):
 			return 1
-		case m.waits(EventUpdateDelete):
+		case m.hasPending(EventUpdateDelete):
 			return 2
 		default:
 			return 3
@@ -41,8 +41,8 @@ func (d Deployment) Next() string {
 	}).ID
 }
 
-// Interrupted reports whether the event that is being handled of a context is to end before its work is done: the context says so, is
-// gone, or another one of the deployment is to be terminated.
+// Interrupted reports whether the current event of a context must end before its work is done: its lifecycle says so, the
+// context is gone, or another context of the deployment has a pending termination.
 func (d Deployment) Interrupted(id string) bool {
 	i := slices.IndexFunc(d, func(m Member) bool { return m.ID == id })
 	if i < 0 || d[i].Interrupted() {
@@ -50,5 +50,5 @@ func (d Deployment) Interrupted(id string) bool {
 	}
 	first := d[i].pending()
 	return first >= 0 && d[i].Queue[first].Event != EventTerminate &&
-		slices.ContainsFunc(d, func(m Member) bool { return m.waits(EventTerminate) })
+		slices.ContainsFunc(d, func(m Member) bool { return m.hasPending(EventTerminate) })
 }

@@ -24,23 +24,23 @@ func LifecycleLevels() []string {
 	return []string{levelQueue, levelCurrent, levelDesired, levelPendingTerminate, levelStatus, levelStop}
 }
 
-// MembersHandle returns the handle below which the contexts are named that keep the states of their resources in another one, in keys
-// of our own.
+// MembersHandle returns the handle below which keys of our own name the contexts that keep the states of their resources in the
+// context with the id statusID.
 func MembersHandle(statusID string) appcontext.Handle {
 	return appcontext.ContextHandle(statusID).Level("rsync/deployment")
 }
 
-// QueueHandle returns the handle of the queue of a context. Beside it is a key of our own, which is written with it: a queue that was
-// written since is another program's.
+// QueueHandle returns the handle of the queue of a context. A key of our own beside it is written at the same time: if the queue was
+// written later, another program wrote it.
 func QueueHandle(id string) appcontext.Handle { return appcontext.ContextHandle(id).Level(levelQueue) }
 
-// StandingDownHandle is the handle at which it is kept, in a key of our own, why nothing is done with any context.
+// StandingDownHandle is the handle of a key of our own that holds why rsync handles no context.
 const StandingDownHandle appcontext.Handle = "/rsync/standingdown/"
 
 // Revision returns the revision of etcd at which the queue of a context was last written.
 func Revision(s *appcontext.Snapshot) int64 { return s.StoredRevision(QueueHandle(s.ID())) }
 
-// queueWriter is what is kept beside a queue.
+// queueWriter is the value of the key beside a queue.
 const queueWriter = "healthscope"
 
 // queueValue and stateValue are how EMCO stores a queue and a state.
@@ -83,15 +83,15 @@ func readLevel(s *appcontext.Snapshot, level string, into any) error {
 	return nil
 }
 
-// begun returns the revision of etcd at which the event that is being handled was begun: statuses of resources from before
-// say nothing of its work.
-func begun(s *appcontext.Snapshot) int64 {
+// beginRevision returns the revision of etcd at which the current event was begun. Earlier statuses of resources say nothing
+// about its work.
+func beginRevision(s *appcontext.Snapshot) int64 {
 	return max(s.StoredRevision(s.Handle().Level(levelCurrent)), s.StoredRevision(s.Handle().Level(levelDesired)))
 }
 
 // Changes returns the keys in which two lifecycles of a context differ, in the order in which EMCO writes them. The entry
-// among the active contexts is written with every event that is to be handled, which is how workers learn of it. A new event and
-// a stop end the retry of the one before.
+// among the active contexts is written with every event that is to be handled, which wakes the workers. A new event and a stop
+// end the retry of the previous event.
 func Changes(id string, before, after Lifecycle) []appcontext.Write {
 	h, active := appcontext.ContextHandle(id), appcontext.ActiveHandle(id)
 	var writes []appcontext.Write

@@ -20,7 +20,7 @@ const (
 	EventRead         Event = "Read"
 )
 
-// EventStatus is what became of an event.
+// EventStatus is the result of an event, or Pending.
 type EventStatus string
 
 // The statuses of events, as EMCO writes them.
@@ -77,13 +77,13 @@ var transitions = map[Event]transition{
 
 // Lifecycle is what etcd holds of the state machine of a context.
 type Lifecycle struct {
-	// Queue holds every event that there was.
+	// Queue holds all events, including those that have ended.
 	Queue []QueuedEvent
 	// Current and Desired are rsync's own states; empty before the first event. Status is what status queries show.
 	Current, Desired, Status appcontext.State
-	// PendingTerminate is true while a Terminate waits for an event that it interrupts.
+	// PendingTerminate is true while a Terminate waits for the event that it interrupts to end.
 	PendingTerminate bool
-	// Stop makes rsync end what it does.
+	// Stop makes rsync end the current event.
 	Stop bool
 }
 
@@ -111,34 +111,34 @@ func (e *NotAllowedError) Error() string {
 }
 
 // Enqueue returns the lifecycle with an event at the end of the queue. other is the other context of an update. It fails with
-// a NotAllowedError when nothing is waiting before the event and the event cannot begin. A stop from before ends with it.
+// a NotAllowedError when no event is pending and the event cannot begin in the current state. It clears Stop.
 func (l Lifecycle) Enqueue(event Event, other string) (Lifecycle, error) {
-	l = l.created()
+	l = l.withInitialStates()
 	if !l.Active() && !slices.Contains(transitions[event].allowed, l.Current) {
 		return l, &NotAllowedError{event, l.Current}
 	}
 	l.Stop = false
-	return l.append(event, other), nil
+	return l.appendEvent(event, other), nil
 }
 
-// created returns the lifecycle with the states that a context has before its first event.
-func (l Lifecycle) created() Lifecycle {
+// withInitialStates returns the lifecycle with the states that a context has before its first event.
+func (l Lifecycle) withInitialStates() Lifecycle {
 	if l.Current == "" {
 		l.Current, l.Status = appcontext.StateCreated, appcontext.StateCreated
 	}
 	return l
 }
 
-func (l Lifecycle) append(event Event, other string) Lifecycle {
+func (l Lifecycle) appendEvent(event Event, other string) Lifecycle {
 	l.Queue = append(slices.Clip(l.Queue), QueuedEvent{Event: event, UpdateContextID: other, Status: EventPending})
-	l.PendingTerminate = l.interrupting()
+	l.PendingTerminate = l.hasInterruptingTerminate()
 	return l
 }
 
-// Stopped returns the lifecycle of which nothing more is to be done until the next event is added. What waits ends here; an event
-// that was begun is ended by who handles it.
+// Stopped returns the lifecycle with Stop set, so that nothing is done until the next event is added. Pending events end here,
+// unless one was begun: then the worker that handles it ends it.
 func (l Lifecycle) Stopped() Lifecycle {
-	l = l.created()
+	l = l.withInitialStates()
 	l.Stop = true
 	if !l.begun() {
 		l, _, _ = l.Next()
@@ -146,17 +146,17 @@ func (l Lifecycle) Stopped() Lifecycle {
 	return l
 }
 
-// Replaced returns the lifecycle of a context after the update of its deployment to another one: what that lacks is to be
-// deleted, unless the context is to be there again meanwhile, or is not to be there anyway.
+// Replaced returns the lifecycle of a context after its deployment was updated to another context: an EventUpdateDelete is
+// added, unless the context is no longer wanted, or an event is pending that deploys it again.
 func (l Lifecycle) Replaced(by string) Lifecycle {
-	if !l.Wanted() || l.waits(EventInstantiate) || l.waits(EventUpdate) {
+	if !l.Wanted() || l.hasPending(EventInstantiate) || l.hasPending(EventUpdate) {
 		return l
 	}
-	return l.created().append(EventUpdateDelete, by)
+	return l.withInitialStates().appendEvent(EventUpdateDelete, by)
 }
 
-// Wanted reports whether a context is to be there: of the events that are not skipped, and will not be, the last that changes
-// anything in clusters brings it.
+// Wanted reports whether a context is to be deployed: whether the last event that changes clusters deploys it. Events that
+// were skipped, or will be, do not count.
 func (l Lifecycle) Wanted() bool {
 	state, wanted := l.Current, false
 	for i, e := range l.Queue {
@@ -175,8 +175,8 @@ func (l Lifecycle) Wanted() bool {
 	return wanted
 }
 
-// Unfinished returns the context from which the last update led to this one, if that update has not succeeded: both may have
-// something in the clusters. Else it is empty.
+// Unfinished returns the id of the context that the last update was to replace, if that update has not succeeded: both contexts
+// may have resources in the clusters. Otherwise it returns an empty string.
 func (l Lifecycle) Unfinished() string {
 	for _, e := range slices.Backward(l.Queue) {
 		if e.Event == EventUpdate && e.Status != EventSkipped {
@@ -189,7 +189,7 @@ func (l Lifecycle) Unfinished() string {
 	return ""
 }
 
-// begun reports whether the work of the first event that waits was begun.
+// begun reports whether the work of the first pending event was begun.
 func (l Lifecycle) begun() bool {
 	i := l.pending()
 	if i < 0 {
@@ -199,24 +199,26 @@ func (l Lifecycle) begun() bool {
 	return l.Current == t.during && l.Desired == t.desired
 }
 
-// interrupting reports whether a Terminate waits behind an event of another kind.
-func (l Lifecycle) interrupting() bool {
+// hasInterruptingTerminate reports whether a Terminate is pending behind an event of another kind.
+func (l Lifecycle) hasInterruptingTerminate() bool {
 	first := l.pending()
 	return first >= 0 && l.Queue[first].Event != EventTerminate &&
 		slices.ContainsFunc(l.Queue[first:], func(e QueuedEvent) bool { return e.Event == EventTerminate && e.Status == EventPending })
 }
 
-// Interrupted reports whether the event that is being handled is to end before its work is done.
-func (l Lifecycle) Interrupted() bool { return l.Stop || l.PendingTerminate || l.interrupting() }
+// Interrupted reports whether the current event must end before its work is done.
+func (l Lifecycle) Interrupted() bool {
+	return l.Stop || l.PendingTerminate || l.hasInterruptingTerminate()
+}
 
-// waits reports whether an event of a kind waits, or is being handled.
-func (l Lifecycle) waits(event Event) bool {
+// hasPending reports whether an event of a kind is pending or in progress.
+func (l Lifecycle) hasPending(event Event) bool {
 	return slices.ContainsFunc(l.Queue, func(e QueuedEvent) bool { return e.Event == event && e.Status == EventPending })
 }
 
-// Next returns the lifecycle with the next event begun, and that event; false when none is left. One that was begun before
-// is begun no second time, so that the work of a program that was killed continues. Events that cannot be, or are
-// interrupted, end here.
+// Next returns the lifecycle with the next event begun, and that event; false when none is left. It returns an event that was
+// begun before as it is, so that the work of a program that was killed continues. Events that are unknown, not allowed or
+// interrupted end here.
 func (l Lifecycle) Next() (Lifecycle, QueuedEvent, bool) {
 	l.Queue = slices.Clone(l.Queue)
 	for i := l.pending(); i >= 0; i = l.pending() {
@@ -228,20 +230,20 @@ func (l Lifecycle) Next() (Lifecycle, QueuedEvent, bool) {
 		case !known || !begun && !slices.Contains(t.allowed, l.Current):
 			l.Queue[i].Status = EventSkipped
 		case interrupted && begun:
-			l.end(i, EventError, t.failure)
+			l.endEvent(i, EventError, t.failure)
 		case interrupted:
-			l.end(i, EventSkipped, t.failure)
+			l.endEvent(i, EventSkipped, t.failure)
 		default:
 			l.Current, l.Desired, l.Status = t.during, t.desired, t.during
 			l.PendingTerminate = false
 			return l, l.Queue[i], true
 		}
-		l.PendingTerminate = l.interrupting()
+		l.PendingTerminate = l.hasInterruptingTerminate()
 	}
 	return l, QueuedEvent{}, false
 }
 
-// Finish returns the lifecycle after the work of the event that was begun has ended.
+// Finish returns the lifecycle after the work of the current event has ended.
 func (l Lifecycle) Finish(succeeded bool) Lifecycle {
 	i := l.pending()
 	if i < 0 {
@@ -250,15 +252,15 @@ func (l Lifecycle) Finish(succeeded bool) Lifecycle {
 	l.Queue = slices.Clone(l.Queue)
 	t := transitions[l.Queue[i].Event]
 	if succeeded {
-		l.end(i, EventDone, t.success)
+		l.endEvent(i, EventDone, t.success)
 	} else {
-		l.end(i, EventError, t.failure)
+		l.endEvent(i, EventError, t.failure)
 	}
-	l.PendingTerminate = l.interrupting()
+	l.PendingTerminate = l.hasInterruptingTerminate()
 	return l
 }
 
-// end ends an event.
-func (l *Lifecycle) end(i int, status EventStatus, state appcontext.State) {
+// endEvent sets the status of an event and the state that follows from it.
+func (l *Lifecycle) endEvent(i int, status EventStatus, state appcontext.State) {
 	l.Queue[i].Status, l.Current, l.Status = status, state, state
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// Criterion is what an app waits for of another one.
+// Criterion is the state of another app that an app waits for.
 type Criterion string
 
 // The criteria. EMCO ignores others.
@@ -24,7 +24,7 @@ const (
 	CriterionDeployed Criterion = "Deployed"
 )
 
-// Dependency is what an app waits for before its first step.
+// Dependency is a condition that an app waits for before its first step.
 type Dependency struct {
 	App       string
 	Criterion Criterion
@@ -32,10 +32,10 @@ type Dependency struct {
 	Wait time.Duration
 }
 
-// Hook is a moment at which objects are applied that are no part of an app: what they do is awaited.
+// Hook is a point in time at which objects are applied that are not part of an app. rsync waits until their work is done.
 type Hook string
 
-// The hooks, as Helm and EMCO name them. What is to be made first has one too, which is no object that is awaited.
+// The hooks, as Helm and EMCO name them. hookCRDInstall names the CRDs that are created first; rsync does not wait for work of theirs.
 const (
 	HookPreInstall  Hook = "pre-install"
 	HookPostInstall Hook = "post-install"
@@ -56,9 +56,9 @@ type Resource struct {
 	Body string
 	// Approval is the condition, in JSON, by which a CertificateSigningRequest is approved when it is applied; else empty.
 	Approval string
-	// Status is what etcd says of it, if that was written by the event that is being handled; else empty.
+	// Status is its status in etcd, if the current event has written it; else empty.
 	Status appcontext.ResourceStatus
-	// There is true when it is known to be there byte by byte as it is to be, by whatever event.
+	// There is true when it is applied with exactly the desired value, by any event.
 	There bool
 }
 
@@ -68,13 +68,13 @@ func (r Resource) isDefinition() bool { return strings.HasSuffix(r.Name, "+Custo
 // Target is an app in a cluster.
 type Target struct {
 	App, Cluster string
-	// Definitions are the CRDs, which are made before, and stay when the others are deleted.
+	// Definitions are the CRDs, which are created first, and stay when the others are deleted.
 	Definitions []Resource
 	// Resources are in the order in which they are applied.
 	Resources []Resource
 	// Hooks are the objects of each hook, in their order.
 	Hooks map[Hook][]Resource
-	// Connectivity is what etcd says of the cluster.
+	// Connectivity is the connectivity of the cluster in etcd.
 	Connectivity appcontext.Connectivity
 }
 
@@ -94,7 +94,7 @@ type App struct {
 	Targets      []Target
 }
 
-// Plan is what a context wants in clusters.
+// Plan is the desired state of clusters according to a context.
 type Plan struct {
 	// ID is the context's id, and StatusID that of the context under which states are kept: the first of those that updates
 	// lead from one to the next.
@@ -108,18 +108,18 @@ type Plan struct {
 	CorrectDrift bool
 	// DeletionOrder is the order in which resources are deleted. The default is DeletionReverse.
 	DeletionOrder configv1alpha1.DeletionOrder
-	// OnlyRead is true when nothing in clusters is the context's: it was read, and never brought there.
+	// OnlyRead is true when the context was only read and never deployed, so that it owns nothing in clusters.
 	OnlyRead bool
 	Apps     []App
 
-	// observed is what is known of the resources already, and kept what other contexts have that are to be there, which is
-	// not deleted: names of resources by app and cluster.
+	// observed is the known state of the resources. retained are the names of resources, by app and cluster, that other
+	// wanted contexts have: they are not deleted.
 	observed observed
-	kept     map[place][]string
+	retained map[appInCluster][]string
 }
 
-// place is an app in a cluster.
-type place struct{ app, cluster string }
+// appInCluster is an app in a cluster.
+type appInCluster struct{ app, cluster string }
 
 // Targets returns the apps in their clusters.
 func (p *Plan) Targets() []Target {
@@ -134,8 +134,8 @@ func (p *Plan) Targets() []Target {
 // unless it may not be one.
 func (p *Plan) BundleName(app string) string { return p.statusID() + "-" + app }
 
-// Begun returns the revision of etcd at which the event was begun: statuses from before say nothing of its work.
-func (p *Plan) Begun() int64 { return p.observed.begun }
+// Begun returns the revision of etcd at which the event was begun. Earlier statuses say nothing about its work.
+func (p *Plan) Begun() int64 { return p.observed.beginRevision }
 
 // Contexts are what the work of an event is about.
 type Contexts struct {
@@ -148,14 +148,14 @@ type Contexts struct {
 	Retry Retry
 }
 
-// NewPlan reads what a context wants. It refuses what would end with something applied that cannot be finished: apps that
-// wait for each other or for none of the context's, names in an order without a resource, and what is not supported.
+// NewPlan reads the desired state from a context. It rejects contexts that could be applied only in part: with apps that wait
+// for each other or for an app outside the context, or with names in an order that have no resource.
 func NewPlan(s *appcontext.Snapshot) (*Plan, error) { return Contexts{Acted: s, Status: s}.Plan() }
 
-// Plan reads what the acted context wants, as NewPlan does.
+// Plan reads the desired state from the acted context, as NewPlan does.
 func (c Contexts) Plan() (*Plan, error) {
 	s := c.Acted
-	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0", observed: observed{c, cmp.Or(c.Retry.Begun, begun(s)), map[string]string{}}}
+	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0", observed: observed{c, cmp.Or(c.Retry.Begun, beginRevision(s)), map[string]string{}}}
 	meta, err := s.Meta()
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (c Contexts) Plan() (*Plan, error) {
 		}
 		p.Apps = append(p.Apps, app)
 	}
-	if p.kept, err = c.kept(); err != nil {
+	if p.retained, err = c.retained(); err != nil {
 		return nil, err
 	}
 	return p, p.checkDependencies()
@@ -316,7 +316,7 @@ func newResources(app string, c appcontext.Cluster, order []string, o observed) 
 				return nil, fmt.Errorf("cannot read the approval of %q: %w", name, err)
 			}
 		}
-		if err := o.find(app, c.Name(), r, &resource); err != nil {
+		if err := o.readStatus(app, c.Name(), r, &resource); err != nil {
 			return nil, err
 		}
 		all = append(all, resource)
@@ -343,7 +343,7 @@ func readHooks(c appcontext.Cluster) (map[Hook][]string, error) {
 	return value.ResDependency, nil
 }
 
-// checkDependencies refuses apps that would wait indefinitely.
+// checkDependencies rejects apps that would wait indefinitely.
 func (p *Plan) checkDependencies() error {
 	byName := map[string]App{}
 	for _, a := range p.Apps {

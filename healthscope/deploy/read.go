@@ -6,20 +6,20 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// Reading returns the steps that read what a context names. They wait for nothing, and what is not there keeps no other from being
-// read. All is read again after a restart.
+// Reading returns the steps that read the objects that a context names. They are independent of each other, so that a missing
+// object does not block the others. After a restart, all are read again.
 func (p *Plan) Reading() *Progress {
-	work := &Progress{}
+	progress := &Progress{}
 	for _, t := range p.Targets() {
 		for _, r := range slices.Concat(t.Definitions, t.Resources) {
-			l := &sequence{app: t.App, steps: []Step{{Verb: VerbRead, App: t.App, Cluster: t.Cluster, Resource: r}}}
-			work.targets = append(work.targets, l.resume())
+			seq := &sequence{app: t.App, steps: []Step{{Verb: VerbRead, App: t.App, Cluster: t.Cluster, Resource: r}}}
+			progress.targets = append(progress.targets, seq.resume())
 		}
 	}
-	return work
+	return progress
 }
 
-// onlyRead reports whether all that was done with a context was to read what it names: nothing in clusters is its own.
+// onlyRead reports whether a context was only read, and never deployed: it owns nothing in clusters.
 func (l Lifecycle) onlyRead() bool {
 	read := false
 	for _, e := range l.Queue {
@@ -31,7 +31,7 @@ func (l Lifecycle) onlyRead() bool {
 	return read
 }
 
-// Read returns the key that holds what was read of a resource, in the context of the event.
+// Read returns the write that stores an object that was read, in the context of the event.
 func (p *Plan) Read(s Step, object string) appcontext.Write {
 	h := appcontext.Place{ContextID: p.ID, App: s.App, Cluster: s.Cluster}.Handle()
 	return appcontext.Write{Handle: h.Level("resource/" + s.Resource.Name).Level("definition"), Value: object}

@@ -9,24 +9,24 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// Retry says that an event of which clusters have refused something is to be handled again: what they refused, and what waits for
-// that. It is kept in etcd, beside the entry that the context has among the active ones while it is handled.
+// Retry says that an event is to be handled again, because clusters have refused some of its steps: those steps are taken again,
+// and those that wait for them. It is kept in etcd, beside the key that names the context as active while it is handled.
 type Retry struct {
 	// Event is the event, and Index where it is in the queue.
 	Event Event `json:"event"`
 	Index int   `json:"index"`
-	// Begun is the revision of etcd at which its work was begun.
+	// Begun is the revision of etcd at which its work began.
 	Begun int64 `json:"begun"`
-	// Count is how often it was handled again.
+	// Count is the number of retries so far.
 	Count int `json:"count"`
-	// Next is when it is handled again.
+	// Next is the time of the next retry.
 	Next time.Time `json:"next"`
 }
 
 // RetriesHandle is the handle below which retries are kept, in keys of our own, by the id of the context.
 const RetriesHandle appcontext.Handle = "/activecontext/"
 
-// Write returns the key of a retry of an event of a context. The zero value removes it.
+// Write returns the write that stores the retry of a context. The zero value removes it.
 func (r Retry) Write(id string) appcontext.Write {
 	w := appcontext.Write{Handle: RetriesHandle.Level(id), Own: true}
 	if r != (Retry{}) {
@@ -47,11 +47,11 @@ func ReadRetry(value string) (r Retry, err error) {
 	return r, err
 }
 
-// Handled returns the index in the queue of the event that is being handled, or is the next; -1 when there is none.
+// Handled returns the index in the queue of the event in progress, or of the next one; -1 when there is none.
 func (l Lifecycle) Handled() int { return l.pending() }
 
-// Again returns the lifecycle with an event begun again that has failed. It is false when that is not to be: the context was
-// stopped, or another event has been added.
+// Again returns the lifecycle with a failed event begun again. It returns false when the context was stopped, or another event
+// has been added.
 func (l Lifecycle) Again(r Retry) (Lifecycle, bool) {
 	if l.Stop || r.Index != len(l.Queue)-1 || r.Index < 0 || l.Queue[r.Index].Status != EventError {
 		return l, false
@@ -63,10 +63,10 @@ func (l Lifecycle) Again(r Retry) (Lifecycle, bool) {
 	return l, true
 }
 
-// Brings reports whether an event has a context there when it has succeeded.
+// Brings reports whether an event deploys its context.
 func (e Event) Brings() bool { return e == EventInstantiate || e == EventUpdate }
 
-// Superseded reports whether the retry of an event of a context is to end because another event of the deployment waits.
+// Superseded reports whether the retry of a context's event must end because another event of the deployment is pending.
 func (d Deployment) Superseded(id string) bool {
 	return slices.ContainsFunc(d, func(m Member) bool {
 		last := len(m.Queue) - 1

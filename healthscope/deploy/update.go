@@ -8,13 +8,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// observed is what is known of resources before the work of an event. Statuses that were written before the revision begun
-// are of an earlier event, and those that another context has written since are of its event.
+// observed is the known state of resources before the work of an event. Statuses from before beginRevision belong to an earlier
+// event, and those that another context has written since belong to its event.
 type observed struct {
 	Contexts
 
-	begun int64
-	// bodies has each object once, by its value in etcd: most are the same in all clusters.
+	beginRevision int64
+	// bodies caches the objects by their values in etcd: most are the same in all clusters.
 	bodies map[string]string
 }
 
@@ -31,8 +31,8 @@ func (o observed) body(r appcontext.Resource) (string, error) {
 	return body, err
 }
 
-// stored returns in a context the resource that is wanted in the context of the event.
-func (o observed) stored(s *appcontext.Snapshot, app, cluster string, wanted appcontext.Resource) (appcontext.Resource, bool) {
+// resourceIn returns the counterpart in a context of a resource that is wanted in the context of the event.
+func (o observed) resourceIn(s *appcontext.Snapshot, app, cluster string, wanted appcontext.Resource) (appcontext.Resource, bool) {
 	switch s {
 	case o.Acted:
 		return wanted, true
@@ -50,9 +50,9 @@ func (o observed) stored(s *appcontext.Snapshot, app, cluster string, wanted app
 	return c.Resource(wanted.Name())
 }
 
-// find enters in a resource what etcd says of it. wanted is the resource in the context of the event.
-func (o observed) find(app, cluster string, wanted appcontext.Resource, r *Resource) error {
-	have, ok := o.stored(o.Status, app, cluster, wanted)
+// readStatus sets Status and There of a resource from etcd. wanted is the resource in the context of the event.
+func (o observed) readStatus(app, cluster string, wanted appcontext.Resource, r *Resource) error {
+	have, ok := o.resourceIn(o.Status, app, cluster, wanted)
 	if !ok {
 		return nil
 	}
@@ -64,19 +64,19 @@ func (o observed) find(app, cluster string, wanted appcontext.Resource, r *Resou
 	if err != nil {
 		return err
 	}
-	if have.Revision("status") > o.begun && by == o.Acted.ID() {
+	if have.Revision("status") > o.beginRevision && by == o.Acted.ID() {
 		r.Status = status
 	}
-	r.There = status == appcontext.ResourceApplied && o.same(by, app, cluster, wanted)
+	r.There = status == appcontext.ResourceApplied && o.isUnchanged(by, app, cluster, wanted)
 	return nil
 }
 
-// same reports whether the context by which a resource was applied has it byte by byte as it is to be. Of a context that has not
-// been read that is not known.
-func (o observed) same(by, app, cluster string, wanted appcontext.Resource) bool {
+// isUnchanged reports whether the context that applied a resource has exactly the wanted value. It returns false for a context that
+// has not been read.
+func (o observed) isUnchanged(by, app, cluster string, wanted appcontext.Resource) bool {
 	for _, s := range append([]*appcontext.Snapshot{o.Acted, o.Status}, o.Others...) {
 		if s.ID() == by {
-			applied, ok := o.stored(s, app, cluster, wanted)
+			applied, ok := o.resourceIn(s, app, cluster, wanted)
 			if !ok {
 				return false
 			}
@@ -88,26 +88,26 @@ func (o observed) same(by, app, cluster string, wanted appcontext.Resource) bool
 	return false
 }
 
-// kept returns what other contexts of the deployment have.
-func (c Contexts) kept() (map[place][]string, error) {
-	kept := map[place][]string{}
+// retained returns the names of the resources of the other contexts, by app and cluster.
+func (c Contexts) retained() (map[appInCluster][]string, error) {
+	retained := map[appInCluster][]string{}
 	for _, s := range c.Others {
 		for _, a := range s.Apps() {
 			for _, cluster := range a.Clusters() {
-				names, err := namesOf(cluster)
+				names, err := resourceNames(cluster)
 				if err != nil {
 					return nil, fmt.Errorf("context %q: app %q: cluster %q: %w", s.ID(), a.Name(), cluster.Name(), err)
 				}
-				at := place{a.Name(), cluster.Name()}
-				kept[at] = append(kept[at], names...)
+				target := appInCluster{a.Name(), cluster.Name()}
+				retained[target] = append(retained[target], names...)
 			}
 		}
 	}
-	return kept, nil
+	return retained, nil
 }
 
-// namesOf returns the names of the resources that a context has of an app in a cluster. Others may be there whose states it keeps.
-func namesOf(c appcontext.Cluster) ([]string, error) {
+// resourceNames returns the names of the resources that a context has of an app in a cluster. Others may be there whose states it keeps.
+func resourceNames(c appcontext.Cluster) ([]string, error) {
 	names, err := c.ResourceOrder()
 	if err != nil || names == nil {
 		return nil, err
@@ -119,8 +119,8 @@ func namesOf(c appcontext.Cluster) ([]string, error) {
 	return names, err
 }
 
-// absent returns whether there is nothing at a handle of the context under which states are kept.
-func (o observed) absent(h appcontext.Handle) bool {
+// isAbsent reports whether a handle of the status context has no value.
+func (o observed) isAbsent(h appcontext.Handle) bool {
 	if o.Status == nil {
 		return false
 	}
@@ -128,25 +128,25 @@ func (o observed) absent(h appcontext.Handle) bool {
 	return !ok
 }
 
-// Update returns the steps that bring what a plan wants into clusters where the context before has brought something, without
-// those that are done and those whose outcome is there. It runs no hooks, as EMCO's does not.
+// Update returns the steps that apply a plan to clusters where the previous context is deployed, without those that are done
+// and those for resources that are already as desired. It runs no hooks, like EMCO's update.
 func (p *Plan) Update() *Progress {
-	return p.bring(func(t Target) *sequence {
+	return p.applyProgress(func(t Target) *sequence {
 		t.Hooks = nil
 		return t.instantiation(func(r Resource) bool { return r.There })
 	})
 }
 
-// Removal returns the steps that delete what a plan wants and no other context of the deployment that is to be there. It runs no
-// hooks. The bundle of an app goes with its last resource in a cluster.
+// Removal returns the steps that delete the resources of a plan that no other wanted context of the deployment has. It runs no
+// hooks. The bundle of an app is deleted with its last resource in a cluster.
 func (p *Plan) Removal() *Progress {
-	return p.remove(func(t Target) Target {
+	return p.deleteProgress(func(t Target) Target {
 		t.Hooks = nil
 		return t
 	})
 }
 
-// Updated returns the apps in their clusters with what Update applies, and with what it leaves as it is because it is there.
+// Updated returns the targets with the resources that Update applies, and with those that it leaves because they are as desired.
 func (p *Plan) Updated() (applied, left []Target) {
 	for _, t := range p.Targets() {
 		applied = append(applied, t.without(func(r Resource) bool { return r.There }))
@@ -155,20 +155,20 @@ func (p *Plan) Updated() (applied, left []Target) {
 	return applied, left
 }
 
-// Removed returns the apps in their clusters with what Removal deletes.
+// Removed returns the targets with the resources that Removal deletes.
 func (p *Plan) Removed() []Target {
 	var removed []Target
 	for _, t := range p.Targets() {
-		kept := p.kept[place{t.App, t.Cluster}]
-		removed = append(removed, t.without(func(r Resource) bool { return r.isDefinition() || slices.Contains(kept, r.Name) }))
+		retained := p.retained[appInCluster{t.App, t.Cluster}]
+		removed = append(removed, t.without(func(r Resource) bool { return r.isDefinition() || slices.Contains(retained, r.Name) }))
 	}
 	return removed
 }
 
-// without returns an app in a cluster without some of its resources, and without hooks.
-func (t Target) without(out func(Resource) bool) Target {
+// without returns a target without hooks and without the resources for which exclude is true.
+func (t Target) without(exclude func(Resource) bool) Target {
 	t.Hooks = nil
-	t.Definitions = slices.DeleteFunc(slices.Clone(t.Definitions), out)
-	t.Resources = slices.DeleteFunc(slices.Clone(t.Resources), out)
+	t.Definitions = slices.DeleteFunc(slices.Clone(t.Definitions), exclude)
+	t.Resources = slices.DeleteFunc(slices.Clone(t.Resources), exclude)
 	return t
 }

@@ -6,40 +6,40 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// statusValue is how EMCO stores the status of a resource.
+// statusValue is the stored form of the status of a resource, as in EMCO.
 type statusValue struct{ Status appcontext.ResourceStatus }
 
-// placeOf returns where the states of an app in a cluster are kept.
-func (p *Plan) placeOf(app, cluster string) appcontext.Handle {
+// clusterHandle returns where the states of an app in a cluster are kept.
+func (p *Plan) clusterHandle(app, cluster string) appcontext.Handle {
 	return appcontext.Place{ContextID: p.statusID(), App: app, Cluster: cluster}.Handle()
 }
 
 func (p *Plan) statusID() string { return cmp.Or(p.StatusID, p.ID) }
 
-// missing returns the keys without which states have no place: those of an app and a cluster that the context under which
-// states are kept does not have.
-func (p *Plan) missing(app, cluster string) []appcontext.Write {
+// missingWrites returns the writes of the app's and the cluster's own keys that the status context does not have: states are kept
+// below them.
+func (p *Plan) missingWrites(app, cluster string) []appcontext.Write {
 	var writes []appcontext.Write
 	for _, w := range []appcontext.Write{
 		{Handle: appcontext.ContextHandle(p.statusID()).Level("app/" + app), Value: app},
-		{Handle: p.placeOf(app, cluster), Value: cluster},
+		{Handle: p.clusterHandle(app, cluster), Value: cluster},
 	} {
-		if p.observed.absent(w.Handle) {
+		if p.observed.isAbsent(w.Handle) {
 			writes = append(writes, w)
 		}
 	}
 	return writes
 }
 
-// pending returns the keys that say that a resource is begun with. EMCO gives a resource that is missing the value "nil".
-func (p *Plan) pending(app, cluster, name string) []appcontext.Write {
-	h := p.placeOf(app, cluster).Level("resource/" + name)
+// pendingWrites returns the writes that set a resource to Pending. A resource that is missing gets the value "nil", as in EMCO.
+func (p *Plan) pendingWrites(app, cluster, name string) []appcontext.Write {
+	h := p.clusterHandle(app, cluster).Level("resource/" + name)
 	status := h.Level("status")
 	var writes []appcontext.Write
-	if p.observed.absent(h) {
+	if p.observed.isAbsent(h) {
 		writes = append(writes, appcontext.Write{Handle: h, Value: "nil"})
 	}
-	if !p.observed.absent(status) { // There may be a problem beside it.
+	if !p.observed.isAbsent(status) { // There may be a problem beside it.
 		writes = append(writes, appcontext.Write{Handle: status, Own: true})
 	}
 	return append(writes,
@@ -47,17 +47,17 @@ func (p *Plan) pending(app, cluster, name string) []appcontext.Write {
 		appcontext.Write{Handle: h.Level("reference"), Value: p.ID})
 }
 
-// Begin returns the keys that say that an app in a cluster, or an object of a hook there, is begun with.
+// Begin returns the writes that record that the work of an app in a cluster, or of an object of a hook there, begins.
 func (p *Plan) Begin(s Step) []appcontext.Write {
-	writes := p.missing(s.App, s.Cluster)
+	writes := p.missingWrites(s.App, s.Cluster)
 	if s.Verb == VerbHook {
-		return append(writes, p.pending(s.App, s.Cluster, s.Resource.Name)...)
+		return append(writes, p.pendingWrites(s.App, s.Cluster, s.Resource.Name)...)
 	}
-	if s.sequence.brings {
-		writes = append(writes, appcontext.Write{Handle: p.placeOf(s.App, s.Cluster).Level("reference"), Value: p.ID})
+	if s.sequence.applies {
+		writes = append(writes, appcontext.Write{Handle: p.clusterHandle(s.App, s.Cluster).Level("reference"), Value: p.ID})
 	}
 	for _, r := range s.sequence.pending {
-		writes = append(writes, p.pending(s.App, s.Cluster, r.Name)...)
+		writes = append(writes, p.pendingWrites(s.App, s.Cluster, r.Name)...)
 	}
 	return writes
 }
@@ -65,7 +65,7 @@ func (p *Plan) Begin(s Step) []appcontext.Write {
 // Result returns the keys that say what became of a resource. A problem is kept beside its status, in a key of our own;
 // hadProblem is true when there may be one from before.
 func (p *Plan) Result(s Step, status appcontext.ResourceStatus, problem string, hadProblem bool) []appcontext.Write {
-	h := p.placeOf(s.App, s.Cluster).Level("resource/" + s.Resource.Name).Level("status")
+	h := p.clusterHandle(s.App, s.Cluster).Level("resource/" + s.Resource.Name).Level("status")
 	writes := []appcontext.Write{{Handle: h, Value: statusValue{status}}}
 	switch {
 	case problem != "":
