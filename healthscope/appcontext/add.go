@@ -77,13 +77,13 @@ func (ac *AppContext) AddLevelValue(ctx context.Context, h Handle, level string,
 func (ac *AppContext) add(ctx context.Context, operation string, parent, h Handle, value any, more func(*transaction)) (Handle, error) {
 	t := &transaction{}
 	t.require(string(parent))
-	t.forbid(string(h))
+	t.requireAbsent(string(h))
 	t.put(string(h), value)
 	if more != nil {
 		more(t)
 	}
 	if err := ac.store.commit(ctx, t); err != nil {
-		return "", failed(operation, err)
+		return "", wrap(operation, err)
 	}
 	return h, nil
 }
@@ -109,14 +109,14 @@ func (ac *AppContext) AddInstruction(ctx context.Context, h Handle, level, instr
 	}
 	text, err := instructionText(value)
 	if err != nil {
-		return "", failed(opAddInstruction, err)
+		return "", wrap(opAddInstruction, err)
 	}
 	key := h.Level(level).Level(partInstruction).Level(instruction)
 	t := &transaction{}
 	t.require(string(h))
 	t.put(string(key), text)
 	if err := ac.store.commit(ctx, t); err != nil {
-		return "", failed(opAddInstruction, err)
+		return "", wrap(opAddInstruction, err)
 	}
 	return key, nil
 }
@@ -146,7 +146,7 @@ func (ac *AppContext) UpdateValue(ctx context.Context, h Handle, value any) erro
 	t := &transaction{}
 	t.require(string(h))
 	t.put(string(h), value)
-	return failed(opUpdate, ac.store.commit(ctx, t))
+	return wrap(opUpdate, ac.store.commit(ctx, t))
 }
 
 // UpdateStatusValue replaces the value of a status, as UpdateValue.
@@ -166,7 +166,7 @@ func (ac *AppContext) UpdateResourceValue(ctx context.Context, resource Handle, 
 func (ac *AppContext) UpdateInstructionValue(ctx context.Context, instruction Handle, value any) error {
 	text, err := instructionText(value)
 	if err != nil {
-		return failed(opUpdate, err)
+		return wrap(opUpdate, err)
 	}
 	return ac.UpdateValue(ctx, instruction, text)
 }

@@ -18,7 +18,7 @@ func (a App) BundleName() string { return a.context + "-" + a.Name() }
 // Clusters returns the app's clusters in the order of their keys.
 func (a App) Clusters() []Cluster {
 	var clusters []Cluster
-	for _, l := range a.entries(nil, partCluster) {
+	for _, l := range a.children(nil, partCluster) {
 		clusters = append(clusters, Cluster{l})
 	}
 	return clusters
@@ -26,7 +26,7 @@ func (a App) Clusters() []Cluster {
 
 // Cluster returns the cluster with a name, <provider>+<cluster>, and whether it is there.
 func (a App) Cluster(name string) (Cluster, bool) {
-	l, ok := a.entry(partCluster, name)
+	l, ok := a.child(partCluster, name)
 	return Cluster{l}, ok
 }
 
@@ -61,7 +61,7 @@ func (c Cluster) Resources() []Resource {
 		order = nil
 	}
 	var resources []Resource
-	for _, l := range c.entries(order, partResource) {
+	for _, l := range c.children(order, partResource) {
 		resources = append(resources, Resource{l})
 	}
 	return resources
@@ -69,7 +69,7 @@ func (c Cluster) Resources() []Resource {
 
 // Resource returns the resource with a name, <object>+<Kind>, and whether it is there.
 func (c Cluster) Resource(name string) (Resource, bool) {
-	l, ok := c.entry(partResource, name)
+	l, ok := c.child(partResource, name)
 	return Resource{l}, ok && name != partInstruction
 }
 

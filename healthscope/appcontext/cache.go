@@ -35,49 +35,49 @@ type CacheOptions struct {
 	Clock clock.WithTicker
 }
 
-// Cache answers as a Store does, but from memory: it keeps the contexts that are asked for current from one watch, on
-// everything from /context/ to /healthscope/, and everything it answers is as of one revision. While etcd is away it still
-// answers, and says how old the answer is. It is safe for concurrent use, and works while Run runs.
+// Cache answers as a Store does, but from memory: one watch, on everything from /context/ to /healthscope/, keeps the
+// contexts that callers ask for current, and each answer is as of one revision. While etcd is unreachable the cache still
+// answers, and says how old the answer is. It is safe for concurrent use, and needs Run to run.
 type Cache struct {
 	store   *Store
 	options CacheOptions
-	// asked holds a token when something was asked for while the cache did not watch.
-	asked chan struct{}
+	// startWatch holds a token when a caller has asked while the cache did not watch.
+	startWatch chan struct{}
 
 	mu sync.Mutex
-	// loaded says that what follows is true of etcd at the revision. ready is closed when that becomes so, and when the cache
-	// stops following before: then it has to be asked again.
+	// loaded is true while the fields below reflect etcd at the revision. ready is closed when loaded becomes true, and when the
+	// cache stops watching before that: then the caller has to start the watch again.
 	loaded bool
 	ready  chan struct{}
-	// revision is that of etcd up to which everything is known, asOf when etcd was last asked about that.
+	// revision is the revision of etcd up to which the cache is complete, and asOf is when that was last requested from etcd.
 	revision int64
 	asOf     time.Time
-	// lastAsked is when anything was last asked for, and problem why the watch last broke.
-	lastAsked time.Time
-	problem   error
+	// lastUsed is when a caller last asked for anything, and watchErr is why the watch last broke.
+	lastUsed time.Time
+	watchErr error
 
-	contexts map[string]*cached
+	contexts map[string]*cacheEntry
 	known    knownContexts
-	// subjects is made of known, and records of own; nil, or absent, when that has changed.
-	subjects map[Subject][]string
-	own      map[Subject]map[string]*mvccpb.KeyValue
-	records  map[Subject]subjectRecord
-	seen     seenBundles
+	// subjects is derived from known, and records from own. It is nil, or an entry is absent, after a change of these.
+	subjects     map[Subject][]string
+	own          map[Subject]map[string]*mvccpb.KeyValue
+	records      map[Subject]subjectRecord
+	observations observations
 }
 
-// cached is a context in a cache.
-type cached struct {
-	// snapshot is nil until it has been read; done is closed then, or when it could not be.
+// cacheEntry is a context in a cache.
+type cacheEntry struct {
+	// snapshot is nil until it has been read. done is closed when it has been read, or could not be.
 	snapshot *Snapshot
 	done     chan struct{}
-	// pending are the changes that are not in the snapshot yet.
-	pending []*clientv3.Event
-	asked   time.Time
-	// askers is how many wait for it, or have waited and not yet got their answer. Until then it stays.
-	askers int
+	// pending are the events that are not in the snapshot yet.
+	pending  []*clientv3.Event
+	lastUsed time.Time
+	// waiters is how many calls wait for the entry, or still need it for their answer. It is not evicted while there are any.
+	waiters int
 }
 
-// NewCache returns a cache of a store. Run must run.
+// NewCache returns a cache of a store. The caller must call Run.
 func NewCache(s *Store, o CacheOptions) *Cache {
 	if o.Idle <= 0 {
 		o.Idle = defaultIdle
@@ -88,41 +88,41 @@ func NewCache(s *Store, o CacheOptions) *Cache {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	c := &Cache{store: s, options: o, asked: make(chan struct{}, 1), ready: make(chan struct{})}
+	c := &Cache{store: s, options: o, startWatch: make(chan struct{}, 1), ready: make(chan struct{})}
 	if o.Changed != nil {
-		c.asked <- struct{}{}
+		c.startWatch <- struct{}{}
 	}
 	c.clear()
 	return c
 }
 
-// Run keeps the cache current until ctx is done or the store is closed. It watches from the first question on, until
-// nothing is asked for any more, unless changes are to be reported.
+// Run keeps the cache current until ctx is done or the store is closed. It watches from the first call until the cache has
+// been idle for CacheOptions.Idle. If changes are reported, it always watches.
 func (c *Cache) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.asked:
+		case <-c.startWatch:
 		}
-		c.follow(ctx)
+		c.watchWhileUsed(ctx)
 		if ctx.Err() == nil && c.store.closed.Load() {
-			return failed("cannot keep cache", ErrClosed)
+			return wrap("cannot keep cache", ErrClosed)
 		}
 	}
 }
 
-// follow watches until nothing is asked for any more.
-func (c *Cache) follow(ctx context.Context) {
-	watching, cancel := context.WithCancel(ctx)
+// watchWhileUsed watches until the cache is idle.
+func (c *Cache) watchWhileUsed(ctx context.Context) {
+	watchCtx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	group.Go(func() {
 		defer cancel()
-		c.watch(watching)
+		c.watchUntilDone(watchCtx)
 	})
 	group.Go(func() {
 		defer cancel()
-		c.evict(watching)
+		c.evict(watchCtx)
 	})
 	group.Wait()
 	c.mu.Lock()
@@ -130,7 +130,7 @@ func (c *Cache) follow(ctx context.Context) {
 	c.clear()
 }
 
-// clear removes everything, and wakes who waits for it. The caller holds the lock, or is alone.
+// clear removes everything, and wakes all waiters. The caller holds the lock, or is the only user.
 func (c *Cache) clear() {
 	for _, entry := range c.contexts {
 		if entry.snapshot == nil {
@@ -140,16 +140,16 @@ func (c *Cache) clear() {
 	if !c.loaded {
 		close(c.ready)
 	}
-	c.loaded, c.ready, c.problem = false, make(chan struct{}), nil
-	c.contexts, c.known, c.subjects = map[string]*cached{}, knownContexts{}, nil
+	c.loaded, c.ready, c.watchErr = false, make(chan struct{}), nil
+	c.contexts, c.known, c.subjects = map[string]*cacheEntry{}, knownContexts{}, nil
 	c.own, c.records = map[Subject]map[string]*mvccpb.KeyValue{}, map[Subject]subjectRecord{}
-	c.seen = seenBundles{}
+	c.observations = observations{}
 }
 
 // View answers as Store.View does. AsOf says how old the answer can be.
 func (c *Cache) View(ctx context.Context, subject Subject, instance string) (View, error) {
 	if err := subject.check(); err != nil {
-		return View{}, failed(fmt.Sprintf("cannot read status of %q", subject), err)
+		return View{}, wrap(fmt.Sprintf("cannot read status of %q", subject), err)
 	}
 	var view View
 	err := c.answer(ctx, func() error {
@@ -162,16 +162,16 @@ func (c *Cache) View(ctx context.Context, subject Subject, instance string) (Vie
 			view.Contexts = c.bySubject()[subject]
 		}
 		view.inForce = c.known.inForce(view.Contexts)
-		if err := view.fill(instance, c.snapshot); err != nil || view.StatusContext == nil {
+		if err := view.resolveContexts(instance, c.snapshot); err != nil || view.StatusContext == nil {
 			return err
 		}
-		view.seen = maps.Clone(c.seen[view.StatusContext.ID()])
+		view.observations = maps.Clone(c.observations[view.StatusContext.ID()])
 		return nil
 	})
 	if errors.Is(err, errCompacted) {
 		return c.store.View(ctx, subject, instance)
 	}
-	return view, failed(fmt.Sprintf("cannot read status of %q", subject), err)
+	return view, wrap(fmt.Sprintf("cannot read status of %q", subject), err)
 }
 
 // Snapshot answers as Store.Snapshot does, and returns when etcd was last asked and nothing had changed.
@@ -185,7 +185,7 @@ func (c *Cache) Snapshot(ctx context.Context, id string) (snapshot *Snapshot, as
 		}
 		asOf = c.asOf
 		if len(snapshot.values) == 0 {
-			return about(ErrNotFound, string(ContextHandle(id)))
+			return keyError(ErrNotFound, string(ContextHandle(id)))
 		}
 		return nil
 	})
@@ -195,24 +195,24 @@ func (c *Cache) Snapshot(ctx context.Context, id string) (snapshot *Snapshot, as
 		return snapshot, asOf, err
 	}
 	if err != nil {
-		return nil, time.Time{}, failed(fmt.Sprintf("%s %q", opSnapshot, id), err)
+		return nil, time.Time{}, wrap(fmt.Sprintf("%s %q", opSnapshot, id), err)
 	}
 	return snapshot, asOf, nil
 }
 
-// missingError says that a context has to be read before there is an answer.
+// missingError says that a context has to be read before the cache can answer.
 type missingError struct{ id string }
 
 func (e *missingError) Error() string { return fmt.Sprintf("context %q is not in the cache", e.id) }
 
-// answer calls assemble, with the lock held, until everything that it needs is there.
+// answer calls assemble with the lock held, and reads the contexts that it misses, until assemble has all of them.
 func (c *Cache) answer(ctx context.Context, assemble func() error) error {
-	limited, cancel := context.WithTimeout(ctx, c.store.options.Timeout)
+	callCtx, cancel := context.WithTimeout(ctx, c.store.options.Timeout)
 	defer cancel()
-	var needed []*cached
+	var needed []*cacheEntry
 	defer func() { c.release(needed) }()
 	for {
-		if err := c.await(ctx, limited); err != nil {
+		if err := c.await(ctx, callCtx); err != nil {
 			return err
 		}
 		c.mu.Lock()
@@ -226,29 +226,29 @@ func (c *Cache) answer(ctx context.Context, assemble func() error) error {
 			c.mu.Unlock()
 			return err
 		}
-		entry, mine := c.reserve(missing.id)
+		entry, mustFill := c.reserve(missing.id)
 		needed = append(needed, entry)
 		revision := c.revision
 		c.mu.Unlock()
-		if mine {
-			snapshot, err := c.store.snapshotAt(limited, missing.id, revision)
-			if err := c.fill(missing.id, entry, snapshot, err); err != nil {
-				return c.away(ctx, err)
+		if mustFill {
+			snapshot, err := c.store.snapshotAt(callCtx, missing.id, revision)
+			if err := c.complete(missing.id, entry, snapshot, err); err != nil {
+				return c.timeoutError(ctx, err)
 			}
 			continue
 		}
 		select {
 		case <-entry.done:
-		case <-limited.Done():
-			return c.away(ctx, limited.Err())
+		case <-callCtx.Done():
+			return c.timeoutError(ctx, callCtx.Err())
 		}
 	}
 }
 
-// await waits until the cache has something to answer from.
-func (c *Cache) await(ctx, limited context.Context) error {
+// await waits until the cache is loaded, and starts the watch if there is none.
+func (c *Cache) await(ctx, callCtx context.Context) error {
 	c.mu.Lock()
-	c.lastAsked = c.options.Clock.Now()
+	c.lastUsed = c.options.Clock.Now()
 	loaded, ready := c.loaded, c.ready
 	c.mu.Unlock()
 	if loaded {
@@ -258,32 +258,32 @@ func (c *Cache) await(ctx, limited context.Context) error {
 		return ErrClosed
 	}
 	select {
-	case c.asked <- struct{}{}:
+	case c.startWatch <- struct{}{}:
 	default:
 	}
 	select {
 	case <-ready:
 		return nil
-	case <-limited.Done():
-		return c.away(ctx, limited.Err())
+	case <-callCtx.Done():
+		return c.timeoutError(ctx, callCtx.Err())
 	}
 }
 
-// away returns an error for an answer that did not come in time; ctx is the caller's.
-func (c *Cache) away(ctx context.Context, err error) error {
+// timeoutError returns the error of a call that was not answered in time. ctx is the caller's.
+func (c *Cache) timeoutError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	c.mu.Lock()
-	problem := c.problem
+	watchErr := c.watchErr
 	c.mu.Unlock()
 	switch {
-	case problem == nil || !errors.Is(err, context.DeadlineExceeded):
-		return late(ctx, err)
-	case errors.Is(problem, ErrUnavailable) || errors.Is(problem, ErrDenied):
-		return problem
+	case watchErr == nil || !errors.Is(err, context.DeadlineExceeded):
+		return deadlineAsUnavailable(ctx, err)
+	case errors.Is(watchErr, ErrUnavailable) || errors.Is(watchErr, ErrDenied):
+		return watchErr
 	default:
-		return fmt.Errorf("%w: %w", ErrUnavailable, problem)
+		return fmt.Errorf("%w: %w", ErrUnavailable, watchErr)
 	}
 }
 
@@ -293,18 +293,18 @@ func (c *Cache) snapshot(id string) (*Snapshot, error) {
 	if entry == nil || entry.snapshot == nil {
 		return nil, &missingError{id}
 	}
-	entry.asked = c.lastAsked
-	entry.catchUp()
-	return entry.snapshot.at(c.revision), nil
+	entry.lastUsed = c.lastUsed
+	entry.applyPending()
+	return entry.snapshot.atRevision(c.revision), nil
 }
 
-// record returns what is kept of a subject. The caller holds the lock.
+// record returns the record of a subject. The caller holds the lock.
 func (c *Cache) record(subject Subject) (subjectRecord, error) {
 	if record, ok := c.records[subject]; ok {
 		return record, nil
 	}
 	record, err := parseSubject(sortedByKey(c.own[subject]))
-	if err == nil && !record.isEmpty() { // Strangers' questions must not fill the memory.
+	if err == nil && !record.isEmpty() { // Requests for unknown subjects must not fill the memory.
 		c.records[subject] = record
 	}
 	return record, err
@@ -318,35 +318,35 @@ func (c *Cache) bySubject() map[Subject][]string {
 	return c.subjects
 }
 
-// reserve returns the entry of a context, and whether it is the caller who has to fill it. The caller holds the lock.
-func (c *Cache) reserve(id string) (entry *cached, mine bool) {
+// reserve returns the entry of a context, and whether the caller has to fill it. The caller holds the lock.
+func (c *Cache) reserve(id string) (entry *cacheEntry, mustFill bool) {
 	entry = c.contexts[id]
 	if entry == nil {
-		entry, mine = &cached{done: make(chan struct{}), asked: c.lastAsked}, true
+		entry, mustFill = &cacheEntry{done: make(chan struct{}), lastUsed: c.lastUsed}, true
 		c.contexts[id] = entry
 	}
-	entry.askers++
-	return entry, mine
+	entry.waiters++
+	return entry, mustFill
 }
 
-// release lets go of entries that reserve has returned.
-func (c *Cache) release(needed []*cached) {
+// release ends the use of entries that reserve has returned.
+func (c *Cache) release(needed []*cacheEntry) {
 	if len(needed) == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, entry := range needed {
-		entry.askers--
+		entry.waiters--
 	}
-	c.shrink()
+	c.evictExcess()
 }
 
-// fill completes an entry with what was read at the revision of its reservation, and what has changed since.
-func (c *Cache) fill(id string, entry *cached, snapshot *Snapshot, err error) error {
+// complete stores in an entry the snapshot that was read at the revision of its reservation, or removes the entry if err is set.
+func (c *Cache) complete(id string, entry *cacheEntry, snapshot *Snapshot, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.contexts[id] != entry { // Everything was read again meanwhile; who waits was woken.
+	if c.contexts[id] != entry { // load or clear has replaced the entry, and has woken the waiters.
 		return nil
 	}
 	if err != nil {

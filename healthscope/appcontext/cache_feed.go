@@ -12,10 +12,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// load reads everything that the cache holds at one revision: what is ours, what contexts there are, and those that are
-// being asked for.
+// load reads everything that the cache holds at one revision: the keys under ownPrefix, the list of contexts, and the
+// contexts that the cache holds.
 func (c *Cache) load(ctx context.Context) (int64, error) {
-	asked := time.Now()
+	requestedAt := time.Now()
 	values, revision, err := c.store.read(ctx, ownPrefix, clientv3.WithPrefix())
 	if err != nil {
 		return 0, err
@@ -25,7 +25,7 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	contexts := map[string]*Snapshot{}
-	for _, id := range c.held() {
+	for _, id := range c.loadedContexts() {
 		if contexts[id], err = c.store.snapshotAt(ctx, id, revision); err != nil {
 			return 0, err
 		}
@@ -34,14 +34,14 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	defer c.mu.Unlock()
 	before := c.contexts
 	c.clear()
-	c.revision, c.asOf, c.known = revision, asked, known
+	c.revision, c.asOf, c.known = revision, requestedAt, known
 	for id, snapshot := range contexts {
 		if entry := before[id]; entry != nil { // Else it was evicted meanwhile.
-			c.contexts[id] = &cached{snapshot: snapshot, asked: entry.asked}
+			c.contexts[id] = &cacheEntry{snapshot: snapshot, lastUsed: entry.lastUsed}
 		}
 	}
 	for _, kv := range values {
-		c.keep(kv)
+		c.putOwn(kv)
 	}
 	c.loaded = true
 	close(c.ready)
@@ -49,8 +49,8 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	return revision, nil
 }
 
-// held returns the contexts that have been read.
-func (c *Cache) held() []string {
+// loadedContexts returns the contexts that have been read.
+func (c *Cache) loadedContexts() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var ids []string
@@ -62,9 +62,9 @@ func (c *Cache) held() []string {
 	return ids
 }
 
-// keep enters what is ours. The caller holds the lock.
-func (c *Cache) keep(kv *mvccpb.KeyValue) {
-	c.seen.put(string(kv.Key), kv)
+// putOwn stores a value under ownPrefix. The caller holds the lock.
+func (c *Cache) putOwn(kv *mvccpb.KeyValue) {
+	c.observations.update(string(kv.Key), kv)
 	if subject, _, ok := subjectOf(string(kv.Key[len(ownPrefix):])); ok {
 		if c.own[subject] == nil {
 			c.own[subject] = map[string]*mvccpb.KeyValue{}
@@ -79,7 +79,7 @@ func sortedByKey(values map[string]*mvccpb.KeyValue) []*mvccpb.KeyValue {
 	return slices.SortedFunc(maps.Values(values), func(a, b *mvccpb.KeyValue) int { return bytes.Compare(a.Key, b.Key) })
 }
 
-// apply enters changes.
+// apply applies the events of a watch.
 func (c *Cache) apply(events []*clientv3.Event, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,25 +99,25 @@ func (c *Cache) apply(events []*clientv3.Event, revision int64) {
 			touched[id] = struct{}{}
 		}
 		if entry := c.contexts[id]; entry != nil {
-			entry.change(event)
+			entry.addPending(event)
 		}
 		kv := event.Kv
 		if event.Type == mvccpb.DELETE {
 			kv = nil
 		}
-		if c.known.put(key, kv) {
+		if c.known.update(key, kv) {
 			c.subjects = nil
 		}
 	}
 	c.revision = revision
 }
 
-// isSavedBundle reports whether the parts of a key after the context's id lead to the bundle that is saved of a cluster.
+// isSavedBundle reports whether the parts of a key after the context's id lead to the saved bundle of a cluster.
 func isSavedBundle(parts []string) bool {
 	return len(parts) == 5 && parts[4] == partStatus && kindOfParts(parts[:4]) == kindCluster
 }
 
-// related returns the ids of contexts, and of all that were made for the same as one of them. The caller holds the lock.
+// related returns the ids of contexts, and of all contexts with the same subject. The caller holds the lock.
 func (c *Cache) related(touched map[string]struct{}) []string {
 	if c.options.Changed == nil {
 		return nil
@@ -140,7 +140,7 @@ func (c *Cache) notify(ids []string) {
 	}
 }
 
-// applyOwn enters a change of what is ours, and adds to touched the contexts of a subject whose history it changes.
+// applyOwn applies a change under ownPrefix. If it changes the history of a subject, it adds the contexts of that to touched.
 func (c *Cache) applyOwn(event *clientv3.Event, rest string, touched map[string]struct{}) {
 	if subject, _, ok := subjectOf(rest); ok {
 		for _, id := range c.bySubject()[subject] {
@@ -148,10 +148,10 @@ func (c *Cache) applyOwn(event *clientv3.Event, rest string, touched map[string]
 		}
 	}
 	if event.Type != mvccpb.DELETE {
-		c.keep(event.Kv)
+		c.putOwn(event.Kv)
 		return
 	}
-	c.seen.put(string(event.Kv.Key), nil)
+	c.observations.update(string(event.Kv.Key), nil)
 	if subject, _, ok := subjectOf(rest); ok {
 		delete(c.own[subject], string(event.Kv.Key))
 		delete(c.records, subject)
@@ -161,37 +161,37 @@ func (c *Cache) applyOwn(event *clientv3.Event, rest string, touched map[string]
 	}
 }
 
-// change remembers a change until the snapshot is there and is asked for, or there are as many changes as values: a snapshot is
-// made by copying the one before, so it must not be made for each change.
-func (e *cached) change(event *clientv3.Event) {
+// addPending keeps an event until a caller asks for the snapshot, or there are more events than values in it: a new snapshot
+// is a copy of the previous one, so it must not be made for each event.
+func (e *cacheEntry) addPending(event *clientv3.Event) {
 	e.pending = append(e.pending, event)
 	if e.snapshot != nil && len(e.pending) > len(e.snapshot.values) {
-		e.catchUp()
+		e.applyPending()
 	}
 }
 
-// catchUp enters the pending changes in the snapshot.
-func (e *cached) catchUp() {
+// applyPending applies the pending events to the snapshot.
+func (e *cacheEntry) applyPending() {
 	if len(e.pending) > 0 {
-		e.snapshot, e.pending = e.snapshot.with(e.pending), nil
+		e.snapshot, e.pending = e.snapshot.withEvents(e.pending), nil
 	}
 }
 
-// confirm notes that everything up to a revision is known, as etcd has answered a question that was asked at a time.
-func (c *Cache) confirm(revision int64, asked time.Time) {
+// confirm records that the cache is complete up to a revision, as etcd has answered to a request made at requestedAt.
+func (c *Cache) confirm(revision int64, requestedAt time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.revision, c.asOf, c.problem = max(c.revision, revision), asked, nil
+	c.revision, c.asOf, c.watchErr = max(c.revision, revision), requestedAt, nil
 }
 
-// lost notes why the watch broke. What is there stays, and grows old.
-func (c *Cache) lost(err error) {
+// setWatchError records why the watch broke. The contents stay, and become stale.
+func (c *Cache) setWatchError(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.problem = err
+	c.watchErr = err
 }
 
-// evict removes the contexts that are not asked for, until nothing is asked for.
+// evict removes idle contexts. It returns when ctx ends or the whole cache is idle.
 func (c *Cache) evict(ctx context.Context) {
 	ticker := c.options.Clock.NewTicker(max(c.options.Idle/4, time.Millisecond))
 	defer ticker.Stop()
@@ -207,25 +207,25 @@ func (c *Cache) evict(ctx context.Context) {
 	}
 }
 
-// evictBefore removes the contexts that were last asked for before a time, and reports whether anything was asked for since, or
-// changes are to be reported.
+// evictBefore removes the contexts that were last used before a time. It reports whether the watch is still needed: a caller
+// has asked for something since, or changes are reported.
 func (c *Cache) evictBefore(limit time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, entry := range c.contexts {
-		if entry.snapshot != nil && entry.asked.Before(limit) {
+		if entry.snapshot != nil && entry.lastUsed.Before(limit) {
 			delete(c.contexts, id)
 		}
 	}
-	return c.options.Changed != nil || !c.lastAsked.Before(limit)
+	return c.options.Changed != nil || !c.lastUsed.Before(limit)
 }
 
-// shrink removes the contexts that were asked for longest ago when there are too many. The caller holds the lock.
-func (c *Cache) shrink() {
+// evictExcess removes the least recently used contexts when there are more than MaxContexts. The caller holds the lock.
+func (c *Cache) evictExcess() {
 	for held := len(c.contexts); held > c.options.MaxContexts; held-- {
 		oldest := ""
 		for id, entry := range c.contexts {
-			if entry.askers == 0 && (oldest == "" || entry.asked.Before(c.contexts[oldest].asked)) {
+			if entry.waiters == 0 && (oldest == "" || entry.lastUsed.Before(c.contexts[oldest].lastUsed)) {
 				oldest = id
 			}
 		}

@@ -39,14 +39,14 @@ func (ac *AppContext) InitAppContextWithValue(id int64) (string, error) {
 	return ac.id, nil
 }
 
-// LoadAppContext takes up the context with an id and returns its handle; ErrNotFound when there is none.
+// LoadAppContext selects the context with an id and returns its handle; ErrNotFound when there is none.
 func (ac *AppContext) LoadAppContext(ctx context.Context, id string) (Handle, error) {
 	if err := checkName("context id", id); err != nil {
 		return "", err
 	}
 	ac.id = id
 	h, err := ac.GetCompositeAppHandle(ctx)
-	return h, failed(opFind, err)
+	return h, wrap(opFind, err)
 }
 
 // GetCompositeAppHandle returns the handle of the context.
@@ -57,19 +57,19 @@ func (ac *AppContext) GetCompositeAppHandle(ctx context.Context) (Handle, error)
 	}
 	kv, err := ac.store.get(ctx, string(h))
 	if err != nil {
-		return "", failed(opMeta, err)
+		return "", wrap(opMeta, err)
 	}
 	stored, err := decodeText(string(h), kv.Value)
 	if err == nil && stored != ac.id {
-		err = about(ErrMalformed, string(h))
+		err = keyError(ErrMalformed, string(h))
 	}
 	if err != nil {
-		return "", failed(opMeta, err)
+		return "", wrap(opMeta, err)
 	}
 	return h, nil
 }
 
-// handle returns the handle of the context without looking whether it is there.
+// handle returns the handle of the context without checking that it exists.
 func (ac *AppContext) handle() (Handle, error) {
 	if ac.id == "" {
 		return "", &invalidError{"context id", "", "must be set by InitAppContext or LoadAppContext"}
@@ -77,18 +77,18 @@ func (ac *AppContext) handle() (Handle, error) {
 	return ContextHandle(ac.id), nil
 }
 
-// CreateCompositeApp makes the context that InitAppContext has chosen an id for, and returns its handle; ErrExists, and
-// nothing is changed, when there is one with this id.
+// CreateCompositeApp creates the context that InitAppContext has chosen an id for, and returns its handle. It fails with
+// ErrExists, and changes nothing, when there is one with this id.
 func (ac *AppContext) CreateCompositeApp(ctx context.Context) (Handle, error) {
 	h, err := ac.handle()
 	if err != nil {
 		return "", err
 	}
 	t := &transaction{}
-	t.forbid(string(h))
+	t.requireAbsent(string(h))
 	t.put(string(h), ac.id)
 	if err := ac.store.commit(ctx, t); err != nil {
-		return "", failed(opCreate, err)
+		return "", wrap(opCreate, err)
 	}
 	return h, nil
 }
@@ -105,7 +105,7 @@ func (ac *AppContext) DeleteCompositeApp(ctx context.Context) error {
 
 // indexKeys returns the keys of the context's entries in the indices of subjects.
 func (ac *AppContext) indexKeys(ctx context.Context, match func(Subject) bool) ([]string, error) {
-	prefix := backPrefix(ac.id)
+	prefix := backReferencePrefix(ac.id)
 	entries, _, err := ac.store.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	var keys []string
 	for _, kv := range entries {
@@ -116,7 +116,7 @@ func (ac *AppContext) indexKeys(ctx context.Context, match func(Subject) bool) (
 	return keys, err
 }
 
-// AddCompositeAppMeta says what the context was made for; what was said before is replaced. When the meta data name a
+// AddCompositeAppMeta records what the context was made for, and replaces an earlier record. When the meta data name a
 // deployment intent group, the context is entered in its index at the same time.
 func (ac *AppContext) AddCompositeAppMeta(ctx context.Context, meta CompositeAppMeta) error {
 	h, err := ac.handle()
@@ -129,7 +129,7 @@ func (ac *AppContext) AddCompositeAppMeta(ctx context.Context, meta CompositeApp
 	if s, ok := meta.Subject(); ok {
 		t.index(s, ac.id)
 	}
-	return failed(opSaveMeta, ac.store.commit(ctx, t))
+	return wrap(opSaveMeta, ac.store.commit(ctx, t))
 }
 
 // GetCompositeAppMeta returns what the context was made for; ErrNotFound when that is not recorded.
@@ -143,5 +143,5 @@ func (ac *AppContext) GetCompositeAppMeta(ctx context.Context) (CompositeAppMeta
 	if err == nil {
 		err = decode(string(kv.Key), kv.Value, &meta)
 	}
-	return meta, failed(opMeta, err)
+	return meta, wrap(opMeta, err)
 }

@@ -27,7 +27,7 @@ func (ac *AppContext) delete(ctx context.Context, h Handle, match func(Subject) 
 	if err == nil {
 		err = ac.store.removeAll(ctx, keys, string(h), sidecarPrefix(h))
 	}
-	return failed(opDelete, err)
+	return wrap(opDelete, err)
 }
 
 // DeleteClusterMetaGrpHandle takes a cluster out of its anyOf group. It takes the handle of the cluster or that of
@@ -47,7 +47,7 @@ func (ac *AppContext) DeleteClusterMetaGrpHandle(ctx context.Context, h Handle) 
 	}
 	t := &transaction{}
 	t.remove(string(h))
-	return failed(opDelete, ac.store.commit(ctx, t))
+	return wrap(opDelete, ac.store.commit(ctx, t))
 }
 
 // DeleteInstruction deletes an instruction. It is no error if it is not there.
@@ -61,5 +61,5 @@ func (ac *AppContext) DeleteInstruction(ctx context.Context, instruction Handle)
 	}
 	t := &transaction{}
 	t.remove(string(instruction))
-	return failed(opDelete, ac.store.commit(ctx, t))
+	return wrap(opDelete, ac.store.commit(ctx, t))
 }

@@ -12,13 +12,13 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// activePrefix begins the keys that name the contexts with which rsync is not done.
+// activePrefix is the prefix of the keys that name the contexts for which rsync has work left.
 const activePrefix = "/activecontext/"
 
-// ActiveHandle returns the key that says that rsync is not done with a context.
+// ActiveHandle returns the key that says that rsync has work left for a context.
 func ActiveHandle(id string) Handle { return Handle(activePrefix + id + "/") }
 
-// Write is a new value at a handle. Without a value, what is there is removed.
+// Write is a new value at a handle. A nil value removes the key.
 type Write struct {
 	Handle Handle
 	Value  any
@@ -45,9 +45,9 @@ type Condition struct {
 // MaxWrites is how many writes go into one transaction, unless all have to.
 const MaxWrites = maxOperations
 
-// WriteLevels writes to a context, and to others that the writes name; the id is empty if only they count. It fails with ErrNotFound when one of them does not
-// exist, and with ErrConflict when the condition does not hold. With records, or with contexts that must not have changed,
-// all is written in one transaction.
+// WriteLevels writes to a context, and to others that the writes name. With an empty id, only the contexts that the writes
+// name must exist. It fails with ErrNotFound when one of them does not exist, and with ErrConflict when the condition does
+// not hold. With records, or with contexts that must not have changed, it writes everything in one transaction.
 func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Condition, records ...Record) error {
 	size := MaxWrites
 	if len(c.Unchanged) > 0 || len(records) > 0 {
@@ -61,7 +61,7 @@ func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Co
 		c.add(t)
 		for _, r := range records {
 			if err := s.addRecord(ctx, t, r); err != nil {
-				return failedRecord(r, err)
+				return wrapRecordError(r, err)
 			}
 		}
 		for _, w := range chunk {
@@ -73,9 +73,9 @@ func (s *Store) WriteLevels(ctx context.Context, id string, writes []Write, c Co
 		}
 		if err := s.commit(ctx, t); err != nil {
 			if id == "" {
-				return failed("cannot write to etcd", err)
+				return wrap("cannot write to etcd", err)
 			}
-			return failed(fmt.Sprintf("cannot write to context %q", id), err)
+			return wrap(fmt.Sprintf("cannot write to context %q", id), err)
 		}
 	}
 	return nil
@@ -107,20 +107,20 @@ func (c Condition) add(t *transaction) {
 	}
 }
 
-// WatchActive calls active with the ids of contexts with which rsync is not done, those that there are and then each when
-// something is to be done with it, until the watch breaks or ctx ends. It returns why.
+// WatchActive calls active with the ids of contexts for which rsync has work left: first with all of them, and then with
+// each that gets work, until the watch breaks or ctx ends. It returns the reason.
 func (s *Store) WatchActive(ctx context.Context, active func(id string)) error {
-	return failed("cannot follow active contexts", s.follow(ctx, activePrefix, 0, func(key string, _ int64) {
+	return wrap("cannot follow active contexts", s.watchPrefix(ctx, activePrefix, 0, func(key string, _ int64) {
 		active(strings.TrimSuffix(strings.TrimPrefix(key, activePrefix), "/"))
 	}))
 }
 
 // WatchLevels calls changed as soon as it watches, and then whenever a value at one of some levels below a context has changed,
-// or anywhere in it when none is given, until the watch breaks or ctx ends. It returns why.
+// or anywhere in it when none is given, until the watch breaks or ctx ends. It returns the reason.
 func (s *Store) WatchLevels(ctx context.Context, id string, levels []string, changed func()) error {
 	what := fmt.Sprintf("cannot follow context %q", id)
 	if len(levels) == 0 {
-		return failed(what, s.watch(ctx, string(ContextHandle(id)), func(clientv3.WatchResponse) { changed() }, clientv3.WithPrefix(), clientv3.WithCreatedNotify()))
+		return wrap(what, s.watch(ctx, string(ContextHandle(id)), func(clientv3.WatchResponse) { changed() }, clientv3.WithPrefix(), clientv3.WithCreatedNotify()))
 	}
 	keys := make([]string, 0, len(levels))
 	for _, level := range levels {
@@ -128,16 +128,16 @@ func (s *Store) WatchLevels(ctx context.Context, id string, levels []string, cha
 	}
 	slices.Sort(keys)
 	isOne := func(event *clientv3.Event) bool { return slices.Contains(keys, string(event.Kv.Key)) }
-	return failed(what, s.watch(ctx, keys[0], func(r clientv3.WatchResponse) {
+	return wrap(what, s.watch(ctx, keys[0], func(r clientv3.WatchResponse) {
 		if r.Created || slices.ContainsFunc(r.Events, isOne) {
 			changed()
 		}
 	}, clientv3.WithRange(keys[len(keys)-1]+"\x00"), clientv3.WithCreatedNotify()))
 }
 
-// follow calls written for each key below a prefix that was written after a revision of etcd, and then whenever one is, with the
-// revision, until the watch breaks or ctx ends. It returns why.
-func (s *Store) follow(ctx context.Context, prefix string, after int64, written func(key string, revision int64)) error {
+// watchPrefix calls onWrite for each key below a prefix that was written after a revision of etcd, and then whenever one is
+// written, with the revision, until the watch breaks or ctx ends. It returns the reason.
+func (s *Store) watchPrefix(ctx context.Context, prefix string, after int64, onWrite func(key string, revision int64)) error {
 	all, revision, err := s.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMinModRev(after+1))
 	if err == nil && revision < after { // Etcd was restored from a backup: what is there may be anything.
 		all, revision, err = s.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -146,16 +146,16 @@ func (s *Store) follow(ctx context.Context, prefix string, after int64, written 
 		return err
 	}
 	for _, kv := range all {
-		written(string(kv.Key), kv.ModRevision)
+		onWrite(string(kv.Key), kv.ModRevision)
 	}
 	return s.watch(ctx, prefix, func(r clientv3.WatchResponse) {
 		for _, event := range r.Events {
-			written(string(event.Kv.Key), event.Kv.ModRevision)
+			onWrite(string(event.Kv.Key), event.Kv.ModRevision)
 		}
 	}, clientv3.WithPrefix(), clientv3.WithRev(revision+1), clientv3.WithFilterDelete())
 }
 
-// watch calls handle with what a watch delivers until it breaks or ctx ends. It returns why.
+// watch calls handle with each response of a watch until it breaks or ctx ends. It returns the reason.
 func (s *Store) watch(ctx context.Context, key string, handle func(clientv3.WatchResponse), options ...clientv3.OpOption) error {
 	client, err := s.connect(ctx)
 	if err != nil {
@@ -177,8 +177,8 @@ func (s *Store) watch(ctx context.Context, key string, handle func(clientv3.Watc
 
 // ContextIDs returns the ids of all contexts.
 func (s *Store) ContextIDs(ctx context.Context) ([]string, error) {
-	_, ids, err := s.contexts(ctx, 0)
-	return ids, failed(opFindAll, err)
+	_, ids, err := s.listContexts(ctx, 0)
+	return ids, wrap(opFindAll, err)
 }
 
 // OwnBelow returns the values that are kept in keys of our own one level below a handle, by the names of their levels.
@@ -186,7 +186,7 @@ func (s *Store) OwnBelow(ctx context.Context, h Handle) (map[string]string, erro
 	prefix := sidecarKey(h)
 	all, _, err := s.read(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
-		return nil, failed(opValue, err)
+		return nil, wrap(opValue, err)
 	}
 	values := map[string]string{}
 	for _, kv := range all {
@@ -195,7 +195,7 @@ func (s *Store) OwnBelow(ctx context.Context, h Handle) (map[string]string, erro
 			continue
 		}
 		if values[name], err = decodeText(string(kv.Key), kv.Value); err != nil {
-			return nil, failed(opValue, err)
+			return nil, wrap(opValue, err)
 		}
 	}
 	return values, nil
@@ -205,10 +205,10 @@ func (s *Store) OwnBelow(ctx context.Context, h Handle) (map[string]string, erro
 func (s *Store) Own(ctx context.Context, h Handle) (string, error) {
 	values, _, err := s.read(ctx, sidecarKey(h))
 	if err != nil || len(values) == 0 {
-		return "", failed(opValue, err)
+		return "", wrap(opValue, err)
 	}
 	text, err := decodeText(sidecarKey(h), values[0].Value)
-	return text, failed(opValue, err)
+	return text, wrap(opValue, err)
 }
 
 // Revisions returns the revisions of etcd at which the value at a handle, and the key of our own beside it, were last written; 0 for
@@ -216,7 +216,7 @@ func (s *Store) Own(ctx context.Context, h Handle) (string, error) {
 func (s *Store) Revisions(ctx context.Context, h Handle) (value, own int64, err error) {
 	results, err := s.readEach(ctx, []clientv3.Op{clientv3.OpGet(string(h), clientv3.WithKeysOnly()), clientv3.OpGet(sidecarKey(h), clientv3.WithKeysOnly())})
 	if err != nil {
-		return 0, 0, failed(opValue, err)
+		return 0, 0, wrap(opValue, err)
 	}
 	for i, into := range []*int64{&value, &own} {
 		for _, kv := range results[i].Kvs {
@@ -232,64 +232,64 @@ func (s *Snapshot) Stored(h Handle) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	return s.top().Value(parts...)
+	return s.root().Value(parts...)
 }
 
 // StoredRevision returns the revision of etcd at which the value at a handle was last written; 0 when it is not there.
 func (s *Snapshot) StoredRevision(h Handle) int64 {
 	_, parts, _ := h.split()
-	return s.top().Revision(parts...)
+	return s.root().Revision(parts...)
 }
 
-// Lock is held by one program at a time. What is written with it as a condition is not written once it is lost.
+// Lock is held by one program at a time. Writes that have it as a condition fail once it is lost.
 type Lock struct {
-	// Abandoned is true when the holder before has not released the lock: what it had begun may still be under way.
+	// Abandoned is true when the previous holder has not released the lock: its requests may still be in flight.
 	Abandoned bool
-	// Revision is that of etcd when the lock was taken.
+	// Revision is the revision of etcd at which the lock was taken.
 	Revision int64
 
 	session *concurrency.Session
 	mutex   *concurrency.Mutex
-	// holder is the key that says that the lock has been taken, and not been released.
-	holder string
-	lost   chan struct{}
+	// holderKey is the key that exists from when the lock is taken until it is released.
+	holderKey string
+	lost      chan struct{}
 }
 
-// lockSeconds is how long a lock outlives a program that was killed.
-const lockSeconds = 10
+// lockTTLSeconds is for how many seconds a lock outlives a program that was killed.
+const lockTTLSeconds = 10
 
-// Lock waits for a lock and returns it. It is lost when etcd does not hear of the program for lockSeconds.
+// Lock waits for a lock and returns it. The lock is lost when the program does not renew it for lockTTLSeconds.
 func (s *Store) Lock(ctx context.Context, name string) (*Lock, error) {
 	operation := fmt.Sprintf("cannot take lock %q", name)
 	client, err := s.connect(ctx)
 	if err != nil {
-		return nil, failed(operation, translate(ctx, err))
+		return nil, wrap(operation, translate(ctx, err))
 	}
-	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	callCtx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	grant, err := client.Grant(limited, lockSeconds)
+	grant, err := client.Grant(callCtx, lockTTLSeconds)
 	if err != nil {
-		return nil, failed(operation, translate(ctx, err))
+		return nil, wrap(operation, translate(ctx, err))
 	}
-	session, err := concurrency.NewSession(client, concurrency.WithLease(grant.ID), concurrency.WithTTL(lockSeconds))
+	session, err := concurrency.NewSession(client, concurrency.WithLease(grant.ID), concurrency.WithTTL(lockTTLSeconds))
 	if err != nil {
-		return nil, failed(operation, translate(ctx, err))
+		return nil, wrap(operation, translate(ctx, err))
 	}
 	lock := &Lock{
-		session: session, mutex: concurrency.NewMutex(session, ownPrefix+"lock/"+name), holder: ownPrefix + "lock-holder/" + name, lost: make(chan struct{}),
+		session: session, mutex: concurrency.NewMutex(session, ownPrefix+"lock/"+name), holderKey: ownPrefix + "lock-holder/" + name, lost: make(chan struct{}),
 	}
-	if err = lock.take(ctx); err == nil {
-		err = lock.hold(ctx, s)
+	if err = lock.acquire(ctx); err == nil {
+		err = lock.recordHolder(ctx, s)
 	}
 	if err != nil {
-		s.end(session)
-		return nil, failed(operation, translate(ctx, err))
+		s.closeSession(session)
+		return nil, wrap(operation, translate(ctx, err))
 	}
 	return lock, nil
 }
 
-// take waits for the lock until ctx ends. The mutex itself would wait then until etcd answers, to give up its place.
-func (l *Lock) take(ctx context.Context) error {
+// acquire waits for the lock until ctx ends. The mutex alone would then wait until etcd answers, to leave the queue.
+func (l *Lock) acquire(ctx context.Context) error {
 	taken := make(chan error, 1)
 	go func() { taken <- l.mutex.Lock(ctx) }()
 	select {
@@ -300,8 +300,8 @@ func (l *Lock) take(ctx context.Context) error {
 	}
 }
 
-// end ends a session, and waits for etcd no longer than for any other answer: its lease ends by itself.
-func (s *Store) end(session *concurrency.Session) {
+// closeSession ends a session. It waits for etcd no longer than any other call does: the lease expires anyway.
+func (s *Store) closeSession(session *concurrency.Session) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -313,38 +313,38 @@ func (s *Store) end(session *concurrency.Session) {
 	}
 }
 
-// hold notes that the lock is held, and finds out whether the holder before has released it.
-func (l *Lock) hold(ctx context.Context, s *Store) error {
-	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
+// recordHolder records that the lock is held, and finds out whether the previous holder has released it.
+func (l *Lock) recordHolder(ctx context.Context, s *Store) error {
+	callCtx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	result, err := l.session.Client().Txn(limited).If(l.mutex.IsOwner()).
-		Then(clientv3.OpGet(l.holder, clientv3.WithCountOnly()), clientv3.OpPut(l.holder, l.mutex.Key())).Commit()
+	result, err := l.session.Client().Txn(callCtx).If(l.mutex.IsOwner()).
+		Then(clientv3.OpGet(l.holderKey, clientv3.WithCountOnly()), clientv3.OpPut(l.holderKey, l.mutex.Key())).Commit()
 	switch {
 	case err != nil:
 		return err
 	case !result.Succeeded:
-		return about(ErrConflict, l.mutex.Key())
+		return keyError(ErrConflict, l.mutex.Key())
 	}
 	l.Revision = result.Header.Revision
 	l.Abandoned = result.Responses[0].GetResponseRange().Count > 0
-	go l.follow(s, result.Header.Revision) //nolint:contextcheck // It ends with the session.
+	go l.watchKey(s, result.Header.Revision) //nolint:contextcheck // It ends with the session.
 	return nil
 }
 
-// follow closes lost when the key of the lock goes or the session ends. The session alone would learn only at its next
-// renewal that etcd has ended it.
-func (l *Lock) follow(s *Store, revision int64) {
+// watchKey closes lost when the key of the lock is deleted or the session ends. The session alone would notice only at its
+// next renewal that etcd has ended it.
+func (l *Lock) watchKey(s *Store, revision int64) {
 	defer close(l.lost)
 	ctx, cancel := context.WithCancel(l.session.Ctx())
 	defer cancel()
-	gone := false
+	deleted := false
 	_ = s.watch(ctx, l.mutex.Key(), func(r clientv3.WatchResponse) { // Without the watch, the end of the session shows later.
 		if len(r.Events) > 0 {
-			gone = true
+			deleted = true
 			cancel()
 		}
 	}, clientv3.WithRev(revision+1), clientv3.WithFilterPut())
-	if !gone {
+	if !deleted {
 		<-l.session.Done()
 	}
 }
@@ -352,10 +352,10 @@ func (l *Lock) follow(s *Store, revision int64) {
 // Lost is closed when the lock is lost or released.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
-// Release lets another program take the lock at once. Nothing that was begun with it may be under way.
+// Release lets another program take the lock immediately. The caller must have ended all work that needs the lock.
 func (l *Lock) Release() error {
-	ctx, cancel := context.WithTimeout(l.session.Ctx(), lockSeconds*time.Second)
+	ctx, cancel := context.WithTimeout(l.session.Ctx(), lockTTLSeconds*time.Second)
 	defer cancel()
-	_, err := l.session.Client().Txn(ctx).If(l.mutex.IsOwner()).Then(clientv3.OpDelete(l.holder)).Commit()
-	return failed("cannot release lock", errors.Join(err, l.session.Close()))
+	_, err := l.session.Client().Txn(ctx).If(l.mutex.IsOwner()).Then(clientv3.OpDelete(l.holderKey)).Commit()
+	return wrap("cannot release lock", errors.Join(err, l.session.Close()))
 }

@@ -10,13 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// sentinelError is an error that callers look for with errors.Is.
+// sentinelError is an error that callers detect with errors.Is.
 type sentinelError string
 
 func (e sentinelError) Error() string { return string(e) }
 
 // The kinds of errors, for errors.Is. The texts of ErrNotFound, ErrExists and ErrClosed are those of EMCO's library, whose
-// users look for them in messages; all others are our own.
+// users search messages for them. All others are our own.
 const (
 	// ErrNotFound says that a context, or something in one, is not there.
 	ErrNotFound sentinelError = "Key doesn't exist"
@@ -41,11 +41,11 @@ const (
 
 	// errCompacted says that etcd has forgotten the revision that was asked for.
 	errCompacted sentinelError = "revision is compacted"
-	// errSilent says that etcd no longer answers requests for the progress of a watch.
-	errSilent sentinelError = "etcd does not report the progress of the watch"
+	// errNoProgress says that etcd no longer answers requests for the progress of a watch.
+	errNoProgress sentinelError = "etcd does not report the progress of the watch"
 )
 
-// What an operation could not do.
+// The prefixes of errors, which say which operation failed.
 const (
 	opAddInstruction = "cannot add instruction"
 	opAddLevel       = "cannot add level"
@@ -64,33 +64,33 @@ const (
 	opValue          = "cannot read value"
 )
 
-// failed returns an error that begins with what was to be done, or nil.
-func failed(operation string, err error) error {
+// wrap prefixes an error with the operation that failed. It returns nil for a nil error.
+func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// about adds a key to an error.
-func about(kind error, key string) error {
+// keyError adds a key to an error.
+func keyError(kind error, key string) error {
 	return fmt.Errorf("%w: %q", kind, key)
 }
 
 // invalidError refuses an argument.
 type invalidError struct {
-	// what is the argument, value what it was, and why what is wrong with it.
-	what, value, why string
+	// argument names the argument, value is its value, and reason says what is wrong with it.
+	argument, value, reason string
 }
 
 func (e *invalidError) Error() string {
-	return fmt.Sprintf("cannot use %s %q: it %s", e.what, e.value, e.why)
+	return fmt.Sprintf("cannot use %s %q: it %s", e.argument, e.value, e.reason)
 }
 
-// Is makes every refusal an ErrInvalid.
+// Is makes every invalidError an ErrInvalid.
 func (e *invalidError) Is(target error) bool { return target == ErrInvalid }
 
-// translate turns an error of etcd's client into one of ours. ctx is the caller's, without the deadline of the call.
+// translate turns an error of etcd's client into one of this package. ctx is the caller's, without the deadline of the call.
 func translate(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

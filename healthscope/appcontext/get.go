@@ -10,11 +10,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// What names are refused as.
+// What an error calls a name that is rejected.
 const (
-	badApp      = "app name"
-	badCluster  = "cluster name"
-	badResource = "resource name"
+	argAppName      = "app name"
+	argClusterName  = "cluster name"
+	argResourceName = "resource name"
 )
 
 // GetAppHandle returns the handle of an app; ErrNotFound when it is not there.
@@ -23,7 +23,7 @@ func (ac *AppContext) GetAppHandle(ctx context.Context, app string) (Handle, err
 	if err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, "cannot find app", h)
+	return ac.requireExists(ctx, "cannot find app", h)
 }
 
 func (ac *AppContext) appHandle(app string) (Handle, error) {
@@ -31,7 +31,7 @@ func (ac *AppContext) appHandle(app string) (Handle, error) {
 	if err != nil {
 		return "", err
 	}
-	return h.Level(partApp + "/" + app), checkNode(badApp, app)
+	return h.Level(partApp + "/" + app), checkNode(argAppName, app)
 }
 
 // GetClusterHandle returns the handle of an app's cluster; ErrNotFound when it is not there.
@@ -40,7 +40,7 @@ func (ac *AppContext) GetClusterHandle(ctx context.Context, app, cluster string)
 	if err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, "cannot find cluster", h)
+	return ac.requireExists(ctx, "cannot find cluster", h)
 }
 
 func (ac *AppContext) clusterHandle(app, cluster string) (Handle, error) {
@@ -48,7 +48,7 @@ func (ac *AppContext) clusterHandle(app, cluster string) (Handle, error) {
 	if err != nil {
 		return "", err
 	}
-	return h.Level(partCluster + "/" + cluster), checkName(badCluster, cluster)
+	return h.Level(partCluster + "/" + cluster), checkName(argClusterName, cluster)
 }
 
 // GetResourceHandle returns the handle of a resource; ErrNotFound when it is not there.
@@ -57,7 +57,7 @@ func (ac *AppContext) GetResourceHandle(ctx context.Context, app, cluster, resou
 	if err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, "cannot find resource", h)
+	return ac.requireExists(ctx, "cannot find resource", h)
 }
 
 func (ac *AppContext) resourceHandle(app, cluster, resource string) (Handle, error) {
@@ -65,7 +65,7 @@ func (ac *AppContext) resourceHandle(app, cluster, resource string) (Handle, err
 	if err != nil {
 		return "", err
 	}
-	return h.Level(partResource + "/" + resource), checkNode(badResource, resource)
+	return h.Level(partResource + "/" + resource), checkNode(argResourceName, resource)
 }
 
 // GetClusterStatusHandle returns the handle of the status that a cluster has reported; ErrNotFound when there is none yet.
@@ -74,7 +74,7 @@ func (ac *AppContext) GetClusterStatusHandle(ctx context.Context, app, cluster s
 	if err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, "cannot find cluster", h.Level(partStatus))
+	return ac.requireExists(ctx, "cannot find cluster", h.Level(partStatus))
 }
 
 // GetResourceStatusHandle returns the handle of what rsync did with a resource; ErrNotFound when it has not begun.
@@ -83,7 +83,7 @@ func (ac *AppContext) GetResourceStatusHandle(ctx context.Context, app, cluster,
 	if err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, "cannot find resource", h.Level(partStatus))
+	return ac.requireExists(ctx, "cannot find resource", h.Level(partStatus))
 }
 
 // GetClusterMetaHandle returns the handle of the number of a cluster's anyOf group, whether the cluster is in one or not;
@@ -104,17 +104,17 @@ func (ac *AppContext) GetLevelHandle(ctx context.Context, h Handle, level string
 	if err := checkLevel(level); err != nil {
 		return "", err
 	}
-	return ac.existing(ctx, "cannot find level "+level, h.Level(level))
+	return ac.requireExists(ctx, "cannot find level "+level, h.Level(level))
 }
 
-// existing returns a handle if a value is there.
-func (ac *AppContext) existing(ctx context.Context, complaint string, h Handle) (Handle, error) {
+// requireExists returns a handle if it has a value, and fails with ErrNotFound otherwise.
+func (ac *AppContext) requireExists(ctx context.Context, operation string, h Handle) (Handle, error) {
 	found, _, err := ac.store.read(ctx, string(h), clientv3.WithKeysOnly())
 	if err != nil {
-		return "", failed(opList, err)
+		return "", wrap(opList, err)
 	}
 	if len(found) == 0 {
-		return "", failed(complaint, about(ErrNotFound, string(h)))
+		return "", wrap(operation, keyError(ErrNotFound, string(h)))
 	}
 	return h, nil
 }
@@ -127,10 +127,10 @@ func (ac *AppContext) GetAllHandles(ctx context.Context, h Handle) ([]Handle, er
 	}
 	found, _, err := ac.store.read(ctx, string(h), clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err == nil && len(found) == 0 {
-		err = about(ErrNotFound, string(h))
+		err = keyError(ErrNotFound, string(h))
 	}
 	if err != nil {
-		return nil, failed(opList, err)
+		return nil, wrap(opList, err)
 	}
 	handles := make([]Handle, 0, len(found))
 	for _, kv := range found {
@@ -165,11 +165,11 @@ func (ac *AppContext) names(ctx context.Context, parent Handle, part string) (na
 	prefix := string(parent.Level(part))
 	found, revision, err := ac.store.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err == nil && len(found) == 0 {
-		// Nothing there is fine below a parent, and only there.
+		// An empty list is valid only below a parent that exists.
 		_, err = ac.store.get(ctx, string(parent))
 	}
 	if err != nil {
-		return nil, 0, failed(fmt.Sprintf("%s %q", opList, prefix), err)
+		return nil, 0, wrap(fmt.Sprintf("%s %q", opList, prefix), err)
 	}
 	for _, kv := range found {
 		if name, ok := strings.CutSuffix(string(kv.Key[len(prefix):]), "/"); ok && name != "" && !strings.Contains(name, "/") {
@@ -196,14 +196,14 @@ func (ac *AppContext) GetClusterGroupMap(ctx context.Context, app string) (map[s
 	}
 	results, err := ac.store.readEach(ctx, reads)
 	if err != nil {
-		return nil, failed(opValue, err)
+		return nil, wrap(opValue, err)
 	}
 	groups := map[string][]string{}
 	for i, result := range results {
 		for _, kv := range result.Kvs {
 			group, err := decodeText(string(kv.Key), kv.Value)
 			if err != nil {
-				return nil, failed(opValue, err)
+				return nil, wrap(opValue, err)
 			}
 			groups[group] = append(groups[group], names[i])
 		}
@@ -219,16 +219,16 @@ func (ac *AppContext) GetValue(ctx context.Context, h Handle) (any, error) {
 	}
 	kv, err := ac.store.get(ctx, string(h))
 	if err != nil {
-		return nil, failed(opValue, err)
+		return nil, wrap(opValue, err)
 	}
 	var text json.RawMessage // Refuses what follows the value, which a Decoder would not look at.
 	if err := decode(string(h), kv.Value, &text); err != nil {
-		return nil, failed(opValue, err)
+		return nil, wrap(opValue, err)
 	}
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	return value, failed(opValue, decoder.Decode(&value))
+	return value, wrap(opValue, decoder.Decode(&value))
 }
 
 // GetAppInstruction returns the instruction of a type on the apps; ErrNotFound when there is none.
@@ -266,8 +266,8 @@ func (ac *AppContext) instruction(ctx context.Context, h Handle, instruction str
 	}
 	kv, err := ac.store.get(ctx, string(h.Level(partInstruction).Level(instruction)))
 	if err != nil {
-		return "", failed(opValue, err)
+		return "", wrap(opValue, err)
 	}
 	text, err := decodeText(string(kv.Key), kv.Value)
-	return text, failed(opValue, err)
+	return text, wrap(opValue, err)
 }

@@ -42,18 +42,18 @@ type Record struct {
 	StatusContextID string
 }
 
-// head is the value at the key of a subject's history.
-type head struct {
+// historyHead is the value at the key of a subject's history.
+type historyHead struct {
 	StatusContextID string `json:"statusctxid"`
 	// Actions is how many there are: the next has this number.
 	Actions int `json:"actions"`
 }
 
 const (
-	// repeats is how many of the last actions are looked at to see whether an action has been recorded already.
-	repeats = 16
-	// milliseconds is how EMCO writes times.
-	milliseconds = "2006-01-02T15:04:05.000Z"
+	// duplicateWindow is how many of the last actions are compared with a new one, to detect that it is recorded already.
+	duplicateWindow = 16
+	// timeLayout is how EMCO writes times.
+	timeLayout = "2006-01-02T15:04:05.000Z"
 )
 
 // MarshalJSON writes the action as EMCO does, with milliseconds.
@@ -63,11 +63,11 @@ func (a Action) MarshalJSON() ([]byte, error) {
 		ContextID string      `json:"instance"`
 		Time      string      `json:"time"`
 		Revision  int64       `json:"revision"`
-	}{a.State, a.ContextID, a.Time.UTC().Format(milliseconds), a.Revision})
+	}{a.State, a.ContextID, a.Time.UTC().Format(timeLayout), a.Revision})
 }
 
-// same reports whether two actions are stored alike.
-func (a Action) same(b Action) bool {
+// equal reports whether two actions have the same stored form.
+func (a Action) equal(b Action) bool {
 	return a.State == b.State && a.ContextID == b.ContextID && a.Revision == b.Revision && a.Time.UnixMilli() == b.Time.UnixMilli()
 }
 
@@ -98,10 +98,10 @@ func actionKey(s Subject, number int) string {
 
 // RecordAction appends an action to the history of its subject and, if it names a context, which must be there, enters
 // that in the subject's index, all at once. An action that is among the last sixteen already is not recorded again, so
-// that a caller who got no answer can ask once more. When another record comes in between it begins again, within the
-// deadline of one call.
+// that a caller who got no answer can retry. RecordAction retries on a conflict with another record, within the deadline of
+// one call.
 func (s *Store) RecordAction(ctx context.Context, r Record) error {
-	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	callCtx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
 	err := error(ErrConflict)
 	for errors.Is(err, ErrConflict) {
@@ -109,20 +109,20 @@ func (s *Store) RecordAction(ctx context.Context, r Record) error {
 		if r.Action.ContextID != "" {
 			t.require(string(ContextHandle(r.Action.ContextID)))
 		}
-		if err = s.addRecord(limited, t, r); err == nil && len(t.operations) > 0 {
-			err = s.commit(limited, t)
+		if err = s.addRecord(callCtx, t, r); err == nil && len(t.operations) > 0 {
+			err = s.commit(callCtx, t)
 		}
 	}
-	return failedRecord(r, late(ctx, err))
+	return wrapRecordError(r, deadlineAsUnavailable(ctx, err))
 }
 
-// failedRecord says which action could not be recorded.
-func failedRecord(r Record, err error) error {
-	return failed(fmt.Sprintf("%s %q of %q", opRecord, r.Action.State, r.Subject), err)
+// wrapRecordError prefixes an error with the action that could not be recorded.
+func wrapRecordError(r Record, err error) error {
+	return wrap(fmt.Sprintf("%s %q of %q", opRecord, r.Action.State, r.Subject), err)
 }
 
-// late turns the end of our own deadline into ErrUnavailable; ctx is the caller's.
-func late(ctx context.Context, err error) error {
+// deadlineAsUnavailable turns the expiry of the call's deadline into ErrUnavailable. ctx is the caller's context.
+func deadlineAsUnavailable(ctx context.Context, err error) error {
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnavailable) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -137,12 +137,12 @@ func (s *Store) addRecord(ctx context.Context, t *transaction, r Record) error {
 	key := r.Subject.key()
 	results, err := s.readEach(ctx, []clientv3.Op{
 		clientv3.OpGet(key),
-		clientv3.OpGet(r.Subject.key(ownAction), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(repeats)),
+		clientv3.OpGet(r.Subject.key(ownAction), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(duplicateWindow)),
 	})
 	if err != nil {
 		return err
 	}
-	var h head
+	var h historyHead
 	var revision int64
 	for _, kv := range results[0].Kvs {
 		revision = kv.ModRevision
@@ -152,7 +152,7 @@ func (s *Store) addRecord(ctx context.Context, t *transaction, r Record) error {
 	}
 	for _, kv := range results[1].Kvs {
 		var a Action
-		if err := decode(string(kv.Key), kv.Value, &a); err == nil && a.same(r.Action) {
+		if err := decode(string(kv.Key), kv.Value, &a); err == nil && a.equal(r.Action) {
 			return nil
 		}
 	}
@@ -172,11 +172,11 @@ func (s *Store) addRecord(ctx context.Context, t *transaction, r Record) error {
 // index enters a context in the index of a subject.
 func (t *transaction) index(s Subject, id string) {
 	t.put(s.key(ownContext, id), id)
-	t.put(s.back(id), id)
+	t.put(s.backReferenceKey(id), id)
 }
 
-// removeAll deletes keys, and all that begin with prefixes. Should there be more keys than one transaction can hold, some of
-// them go before.
+// removeAll deletes keys, and all keys with one of the prefixes. If there are more keys than one transaction can hold, it
+// deletes some of them in earlier transactions.
 func (s *Store) removeAll(ctx context.Context, keys []string, prefixes ...string) error {
 	const batch = maxOperations / 2
 	for len(keys) > batch {
@@ -198,7 +198,7 @@ func (s *Store) removeAll(ctx context.Context, keys []string, prefixes ...string
 // GetStateInfo returns the history of a subject. One without a history has no actions.
 func (s *Store) GetStateInfo(ctx context.Context, subject Subject) (StateInfo, error) {
 	record, _, err := s.readSubject(ctx, subject)
-	return record.info, failed(fmt.Sprintf("cannot read history of %q", subject), err)
+	return record.info, wrap(fmt.Sprintf("cannot read history of %q", subject), err)
 }
 
 // subjectRecord is what is kept of a subject.
@@ -230,7 +230,7 @@ func parseSubject(values []*mvccpb.KeyValue) (subjectRecord, error) {
 		_, below, _ := subjectOf(key[len(ownPrefix):])
 		switch {
 		case len(below) == 0:
-			var h head
+			var h historyHead
 			if err := decode(key, kv.Value, &h); err != nil {
 				return record, err
 			}

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// contextPrefix begins the key of everything that EMCO keeps of contexts.
+	// contextPrefix is the prefix of all keys in which EMCO keeps contexts.
 	contextPrefix = "/context/"
-	// ownPrefix begins the key of everything that EMCO does not know of.
+	// ownPrefix is the prefix of all keys that EMCO does not know.
 	ownPrefix = "/healthscope/"
-	// watchEnd is the first key behind ownPrefix: one range from contextPrefix to watchEnd holds both.
+	// watchEnd is the first key after those with ownPrefix: the range from contextPrefix to watchEnd holds both prefixes.
 	watchEnd = "/healthscope0"
 
 	// maxKeyBytes is the greatest size of a key, in bytes. etcd has no limit of its own.
@@ -39,16 +39,16 @@ type Handle string
 // ContextHandle returns the handle of the context with an id.
 func ContextHandle(id string) Handle { return Handle(contextPrefix + id + "/") }
 
-// Level returns the handle of a level below a handle, such as "status"; whether anything is there is not looked up.
+// Level returns the handle of a level below a handle, such as "status". It does not look up whether anything is there.
 func (h Handle) Level(level string) Handle { return h + Handle(level) + "/" }
 
-// split returns the id of a handle's context and what follows it, in parts.
+// split returns the id of the handle's context, and the parts that follow it.
 func (h Handle) split() (id string, parts []string, ok bool) {
 	return splitKey(string(h))
 }
 
-// splitKey returns the id of a context's key and what follows it, in parts. It is false for other keys, and for those
-// that no EMCO writes: with an empty part, or without the slash at the end.
+// splitKey returns the id in a context's key, and the parts that follow it. ok is false for other keys, and for keys that
+// EMCO never writes: those with an empty part, or without a slash at the end.
 func splitKey(key string) (id string, parts []string, ok bool) {
 	if !isKey(key) {
 		return "", nil, false
@@ -63,7 +63,7 @@ func isKey(key string) bool {
 	return ok && len(rest) > 1 && rest[0] != '/' && strings.HasSuffix(rest, "/") && !strings.Contains(rest, "//")
 }
 
-// kind is what a handle is the handle of.
+// kind is what a handle leads to.
 type kind string
 
 const (
@@ -74,7 +74,7 @@ const (
 	kindLevel    kind = "a level"
 )
 
-// kindOfParts returns what the parts of a key after the context's id lead to.
+// kindOfParts returns the kind of a key from its parts after the context's id.
 func kindOfParts(parts []string) kind {
 	named := func(at int, part string) bool {
 		return len(parts) > at && parts[at] == part && (at+1 >= len(parts) || part == partCluster || parts[at+1] != partInstruction)
@@ -93,28 +93,28 @@ func kindOfParts(parts []string) kind {
 	}
 }
 
-// checkName refuses a name that cannot be a part of a key. what is the complaint.
-func checkName(what, name string) error {
+// checkName rejects a name that cannot be a part of a key. argument names it in the error.
+func checkName(argument, name string) error {
 	switch {
 	case name == "":
-		return &invalidError{what, name, "must not be empty"}
+		return &invalidError{argument, name, "must not be empty"}
 	case strings.Contains(name, "/"):
-		return &invalidError{what, name, `must not contain "/", which separates the parts of a key`}
+		return &invalidError{argument, name, `must not contain "/", which separates the parts of a key`}
 	case !utf8.ValidString(name):
-		return &invalidError{what, name, "must be UTF-8"}
+		return &invalidError{argument, name, "must be UTF-8"}
 	}
 	return nil
 }
 
-// checkNode refuses the name of an app or a resource that cannot be a part of a key, or whose key is taken by instructions.
-func checkNode(what, name string) error {
+// checkNode rejects the name of an app or a resource that cannot be a part of a key, or that is reserved for instructions.
+func checkNode(argument, name string) error {
 	if name == partInstruction {
-		return &invalidError{what, name, "is reserved: the instructions are kept under this key"}
+		return &invalidError{argument, name, "is reserved: the instructions are kept under this key"}
 	}
-	return checkName(what, name)
+	return checkName(argument, name)
 }
 
-// checkLevel refuses a level that cannot be a part of a key. A level may have several parts, such as "rsync/state".
+// checkLevel rejects a level that cannot be a part of a key. A level may have several parts, such as "rsync/state".
 func checkLevel(level string) error {
 	for part := range strings.SplitSeq(level, "/") {
 		if part == "" {
@@ -124,15 +124,15 @@ func checkLevel(level string) error {
 	return checkName("level", strings.ReplaceAll(level, "/", "-"))
 }
 
-// checkHandle refuses a handle that is not in the context with the id or, when there are wants, none of the wanted.
+// checkHandle rejects a handle that is not in the context with the id or, if wants is not empty, is of none of these kinds.
 func checkHandle(id string, h Handle, wants ...kind) error {
-	const what = "handle"
+	const argument = "handle"
 	got, parts, ok := h.split()
 	if !ok {
-		return &invalidError{what, string(h), `must begin with "/context/<id>/" and end with "/"`}
+		return &invalidError{argument, string(h), `must begin with "/context/<id>/" and end with "/"`}
 	}
 	if got != id {
-		return &invalidError{what, string(h), fmt.Sprintf("must be a handle of context %q", id)}
+		return &invalidError{argument, string(h), fmt.Sprintf("must be a handle of context %q", id)}
 	}
 	for _, want := range wants {
 		if kindOfParts(parts) == want {
@@ -140,7 +140,7 @@ func checkHandle(id string, h Handle, wants ...kind) error {
 		}
 	}
 	if len(wants) > 0 {
-		return &invalidError{what, string(h), "must be the handle of " + string(wants[0])}
+		return &invalidError{argument, string(h), "must be the handle of " + string(wants[0])}
 	}
 	return nil
 }

@@ -28,16 +28,16 @@ type CompositeAppMeta struct {
 	LogicalCloudLevel     string
 	// CompositeProfile is the group's composite profile. EMCO does not write it, and passes over it.
 	CompositeProfile string `json:",omitempty"`
-	// CorrectDrift is true when fields that others have set are to be set back. EMCO does not write it, and passes over it.
+	// CorrectDrift is true when fields that others have set are to be reset. EMCO neither writes nor reads it.
 	CorrectDrift bool `json:",omitempty"`
-	// Namespaces are other namespaces in which resources may be. EMCO does not write it, and passes over it.
+	// Namespaces are other namespaces in which resources may be. EMCO neither writes nor reads it.
 	Namespaces []string `json:",omitempty"`
 	// Services is kept as it is, for the EMCO that writes it.
 	Services json.RawMessage `json:"services,omitempty"`
 }
 
-// Subject returns the deployment intent group that the context was made for, and whether the meta data name one. In meta
-// data of before there was a field for the group, the release names it.
+// Subject returns the deployment intent group that the context was made for, and whether the meta data name one. Meta
+// data from before there was a field for the group name it in the release.
 func (m CompositeAppMeta) Subject() (Subject, bool) {
 	s := GroupSubject(m.Project, m.CompositeApp, m.Version, cmp.Or(m.DeploymentIntentGroup, m.Release))
 	return s, s.check() == nil

@@ -35,7 +35,7 @@ func (p Place) check() error {
 	return cmp.Or(checkName("context id", p.ContextID), checkNode("app name", p.App), checkName("cluster name", p.Cluster))
 }
 
-// SavedBundle says what a saved bundle is, and is kept beside it. In JSON, Seen has milliseconds, in UTC.
+// SavedBundle describes a saved bundle, and is kept in a key beside it. In JSON, Seen has milliseconds, in UTC.
 type SavedBundle struct {
 	// Seen is when the bundle was seen to be as it is saved.
 	Seen time.Time `json:"seen"`
@@ -44,49 +44,49 @@ type SavedBundle struct {
 	Name            string `json:"name"`
 	UID             string `json:"uid"`
 	ResourceVersion string `json:"resourceVersion"`
-	// Digest differs for bundles that would not be saved alike. What it is made of is up to the caller.
+	// Digest differs for bundles that would be saved differently. The caller defines it.
 	Digest string `json:"digest"`
-	// Hub is who has saved it.
+	// Hub is the hub that has saved it.
 	Hub string `json:"hub"`
-	// Ready is what was written of EMCO's keys of readiness, by their level below the place; nil when they are not kept.
+	// Ready holds the written values of EMCO's readiness keys, by their level below the place; nil when they are not written.
 	Ready map[string]bool `json:"ready,omitempty"`
 }
 
-// StoredBundle is what there is at a place.
+// StoredBundle is what etcd holds at a place.
 type StoredBundle struct {
 	// Place is the place.
 	Place Place
-	// AsOf is the revision of etcd when it was asked. A later read has an earlier one only if etcd was restored meanwhile.
+	// AsOf is the revision of etcd at the read. A later read has an earlier one only if etcd was restored meanwhile.
 	AsOf int64
 	// Exists is true when the context has the app in the cluster.
 	Exists bool
 	// Revision is the revision of etcd at which the bundle there was written, by any program; 0 when there is none.
 	Revision int64
-	// Saved is what SaveBundle has kept beside the bundle that it has saved last; nil when it has saved none.
+	// Saved describes the bundle that SaveBundle has saved last; nil when it has saved none.
 	Saved *SavedBundle
-	// SavedRevision is that at which Saved was written; 0 when there is none.
+	// SavedRevision is the revision at which Saved was written; 0 when there is none.
 	SavedRevision int64
 }
 
-// Ours reports whether the bundle that is there was written by SaveBundle: it writes bundle and SavedBundle at one revision.
+// Ours reports whether SaveBundle has written the bundle: it writes bundle and SavedBundle at one revision.
 func (b StoredBundle) Ours() bool { return b.Revision > 0 && b.Revision == b.SavedRevision }
 
-// sidecarKey returns the key that is ours beside a key of EMCO's.
+// sidecarKey returns the key under ownPrefix that belongs to a key of EMCO.
 func sidecarKey(h Handle) string { return strings.TrimSuffix(ownPrefix, "/") + string(h) }
 
-// sidecarPrefix returns the prefix of all keys that are ours beside those of a handle and below it.
+// sidecarPrefix returns the prefix of the sidecar keys of a handle and everything below it.
 func sidecarPrefix(h Handle) string {
 	if _, parts, _ := h.split(); len(parts) == 0 {
-		h = h.Level(partApp) // What else is there belongs to the indices.
+		h = h.Level(partApp) // The other keys there belong to the indices.
 	}
 	return sidecarKey(h)
 }
 
-// ReadCluster returns what is at a place without its values, but for the order of the resources.
+// ReadCluster returns the keys at a place without their values, except the order of the resources.
 func (s *Store) ReadCluster(ctx context.Context, p Place) (Cluster, error) {
 	what := fmt.Sprintf("cannot read the resources of %q", p)
 	if err := p.check(); err != nil {
-		return Cluster{}, failed(what, err)
+		return Cluster{}, wrap(what, err)
 	}
 	order := string(p.Handle().Level(partResource).Level(partInstruction).Level(partOrder))
 	results, err := s.readEach(ctx, []clientv3.Op{
@@ -94,7 +94,7 @@ func (s *Store) ReadCluster(ctx context.Context, p Place) (Cluster, error) {
 		clientv3.OpGet(order),
 	})
 	if err != nil {
-		return Cluster{}, failed(what, err)
+		return Cluster{}, wrap(what, err)
 	}
 	values := results[0].Kvs
 	for _, kv := range values {
@@ -103,14 +103,14 @@ func (s *Store) ReadCluster(ctx context.Context, p Place) (Cluster, error) {
 		}
 	}
 	snapshot := snapshotOf(p.ContextID, results[0].Header.GetRevision(), values)
-	return Cluster{snapshot.top().at(partApp, p.App, partCluster, p.Cluster)}, nil
+	return Cluster{snapshot.root().descend(partApp, p.App, partCluster, p.Cluster)}, nil
 }
 
-// ReadBundle says what there is at a place, without reading the bundle itself.
+// ReadBundle returns what etcd holds at a place, without the bundle itself.
 func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
 	stored := StoredBundle{Place: p}
 	if err := p.check(); err != nil {
-		return stored, failed(opReadBundle, err)
+		return stored, wrap(opReadBundle, err)
 	}
 	h := p.Handle()
 	results, err := s.readEach(ctx, []clientv3.Op{
@@ -119,7 +119,7 @@ func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
 		clientv3.OpGet(sidecarKey(h.Level(partStatus))),
 	})
 	if err != nil {
-		return stored, failed(fmt.Sprintf("%s %q", opReadBundle, p), err)
+		return stored, wrap(fmt.Sprintf("%s %q", opReadBundle, p), err)
 	}
 	stored.AsOf, stored.Exists = results[0].Header.GetRevision(), results[0].Count > 0
 	for _, kv := range results[1].Kvs {
@@ -127,7 +127,7 @@ func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
 	}
 	for _, kv := range results[2].Kvs {
 		stored.Saved, stored.SavedRevision = &SavedBundle{}, kv.ModRevision
-		if decode(string(kv.Key), kv.Value, stored.Saved) != nil { // It is still the sign that the bundle is ours.
+		if decode(string(kv.Key), kv.Value, stored.Saved) != nil { // The key still shows that SaveBundle wrote the bundle.
 			stored.Saved = &SavedBundle{}
 		}
 	}
@@ -135,37 +135,37 @@ func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
 }
 
 // SaveBundle saves the status of a bundle, in JSON, as EMCO's rsync does, at the place that ReadBundle has returned, and
-// beside it what it is. It fails with ErrNotFound when the place is not there any more, and with ErrConflict when another
-// program has written there since. What was there is replaced, regardless of who wrote it: ask Ours before.
+// its description beside it. It fails with ErrNotFound when the place no longer exists, and with ErrConflict when another
+// program has written there since. It replaces a bundle of any program: call Ours before.
 func (s *Store) SaveBundle(ctx context.Context, at StoredBundle, status string, b SavedBundle) error {
 	h := at.Place.Handle()
 	b.Seen = b.Seen.UTC().Truncate(time.Millisecond)
 	t := &transaction{}
 	t.require(string(h))
-	t.unchanged(at)
+	t.requireUnchanged(at)
 	t.put(string(h.Level(partStatus)), status)
 	t.put(sidecarKey(h.Level(partStatus)), b)
-	of, last := at.readiness(b)
-	if err := s.WriteLevels(ctx, at.Place.ContextID, of, Condition{}); err != nil { // There may be more of them than a transaction takes.
+	resources, app := at.readiness(b)
+	if err := s.WriteLevels(ctx, at.Place.ContextID, resources, Condition{}); err != nil { // There may be more of them than a transaction takes.
 		return err
 	}
-	for _, w := range last {
+	for _, w := range app {
 		t.put(w.key(), w.Value)
 	}
-	return failed(fmt.Sprintf("cannot save bundle %q", at.Place), s.commit(ctx, t))
+	return wrap(fmt.Sprintf("cannot save bundle %q", at.Place), s.commit(ctx, t))
 }
 
-// readiness returns the keys of readiness that differ from what SaveBundle has written before: those of resources, and that
-// of the app in the cluster, which says that all are ready and is written after them.
-func (b StoredBundle) readiness(is SavedBundle) (resources, app []Write) {
+// readiness returns the readiness keys that differ from what SaveBundle has written before: those of resources, and that of
+// the app in the cluster, which says that all are ready and is written after them.
+func (b StoredBundle) readiness(saved SavedBundle) (resources, app []Write) {
 	var before map[string]bool
 	if b.Ours() {
 		before = b.Saved.Ready
 	}
-	for _, level := range slices.Sorted(maps.Keys(is.Ready)) {
-		was, written := before[level]
-		switch w := (Write{Handle: b.Place.Handle().Level(level), Value: is.Ready[level]}); {
-		case written && was == is.Ready[level]:
+	for _, level := range slices.Sorted(maps.Keys(saved.Ready)) {
+		previous, written := before[level]
+		switch w := (Write{Handle: b.Place.Handle().Level(level), Value: saved.Ready[level]}); {
+		case written && previous == saved.Ready[level]:
 		case strings.HasPrefix(level, partResource+"/"):
 			resources = append(resources, w)
 		default:
@@ -180,40 +180,40 @@ func (b StoredBundle) readiness(is SavedBundle) (resources, app []Write) {
 func (s *Store) RemoveBundle(ctx context.Context, at StoredBundle) error {
 	h := at.Place.Handle()
 	t := &transaction{}
-	t.unchanged(at)
+	t.requireUnchanged(at)
 	if at.Ours() {
 		t.remove(string(h.Level(partStatus)))
 	}
 	t.remove(sidecarKey(h.Level(partStatus)))
-	return failed(fmt.Sprintf("cannot remove bundle %q", at.Place), s.commit(ctx, t))
+	return wrap(fmt.Sprintf("cannot remove bundle %q", at.Place), s.commit(ctx, t))
 }
 
-// unchanged adds the condition that nothing was written at a place since it was read.
-func (t *transaction) unchanged(at StoredBundle) {
+// requireUnchanged adds the condition that nothing was written at a place since it was read.
+func (t *transaction) requireUnchanged(at StoredBundle) {
 	status := at.Place.Handle().Level(partStatus)
 	t.compare(clientv3.Compare(clientv3.ModRevision(string(status)), "=", at.Revision), string(status))
 	t.compare(clientv3.Compare(clientv3.ModRevision(sidecarKey(status)), "=", at.SavedRevision), sidecarKey(status))
 }
 
-// SavedBundles returns what SaveBundle has saved, by place, also where another program has written since. Its read is as of
-// no one revision: ask ReadBundle before anything is done about a bundle.
+// SavedBundles returns what SaveBundle has saved, by place, including places where another program has written since. Its
+// pages are read at different revisions: call ReadBundle before acting on a bundle.
 func (s *Store) SavedBundles(ctx context.Context) (map[Place]SavedBundle, error) {
 	all := map[Place]SavedBundle{}
 	prefix := ownPrefix + ownContext + "/"
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	for from := prefix; ; {
-		page, _, err := s.read(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageKeys))
+		page, _, err := s.read(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageSize))
 		if err != nil {
-			return nil, failed("cannot find saved bundles", err)
+			return nil, wrap("cannot find saved bundles", err)
 		}
 		for _, kv := range page {
 			if p, ok := placeOfSidecar(string(kv.Key)); ok {
 				var b SavedBundle
-				_ = decode(string(kv.Key), kv.Value, &b) // What cannot be read says that there is something.
+				_ = decode(string(kv.Key), kv.Value, &b) // A description that cannot be decoded still shows that there is a bundle.
 				all[p] = b
 			}
 		}
-		if len(page) < pageKeys {
+		if len(page) < pageSize {
 			return all, nil
 		}
 		from = string(page[len(page)-1].Key) + "\x00"
@@ -229,14 +229,14 @@ func placeOfSidecar(key string) (Place, bool) {
 	return placeOfStatus(rest)
 }
 
-// seen says when a saved bundle was seen, and the revision at which both were written.
-type seen struct {
+// observation is when a saved bundle was seen, and the revision at which both were written.
+type observation struct {
 	at       time.Time
 	revision int64
 }
 
-// put enters what is kept beside a bundle, or with nil forgets it.
-func (m seenBundles) put(key string, kv *mvccpb.KeyValue) {
+// update applies the description that is kept beside a bundle, or its deletion when kv is nil.
+func (m observations) update(key string, kv *mvccpb.KeyValue) {
 	p, ok := placeOfSidecar(key)
 	if !ok {
 		return
@@ -250,18 +250,18 @@ func (m seenBundles) put(key string, kv *mvccpb.KeyValue) {
 		return
 	}
 	if m[p.ContextID] == nil {
-		m[p.ContextID] = map[Handle]seen{}
+		m[p.ContextID] = map[Handle]observation{}
 	}
-	m[p.ContextID][p.Handle().Level(partStatus)] = seen{b.Seen, kv.ModRevision}
+	m[p.ContextID][p.Handle().Level(partStatus)] = observation{b.Seen, kv.ModRevision}
 }
 
-// seenBundles says when saved bundles were seen, by context and by the handle of their status.
-type seenBundles map[string]map[Handle]seen
+// observations hold when saved bundles were seen, by context and by the handle of their status.
+type observations map[string]map[Handle]observation
 
-// Seen returns when the bundle that is saved at a handle was seen to be so. revision is that at which it was written:
-// Cluster.Revision("status"). It is zero for a bundle that was not written by SaveBundle; EMCO does not keep the time.
+// Seen returns when the bundle that is saved at a handle was seen. revision is the one at which it was written:
+// Cluster.Revision("status"). Seen returns the zero time for a bundle that SaveBundle has not written: EMCO keeps no time.
 func (v *View) Seen(status Handle, revision int64) time.Time {
-	if s, ok := v.seen[status]; ok && s.revision == revision {
+	if s, ok := v.observations[status]; ok && s.revision == revision {
 		return s.at
 	}
 	return time.Time{}

@@ -18,17 +18,17 @@ import (
 // use, and does no I/O: what its methods return is looked up in memory, and what they have to decode they decode at each
 // call. Bytes that it returns belong to it and must not be changed.
 //
-// A context is written piece by piece, by several programs, and read at any time. So anything may be missing: what is not
-// there reads as the zero value, and only a value that cannot be decoded is an error (ErrMalformed, with the key).
+// Several programs write a context piece by piece, and it is read at any time. So anything may be missing: a missing value
+// reads as the zero value, and only a value that cannot be decoded is an error (ErrMalformed, with the key).
 type Snapshot struct {
 	id       string
 	revision int64
 	// values are in the order of their keys, as in etcd.
-	values []stored
+	values []keyValue
 }
 
-// stored is a key with its value, and the revision of etcd at which the value was last written.
-type stored struct {
+// keyValue is a key with its value, and the revision of etcd at which the value was last written.
+type keyValue struct {
 	key      string
 	value    []byte
 	revision int64
@@ -48,13 +48,13 @@ func NewSnapshot(revision int64, values map[string][]byte) (*Snapshot, error) {
 			return nil, fmt.Errorf("cannot make snapshot: %w: keys of contexts %q and %q", ErrInvalid, s.id, id)
 		}
 		s.id = id
-		s.values = append(s.values, stored{key, bytes.Clone(values[key]), revision})
+		s.values = append(s.values, keyValue{key, bytes.Clone(values[key]), revision})
 	}
 	return s, nil
 }
 
-// with returns the snapshot with changes, which are in the order in which they were made.
-func (s *Snapshot) with(events []*clientv3.Event) *Snapshot {
+// withEvents returns the snapshot with changes, which are in the order in which they were made.
+func (s *Snapshot) withEvents(events []*clientv3.Event) *Snapshot {
 	changed := *s
 	last := map[string]*clientv3.Event{}
 	for _, event := range events {
@@ -66,7 +66,7 @@ func (s *Snapshot) with(events []*clientv3.Event) *Snapshot {
 	if len(last) == 0 {
 		return &changed
 	}
-	changed.values = make([]stored, 0, len(s.values)+len(last))
+	changed.values = make([]keyValue, 0, len(s.values)+len(last))
 	rest := s.values
 	for _, key := range slices.Sorted(maps.Keys(last)) {
 		i, found := search(rest, 0, key)
@@ -75,20 +75,20 @@ func (s *Snapshot) with(events []*clientv3.Event) *Snapshot {
 			rest = rest[1:]
 		}
 		if kv := last[key].Kv; last[key].Type != mvccpb.DELETE {
-			changed.values = append(changed.values, stored{key, kv.Value, kv.ModRevision})
+			changed.values = append(changed.values, keyValue{key, kv.Value, kv.ModRevision})
 		}
 	}
 	changed.values = append(changed.values, rest...)
 	return &changed
 }
 
-// search returns where a path is among values whose keys begin with the same bytes, as many as skipped, and whether it is there.
-func search(values []stored, skipped int, path string) (int, bool) {
-	return slices.BinarySearchFunc(values, path, func(v stored, path string) int { return strings.Compare(v.key[skipped:], path) })
+// search returns the index of a path among values whose keys share their first prefixLength bytes, and whether it is there.
+func search(values []keyValue, prefixLength int, path string) (int, bool) {
+	return slices.BinarySearchFunc(values, path, func(v keyValue, path string) int { return strings.Compare(v.key[prefixLength:], path) })
 }
 
-// at returns the same contents as of a later revision.
-func (s *Snapshot) at(revision int64) *Snapshot {
+// atRevision returns the same contents with a later revision.
+func (s *Snapshot) atRevision(revision int64) *Snapshot {
 	if s == nil || s.revision >= revision {
 		return s
 	}
@@ -129,20 +129,20 @@ func (s *Snapshot) All() iter.Seq2[Handle, []byte] {
 // Meta returns what the context was made for; the zero value when that is not recorded.
 func (s *Snapshot) Meta() (CompositeAppMeta, error) {
 	var m CompositeAppMeta
-	err := s.top().json(&m, partMeta)
+	err := s.root().json(&m, partMeta)
 	return m, err
 }
 
 // Status returns the state of the context that rsync keeps; empty as long as rsync has not begun with it.
 func (s *Snapshot) Status() (State, error) {
-	text, err := s.top().status(partStatus)
+	text, err := s.root().status(partStatus)
 	return State(text), err
 }
 
 // StatusContextID returns the id of the context under which bundles and states are kept: that of the first context of a
 // deployment intent group that was updated or rolled back since, else the context's own.
 func (s *Snapshot) StatusContextID() (string, error) {
-	text, err := s.top().text("statusappctxid")
+	text, err := s.root().text("statusappctxid")
 	if text == "" {
 		return s.id, err
 	}
@@ -152,13 +152,13 @@ func (s *Snapshot) StatusContextID() (string, error) {
 // StopFlag reports whether rsync is to stop.
 func (s *Snapshot) StopFlag() (bool, error) {
 	var stop bool
-	err := s.top().json(&stop, "stopflag")
+	err := s.root().json(&stop, "stopflag")
 	return stop, err
 }
 
 // AppOrder returns the names in the instruction that orders the apps; nil when there is none.
 func (s *Snapshot) AppOrder() ([]string, error) {
-	return s.top().order("apporder", partApp)
+	return s.root().order("apporder", partApp)
 }
 
 // Apps returns the apps in the order of the instruction, then those that it does not name, in the order of their keys. An
@@ -169,7 +169,7 @@ func (s *Snapshot) Apps() []App {
 		order = nil
 	}
 	var apps []App
-	for _, l := range s.top().entries(order, partApp) {
+	for _, l := range s.root().children(order, partApp) {
 		apps = append(apps, App{l, s.id})
 	}
 	return apps
@@ -177,21 +177,21 @@ func (s *Snapshot) Apps() []App {
 
 // App returns the app with a name, and whether it is there.
 func (s *Snapshot) App(name string) (App, bool) {
-	l, ok := s.top().entry(partApp, name)
+	l, ok := s.root().child(partApp, name)
 	return App{l, s.id}, ok && name != partInstruction
 }
 
-func (s *Snapshot) top() level { return level{string(s.Handle()), s, 0, len(s.values)} }
+func (s *Snapshot) root() level { return level{string(s.Handle()), s, 0, len(s.values)} }
 
-// level is a key in a snapshot, and what is there and below.
+// level is a key in a snapshot, with the values at the key and below it.
 type level struct {
 	key      string
 	snapshot *Snapshot
-	// first and end are where the values are in the snapshot whose keys begin with key.
+	// first and end bound the values in the snapshot whose keys begin with key.
 	first, end int
 }
 
-func (l level) values() []stored {
+func (l level) values() []keyValue {
 	if l.snapshot == nil {
 		return nil
 	}
@@ -203,28 +203,28 @@ func (l level) Handle() Handle { return Handle(l.key) }
 
 // Value returns the raw value of a level below the handle, such as "status", and whether it is there.
 func (l level) Value(levels ...string) ([]byte, bool) {
-	v, ok := l.find(levels)
+	v, ok := l.lookup(levels)
 	return v.value, ok
 }
 
 // Revision returns the revision of etcd at which the value of a level below the handle was last written; 0 when it is
 // not there.
 func (l level) Revision(levels ...string) int64 {
-	v, _ := l.find(levels)
+	v, _ := l.lookup(levels)
 	return v.revision
 }
 
-// find returns what is stored at a path.
-func (l level) find(parts []string) (stored, bool) {
+// lookup returns what is stored at a path.
+func (l level) lookup(parts []string) (keyValue, bool) {
 	values := l.values()
 	i, ok := search(values, len(l.key), pathOf(parts))
 	if !ok {
-		return stored{}, false
+		return keyValue{}, false
 	}
 	return values[i], true
 }
 
-// pathOf returns the end of a key.
+// pathOf returns the parts as the end of a key.
 func pathOf(parts []string) string {
 	if len(parts) == 0 {
 		return ""
@@ -232,16 +232,16 @@ func pathOf(parts []string) string {
 	return strings.Join(parts, "/") + "/"
 }
 
-// at returns what is at a path, whether anything is stored there itself or not.
-func (l level) at(parts ...string) level {
+// descend returns the level at a path, whether or not that has a value.
+func (l level) descend(parts ...string) level {
 	path := pathOf(parts)
 	skipped, _ := search(l.values(), len(l.key), path)
 	l.first += skipped
-	return l.begin(l.key + path)
+	return l.withPrefix(l.key + path)
 }
 
-// begin returns what is at a key and below, with which the level begins.
-func (l level) begin(key string) level {
+// withPrefix returns the level of a key. The values of l must begin with those of the key.
+func (l level) withPrefix(key string) level {
 	values := l.values()
 	n := sort.Search(len(values), func(i int) bool { return !strings.HasPrefix(values[i].key, key) })
 	return level{key, l.snapshot, l.first, l.first + n}
@@ -250,7 +250,7 @@ func (l level) begin(key string) level {
 func (l level) name() string { return path.Base(l.key) }
 
 func (l level) json(into any, parts ...string) error {
-	v, ok := l.find(parts)
+	v, ok := l.lookup(parts)
 	if !ok {
 		return nil
 	}
@@ -258,7 +258,7 @@ func (l level) json(into any, parts ...string) error {
 }
 
 func (l level) text(parts ...string) (string, error) {
-	v, ok := l.find(parts)
+	v, ok := l.lookup(parts)
 	if !ok {
 		return "", nil
 	}
@@ -302,27 +302,27 @@ func (l level) order(field string, parts ...string) ([]string, error) {
 	return value[field], nil
 }
 
-// entry returns what is at a path, if something is stored there itself.
-func (l level) entry(parts ...string) (level, bool) {
-	below := l.at(parts...)
+// child returns the level at a path, and whether that has a value.
+func (l level) child(parts ...string) (level, bool) {
+	below := l.descend(parts...)
 	_, ok := below.Value()
 	return below, ok
 }
 
-// entries returns what is one level below a path, those in the order first, then the others.
-func (l level) entries(order []string, parts ...string) []level {
+// children returns the levels one below a path that have values: those in the order first, then the others.
+func (l level) children(order []string, parts ...string) []level {
 	var found []level
-	rest := l.at(parts...)
+	rest := l.descend(parts...)
 	if _, ok := rest.Value(); ok {
 		rest.first++
 	}
 	for rest.first < rest.end {
 		key := rest.values()[0].key
 		name, below, _ := strings.Cut(key[len(rest.key):], "/")
-		entry := rest.begin(strings.TrimSuffix(key, below))
-		rest.first = entry.end
-		if below == "" && name != partInstruction { // It is there itself, and comes first.
-			found = append(found, entry)
+		child := rest.withPrefix(strings.TrimSuffix(key, below))
+		rest.first = child.end
+		if below == "" && name != partInstruction { // The child has a value: its key comes first.
+			found = append(found, child)
 		}
 	}
 	return inOrder(found, order)

@@ -16,13 +16,13 @@ import (
 type Store struct {
 	options Options
 	config  clientv3.Config
-	// connecting holds one token, for who makes the client: with a user, that takes as long as etcd takes to answer.
+	// connecting holds one token, for the call that creates the client: with a user, that waits for etcd to answer.
 	connecting chan struct{}
 	client     atomic.Pointer[clientv3.Client]
 	closed     atomic.Bool
 }
 
-// Open returns a store. It does not speak to etcd yet: that etcd is away, or does not like us, is for each call to say.
+// Open returns a store. It does not connect to etcd yet: each call reports that etcd is unreachable or denies access.
 func Open(o Options) (*Store, error) {
 	o.setDefaults()
 	if err := o.validate(); err != nil {
@@ -37,7 +37,7 @@ func Open(o Options) (*Store, error) {
 	s.config = clientv3.Config{
 		Endpoints: o.Endpoints, TLS: tls, Username: o.Username, Password: o.Password,
 		DialTimeout: o.Timeout, DialKeepAliveTime: 2 * o.Timeout, DialKeepAliveTimeout: o.Timeout,
-		// Ours is the better message; the client's own limits only have to be out of its way.
+		// transaction.check returns the better message, so the client's own limit must be higher.
 		MaxCallSendMsgSize: 2 * o.MaxRequestBytes,
 		Logger:             zap.NewNop(), // Callers get errors.
 	}
@@ -60,7 +60,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// connect returns the client, and makes it if there is none yet.
+// connect returns the client. It creates the client if there is none yet.
 func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 	if client := s.client.Load(); client != nil {
 		return client, nil
@@ -88,9 +88,9 @@ func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// drop gives up a client whose connection has gone silent, unless another call has done so. The next call makes
-// another: gRPC itself would take a quarter of a minute to notice.
-func (s *Store) drop(client *clientv3.Client) {
+// discardClient closes a client whose connection no longer delivers anything, unless another call has done so. The next
+// call creates another: gRPC would take a quarter of a minute to notice.
+func (s *Store) discardClient(client *clientv3.Client) {
 	if client != nil && s.client.CompareAndSwap(client, nil) {
 		_ = client.Close() // It has failed already.
 	}
@@ -98,11 +98,11 @@ func (s *Store) drop(client *clientv3.Client) {
 
 // call calls f with the client and a deadline, and translates its errors.
 func (s *Store) call(ctx context.Context, f func(context.Context, *clientv3.Client) error) error {
-	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	callCtx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	client, err := s.connect(limited)
+	client, err := s.connect(callCtx)
 	if err == nil {
-		err = f(limited, client)
+		err = f(callCtx, client)
 	}
 	if err != nil && s.closed.Load() {
 		return ErrClosed
@@ -129,7 +129,7 @@ func (s *Store) get(ctx context.Context, key string) (*mvccpb.KeyValue, error) {
 		return nil, err
 	}
 	if len(values) == 0 {
-		return nil, about(ErrNotFound, key)
+		return nil, keyError(ErrNotFound, key)
 	}
 	return values[0], nil
 }

@@ -44,17 +44,17 @@ func (s Subject) names() []string {
 	return []string{s.Project, s.CompositeApp, s.Version, s.Group}
 }
 
-// check refuses a subject that has no keys.
+// check rejects a subject that cannot have keys.
 func (s Subject) check() error {
-	whats := []string{"project", "composite app", "version", "deployment intent group"}
+	arguments := []string{"project", "composite app", "version", "deployment intent group"}
 	if s.isCluster() {
-		whats = []string{"cluster provider", "cluster"}
+		arguments = []string{"cluster provider", "cluster"}
 		if rest := s.Project + s.CompositeApp + s.Version + s.Group; rest != "" {
 			return &invalidError{"subject", rest, "must not be set together with a cluster"}
 		}
 	}
 	for i, name := range s.names() {
-		if err := checkName(whats[i], name); err != nil {
+		if err := checkName(arguments[i], name); err != nil {
 			return err
 		}
 	}
@@ -70,12 +70,12 @@ func (s Subject) key(below ...string) string {
 	return ownPrefix + strings.Join(append(append([]string{kind}, s.names()...), below...), "/") + "/"
 }
 
-// back returns the key that says, under the context's id, that the subject's index holds the context.
-func (s Subject) back(id string) string {
-	return backPrefix(id) + strings.TrimPrefix(s.key(), ownPrefix)
+// backReferenceKey returns the key that says, under the context's id, that the subject's index holds the context.
+func (s Subject) backReferenceKey(id string) string {
+	return backReferencePrefix(id) + strings.TrimPrefix(s.key(), ownPrefix)
 }
 
-func backPrefix(id string) string { return ownPrefix + ownContext + "/" + id + "/" }
+func backReferencePrefix(id string) string { return ownPrefix + ownContext + "/" + id + "/" }
 
 // subjectOf returns the subject that a key under ownPrefix, without that, belongs to, and what follows the subject's key,
 // in parts. It is false for other keys.

@@ -15,38 +15,38 @@ const (
 	operationOverhead = 64
 )
 
-// transaction is what is written together or not at all.
+// transaction is a set of operations that etcd performs together or not at all.
 type transaction struct {
 	conditions []condition
 	compares   []clientv3.Cmp
 	operations []clientv3.Op
 	// size is that of all keys and values.
 	size int
-	// err is the first thing that is wrong with what was asked for.
+	// err is the first problem with an argument.
 	err error
 }
 
-// condition is that a key is there, or is not. Otherwise the transaction fails with the error of kind.
+// condition is that a key exists, or does not. If it does not hold, the transaction fails with ErrNotFound or ErrExists.
 type condition struct {
 	key    string
 	exists bool
 }
 
-// require adds the condition that a key is there; else the transaction fails with ErrNotFound.
+// require adds the condition that a key exists. If it does not, the transaction fails with ErrNotFound.
 func (t *transaction) require(key string) {
 	t.conditions = append(t.conditions, condition{key, true})
 	t.size += len(key) + operationOverhead // When it fails, etcd is asked which condition did not hold.
 	t.compare(clientv3.Compare(clientv3.CreateRevision(key), ">", 0), key)
 }
 
-// forbid adds the condition that a key is not there; else the transaction fails with ErrExists.
-func (t *transaction) forbid(key string) {
+// requireAbsent adds the condition that a key does not exist. If it does, the transaction fails with ErrExists.
+func (t *transaction) requireAbsent(key string) {
 	t.conditions = append(t.conditions, condition{key, false})
 	t.size += len(key) + operationOverhead
 	t.compare(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), key)
 }
 
-// compare adds a condition after which the transaction fails with ErrConflict.
+// compare adds a comparison. If it does not hold, the transaction fails with ErrConflict.
 func (t *transaction) compare(c clientv3.Cmp, key string) {
 	t.compares = append(t.compares, c)
 	t.size += len(key) + operationOverhead
@@ -79,7 +79,7 @@ func (t *transaction) removeAll(prefix string) {
 	t.size += len(prefix) + operationOverhead
 }
 
-// check refuses what etcd would refuse for its size.
+// check rejects a transaction that etcd would reject for its size.
 func (t *transaction) check(limit int) error {
 	if t.err != nil {
 		return t.err
@@ -115,11 +115,11 @@ func (s *Store) commit(ctx context.Context, t *transaction) error {
 			return err
 		}
 		for i, c := range t.conditions {
-			switch there := response.Responses[i].GetResponseRange().Count > 0; {
-			case c.exists && !there:
-				return about(ErrNotFound, c.key)
-			case !c.exists && there:
-				return about(ErrExists, c.key)
+			switch exists := response.Responses[i].GetResponseRange().Count > 0; {
+			case c.exists && !exists:
+				return keyError(ErrNotFound, c.key)
+			case !c.exists && exists:
+				return keyError(ErrExists, c.key)
 			}
 		}
 		return ErrConflict

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// pageKeys is how many keys are read at once when contexts are looked for.
-	pageKeys = 1024
-	// attempts is how often a read is begun again because etcd has forgotten its revision meanwhile.
-	attempts = 3
+	// pageSize is how many keys one request reads when it lists contexts.
+	pageSize = 1024
+	// maxAttempts is how often a read is tried when etcd compacts its revision meanwhile.
+	maxAttempts = 3
 )
 
-// View is what is known of a subject at one revision of etcd. What it holds is shared and must not be changed.
+// View is the state of a subject at one revision of etcd. Its contents are shared and must not be changed.
 type View struct {
-	// Revision is the revision of etcd at which everything in the view was so.
+	// Revision is the revision of etcd that the view shows.
 	Revision int64
 	// AsOf is when etcd was last asked, and had nothing newer. The member of etcd that answers a watch may itself be behind the
 	// others, until it notices that it has no leader.
@@ -31,16 +31,16 @@ type View struct {
 	Info StateInfo
 	// Contexts are the ids of the subject's contexts, the oldest first.
 	Contexts []string
-	// ContextID is the context that was asked for; empty when the subject has none yet.
+	// ContextID is the id of the requested context; empty when the subject has none yet.
 	ContextID string
 	// Context is that context, which says what is to be where; nil when it has been deleted.
 	Context *Snapshot
 	// StatusContext is the context under which bundles and states are kept: the same as Context unless the group was
 	// updated or rolled back; nil when it has been deleted.
 	StatusContext *Snapshot
-	// seen says when the bundles were seen that are saved in StatusContext.
-	seen map[Handle]seen
-	// inForce is which of Contexts was found to be in force, where no history is kept.
+	// observations says when the bundles were seen that are saved in StatusContext.
+	observations map[Handle]observation
+	// inForce is the id among Contexts of the one in force, for subjects without a history.
 	inForce string
 }
 
@@ -58,15 +58,15 @@ func (s *Store) Snapshot(ctx context.Context, id string, levels ...string) (*Sna
 		snapshot, err = s.snapshotAt(ctx, id, 0)
 	}
 	if err == nil && len(snapshot.values) == 0 {
-		err = about(ErrNotFound, string(ContextHandle(id)))
+		err = keyError(ErrNotFound, string(ContextHandle(id)))
 	}
 	if err != nil {
-		return nil, failed(fmt.Sprintf("%s %q", opSnapshot, id), err)
+		return nil, wrap(fmt.Sprintf("%s %q", opSnapshot, id), err)
 	}
 	return snapshot, nil
 }
 
-// snapshotOfLevels reads what is at levels below a context, and the context itself. One that is not there has no keys.
+// snapshotOfLevels reads levels below a context, and the context itself. The snapshot is empty when the context does not exist.
 func (s *Store) snapshotOfLevels(ctx context.Context, id string, levels []string) (*Snapshot, error) {
 	h := ContextHandle(id)
 	reads := []clientv3.Op{clientv3.OpGet(string(h))}
@@ -86,7 +86,7 @@ func (s *Store) snapshotOfLevels(ctx context.Context, id string, levels []string
 	return snapshotOf(id, results[0].Header.GetRevision(), values), nil
 }
 
-// snapshotAt reads a context at a revision, 0 being the present. One of which nothing is there has no keys.
+// snapshotAt reads a context at a revision; 0 means the current one. The snapshot is empty when nothing is there.
 func (s *Store) snapshotAt(ctx context.Context, id string, revision int64) (*Snapshot, error) {
 	values, now, err := s.read(ctx, string(ContextHandle(id)), clientv3.WithPrefix(), clientv3.WithRev(revision))
 	if err != nil {
@@ -95,15 +95,15 @@ func (s *Store) snapshotAt(ctx context.Context, id string, revision int64) (*Sna
 	return snapshotOf(id, cmp.Or(revision, now), values), nil
 }
 
-// snapshotOf makes a snapshot of what etcd has answered, without copying the values.
+// snapshotOf makes a snapshot from a response of etcd. It does not copy the values.
 func snapshotOf(id string, revision int64, values []*mvccpb.KeyValue) *Snapshot {
-	s := &Snapshot{id: id, revision: revision, values: make([]stored, 0, len(values))}
+	s := &Snapshot{id: id, revision: revision, values: make([]keyValue, 0, len(values))}
 	for _, kv := range values {
 		if key := string(kv.Key); isKey(key) {
-			s.values = append(s.values, stored{key, kv.Value, kv.ModRevision})
+			s.values = append(s.values, keyValue{key, kv.Value, kv.ModRevision})
 		}
 	}
-	slices.SortFunc(s.values, func(a, b stored) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(s.values, func(a, b keyValue) int { return strings.Compare(a.key, b.key) })
 	return s
 }
 
@@ -114,10 +114,10 @@ func snapshotOf(id string, revision int64, values []*mvccpb.KeyValue) *Snapshot 
 func (s *Store) View(ctx context.Context, subject Subject, instance string) (View, error) {
 	err := error(errCompacted)
 	var view View
-	for i := 0; i < attempts && errors.Is(err, errCompacted); i++ {
+	for i := 0; i < maxAttempts && errors.Is(err, errCompacted); i++ {
 		view, err = s.view(ctx, subject, instance)
 	}
-	return view, failed(fmt.Sprintf("cannot read status of %q", subject), err)
+	return view, wrap(fmt.Sprintf("cannot read status of %q", subject), err)
 }
 
 func (s *Store) view(ctx context.Context, subject Subject, instance string) (View, error) {
@@ -132,7 +132,7 @@ func (s *Store) view(ctx context.Context, subject Subject, instance string) (Vie
 	case record.isEmpty():
 		known, err = s.discover(ctx, revision)
 	case len(record.contexts) > 1 && !slices.ContainsFunc(record.info.Actions, func(a Action) bool { return a.ContextID != "" }):
-		err = s.describe(ctx, known, record.contexts, revision)
+		err = s.readContextInfo(ctx, known, record.contexts, revision)
 	}
 	if err != nil {
 		return View{}, err
@@ -141,32 +141,32 @@ func (s *Store) view(ctx context.Context, subject Subject, instance string) (Vie
 		view.Contexts = known.bySubject()[subject]
 	}
 	view.inForce = known.inForce(view.Contexts)
-	err = view.fill(instance, func(id string) (*Snapshot, error) { return s.snapshotAt(ctx, id, revision) })
+	err = view.resolveContexts(instance, func(id string) (*Snapshot, error) { return s.snapshotAt(ctx, id, revision) })
 	if err == nil && view.StatusContext != nil {
-		view.seen, err = s.seenAt(ctx, view.StatusContext.ID(), revision)
+		view.observations, err = s.readObservations(ctx, view.StatusContext.ID(), revision)
 	}
 	return view, err
 }
 
-// seenAt says when the bundles were seen that are saved in a context, at a revision.
-func (s *Store) seenAt(ctx context.Context, id string, revision int64) (map[Handle]seen, error) {
+// readObservations returns when the saved bundles of a context were seen, at a revision.
+func (s *Store) readObservations(ctx context.Context, id string, revision int64) (map[Handle]observation, error) {
 	values, _, err := s.read(ctx, sidecarPrefix(ContextHandle(id)), clientv3.WithPrefix(), clientv3.WithRev(revision))
-	all := seenBundles{}
+	all := observations{}
 	for _, kv := range values {
-		all.put(string(kv.Key), kv)
+		all.update(string(kv.Key), kv)
 	}
 	return all[id], err
 }
 
 func (r subjectRecord) isEmpty() bool { return len(r.contexts) == 0 && len(r.info.Actions) == 0 }
 
-// fill chooses the context and gets it and the one with its status.
-func (v *View) fill(instance string, get func(id string) (*Snapshot, error)) error {
+// resolveContexts selects the context, and gets it and the context that keeps its status.
+func (v *View) resolveContexts(instance string, get func(id string) (*Snapshot, error)) error {
 	var err error
-	if v.ContextID, err = v.choose(instance); err != nil || v.ContextID == "" {
+	if v.ContextID, err = v.selectContextID(instance); err != nil || v.ContextID == "" {
 		return err
 	}
-	if v.Context, err = present(get(v.ContextID)); err != nil || v.Context == nil {
+	if v.Context, err = nilIfEmpty(get(v.ContextID)); err != nil || v.Context == nil {
 		return err
 	}
 	id, err := v.Context.StatusContextID()
@@ -174,20 +174,21 @@ func (v *View) fill(instance string, get func(id string) (*Snapshot, error)) err
 		v.StatusContext = v.Context
 		return err
 	}
-	v.StatusContext, err = present(get(id))
+	v.StatusContext, err = nilIfEmpty(get(id))
 	return err
 }
 
-// present turns a snapshot without keys into nil.
-func present(s *Snapshot, err error) (*Snapshot, error) {
+// nilIfEmpty turns a snapshot without keys into nil.
+func nilIfEmpty(s *Snapshot, err error) (*Snapshot, error) {
 	if err != nil || len(s.values) == 0 {
 		return nil, err
 	}
 	return s, nil
 }
 
-// choose returns the context that was asked for, or else that of the last action with one, or else the one in force.
-func (v *View) choose(instance string) (string, error) {
+// selectContextID returns the id of the requested context. Without one, it returns that of the last action with a context, or
+// else of the one in force.
+func (v *View) selectContextID(instance string) (string, error) {
 	actions := v.Info.Actions
 	if instance != "" {
 		if slices.Contains(v.Contexts, instance) || slices.ContainsFunc(actions, func(a Action) bool { return a.ContextID == instance }) {
@@ -204,32 +205,32 @@ func (v *View) choose(instance string) (string, error) {
 }
 
 // knownContexts is what is known of all contexts, by their id.
-type knownContexts map[string]*entry
+type knownContexts map[string]*contextInfo
 
-// entry is what is known of a context.
-type entry struct {
-	// created is the revision at which the context was made; 0 when there are but remains of it.
+// contextInfo is what keys, meta data and state say of a context.
+type contextInfo struct {
+	// created is the revision at which the context was created; 0 when the context was deleted and other keys are left.
 	created int64
-	// state is what rsync says of the context, and changed the revision at which it said so; empty and 0 before it begins.
+	// state is the state that rsync has written, and changed the revision of that write; empty and 0 before rsync begins.
 	state   State
 	changed int64
-	// meta is the group that the meta data name, if any, and clusters those that the context holds network intents of.
+	// meta is the group that the meta data name, if any. clusters are those whose network intents the context holds.
 	meta     Subject
 	clusters map[Subject]bool
 }
 
-// discover reads, at one revision, what contexts there are, what for, and in which state. It reads keys, meta data and
-// states, but no other values, however large the contexts are.
+// discover reads, at one revision, which contexts there are, their subjects and their states. It reads keys, meta data and
+// states, but no other values, so that large contexts cost no more.
 func (s *Store) discover(ctx context.Context, revision int64) (knownContexts, error) {
-	known, ids, err := s.contexts(ctx, revision)
+	known, ids, err := s.listContexts(ctx, revision)
 	if err != nil {
-		return nil, failed(opFindAll, err)
+		return nil, wrap(opFindAll, err)
 	}
-	return known, s.describe(ctx, known, ids, revision)
+	return known, s.readContextInfo(ctx, known, ids, revision)
 }
 
-// describe enters in known, at one revision, what contexts were made for, and their states.
-func (s *Store) describe(ctx context.Context, known knownContexts, ids []string, revision int64) error {
+// readContextInfo adds to known, at one revision, the subjects and states of contexts.
+func (s *Store) readContextInfo(ctx context.Context, known knownContexts, ids []string, revision int64) error {
 	var reads []clientv3.Op
 	for _, id := range ids {
 		h := ContextHandle(id)
@@ -240,22 +241,22 @@ func (s *Store) describe(ctx context.Context, known knownContexts, ids []string,
 	}
 	results, err := s.readEach(ctx, reads)
 	if err != nil {
-		return failed(opFindAll, err)
+		return wrap(opFindAll, err)
 	}
 	for _, r := range results {
 		for _, kv := range r.Kvs {
-			known.put(string(kv.Key), kv)
+			known.update(string(kv.Key), kv)
 		}
 	}
 	return nil
 }
 
-// contexts returns the known contexts with the ids of all contexts, which it skips through, and the ids.
-func (s *Store) contexts(ctx context.Context, revision int64) (known knownContexts, ids []string, err error) {
+// listContexts returns the ids of all contexts, and knownContexts with those that exist. It skips the keys below a context.
+func (s *Store) listContexts(ctx context.Context, revision int64) (known knownContexts, ids []string, err error) {
 	known = knownContexts{}
 	end := clientv3.GetPrefixRangeEnd(contextPrefix)
 	for from := contextPrefix; ; {
-		page, _, err := s.read(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(pageKeys), clientv3.WithRev(revision))
+		page, _, err := s.read(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(pageSize), clientv3.WithRev(revision))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -263,32 +264,32 @@ func (s *Store) contexts(ctx context.Context, revision int64) (known knownContex
 		for _, kv := range page {
 			id, parts, ok := splitKey(string(kv.Key))
 			if ok && len(parts) == 0 {
-				known.put(string(kv.Key), kv)
+				known.update(string(kv.Key), kv)
 			}
 			if ok && id != last {
 				ids = append(ids, id)
 			}
 			last, _, _ = strings.Cut(string(kv.Key[len(contextPrefix):]), "/")
 		}
-		if len(page) < pageKeys {
+		if len(page) < pageSize {
 			return known, slices.Compact(ids), nil
 		}
-		from = contextPrefix + last + "0" // The first key behind those of the last context seen.
+		from = contextPrefix + last + "0" // The first key after those of the last context seen.
 	}
 }
 
-// put enters what a key with a value says, or, when kv is nil, no longer says. It reports whether that may change
-// what bySubject returns.
-func (c knownContexts) put(key string, kv *mvccpb.KeyValue) bool {
+// update applies a key with its value, or the deletion of the key when kv is nil. It reports whether the result of bySubject
+// may change.
+func (c knownContexts) update(key string, kv *mvccpb.KeyValue) bool {
 	id, parts, ok := splitKey(key)
 	if !ok {
 		return false
 	}
 	e := c[id]
 	if e == nil {
-		e = &entry{clusters: map[Subject]bool{}}
+		e = &contextInfo{clusters: map[Subject]bool{}}
 	}
-	counts := true
+	affectsSubjects := true
 	switch {
 	case len(parts) == 0:
 		e.created = 0
@@ -296,12 +297,12 @@ func (c knownContexts) put(key string, kv *mvccpb.KeyValue) bool {
 			e.created = kv.CreateRevision
 		}
 	case len(parts) == 1 && parts[0] == partMeta:
-		e.putMeta(kv)
+		e.setMeta(kv)
 	case len(parts) == 1 && parts[0] == partStatus:
-		e.putState(kv)
-		counts = false
+		e.setState(kv)
+		affectsSubjects = false
 	case kindOfParts(parts) == kindCluster && parts[1] == NetworkIntents:
-		e.putCluster(parts[3], kv != nil)
+		e.setCluster(parts[3], kv != nil)
 	default:
 		return false
 	}
@@ -309,10 +310,10 @@ func (c knownContexts) put(key string, kv *mvccpb.KeyValue) bool {
 	if e.created == 0 && e.meta == (Subject{}) && len(e.clusters) == 0 && e.changed == 0 {
 		delete(c, id)
 	}
-	return counts
+	return affectsSubjects
 }
 
-func (e *entry) putMeta(kv *mvccpb.KeyValue) {
+func (e *contextInfo) setMeta(kv *mvccpb.KeyValue) {
 	e.meta = Subject{}
 	var meta CompositeAppMeta
 	if kv != nil && decode(string(kv.Key), kv.Value, &meta) == nil {
@@ -322,8 +323,8 @@ func (e *entry) putMeta(kv *mvccpb.KeyValue) {
 	}
 }
 
-// putState enters what rsync says. A state that cannot be read is a state: rsync has begun.
-func (e *entry) putState(kv *mvccpb.KeyValue) {
+// setState sets the state that rsync has written. A state that cannot be decoded counts too: rsync has begun.
+func (e *contextInfo) setState(kv *mvccpb.KeyValue) {
 	e.state, e.changed = "", 0
 	if kv == nil {
 		return
@@ -333,9 +334,9 @@ func (e *entry) putState(kv *mvccpb.KeyValue) {
 	e.state, e.changed = State(value.Status), kv.ModRevision
 }
 
-// rank says how much a context counts among those of one subject. rsync writes such states for one that another has replaced,
-// and none, or Created, for one with which it has done nothing yet.
-func (e *entry) rank() int {
+// rank returns the precedence of a context among those of one subject: 0 for a context that rsync has not begun (no state, or
+// Created), 1 for one that an update has replaced, and 2 for all others.
+func (e *contextInfo) rank() int {
 	switch {
 	case e.changed == 0 || e.state == StateCreated:
 		return 0
@@ -346,16 +347,16 @@ func (e *entry) rank() int {
 	}
 }
 
-func (e *entry) putCluster(name string, there bool) {
+func (e *contextInfo) setCluster(name string, exists bool) {
 	s, ok := subjectOfCluster(NetworkIntents, name)
-	if ok && there {
+	if ok && exists {
 		e.clusters[s] = true
 	} else {
 		delete(e.clusters, s)
 	}
 }
 
-// bySubject returns the ids of the contexts that are there, by what they were made for, the oldest first.
+// bySubject returns the ids of the contexts that exist, by subject, the oldest first.
 func (c knownContexts) bySubject() map[Subject][]string {
 	contexts := map[Subject][]string{}
 	for id, e := range c {
@@ -377,19 +378,19 @@ func (c knownContexts) bySubject() map[Subject][]string {
 	return contexts
 }
 
-// inForce returns which of a subject's contexts, the oldest first, is in force; empty when there is none. An update makes a
-// context and a rollback uses an older one again, so that it is not always the newest: it is, of those that nothing has
-// replaced and with which rsync has begun, the one whose state rsync wrote last.
+// inForce returns which of a subject's contexts, given oldest first, is in force; empty when there is none. It is not always
+// the newest, because a rollback uses an older one again: it is the one with the highest rank and, among equals, the one
+// whose state rsync wrote last.
 func (c knownContexts) inForce(ids []string) string {
 	best := ""
-	var most entry
+	var bestInfo contextInfo
 	for _, id := range ids {
-		e := entry{}
+		e := contextInfo{}
 		if known := c[id]; known != nil {
 			e = *known
 		}
-		if best == "" || cmp.Or(cmp.Compare(e.rank(), most.rank()), cmp.Compare(e.changed, most.changed)) >= 0 {
-			best, most = id, e
+		if best == "" || cmp.Or(cmp.Compare(e.rank(), bestInfo.rank()), cmp.Compare(e.changed, bestInfo.changed)) >= 0 {
+			best, bestInfo = id, e
 		}
 	}
 	return best
