@@ -16,9 +16,9 @@ type answerKind int
 const (
 	// acknowledged means that the API server has done what was asked.
 	acknowledged answerKind = iota
-	// refused means that it, or what the context says, does not allow it. It would be refused again.
+	// refused means that the API server, or this program on account of the context, does not allow the request. A retry would be refused too.
 	refused
-	// unanswered means that there is no answer that decides: the step is taken again.
+	// unanswered means that there is no decisive answer: the step is taken again.
 	unanswered
 )
 
@@ -34,7 +34,7 @@ type answer struct {
 // problem returns why a step was not acknowledged, as text for people.
 func (a answer) problem() string { return healthscope.Clean(a.err.Error()) }
 
-// refusalError is a refusal of our own: the context asks for what it may not have, or for what cannot be.
+// refusalError is a refusal by this program: the context asks for something that is not allowed or not possible.
 type refusalError struct{ error }
 
 // isOwnRefusal reports whether an error is a refusalError.
@@ -43,10 +43,10 @@ func isOwnRefusal(err error) bool {
 	return is
 }
 
-// notServedError says that an API server serves a kind in no version: there is no object of it.
+// notServedError says that an API server serves no version of a kind, so that no object of it exists.
 type notServedError struct{ error }
 
-// Unwrap returns how that was noticed.
+// Unwrap returns the error of the lookup.
 func (e notServedError) Unwrap() error { return e.error }
 
 // isNotServed reports whether an error is a notServedError.
@@ -55,8 +55,8 @@ func isNotServed(err error) bool {
 	return is
 }
 
-// answerOf returns which answer the end of a request is. Only what the API server has decided is a refusal: an answer that
-// it could not give, for load, a fault, or because it does not know who asks, and none at all are not.
+// answerOf classifies the result of a request. Only a decision of the API server is a refusal. An error because of load, a
+// fault or failed authentication, and no response at all, are not.
 func answerOf(err error) answer {
 	switch {
 	case err == nil:
@@ -82,8 +82,8 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// isMalformed reports whether the API server cannot read an object as its kind. It answers that as if it were a fault of its
-// own, and so it does when a webhook that converts kinds gives no answer, which is one.
+// isMalformed reports whether the API server cannot read an object as its kind. It answers this with an internal error, as it
+// does when a conversion webhook does not answer, which is not a refusal.
 func isMalformed(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "failed to create typed patch object") ||

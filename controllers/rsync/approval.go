@@ -30,5 +30,5 @@ func (c *cluster) approve(ctx context.Context, m *manifest, approval string) err
 	if err := unstructured.SetNestedSlice(o.Object, append(conditions, condition), "status", "conditions"); err != nil {
 		return refusalError{errors.Wrapf(err, "cannot approve %q", o.GetName())}
 	}
-	return changedMeanwhile(c.client.SubResource("approval").Update(ctx, o, fieldManager))
+	return retryableConflict(c.client.SubResource("approval").Update(ctx, o, fieldManager))
 }

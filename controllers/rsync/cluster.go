@@ -29,7 +29,7 @@ import (
 // fieldManager owns the fields that rsync applies.
 const fieldManager = client.FieldOwner("healthscope-rsync")
 
-// clusters holds a client for each cluster, as long as the connection is the same.
+// clusters caches a client for each cluster, until the connection changes.
 type clusters struct {
 	access func(string) (fleet.Access, bool)
 
@@ -44,14 +44,14 @@ func newClusters(access func(string) (fleet.Access, bool)) *clusters {
 // cluster takes steps in a cluster.
 type cluster struct {
 	client client.Client
-	// watcher watches, without the limit of time that the client's requests have.
+	// watcher watches. It has no timeout, unlike client.
 	watcher client.WithWatch
-	// kinds says which kinds are served, without remembering it.
-	kinds *discovery.DiscoveryClient
-	// discovery has room for one: who looks up a kind.
-	discovery chan struct{}
-	// http is the connection that the client was made for.
-	http *http.Client
+	// discoveryClient looks up which kinds are served. It does not cache.
+	discoveryClient *discovery.DiscoveryClient
+	// discoverySlot bounds lookups of kinds to one at a time.
+	discoverySlot chan struct{}
+	// httpClient is the connection that the client was made for.
+	httpClient *http.Client
 	// slots has room for each step that is taken at a time: one cluster that gives no answer delays no other.
 	slots chan struct{}
 
@@ -60,7 +60,7 @@ type cluster struct {
 	namespaced map[schema.GroupVersionKind]bool
 }
 
-// get returns a cluster. One that is not known may become so, and counts as one without an answer.
+// get returns a cluster. The error for an unknown cluster is not a refusal: the cluster may be added later.
 func (c *clusters) get(name string) (*cluster, error) {
 	access, ok := c.access(name)
 	c.mu.Lock()
@@ -69,12 +69,12 @@ func (c *clusters) get(name string) (*cluster, error) {
 		delete(c.clients, name)
 		return nil, errors.Errorf("there is no connection to cluster %q", name)
 	}
-	if known, ok := c.clients[name]; ok && known.http == access.Client {
+	if known, ok := c.clients[name]; ok && known.httpClient == access.Client {
 		return known, nil
 	}
-	// The questions of a mapper do not end with a context, so that the client ends them.
-	limited := &http.Client{Transport: access.Client.Transport, Timeout: stepTimeout}
-	api, err := client.New(rest.CopyConfig(access.Config), client.Options{HTTPClient: limited})
+	// A mapper's requests ignore the context, so that the client needs a timeout.
+	timeoutClient := &http.Client{Transport: access.Client.Transport, Timeout: stepTimeout}
+	api, err := client.New(rest.CopyConfig(access.Config), client.Options{HTTPClient: timeoutClient})
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
@@ -82,22 +82,22 @@ func (c *clusters) get(name string) (*cluster, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
-	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(access.Config, limited)
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(access.Config, timeoutClient)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
 	}
-	made := &cluster{
-		client: api, watcher: watcher, kinds: kinds, discovery: make(chan struct{}, 1), http: access.Client,
+	created := &cluster{
+		client: api, watcher: watcher, discoveryClient: kinds, discoverySlot: make(chan struct{}, 1), httpClient: access.Client,
 		slots: make(chan struct{}, maxSteps), namespaced: map[schema.GroupVersionKind]bool{},
 	}
-	c.clients[name] = made
-	return made, nil
+	c.clients[name] = created
+	return created, nil
 }
 
-// take takes a step once. An object of which no version is served is gone: its CRD was deleted, and all objects with it. What the
-// context may not have was refused when it was to be applied, so that nothing is there to delete.
-func (c *cluster) take(ctx context.Context, os *objects, s deploy.Step) error {
-	m, err := c.sent(ctx, os, s)
+// take takes a step once. Deleting an object of a kind that is not served succeeds: its CRD was deleted, and all objects with it.
+// So does deleting an object that the context is not allowed to have: it was never applied.
+func (c *cluster) take(ctx context.Context, cache *objectCache, s deploy.Step) error {
+	m, err := c.manifestForStep(ctx, cache, s)
 	switch s.Verb {
 	case deploy.VerbDelete, deploy.VerbDeleteHook, deploy.VerbDeleteBundle:
 		if err == nil {
@@ -127,23 +127,23 @@ func (c *cluster) take(ctx context.Context, os *objects, s deploy.Step) error {
 	}
 }
 
-// sent returns what a step is about.
-func (c *cluster) sent(ctx context.Context, os *objects, s deploy.Step) (*manifest, error) {
+// manifestForStep returns the manifest of the object that a step is about.
+func (c *cluster) manifestForStep(ctx context.Context, cache *objectCache, s deploy.Step) (*manifest, error) {
 	switch s.Verb {
 	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle, deploy.VerbDeleteBundle:
-		return c.bundle(ctx, os.plan, s)
+		return c.bundle(ctx, cache.plan, s)
 	default:
-		return c.manifest(ctx, os, s.App, s.Resource)
+		return c.manifest(ctx, cache, s.App, s.Resource)
 	}
 }
 
 // manifest returns what is sent of a resource.
-func (c *cluster) manifest(ctx context.Context, os *objects, app string, r deploy.Resource) (*manifest, error) {
-	o, err := os.get(app, r)
+func (c *cluster) manifest(ctx context.Context, cache *objectCache, app string, r deploy.Resource) (*manifest, error) {
+	o, err := cache.get(app, r)
 	if err != nil {
 		return nil, err
 	}
-	namespaced, err := c.discover(ctx, o.GroupVersionKind)
+	namespaced, err := c.isNamespaced(ctx, o.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
@@ -154,15 +154,15 @@ func (c *cluster) manifest(ctx context.Context, os *objects, app string, r deplo
 func (c *cluster) bundle(ctx context.Context, p *deploy.Plan, s deploy.Step) (*manifest, error) {
 	m, err := newBundle(p, s.App, s.Verb == deploy.VerbApplyHookBundle)
 	if err == nil {
-		_, err = c.discover(ctx, m.GroupVersionKind)
+		_, err = c.isNamespaced(ctx, m.GroupVersionKind)
 	}
 	return m, err
 }
 
-// discover looks up a kind, and reports whether it is namespaced. The client's mapper knows no context and
-// asks one question after the other, so that steps would wait for all those of a cluster that gives no answer, also when
-// they are to end. One question at most is left behind.
-func (c *cluster) discover(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+// isNamespaced looks up a kind, and reports whether it is namespaced. The client's mapper ignores contexts and
+// sends one request after the other, so that steps would wait for all lookups in a cluster that does not answer, even after
+// ctx has ended. At most one request stays in flight.
+func (c *cluster) isNamespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	c.mu.Lock()
 	namespaced, isKnown := c.namespaced[kind]
 	c.mu.Unlock()
@@ -170,7 +170,7 @@ func (c *cluster) discover(ctx context.Context, kind schema.GroupVersionKind) (b
 		return namespaced, nil
 	}
 	select {
-	case c.discovery <- struct{}{}:
+	case c.discoverySlot <- struct{}{}:
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
@@ -180,7 +180,7 @@ func (c *cluster) discover(ctx context.Context, kind schema.GroupVersionKind) (b
 	}
 	found := make(chan answer, 1)
 	go func() {
-		defer func() { <-c.discovery }()
+		defer func() { <-c.discoverySlot }()
 		namespaced, err := apiutil.IsGVKNamespaced(kind, c.client.RESTMapper())
 		if err == nil {
 			c.mu.Lock()
@@ -214,13 +214,13 @@ func (c *cluster) explainNotFound(ctx context.Context, kind schema.GroupVersionK
 	}
 }
 
-// isServed asks the API server whether it serves a kind in any version. The old form of discovery, unlike the aggregated one, has the
-// versions too whose API servers give no answer.
+// isServed asks the API server whether it serves a kind in any version. Legacy discovery, unlike aggregated discovery, includes
+// versions whose API servers do not answer.
 func (c *cluster) isServed(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	if kind.Group == "" {
 		return true, nil // The core is always there.
 	}
-	api := c.kinds.WithLegacyWithContext(ctx)
+	api := c.discoveryClient.WithLegacyWithContext(ctx)
 	groups, err := api.ServerGroupsWithContext(ctx)
 	if err != nil {
 		return false, err
@@ -245,8 +245,8 @@ func (c *cluster) isServed(ctx context.Context, kind schema.GroupKind) (bool, er
 	return false, nil
 }
 
-// define makes a CRD unless there is one, and fails as without an answer until its kind is served. The API server does not serve one whose
-// names another CRD has: that is a refusal.
+// define creates a CRD unless it exists, and fails with an error that is retried until its kind is served. The API server does not
+// serve a CRD whose names another CRD has: that is a refusal.
 func (c *cluster) define(ctx context.Context, m *manifest) error {
 	have := m.object()
 	err := c.client.Get(ctx, m.ObjectKey, have)
@@ -287,7 +287,7 @@ func (c *cluster) delete(ctx context.Context, m *manifest) error {
 	case err != nil:
 		return err
 	case have.Labels[deploymentLabel] != m.app:
-		return nil // It is another's.
+		return nil // It belongs to another app.
 	case have.DeletionTimestamp != nil:
 		return nil
 	}
@@ -295,20 +295,20 @@ func (c *cluster) delete(ctx context.Context, m *manifest) error {
 	if isAbsent(err) {
 		return nil
 	}
-	return changedMeanwhile(err)
+	return retryableConflict(err)
 }
 
-// isAbsent reports whether the API server says that it has no such object. A path that is not served, or is so by something else,
-// is answered with the same code, and says nothing of the object.
+// isAbsent reports whether the API server says that the object does not exist. A path that is not served, or that another server
+// answers, has the same code, which says nothing about the object.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
 // notReady reads the objects of an app, judges them, and returns why the app is not Ready; empty when it is.
-func (c *cluster) notReady(ctx context.Context, os *objects, t deploy.Target, judge func([]*unstructured.Unstructured) healthscope.Judgement) (string, error) {
+func (c *cluster) notReady(ctx context.Context, cache *objectCache, t deploy.Target, judge func([]*unstructured.Unstructured) healthscope.Judgement) (string, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(t.Resources))
 	for _, r := range t.Resources {
-		m, err := c.manifest(ctx, os, t.App, r)
+		m, err := c.manifest(ctx, cache, t.App, r)
 		if err != nil {
 			return "", err
 		}

@@ -88,22 +88,22 @@ func CreateContext(ctx context.Context, store *appcontext.Store, c CompositeApp,
 		err = c.create(ctx, ac, root, meta, resources)
 	}
 	if err != nil {
-		return "", withdraw(ctx, ac, err)
+		return "", deletePartial(ctx, ac, err)
 	}
 	snapshot, err := store.Snapshot(ctx, ac.ID())
 	if err == nil {
 		_, err = deploy.NewPlan(snapshot)
 	}
 	if err != nil {
-		return "", withdraw(ctx, ac, err)
+		return "", deletePartial(ctx, ac, err)
 	}
 	subject, _ := meta.Subject()
 	err = store.RecordAction(ctx, appcontext.Record{Subject: subject, Action: appcontext.Action{State: appcontext.ActionCreated, Time: now}})
 	return ac.ID(), errors.Wrapf(err, "context %q is made", ac.ID())
 }
 
-// withdraw deletes what is stored of a context that cannot be made, and returns why it cannot. Who may not write has stored nothing.
-func withdraw(ctx context.Context, ac *appcontext.AppContext, cause error) error {
+// deletePartial deletes the stored parts of a context that cannot be created, and returns the cause. If access was denied, nothing is stored.
+func deletePartial(ctx context.Context, ac *appcontext.AppContext, cause error) error {
 	if err := ac.DeleteCompositeApp(context.WithoutCancel(ctx)); err != nil && !errors.Is(cause, appcontext.ErrDenied) {
 		return errors.Wrap(cause, "parts of it may be left in etcd")
 	}
@@ -216,7 +216,7 @@ func (a CompositeAppMember) validate(field string, read func(string) ([]byte, er
 		if err != nil {
 			return nil, errors.Wrapf(err, "%s is %q", at, name)
 		}
-		resources, err := split(data)
+		resources, err := splitManifest(data)
 		if err != nil {
 			return nil, errors.Wrapf(err, "%s is %q", at, name)
 		}
@@ -245,8 +245,8 @@ func (a CompositeAppMember) validateClusters(field string) error {
 	return nil
 }
 
-// split returns the objects of a manifest, which may hold several with lines "---" between them.
-func split(data []byte) ([]resource, error) {
+// splitManifest returns the objects of a manifest, which may hold several with lines "---" between them.
+func splitManifest(data []byte) ([]resource, error) {
 	var all []resource
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for i := 0; ; i++ {

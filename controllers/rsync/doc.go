@@ -1,12 +1,12 @@
 // Package rsync owns the deployment of AppContexts from etcd into the clusters of the fleet, as EMCO's rsync does; it is
 // off by default. Package app sets it up, and package commands, the status API and the gRPC server put events into its
-// queues. It must never call something applied that was not acknowledged, and never touch or delete what is not the
-// context's.
+// queues. It must never report an object as applied that was not acknowledged, and never change or delete an object that
+// is not the context's.
 //
-// Everything that it has to remember is in etcd: the queue of events of each context, the states, and what became of each
-// resource. A program that is killed continues where it was. One program works at a time: it holds a lock in etcd, and each
-// of its writes is a transaction that compares the lock's key, so that one that has lost it writes nothing more.
+// All its state is in etcd: the queue of events of each context, the states, and the result of each resource. After a
+// restart, the program continues where it was. One program works at a time: it holds a lock in etcd, and each of its writes
+// is a transaction that compares the lock's key, so that a program that has lost the lock writes nothing more.
 //
-// What is to be done when is decided in healthscope/deploy. Here are a worker for each context with work to do, and what
-// takes a step in a cluster.
+// Package healthscope/deploy decides which steps to take, and when. This package runs a worker for each deployment with
+// work to do, and takes the steps in the clusters.
 package rsync

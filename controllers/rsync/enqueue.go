@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// maxConflicts is how often an event is added again when others change the queue at the same time.
+// maxConflicts is how often adding an event is retried when others change the queue at the same time.
 const maxConflicts = 10
 
 // actions are what the history of a deployment intent group says of events.
@@ -24,7 +24,7 @@ var actions = map[deploy.Event]appcontext.ActionState{
 // did. When it returns nil, both are in etcd. It refuses a context that cannot be deployed and an event that cannot begin.
 //
 // An EventUpdate is one of the context that is to be there, and from is the one that was there before; a rollback is the same.
-// For other events from is empty. An EventUpdateDelete cannot be added: it follows an EventUpdate by itself.
+// For other events from is empty. An EventUpdateDelete cannot be added: rsync adds it after an EventUpdate.
 //
 // With an EventTerminate of a context that was to replace another one, and has not, that other one is terminated too: what is
 // there may be of both.
@@ -65,7 +65,7 @@ type request struct {
 	statusID      string
 }
 
-// prepare refuses what cannot be deployed.
+// prepare collects the changes of an event, and rejects a context that cannot be deployed.
 func (r *request) prepare(ctx context.Context, id string, event deploy.Event, from string) error {
 	if _, known := actions[event]; !known && event != deploy.EventRead {
 		return errors.Errorf("event %q cannot be added", event)
@@ -89,7 +89,7 @@ func (r *request) prepare(ctx context.Context, id string, event deploy.Event, fr
 	}
 	r.statusID, err = snapshot.StatusContextID()
 	if err == nil && from != "" {
-		r.statusID, err = r.succeed(ctx, snapshot, from)
+		r.statusID, err = r.inheritStatusContext(ctx, snapshot, from)
 	}
 	if err != nil {
 		return err
@@ -97,10 +97,10 @@ func (r *request) prepare(ctx context.Context, id string, event deploy.Event, fr
 	if r.statusID != id {
 		r.writes = append(r.writes, appcontext.Write{Handle: deploy.MembersHandle(r.statusID).Level(id), Own: true, Value: id})
 	}
-	return r.record(ctx, snapshot, r.statusID)
+	return r.addRecord(ctx, snapshot, r.statusID)
 }
 
-// terminateReplaced has the contexts terminated too that a context was to replace.
+// terminateReplaced also terminates the contexts that a context was to replace.
 func (r *request) terminateReplaced(ctx context.Context, snapshot *appcontext.Snapshot) error {
 	l, err := deploy.ReadLifecycle(snapshot)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *request) terminateReplaced(ctx context.Context, snapshot *appcontext.Sn
 		r.edits = append(r.edits, edit{other, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
 			next, err := l.Enqueue(deploy.EventTerminate, "")
 			if notAllowed := (*deploy.NotAllowedError)(nil); errors.As(err, &notAllowed) {
-				return l, nil // There is nothing of it.
+				return l, nil // It is not deployed.
 			}
 			return next, err
 		}})
@@ -130,7 +130,7 @@ func (r *request) terminateReplaced(ctx context.Context, snapshot *appcontext.Sn
 	return nil
 }
 
-// prepareStop finds out what a stop ends.
+// prepareStop collects the changes of a stop.
 func (r *request) prepareStop(ctx context.Context, id string) error {
 	snapshot, err := r.store.Snapshot(ctx, id)
 	if err != nil {
@@ -148,11 +148,11 @@ func (r *request) prepareStop(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return r.record(ctx, snapshot, statusID)
+	return r.addRecord(ctx, snapshot, statusID)
 }
 
-// succeed makes a context that says nothing else keep its states where the one before it does, and returns where.
-func (r *request) succeed(ctx context.Context, snapshot *appcontext.Snapshot, from string) (string, error) {
+// inheritStatusContext makes a context use the status context of the one that it replaces, unless it has another, and returns its id.
+func (r *request) inheritStatusContext(ctx context.Context, snapshot *appcontext.Snapshot, from string) (string, error) {
 	if from == snapshot.ID() {
 		return "", errors.New("a context cannot be updated to itself")
 	}
@@ -180,9 +180,9 @@ func (r *request) succeed(ctx context.Context, snapshot *appcontext.Snapshot, fr
 	return want, nil
 }
 
-// record adds the action to what is stored, in the history of what the context was made for. A context that says nothing
+// addRecord adds the action to what is stored, in the history of what the context was made for. A context that says nothing
 // of that has no history, and to read is no action.
-func (r *request) record(ctx context.Context, snapshot *appcontext.Snapshot, statusID string) error {
+func (r *request) addRecord(ctx context.Context, snapshot *appcontext.Snapshot, statusID string) error {
 	meta, err := snapshot.Meta()
 	if err != nil {
 		return err

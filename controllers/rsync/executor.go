@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// conflictRetry is the pause before a lifecycle is changed again that was changed meanwhile.
+	// conflictRetry is the pause before a retry after a write conflict.
 	conflictRetry = 50 * time.Millisecond
 	// stepTimeout is how long a step may take in a cluster.
 	stepTimeout = 30 * time.Second
-	// readyInterval is how often it is read whether an app is Ready that another one waits for.
+	// readyInterval is the interval at which an app that another one waits for is checked.
 	readyInterval = 2 * time.Second
 	// maxSteps is how many steps are taken in a cluster at once.
 	maxSteps = 16
 )
 
-// executor takes steps, and records what became of them.
+// executor takes steps, and records their results.
 type executor struct {
 	*worker
 
 	plan    *deploy.Plan
-	objects *objects
+	objects *objectCache
 	journal *journal
 
 	mu sync.Mutex
-	// reached is what etcd says of an app's cluster, by app and cluster.
-	reached map[[2]string]appcontext.Connectivity
+	// connectivity is what etcd says of an app's cluster, by app and cluster.
+	connectivity map[[2]string]appcontext.Connectivity
 }
 
 func newExecutor(w *worker, plan *deploy.Plan, j *journal) *executor {
-	e := &executor{worker: w, plan: plan, objects: newObjects(plan), journal: j, reached: map[[2]string]appcontext.Connectivity{}}
+	e := &executor{worker: w, plan: plan, objects: newObjects(plan), journal: j, connectivity: map[[2]string]appcontext.Connectivity{}}
 	for _, a := range plan.Apps {
 		for _, t := range a.Targets {
-			e.reached[[2]string{t.App, t.Cluster}] = t.Connectivity
+			e.connectivity[[2]string{t.App, t.Cluster}] = t.Connectivity
 		}
 	}
 	return e
@@ -54,7 +54,7 @@ func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, err
 	case deploy.VerbBegin:
 		return deploy.Acknowledged, e.journal.record(e.plan.Begin(s))
 	case deploy.VerbAwait:
-		return deploy.Acknowledged, e.await(ctx, s)
+		return deploy.Acknowledged, e.awaitDependency(ctx, s)
 	case deploy.VerbHook:
 		if err := e.journal.record(e.plan.Begin(s)); err != nil {
 			return 0, err
@@ -64,19 +64,19 @@ func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, err
 	case deploy.VerbRead:
 		return e.takeInCluster(ctx, s, e.read)
 	default:
-		return e.takeInCluster(ctx, s, e.ask)
+		return e.takeInCluster(ctx, s, e.takeOnce)
 	}
 }
 
-// takeInCluster takes a step until the cluster has answered, which may be never.
-func (e *executor) takeInCluster(ctx context.Context, s deploy.Step, ask func(context.Context, deploy.Step) answer) (deploy.Outcome, error) {
+// takeInCluster takes a step until the cluster has answered, or ctx ends.
+func (e *executor) takeInCluster(ctx context.Context, s deploy.Step, attempt func(context.Context, deploy.Step) answer) (deploy.Outcome, error) {
 	backoff, hadProblem := e.options.Retry, s.Resource.Status == appcontext.ResourceRetrying || s.Resource.Status == appcontext.ResourceFailed
 	for {
-		answer := ask(ctx, s)
+		answer := attempt(ctx, s)
 		if answer.kind != acknowledged && ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		e.counters.answered(answer)
+		e.counters.countAnswer(answer)
 		if err := e.record(s, answer, hadProblem); err != nil {
 			return 0, err
 		}
@@ -95,13 +95,13 @@ func (e *executor) takeInCluster(ctx context.Context, s deploy.Step, ask func(co
 	}
 }
 
-// ask takes a step once.
-func (e *executor) ask(ctx context.Context, s deploy.Step) answer {
-	return e.inCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) error { return c.take(ctx, e.objects, s) })
+// takeOnce takes a step once.
+func (e *executor) takeOnce(ctx context.Context, s deploy.Step) answer {
+	return e.withCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) error { return c.take(ctx, e.objects, s) })
 }
 
-// inCluster does something in a cluster.
-func (e *executor) inCluster(ctx context.Context, name string, do func(context.Context, *cluster) error) answer {
+// withCluster calls a function with a cluster, when it has a slot there, and within stepTimeout.
+func (e *executor) withCluster(ctx context.Context, name string, call func(context.Context, *cluster) error) answer {
 	c, err := e.clusters.get(name)
 	if err != nil {
 		return answerOf(err)
@@ -114,20 +114,20 @@ func (e *executor) inCluster(ctx context.Context, name string, do func(context.C
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	return answerOf(do(ctx, c))
+	return answerOf(call(ctx, c))
 }
 
-// runHook applies an object of a hook and waits for it. No other step waits for its slot meanwhile. The deadline counts from
-// the first time that it was applied.
+// runHook applies an object of a hook and waits for it. It does not hold its slot while it waits. The deadline counts from
+// the first successful apply.
 func (e *executor) runHook(ctx context.Context, s deploy.Step, deadline *time.Time) answer {
-	var at *cluster
+	var target *cluster
 	var hook *unstructured.Unstructured
-	applied := e.inCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) error {
+	applied := e.withCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) error {
 		m, err := c.manifest(ctx, e.objects, s.App, s.Resource)
 		if err != nil {
 			return err
 		}
-		at, hook = c, m.object()
+		target, hook = c, m.object()
 		return c.apply(ctx, m, hook)
 	})
 	if applied.kind != acknowledged {
@@ -136,7 +136,7 @@ func (e *executor) runHook(ctx context.Context, s deploy.Step, deadline *time.Ti
 	if deadline.IsZero() {
 		*deadline = e.options.Clock.Now().Add(e.options.HookTimeout)
 	}
-	err := at.awaitHook(ctx, hook, *deadline)
+	err := target.awaitHook(ctx, hook, *deadline)
 	if err != nil && ctx.Err() == nil && !e.options.Clock.Now().Before(*deadline) {
 		err = refusalError{errors.Errorf("hook %s %q has not done its work within %s", hook.GetKind(), hook.GetName(), e.options.HookTimeout)}
 	}
@@ -149,10 +149,10 @@ func (e *executor) record(s deploy.Step, a answer, hadProblem bool) error {
 	if a.kind == unanswered {
 		connectivity = appcontext.ConnectivityRetrying
 	}
-	at := [2]string{s.App, s.Cluster}
+	key := [2]string{s.App, s.Cluster}
 	e.mu.Lock()
-	before := e.reached[at]
-	e.reached[at] = connectivity
+	before := e.connectivity[key]
+	e.connectivity[key] = connectivity
 	e.mu.Unlock()
 	var writes []appcontext.Write
 	if before != connectivity {
@@ -193,9 +193,9 @@ func statusAfter(verb deploy.Verb, a answer) appcontext.ResourceStatus {
 	return appcontext.ResourceApplied
 }
 
-// await waits until a dependency holds. That the app is applied was waited for before. Its objects are read after they
+// awaitDependency waits until a dependency holds. That the app is applied was waited for before. Its objects are read after they
 // were applied, so that no health from before is believed.
-func (e *executor) await(ctx context.Context, s deploy.Step) error {
+func (e *executor) awaitDependency(ctx context.Context, s deploy.Step) error {
 	if s.Dependency.Criterion == deploy.CriterionReady {
 		if err := e.awaitReady(ctx, s); err != nil {
 			return err
@@ -215,7 +215,7 @@ func (e *executor) awaitReady(ctx context.Context, s deploy.Step) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if first || why != recorded { // A program that was killed may have left a reason.
+		if first || why != recorded { // The program before a restart may have left a reason.
 			reason := appcontext.Write{Handle: WaitsHandle(e.plan.ID, s.App).Level(s.Dependency.App), Own: true}
 			if why != "" {
 				reason.Value = why
@@ -243,17 +243,17 @@ func (e *executor) notReady(ctx context.Context, app string) string {
 		}
 		for _, t := range a.Targets {
 			limited, cancel := context.WithTimeout(ctx, stepTimeout)
-			why := ""
+			reason := ""
 			c, err := e.clusters.get(t.Cluster)
 			if err == nil {
-				why, err = c.notReady(limited, e.objects, t, e.judge)
+				reason, err = c.notReady(limited, e.objects, t, e.judge)
 			}
 			cancel()
 			if err != nil {
-				why = err.Error()
+				reason = err.Error()
 			}
-			if why != "" {
-				return "cluster " + t.Cluster + ": " + why
+			if reason != "" {
+				return "cluster " + t.Cluster + ": " + reason
 			}
 		}
 	}

@@ -24,7 +24,7 @@ var _ api.Deployments = Groups{}
 
 // Instantiate implements api.Deployments.
 func (g Groups) Instantiate(ctx context.Context, group appcontext.Subject) error {
-	c, err := g.read(ctx, group)
+	c, err := g.readContexts(ctx, group)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (g Groups) Instantiate(ctx context.Context, group appcontext.Subject) error
 
 // Terminate implements api.Deployments.
 func (g Groups) Terminate(ctx context.Context, group appcontext.Subject) error {
-	c, err := g.read(ctx, group)
+	c, err := g.readContexts(ctx, group)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (g Groups) Terminate(ctx context.Context, group appcontext.Subject) error {
 
 // Stop implements api.Deployments.
 func (g Groups) Stop(ctx context.Context, group appcontext.Subject) error {
-	c, err := g.read(ctx, group)
+	c, err := g.readContexts(ctx, group)
 	if err != nil {
 		return err
 	}
@@ -77,19 +77,19 @@ func (g Groups) Rollback(ctx context.Context, group appcontext.Subject, to api.R
 			return Enqueue(ctx, g.Store, a.ContextID, deploy.EventUpdate, c.current, time.Now())
 		}
 	}
-	return absentError(fmt.Sprintf("deployment intent group %q has no revision %d", group, to))
+	return notFoundError(fmt.Sprintf("deployment intent group %q has no revision %d", group, to))
 }
 
-// absentError says that something is not there.
-type absentError string
+// notFoundError says that something is not there.
+type notFoundError string
 
-func (e absentError) Error() string { return string(e) }
+func (e notFoundError) Error() string { return string(e) }
 
 // Is makes it an appcontext.ErrNotFound.
-func (absentError) Is(target error) bool { return target == appcontext.ErrNotFound }
+func (notFoundError) Is(target error) bool { return target == appcontext.ErrNotFound }
 
-// contexts are those of a deployment intent group that requests are about.
-type contexts struct {
+// groupContexts are those of a deployment intent group that requests are about.
+type groupContexts struct {
 	// current is the context that is to be in its clusters, if deployed is true, and else the last one.
 	current  string
 	deployed bool
@@ -99,16 +99,16 @@ type contexts struct {
 	actions []appcontext.Action
 }
 
-// read finds the contexts of a group.
-func (g Groups) read(ctx context.Context, group appcontext.Subject) (contexts, error) {
+// readContexts finds the contexts of a group.
+func (g Groups) readContexts(ctx context.Context, group appcontext.Subject) (groupContexts, error) {
 	view, err := g.Store.View(ctx, group, "")
 	if err != nil {
-		return contexts{}, err
+		return groupContexts{}, err
 	}
 	if len(view.Contexts) == 0 {
-		return contexts{}, absentError(fmt.Sprintf("there is no context of deployment intent group %q: make one with \"healthscope context apply\"", group))
+		return groupContexts{}, notFoundError(fmt.Sprintf("there is no context of deployment intent group %q: make one with \"healthscope context apply\"", group))
 	}
-	c := contexts{current: view.ContextID, last: view.ContextID, newest: view.Contexts[len(view.Contexts)-1], actions: view.Info.Actions}
+	c := groupContexts{current: view.ContextID, last: view.ContextID, newest: view.Contexts[len(view.Contexts)-1], actions: view.Info.Actions}
 	// An update that was stopped before it began is the last thing that was done, and what it was to replace is still there.
 	for _, id := range candidates(view) {
 		s, err := g.Store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
@@ -116,11 +116,11 @@ func (g Groups) read(ctx context.Context, group appcontext.Subject) (contexts, e
 			continue
 		}
 		if err != nil {
-			return contexts{}, err
+			return groupContexts{}, err
 		}
 		l, err := deploy.ReadLifecycle(s)
 		if err != nil {
-			return contexts{}, err
+			return groupContexts{}, err
 		}
 		if l.Wanted() {
 			c.current, c.deployed = id, true
@@ -142,8 +142,8 @@ func candidates(view appcontext.View) []string {
 }
 
 // readDeployed finds the contexts of a group, one of which must be in its clusters.
-func (g Groups) readDeployed(ctx context.Context, group appcontext.Subject) (contexts, error) {
-	c, err := g.read(ctx, group)
+func (g Groups) readDeployed(ctx context.Context, group appcontext.Subject) (groupContexts, error) {
+	c, err := g.readContexts(ctx, group)
 	if err == nil && !c.deployed {
 		err = errors.Errorf("deployment intent group %q is not instantiated", group)
 	}

@@ -6,34 +6,34 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// journal records what steps come to, in the order in which they do. What other steps come to while etcd answers is written
-// together. Each step waits until its own is: one that went on would act in a cluster after the lock was lost.
+// journal records the results of steps, in the order in which they arrive. Results that arrive during a write are batched into
+// the next one. Each step waits until its result is written: otherwise it would act in a cluster after the lock was lost.
 type journal struct {
 	entries chan entry
-	running sync.WaitGroup
+	writer  sync.WaitGroup
 	// err is why not all was written. It may be read once close has returned.
 	err error
 }
 
-// entry is what a step has come to.
+// entry is the result of a step.
 type entry struct {
 	writes []appcontext.Write
-	// written gets nil when it is in etcd, or why it is not.
+	// written receives nil when the result is in etcd, or the error.
 	written chan<- error
 }
 
-// maxEntries is how much of what steps came to may wait for the next transaction.
+// maxEntries is how many results may wait for the next transaction.
 const maxEntries = 256
 
-// openJournal returns a journal that writes as write does, until that fails: then failed is called, and nothing more is written.
-func openJournal(write func([]appcontext.Write) error, failed func()) *journal {
+// openJournal returns a journal that writes with write. When write fails, the journal calls onError and writes nothing more.
+func openJournal(write func([]appcontext.Write) error, onError func()) *journal {
 	j := &journal{entries: make(chan entry, maxEntries)}
-	j.running.Go(func() {
+	j.writer.Go(func() {
 		for first := range j.entries {
 			batch := j.batch(first)
 			if j.err == nil {
 				if j.err = write(merge(batch)); j.err != nil {
-					failed()
+					onError()
 				}
 			}
 			for _, e := range batch {
@@ -44,7 +44,7 @@ func openJournal(write func([]appcontext.Write) error, failed func()) *journal {
 	return j
 }
 
-// batch returns an entry and those that wait behind it, as far as they go into one transaction.
+// batch returns an entry and those that wait behind it, about as many as one transaction takes.
 func (j *journal) batch(first entry) []entry {
 	batch, size := []entry{first}, len(first.writes)
 	for size < appcontext.MaxWrites {
@@ -83,16 +83,16 @@ func merge(batch []entry) []appcontext.Write {
 	return all
 }
 
-// record records something, and returns when it is written.
+// record returns when the writes are in etcd, or have failed.
 func (j *journal) record(writes []appcontext.Write) error {
 	written := make(chan error, 1)
 	j.entries <- entry{writes, written}
 	return <-written
 }
 
-// close writes what is left, and returns why not all was written. Nothing may be recorded after it.
+// close writes the rest, and returns the error of a write that failed. Callers must not call record after it.
 func (j *journal) close() error {
 	close(j.entries)
-	j.running.Wait()
+	j.writer.Wait()
 	return j.err
 }

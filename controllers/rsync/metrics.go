@@ -27,8 +27,8 @@ func newCounters() counters {
 	}
 }
 
-// handled counts an event.
-func (c counters) handled(event deploy.Event, succeeded bool) {
+// countEvent counts an event.
+func (c counters) countEvent(event deploy.Event, succeeded bool) {
 	status := deploy.EventDone
 	if !succeeded {
 		status = deploy.EventError
@@ -36,8 +36,8 @@ func (c counters) handled(event deploy.Event, succeeded bool) {
 	c.events.WithLabelValues(string(event), string(status)).Inc()
 }
 
-// answered counts an answer of a cluster, which is not named: a context may name any.
-func (c counters) answered(a answer) { c.answers.WithLabelValues(a.kind.String()).Inc() }
+// countAnswer counts an answer of a cluster, which is not named: a context may name any.
+func (c counters) countAnswer(a answer) { c.answers.WithLabelValues(a.kind.String()).Inc() }
 
 // Describe implements prometheus.Collector.
 func (r *Runner) Describe(out chan<- *prometheus.Desc) {

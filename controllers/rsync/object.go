@@ -23,14 +23,14 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// deploymentLabel ties the objects of an app to its bundle.
+// deploymentLabel connects the objects of an app with its bundle.
 const deploymentLabel = k8spluginv1alpha1.LabelDeploymentID
 
 // annotationPropagation lets an author ask, with the value Foreground, that an object is deleted after what depends on it.
 const annotationPropagation = "healthscope.core.oam.dev/deletion-propagation"
 
-// labelledPaths are where a pod template's labels are: its pods carry the label too.
-var labelledPaths = [][]string{
+// podTemplatePaths are where a pod template's labels are: its pods carry the label too.
+var podTemplatePaths = [][]string{
 	{"spec", "template"},
 	{"spec", "jobTemplate"},
 	{"spec", "jobTemplate", "spec", "template"},
@@ -43,8 +43,8 @@ type manifest struct {
 
 	// app is the value of its label.
 	app string
-	// corrects is true when fields that others have set in it are set back.
-	corrects bool
+	// correctDrift is true when fields that others have set in it are reset.
+	correctDrift bool
 	// propagation says when what depends on it is deleted.
 	propagation metav1.DeletionPropagation
 	// data is all of it, in JSON.
@@ -69,9 +69,9 @@ func newManifest(o *unstructured.Unstructured) (*manifest, error) {
 
 // propagationOf returns how an object is to be deleted.
 func propagationOf(o *unstructured.Unstructured) (metav1.DeletionPropagation, error) {
-	value, asks := o.GetAnnotations()[annotationPropagation]
+	value, isSet := o.GetAnnotations()[annotationPropagation]
 	switch {
-	case !asks:
+	case !isSet:
 		return metav1.DeletePropagationBackground, nil
 	case value != string(metav1.DeletePropagationForeground):
 		return "", errors.Errorf("%s %q has annotation %s %q: it must be %s, or be left out", o.GetKind(), o.GetName(), annotationPropagation, value, metav1.DeletePropagationForeground)
@@ -80,8 +80,8 @@ func propagationOf(o *unstructured.Unstructured) (metav1.DeletionPropagation, er
 	}
 }
 
-// checkPath refuses a name or namespace that is no part of a path: some clients would go to another object with it, and others fail
-// without an answer.
+// checkPath rejects a name or namespace that is not a path segment: some clients would address another object with it, and others
+// would fail without an answer.
 func checkPath(o *unstructured.Unstructured) error {
 	for field, value := range map[string]string{"name": o.GetName(), "namespace": o.GetNamespace()} {
 		if problems := content.IsPathSegmentName(value); len(problems) > 0 {
@@ -93,83 +93,83 @@ func checkPath(o *unstructured.Unstructured) error {
 
 // metadata returns an object into which a client reads the metadata.
 func (m *manifest) metadata() *metav1.PartialObjectMetadata {
-	return named(m, &metav1.PartialObjectMetadata{})
+	return withIdentity(m, &metav1.PartialObjectMetadata{})
 }
 
 // object returns an object into which a client reads all.
 func (m *manifest) object() *unstructured.Unstructured {
-	return named(m, &unstructured.Unstructured{})
+	return withIdentity(m, &unstructured.Unstructured{})
 }
 
-// named gives an object the kind, namespace and name of a manifest.
-func named[O client.Object](m *manifest, o O) O {
+// withIdentity gives an object the kind, namespace and name of a manifest.
+func withIdentity[O client.Object](m *manifest, o O) O {
 	o.GetObjectKind().SetGroupVersionKind(m.GroupVersionKind)
 	o.SetNamespace(m.Namespace)
 	o.SetName(m.Name)
 	return o
 }
 
-// objects are those of a plan. Most are the same in all clusters, so that each is read once.
-type objects struct {
+// objectCache holds the objects of a plan. Most are the same in all clusters, so that each is parsed once.
+type objectCache struct {
 	plan *deploy.Plan
 
-	mu    sync.Mutex
-	known map[body]func() (*object, error)
+	mu     sync.Mutex
+	parsed map[bodyKey]func() (*object, error)
 }
 
-// body is an object of an app as the context has it.
-type body struct{ app, text string }
+// bodyKey is an object of an app as the context has it.
+type bodyKey struct{ app, text string }
 
-func newObjects(p *deploy.Plan) *objects {
-	return &objects{plan: p, known: map[body]func() (*object, error){}}
+func newObjects(p *deploy.Plan) *objectCache {
+	return &objectCache{plan: p, parsed: map[bodyKey]func() (*object, error){}}
 }
 
 // get returns the object of a resource.
-func (os *objects) get(app string, r deploy.Resource) (*object, error) {
-	os.mu.Lock()
-	read, isKnown := os.known[body{app, r.Body}]
+func (c *objectCache) get(app string, r deploy.Resource) (*object, error) {
+	c.mu.Lock()
+	parse, isKnown := c.parsed[bodyKey{app, r.Body}]
 	if !isKnown {
-		read = sync.OnceValues(func() (*object, error) { return os.read(app, r) })
-		os.known[body{app, r.Body}] = read
+		parse = sync.OnceValues(func() (*object, error) { return c.parse(app, r) })
+		c.parsed[bodyKey{app, r.Body}] = parse
 	}
-	os.mu.Unlock()
-	return read()
+	c.mu.Unlock()
+	return parse()
 }
 
-// object is an object of which is not known yet whether it has a namespace.
+// object is an object whose scope (namespaced or cluster-scoped) is not known yet.
 type object struct {
 	schema.GroupVersionKind
 
-	namespaced, global func() (*manifest, error)
+	namespaced, clusterScoped func() (*manifest, error)
 }
 
 func (o *object) manifest(namespaced bool) (*manifest, error) {
 	if namespaced {
 		return o.namespaced()
 	}
-	return o.global()
+	return o.clusterScoped()
 }
 
-// read reads the object of a resource.
-func (os *objects) read(app string, r deploy.Resource) (*object, error) {
-	o, err := newObject(r, os.plan.BundleName(app))
+// parse reads the object of a resource.
+func (c *objectCache) parse(app string, r deploy.Resource) (*object, error) {
+	o, err := newObject(r, c.plan.BundleName(app))
 	if err != nil {
 		return nil, err
 	}
-	placed := func(namespaced bool) func() (*manifest, error) {
+	inScope := func(namespaced bool) func() (*manifest, error) {
 		return sync.OnceValues(func() (*manifest, error) {
 			o := o.DeepCopy()
-			if err := place(os.plan, o, namespaced); err != nil {
+			if err := setNamespace(c.plan, o, namespaced); err != nil {
 				return nil, err
 			}
 			m, err := newManifest(o)
 			if err == nil {
-				m.corrects = os.plan.CorrectDrift
+				m.correctDrift = c.plan.CorrectDrift
 			}
 			return m, err
 		})
 	}
-	return &object{o.GroupVersionKind(), placed(true), placed(false)}, nil
+	return &object{o.GroupVersionKind(), inScope(true), inScope(false)}, nil
 }
 
 // newObject reads the object of a resource and labels it. It says nothing of what is in the object but kind and name: it
@@ -183,10 +183,10 @@ func newObject(r deploy.Resource, bundle string) (*unstructured.Unstructured, er
 		return nil, refusalError{errors.Errorf("resource %q has apiVersion %q, kind %q and metadata.name %q: none may be empty", r.Name, o.GetAPIVersion(), o.GetKind(), o.GetName())}
 	}
 	encodeStringData(o)
-	label(o.Object, bundle)
-	for _, path := range labelledPaths {
+	addLabel(o.Object, bundle)
+	for _, path := range podTemplatePaths {
 		if template, found, err := unstructured.NestedMap(o.Object, path...); found && err == nil {
-			label(template, bundle)
+			addLabel(template, bundle)
 			if err := unstructured.SetNestedMap(o.Object, template, path...); err != nil {
 				return nil, refusalError{errors.Wrapf(err, "cannot label %q", r.Name)}
 			}
@@ -197,7 +197,7 @@ func newObject(r deploy.Resource, bundle string) (*unstructured.Unstructured, er
 
 // encodeStringData moves the stringData of a Secret to data, as the API server does when it stores it. In server-side apply it knows
 // the owners of data alone: a value that another manager has set would be overwritten, and one that the context has no more would stay.
-// What cannot be moved is left to the API server to refuse.
+// The API server rejects data that cannot be moved.
 func encodeStringData(o *unstructured.Unstructured) {
 	if o.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("Secret") {
 		return
@@ -217,8 +217,8 @@ func encodeStringData(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "stringData")
 }
 
-// label adds the label to what has metadata.
-func label(object map[string]any, bundle string) {
+// addLabel adds the label to what has metadata.
+func addLabel(object map[string]any, bundle string) {
 	metadata, _, _ := unstructured.NestedMap(object, "metadata")
 	if metadata == nil {
 		metadata = map[string]any{}
@@ -251,14 +251,14 @@ func bundleName(label string) string {
 
 // newBundle returns the bundle of an app, as EMCO makes it, without a status. With a mark it is that of the app's pre-install
 // hooks, which EMCO marks: it says nothing of the app.
-func newBundle(p *deploy.Plan, app string, marked bool) (*manifest, error) {
+func newBundle(p *deploy.Plan, app string, forPreInstallHooks bool) (*manifest, error) {
 	value := p.BundleName(app)
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind))
 	o.SetName(bundleName(value))
 	o.SetNamespace(p.Namespace)
 	labels := map[string]string{deploymentLabel: value}
-	if marked {
+	if forPreInstallHooks {
 		labels[k8spluginv1alpha1.LabelPreInstallHook] = "true"
 	}
 	o.SetLabels(labels)
@@ -270,8 +270,8 @@ func newBundle(p *deploy.Plan, app string, marked bool) (*manifest, error) {
 // logical clouds.
 const levelAdministrator = "0"
 
-// place gives an object of a plan its namespace, and refuses places that the plan's logical cloud may not touch.
-func place(p *deploy.Plan, o *unstructured.Unstructured, namespaced bool) error {
+// setNamespace gives an object of a plan its namespace, and refuses places that the plan's logical cloud may not touch.
+func setNamespace(p *deploy.Plan, o *unstructured.Unstructured, namespaced bool) error {
 	what := fmt.Sprintf("%s %q", o.GetKind(), o.GetName())
 	switch {
 	case !namespaced && p.Level != levelAdministrator:

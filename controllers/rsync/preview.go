@@ -51,30 +51,30 @@ type Preview struct {
 
 // PreviewInstantiation returns what the instantiation of a plan would do, by asking the clusters without changing anything.
 func PreviewInstantiation(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
-	return preview(ctx, p, p.Targets(), newClusters(access), previewsApply)
+	return preview(ctx, p, p.Targets(), newClusters(access), previewModeApply)
 }
 
 // PreviewTermination returns what the termination of a plan would do.
 func PreviewTermination(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
-	return preview(ctx, p, p.Targets(), newClusters(access), previewsDelete)
+	return preview(ctx, p, p.Targets(), newClusters(access), previewModeDelete)
 }
 
 // PreviewUpdate returns what an update would do: first what it would bring, then what it would leave as it is, and then what it would
 // delete.
 func PreviewUpdate(ctx context.Context, u UpdatePlan, access func(cluster string) (fleet.Access, bool)) []Preview {
 	connections := newClusters(access)
-	applied, left := u.brought.Updated()
-	previews := preview(ctx, u.brought, applied, connections, previewsApply)
+	applied, left := u.update.Updated()
+	previews := preview(ctx, u.update, applied, connections, previewModeApply)
 	for _, t := range left {
 		for _, r := range t.All() {
 			previews = append(previews, Preview{App: t.App, Cluster: t.Cluster, Resource: r.Name, Action: PreviewUnchanged})
 		}
 	}
-	return append(previews, preview(ctx, u.replaced, u.replaced.Removed(), connections, previewsDelete)...)
+	return append(previews, preview(ctx, u.replaced, u.replaced.Removed(), connections, previewModeDelete)...)
 }
 
 // UpdatePlan is what an update brings, and what the context has that it replaces.
-type UpdatePlan struct{ brought, replaced *deploy.Plan }
+type UpdatePlan struct{ update, replaced *deploy.Plan }
 
 // ReadUpdate reads what an update from a context to another one does. It refuses what Enqueue refuses.
 func ReadUpdate(ctx context.Context, store *appcontext.Store, from, to string) (UpdatePlan, error) {
@@ -98,30 +98,30 @@ func readUpdate(ctx context.Context, store *appcontext.Store, from, to string) (
 	if err != nil {
 		return u, errors.Wrap(err, "cannot read where states are kept")
 	}
-	u.brought, err = deploy.Contexts{Acted: r.acted, Status: states, Others: []*appcontext.Snapshot{r.before}}.Plan()
+	u.update, err = deploy.Contexts{Acted: r.acted, Status: states, Others: []*appcontext.Snapshot{r.before}}.Plan()
 	if err != nil {
 		return u, err
 	}
-	u.brought.StatusID = r.statusID // The update has it keep its states there.
+	u.update.StatusID = r.statusID // The update has it keep its states there.
 	u.replaced, err = deploy.Contexts{Acted: r.before, Status: states, Others: []*appcontext.Snapshot{r.acted}}.Plan()
 	return u, err
 }
 
-// question is what is asked of each object.
-type question struct {
-	ask func(*cluster, context.Context, *manifest) (Preview, error)
+// previewMode is what is asked of each object.
+type previewMode struct {
+	check func(*cluster, context.Context, *manifest) (Preview, error)
 	// deletes is true when it is whether the object would be deleted.
 	deletes bool
 }
 
 var (
-	previewsApply  = question{(*cluster).previewApply, false}
-	previewsDelete = question{(*cluster).previewDelete, true}
+	previewModeApply  = previewMode{(*cluster).previewApply, false}
+	previewModeDelete = previewMode{(*cluster).previewDelete, true}
 )
 
 // preview asks all clusters at once. Objects are in the order of the targets.
-func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, connections *clusters, q question) []Preview {
-	os := newObjects(p)
+func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, connections *clusters, q previewMode) []Preview {
+	cache := newObjects(p)
 	slots := make(chan struct{}, maxPreviews)
 	var wait sync.WaitGroup
 	found := make([][]Preview, len(targets))
@@ -129,7 +129,7 @@ func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, conne
 		wait.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			found[i] = previewTarget(ctx, connections, os, t, q)
+			found[i] = previewTarget(ctx, connections, cache, t, q)
 		})
 	}
 	wait.Wait()
@@ -137,14 +137,14 @@ func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, conne
 }
 
 // previewTarget asks one cluster. One that gives no answer is not asked for the rest.
-func previewTarget(ctx context.Context, connections *clusters, os *objects, t deploy.Target, q question) []Preview {
+func previewTarget(ctx context.Context, connections *clusters, cache *objectCache, t deploy.Target, q previewMode) []Preview {
 	c, unreachable := connections.get(t.Cluster)
 	var previews []Preview
 	for _, r := range t.All() {
 		var found Preview
 		err := unreachable
 		if err == nil {
-			found, err = previewResource(ctx, c, os, t.App, r, q)
+			found, err = previewResource(ctx, c, cache, t.App, r, q)
 		}
 		switch a := answerOf(err); a.kind {
 		case refused:
@@ -159,22 +159,22 @@ func previewTarget(ctx context.Context, connections *clusters, os *objects, t de
 	return previews
 }
 
-func previewResource(ctx context.Context, c *cluster, os *objects, app string, r deploy.Resource, q question) (Preview, error) {
+func previewResource(ctx context.Context, c *cluster, cache *objectCache, app string, r deploy.Resource, q previewMode) (Preview, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	m, err := c.manifest(ctx, os, app, r)
-	without := func(action PreviewAction) (Preview, error) {
+	m, err := c.manifest(ctx, cache, app, r)
+	kindMissing := func(action PreviewAction) (Preview, error) {
 		return Preview{Action: action, Problem: "its kind is not there: " + healthscope.Clean(err.Error())}, nil
 	}
 	switch {
 	case err == nil:
-		return q.ask(c, ctx, m)
+		return q.check(c, ctx, m)
 	case q.deletes && isOwnRefusal(err): // It was never applied.
 		return Preview{Action: PreviewUnchanged}, nil
 	case q.deletes && isNotServed(err):
-		return without(PreviewUnchanged)
+		return kindMissing(PreviewUnchanged)
 	case !q.deletes && meta.IsNoMatchError(err): // It may be there in time.
-		return without(PreviewCreate)
+		return kindMissing(PreviewCreate)
 	default:
 		return Preview{}, err
 	}
@@ -192,7 +192,7 @@ func (c *cluster) previewApply(ctx context.Context, m *manifest) (Preview, error
 		return Preview{Action: PreviewUnchanged}, nil // One that exists is used as it is.
 	}
 	o := m.object()
-	err = c.applyDry(ctx, m, have, o)
+	err = c.dryRunApply(ctx, m, have, o)
 	switch {
 	case absent && apierrors.IsNotFound(err):
 		return Preview{Action: PreviewCreate, Problem: healthscope.Clean(err.Error())}, nil

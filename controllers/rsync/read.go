@@ -17,7 +17,7 @@ import (
 // is refused.
 func (e *executor) read(ctx context.Context, s deploy.Step) answer {
 	var data []byte
-	found := e.inCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) (err error) {
+	found := e.withCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) (err error) {
 		data, err = c.read(ctx, e.plan, s.Resource)
 		return err
 	})
@@ -40,11 +40,11 @@ func (c *cluster) read(ctx context.Context, p *deploy.Plan, r deploy.Resource) (
 	if o.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		return nil, refusalError{errors.Errorf("Secret %q is not read: its values would be in etcd", o.GetName())}
 	}
-	namespaced, err := c.discover(ctx, o.GroupVersionKind())
+	namespaced, err := c.isNamespaced(ctx, o.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
-	if err := place(p, o, namespaced); err != nil {
+	if err := setNamespace(p, o, namespaced); err != nil {
 		return nil, err
 	}
 	if err := c.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {

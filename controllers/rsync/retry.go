@@ -27,24 +27,24 @@ func (r *Runner) retryPause(retries int) time.Duration {
 	return pause
 }
 
-// retries returns what is to be handled again of the contexts of the deployment.
-func (w *worker) retries(ctx context.Context) (map[string]deploy.Retry, error) {
-	var kept, members map[string]string
-	err := w.persist(ctx, func() (err error) {
-		kept, err = w.options.Store.OwnBelow(ctx, deploy.RetriesHandle)
+// readRetries returns the pending retries of the contexts of the deployment.
+func (w *worker) readRetries(ctx context.Context) (map[string]deploy.Retry, error) {
+	var values, members map[string]string
+	err := w.retryOnOutage(ctx, func() (err error) {
+		values, err = w.options.Store.OwnBelow(ctx, deploy.RetriesHandle)
 		return err
 	})
-	if err == nil && len(kept) > 0 {
-		members, err = w.members(ctx)
+	if err == nil && len(values) > 0 {
+		members, err = w.listMembers(ctx)
 	}
 	all := map[string]deploy.Retry{}
-	for id, value := range kept {
+	for id, value := range values {
 		if _, ok := members[id]; !ok {
 			continue
 		}
 		r, malformed := deploy.ReadRetry(value)
 		if malformed != nil {
-			r.Index = -1 // It is none, and removed when its time has come.
+			r.Index = -1 // No event has this index: beginRetry deletes the retry.
 			w.logger.Error(malformed, "Cannot read when an event is to be handled again", "context", id)
 		}
 		all[id] = r
@@ -55,7 +55,7 @@ func (w *worker) retries(ctx context.Context) (map[string]deploy.Retry, error) {
 // awaitRetry waits until an event is to be handled again, and begins it, or until the worker is woken. It reports whether there was
 // one.
 func (w *worker) awaitRetry(ctx context.Context) (bool, error) {
-	retries, err := w.retries(ctx)
+	retries, err := w.readRetries(ctx)
 	if err != nil || len(retries) == 0 {
 		return false, err
 	}
@@ -63,14 +63,14 @@ func (w *worker) awaitRetry(ctx context.Context) (bool, error) {
 	select {
 	case <-w.options.Clock.After(retries[id].Next.Sub(w.options.Clock.Now())):
 		return true, w.beginRetry(ctx, id, retries[id])
-	case <-w.woken:
+	case <-w.wakeup:
 		return true, nil
 	case <-ctx.Done():
 		return false, nil
 	}
 }
 
-// beginRetry begins an event again, or forgets that it was to be.
+// beginRetry begins an event again. If that is no longer possible, it deletes the retry.
 func (w *worker) beginRetry(ctx context.Context, id string, r deploy.Retry) error {
 	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
 		next, possible := l.Again(r)
@@ -79,7 +79,7 @@ func (w *worker) beginRetry(ctx context.Context, id string, r deploy.Retry) erro
 		}
 		return next, nil
 	}}}}
-	err := w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
+	err := w.retryOnOutage(ctx, func() error { return c.commit(ctx, w.options.Store) })
 	switch {
 	case err == nil:
 		w.wake(id)
@@ -87,7 +87,7 @@ func (w *worker) beginRetry(ctx context.Context, id string, r deploy.Retry) erro
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, appcontext.ErrNotFound):
-		return w.persist(ctx, func() error { return removeActive(ctx, w.options.Store, id, w.lock) })
+		return w.retryOnOutage(ctx, func() error { return removeActive(ctx, w.options.Store, id, w.lock) })
 	default:
 		w.logger.Info("An event is not handled again", "context", id, "cause", err.Error())
 		return w.write(ctx, id, []appcontext.Write{deploy.Retry{}.Write(id)})

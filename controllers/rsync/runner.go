@@ -27,9 +27,9 @@ const (
 	lockName = "rsync"
 	// etcdRetry is the pause before etcd is asked again after it was unavailable.
 	etcdRetry = 2 * time.Second
-	// handover is how long requests may take to end whose sender has lost the lock. A cluster does not know of the lock: one that
-	// arrived later would undo what the next holder has done.
-	handover = 2 * time.Second
+	// handoverDelay is how long a new holder waits for requests of a holder that has lost the lock. A cluster does not know of the
+	// lock: a request that arrived later would undo the work of the new holder.
+	handoverDelay = 2 * time.Second
 	// releaseTimeout is how long the release of the lock may take when the program stops.
 	releaseTimeout = 5 * time.Second
 )
@@ -101,22 +101,22 @@ func NewRunner(o Options) *Runner {
 	return &Runner{options: o, clusters: newClusters(o.Access), logger: o.Logger, counters: newCounters()}
 }
 
-// Start works until ctx ends. It returns nil then. Whenever the lock is lost it begins again with what etcd holds. Beside another program
-// that does the same, such as EMCO's rsync, it does nothing until it is started again.
+// Start works until ctx ends, and then returns nil. Whenever the lock is lost, it starts again from the state in etcd. If another
+// program, such as EMCO's rsync, works on the same etcd, it does nothing until the program is restarted.
 func (r *Runner) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		lock, err := r.options.Store.Lock(ctx, lockName)
 		if err == nil {
 			r.logger.Info("Deploying contexts")
-			err = r.hold(ctx, lock)
+			err = r.runWithLock(ctx, lock)
 		}
 		if other := (*otherWriterError)(nil); errors.As(err, &other) {
 			r.standingDown.Store(true)
 			r.logger.Error(err, "Not deploying contexts until this program is started again; stop EMCO's rsync, or set rsync.enabled to false")
 			<-ctx.Done()
-			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+			clearCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 			defer cancel()
-			_ = r.takeBack(ending, appcontext.Condition{}) // The next start does so too.
+			_ = r.clearStandingDown(clearCtx, appcontext.Condition{}) // The next start does so too.
 			return nil
 		}
 		if ctx.Err() == nil {
@@ -127,64 +127,64 @@ func (r *Runner) Start(ctx context.Context) error {
 	return nil
 }
 
-// hold works until the lock is lost or etcd cannot be watched, and returns why.
-func (r *Runner) hold(ctx context.Context, lock *appcontext.Lock) error {
-	working, cancel := context.WithCancelCause(ctx)
-	defer r.release(lock) //nolint:contextcheck // Also when ctx has ended.
+// runWithLock works until the lock is lost or etcd cannot be watched. It returns the reason.
+func (r *Runner) runWithLock(ctx context.Context, lock *appcontext.Lock) error {
+	workCtx, cancel := context.WithCancelCause(ctx)
+	defer r.releaseLock(lock) //nolint:contextcheck // Also when ctx has ended.
 	go func() {
 		select {
 		case <-lock.Lost():
 			cancel(errLockLost)
-		case <-working.Done():
+		case <-workCtx.Done():
 		}
 	}()
-	ws := &workers{all: map[string]*worker{}, start: func(place string) *worker {
-		return &worker{Runner: r, place: place, lock: lock, quit: cancel, woken: make(chan struct{}, 1), contexts: sets.New[string]()}
+	ws := &workers{all: map[string]*worker{}, start: func(statusID string) *worker {
+		return &worker{Runner: r, statusID: statusID, lock: lock, cancelAll: cancel, wakeup: make(chan struct{}, 1), contexts: sets.New[string]()}
 	}}
 	defer ws.running.Wait()
 	defer cancel(nil)
-	if lock.Abandoned && !r.pause(working, handover) {
-		return context.Cause(working)
+	if lock.Abandoned && !r.pause(workCtx, handoverDelay) {
+		return context.Cause(workCtx)
 	}
-	err := r.persist(working, func() error { return r.takeBack(working, appcontext.Condition{Lock: lock}) })
+	err := r.retryOnOutage(workCtx, func() error { return r.clearStandingDown(workCtx, appcontext.Condition{Lock: lock}) })
 	if err != nil {
 		return errors.Wrap(err, "cannot take back that nothing is deployed")
 	}
-	retries, err := r.options.Store.OwnBelow(working, deploy.RetriesHandle)
+	retries, err := r.options.Store.OwnBelow(workCtx, deploy.RetriesHandle)
 	if err != nil {
 		return errors.Wrap(err, "cannot read which events are to be handled again")
 	}
 	for id := range retries {
-		r.wake(working, ws, lock, id)
+		r.wake(workCtx, ws, lock, id)
 	}
-	err = r.options.Store.WatchActive(working, func(id string) { r.wake(working, ws, lock, id) })
-	if working.Err() != nil {
-		return context.Cause(working)
+	err = r.options.Store.WatchActive(workCtx, func(id string) { r.wake(workCtx, ws, lock, id) })
+	if workCtx.Err() != nil {
+		return context.Cause(workCtx)
 	}
 	return err
 }
 
-// takeBack removes from etcd that a program does nothing beside another one: that program has ended.
-func (r *Runner) takeBack(ctx context.Context, c appcontext.Condition) error {
+// clearStandingDown deletes from etcd the reason why a program stands down: that program has ended.
+func (r *Runner) clearStandingDown(ctx context.Context, c appcontext.Condition) error {
 	return r.options.Store.WriteLevels(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true}}, c)
 }
 
 // wake wakes the worker of the deployment to which a context belongs.
 func (r *Runner) wake(ctx context.Context, ws *workers, lock *appcontext.Lock, id string) {
-	place := ""
-	err := r.persist(ctx, func() error {
+	statusID := ""
+	err := r.retryOnOutage(ctx, func() error {
 		s, err := r.options.Store.Snapshot(ctx, id, "statusappctxid")
 		if err == nil {
-			place, err = s.StatusContextID()
+			statusID, err = s.StatusContextID()
 		}
 		return err
 	})
 	switch {
 	case err == nil:
-		ws.wake(ctx, place, id)
+		ws.wake(ctx, statusID, id)
 	case errors.Is(err, appcontext.ErrNotFound):
 		r.logger.Info("The context is gone; nothing is done with it", "context", id)
-		_ = r.persist(ctx, func() error { return removeActive(ctx, r.options.Store, id, lock) }) // The next start does so again.
+		_ = r.retryOnOutage(ctx, func() error { return removeActive(ctx, r.options.Store, id, lock) }) // The next start does so again.
 	case ctx.Err() == nil:
 		r.logger.Error(err, "Cannot read where the states of a context are kept", "context", id)
 	}
@@ -197,8 +197,8 @@ func removeActive(ctx context.Context, store *appcontext.Store, id string, lock 
 	return errors.Wrapf(err, "cannot remove context %q from the active ones", id)
 }
 
-// persist calls f until etcd has answered. A conflict is tried again at once: of a lock that is lost, ctx tells soon.
-func (r *Runner) persist(ctx context.Context, f func() error) error {
+// retryOnOutage calls f until etcd has answered. It retries a conflict after conflictRetry: if the lock is lost, ctx ends soon.
+func (r *Runner) retryOnOutage(ctx context.Context, f func() error) error {
 	for {
 		err := f()
 		switch {
@@ -218,7 +218,7 @@ func (r *Runner) persist(ctx context.Context, f func() error) error {
 	}
 }
 
-// isOutage reports whether etcd is to be asked again.
+// isOutage reports whether a request to etcd is to be retried.
 func isOutage(err error) bool {
 	return errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) || errors.Is(err, appcontext.ErrNoSpace)
 }
@@ -226,7 +226,7 @@ func isOutage(err error) bool {
 // errLockLost means that another program may be at work.
 var errLockLost = errors.New("the lock in etcd is lost")
 
-func (r *Runner) release(lock *appcontext.Lock) {
+func (r *Runner) releaseLock(lock *appcontext.Lock) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -248,7 +248,7 @@ func (r *Runner) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// workers has one worker at most for each deployment.
+// workers holds at most one worker for each deployment, by the id of its status context.
 type workers struct {
 	start   func(place string) *worker
 	running sync.WaitGroup
@@ -258,15 +258,15 @@ type workers struct {
 }
 
 // wake lets the worker of a deployment read what is to be done with a context. It does not block.
-func (ws *workers) wake(ctx context.Context, place, id string) {
+func (ws *workers) wake(ctx context.Context, statusID, id string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w, runs := ws.all[place]
-	if !runs {
-		w = ws.start(place)
-		ws.all[place] = w
+	w, isRunning := ws.all[statusID]
+	if !isRunning {
+		w = ws.start(statusID)
+		ws.all[statusID] = w
 		ws.running.Go(func() {
-			for !ws.leave(ctx, w) {
+			for !ws.removeIfIdle(ctx, w) {
 				w.run(ctx)
 			}
 		})
@@ -274,17 +274,17 @@ func (ws *workers) wake(ctx context.Context, place, id string) {
 	w.wake(id)
 }
 
-// leave ends a worker, and reports whether it has: it has not when it was woken meanwhile.
-func (ws *workers) leave(ctx context.Context, w *worker) bool {
+// removeIfIdle removes a worker unless it was woken meanwhile, and reports whether it did.
+func (ws *workers) removeIfIdle(ctx context.Context, w *worker) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	select {
-	case <-w.woken:
+	case <-w.wakeup:
 		if ctx.Err() == nil {
 			return false
 		}
 	default:
 	}
-	delete(ws.all, w.place)
+	delete(ws.all, w.statusID)
 	return true
 }

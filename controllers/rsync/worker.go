@@ -29,28 +29,28 @@ func WaitsHandle(id, app string) appcontext.Handle {
 type worker struct {
 	*Runner
 
-	place string
-	lock  *appcontext.Lock
-	// quit ends all workers.
-	quit context.CancelCauseFunc
+	statusID string
+	lock     *appcontext.Lock
+	// cancelAll ends all workers.
+	cancelAll context.CancelCauseFunc
 
-	// woken holds one when there may be something that has not been read yet.
-	woken chan struct{}
-	mu    sync.Mutex
-	// contexts are those with which something may be to be done.
+	// wakeup holds a token when there may be changes that the worker has not read.
+	wakeup chan struct{}
+	mu     sync.Mutex
+	// contexts are the contexts that may have work.
 	contexts sets.Set[string]
 }
 
-// wake lets the worker read what is to be done with a context. It does not block.
+// wake makes the worker read the work of a context. It does not block.
 func (w *worker) wake(id string) {
 	w.add(id)
 	select {
-	case w.woken <- struct{}{}:
+	case w.wakeup <- struct{}{}:
 	default: // It has not read since it was woken before.
 	}
 }
 
-// add notes that something may be to be done with a context.
+// add records that a context may have work.
 func (w *worker) add(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *worker) add(id string) {
 // run handles events until none is left, or ctx ends. It begins with those of all contexts of the deployment: the one that woke it
 // may be the first that was found, and another one's event is to come before.
 func (w *worker) run(ctx context.Context) {
-	if members, err := w.members(ctx); err == nil { // Else each is known as soon as it is found.
+	if members, err := w.listMembers(ctx); err == nil { // Else each is known as soon as it is found.
 		for id := range members {
 			w.add(id)
 		}
@@ -68,7 +68,7 @@ func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		handled, err := w.handleNext(ctx)
 		if err != nil && ctx.Err() == nil {
-			w.logger.Error(err, "Cannot handle an event", "deployment", w.place)
+			w.logger.Error(err, "Cannot handle an event", "deployment", w.statusID)
 		}
 		if !handled {
 			return
@@ -78,13 +78,13 @@ func (w *worker) run(ctx context.Context) {
 
 // handleNext handles the next event, and reports whether there was one.
 func (w *worker) handleNext(ctx context.Context) (bool, error) {
-	id := w.deployment(ctx).Next()
+	id := w.readDeployment(ctx).Next()
 	if id == "" {
 		return w.awaitRetry(ctx)
 	}
-	t, err := w.begin(ctx, id)
+	t, err := w.beginNext(ctx, id)
 	if err != nil || t.event.Event == "" {
-		return true, w.forgetAfter(err, id)
+		return true, w.dropOnError(err, id)
 	}
 	logger := w.logger.WithValues("context", id, "event", t.event.Event)
 	logger.Info("Handling an event", "again", t.isRetry())
@@ -93,9 +93,9 @@ func (w *worker) handleNext(ctx context.Context) (bool, error) {
 		return true, ctx.Err() // What is left to do is in etcd.
 	}
 	err = w.finish(ctx, t, succeeded, retry)
-	w.counters.handled(t.event.Event, succeeded)
+	w.counters.countEvent(t.event.Event, succeeded)
 	logger.Info("Handled an event", "succeeded", succeeded, "problem", err)
-	return true, w.forgetAfter(err, id)
+	return true, w.dropOnError(err, id)
 }
 
 // task is an event of a context that is being handled.
@@ -108,8 +108,8 @@ type task struct {
 
 func (t task) isRetry() bool { return t.retry.Begun != 0 }
 
-// forgetAfter forgets a context of which an event cannot be begun or finished, so that others go on.
-func (w *worker) forgetAfter(err error, id string) error {
+// dropOnError drops a context if its event could not be begun or finished, so that the others continue.
+func (w *worker) dropOnError(err error, id string) error {
 	if err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -118,19 +118,19 @@ func (w *worker) forgetAfter(err error, id string) error {
 	return err
 }
 
-// deployment reads the lifecycles of the contexts with which something is to be done, and forgets the others.
-func (w *worker) deployment(ctx context.Context) deploy.Deployment {
+// readDeployment reads the lifecycles of the contexts that have work, and drops the others.
+func (w *worker) readDeployment(ctx context.Context) deploy.Deployment {
 	w.mu.Lock()
 	ids := sets.List(w.contexts)
-	w.contexts.Clear() // One that is woken meanwhile is there again.
+	w.contexts.Clear() // A context that is woken meanwhile is added again.
 	w.mu.Unlock()
 	var d deploy.Deployment
 	for _, id := range ids {
-		m, err := w.member(ctx, id)
+		m, err := w.readMember(ctx, id)
 		switch {
 		case errors.Is(err, appcontext.ErrNotFound):
 			w.logger.Info("The context is gone; nothing is done with it", "context", id)
-			_ = w.persist(ctx, func() error { return removeActive(ctx, w.options.Store, id, w.lock) }) // The next start does so again.
+			_ = w.retryOnOutage(ctx, func() error { return removeActive(ctx, w.options.Store, id, w.lock) }) // The next start does so again.
 		case err != nil && ctx.Err() == nil:
 			w.logger.Error(err, "Cannot read what is to be done with a context", "context", id)
 		case err == nil && m.Active():
@@ -143,9 +143,9 @@ func (w *worker) deployment(ctx context.Context) deploy.Deployment {
 	return d
 }
 
-// member reads the lifecycle of a context. When another program than ours has written its queue since the lock was taken, all ends.
-func (w *worker) member(ctx context.Context, id string) (m deploy.Member, err error) {
-	err = w.persist(ctx, func() error {
+// readMember reads the lifecycle of a context. If another program has written its queue since the lock was taken, all workers end.
+func (w *worker) readMember(ctx context.Context, id string) (m deploy.Member, err error) {
+	err = w.retryOnOutage(ctx, func() error {
 		s, err := w.options.Store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
 		if err != nil {
 			return err
@@ -163,14 +163,14 @@ func (w *worker) member(ctx context.Context, id string) (m deploy.Member, err er
 // checkWriter fails, and ends all workers, when another program has written the queue of a context last.
 func (w *worker) checkWriter(ctx context.Context, id string) error {
 	var queue, own int64
-	err := w.persist(ctx, func() (err error) {
+	err := w.retryOnOutage(ctx, func() (err error) {
 		queue, own, err = w.options.Store.Revisions(ctx, deploy.QueueHandle(id))
 		return err
 	})
 	if err == nil && queue != own {
 		err = &otherWriterError{id}
 		_ = w.write(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true, Value: err.Error()}}) // It is logged too.
-		w.quit(err)
+		w.cancelAll(err)
 	}
 	return err
 }
@@ -183,28 +183,28 @@ func (e *otherWriterError) Error() string {
 	return fmt.Sprintf("the queue of context %q was written by another program, such as EMCO's rsync: two must not work on one etcd", e.context)
 }
 
-// members returns the contexts of the deployment.
-func (w *worker) members(ctx context.Context) (members map[string]string, err error) {
-	err = w.persist(ctx, func() error {
-		members, err = w.options.Store.OwnBelow(ctx, deploy.MembersHandle(w.place))
+// listMembers returns the contexts of the deployment.
+func (w *worker) listMembers(ctx context.Context) (members map[string]string, err error) {
+	err = w.retryOnOutage(ctx, func() error {
+		members, err = w.options.Store.OwnBelow(ctx, deploy.MembersHandle(w.statusID))
 		return err
 	})
 	if err == nil {
-		members[w.place] = w.place
+		members[w.statusID] = w.statusID
 	}
 	return members, err
 }
 
-// wanted returns the other contexts of the deployment that are to be there.
-func (w *worker) wanted(ctx context.Context, id string) ([]string, error) {
-	members, err := w.members(ctx)
+// wantedMembers returns the other contexts of the deployment that are to be there.
+func (w *worker) wantedMembers(ctx context.Context, id string) ([]string, error) {
+	members, err := w.listMembers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	delete(members, id)
 	var wanted []string
 	for _, other := range slices.Sorted(maps.Keys(members)) {
-		m, err := w.member(ctx, other)
+		m, err := w.readMember(ctx, other)
 		if err != nil && !errors.Is(err, appcontext.ErrNotFound) {
 			return nil, err
 		}
@@ -215,33 +215,33 @@ func (w *worker) wanted(ctx context.Context, id string) ([]string, error) {
 	return wanted, nil
 }
 
-// begin begins the next event of a context and returns it; empty when there is none.
-func (w *worker) begin(ctx context.Context, id string) (task, error) {
+// beginNext begins the next event of a context and returns it; empty when there is none.
+func (w *worker) beginNext(ctx context.Context, id string) (task, error) {
 	t := task{id: id}
 	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
 		next, begun, _ := l.Next()
 		t.event, t.retry = begun, deploy.Retry{Event: begun.Event, Index: next.Handled()}
 		return next, nil
 	}}}}
-	err := w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
+	err := w.retryOnOutage(ctx, func() error { return c.commit(ctx, w.options.Store) })
 	if err != nil || t.event.Event == "" {
 		return t, err
 	}
-	var known string
-	err = w.persist(ctx, func() (err error) {
-		known, err = w.options.Store.Own(ctx, deploy.RetriesHandle.Level(id))
+	var value string
+	err = w.retryOnOutage(ctx, func() (err error) {
+		value, err = w.options.Store.Own(ctx, deploy.RetriesHandle.Level(id))
 		return err
 	})
-	if r, malformed := deploy.ReadRetry(known); malformed == nil && r.Index == t.retry.Index {
+	if r, malformed := deploy.ReadRetry(value); malformed == nil && r.Index == t.retry.Index {
 		t.retry = r
 	}
 	return t, err
 }
 
-// write stores what the work of a context's event has come to, as long as the lock is held. Once it is not, another program is at
-// work: nothing more may be done in clusters, although the loss of the lock may be known only later.
+// write stores results of a context's event while the lock is held. If the lock is lost, it returns errLockLost: another program
+// may be at work, so that the worker must not act in clusters, even if it learns of the loss only later.
 func (w *worker) write(ctx context.Context, id string, writes []appcontext.Write) error {
-	return w.persist(ctx, func() error {
+	return w.retryOnOutage(ctx, func() error {
 		err := w.options.Store.WriteLevels(ctx, id, writes, appcontext.Condition{Lock: w.lock})
 		if errors.Is(err, appcontext.ErrConflict) {
 			return errLockLost
@@ -261,7 +261,7 @@ func (w *worker) handle(ctx context.Context, t task) (bool, deploy.Retry) {
 	if failed := w.write(ctx, t.id, []appcontext.Write{problem}); err != nil || failed != nil {
 		return false, deploy.Retry{}
 	}
-	succeeded := w.work(ctx, t, plan, progress)
+	succeeded := w.execute(ctx, t, plan, progress)
 	if succeeded || !progress.Refused() && t.event.Event != deploy.EventUpdateDelete {
 		return succeeded, deploy.Retry{}
 	}
@@ -272,7 +272,7 @@ func (w *worker) handle(ctx context.Context, t task) (bool, deploy.Retry) {
 
 // plan returns what the work of an event is.
 func (w *worker) plan(ctx context.Context, t task) (*deploy.Plan, *deploy.Progress, error) {
-	contexts, err := w.read(ctx, t)
+	contexts, err := w.readContexts(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -297,14 +297,14 @@ func (w *worker) plan(ctx context.Context, t task) (*deploy.Plan, *deploy.Progre
 	}
 }
 
-// read reads the contexts that an event is about.
-func (w *worker) read(ctx context.Context, t task) (c deploy.Contexts, err error) {
+// readContexts reads the contexts that an event is about.
+func (w *worker) readContexts(ctx context.Context, t task) (c deploy.Contexts, err error) {
 	c.Retry = t.retry
 	if c.Acted, err = w.snapshot(ctx, t.id); err != nil {
 		return c, err
 	}
-	if c.Status = c.Acted; w.place != t.id {
-		if c.Status, err = w.snapshot(ctx, w.place); err != nil {
+	if c.Status = c.Acted; w.statusID != t.id {
+		if c.Status, err = w.snapshot(ctx, w.statusID); err != nil {
 			return c, errors.Wrap(err, "cannot read where states are kept")
 		}
 	}
@@ -313,7 +313,7 @@ func (w *worker) read(ctx context.Context, t task) (c deploy.Contexts, err error
 	case deploy.EventUpdate:
 		others = []string{t.event.UpdateContextID}
 	case deploy.EventUpdateDelete, deploy.EventTerminate:
-		if others, err = w.wanted(ctx, t.id); err != nil {
+		if others, err = w.wantedMembers(ctx, t.id); err != nil {
 			return c, errors.Wrap(err, "cannot read which contexts of the deployment are to be there")
 		}
 	default:
@@ -329,7 +329,7 @@ func (w *worker) read(ctx context.Context, t task) (c deploy.Contexts, err error
 }
 
 func (w *worker) snapshot(ctx context.Context, id string) (s *appcontext.Snapshot, err error) {
-	err = w.persist(ctx, func() error {
+	err = w.retryOnOutage(ctx, func() error {
 		s, err = w.options.Store.Snapshot(ctx, id)
 		return err
 	})
@@ -345,7 +345,7 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 		c.writes = append(c.writes, appcontext.Write{Handle: ProblemHandle(t.id), Own: true})
 	}
 	if t.event.Event.Brings() {
-		others, err := w.retries(ctx)
+		others, err := w.readRetries(ctx)
 		if err != nil {
 			return err
 		}
@@ -356,7 +356,7 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 		}
 	}
 	if t.event.Event == deploy.EventUpdate && succeeded {
-		others, err := w.wanted(ctx, t.id)
+		others, err := w.wantedMembers(ctx, t.id)
 		if err != nil {
 			return err
 		}
@@ -364,15 +364,15 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 			c.edits = append(c.edits, edit{other, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Replaced(t.id), nil }})
 		}
 	}
-	return w.persist(ctx, func() error { return c.commit(ctx, w.options.Store) })
+	return w.retryOnOutage(ctx, func() error { return c.commit(ctx, w.options.Store) })
 }
 
-// work takes steps until none can be taken, the event is interrupted, or ctx ends, and reports whether all were
+// execute takes steps until none can be taken, the event is interrupted, or ctx ends, and reports whether all were
 // acknowledged. When it returns, no step runs any more, and what they have come to is in etcd.
-func (w *worker) work(ctx context.Context, t task, plan *deploy.Plan, progress *deploy.Progress) bool {
-	stepping, cancel := context.WithCancel(ctx)
+func (w *worker) execute(ctx context.Context, t task, plan *deploy.Plan, progress *deploy.Progress) bool {
+	stepCtx, cancel := context.WithCancel(ctx)
 	j := openJournal(func(writes []appcontext.Write) error { return w.write(ctx, plan.ID, writes) }, cancel)
-	done := w.step(stepping, t, newExecutor(w, plan, j), progress, cancel)
+	done := w.runSteps(stepCtx, t, newExecutor(w, plan, j), progress, cancel)
 	if err := j.close(); err != nil {
 		w.logger.Error(err, "Cannot record what was done", "context", plan.ID)
 		return false
@@ -380,8 +380,8 @@ func (w *worker) work(ctx context.Context, t task, plan *deploy.Plan, progress *
 	return done
 }
 
-// step takes the steps of work. No step runs any more when it returns. What is refused is tried again as long as others are taken.
-func (w *worker) step(ctx context.Context, t task, e *executor, progress *deploy.Progress, cancel func()) bool {
+// runSteps takes the steps of work. No step runs any more when it returns. Refused steps are retried while other steps are in progress.
+func (w *worker) runSteps(ctx context.Context, t task, e *executor, progress *deploy.Progress, cancel func()) bool {
 	type result struct {
 		step    deploy.Step
 		outcome deploy.Outcome
@@ -390,7 +390,7 @@ func (w *worker) step(ctx context.Context, t task, e *executor, progress *deploy
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	running.Go(func() { w.follow(ctx, t.id) })
+	running.Go(func() { w.watchLifecycle(ctx, t.id) })
 	var retry <-chan time.Time
 	for inFlight, retries := 0, t.retry.Count; ; {
 		for _, s := range progress.Take() {
@@ -421,8 +421,8 @@ func (w *worker) step(ctx context.Context, t task, e *executor, progress *deploy
 		case <-retry:
 			retry = nil
 			progress.Retry()
-		case <-w.woken:
-			if w.interrupted(ctx, t) {
+		case <-w.wakeup:
+			if w.isInterrupted(ctx, t) {
 				return false
 			}
 		case <-ctx.Done():
@@ -431,14 +431,14 @@ func (w *worker) step(ctx context.Context, t task, e *executor, progress *deploy
 	}
 }
 
-// interrupted reports whether an event is to end before its work is done. A retry keeps no other event waiting.
-func (w *worker) interrupted(ctx context.Context, t task) bool {
-	d := w.deployment(ctx)
+// isInterrupted reports whether an event is to end before its work is done. A retry keeps no other event waiting.
+func (w *worker) isInterrupted(ctx context.Context, t task) bool {
+	d := w.readDeployment(ctx)
 	return d.Interrupted(t.id) || t.isRetry() && d.Superseded(t.id)
 }
 
-// follow wakes the worker whenever the lifecycle of a context has changed, or may have, until ctx ends.
-func (w *worker) follow(ctx context.Context, id string) {
+// watchLifecycle wakes the worker whenever the lifecycle of a context has changed, or may have, until ctx ends.
+func (w *worker) watchLifecycle(ctx context.Context, id string) {
 	for {
 		err := w.options.Store.WatchLevels(ctx, id, deploy.LifecycleLevels(), func() { w.wake(id) })
 		if !w.pause(ctx, etcdRetry) {

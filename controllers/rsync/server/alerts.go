@@ -25,7 +25,7 @@ const (
 	maxName = 253
 )
 
-// Why a stream ends whose client has not gone.
+// The reasons why the server ends a stream.
 var (
 	errReplaced     = errors.New("a later stream of the same client for the same context has replaced this one")
 	errUnsubscribed = errors.New("the client has unsubscribed")
@@ -36,41 +36,41 @@ var (
 type alerts struct {
 	rpc.UnimplementedReadyNotifyServer
 
-	store  *appcontext.Store
-	admit  func(ctx context.Context, verb, method string) (string, error)
-	logger logr.Logger
-	// room is for the streams that there may be.
-	room *semaphore.Weighted
+	store     *appcontext.Store
+	authorize func(ctx context.Context, verb, method string) (string, error)
+	logger    logr.Logger
+	// slots bounds the number of streams.
+	slots *semaphore.Weighted
 
 	mu       sync.Mutex
-	streams  map[topic]*alert
+	streams  map[topic]*stream
 	stopping bool
 }
 
 // topic is what a stream is for. Callers cannot end the streams of others.
 type topic struct{ caller, client, context string }
 
-// alert is a stream.
-type alert struct{ end context.CancelCauseFunc }
+// stream is a stream.
+type stream struct{ cancel context.CancelCauseFunc }
 
-func newAlerts(store *appcontext.Store, admit func(ctx context.Context, verb, method string) (string, error), logger logr.Logger) *alerts {
-	return &alerts{store: store, admit: admit, logger: logger, room: semaphore.NewWeighted(maxAlerts), streams: map[topic]*alert{}}
+func newAlerts(store *appcontext.Store, authorize func(ctx context.Context, verb, method string) (string, error), logger logr.Logger) *alerts {
+	return &alerts{store: store, authorize: authorize, logger: logger, slots: semaphore.NewWeighted(maxAlerts), streams: map[topic]*stream{}}
 }
 
 // Alert implements rpc.ReadyNotifyServer.
 func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc.Notification]) error {
-	caller, err := a.admit(stream.Context(), verbWatch, rpc.ReadyNotify_Alert_FullMethodName)
+	caller, err := a.authorize(stream.Context(), verbWatch, rpc.ReadyNotify_Alert_FullMethodName)
 	if err != nil {
 		return err
 	}
 	if err := checkTopic(request); err != nil {
 		return err
 	}
-	if !a.room.TryAcquire(1) {
+	if !a.slots.TryAcquire(1) {
 		return status.Errorf(codes.ResourceExhausted, "there are %d streams of notifications already", maxAlerts)
 	}
-	defer a.room.Release(1)
-	ctx, end := a.begin(stream.Context(), topic{caller, request.GetClientName(), request.GetAppContext()})
+	defer a.slots.Release(1)
+	ctx, end := a.register(stream.Context(), topic{caller, request.GetClientName(), request.GetAppContext()})
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer end()
@@ -80,10 +80,10 @@ func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc
 	for {
 		p, shutdown := changed.Get()
 		if shutdown || ctx.Err() != nil {
-			return endOf(ctx)
+			return streamStatus(ctx)
 		}
 		changed.Done(p)
-		if _, err := a.admit(ctx, verbWatch, rpc.ReadyNotify_Alert_FullMethodName); err != nil { // A right or a token may have ended.
+		if _, err := a.authorize(ctx, verbWatch, rpc.ReadyNotify_Alert_FullMethodName); err != nil { // A right or a token may have ended.
 			return err
 		}
 		if err := stream.Send(&rpc.Notification{AppContext: p.ContextID, App: p.App, Cluster: p.Cluster}); err != nil {
@@ -92,7 +92,7 @@ func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc
 	}
 }
 
-// checkTopic refuses a topic that cannot be.
+// checkTopic rejects an invalid topic.
 func checkTopic(t *rpc.Topic) error {
 	id, client := t.GetAppContext(), t.GetClientName()
 	if id == "" || len(id) > maxName || strings.Contains(id, "/") {
@@ -104,31 +104,31 @@ func checkTopic(t *rpc.Topic) error {
 	return nil
 }
 
-// begin replaces the stream of a topic, and returns the context of the new one, and what ends it.
-func (a *alerts) begin(ctx context.Context, t topic) (context.Context, func()) {
+// register replaces the stream of a topic, and returns the context of the new one, and what ends it.
+func (a *alerts) register(ctx context.Context, t topic) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	mine := &alert{end: cancel}
+	added := &stream{cancel: cancel}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopping {
 		cancel(errStopping)
 	}
 	if before, ok := a.streams[t]; ok {
-		before.end(errReplaced)
+		before.cancel(errReplaced)
 	}
-	a.streams[t] = mine
+	a.streams[t] = added
 	return ctx, func() {
 		cancel(nil)
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.streams[t] == mine {
+		if a.streams[t] == added {
 			delete(a.streams, t)
 		}
 	}
 }
 
-// endOf returns the status of a stream whose context has ended.
-func endOf(ctx context.Context) error {
+// streamStatus returns the status of a stream whose context has ended.
+func streamStatus(ctx context.Context) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errUnsubscribed):
 		return nil
@@ -141,7 +141,7 @@ func endOf(ctx context.Context) error {
 	}
 }
 
-// follow calls changed for each place of a context that has a bundle, and whenever that is written, until ctx ends.
+// follow calls changed for each place of a context that has a bundle, and whenever a bundle is written, until ctx ends.
 func (a *alerts) follow(ctx context.Context, id string, changed func(appcontext.Place)) {
 	last := int64(0)
 	for ctx.Err() == nil {
@@ -164,7 +164,7 @@ func (a *alerts) Unsubscribe(ctx context.Context, request *rpc.Topic) (*rpc.Unsu
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if stream, ok := a.streams[topic{callerOf(ctx), request.GetClientName(), request.GetAppContext()}]; ok {
-		stream.end(errUnsubscribed)
+		stream.cancel(errUnsubscribed)
 	}
 	return &rpc.UnsubscribeResponse{}, nil
 }
@@ -175,6 +175,6 @@ func (a *alerts) stop() {
 	defer a.mu.Unlock()
 	a.stopping = true
 	for _, stream := range a.streams {
-		stream.end(errStopping)
+		stream.cancel(errStopping)
 	}
 }

@@ -2,6 +2,6 @@
 // health service. Package app runs it in every replica. It must never deploy anything itself: it writes to etcd, and
 // rsync acts.
 //
-// What it is asked for is only written to etcd, from where rsync takes it, so that every replica serves. An answer says that
-// the event is there. Notifications of bundles come from etcd too: whoever is notified finds there what it is notified of.
+// A request only writes an event to etcd, where rsync reads it, so that every replica serves. The response says that the event
+// is in etcd. Notifications of bundles come from etcd too: a client that is notified finds the bundle there.
 package server

@@ -34,11 +34,11 @@ const (
 	requestTimeout = 30 * time.Second
 	// handshakeTimeout is how long a caller may take to connect.
 	handshakeTimeout = 10 * time.Second
-	// pingInterval is after how much silence a caller is asked whether it is still there, and pingTimeout how long it may take to answer.
+	// pingInterval is after how much idle time the server pings a caller, and pingTimeout how long the caller may take to answer.
 	pingInterval, pingTimeout = time.Minute, 20 * time.Second
-	// minPing is how often callers may ask the same.
-	minPing = 10 * time.Second
-	// drainTimeout is how long a stop waits for the calls that are under way.
+	// minPingInterval is the shortest interval at which callers may ping the server.
+	minPingInterval = 10 * time.Second
+	// drainTimeout is how long a stop waits for the calls in flight.
 	drainTimeout = 10 * time.Second
 )
 
@@ -72,7 +72,7 @@ type Server struct {
 // New returns a server. Nothing is listened on before it starts.
 func New(o Options) *Server {
 	s := &Server{options: o, requests: semaphore.NewWeighted(maxRequests), listening: make(chan struct{})}
-	s.alerts = newAlerts(o.Store, s.admit, o.Logger)
+	s.alerts = newAlerts(o.Store, s.authorize, o.Logger)
 	return s
 }
 
@@ -89,7 +89,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot listen on %q for rsync's gRPC server", s.options.Address)
 	}
-	server, check := s.newGRPC()
+	server, healthServer := s.newGRPC()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 	s.options.Logger.Info("Serving rsync over gRPC", "address", s.address, "tls", s.options.TLS != nil)
@@ -98,10 +98,10 @@ func (s *Server) Start(ctx context.Context) error {
 		return errors.Wrapf(err, "cannot serve rsync's gRPC server on %q", s.address)
 	case <-ctx.Done():
 	}
-	check.Shutdown()
+	healthServer.Shutdown()
 	s.alerts.stop()
-	cutOff := time.AfterFunc(drainTimeout, server.Stop)
-	defer cutOff.Stop()
+	stopTimer := time.AfterFunc(drainTimeout, server.Stop)
+	defer stopTimer.Stop()
 	server.GracefulStop()
 	return errors.Wrap(<-served, "cannot stop rsync's gRPC server")
 }
@@ -116,13 +116,13 @@ func (s *Server) Addr(ctx context.Context) string {
 	}
 }
 
-// newGRPC returns the server behind Start, and what answers whether it is healthy.
+// newGRPC returns the gRPC server of Start, and its health service.
 func (s *Server) newGRPC() (*grpc.Server, *health.Server) {
 	options := []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(maxStreams), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaders), grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
-		grpc.UnaryInterceptor(s.handle),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(s.interceptUnary),
 	}
 	if s.options.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(s.options.TLS)))
@@ -132,10 +132,10 @@ func (s *Server) newGRPC() (*grpc.Server, *health.Server) {
 	rpc.RegisterInstallappServer(server, e)
 	rpc.RegisterUpdateappServer(server, e)
 	rpc.RegisterReadyNotifyServer(server, s.alerts)
-	check := health.NewServer()
+	healthServer := health.NewServer()
 	for name := range server.GetServiceInfo() {
-		check.SetServingStatus(name, grpc_health_v1.HealthCheckResponse_SERVING)
+		healthServer.SetServingStatus(name, grpc_health_v1.HealthCheckResponse_SERVING)
 	}
-	grpc_health_v1.RegisterHealthServer(server, check)
-	return server, check
+	grpc_health_v1.RegisterHealthServer(server, healthServer)
+	return server, healthServer
 }

@@ -26,11 +26,11 @@ const (
 	verbWatch = "watch"
 )
 
-// kubernetesPrefix begins the names of users and groups that Kubernetes has for itself. A certificate gives none of them.
+// kubernetesPrefix is the prefix of the users and groups that Kubernetes reserves. A client certificate must not name one.
 const kubernetesPrefix = "system:"
 
-// handle bounds a call, and refuses those that the caller may not make.
-func (s *Server) handle(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+// interceptUnary bounds a call, and refuses those that the caller may not make.
+func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if !s.requests.TryAcquire(1) {
@@ -44,15 +44,15 @@ func (s *Server) handle(ctx context.Context, request any, info *grpc.UnaryServer
 	if info.FullMethod == rpc.ReadyNotify_Unsubscribe_FullMethodName {
 		verb = verbWatch
 	}
-	caller, err := s.admit(ctx, verb, info.FullMethod)
+	caller, err := s.authorize(ctx, verb, info.FullMethod)
 	if err != nil {
 		return nil, err
 	}
 	return handler(withCaller(ctx, caller), request)
 }
 
-// admit returns the name of a caller who may call a method; empty when callers are not asked.
-func (s *Server) admit(ctx context.Context, verb, method string) (string, error) {
+// authorize returns the name of the caller if it may call a method; empty when there is no Guard.
+func (s *Server) authorize(ctx context.Context, verb, method string) (string, error) {
 	if s.options.Guard == nil {
 		return "", nil
 	}
@@ -62,7 +62,7 @@ func (s *Server) admit(ctx context.Context, verb, method string) (string, error)
 	}
 	allowed, err := s.options.Guard.Authorize(ctx, caller, api.Access{Verb: verb, Path: method})
 	if err != nil {
-		return "", s.unknown(ctx, err)
+		return "", s.guardError(ctx, err)
 	}
 	if !allowed {
 		return "", status.Errorf(codes.PermissionDenied, "user %q may not %s the URL %q", caller.Name, verb, method)
@@ -73,8 +73,8 @@ func (s *Server) admit(ctx context.Context, verb, method string) (string, error)
 // authenticate returns who has sent a call: the subject of the certificate, or else who the bearer token belongs to.
 func (s *Server) authenticate(ctx context.Context) (api.Caller, error) {
 	p, _ := peer.FromContext(ctx)
-	if caller, ok := certified(p); ok {
-		if hasKubernetesName(caller) {
+	if caller, ok := callerFromCertificate(p); ok {
+		if hasReservedName(caller) {
 			return caller, status.Errorf(codes.Unauthenticated, "the certificate names user %q and groups %q: none may begin with %q", caller.Name, caller.Groups, kubernetesPrefix)
 		}
 		return caller, nil
@@ -90,7 +90,7 @@ func (s *Server) authenticate(ctx context.Context) (api.Caller, error) {
 	r := (&http.Request{RemoteAddr: p.Addr.String()}).WithContext(ctx)
 	caller, known, err := s.options.Guard.Authenticate(r, token)
 	if err != nil {
-		return caller, s.unknown(ctx, err)
+		return caller, s.guardError(ctx, err)
 	}
 	if !known {
 		return caller, status.Error(codes.Unauthenticated, "the bearer token is not accepted: it may have expired, or be of another cluster")
@@ -98,8 +98,8 @@ func (s *Server) authenticate(ctx context.Context) (api.Caller, error) {
 	return caller, nil
 }
 
-// certified returns the caller whom a verified certificate names, as Kubernetes reads certificates.
-func certified(p *peer.Peer) (api.Caller, bool) {
+// callerFromCertificate returns the caller whom a verified certificate names, as Kubernetes reads certificates.
+func callerFromCertificate(p *peer.Peer) (api.Caller, bool) {
 	info, ok := p.AuthInfo.(credentials.TLSInfo)
 	if !ok || len(info.State.VerifiedChains) == 0 {
 		return api.Caller{}, false
@@ -108,9 +108,9 @@ func certified(p *peer.Peer) (api.Caller, bool) {
 	return api.Caller{Name: subject.CommonName, Groups: subject.Organization}, true
 }
 
-// hasKubernetesName reports whether a certificate would make a caller one of those that Kubernetes trusts: who issues
+// hasReservedName reports whether a certificate would make a caller one of those that Kubernetes trusts: who issues
 // certificates for rsync's callers need not be its administrator.
-func hasKubernetesName(caller api.Caller) bool {
+func hasReservedName(caller api.Caller) bool {
 	for _, name := range append([]string{caller.Name}, caller.Groups...) {
 		if name == "" || strings.HasPrefix(name, kubernetesPrefix) {
 			return true
@@ -119,8 +119,8 @@ func hasKubernetesName(caller api.Caller) bool {
 	return false
 }
 
-// unknown returns the answer to a call of which Kubernetes does not say who has sent it, or whether it is allowed.
-func (s *Server) unknown(ctx context.Context, err error) error {
+// guardError returns the status of a call that could not be authenticated or authorized because the Guard failed.
+func (s *Server) guardError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()
