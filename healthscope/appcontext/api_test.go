@@ -105,7 +105,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestDeletesTakeWhatIsBelowAndNothingElse(t *testing.T) {
+func TestDeleteRemovesOnlyKeysBelow(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))
 	ctx := t.Context()
@@ -164,7 +164,7 @@ func TestDeletesTakeWhatIsBelowAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestValuesComeBackAsTheyWereGiven(t *testing.T) {
+func TestValuesAreReadAsWritten(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	client := rawClient(t, endpoint(t))
@@ -204,7 +204,7 @@ func TestValuesComeBackAsTheyWereGiven(t *testing.T) {
 	}
 }
 
-func TestALargeValueIsRefusedBeforeItIsSent(t *testing.T) {
+func TestTooLargeValueIsRejectedBeforeSending(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	_, c, r := add(t, ac, h, "a", "p+c", "r+Kind")
@@ -229,7 +229,7 @@ func TestALargeValueIsRefusedBeforeItIsSent(t *testing.T) {
 	}
 }
 
-func TestAnInstructionIsReplaced(t *testing.T) {
+func TestAddInstructionReplaces(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	_, c, _ := add(t, ac, h, "a", "p+c", "r+Kind")
@@ -272,7 +272,7 @@ func TestLevelsAreSetAndRemovedTogether(t *testing.T) {
 	}
 }
 
-func TestListsAreEmptyBelowWhatIsThere(t *testing.T) {
+func TestListsAreEmptyBelowExistingParent(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	a := must(ac.AddApp(t.Context(), h, "a"))(t)
@@ -288,7 +288,7 @@ func TestListsAreEmptyBelowWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestIdsAreNumbersAndDiffer(t *testing.T) {
+func TestContextIDsAreUniqueNumbers(t *testing.T) {
 	ac := appcontext.NewAppContext(nil)
 	seen := map[string]bool{}
 	for range 100 {
@@ -300,7 +300,7 @@ func TestIdsAreNumbersAndDiffer(t *testing.T) {
 	}
 }
 
-func TestACallEndsWithItsContext(t *testing.T) {
+func TestCallEndsWithItsContext(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	stop := errors.New("enough")

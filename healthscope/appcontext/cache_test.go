@@ -61,7 +61,7 @@ func revisionOf(t testing.TB, client *clientv3.Client) int64 {
 	return must(client.Get(t.Context(), "/"))(t).Header.Revision
 }
 
-func TestTheCacheAnswersLikeTheStore(t *testing.T) {
+func TestCacheAnswersLikeStore(t *testing.T) {
 	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
 	client := rawClient(t, endpoint(t))
 	ctx, subject := t.Context(), group(t)
@@ -114,7 +114,7 @@ func viewContents(v appcontext.View) map[string]any {
 	return all
 }
 
-func TestTheCacheStaysCurrentWithoutWrites(t *testing.T) {
+func TestCacheStaysCurrentWithoutWrites(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	const interval = 250 * time.Millisecond // Five times as long a busy machine may not take to ask.
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, ProgressInterval: interval})
@@ -138,7 +138,7 @@ func TestTheCacheStaysCurrentWithoutWrites(t *testing.T) {
 	})
 }
 
-func TestWhileEtcdIsAwayTheCacheAnswersAndSaysHowOld(t *testing.T) {
+func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
 	cache := runCache(t, store, appcontext.CacheOptions{})
@@ -186,7 +186,7 @@ func TestWhileEtcdIsAwayTheCacheAnswersAndSaysHowOld(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotAskedForIsForgotten(t *testing.T) {
+func TestIdleCacheStopsWatching(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	const idle = time.Hour
@@ -217,7 +217,7 @@ func TestWhatIsNotAskedForIsForgotten(t *testing.T) {
 	}
 }
 
-func TestAContextThatIsNotAskedForGoesWhileOthersStay(t *testing.T) {
+func TestIdleContextIsEvictedWhileOthersStay(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	const idle = time.Hour
@@ -284,7 +284,7 @@ func wantWatchers(ctx context.Context, t testing.TB, endpoint, want string) erro
 	return nil
 }
 
-func TestTheCacheHoldsSoManyContextsOnly(t *testing.T) {
+func TestCacheEvictsBeyondMaxContexts(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	cache := runCache(t, store, appcontext.CacheOptions{MaxContexts: 4})
@@ -318,7 +318,7 @@ func TestTheCacheHoldsSoManyContextsOnly(t *testing.T) {
 	}
 }
 
-func TestChangesWhileAContextIsReadAreNotLost(t *testing.T) {
+func TestCacheKeepsChangesDuringRead(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	cache := runCache(t, store, appcontext.CacheOptions{})
 	const rounds, changes = 40, 20
@@ -351,7 +351,7 @@ func TestChangesWhileAContextIsReadAreNotLost(t *testing.T) {
 	}
 }
 
-func TestACacheThatDoesNotRunSaysSo(t *testing.T) {
+func TestCacheWithoutRunIsUnavailable(t *testing.T) {
 	store := open(t, appcontext.Options{Timeout: 50 * time.Millisecond})
 	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
 	if _, _, err := cache.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrUnavailable) {

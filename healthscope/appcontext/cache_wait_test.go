@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-func TestAClosedStoreEndsTheWaitForTheCache(t *testing.T) {
+func TestClosedStoreEndsWaitForCache(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestAClosedStoreEndsTheWaitForTheCache(t *testing.T) {
 	}
 }
 
-func TestACacheThatWasIdleBeforeItLoadedAnswersWhoWaits(t *testing.T) {
+func TestCacheIdleBeforeLoadAnswersWaiters(t *testing.T) {
 	t.Parallel()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	if err := etcd.Kill(); err != nil {

@@ -62,7 +62,7 @@ func compact(t testing.TB, client *clientv3.Client) {
 	}
 }
 
-func TestTheCacheFollowsAfterALostConnectionAndACompaction(t *testing.T) {
+func TestCacheRecoversFromDisconnectAndCompaction(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	l, url := newLink(t, etcd.Endpoint())
@@ -84,7 +84,7 @@ func TestTheCacheFollowsAfterALostConnectionAndACompaction(t *testing.T) {
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
 }
 
-func TestTheCacheFollowsAfterAConnectionHasGoneSilent(t *testing.T) {
+func TestCacheRecoversFromStalledConnection(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	l, url := newLink(t, etcd.Endpoint())
@@ -103,7 +103,7 @@ func TestTheCacheFollowsAfterAConnectionHasGoneSilent(t *testing.T) {
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
 }
 
-func TestTheCacheFollowsAfterEtcdWasRestored(t *testing.T) {
+func TestCacheRecoversFromEtcdRestore(t *testing.T) {
 	etcd, restored := ownEtcd(t, controlplane.EtcdOptions{}), ownEtcd(t, controlplane.EtcdOptions{})
 	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	l, url := newLink(t, etcd.Endpoint())

@@ -11,8 +11,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// TestTheCacheReportsChanges, also while nothing is asked for, of all that was made for the same, and not of bundles that are saved.
-func TestTheCacheReportsChanges(t *testing.T) {
+// TestCacheReportsChanges, also while nothing is asked for, of all that was made for the same, and not of bundles that are saved.
+func TestCacheReportsChanges(t *testing.T) {
 	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
 	ctx := t.Context()
 	old, h := newContext(t, store)

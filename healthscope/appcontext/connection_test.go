@@ -24,7 +24,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestOpenValidatesOptions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(file, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestOptionsDoNotShowThePassword(t *testing.T) {
 	}
 }
 
-func TestEtcdThatIsAwayIsSaidInTime(t *testing.T) {
+func TestUnreachableEtcdIsReportedInTime(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // Takes connections and never answers.
 	if err != nil {
@@ -113,7 +113,7 @@ func TestEtcdThatIsAwayIsSaidInTime(t *testing.T) {
 	}
 }
 
-func TestAStoreConnectsWhenEtcdComes(t *testing.T) {
+func TestStoreConnectsWhenEtcdStarts(t *testing.T) {
 	t.Parallel()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	if err := etcd.Kill(); err != nil {
@@ -138,7 +138,7 @@ func makeContext(ctx context.Context, store *appcontext.Store) error {
 	return just(ac.CreateCompositeApp(ctx))
 }
 
-func TestAClosedStoreSaysSo(t *testing.T) {
+func TestClosedStoreReturnsErrClosed(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	_, _ = newContext(t, store)
 	closeStore(t, store)

@@ -37,7 +37,7 @@ func states(info appcontext.StateInfo) []string {
 	return all
 }
 
-func TestTheHistoryIsKeptAsEMCOAnswersIt(t *testing.T) {
+func TestHistoryMatchesEMCO(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	ctx := t.Context()
@@ -91,7 +91,7 @@ func TestTheHistoryIsKeptAsEMCOAnswersIt(t *testing.T) {
 	}
 }
 
-func TestAnActionIsRecordedWithItsChangeOrNotAtAll(t *testing.T) {
+func TestActionIsRecordedAtomicallyWithItsChange(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ctx, subject := t.Context(), group(t)
 	ac, h := newContext(t, store)
@@ -118,7 +118,7 @@ func TestAnActionIsRecordedWithItsChangeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestAnActionThatIsRecordedAgainIsOne(t *testing.T) {
+func TestRecordActionIsIdempotent(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	subject := group(t)
 	for _, n := range []int64{1, 2, 2, 1, 3, 2} {
@@ -135,7 +135,7 @@ func TestAnActionThatIsRecordedAgainIsOne(t *testing.T) {
 	}
 }
 
-func TestActionsOfManyWritersAreAllKept(t *testing.T) {
+func TestConcurrentActionsAreAllKept(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	subject := group(t)
 	const writers, each = 8, 10
@@ -167,7 +167,7 @@ func TestActionsOfManyWritersAreAllKept(t *testing.T) {
 	}
 }
 
-func TestRecordsAreChecked(t *testing.T) {
+func TestRecordActionValidatesRecords(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	good := appcontext.Record{Subject: group(t), Action: action(appcontext.ActionApproved, "", 0)}
 	cases := map[string]struct {
@@ -287,7 +287,7 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 	}
 }
 
-func TestAnOlderContextIsAnsweredWhenItIsAskedFor(t *testing.T) {
+func TestViewReturnsRequestedOlderContext(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ctx, subject := t.Context(), group(t)
 	made := func(n int64, level map[string]any) string {

@@ -24,9 +24,9 @@ func begun(id, of string) []step {
 
 func says(id, state string) step { return step{id, "status/", `{"Status":"` + state + `"}`} }
 
-// TestWithoutAHistoryTheContextInForceIsFound: EMCO keeps no history in etcd, so that only the states tell which of several
+// TestContextInForceIsFoundWithoutHistory: EMCO keeps no history in etcd, so that only the states tell which of several
 // contexts its rsync works for. The recorded order of states is that of instantiation, update and rollback.
-func TestWithoutAHistoryTheContextInForceIsFound(t *testing.T) {
+func TestContextInForceIsFoundWithoutHistory(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	client := rawClient(t, etcd.Endpoint())

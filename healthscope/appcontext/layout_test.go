@@ -99,7 +99,7 @@ func writeCluster(t *testing.T, ac *appcontext.AppContext, app appcontext.Handle
 	must(ac.AddInstruction(ctx, c, "resource", "order", order+"]}"))(t)
 }
 
-func TestWhatIsWrittenHasEMCOsKeysAndValues(t *testing.T) {
+func TestWritesHaveEMCOKeysAndValues(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	writeGroup(t, ac, h)
@@ -162,7 +162,7 @@ func summarizeCluster(t *testing.T, c appcontext.Cluster) clusterSummary {
 	return cs
 }
 
-func TestWhatEMCOHasWrittenIsRead(t *testing.T) {
+func TestReadsContextWrittenByEMCO(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))
 	const id = "1500450271"

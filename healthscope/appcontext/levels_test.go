@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-func TestASnapshotOfLevelsHasNothingElse(t *testing.T) {
+func TestSnapshotOfLevelsHasOnlyThese(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	add(t, ac, h, "a", "p+c", "r+Kind")

@@ -131,7 +131,7 @@ func (c *crowd) stop() {
 	c.wait.Wait()
 }
 
-func TestReadersSeeOneMoment(t *testing.T) {
+func TestReadersSeeOneRevision(t *testing.T) {
 	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
 	s := newScenario(t, store)
 	c := gather(t, s, runCache(t, store, appcontext.CacheOptions{}))
@@ -167,7 +167,7 @@ func (s *scenario) actUntil(t *testing.T, last int64, acknowledged *atomic.Int64
 	}
 }
 
-func TestOutagesLoseNothingAndReadersContinue(t *testing.T) {
+func TestOutageLosesNoWriteAndReadersContinue(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	client := rawClient(t, etcd.Endpoint())
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
@@ -222,7 +222,7 @@ func TestOutagesLoseNothingAndReadersContinue(t *testing.T) {
 	}
 }
 
-func TestAFullEtcdIsSaidToBeFullAndCanBeRead(t *testing.T) {
+func TestFullEtcdReturnsErrNoSpaceAndCanBeRead(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{Arguments: []string{"--quota-backend-bytes=4000000"}})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	ac, h := newContext(t, store)

@@ -95,7 +95,7 @@ func addAll(t *testing.T, rt *rapid.T, ac *appcontext.AppContext, h appcontext.H
 	}
 }
 
-func TestAnyContextIsReadAsItWasWritten(t *testing.T) {
+func TestAnyContextIsReadAsWritten(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))
 	rapid.Check(t, func(rt *rapid.T) {
@@ -141,7 +141,7 @@ func TestAnyContextIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestAnyChangesMakeTheSameSnapshotAsReadingAgain(t *testing.T) {
+func TestSnapshotWithEventsEqualsNewRead(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))
 	ac, h := newContext(t, store)

@@ -32,7 +32,7 @@ func saved(version string) appcontext.SavedBundle {
 	}
 }
 
-func TestABundleIsSavedAsRsyncDoes(t *testing.T) {
+func TestSaveBundleWritesLikeRsync(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))
 	_, place, _ := placed(t, store)
@@ -60,7 +60,7 @@ func TestABundleIsSavedAsRsyncDoes(t *testing.T) {
 	}
 }
 
-func TestABundleOfAnotherProgramIsNotOurs(t *testing.T) {
+func TestBundleOfAnotherProgramIsNotOurs(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ctx := t.Context()
 	ac, place, _ := placed(t, store)
@@ -93,7 +93,7 @@ func TestABundleOfAnotherProgramIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestNothingIsSavedWhereNothingIsExpected(t *testing.T) {
+func TestSaveBundleRequiresExistingPlace(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ctx := t.Context()
 	ac, place, _ := placed(t, store)
@@ -135,7 +135,7 @@ func TestADeletionTakesWhatIsOursAlong(t *testing.T) {
 	}
 }
 
-func TestAViewSaysWhenABundleWasSeen(t *testing.T) {
+func TestViewSeenReturnsTimeOfBundle(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))
 	cache := runCache(t, store, appcontext.CacheOptions{})

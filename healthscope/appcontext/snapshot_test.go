@@ -79,7 +79,7 @@ func TestOrderOfAppsAndResources(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereReadsAsNothing(t *testing.T) {
+func TestMissingValuesReadAsZero(t *testing.T) {
 	for name, s := range map[string]*appcontext.Snapshot{
 		"no keys":      must(appcontext.NewSnapshot(1, nil))(t),
 		"only context": snapshot(t, map[string]string{"": `"1"`}),
@@ -102,7 +102,7 @@ func TestWhatIsNotThereReadsAsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDecodedIsNamed(t *testing.T) {
+func TestDecodeErrorsNameTheKey(t *testing.T) {
 	const k = "app/a/cluster/p+c/"
 	const r = k + "resource/r+Kind/"
 	cluster := func(s *appcontext.Snapshot) appcontext.Cluster { return s.Apps()[0].Clusters()[0] }

@@ -14,7 +14,7 @@ func waiting(id string, event deploy.Event, revision int64, current, desired app
 	}}
 }
 
-func TestTheOrderOfADeploymentsEvents(t *testing.T) {
+func TestDeploymentNextOrder(t *testing.T) {
 	updating := waiting("begun", deploy.EventUpdate, 4, "Instantiating", "Instantiated")
 	terminating := waiting("terminate", deploy.EventTerminate, 3, "Instantiated", "Instantiated")
 	deleting := waiting("delete", deploy.EventUpdateDelete, 2, "Instantiated", "Instantiated")
@@ -32,7 +32,7 @@ func TestTheOrderOfADeploymentsEvents(t *testing.T) {
 	}
 }
 
-func TestWhatInterruptsAnEvent(t *testing.T) {
+func TestDeploymentInterrupted(t *testing.T) {
 	updating := waiting("42", deploy.EventUpdate, 1, "Instantiating", "Instantiated")
 	stopped := updating
 	stopped.Stop = true
@@ -55,8 +55,8 @@ func TestWhatInterruptsAnEvent(t *testing.T) {
 	}
 }
 
-// TestAnEventThatWillBeSkippedBringsNothing: what waits behind a termination begins in no state in which it could.
-func TestAnEventThatWillBeSkippedBringsNothing(t *testing.T) {
+// TestWantedIgnoresEventsThatWillBeSkipped: what waits behind a termination begins in no state in which it could.
+func TestWantedIgnoresEventsThatWillBeSkipped(t *testing.T) {
 	queue := func(events ...deploy.QueuedEvent) []deploy.QueuedEvent { return events }
 	instantiate := deploy.QueuedEvent{Event: deploy.EventInstantiate, Status: deploy.EventPending}
 	terminate := deploy.QueuedEvent{Event: deploy.EventTerminate, Status: deploy.EventPending}

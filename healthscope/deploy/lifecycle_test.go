@@ -93,9 +93,9 @@ func lines(t fatal, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// TestTheKeysOfALifecycleAreEMCOs compares, key by key, which values an installation and a termination write one after
+// TestLifecycleWritesEMCOKeys compares, key by key, which values an installation and a termination write one after
 // the other. Within a transaction a key is written once, and what has not changed is not written again.
-func TestTheKeysOfALifecycleAreEMCOs(t *testing.T) {
+func TestLifecycleWritesEMCOKeys(t *testing.T) {
 	recorded := map[string][]string{}
 	for _, line := range lines(t, "lifecycle.tsv") {
 		fields := strings.Split(line, "\t")
@@ -180,8 +180,8 @@ func TestEventsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestTheStatesInWhichEventsBegin are EMCO's, and beyond them those in which an update that has failed is rolled back.
-func TestTheStatesInWhichEventsBegin(t *testing.T) {
+// TestEventsBeginOnlyInAllowedStates are EMCO's, and beyond them those in which an update that has failed is rolled back.
+func TestEventsBeginOnlyInAllowedStates(t *testing.T) {
 	all := []appcontext.State{
 		"Created", "Instantiating", "Instantiated", "InstantiateFailed", "Terminating", "Terminated", "TerminateFailed", "Updating", "Updated", "UpdatedFailed",
 	}
@@ -208,8 +208,8 @@ func TestTheStatesInWhichEventsBegin(t *testing.T) {
 	}
 }
 
-// TestAnEventThatCannotBeginIsRefusedWhenItIsAdded, with the state, unless something before it may change that.
-func TestAnEventThatCannotBeginIsRefusedWhenItIsAdded(t *testing.T) {
+// TestEnqueueRejectsEventThatCannotBegin, with the state, unless something before it may change that.
+func TestEnqueueRejectsEventThatCannotBegin(t *testing.T) {
 	_, err := deploy.Lifecycle{Current: appcontext.StateTerminated}.Enqueue(deploy.EventInstantiate, "")
 	want := `event "Instantiate" is not possible in state "Terminated": it must be one of Created, Instantiated, InstantiateFailed, Instantiating`
 	if err == nil || err.Error() != want {
@@ -225,9 +225,9 @@ func TestAnEventThatCannotBeginIsRefusedWhenItIsAdded(t *testing.T) {
 	}
 }
 
-// TestEveryHistoryEndsInAStateOfTheTable: whatever comes when, and however often the program is killed, no event is lost,
+// TestEveryEventSequenceEndsInStateOfTable: whatever comes when, and however often the program is killed, no event is lost,
 // none comes out of order, and the context ends in a state in which nothing is going on.
-func TestEveryHistoryEndsInAStateOfTheTable(t *testing.T) {
+func TestEveryEventSequenceEndsInStateOfTable(t *testing.T) {
 	final := []appcontext.State{"", "Created", "Instantiated", "InstantiateFailed", "Terminated", "TerminateFailed", "Updated", "UpdatedFailed"}
 	rapid.Check(t, func(t *rapid.T) {
 		v := values{"/context/42/": `"42"`}

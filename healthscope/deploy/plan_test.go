@@ -43,7 +43,7 @@ func run(w *deploy.Progress, refuse func(deploy.Step) bool) map[string][]string 
 
 func never(deploy.Step) bool { return false }
 
-func TestTheStepsOfARecordedContext(t *testing.T) {
+func TestStepsOfRecordedContext(t *testing.T) {
 	p := plan(t, read(t, "created.tsv"))
 	w := p.Instantiation()
 	got := run(w, never)["web in p1+edge02"]
@@ -59,8 +59,8 @@ func TestTheStepsOfARecordedContext(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfDeletion, of a termination and of what an update has left, is reverse by default, and as EMCO's where that is configured.
-func TestTheOrderOfDeletion(t *testing.T) {
+// TestDeletionOrder, of a termination and of what an update has left, is reverse by default, and as EMCO's where that is configured.
+func TestDeletionOrder(t *testing.T) {
 	resources := []deploy.Resource{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	for order, want := range map[configv1alpha1.DeletionOrder][]string{
 		"":                             {"delete c", "delete b", "delete a"},
@@ -78,8 +78,8 @@ func TestTheOrderOfDeletion(t *testing.T) {
 	}
 }
 
-// TestARefusalEndsItsOwnLaneOnly: the app's other cluster and other apps are finished; of what is deleted, all the rest is.
-func TestARefusalEndsItsOwnLaneOnly(t *testing.T) {
+// TestRefusalEndsOnlyItsSequence: the app's other cluster and other apps are finished; of what is deleted, all the rest is.
+func TestRefusalEndsOnlyItsSequence(t *testing.T) {
 	p := plan(t, read(t, "created.tsv"))
 	refused := func(s deploy.Step) bool { return s.Resource.Name == "web+Deployment" && s.Cluster == "p1+edge01" }
 	w := p.Instantiation()
@@ -97,7 +97,7 @@ func TestARefusalEndsItsOwnLaneOnly(t *testing.T) {
 	}
 }
 
-func TestContextsThatCannotBeDeployed(t *testing.T) {
+func TestNewPlanRejectsInvalidContexts(t *testing.T) {
 	const web = "/context/42/app/web/"
 	tests := map[string]struct {
 		changes values
@@ -126,8 +126,8 @@ func TestContextsThatCannotBeDeployed(t *testing.T) {
 	}
 }
 
-// TestCRDsComeFirstAndStay: those that are hooks, and those in the order.
-func TestCRDsComeFirstAndStay(t *testing.T) {
+// TestCRDsAreAppliedFirstAndNotDeleted: those that are hooks, and those in the order.
+func TestCRDsAreAppliedFirstAndNotDeleted(t *testing.T) {
 	v := read(t, "created.tsv")
 	at := "/context/42/app/web/cluster/p1+edge01/resource/"
 	v[at+"a+CustomResourceDefinition/"], v[at+"b+CustomResourceDefinition/"] = `"a"`, `"b"`
@@ -144,9 +144,9 @@ func TestCRDsComeFirstAndStay(t *testing.T) {
 	}
 }
 
-// TestNoStepComesBeforeWhatItDependsOn, whatever the dependencies, the order in which steps end and what is refused; and
+// TestStepsWaitForDependencies, whatever the dependencies, the order in which steps end and what is refused; and
 // at the end nothing is left that could have been done.
-func TestNoStepComesBeforeWhatItDependsOn(t *testing.T) {
+func TestStepsWaitForDependencies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
 		w := p.Instantiation()
@@ -220,8 +220,8 @@ func drawPlan(t *rapid.T) *deploy.Plan {
 	return p
 }
 
-// TestWorkContinuesWhereItWas: what this event has applied is not applied again, and what an earlier one has is.
-func TestWorkContinuesWhereItWas(t *testing.T) {
+// TestProgressResumesAfterRestart: what this event has applied is not applied again, and what an earlier one has is.
+func TestProgressResumesAfterRestart(t *testing.T) {
 	target := deploy.Target{App: "web", Cluster: "p+c", Resources: []deploy.Resource{{Name: "a+Pod", Status: appcontext.ResourceApplied}, {Name: "b+Pod", Status: appcontext.ResourcePending}}}
 	p := &deploy.Plan{ID: "42", Apps: []deploy.App{{Name: "web", Targets: []deploy.Target{target}}}}
 	if got := run(p.Instantiation(), never)["web in p+c"]; !slices.Equal(got, []string{"apply bundle", "apply b+Pod"}) {
@@ -254,7 +254,7 @@ var (
 	}
 )
 
-func TestHooksComeInTheirOrder(t *testing.T) {
+func TestHookOrder(t *testing.T) {
 	p := withHooks(func(string) appcontext.ResourceStatus { return "" })
 	if got := run(p.Instantiation(), never)["web in p+c"]; !slices.Equal(got, stepsOfInstantiation) {
 		t.Errorf("instantiation: %q", got)
@@ -264,8 +264,8 @@ func TestHooksComeInTheirOrder(t *testing.T) {
 	}
 }
 
-// TestAHookThatFailsEndsWhatComesAfterIt, whatever it is: a pre-delete hook keeps everything from being deleted.
-func TestAHookThatFailsEndsWhatComesAfterIt(t *testing.T) {
+// TestFailedHookBlocksLaterSteps, whatever it is: a pre-delete hook keeps everything from being deleted.
+func TestFailedHookBlocksLaterSteps(t *testing.T) {
 	p := withHooks(func(string) appcontext.ResourceStatus { return "" })
 	for name, failing := range map[string]struct {
 		work  *deploy.Progress
@@ -283,9 +283,9 @@ func TestAHookThatFailsEndsWhatComesAfterIt(t *testing.T) {
 	}
 }
 
-// TestWorkWithHooksContinuesWhereItWas: wherever it is interrupted, the steps for resources before and after are
+// TestProgressWithHooksResumesAfterRestart: wherever it is interrupted, the steps for resources before and after are
 // those of the whole, and no hook is run twice.
-func TestWorkWithHooksContinuesWhereItWas(t *testing.T) {
+func TestProgressWithHooksResumesAfterRestart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terminates := rapid.Bool().Draw(t, "terminates")
 		work := func(p *deploy.Plan) *deploy.Progress {
@@ -323,8 +323,8 @@ func TestWorkWithHooksContinuesWhereItWas(t *testing.T) {
 	})
 }
 
-// TestAnUpdateTakesWhatIsThere: what is applied, byte by byte as it is to be, and by a context that is known to have it so.
-func TestAnUpdateTakesWhatIsThere(t *testing.T) {
+// TestUpdateSkipsUnchangedResources: what is applied, byte by byte as it is to be, and by a context that is known to have it so.
+func TestUpdateSkipsUnchangedResources(t *testing.T) {
 	const at = "/context/42/app/web/cluster/p1+edge01/resource/"
 	tests := map[string]struct {
 		changes values

@@ -21,7 +21,7 @@ func failed(t *testing.T, event deploy.Event, before appcontext.State) (deploy.L
 	return l.Finish(false), r
 }
 
-func TestAnEventIsHandledAgainUntilAnotherOneComesOrTheContextIsStopped(t *testing.T) {
+func TestRetryEndsWithNextEventOrStop(t *testing.T) {
 	l, r := failed(t, deploy.EventInstantiate, appcontext.StateCreated)
 	again, ok := l.Again(r)
 	if !ok || !again.Active() || again.Current != appcontext.StateInstantiating || len(again.Queue) != 1 {
@@ -49,7 +49,7 @@ func TestAnEventIsHandledAgainUntilAnotherOneComesOrTheContextIsStopped(t *testi
 	}
 }
 
-func TestARetryIsKeptUntilAnEventOrAStop(t *testing.T) {
+func TestRetryIsStoredUntilNextEventOrStop(t *testing.T) {
 	l, r := failed(t, deploy.EventTerminate, appcontext.StateInstantiated)
 	kept, ok := r.Write("42").Value.(string)
 	if got, err := deploy.ReadRetry(kept); !ok || err != nil || got != r {
@@ -81,7 +81,7 @@ func TestARetryIsKeptUntilAnEventOrAStop(t *testing.T) {
 	}
 }
 
-func TestARetryEndsWhenAnotherEventOfTheDeploymentWaits(t *testing.T) {
+func TestPendingEventOfDeploymentSupersedesRetry(t *testing.T) {
 	l, r := failed(t, deploy.EventInstantiate, appcontext.StateCreated)
 	again, _ := l.Again(r)
 	more, err := again.Enqueue(deploy.EventInstantiate, "")
@@ -102,8 +102,8 @@ func TestARetryEndsWhenAnotherEventOfTheDeploymentWaits(t *testing.T) {
 	}
 }
 
-// TestWhatWasRefusedIsTakenAgain, with what comes after it, and nothing else.
-func TestWhatWasRefusedIsTakenAgain(t *testing.T) {
+// TestRetryTakesRefusedStepsAgain, with what comes after it, and nothing else.
+func TestRetryTakesRefusedStepsAgain(t *testing.T) {
 	p := plan(t, read(t, "created.tsv"))
 	web := func(s deploy.Step) bool { return s.Resource.Name == "web+Deployment" && s.Cluster == "p1+edge01" }
 	for name, tt := range map[string]struct {
@@ -128,8 +128,8 @@ func TestWhatWasRefusedIsTakenAgain(t *testing.T) {
 	}
 }
 
-// TestAnEventThatIsHandledAgainTakesWhatFailed: what it has applied before is not applied again, also in sequences that are complete.
-func TestAnEventThatIsHandledAgainTakesWhatFailed(t *testing.T) {
+// TestRetriedEventTakesFailedResources: what it has applied before is not applied again, also in sequences that are complete.
+func TestRetriedEventTakesFailedResources(t *testing.T) {
 	resource := func(name string, status appcontext.ResourceStatus) deploy.Resource {
 		return deploy.Resource{Name: name, Status: status}
 	}
