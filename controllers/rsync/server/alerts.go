@@ -43,18 +43,18 @@ type alerts struct {
 	slots *semaphore.Weighted
 
 	mu       sync.Mutex
-	streams  map[topic]*stream
+	streams  map[topic]*alertStream
 	stopping bool
 }
 
 // topic is what a stream is for. Callers cannot end the streams of others.
 type topic struct{ caller, client, context string }
 
-// stream is a stream.
-type stream struct{ cancel context.CancelCauseFunc }
+// alertStream is the stream of a client for a context.
+type alertStream struct{ cancel context.CancelCauseFunc }
 
 func newAlerts(store *appcontext.Store, authorize func(ctx context.Context, verb, method string) (string, error), logger logr.Logger) *alerts {
-	return &alerts{store: store, authorize: authorize, logger: logger, slots: semaphore.NewWeighted(maxAlerts), streams: map[topic]*stream{}}
+	return &alerts{store: store, authorize: authorize, logger: logger, slots: semaphore.NewWeighted(maxAlerts), streams: map[topic]*alertStream{}}
 }
 
 // Alert implements rpc.ReadyNotifyServer.
@@ -107,7 +107,7 @@ func checkTopic(t *rpc.Topic) error {
 // register replaces the stream of a topic, and returns the context of the new one, and what ends it.
 func (a *alerts) register(ctx context.Context, t topic) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	added := &stream{cancel: cancel}
+	added := &alertStream{cancel: cancel}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopping {
