@@ -143,7 +143,7 @@ func (e *executor) runHook(ctx context.Context, s deploy.Step, deadline *time.Ti
 	return answerOf(err)
 }
 
-// record records what a cluster has answered: how it was found, if that has changed, and what became of the resource.
+// record records the answer of a cluster: its connectivity, if that has changed, and the status of the resource.
 func (e *executor) record(s deploy.Step, a answer, hadProblem bool) error {
 	connectivity := appcontext.ConnectivityAvailable
 	if a.kind == unanswered {

@@ -31,7 +31,7 @@ func (e *executor) read(ctx context.Context, s deploy.Step) answer {
 	return answerOf(err)
 }
 
-// read returns an object that a context names, in JSON. Of Secrets it reads none: who may read etcd may not read them for that.
+// read returns an object that a context names, in JSON. It refuses Secrets: who may read etcd need not be allowed to read them.
 func (c *cluster) read(ctx context.Context, p *deploy.Plan, r deploy.Resource) ([]byte, error) {
 	o, err := newReference(r)
 	if err != nil {
