@@ -22,75 +22,75 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// dialPort connects to a port of a pod by way of the API server, as kubectl port-forward does, but with no port of this machine in between, which
-// others could use. target is the URL of the pod's subresource portforward. The connection ends with ctx at the latest.
+// dialPort connects to a port of a pod through the API server, as kubectl port-forward does. Unlike kubectl, it opens no port on this machine,
+// which other users could connect to. target is the URL of the pod's portforward subresource. The connection is closed when ctx ends.
 func dialPort(ctx context.Context, config *rest.Config, target *url.URL, port int32) (net.Conn, error) {
-	upgraded, err := overWebSocket(ctx, config, target)
+	conn, err := dialWebSocket(ctx, config, target)
 	if httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) {
-		upgraded, err = overHTTP(ctx, config, target) // API servers before Kubernetes 1.31 know no other way.
+		conn, err = dialSPDY(ctx, config, target) // API servers before Kubernetes 1.31 support only SPDY.
 	}
 	if err != nil {
 		return nil, err
 	}
-	session, err := spdy.NewClientConnection(upgraded)
+	session, err := spdy.NewClientConnection(conn)
 	if err != nil {
 		return nil, err
 	}
-	context.AfterFunc(ctx, func() { // Streams after their connection: they would wait for it, and it for their readers.
-		_, _ = upgraded.Close(), session.Close()
+	context.AfterFunc(ctx, func() { // Closing the session first would wait for readers of its streams, which wait for the connection.
+		_, _ = conn.Close(), session.Close()
 	})
 	open := func(kind string) (httpstream.Stream, error) {
 		return session.CreateStream(http.Header{
 			corev1.StreamType: {kind}, corev1.PortHeader: {strconv.Itoa(int(port))}, corev1.PortForwardRequestIDHeader: {"0"},
 		})
 	}
-	problems, err := open(corev1.StreamTypeError)
+	errorStream, err := open(corev1.StreamTypeError)
 	if err != nil {
 		return nil, err
 	}
-	problem := make(chan string, 1)
-	go func() { // It ends with the stream, and that with the connection.
-		defer close(problem)
-		text, _ := io.ReadAll(io.LimitReader(problems, maxProblem)) // Whatever came of it.
-		problem <- string(text)
+	remoteError := make(chan string, 1)
+	go func() { // The goroutine ends with the stream, and the stream ends with the connection.
+		defer close(remoteError)
+		text, _ := io.ReadAll(io.LimitReader(errorStream, maxErrorText)) // On an error, text holds what was read before it.
+		remoteError <- string(text)
 	}()
 	data, err := open(corev1.StreamTypeData)
 	if err != nil {
-		return nil, cause(err, problem)
+		return nil, withRemoteError(err, remoteError)
 	}
-	return &podConn{streamConn: streamConn{data}, session: session, problem: problem}, nil
+	return &podConn{streamConn: streamConn{data}, session: session, remoteError: remoteError}, nil
 }
 
 // podConn is a connection to a port of a pod.
 type podConn struct {
 	streamConn
 	session httpstream.Connection
-	// problem has what the node says of a connection that it cannot make or keep, when the connection has ended.
-	problem <-chan string
+	// remoteError receives the node's error message, empty if there is none, when the error stream has ended.
+	remoteError <-chan string
 }
 
 func (c *podConn) Read(p []byte) (int, error) {
 	n, err := c.streamConn.Read(p)
 	if err != nil {
-		err = cause(err, c.problem)
+		err = withRemoteError(err, c.remoteError)
 	}
 	return n, err
 }
 
-// cause returns what a node says of an error, or the error itself if it says nothing.
-func cause(err error, problem <-chan string) error {
-	if text := <-problem; text != "" {
+// withRemoteError returns the node's error message as an error, or err if there is none. It waits until the error stream has ended.
+func withRemoteError(err error, remoteError <-chan string) error {
+	if text := <-remoteError; text != "" {
 		return errors.New(text)
 	}
 	return err
 }
 
-// Close tells the other end, which would wait for more of what this one sends.
+// Close closes the session, not only the data stream, so that the node stops waiting for more data.
 func (c *podConn) Close() error { return c.session.Close() }
 
-// overWebSocket returns a connection for SPDY inside of a WebSocket.
-func overWebSocket(ctx context.Context, config *rest.Config, target *url.URL) (net.Conn, error) {
-	transport, holder, err := websocket.RoundTripperFor(config)
+// dialWebSocket returns a connection that tunnels SPDY through a WebSocket.
+func dialWebSocket(ctx context.Context, config *rest.Config, target *url.URL) (net.Conn, error) {
+	transport, connectionHolder, err := websocket.RoundTripperFor(config)
 	if err != nil {
 		return nil, err
 	}
@@ -98,15 +98,15 @@ func overWebSocket(ctx context.Context, config *rest.Config, target *url.URL) (n
 	if err != nil {
 		return nil, err
 	}
-	socket, err := websocket.Negotiate(transport, holder, request, forward.WebsocketsSPDYTunnelingPortForwardV1)
+	socket, err := websocket.Negotiate(transport, connectionHolder, request, forward.WebsocketsSPDYTunnelingPortForwardV1)
 	if err != nil {
 		return nil, err
 	}
 	return portforward.NewTunnelingConnection("healthscope", socket), nil
 }
 
-// overHTTP returns a connection for SPDY that has been one for HTTP. Other than that of client-go, the request ends with ctx.
-func overHTTP(ctx context.Context, config *rest.Config, target *url.URL) (net.Conn, error) {
+// dialSPDY returns a connection that was upgraded from HTTP to SPDY. Unlike client-go's dialer, it cancels the request when ctx ends.
+func dialSPDY(ctx context.Context, config *rest.Config, target *url.URL) (net.Conn, error) {
 	config = rest.CopyConfig(config)
 	config.NextProtos = []string{"http/1.1"} // HTTP/2 has no upgrades.
 	transport, err := rest.TransportFor(config)
@@ -120,27 +120,27 @@ func overHTTP(ctx context.Context, config *rest.Config, target *url.URL) (net.Co
 	request.Header.Set(httpstream.HeaderConnection, httpstream.HeaderUpgrade)
 	request.Header.Set(httpstream.HeaderUpgrade, spdy.HeaderSpdy31)
 	request.Header.Set(httpstream.HeaderProtocolVersion, forward.PortForwardV1Name)
-	answer, err := transport.RoundTrip(request)
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
-	upgraded, ok := answer.Body.(io.ReadWriteCloser)
-	if answer.StatusCode == http.StatusSwitchingProtocols && ok {
-		return streamConn{upgraded}, nil
+	conn, ok := response.Body.(io.ReadWriteCloser)
+	if response.StatusCode == http.StatusSwitchingProtocols && ok {
+		return streamConn{conn}, nil
 	}
-	defer func() { _ = answer.Body.Close() }() // It has been read.
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
+	defer func() { _ = response.Body.Close() }() // The body has been read.
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorText))
 	var status metav1.Status
 	if json.Unmarshal(text, &status) == nil && status.Message != "" {
 		text = []byte(status.Message)
 	}
-	return nil, errors.Errorf("the API server answers %s: %s", answer.Status, text)
+	return nil, errors.Errorf("the API server answers %s: %s", response.Status, text)
 }
 
-// streamConn makes a connection of what is read and written otherwise. It has no deadlines, and ends when it is closed.
+// streamConn is a net.Conn over a stream. It supports no deadlines.
 type streamConn struct{ io.ReadWriteCloser }
 
-// noAddr is the address of an end that is not known by one.
+// noAddr is the address of an endpoint whose address is unknown.
 type noAddr struct{}
 
 func (noAddr) Network() string { return "spdy" }

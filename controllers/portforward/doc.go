@@ -1,4 +1,4 @@
-// Package portforward owns requests to pods by HTTP through the API server, as kubectl port-forward sends them. Packages
-// commands and support call it, with the rights of the caller. It must never open a port of this machine, which others
-// could use.
+// Package portforward sends HTTP requests to pods through the API server, as kubectl port-forward does. Packages commands
+// and support call it, with the rights of the caller. It must never open a port on this machine, which other users could
+// connect to.
 package portforward

@@ -13,21 +13,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxProblem is how much of an answer that says what is wrong is read, in bytes.
-const maxProblem = 4 << 10
+// maxErrorText is how much of an error message is read, in bytes.
+const maxErrorText = 4 << 10
 
-// Transport sends requests to a port of a pod, whatever the host in their URLs. Each request has a connection of its own, which ends with
-// the request's context. It is asked by https or, if it speaks nothing but http, by that: a listener for its own machine has no certificate.
+// Transport is an http.RoundTripper that sends requests to a port of a pod. It ignores scheme and host of their URLs. Each request uses its own
+// connection, which is closed when the request's context ends. Transport tries https first, and then http if the pod does not serve TLS: a
+// listener on a loopback address has no certificate.
 type Transport struct {
-	// Config is how the API server is reached.
+	// Config configures the client for the API server.
 	Config *rest.Config
-	// Pod is the pod, and Port its port.
+	// Pod is the pod, and Port the port on which it serves HTTP.
 	Pod  types.NamespacedName
 	Port int32
 }
 
-// Verified returns why it cannot be known that the API server answers. The pod's own certificate proves nothing, so that whether a
-// token may be sent depends on that alone.
+// Verified returns an error if the connection to the API server is not verified. The pod's own certificate proves nothing, so a token may be
+// sent only through a verified API server.
 func (t Transport) Verified() error {
 	config, err := rest.TLSConfigFor(t.Config)
 	switch {
@@ -43,13 +44,14 @@ func (t Transport) Verified() error {
 
 // RoundTrip implements http.RoundTripper for requests without a body.
 func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := t.send(r, "https")
-	if plain := (tls.RecordHeaderError{}); errors.As(err, &plain) && string(plain.RecordHeader[:]) == "HTTP/" {
-		answer, err = t.send(r, "http")
+	response, err := t.send(r, "https")
+	if recordErr := (tls.RecordHeaderError{}); errors.As(err, &recordErr) && string(recordErr.RecordHeader[:]) == "HTTP/" {
+		response, err = t.send(r, "http")
 	}
-	return answer, err
+	return response, err
 }
 
+// send sends a request to the pod by a scheme, http or https.
 func (t Transport) send(r *http.Request, scheme string) (*http.Response, error) {
 	client, err := kubernetes.NewForConfig(t.Config)
 	if err != nil {
@@ -60,12 +62,12 @@ func (t Transport) send(r *http.Request, scheme string) (*http.Response, error) 
 	r = r.Clone(ctx)
 	r.URL.Scheme = scheme
 	transport := &http.Transport{
-		// The transport's own context outlives the request; this one does not.
+		// The context that the transport passes outlives the request; ctx does not.
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			return dialPort(ctx, t.Config, target, t.Port)
 		},
-		// The pod makes its certificate itself. That the pod answers is known from the API server and its way to the node.
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // As it says.
+		// The pod's certificate is self-signed. The API server and its connection to the node prove which pod responds.
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // See above.
 		DisableKeepAlives: true,
 	}
 	return transport.RoundTrip(r)

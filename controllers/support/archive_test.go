@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// contents returns the files of an archive.
-func contents(t *testing.T, archive io.Reader) map[string]string {
+// readArchive returns the content of an archive's files by name.
+func readArchive(t *testing.T, archive io.Reader) map[string]string {
 	t.Helper()
 	zip, err := gzip.NewReader(archive)
 	if err != nil {
@@ -36,7 +36,7 @@ func contents(t *testing.T, archive io.Reader) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, ok := strings.CutPrefix(header.Name, folder)
+		name, ok := strings.CutPrefix(header.Name, rootDir)
 		if !ok {
 			t.Errorf("%s is not in the folder", header.Name)
 		}
@@ -44,7 +44,7 @@ func contents(t *testing.T, archive io.Reader) map[string]string {
 	}
 }
 
-func TestArchive(t *testing.T) {
+func TestArchiveRedactsSecrets(t *testing.T) {
 	var out bytes.Buffer
 	a := newArchive(&out, time.Now(), "known")
 	a.add("a.txt", "password=canary, and more that is known")
@@ -53,7 +53,7 @@ func TestArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"a.txt": "password=(not shown), and more that is (not shown)", "errors.txt": "pods: no right to https://(not shown)@host, as is (not shown)\n"}
-	if diff := cmp.Diff(want, contents(t, &out)); diff != "" {
+	if diff := cmp.Diff(want, readArchive(t, &out)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -61,16 +61,16 @@ func TestArchive(t *testing.T) {
 func TestArchiveIsBounded(t *testing.T) {
 	var out bytes.Buffer
 	a := newArchive(&out, time.Now(), "")
-	large := strings.Repeat(strings.Repeat("x", 255)+"\n", maxFile/256+1)
+	large := strings.Repeat(strings.Repeat("x", 255)+"\n", maxFileSize/256+1)
 	a.add("large", large)
-	a.size = maxArchive - 10
+	a.size = maxArchiveSize - 10
 	a.add("small", "it fits")
 	a.add("later", "it does not fit")
 	if err := a.close(); err != nil {
 		t.Fatal(err)
 	}
-	files := contents(t, &out)
-	if len(files["large"]) != maxFile || files["small"] == "" || files["later"] != "" {
+	files := readArchive(t, &out)
+	if len(files["large"]) != maxFileSize || files["small"] == "" || files["later"] != "" {
 		t.Errorf("files have %d and %d bytes, and one has %q", len(files["large"]), len(files["small"]), files["later"])
 	}
 	const want = "large: only the first 8 MiB of 8 are kept\nlater: left out, because the archive would be larger than 128 MiB\n"
@@ -79,21 +79,21 @@ func TestArchiveIsBounded(t *testing.T) {
 	}
 }
 
-// broken is a disk that is full.
-type broken struct{}
+// failingWriter is a writer whose disk is full.
+type failingWriter struct{}
 
-func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-func TestArchiveThatCannotBeWritten(t *testing.T) {
-	a := newArchive(broken{}, time.Now(), "")
+func TestArchiveReportsWriteErrors(t *testing.T) {
+	a := newArchive(failingWriter{}, time.Now(), "")
 	a.add("a.txt", strings.Repeat("x", 1<<20))
 	if err := a.close(); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestOurDefinitionsDropNothing: the fields that are looked for are those of our CRDs, and are missed in others.
-func TestOurDefinitionsDropNothing(t *testing.T) {
+// HealthScope's CRDs have all of ownFields, and the summary of another CRD names those that it lacks.
+func TestCRDSummaryNamesDroppedFields(t *testing.T) {
 	for crd, file := range map[string]string{"healthscopes.core.oam.dev": "core.oam.dev_healthscopes.yaml", "resourcebundlestates.k8splugin.io": "k8splugin.io_resourcebundlestates.yaml"} {
 		data, err := os.ReadFile("../../config/crd/" + file)
 		if err != nil {
@@ -104,12 +104,12 @@ func TestOurDefinitionsDropNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		drops := func(o *unstructured.Unstructured) []any {
-			versions, _, _ := unstructured.NestedSlice(definition(o, ourFields[crd]).Object, "versions")
+			versions, _, _ := unstructured.NestedSlice(crdSummary(o, ownFields[crd]).Object, "versions")
 			version, _ := versions[0].(map[string]any)
 			list, _ := version["drops"].([]any)
 			return list
 		}
-		if got := drops(o.DeepCopy()); len(got) > 0 || len(ourFields[crd]) == 0 {
+		if got := drops(o.DeepCopy()); len(got) > 0 || len(ownFields[crd]) == 0 {
 			t.Errorf("%s is said to drop %v", crd, got)
 		}
 		versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")

@@ -12,36 +12,36 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say what goes into an archive. All of them must be given but for MetricsToken.
+// Options configures what goes into an archive. All fields are required, except for Configuration, Scopes and MetricsToken.
 type Options struct {
-	// Config says how to reach the cluster, with the rights of the caller.
+	// Config configures the clients for the cluster. They have the rights of the caller.
 	Config *rest.Config
-	// Namespace is that of the programs, and ClustersNamespace that of the Secrets of clusters.
+	// Namespace is the namespace of controller and monitor, and ClustersNamespace that of the Secrets of clusters.
 	Namespace, ClustersNamespace string
-	// Selector selects the programs' pods in Namespace by their labels. Logs and metrics are read of no others.
+	// Selector is the label selector for the pods of controller and monitor in Namespace. Logs and metrics are read only from these pods.
 	Selector string
-	// Version is what the program says of itself.
+	// Version describes the version of the program.
 	Version string
 	// Configuration is the content of a configuration file; nil for none.
 	Configuration []byte
-	// Check says what is wrong with a configuration file. What it says holds no passwords.
+	// Check validates a configuration file. Its error must contain no passwords.
 	Check func([]byte) error
-	// Scopes asks for HealthScopes and bundles.
+	// Scopes adds HealthScopes and bundles.
 	Scopes bool
-	// LogLines is how many lines of the log of each container are kept, the last ones.
+	// LogLines is the number of lines that are kept from the end of each container's log.
 	LogLines int64
-	// MetricsToken is a bearer token that may get /metrics, which the programs' pods with a port called metrics are shown, if the API server between is one that is verified. It is in no
-	// file of the archive. Without it, metrics are those that pods show to everybody.
+	// MetricsToken is a bearer token that may get /metrics. It is sent to the pods that have a port named metrics, but only through an API server that is
+	// verified. No file of the archive contains it. Without it, metrics are read without authentication.
 	MetricsToken string
-	// Now is the time that files are dated with.
+	// Now is the modification time of the files.
 	Now time.Time
 }
 
-// Gathered is what came of it.
+// Gathered is the result of Write.
 type Gathered struct {
 	// Files is the number of files in the archive.
 	Files int
-	// Problems are what could not be read, and why. They are in the archive too.
+	// Problems names what could not be read, and why. The archive contains it too.
 	Problems []string
 }
 
@@ -54,8 +54,8 @@ type gatherer struct {
 	archive  *archive
 }
 
-// Write gathers what there is and writes it as a .tar.gz. What cannot be read,
-// for want of a right or because ctx ends, is noted in the archive, and is no error.
+// Write collects the state of an installation and writes it as a .tar.gz file. Write does not return an error for what cannot
+// be read because a right is missing or ctx has ended: the archive lists it in errors.txt.
 func Write(ctx context.Context, out io.Writer, o Options) (Gathered, error) {
 	g := &gatherer{options: o, archive: newArchive(out, o.Now, o.MetricsToken)}
 	for _, connect := range []func() error{
@@ -67,14 +67,14 @@ func Write(ctx context.Context, out io.Writer, o Options) (Gathered, error) {
 			return Gathered{}, errors.Wrap(err, "cannot make a client for the cluster")
 		}
 	}
-	g.versions(ctx)
-	g.definitions(ctx)
-	g.configurations(ctx)
-	g.clusters(ctx)
-	g.programs(ctx)
-	g.events(ctx)
+	g.addVersions(ctx)
+	g.addCRDs(ctx)
+	g.addConfigurations(ctx)
+	g.addClusters(ctx)
+	g.addComponents(ctx)
+	g.addEvents(ctx)
 	if o.Scopes {
-		g.scopes(ctx)
+		g.addScopes(ctx)
 	}
 	err := g.archive.close()
 	return Gathered{Files: g.archive.files, Problems: g.archive.problems}, err

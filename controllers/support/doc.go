@@ -1,9 +1,8 @@
-// Package support owns the archive with what is needed to find out what is wrong with an installation, which can be sent
-// to others. The command support-bundle calls it. It must never put anything secret into it, and never change anything
-// in a cluster.
+// Package support writes an archive of the state of an installation, for troubleshooting, that users can send to others.
+// The command support-bundle calls it. It must never put a secret into the archive, and never change anything in a
+// cluster.
 //
-// Nothing secret is in it: the data of Secrets are not asked for, values of
-// environment variables and annotations of others are left out, and of
-// configuration files only the fields that the program knows are written. What looks like a
-// password, token or key all the same is taken out of every file.
+// It does not read the data of Secrets. It leaves out the values of environment variables, the annotations of other
+// programs, and those fields of configuration files that HealthScope does not know. It redacts whatever else looks like a
+// password, token or key in any file.
 package support

@@ -16,7 +16,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// pageSize is how many objects are read at a time: a bundle may have a megabyte.
+// pageSize is the number of objects per list request: a bundle may have a size of one megabyte.
 const pageSize = 50
 
 // The kinds that are read.
@@ -31,8 +31,8 @@ var (
 	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// versions adds the versions of the program and of the API server.
-func (g *gatherer) versions(ctx context.Context) {
+// addVersions adds the versions of the program and of the API server.
+func (g *gatherer) addVersions(ctx context.Context) {
 	g.archive.add("version.txt", g.options.Version)
 	data, err := g.client.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
@@ -42,25 +42,25 @@ func (g *gatherer) versions(ctx context.Context) {
 	g.archive.add("server-version.json", string(data))
 }
 
-// scopes adds HealthScopes and bundles.
-func (g *gatherer) scopes(ctx context.Context) {
-	g.list(ctx, "healthscopes.yaml", healthScopes, "", "", tidyMeta)
-	g.list(ctx, "resourcebundlestates.yaml", bundles, "", "", tidyBundle)
+// addScopes adds HealthScopes and bundles.
+func (g *gatherer) addScopes(ctx context.Context) {
+	g.addList(ctx, "healthscopes.yaml", healthScopes, "", "", redactMetadata)
+	g.addList(ctx, "resourcebundlestates.yaml", bundles, "", "", redactBundle)
 }
 
-// events adds what Kubernetes has noted about scopes, bundles, the programs and the Secrets of clusters.
-func (g *gatherer) events(ctx context.Context) {
+// addEvents adds the events of scopes and bundles, and all events in the namespaces of the controller, the monitor and the Secrets of clusters.
+func (g *gatherer) addEvents(ctx context.Context) {
 	for _, kind := range []string{"HealthScope", k8spluginv1alpha1.ResourceBundleStateKind} {
-		g.list(ctx, "events-"+strings.ToLower(kind)+".yaml", events, "", "involvedObject.kind="+kind, tidyMeta)
+		g.addList(ctx, "events-"+strings.ToLower(kind)+".yaml", events, "", "involvedObject.kind="+kind, redactMetadata)
 	}
 	for _, namespace := range slices.Compact([]string{g.options.Namespace, g.options.ClustersNamespace}) {
-		g.list(ctx, "events-"+namespace+".yaml", events, namespace, "", tidyMeta)
+		g.addList(ctx, "events-"+namespace+".yaml", events, namespace, "", redactMetadata)
 	}
 }
 
-// clusters adds the states of clusters, as the controller has published them, and what Secrets say of them without their data.
-func (g *gatherer) clusters(ctx context.Context) {
-	g.list(ctx, "clusters.yaml", configMaps, g.options.ClustersNamespace, "metadata.name=healthscope-clusters", tidyMeta)
+// addClusters adds the states of clusters, as the controller has published them, and the metadata of their Secrets.
+func (g *gatherer) addClusters(ctx context.Context) {
+	g.addList(ctx, "clusters.yaml", configMaps, g.options.ClustersNamespace, "metadata.name=healthscope-clusters", redactMetadata)
 	list, err := g.metadata.Resource(secrets).Namespace(g.options.ClustersNamespace).List(ctx, metav1.ListOptions{LabelSelector: corev1alpha2.LabelClusterKubeconfig + "=true"})
 	if err != nil {
 		g.archive.problem("which Secrets of clusters there are", err)
@@ -73,39 +73,39 @@ func (g *gatherer) clusters(ctx context.Context) {
 		o.SetName(s.Name)
 		o.SetCreationTimestamp(s.CreationTimestamp)
 		o.SetAnnotations(s.Annotations)
-		tidyMeta(o)
-		g.encode(&text, "clusters-secrets.yaml", o)
+		redactMetadata(o)
+		g.appendYAML(&text, "clusters-secrets.yaml", o)
 	}
 	g.archive.add("clusters-secrets.yaml", text.String())
 }
 
-// configurations adds the configuration file that was given, and those in ConfigMaps.
-func (g *gatherer) configurations(ctx context.Context) {
+// addConfigurations adds the configuration file from the options, and those in ConfigMaps.
+func (g *gatherer) addConfigurations(ctx context.Context) {
 	if g.options.Configuration != nil {
-		g.configuration("configuration/given.yaml", g.options.Configuration)
+		g.addConfiguration("configuration/given.yaml", g.options.Configuration)
 	}
-	g.each(ctx, "ConfigMaps with configuration files", configMaps, g.options.Namespace, "", func(o *unstructured.Unstructured) bool {
+	g.forEach(ctx, "ConfigMaps with configuration files", configMaps, g.options.Namespace, "", func(o *unstructured.Unstructured) bool {
 		data, _, _ := unstructured.NestedStringMap(o.Object, "data")
 		for key, text := range data {
 			if strings.Contains(text, configv1alpha1.APIVersion) {
-				g.configuration("configuration/"+o.GetName()+"-"+key, []byte(text))
+				g.addConfiguration("configuration/"+o.GetName()+"-"+key, []byte(text))
 			}
 		}
 		return true
 	})
 }
 
-// configuration adds a configuration file: what the program reads of it, and not what else may stand there, such as comments.
-func (g *gatherer) configuration(name string, data []byte) {
+// addConfiguration adds the known fields of a configuration file. It leaves out everything else, such as comments.
+func (g *gatherer) addConfiguration(name string, data []byte) {
 	if err := g.options.Check(data); err != nil {
 		g.archive.problem(name+" cannot be used", err)
 	}
-	var known configv1alpha1.Configuration
-	if err := yaml.Unmarshal(data, &known); err != nil {
+	var config configv1alpha1.Configuration
+	if err := yaml.Unmarshal(data, &config); err != nil {
 		g.archive.problem(name, errors.New("left out, because it cannot be read"))
 		return
 	}
-	text, err := yaml.Marshal(&known)
+	text, err := yaml.Marshal(&config)
 	if err != nil {
 		g.archive.problem(name, err)
 		return
@@ -113,25 +113,25 @@ func (g *gatherer) configuration(name string, data []byte) {
 	g.archive.add(name, string(text))
 }
 
-// list adds a file with objects, as one YAML document each, those that tidy has made harmless.
-func (g *gatherer) list(ctx context.Context, name string, kind schema.GroupVersionResource, namespace, fields string, tidy func(*unstructured.Unstructured)) {
+// addList adds a file with a YAML document for each object of a kind. It redacts each object first.
+func (g *gatherer) addList(ctx context.Context, name string, kind schema.GroupVersionResource, namespace, fields string, redact func(*unstructured.Unstructured)) {
 	var text strings.Builder
-	g.each(ctx, name, kind, namespace, fields, func(o *unstructured.Unstructured) bool {
-		tidy(o)
-		return g.encode(&text, name, o)
+	g.forEach(ctx, name, kind, namespace, fields, func(o *unstructured.Unstructured) bool {
+		redact(o)
+		return g.appendYAML(&text, name, o)
 	})
 	g.archive.add(name, text.String())
 }
 
-// encode appends an object to a file, and reports whether there is room for more.
-func (g *gatherer) encode(text *strings.Builder, name string, o *unstructured.Unstructured) bool {
+// appendYAML appends an object to the text of a file, unless the text would exceed maxFileSize. It reports whether more objects may be appended.
+func (g *gatherer) appendYAML(text *strings.Builder, name string, o *unstructured.Unstructured) bool {
 	document, err := yaml.Marshal(o.Object)
 	if err != nil {
 		g.archive.problem(name, err)
 		return true
 	}
-	if text.Len()+len(document) > maxFile {
-		g.archive.problem(name, errors.Errorf("there are more than the %d MiB that are kept", maxFile>>20))
+	if text.Len()+len(document) > maxFileSize {
+		g.archive.problem(name, errors.Errorf("there are more than the %d MiB that are kept", maxFileSize>>20))
 		return false
 	}
 	text.WriteString("---\n")
@@ -139,8 +139,8 @@ func (g *gatherer) encode(text *strings.Builder, name string, o *unstructured.Un
 	return true
 }
 
-// each calls do for each object of a kind in a namespace, or in all, until it returns false.
-func (g *gatherer) each(ctx context.Context, what string, kind schema.GroupVersionResource, namespace, fields string, do func(*unstructured.Unstructured) bool) {
+// forEach calls visit for each object of a kind in a namespace, or in all namespaces if it is empty, until visit returns false.
+func (g *gatherer) forEach(ctx context.Context, what string, kind schema.GroupVersionResource, namespace, fields string, visit func(*unstructured.Unstructured) bool) {
 	o := metav1.ListOptions{Limit: pageSize, FieldSelector: fields}
 	for {
 		page, err := g.objects.Resource(kind).Namespace(namespace).List(ctx, o)
@@ -149,7 +149,7 @@ func (g *gatherer) each(ctx context.Context, what string, kind schema.GroupVersi
 			return
 		}
 		for i := range page.Items {
-			if !do(&page.Items[i]) {
+			if !visit(&page.Items[i]) {
 				return
 			}
 		}

@@ -19,80 +19,81 @@ import (
 )
 
 const (
-	// metricsPort is the name of the port of a pod that serves metrics.
+	// metricsPort is the name of the container port that serves metrics.
 	metricsPort = "metrics"
-	// metricsTimeout is how long it may take to read the metrics of a pod through a port-forward.
+	// metricsTimeout is the time limit for reading the metrics of a pod through a port-forward.
 	metricsTimeout = 30 * time.Second
 )
 
-// metrics adds the metrics of a pod that has a port for them.
-func (g *gatherer) metrics(ctx context.Context, pod *corev1.Pod) {
+// addMetrics adds the metrics of a pod, if it has a port named metrics.
+func (g *gatherer) addMetrics(ctx context.Context, pod *corev1.Pod) {
 	for _, container := range pod.Spec.Containers {
 		for _, port := range container.Ports {
 			switch {
 			case port.Name != metricsPort:
 			case g.options.MetricsToken == "":
-				g.metricsByProxy(ctx, pod, port.ContainerPort)
+				g.addMetricsByProxy(ctx, pod, port.ContainerPort)
 			default:
-				g.metricsByPortForward(ctx, pod, port.ContainerPort)
+				g.addMetricsByPortForward(ctx, pod, port.ContainerPort)
 			}
 		}
 	}
 }
 
-// metricsByProxy reads metrics as the API server does for its callers. It passes no token on, so that a pod that wants one refuses.
-func (g *gatherer) metricsByProxy(ctx context.Context, pod *corev1.Pod, port int32) {
-	answer, err := g.client.CoreV1().Pods(pod.Namespace).ProxyGet("https", pod.Name, strconv.Itoa(int(port)), "metrics", nil).Stream(ctx)
+// addMetricsByProxy reads metrics through the API server's proxy subresource. The API server passes no token on, so a pod that requires one rejects
+// the request.
+func (g *gatherer) addMetricsByProxy(ctx context.Context, pod *corev1.Pod, port int32) {
+	response, err := g.client.CoreV1().Pods(pod.Namespace).ProxyGet("https", pod.Name, strconv.Itoa(int(port)), "metrics", nil).Stream(ctx)
 	if err != nil {
 		err = errors.Errorf("%w; --metrics-token-file reads them with a token, such as one of kubectl create token", err)
 	}
-	g.keep(metricsFile(pod), answer, err)
+	g.addResponse(metricsFile(pod), response, err)
 }
 
-// metricsByPortForward reads metrics with the token.
-func (g *gatherer) metricsByPortForward(ctx context.Context, pod *corev1.Pod, port int32) {
+// addMetricsByPortForward reads metrics through a port-forward, with the token.
+func (g *gatherer) addMetricsByPortForward(ctx context.Context, pod *corev1.Pod, port int32) {
 	transport := portforward.Transport{Config: g.options.Config, Pod: client.ObjectKeyFromObject(pod), Port: port}
 	if err := transport.Verified(); err != nil {
-		g.keep(metricsFile(pod), nil, errors.Errorf("the token is not sent, because %w", err))
+		g.addResponse(metricsFile(pod), nil, errors.Errorf("the token is not sent, because %w", err))
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, metricsTimeout, errors.Errorf("not done after %s", metricsTimeout))
 	defer cancel()
-	answer, err := g.askPod(ctx, transport)
+	response, err := g.getMetrics(ctx, transport)
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
-		<-ctx.Done() // The deadlines of connections are those of the context, and pass a moment before it knows.
+		<-ctx.Done() // The connections have the deadline of ctx, and may report it a moment before ctx does.
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	g.keep(metricsFile(pod), answer, errors.Wrap(err, "cannot read metrics through a port-forward"))
+	g.addResponse(metricsFile(pod), response, errors.Wrap(err, "cannot read metrics through a port-forward"))
 }
 
 func metricsFile(pod *corev1.Pod) string { return "metrics/" + pod.Name + ".txt" }
 
-// askPod returns what a pod answers to the token at /metrics, if that is 200.
-func (g *gatherer) askPod(ctx context.Context, transport portforward.Transport) (io.ReadCloser, error) {
-	asking := &http.Client{
+// getMetrics gets /metrics from a pod with the token. It returns an error unless the status is 200.
+func (g *gatherer) getMetrics(ctx context.Context, transport portforward.Transport) (io.ReadCloser, error) {
+	httpClient := &http.Client{
 		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // The token is for the pod.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // A redirect could send the token elsewhere.
 	}
-	at := url.URL{Scheme: "https", Host: net.JoinHostPort(transport.Pod.Name, strconv.Itoa(int(transport.Port))), Path: "/metrics"}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	target := url.URL{Scheme: "https", Host: net.JoinHostPort(transport.Pod.Name, strconv.Itoa(int(transport.Port))), Path: "/metrics"}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+g.options.MetricsToken)
-	answer, err := asking.Do(request)
+	response, err := httpClient.Do(request)
 	if err != nil {
 		if failed := (*url.Error)(nil); errors.As(err, &failed) {
-			err = failed.Err // The URL says nothing: there is no such host.
+			err = failed.Err // The URL is left out, because its host does not exist.
 		}
 		return nil, err
 	}
-	if answer.StatusCode == http.StatusOK {
-		return answer.Body, nil
+	if response.StatusCode == http.StatusOK {
+		return response.Body, nil
 	}
-	defer func() { _ = answer.Body.Close() }() // It has been read.
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
-	return nil, errors.Errorf("the pod answers %s: %s", answer.Status, strings.TrimSpace(string(text)))
+	defer func() { _ = response.Body.Close() }() // The body has been read.
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxProblemSize))
+	return nil, errors.Errorf("the pod answers %s: %s", response.Status, strings.TrimSpace(string(text)))
 }

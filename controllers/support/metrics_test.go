@@ -26,51 +26,51 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// token is one that may get metrics, which no archive may have.
+// token is the token that may get metrics. No archive may contain it.
 const token = "canary-S3cr3t-metrics"
 
-// node forwards ports of pods to the same ports of this machine.
-type node struct{}
+// kubelet forwards ports of pods to the same ports of this machine.
+type kubelet struct{}
 
-func (node) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
+func (kubelet) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
 	pod, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 	if err != nil {
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(pod, stream) // Who has gone needs nothing.
+		_, _ = io.Copy(pod, stream) // A peer that has gone needs no data.
 		_ = pod.Close()
 	}()
 	_, _ = io.Copy(stream, pod)
 	return nil
 }
 
-// forwarding is the subresource portforward of all pods, as kubelets serve it.
-func forwarding(w http.ResponseWriter, r *http.Request) {
-	portforward.ServePortForward(w, r, node{}, "hub-1", "", nil, time.Minute, 10*time.Second, portforward.SupportedProtocols)
+// servePortForward serves the portforward subresource of all pods, as kubelets do.
+func servePortForward(w http.ResponseWriter, r *http.Request) {
+	portforward.ServePortForward(w, r, kubelet{}, "hub-1", "", nil, time.Minute, 10*time.Second, portforward.SupportedProtocols)
 }
 
-// newAPIServer returns an API server that forwards ports by way of a kubelet, as that of Kubernetes 1.31 and later does.
+// newAPIServer returns an API server that forwards ports through a kubelet, as those of Kubernetes 1.31 and later do.
 func newAPIServer(t *testing.T) http.Handler {
 	t.Helper()
-	at, err := url.Parse(serverFor(t, http.HandlerFunc(forwarding)).URL)
+	target, err := url.Parse(serverFor(t, http.HandlerFunc(servePortForward)).URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	way := kubeproxy.NewUpgradeAwareHandler(at, http.DefaultTransport, false, true, failing{t})
-	return proxy.NewTranslatingHandler(way, proxy.NewTunnelingHandler(way), wsstream.IsWebSocketRequestWithTunnelingProtocol)
+	handler := kubeproxy.NewUpgradeAwareHandler(target, http.DefaultTransport, false, true, proxyErrorReporter{t})
+	return proxy.NewTranslatingHandler(handler, proxy.NewTunnelingHandler(handler), wsstream.IsWebSocketRequestWithTunnelingProtocol)
 }
 
-// failing fails a test for each request that a proxy cannot pass on, although somebody waits for the answer.
-type failing struct{ t *testing.T }
+// proxyErrorReporter fails a test for each request that a proxy cannot forward, unless the client has canceled the request.
+type proxyErrorReporter struct{ t *testing.T }
 
-func (f failing) Error(_ http.ResponseWriter, r *http.Request, err error) {
+func (f proxyErrorReporter) Error(_ http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() == nil {
 		f.t.Errorf("%s %s: %v", r.Method, r.URL, err)
 	}
 }
 
-// serverFor returns a server that ends with the test.
+// serverFor returns a server that is closed when the test ends.
 func serverFor(t *testing.T, handler http.Handler) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -78,16 +78,16 @@ func serverFor(t *testing.T, handler http.Handler) *httptest.Server {
 	return server
 }
 
-// behindTLS returns a server that is asked by https, and passes everything on to another one.
-func behindTLS(t *testing.T, server *httptest.Server) *httptest.Server {
+// withTLS returns an https server with the handler of server.
+func withTLS(t *testing.T, server *httptest.Server) *httptest.Server {
 	t.Helper()
 	outer := httptest.NewTLSServer(server.Config.Handler)
 	t.Cleanup(outer.Close)
 	return outer
 }
 
-// noneLeft fails a test that leaves goroutines behind. SPDY takes up to a second to end them.
-func noneLeft(t *testing.T) {
+// checkGoroutineLeaks fails a test that leaks goroutines. SPDY takes up to a second to end them.
+func checkGoroutineLeaks(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
@@ -102,18 +102,18 @@ func noneLeft(t *testing.T) {
 	})
 }
 
-// metricsOf returns what an archive says of the metrics of a pod, and of why there are none.
-func metricsOf(ctx context.Context, t *testing.T, apiServer *httptest.Server, podURL, token string) (metrics, problems string) {
+// collectMetrics returns the metrics of a pod in an archive, and the archive's errors.txt.
+func collectMetrics(ctx context.Context, t *testing.T, apiServer *httptest.Server, podURL, token string) (metrics, problems string) {
 	t.Helper()
-	at, err := url.Parse(podURL)
+	target, err := url.Parse(podURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := strconv.ParseInt(at.Port(), 10, 32)
+	port, err := strconv.ParseInt(target.Port(), 10, 32)
 	if err != nil {
 		t.Fatal(err)
 	}
-	apiServer = behindTLS(t, apiServer)
+	apiServer = withTLS(t, apiServer)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: apiServer.Certificate().Raw})
 	config := &rest.Config{Host: apiServer.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
 	client, err := kubernetes.NewForConfig(config)
@@ -122,13 +122,13 @@ func metricsOf(ctx context.Context, t *testing.T, apiServer *httptest.Server, po
 	}
 	var out strings.Builder
 	g := &gatherer{options: Options{Config: config, MetricsToken: token}, client: client, archive: newArchive(&out, time.Now(), token)}
-	g.metrics(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hub-1"}, Spec: corev1.PodSpec{Containers: []corev1.Container{
+	g.addMetrics(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hub-1"}, Spec: corev1.PodSpec{Containers: []corev1.Container{
 		{Ports: []corev1.ContainerPort{{Name: "health", ContainerPort: 1}, {Name: metricsPort, ContainerPort: int32(port)}}},
 	}}})
 	if err := g.archive.close(); err != nil {
 		t.Fatal(err)
 	}
-	files := contents(t, strings.NewReader(out.String()))
+	files := readArchive(t, strings.NewReader(out.String()))
 	for name, text := range files {
 		if token != "" && strings.Contains(text, token) {
 			t.Errorf("%s has the token: %s", name, text)
@@ -137,8 +137,8 @@ func metricsOf(ctx context.Context, t *testing.T, apiServer *httptest.Server, po
 	return files["metrics/hub-1.txt"], files["errors.txt"]
 }
 
-// guarded serves metrics to the token, and says what it was given: nothing of that may get into an archive.
-func guarded(w http.ResponseWriter, r *http.Request) {
+// serveMetrics serves metrics to the token. It echoes the token, which must not get into an archive.
+func serveMetrics(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/metrics" || r.Header.Get("Authorization") != "Bearer "+token {
 		http.Error(w, "not for "+r.Header.Get("Authorization"), http.StatusUnauthorized)
 		return
@@ -153,12 +153,12 @@ func TestMetricsThroughAPortForward(t *testing.T) {
 		pod        func(http.Handler) *httptest.Server
 	}{
 		"by a WebSocket":       {http.MethodGet, newAPIServer, httptest.NewTLSServer},
-		"by SPDY alone":        {http.MethodPost, withoutWebSockets, httptest.NewTLSServer},
+		"by SPDY alone":        {http.MethodPost, newSPDYAPIServer, httptest.NewTLSServer},
 		"of a pod without TLS": {http.MethodGet, newAPIServer, httptest.NewServer},
 	} {
 		t.Run(name, func(t *testing.T) {
-			noneLeft(t)
-			pod := c.pod(http.HandlerFunc(guarded))
+			checkGoroutineLeaks(t)
+			pod := c.pod(http.HandlerFunc(serveMetrics))
 			t.Cleanup(pod.Close)
 			var method atomic.Value
 			handler := c.apiServer(t)
@@ -166,8 +166,8 @@ func TestMetricsThroughAPortForward(t *testing.T) {
 				method.Store(r.Method)
 				handler.ServeHTTP(w, r)
 			}))
-			metrics, problems := metricsOf(t.Context(), t, apiServer, pod.URL, token)
-			if !strings.HasPrefix(metrics, "up 1\n") || !strings.HasSuffix(metrics, "# for "+notShown+"\n") || problems != "Everything could be read.\n" {
+			metrics, problems := collectMetrics(t.Context(), t, apiServer, pod.URL, token)
+			if !strings.HasPrefix(metrics, "up 1\n") || !strings.HasSuffix(metrics, "# for "+redacted+"\n") || problems != "Everything could be read.\n" {
 				t.Errorf("got %d bytes of metrics, and problems %s", len(metrics), problems)
 			}
 			if got := method.Load(); got != c.wantMethod {
@@ -177,12 +177,12 @@ func TestMetricsThroughAPortForward(t *testing.T) {
 	}
 }
 
-// withoutWebSockets is an API server of Kubernetes 1.30, or one behind a proxy that knows no WebSockets.
-func withoutWebSockets(*testing.T) http.Handler {
-	return refusingWebSockets(forwarding)
+// newSPDYAPIServer returns an API server as of Kubernetes 1.30, or one behind a proxy that does not support WebSockets.
+func newSPDYAPIServer(*testing.T) http.Handler {
+	return rejectWebSockets(servePortForward)
 }
 
-func refusingWebSockets(next http.HandlerFunc) http.Handler {
+func rejectWebSockets(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if wsstream.IsWebSocketRequest(r) {
 			http.Error(w, "unknown protocol", http.StatusBadRequest)
@@ -192,28 +192,28 @@ func refusingWebSockets(next http.HandlerFunc) http.Handler {
 	})
 }
 
-// TestMetricsWithoutAToken: the API server's own way passes no token on, and who is refused learns of the other way.
+// The API server's proxy passes no token on. If the pod rejects the request, the archive names the flag that sends one.
 func TestMetricsWithoutAToken(t *testing.T) {
-	refusing := func(w http.ResponseWriter, r *http.Request) {
+	rejecting := func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/namespaces/ns/pods/https:hub-1:8080/proxy/metrics" {
 			t.Errorf("%s %s is asked for", r.Method, r.URL)
 		}
 		http.Error(w, "there is no bearer token", http.StatusUnauthorized)
 	}
-	metrics, problems := metricsOf(t.Context(), t, serverFor(t, http.HandlerFunc(refusing)), "https://hub-1:8080", "")
+	metrics, problems := collectMetrics(t.Context(), t, serverFor(t, http.HandlerFunc(rejecting)), "https://hub-1:8080", "")
 	if metrics != "" || !strings.HasPrefix(problems, "metrics/hub-1.txt: ") || !strings.Contains(problems, "--metrics-token-file") {
 		t.Errorf("got metrics %q and problems %s", metrics, problems)
 	}
 }
 
-// always returns an API server that does one thing.
-func always(h http.HandlerFunc) func(*testing.T) http.Handler {
+// fixedAPIServer returns a constructor of an API server with one handler.
+func fixedAPIServer(h http.HandlerFunc) func(*testing.T) http.Handler {
 	return func(*testing.T) http.Handler { return h }
 }
 
-// deaf returns an address at which nobody listens and which nobody else is given until the test ends: that of the near end
-// of a connection. A port that was closed may be that of the next server.
-func deaf(t *testing.T) string {
+// unusedAddress returns an address that refuses connections and stays reserved until the test ends: the local end of a
+// connection. The port of a closed listener could be assigned to the next server.
+func unusedAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed below.
 	if err != nil {
@@ -228,16 +228,16 @@ func deaf(t *testing.T) string {
 	return connection.LocalAddr().String()
 }
 
-func TestMetricsThatCannotBeRead(t *testing.T) {
-	refusing := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func TestMetricsErrors(t *testing.T) {
+	rejecting := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no right, "+r.Header.Get("Authorization"), http.StatusForbidden)
 	}))
-	t.Cleanup(refusing.Close)
-	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	t.Cleanup(rejecting.Close)
+	redirecting := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://127.0.0.1:1/metrics", http.StatusFound)
 	}))
-	t.Cleanup(elsewhere.Close)
-	gone := &httptest.Server{URL: "http://" + deaf(t)}
+	t.Cleanup(redirecting.Close)
+	notListening := &httptest.Server{URL: "http://" + unusedAddress(t)}
 	forbidden := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
@@ -248,15 +248,15 @@ func TestMetricsThatCannotBeRead(t *testing.T) {
 		pod       *httptest.Server
 		want      string
 	}{
-		"the pod refuses":         {newAPIServer, refusing, "the pod answers 403 Forbidden: no right, Bearer " + notShown},
-		"the pod sends elsewhere": {newAPIServer, elsewhere, "the pod answers 302 Found"},
-		"nobody listens":          {newAPIServer, gone, "connection refused"},
-		"nobody listens, by SPDY": {withoutWebSockets, gone, "connection refused"},
-		"no right":                {always(forbidden), refusing, `the API server answers 403 Forbidden: pods "hub-1" is forbidden: cannot create pods/portforward`},
+		"the pod refuses":         {newAPIServer, rejecting, "the pod answers 403 Forbidden: no right, Bearer " + redacted},
+		"the pod sends elsewhere": {newAPIServer, redirecting, "the pod answers 302 Found"},
+		"nobody listens":          {newAPIServer, notListening, "connection refused"},
+		"nobody listens, by SPDY": {newSPDYAPIServer, notListening, "connection refused"},
+		"no right":                {fixedAPIServer(forbidden), rejecting, `the API server answers 403 Forbidden: pods "hub-1" is forbidden: cannot create pods/portforward`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			noneLeft(t)
-			metrics, problems := metricsOf(t.Context(), t, serverFor(t, c.apiServer(t)), c.pod.URL, token)
+			checkGoroutineLeaks(t)
+			metrics, problems := collectMetrics(t.Context(), t, serverFor(t, c.apiServer(t)), c.pod.URL, token)
 			if metrics != "" || !strings.HasPrefix(problems, "metrics/hub-1.txt: cannot read metrics through a port-forward: ") || !strings.Contains(problems, c.want) {
 				t.Errorf("got metrics %q and problems %s", metrics, problems)
 			}
@@ -264,11 +264,11 @@ func TestMetricsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestMetricsEndInTime: whoever falls silent on the way, nothing waits longer than the context allows.
-func TestMetricsEndInTime(t *testing.T) {
+// Wherever on the way the response does not arrive, reading ends with the context.
+func TestMetricsStopAtTheDeadline(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-	mute := httptest.NewTLSServer(http.HandlerFunc(hang))
-	t.Cleanup(mute.Close)
+	hanging := httptest.NewTLSServer(http.HandlerFunc(hang))
+	t.Cleanup(hanging.Close)
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed below.
 	if err != nil {
 		t.Fatal(err)
@@ -278,16 +278,16 @@ func TestMetricsEndInTime(t *testing.T) {
 		apiServer func(*testing.T) http.Handler
 		pod       string
 	}{
-		"the API server":               {always(hang), mute.URL},
-		"the API server, after all":    {func(*testing.T) http.Handler { return refusingWebSockets(hang) }, mute.URL},
-		"the pod":                      {newAPIServer, mute.URL},
+		"the API server":               {fixedAPIServer(hang), hanging.URL},
+		"the API server, after all":    {func(*testing.T) http.Handler { return rejectWebSockets(hang) }, hanging.URL},
+		"the pod":                      {newAPIServer, hanging.URL},
 		"the pod, without a handshake": {newAPIServer, "http://" + listener.Addr().String()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			noneLeft(t)
+			checkGoroutineLeaks(t)
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("the time is over"))
 			defer cancel()
-			_, problems := metricsOf(ctx, t, serverFor(t, c.apiServer(t)), c.pod, token)
+			_, problems := collectMetrics(ctx, t, serverFor(t, c.apiServer(t)), c.pod, token)
 			if !strings.Contains(problems, "cannot read metrics through a port-forward: the time is over") {
 				t.Errorf("got %s", problems)
 			}

@@ -9,32 +9,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var customResourceDefinitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// ourFields are fields that only our CRDs have; another owner's CRD of the same name drops them.
-var ourFields = map[string][]string{
+// ownFields are the fields, by CRD, that only HealthScope's CRDs have. A CRD of the same name from another owner drops them.
+var ownFields = map[string][]string{
 	"healthscopes.core.oam.dev":         {"spec.apps", "spec.expectedClusters", "spec.rollup", "status.apps", "status.culprits", "status.health", "status.inventory", "status.summary"},
 	"resourcebundlestates.k8splugin.io": {"status.resources", "status.summary", "status.truncated"},
 }
 
-// definitions adds what the CRDs are, by version, and which of our fields they drop.
-func (g *gatherer) definitions(ctx context.Context) {
+// addCRDs adds a summary of the CRDs: their versions, and which of ownFields each version drops.
+func (g *gatherer) addCRDs(ctx context.Context) {
 	const name = "crds.yaml"
 	var text strings.Builder
 	for _, crd := range []string{"healthscopes.core.oam.dev", "resourcebundlestates.k8splugin.io"} {
-		o, err := g.objects.Resource(customResourceDefinitions).Get(ctx, crd, metav1.GetOptions{})
+		o, err := g.objects.Resource(crds).Get(ctx, crd, metav1.GetOptions{})
 		if err != nil {
 			g.archive.problem("CRD "+crd, err)
 			continue
 		}
-		g.encode(&text, name, definition(o, ourFields[crd]))
+		g.appendYAML(&text, name, crdSummary(o, ownFields[crd]))
 	}
 	g.archive.add(name, text.String())
 }
 
-// definition returns what is of use of a CRD: who made it, its versions, its conditions, and which fields each version drops.
-func definition(crd *unstructured.Unstructured, fields []string) *unstructured.Unstructured {
-	tidyMeta(crd)
+// crdSummary returns the metadata of a CRD, its conditions and its versions, and which fields each version drops.
+func crdSummary(crd *unstructured.Unstructured, fields []string) *unstructured.Unstructured {
+	redactMetadata(crd)
 	var versions []any
 	list, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, item := range list {
@@ -42,7 +42,7 @@ func definition(crd *unstructured.Unstructured, fields []string) *unstructured.U
 		root, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
 		drops := []any{}
 		for _, field := range fields {
-			if !keeps(root, strings.Split(field, ".")) {
+			if !preservesField(root, strings.Split(field, ".")) {
 				drops = append(drops, field)
 			}
 		}
@@ -54,12 +54,12 @@ func definition(crd *unstructured.Unstructured, fields []string) *unstructured.U
 	}}
 }
 
-// keeps reports whether a schema keeps what is at a path: it has a property for it, or preserves unknown fields.
-func keeps(node map[string]any, path []string) bool {
-	if unknown, _ := node["x-kubernetes-preserve-unknown-fields"].(bool); unknown || len(path) == 0 {
+// preservesField reports whether a schema preserves the field at a path: it has a property for the field, or preserves unknown fields.
+func preservesField(node map[string]any, path []string) bool {
+	if preserveUnknown, _ := node["x-kubernetes-preserve-unknown-fields"].(bool); preserveUnknown || len(path) == 0 {
 		return true
 	}
 	properties, _ := node["properties"].(map[string]any)
-	below, ok := properties[path[0]].(map[string]any)
-	return ok && keeps(below, path[1:])
+	child, ok := properties[path[0]].(map[string]any)
+	return ok && preservesField(child, path[1:])
 }

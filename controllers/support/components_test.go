@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// collect writes an archive of what a server has, and returns its files.
+// collect writes an archive of a cluster whose API server is serve, and returns its files.
 func collect(t *testing.T, serve http.HandlerFunc) map[string]string {
 	t.Helper()
 	server := httptest.NewServer(serve)
@@ -31,11 +31,11 @@ func collect(t *testing.T, serve http.HandlerFunc) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return contents(t, &out)
+	return readArchive(t, &out)
 }
 
-// The log of the container that ran before is what says why a program was restarted; there is none of one that never was.
-func TestLogsAreThoseOfEachContainerAndOfWhatRanBefore(t *testing.T) {
+// The log of the previous instance says why a container was restarted. A container that was never restarted has none.
+func TestLogsOfContainersAndTheirPreviousInstances(t *testing.T) {
 	t.Parallel()
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "healthscope-system", Name: "controller-0"},
@@ -67,8 +67,8 @@ func TestLogsAreThoseOfEachContainerAndOfWhatRanBefore(t *testing.T) {
 	}
 }
 
-// An archive names everything that is missing from it.
-func TestWhatCannotBeReadIsNamed(t *testing.T) {
+// An archive names everything that could not be read.
+func TestErrorsNameWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	files := collect(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) })
 	for _, want := range []string{"the version of the API server: ", "logs and metrics of pods: ", "which Secrets of clusters there are: ", "leases.yaml: "} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestScrub(t *testing.T) {
+func TestRedactText(t *testing.T) {
 	cases := map[string]string{
 		"nothing":         "the token of cluster west ends in 3m; password authentication is off",
 		"what a log says": `time=2026-11-22T10:32:15.983Z level=INFO msg="Bundle is also written by others" namespace=shop name=5-web reconcileID=627d4782`,
@@ -15,7 +15,7 @@ func TestScrub(t *testing.T) {
 		"a flag":          "automountServiceAccountToken: true",
 	}
 	for name, text := range cases {
-		if got := scrub(text); got != text {
+		if got := redactText(text); got != text {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, text)
 		}
 	}
@@ -42,15 +42,15 @@ func TestScrub(t *testing.T) {
 		"what is called otherwise": "credentials: canary",
 	}
 	for name, text := range secrets {
-		got := scrub(text)
+		got := redactText(text)
 		if name == "an option, longer" {
 			text = strings.Replace(text, "canary=1", "x", 1) // What stands after a blank cannot be told from another argument.
-			got = scrub(text)
+			got = redactText(text)
 		}
-		if strings.Contains(got, "canary") || !strings.Contains(got, notShown) {
+		if strings.Contains(got, "canary") || !strings.Contains(got, redacted) {
 			t.Errorf("%s: a secret is left in %s", name, got)
 		}
-		if again := scrub(got); strings.Contains(again, "canary") {
+		if again := redactText(got); strings.Contains(again, "canary") {
 			t.Errorf("%s: %s", name, again)
 		}
 	}
