@@ -45,9 +45,9 @@ func newAAIPlan() *cobra.Command {
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
 			p := newProgress(c.ErrOrStderr())
-			p.sayf("reading scopes and bundles, and A&AI")
+			p.showf("reading scopes and bundles, and A&AI")
 			preview, err := planAAI(ctx, &o)
-			p.end()
+			p.clear()
 			if err != nil {
 				return errors.Wrap(err, "cannot plan")
 			}
@@ -60,7 +60,7 @@ func newAAIPlan() *cobra.Command {
 	return c
 }
 
-// planAAI returns what there is to do in A&AI.
+// planAAI returns the changes that the controller would make in A&AI.
 func planAAI(ctx context.Context, o *managerFlags) (preview inventory.Preview, err error) {
 	o.logFormat = "text"
 	logger, err := o.setLogger(io.Discard) // The controllers complain that they may not write.
@@ -69,10 +69,10 @@ func planAAI(ctx context.Context, o *managerFlags) (preview inventory.Preview, e
 	}
 	config, err := app.LoadConfig(o.config)
 	if err != nil {
-		return preview, usage(err)
+		return preview, usageError(err)
 	}
 	if config.Inventory == nil {
-		return preview, usage(errors.New("the configuration has no section inventory"))
+		return preview, usageError(errors.New("the configuration has no section inventory"))
 	}
 	rest, err := o.restConfig("aai-plan")
 	if err != nil {
@@ -82,11 +82,11 @@ func planAAI(ctx context.Context, o *managerFlags) (preview inventory.Preview, e
 	return preview, noAnswer(err)
 }
 
-// printPlan prints one line for each thing to do, and their numbers.
+// printPlan prints one line for each change, and a summary.
 func printPlan(out io.Writer, preview inventory.Preview) error {
 	var b strings.Builder
 	verbs := map[plan.Verb]int{}
-	held, taken, waiting := 0, 0, len(preview.MissingModules)
+	skipped, conflicts, waiting := 0, 0, len(preview.MissingModules)
 	for _, p := range preview.Tenants {
 		for _, op := range p.Plan.Operations {
 			verbs[op.Verb]++
@@ -94,11 +94,11 @@ func printPlan(out io.Writer, preview inventory.Preview) error {
 		for _, line := range planLines(p) {
 			fmt.Fprintln(&b, line)
 		}
-		held, taken, waiting = held+len(p.Plan.Skipped), taken+len(p.Plan.Conflicts), waiting+len(p.Waiting)
+		skipped, conflicts, waiting = skipped+len(p.Plan.Skipped), conflicts+len(p.Plan.Conflicts), waiting+len(p.Waiting)
 	}
 	printModules(&b, preview)
 	changes := verbs[plan.Update] + verbs[plan.Relate] + verbs[plan.Unrelate] + len(preview.Modules)
-	fmt.Fprintf(&b, "%d to create, %d to change, %d to delete, %d deletions held, %d conflicts, %d waiting\n", verbs[plan.Create], changes, verbs[plan.Delete], held, taken, waiting)
+	fmt.Fprintf(&b, "%d to create, %d to change, %d to delete, %d deletions held, %d conflicts, %d waiting\n", verbs[plan.Create], changes, verbs[plan.Delete], skipped, conflicts, waiting)
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return errors.Wrap(err, "cannot print the plan")
 	}
@@ -122,8 +122,8 @@ func printModules(b *strings.Builder, preview inventory.Preview) {
 	}
 }
 
-// planLines returns the lines about the objects of a tenant, sorted by what the objects are about, so that two plans can be
-// compared with diff: whatever becomes of an object, it keeps its place. Operations on one object keep their order.
+// planLines returns the lines for the objects of a tenant. They are sorted by the resources that the objects describe and not by
+// operation, so that two plans can be compared with diff. Operations on one object keep their order.
 func planLines(p inventory.TenantPreview) []string {
 	type line struct{ name, id, text string }
 	var lines []line
@@ -132,22 +132,22 @@ func planLines(p inventory.TenantPreview) []string {
 		if op.Verb == plan.Create {
 			document = op.Document
 		}
-		lines = append(lines, line{nameOf(document), op.Key.ID, operationLine(op, p.Current)})
+		lines = append(lines, line{documentName(document), op.Key.ID, operationLine(op, p.Current)})
 	}
 	for _, w := range p.Waiting {
 		document := p.Current[w.Key]
 		if w.Verb == plan.Create {
 			document = w.Document
 		}
-		name := nameOf(document)
+		name := documentName(document)
 		lines = append(lines, line{name, w.Key.ID, fmt.Sprintf("! %s in %s: waits, %s", name, w.Key.Tenant, w.Message)})
 	}
 	for _, k := range p.Plan.Skipped {
-		name := nameOf(p.Current[k.Key])
+		name := documentName(p.Current[k.Key])
 		lines = append(lines, line{name, k.Key.ID, fmt.Sprintf("= %s in %s: not deleted, %s", name, k.Key.Tenant, k.Message)})
 	}
 	for _, c := range p.Plan.Conflicts {
-		name := nameOf(p.Current[c.Key])
+		name := documentName(p.Current[c.Key])
 		lines = append(lines, line{name, c.Key.ID, fmt.Sprintf("! %s in %s: its place belongs to data-owner %q", name, c.Key.Tenant, c.Owner)})
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.id, b.id)) })
@@ -158,7 +158,7 @@ func planLines(p inventory.TenantPreview) []string {
 	return texts
 }
 
-// operationLine says in one line what an operation does.
+// operationLine returns the line for an operation.
 func operationLine(op plan.Operation, current map[aai.Key]aai.Document) string {
 	document := current[op.Key]
 	sign, labels := "~", op.Document.Labels
@@ -180,11 +180,11 @@ func operationLine(op plan.Operation, current map[aai.Key]aai.Document) string {
 			detail = ": " + aai.LabelStatus + "=" + status
 		}
 	}
-	return fmt.Sprintf("%s %s in %s%s", sign, nameOf(document), op.Key.Tenant, detail)
+	return fmt.Sprintf("%s %s in %s%s", sign, documentName(document), op.Key.Tenant, detail)
 }
 
-// nameOf names what a document is about, with its cluster: a tenant may have the resources of many.
-func nameOf(d aai.Document) string {
+// documentName returns the name of the resource that a document describes, with its cluster: a tenant may have resources of many clusters.
+func documentName(d aai.Document) string {
 	name := d.Kind + "/" + d.Namespace + "/" + d.Name
 	if d.DataSource != "" {
 		name += " of " + d.DataSource

@@ -19,20 +19,20 @@ import (
 const (
 	// clustersTimeout is how long the commands about clusters may take by default.
 	clustersTimeout = time.Minute
-	// clustersRequestTimeout is the deadline of one of their requests, and memberShare bounds it for those to a member, as a part
-	// of the whole: what is to be done in the hub must not wait for a member that says nothing.
+	// clustersRequestTimeout limits one of their requests. A request to a member is also limited to the command's timeout divided by
+	// memberTimeoutDivisor, so that a member that does not respond leaves time for the work in the hub.
 	clustersRequestTimeout = 10 * time.Second
-	memberShare            = 6
+	memberTimeoutDivisor   = 6
 )
 
-// newClusters returns the command clusters. Alone it does what its subcommand list does.
+// newClusters returns the command clusters. Without a subcommand it does the same as clusters list.
 func newClusters() *cobra.Command {
 	c := newClustersList("clusters", "List the clusters of the hub, and change them")
 	c.AddCommand(newClustersAdd(), newClustersList("list", "List the clusters of the hub, with their states"), newClustersRemove())
 	return c
 }
 
-// hubFlags say where the hub is, and where in it its clusters are.
+// hubFlags are the flags for the connection to the hub, and for the namespace of its clusters.
 type hubFlags struct {
 	kubeconfig string
 	context    string
@@ -41,20 +41,20 @@ type hubFlags struct {
 }
 
 func (h *hubFlags) add(flags *pflag.FlagSet) {
-	h.addPlace(flags)
+	h.addConnectionFlags(flags)
 	flags.DurationVar(&h.timeout, "timeout", clustersTimeout, "how long the command may take")
 }
 
-// addPlace adds the flags that say where the hub is.
-func (h *hubFlags) addPlace(flags *pflag.FlagSet) {
+// addConnectionFlags adds all flags except --timeout.
+func (h *hubFlags) addConnectionFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&h.kubeconfig, "hub-kubeconfig", "", "the kubeconfig file of the hub; the default is $KUBECONFIG, or ~/.kube/config")
 	flags.StringVar(&h.context, "hub-context", "", "the context of the hub in that file; the default is the current one")
 	flags.StringVar(&h.namespace, "hub-namespace", corev1alpha2.DefaultClustersNamespace, "the namespace, in the hub, of the Secrets of clusters")
 }
 
-// client returns a client for the hub, and how it is reached.
+// client returns a client for the hub, and its configuration.
 func (h *hubFlags) client(command string) (client.Client, *rest.Config, error) {
-	config, err := configOf(h.kubeconfig, h.context, command)
+	config, err := loadRESTConfig(h.kubeconfig, h.context, command)
 	if err != nil {
 		return nil, nil, errors.Wrap(err, "cannot find out how to reach the hub")
 	}
@@ -62,7 +62,7 @@ func (h *hubFlags) client(command string) (client.Client, *rest.Config, error) {
 	return c, config, errors.Wrap(err, "cannot use the hub")
 }
 
-// memberFlags say where a member is.
+// memberFlags are the flags for the connection to a member.
 type memberFlags struct {
 	kubeconfig string
 	context    string
@@ -73,39 +73,40 @@ func (m *memberFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&m.kubeconfig, "kubeconfig", "", "the kubeconfig file of the member; the default is $KUBECONFIG, or ~/.kube/config")
 }
 
-// config returns how the member is reached with the caller's rights, by a command that may take a time in all.
+// config returns the configuration for requests to the member with the caller's rights. timeout is that of the command.
 func (m *memberFlags) config(command string, timeout time.Duration) (*rest.Config, error) {
 	if m.context == "" {
-		return nil, usage(errors.New("--context is missing: it says which cluster is meant"))
+		return nil, usageError(errors.New("--context is missing: it says which cluster is meant"))
 	}
-	config, err := configOf(m.kubeconfig, m.context, command)
+	config, err := loadRESTConfig(m.kubeconfig, m.context, command)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot find out how to reach the member")
 	}
-	config.Timeout = min(config.Timeout, timeout/memberShare)
+	config.Timeout = min(config.Timeout, timeout/memberTimeoutDivisor)
 	return config, nil
 }
 
-// errNoKubeconfig means that there is nothing that says how to reach a cluster.
+// errNoKubeconfig means that there is no kubeconfig file, or that it is empty.
 var errNoKubeconfig = errors.New("there is no kubeconfig file, or it is empty")
 
-// configOf returns how a context of a kubeconfig file of the caller's is reached. The file is trusted: it may run programs and read files. One that cannot be used ends the program with exitUsage.
-func configOf(path, context, command string) (*rest.Config, error) {
-	config, err := clientConfigOf(path, context).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) { // Its text advises to set a variable that is not read.
-		return nil, usage(errNoKubeconfig)
+// loadRESTConfig returns the configuration for a context of the caller's kubeconfig file. The file is trusted: it may run programs and read files. If it
+// cannot be used, the exit code of the error is exitUsage.
+func loadRESTConfig(path, context, command string) (*rest.Config, error) {
+	config, err := newClientConfig(path, context).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // The text of err recommends an environment variable that the program does not read.
+		return nil, usageError(errNoKubeconfig)
 	}
 	if err != nil {
-		return nil, usage(err)
+		return nil, usageError(err)
 	}
-	config.QPS = -1 // The API server has a limit of its own, and a fair one.
+	config.QPS = -1 // The API server limits requests with priority and fairness.
 	config.Timeout = clustersRequestTimeout
 	config.UserAgent = fmt.Sprintf("healthscope-%s/%s", command, Version())
 	return config, nil
 }
 
-// clientConfigOf returns what a context of a kubeconfig file says.
-func clientConfigOf(path, context string) clientcmd.ClientConfig {
+// newClientConfig returns the client configuration for a context of a kubeconfig file.
+func newClientConfig(path, context string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context})
@@ -120,7 +121,7 @@ func newClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// within runs something with a deadline.
+// within calls run with a timeout.
 func within(ctx context.Context, timeout time.Duration, run func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.Errorf("not done after %s; increase --timeout", timeout))
 	defer cancel()

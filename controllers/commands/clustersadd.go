@@ -91,16 +91,16 @@ func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Durati
 	if err != nil {
 		return err
 	}
-	e, err := enrolmentOf(member, o.server)
+	e, err := newEnrolment(member, o.server)
 	if err != nil {
-		return usage(errors.Wrapf(err, "cannot use context %q", o.member.context))
+		return usageError(errors.Wrapf(err, "cannot use context %q", o.member.context))
 	}
 	e.Name, e.Namespaces, e.ProbeNamespaces, e.MonitorNamespace, e.TokenLifetime, e.SecretNamespace = name, o.namespaces, o.probe, o.monitor, lifetime, o.hub.namespace
 	e.Workloads, e.OAM, e.DeployNamespaces = o.workloads, o.oam, o.deploy
 	if err := e.Validate(); err != nil {
-		return usage(err)
+		return usageError(err)
 	}
-	warnOfLoopback(e.Server, errOut)
+	warnLoopback(e.Server, errOut)
 	if o.dryRun {
 		return printObjects(e, out)
 	}
@@ -109,33 +109,33 @@ func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Durati
 		return err
 	}
 	if hubConfig.Host == member.Host {
-		return usage(errors.Errorf("context %q is of the hub itself, which is its own member already", o.member.context))
+		return usageError(errors.Errorf("context %q is of the hub itself, which is its own member already", o.member.context))
 	}
 	c, err := newClient(member)
 	if err != nil {
 		return errors.Wrap(err, "cannot use the member")
 	}
-	err = enrol.Add(ctx, enrol.Clusters{Hub: hub, Member: c, MemberConfig: member, Report: printer(out)}, e, time.Now())
+	err = enrol.Add(ctx, enrol.Clusters{Hub: hub, Member: c, MemberConfig: member, Report: printChanges(out)}, e, time.Now())
 	if err != nil || !o.wait {
 		return err
 	}
 	return waitConnected(ctx, hub, o.hub.namespace, name, out, errOut)
 }
 
-// printer returns what prints a change as a line.
-func printer(out io.Writer) func(enrol.Change) {
+// printChanges returns a function that prints a change as a line.
+func printChanges(out io.Writer) func(enrol.Change) {
 	return func(c enrol.Change) { fmt.Fprintln(out, c) }
 }
 
-// enrolmentOf returns how the hub reaches the member that the caller reaches by a configuration: without its credentials, proxies and files.
-func enrolmentOf(config *rest.Config, server string) (enrol.Enrolment, error) {
+// newEnrolment returns the enrolment of the member that config connects to, without the caller's credentials, proxies and file paths.
+func newEnrolment(config *rest.Config, server string) (enrol.Enrolment, error) {
 	if config.Insecure {
 		return enrol.Enrolment{}, errors.New("insecure-skip-tls-verify is set: the hub talks to servers only that it can verify; put the authority's certificate into certificate-authority-data")
 	}
 	e := enrol.Enrolment{Server: config.Host, TLSServerName: config.ServerName, Authority: config.CAData}
 	if server != "" {
 		e.Server = server
-	} else if config.Proxy != nil { // client-go sets it for proxy-url, and not for the environment.
+	} else if config.Proxy != nil { // client-go sets Proxy for proxy-url only, and not for environment variables.
 		return enrol.Enrolment{}, errors.New("proxy-url is set, and the hub goes through no proxy: say with --server how the hub reaches the member")
 	}
 	if len(e.Authority) == 0 && config.CAFile != "" {
@@ -148,8 +148,8 @@ func enrolmentOf(config *rest.Config, server string) (enrol.Enrolment, error) {
 	return e, nil
 }
 
-// warnOfLoopback tells that a server may not be where the hub looks for it.
-func warnOfLoopback(server string, errOut io.Writer) {
+// warnLoopback prints a warning if a server has a loopback address, at which the hub may not reach it.
+func warnLoopback(server string, errOut io.Writer) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return
@@ -159,7 +159,7 @@ func warnOfLoopback(server string, errOut io.Writer) {
 	}
 }
 
-// printObjects prints what an enrolment would make, as YAML. The token is left out.
+// printObjects prints the objects that an enrolment would create, as YAML, without the token.
 func printObjects(e enrol.Enrolment, out io.Writer) error {
 	scheme, err := app.NewScheme()
 	if err != nil {
@@ -179,7 +179,7 @@ func printObjects(e enrol.Enrolment, out io.Writer) error {
 		if err != nil {
 			return errors.Wrap(err, "cannot print what would be created")
 		}
-		_, err = fmt.Fprintf(out, "--- # %s\n%s", where, withoutEmpty(string(data)))
+		_, err = fmt.Fprintf(out, "--- # %s\n%s", where, trimEmptyFields(string(data)))
 		return err
 	}
 	for _, o := range e.MemberObjects() {
@@ -190,15 +190,15 @@ func printObjects(e enrol.Enrolment, out io.Writer) error {
 	return printOne("hub", secret)
 }
 
-// withoutEmpty leaves out what a type prints though it is not set.
-func withoutEmpty(text string) string {
-	var kept strings.Builder
+// trimEmptyFields removes the lines of fields that are marshaled although they are not set.
+func trimEmptyFields(text string) string {
+	var trimmed strings.Builder
 	for line := range strings.Lines(text) {
 		switch strings.TrimSpace(line) {
 		case "creationTimestamp: null", "spec: {}", "status: {}", "rules: null":
 		default:
-			kept.WriteString(line)
+			trimmed.WriteString(line)
 		}
 	}
-	return kept.String()
+	return trimmed.String()
 }

@@ -40,17 +40,17 @@ func newClustersList(name, short string) *cobra.Command {
 		},
 	}
 	o.hub.add(c.Flags())
-	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the output format: table, wide, json or yaml")
+	c.Flags().StringVarP(&o.output, "output", "o", formatTable, "the output format: table, wide, json or yaml")
 	return c
 }
 
 func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
-	if err := checkForm(o.output, formTable, formWide, formJSON, formYAML); err != nil {
-		return usage(err)
+	if err := checkFormat(o.output, formatTable, formatWide, formatJSON, formatYAML); err != nil {
+		return usageError(err)
 	}
 	hub, _, err := o.hub.client("clusters")
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	now := time.Now()
 	var r enrol.Report
@@ -70,22 +70,22 @@ func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
 	return nil
 }
 
-// printReport prints a report in a form.
+// printReport prints a report in an output format.
 func printReport(out, errOut io.Writer, form string, colour bool, r enrol.Report, now time.Time) error {
-	if form == formTable || form == formWide {
-		return printClusters(out, errOut, r, form == formWide, colour, now)
+	if form == formatTable || form == formatWide {
+		return printClusters(out, errOut, r, form == formatWide, colour, now)
 	}
 	return encode(out, form, r)
 }
 
-// printClusters prints a table, and says if it is not of now.
+// printClusters prints a table, and a warning if the table is out of date.
 func printClusters(out, errOut io.Writer, r enrol.Report, wide, colour bool, now time.Time) error {
 	if !r.Controller.Running {
-		old := "of an unknown time"
+		dataAge := "of an unknown time"
 		if at := r.Controller.LastRenewed; at != nil {
-			old = age(at, now) + " old"
+			dataAge = age(at, now) + " old"
 		}
-		fmt.Fprintf(errOut, "warning: the controller does not run: %s; what follows is %s\n", r.Controller.Message, old)
+		fmt.Fprintf(errOut, "warning: the controller does not run: %s; what follows is %s\n", r.Controller.Message, dataAge)
 	}
 	columns := func(cells ...string) []string {
 		if !wide {
@@ -104,7 +104,7 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide, colour bool, now
 	for _, s := range r.RejectedSecrets {
 		list.add(string(fleet.Refused), columns("secret/"+s.Name, string(fleet.Refused), "<unknown>", "never", "<unknown>", "", s.Message)...)
 	}
-	if _, err := io.WriteString(out, list.painted(colour)); err != nil {
+	if _, err := io.WriteString(out, list.render(colour)); err != nil {
 		return err
 	}
 	if r.Omitted > 0 {
@@ -113,8 +113,8 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide, colour bool, now
 	return nil
 }
 
-// lastSeen says when a cluster was seen last. One that is Connected is seen for as long as the controller runs, unless its
-// bundles are another monitor's, which has no Lease by which to see whether it is alive.
+// lastSeen returns when a cluster was last seen. A Connected cluster without this time is seen as long as the controller runs.
+// If the bundles of a cluster are those of another monitor, the time is set: such a monitor has no Lease that shows whether it is alive.
 func lastSeen(c enrol.Cluster, controller enrol.Controller, now time.Time) string {
 	switch {
 	case c.LastSeen != nil:

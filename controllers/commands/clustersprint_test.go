@@ -146,7 +146,7 @@ func TestWhatTheHubTakesOfAContext(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := enrolmentOf(&c.config, c.server)
+			got, err := newEnrolment(&c.config, c.server)
 			if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 				t.Fatalf("error %v, want %q in it", err, c.wrong)
 			}

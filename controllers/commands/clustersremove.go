@@ -49,22 +49,22 @@ func newClustersRemove() *cobra.Command {
 
 func (o *clustersRemove) run(ctx context.Context, name string, out, errOut io.Writer) error {
 	if o.keepMember && o.member.context != "" {
-		return usage(errors.New("--keep-member and --context exclude each other"))
+		return usageError(errors.New("--keep-member and --context exclude each other"))
 	}
 	if !o.keepMember && o.member.context == "" {
-		return usage(errors.New("--context is missing: it says where the hub's account is to be deleted; --keep-member leaves it"))
+		return usageError(errors.New("--context is missing: it says where the hub's account is to be deleted; --keep-member leaves it"))
 	}
 	hub, hubConfig, err := o.hub.client("clusters-remove")
 	if err != nil {
 		return err
 	}
-	c := enrol.Clusters{Hub: hub, Report: printer(out)}
+	c := enrol.Clusters{Hub: hub, Report: printChanges(out)}
 	if !o.keepMember {
 		if c.MemberConfig, err = o.member.config("clusters-remove", o.hub.timeout); err != nil {
 			return err
 		}
 		if c.MemberConfig.Host == hubConfig.Host {
-			return usage(errors.Errorf("context %q is of the hub itself", o.member.context))
+			return usageError(errors.Errorf("context %q is of the hub itself", o.member.context))
 		}
 		if c.Member, err = newClient(c.MemberConfig); err != nil {
 			return errors.Wrap(err, "cannot use the member")
@@ -72,13 +72,13 @@ func (o *clustersRemove) run(ctx context.Context, name string, out, errOut io.Wr
 	}
 	r := enrol.Removal{Cluster: name, SecretNamespace: o.hub.namespace, Force: o.force, DryRun: o.dryRun}
 	if !r.DryRun {
-		sayRemoval(errOut, r, hubConfig, c.MemberConfig)
+		printRemoval(errOut, r, hubConfig, c.MemberConfig)
 	}
 	return enrol.Remove(ctx, c, r)
 }
 
-// sayRemoval says what is about to be deleted, and where.
-func sayRemoval(errOut io.Writer, r enrol.Removal, hub, member *rest.Config) {
+// printRemoval prints what is about to be deleted, and where.
+func printRemoval(errOut io.Writer, r enrol.Removal, hub, member *rest.Config) {
 	fmt.Fprintf(errOut, "deleting the Secret of cluster %q in %s", r.Cluster, hub.Host)
 	if member != nil {
 		fmt.Fprintf(errOut, ", then the hub's account and rights in %s", member.Host)

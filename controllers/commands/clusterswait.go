@@ -15,37 +15,37 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// waitInterval is how often it is looked whether a cluster is Connected.
+// waitInterval is the interval between checks whether a cluster is Connected.
 const waitInterval = time.Second
 
-// waitConnected waits until the controller sees a cluster, for as long as ctx lasts, and says on errOut what it waits for. What it
-// has published of another Secret does not count: the cluster may have been removed and added again.
+// waitConnected waits until a cluster is Connected, or until ctx ends, and shows on errOut what it waits for. It ignores the state of a
+// cluster with another Secret: the cluster may have been removed and added again.
 func waitConnected(ctx context.Context, hub client.Reader, namespace, name string, out, errOut io.Writer) error {
 	var secret corev1.Secret
 	if err := hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: enrol.SecretName(name)}, &secret); err != nil {
 		return errors.Wrapf(err, "it has been added, and cannot be waited for: cannot read Secret %q", enrol.SecretName(name))
 	}
 	p := newProgress(errOut)
-	defer p.end()
-	standing := "nothing is known of it"
+	defer p.clear()
+	state := "nothing is known of it"
 	err := wait.PollUntilContextCancel(ctx, waitInterval, true, func(ctx context.Context) (bool, error) {
-		connected, now := standingOf(ctx, hub, &secret, name)
-		if connected || ctx.Err() == nil { // What fails because the time is over says nothing.
-			standing = now
+		connected, current := connectionState(ctx, hub, &secret, name)
+		if connected || ctx.Err() == nil { // A failure because ctx has ended says nothing about the cluster.
+			state = current
 		}
-		p.sayf("waiting until cluster %q is %s: %s", name, fleet.Connected, standing)
+		p.showf("waiting until cluster %q is %s: %s", name, fleet.Connected, state)
 		return connected, nil
 	})
 	if err != nil {
-		return errors.Errorf("it has been added and is not %s: %s", fleet.Connected, printable(standing))
+		return errors.Errorf("it has been added and is not %s: %s", fleet.Connected, printable(state))
 	}
-	p.end()
+	p.clear()
 	_, err = fmt.Fprintf(out, "hub: cluster %s %s\n", name, fleet.Connected)
 	return err
 }
 
-// standingOf reports whether a cluster is Connected by a Secret, and says how it stands with it.
-func standingOf(ctx context.Context, hub client.Reader, secret *corev1.Secret, name string) (connected bool, text string) {
+// connectionState reports whether a cluster is Connected with a Secret, and describes its state.
+func connectionState(ctx context.Context, hub client.Reader, secret *corev1.Secret, name string) (connected bool, text string) {
 	r, err := enrol.Read(ctx, hub, secret.Namespace, time.Now())
 	if err != nil {
 		return false, err.Error()

@@ -19,20 +19,20 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 
 	root := Command()
 	root.InitDefaultCompletionCmd(args...)
-	refuseStrays(root)
-	// Until a command begins, all that can fail is the command line.
-	begun := false
-	notice(root, &begun)
-	root.SetArgs(argumentsOf(programName(), args))
+	rejectUnknownSubcommands(root)
+	// Before a command starts, every error is one of the command line.
+	started := false
+	recordStart(root, &started)
+	root.SetArgs(programArgs(programName(), args))
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	if !begun {
-		err = usage(err)
+	if !started {
+		err = usageError(err)
 	}
-	if err != nil && !isSaid(err) {
-		fmt.Fprintf(errOut, "%s: %v\n", calledAs(programName()), err)
+	if err != nil && !isReported(err) {
+		fmt.Fprintf(errOut, "%s: %v\n", displayName(programName()), err)
 	}
 	return exitCode(err)
 }
@@ -45,21 +45,21 @@ The exit code of a command that answers a question is 0 for yes and 1 for no. It
 also 1 when a command fails, 2 when the command line or a file that it names is
 invalid, and 3 when there is no answer.`
 
-// notice sets begun when a command, or one below it, begins.
-func notice(c *cobra.Command, begun *bool) {
+// recordStart makes a command and its subcommands set started when they start.
+func recordStart(c *cobra.Command, started *bool) {
 	if run := c.RunE; run != nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
-			*begun = true
+			*started = true
 			return run(c, args)
 		}
 	}
-	for _, below := range c.Commands() {
-		notice(below, begun)
+	for _, child := range c.Commands() {
+		recordStart(child, started)
 	}
 }
 
-// refuseStrays makes commands that only have others below them refuse what is none of these; they print their help otherwise.
-func refuseStrays(root *cobra.Command) {
+// rejectUnknownSubcommands makes commands that only group others return an error for an unknown subcommand. Cobra would print their help.
+func rejectUnknownSubcommands(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if !c.Runnable() {
 			c.Args = cobra.NoArgs
@@ -68,7 +68,7 @@ func refuseStrays(root *cobra.Command) {
 	}
 }
 
-// Command returns the program's root command, with all others below it.
+// Command returns the program's root command with all subcommands.
 func Command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "healthscope",
@@ -78,13 +78,13 @@ func Command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	called := calledAs(programName())
+	called := displayName(programName())
 	root.SetVersionTemplate(versionLine())
 	mode := colorMode(colorAuto)
 	root.PersistentFlags().Var(&mode, "color", "when to color states: auto (on a terminal, unless $NO_COLOR is set), always or never")
 	root.AddCommand(newController(), newMonitor(), newExplain(), newAAI(), newClusters(), newContext(), newStatus(), newSupportBundle(), newVersion())
 	addExamples(root, called)
 	addCompletions(root)
-	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: called} // From here on, it is part of the commands' paths.
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: called} // Only now: the annotation changes the commands' paths, by which examples and completions are found.
 	return root
 }

@@ -15,30 +15,30 @@ import (
 	"github.com/healthscope/healthscope/controllers/enrol"
 )
 
-// completionTimeout is how long a shell waits for names. Without an answer there are none.
+// completionTimeout limits how long a shell waits for names. After it, there are no completions.
 const completionTimeout = 2 * time.Second
 
 // flagCompletions complete the values of flags, in all commands that have them.
 var flagCompletions = map[string]cobra.CompletionFunc{
-	"context":              names(contextNames),
-	"hub-context":          names(contextNames),
-	"namespace":            names(namespaces),
-	"hub-namespace":        names(namespaces),
-	"controller-namespace": names(namespaces),
-	"cluster":              names(clusterNames),
-	"namespaces":           names(memberNamespaces),
-	"probe-namespaces":     names(memberNamespaces),
-	"color":                words(colorAuto, colorAlways, colorNever),
-	"log-format":           words("text", "json"),
-	"detail":               words("summary", "all", "detail", "small", "full", "rsync"),
-	"type":                 words("rsync", "cluster", "all"),
+	"context":              completeNames(contextNames),
+	"hub-context":          completeNames(contextNames),
+	"namespace":            completeNames(namespaces),
+	"hub-namespace":        completeNames(namespaces),
+	"controller-namespace": completeNames(namespaces),
+	"cluster":              completeNames(clusterNames),
+	"namespaces":           completeNames(memberNamespaceNames),
+	"probe-namespaces":     completeNames(memberNamespaceNames),
+	"color":                fixedWords(colorAuto, colorAlways, colorNever),
+	"log-format":           fixedWords("text", "json"),
+	"detail":               fixedWords("summary", "all", "detail", "small", "full", "rsync"),
+	"type":                 fixedWords("rsync", "cluster", "all"),
 }
 
 // argumentCompletions complete the arguments of commands.
 var argumentCompletions = map[string]cobra.CompletionFunc{
-	"healthscope status":          first(names(scopeNames)),
+	"healthscope status":          firstArgument(completeNames(scopeNames)),
 	"healthscope clusters add":    cobra.NoFileCompletions,
-	"healthscope clusters remove": first(names(clusterNames)),
+	"healthscope clusters remove": firstArgument(completeNames(clusterNames)),
 }
 
 // addCompletions adds completions to a command and those below it.
@@ -47,47 +47,47 @@ func addCompletions(c *cobra.Command) {
 		c.ValidArgsFunction = complete
 	}
 	for name, complete := range flagCompletions {
-		if c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil { // LocalFlags would add those of the parents to it.
+		if c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil { // LocalFlags would add the parents' flags to the command.
 			if err := c.RegisterFlagCompletionFunc(name, complete); err != nil {
 				panic(err) // It has been registered twice.
 			}
 		}
 	}
-	for _, below := range c.Commands() {
-		addCompletions(below)
+	for _, child := range c.Commands() {
+		addCompletions(child)
 	}
 }
 
-func words(all ...string) cobra.CompletionFunc {
+func fixedWords(all ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// first completes the first argument only.
-func first(complete cobra.CompletionFunc) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+// firstArgument completes only the first argument.
+func firstArgument(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return complete(c, args, begun)
+		return complete(c, args, toComplete)
 	}
 }
 
-// names completes by the names that a cluster or a kubeconfig file has. What cannot be asked for has none: a shell has no place for errors.
-func names(find func(ctx context.Context, c *cobra.Command) ([]string, error)) cobra.CompletionFunc {
-	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+// completeNames completes with names from a cluster or a kubeconfig file. On an error there are no completions: a shell cannot show errors.
+func completeNames(find func(ctx context.Context, c *cobra.Command) ([]string, error)) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 		defer cancel()
 		found, err := find(ctx, c)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		found = slices.DeleteFunc(found, func(name string) bool { return !strings.HasPrefix(name, begun) })
+		found = slices.DeleteFunc(found, func(name string) bool { return !strings.HasPrefix(name, toComplete) })
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// flag returns the value of the first of some flags that a command has; empty for none.
-func flag(c *cobra.Command, names ...string) string {
+// flagValue returns the value of the first of the named flags that a command has, or an empty string.
+func flagValue(c *cobra.Command, names ...string) string {
 	for _, name := range names {
 		if f := c.Flags().Lookup(name); f != nil {
 			return f.Value.String()
@@ -96,24 +96,24 @@ func flag(c *cobra.Command, names ...string) string {
 	return ""
 }
 
-// contextNames returns the contexts of the kubeconfig file that goes with the flag.
+// contextNames returns the contexts of the kubeconfig file that --kubeconfig or --hub-kubeconfig names.
 func contextNames(_ context.Context, c *cobra.Command) ([]string, error) {
-	config, err := clientConfigOf(flag(c, "kubeconfig", "hub-kubeconfig"), "").RawConfig()
+	config, err := newClientConfig(flagValue(c, "kubeconfig", "hub-kubeconfig"), "").RawConfig()
 	return slices.Sorted(maps.Keys(config.Contexts)), err
 }
 
 // namespaces returns the namespaces of the hub.
 func namespaces(ctx context.Context, c *cobra.Command) ([]string, error) {
-	return namespacesOf(ctx, flag(c, "hub-kubeconfig", "kubeconfig"), flag(c, "hub-context", "context"))
+	return listNamespaces(ctx, flagValue(c, "hub-kubeconfig", "kubeconfig"), flagValue(c, "hub-context", "context"))
 }
 
-// memberNamespaces returns the namespaces of the member.
-func memberNamespaces(ctx context.Context, c *cobra.Command) ([]string, error) {
-	return namespacesOf(ctx, flag(c, "kubeconfig"), flag(c, "context"))
+// memberNamespaceNames returns the namespaces of the member.
+func memberNamespaceNames(ctx context.Context, c *cobra.Command) ([]string, error) {
+	return listNamespaces(ctx, flagValue(c, "kubeconfig"), flagValue(c, "context"))
 }
 
-func namespacesOf(ctx context.Context, kubeconfig, context string) ([]string, error) {
-	config, err := configOf(kubeconfig, context, "completion")
+func listNamespaces(ctx context.Context, kubeconfig, context string) ([]string, error) {
+	config, err := loadRESTConfig(kubeconfig, context, "completion")
 	if err != nil {
 		return nil, err
 	}
@@ -132,14 +132,14 @@ func namespacesOf(ctx context.Context, kubeconfig, context string) ([]string, er
 	return found, nil
 }
 
-// clusterNames returns the names of the clusters of the hub, without its own.
+// clusterNames returns the names of the hub's clusters, except for the hub itself.
 func clusterNames(ctx context.Context, c *cobra.Command) ([]string, error) {
-	h := hubFlags{kubeconfig: flag(c, "hub-kubeconfig", "kubeconfig"), context: flag(c, "hub-context", "context")}
+	h := hubFlags{kubeconfig: flagValue(c, "hub-kubeconfig", "kubeconfig"), context: flagValue(c, "hub-context", "context")}
 	hub, _, err := h.client("completion")
 	if err != nil {
 		return nil, err
 	}
-	namespace := flag(c, "hub-namespace")
+	namespace := flagValue(c, "hub-namespace")
 	if namespace == "" {
 		namespace = corev1alpha2.DefaultClustersNamespace
 	}
@@ -155,8 +155,8 @@ func clusterNames(ctx context.Context, c *cobra.Command) ([]string, error) {
 
 // scopeNames returns the names of the scopes of a namespace.
 func scopeNames(ctx context.Context, c *cobra.Command) ([]string, error) {
-	f := statusFlags{kubeconfig: flag(c, "kubeconfig"), context: flag(c, "context"), namespace: flag(c, "namespace"), timeout: completionTimeout}
-	scopes, err := f.kubeScopes(target{kind: ofScopes})
+	f := statusFlags{kubeconfig: flagValue(c, "kubeconfig"), context: flagValue(c, "context"), namespace: flagValue(c, "namespace"), timeout: completionTimeout}
+	scopes, err := f.kubeScopes(target{kind: targetScopes})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 // contextTimeout is how long the commands about contexts may take by default.
 const contextTimeout = time.Minute
 
-// contextFlags say which etcd holds the contexts.
+// contextFlags are the flags that all context commands share.
 type contextFlags struct {
 	config  string
 	timeout time.Duration
@@ -39,10 +39,10 @@ func newContext() *cobra.Command {
 	c.AddCommand(
 		newContextApply(&f),
 		newContextPlan(&f),
-		f.eventCommand("instantiate ID", "Deploy a context to its clusters", 1, enqueueing(deploy.EventInstantiate)),
-		f.eventCommand("terminate ID", "Delete from its clusters what a context has deployed", 1, enqueueing(deploy.EventTerminate)),
-		f.eventCommand("update FROM TO", "Replace the context FROM by the context TO, and delete what TO lacks", 2, updating),
-		f.eventCommand("rollback FROM TO", "Undo an update from TO to FROM", 2, updating),
+		f.eventCommand("instantiate ID", "Deploy a context to its clusters", 1, enqueueEvent(deploy.EventInstantiate)),
+		f.eventCommand("terminate ID", "Delete from its clusters what a context has deployed", 1, enqueueEvent(deploy.EventTerminate)),
+		f.eventCommand("update FROM TO", "Replace the context FROM by the context TO, and delete what TO lacks", 2, enqueueUpdate),
+		f.eventCommand("rollback FROM TO", "Undo an update from TO to FROM", 2, enqueueUpdate),
 		f.command("stop ID", "Stop the work on a context until the next of these commands", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
 			if err := rsync.Stop(ctx, store, args[0], time.Now()); err != nil {
 				return err
@@ -60,7 +60,7 @@ func newContext() *cobra.Command {
 	return c
 }
 
-// command returns a command that does something with the etcd that holds the contexts.
+// command returns a command that calls run with the store of the contexts.
 func (f *contextFlags) command(use, short string, args int, run func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: exactArgs(args),
@@ -69,16 +69,16 @@ func (f *contextFlags) command(use, short string, args int, run func(ctx context
 			defer cancel()
 			config, err := app.LoadConfig(f.config)
 			if err != nil {
-				return usage(err)
+				return usageError(err)
 			}
 			if config.AppContext == nil {
-				return usage(errors.Errorf("the configuration %q has no section appContext, which names the etcd with the contexts", f.config))
+				return usageError(errors.Errorf("the configuration %q has no section appContext, which names the etcd with the contexts", f.config))
 			}
 			store, err := app.OpenAppContext(config.AppContext)
 			if err != nil {
-				return usage(err)
+				return usageError(err)
 			}
-			defer func() { _ = store.Close() }() // All has been answered.
+			defer func() { _ = store.Close() }() // All requests have completed.
 			err = run(ctx, store, args, c.OutOrStdout())
 			if errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) {
 				return noAnswer(err)
@@ -88,7 +88,7 @@ func (f *contextFlags) command(use, short string, args int, run func(ctx context
 	}
 }
 
-// eventCommand returns a command that adds an event to the queues of the contexts that it names.
+// eventCommand returns a command that adds an event to the queues of contexts.
 func (f *contextFlags) eventCommand(use, short string, args int, add func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error) *cobra.Command {
 	var (
 		wait bool
@@ -98,7 +98,7 @@ func (f *contextFlags) eventCommand(use, short string, args int, add func(ctx co
 		if err := add(ctx, store, args, out); err != nil || !wait {
 			return err
 		}
-		slices.Reverse(args) // Of an update, what is left of the context before is deleted at the end.
+		slices.Reverse(args) // An update deletes what is left of the previous context last.
 		return waitForContexts(ctx, store, args, out, c.ErrOrStderr())
 	})
 	c.Flags().BoolVar(&wait, "wait", false, "wait until the work is done, at most for --timeout; if something fails, print what, and exit with 1")
@@ -110,11 +110,11 @@ func newContextApply(f *contextFlags) *cobra.Command {
 	c := f.command("apply", "Create the context of a composite app, to be instantiated later, and print its id", 0, func(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return usage(errors.Wrap(err, "cannot read the composite app"))
+			return usageError(errors.Wrap(err, "cannot read the composite app"))
 		}
 		var composite rsync.CompositeApp
 		if err := yaml.UnmarshalStrict(data, &composite); err != nil {
-			return usage(errors.Wrapf(err, "cannot read composite app %q", file))
+			return usageError(errors.Wrapf(err, "cannot read composite app %q", file))
 		}
 		id, err := rsync.CreateContext(ctx, store, composite, func(name string) ([]byte, error) {
 			if !filepath.IsAbs(name) {
@@ -123,7 +123,7 @@ func newContextApply(f *contextFlags) *cobra.Command {
 			return os.ReadFile(name)
 		}, time.Now())
 		if err != nil {
-			return usage(errors.Wrapf(err, "cannot make the context of %q", file))
+			return usageError(errors.Wrapf(err, "cannot make the context of %q", file))
 		}
 		_, err = fmt.Fprintln(out, id)
 		return err
@@ -135,8 +135,8 @@ func newContextApply(f *contextFlags) *cobra.Command {
 	return c
 }
 
-// enqueueing returns what adds an event to the queue of a context.
-func enqueueing(event deploy.Event) func(context.Context, *appcontext.Store, []string, io.Writer) error {
+// enqueueEvent returns a function that adds an event to the queue of a context.
+func enqueueEvent(event deploy.Event) func(context.Context, *appcontext.Store, []string, io.Writer) error {
 	return func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
 		if err := rsync.Enqueue(ctx, store, args[0], event, "", time.Now()); err != nil {
 			return err
@@ -146,8 +146,8 @@ func enqueueing(event deploy.Event) func(context.Context, *appcontext.Store, []s
 	}
 }
 
-// updating adds to the queue of a context that it takes the place of another one.
-func updating(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+// enqueueUpdate adds an update from the context args[0] to the queue of the context args[1].
+func enqueueUpdate(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
 	from, to := args[0], args[1]
 	if err := rsync.Enqueue(ctx, store, to, deploy.EventUpdate, from, time.Now()); err != nil {
 		return err
@@ -156,11 +156,11 @@ func updating(ctx context.Context, store *appcontext.Store, args []string, out i
 	return err
 }
 
-// printStandingDown prints why nothing is done with any context, if that is so.
+// printStandingDown prints why the controller has stopped all work on contexts, if it has.
 func printStandingDown(ctx context.Context, store *appcontext.Store, out io.Writer) error {
-	why, err := store.Own(ctx, deploy.StandingDownHandle)
-	if err == nil && why != "" {
-		_, err = fmt.Fprintf(out, "nothing is deployed until the controller is started again: %s\n", printable(why))
+	reason, err := store.Own(ctx, deploy.StandingDownHandle)
+	if err == nil && reason != "" {
+		_, err = fmt.Fprintf(out, "nothing is deployed until the controller is started again: %s\n", printable(reason))
 	}
 	return err
 }
@@ -186,7 +186,7 @@ func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) e
 		if err != nil {
 			return err
 		}
-		meta, _ := s.Meta() // What cannot be read names nothing.
+		meta, _ := s.Meta() // If meta cannot be read, the subject is unknown.
 		subject, ok := meta.Subject()
 		name := ""
 		if ok {
@@ -194,7 +194,7 @@ func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) e
 		}
 		t.add("", id, string(state), name)
 	}
-	_, err = io.WriteString(out, t.painted(false))
+	_, err = io.WriteString(out, t.render(false))
 	return err
 }
 
@@ -221,28 +221,28 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 	if problem != "" {
 		fmt.Fprintf(out, "problem: %s\n", printable(problem))
 	}
-	if err := printWaits(ctx, store, s, l, out); err != nil {
+	if err := printWaiting(ctx, store, s, l, out); err != nil {
 		return err
 	}
-	kept, err := keptStates(ctx, store, id)
+	statuses, err := statusSnapshot(ctx, store, id)
 	if err != nil {
 		return err
 	}
-	if kept.ID() != id {
-		fmt.Fprintf(out, "resources are those of context %s\n", kept.ID())
+	if statuses.ID() != id {
+		fmt.Fprintf(out, "resources are those of context %s\n", statuses.ID())
 	}
-	t, err := resourceTable(ctx, store, kept)
+	t, err := resourceTable(ctx, store, statuses)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, t.painted(false))
+	_, err = io.WriteString(out, t.render(false))
 	return err
 }
 
-// printWaits prints which apps wait for others, and why, while a context is brought to its clusters.
-func printWaits(ctx context.Context, store *appcontext.Store, s *appcontext.Snapshot, l deploy.Lifecycle, out io.Writer) error {
+// printWaiting prints which apps wait for others, and why, while a context is instantiated.
+func printWaiting(ctx context.Context, store *appcontext.Store, s *appcontext.Snapshot, l deploy.Lifecycle, out io.Writer) error {
 	if l.Current != appcontext.StateInstantiating {
-		return nil // What is left of a wait that was interrupted.
+		return nil // What is stored is left over from a wait that was interrupted.
 	}
 	for _, a := range s.Apps() {
 		waits, err := store.OwnBelow(ctx, rsync.WaitsHandle(s.ID(), a.Name()))
@@ -256,8 +256,8 @@ func printWaits(ctx context.Context, store *appcontext.Store, s *appcontext.Snap
 	return nil
 }
 
-// keptStates returns the context that keeps the states of a context's resources: of the contexts of updates, the first one.
-func keptStates(ctx context.Context, store *appcontext.Store, id string) (*appcontext.Snapshot, error) {
+// statusSnapshot returns the context that stores the states of a context's resources. After updates, this is the first of the contexts.
+func statusSnapshot(ctx context.Context, store *appcontext.Store, id string) (*appcontext.Snapshot, error) {
 	s, err := store.Snapshot(ctx, id, "statusappctxid")
 	if err != nil {
 		return nil, err
@@ -269,7 +269,7 @@ func keptStates(ctx context.Context, store *appcontext.Store, id string) (*appco
 	return store.Snapshot(ctx, statusID)
 }
 
-// resourceTable says what became of each resource whose state a context keeps.
+// resourceTable returns a table of the resources whose states a context stores.
 func resourceTable(ctx context.Context, store *appcontext.Store, s *appcontext.Snapshot) (table, error) {
 	t := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "STATUS", "PROBLEM"}}
 	for _, a := range s.Apps() {
@@ -279,11 +279,11 @@ func resourceTable(ctx context.Context, store *appcontext.Store, s *appcontext.S
 				if err != nil {
 					return t, err
 				}
-				why, err := store.Own(ctx, r.Handle().Level("status"))
+				reason, err := store.Own(ctx, r.Handle().Level("status"))
 				if err != nil {
 					return t, err
 				}
-				t.add("", a.Name(), c.Name(), r.Name(), string(cmp.Or(status, appcontext.ResourcePending)), why)
+				t.add("", a.Name(), c.Name(), r.Name(), string(cmp.Or(status, appcontext.ResourcePending)), reason)
 			}
 		}
 	}

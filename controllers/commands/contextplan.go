@@ -45,25 +45,25 @@ func newContextPlan(f *contextFlags) *cobra.Command {
 		return o.run(ctx, store, args[0], out)
 	})
 	c.Long = contextPlanLong
-	o.hub.addPlace(c.Flags())
+	o.hub.addConnectionFlags(c.Flags())
 	c.Flags().StringVar(&o.from, "from", "", "print what an update from this context would change")
 	c.Flags().BoolVar(&o.terminate, "terminate", false, "print what the termination would change")
-	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the output format: table, json or yaml")
+	c.Flags().StringVarP(&o.output, "output", "o", formatTable, "the output format: table, json or yaml")
 	return c
 }
 
 func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, id string, out io.Writer) error {
-	if err := checkForm(o.output, formTable, formJSON, formYAML); err != nil {
-		return usage(err)
+	if err := checkFormat(o.output, formatTable, formatJSON, formatYAML); err != nil {
+		return usageError(err)
 	}
 	if o.from != "" && o.terminate {
-		return usage(errors.New("--from and --terminate exclude each other"))
+		return usageError(errors.New("--from and --terminate exclude each other"))
 	}
 	previews, err := o.previews(ctx, store, id)
 	if err != nil {
 		return err
 	}
-	if o.output == formTable {
+	if o.output == formatTable {
 		err = printPreviews(out, previews)
 	} else {
 		err = encode(out, o.output, previews)
@@ -71,10 +71,10 @@ func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, id strin
 	if err != nil {
 		return err
 	}
-	return answerOfPreviews(previews)
+	return previewResult(previews)
 }
 
-// previews reads what is asked for, and asks the clusters.
+// previews returns the changes that the clusters report for a dry run.
 func (o *contextPlan) previews(ctx context.Context, store *appcontext.Store, id string) ([]rsync.Preview, error) {
 	if o.from != "" {
 		update, err := rsync.ReadUpdate(ctx, store, o.from, id)
@@ -106,27 +106,27 @@ func (o *contextPlan) previews(ctx context.Context, store *appcontext.Store, id 
 	return preview(ctx, plan, access), nil
 }
 
-// access returns how to reach the clusters: those with Secrets in the hub, and the hub's own.
+// access returns a function that returns the access to a cluster: one with a Secret in the hub, or the hub itself.
 func (o *contextPlan) access(ctx context.Context) (func(string) (fleet.Access, bool), error) {
 	config, err := app.LoadConfig(o.config)
 	if err != nil {
-		return nil, usage(err)
+		return nil, usageError(err)
 	}
 	hub, local, err := o.hub.client("context-plan")
 	if err != nil {
-		return nil, usage(err)
+		return nil, usageError(err)
 	}
 	members, err := fleet.ReadAccess(ctx, hub, o.hub.namespace, config.ClusterName)
 	if err != nil {
 		return nil, noAnswer(err)
 	}
-	http, err := rest.HTTPClientFor(local)
+	httpClient, err := rest.HTTPClientFor(local)
 	if err != nil {
-		return nil, usage(err)
+		return nil, usageError(err)
 	}
 	return func(cluster string) (fleet.Access, bool) {
 		if cluster == config.ClusterName {
-			return fleet.Access{Config: local, Client: http}, true
+			return fleet.Access{Config: local, Client: httpClient}, true
 		}
 		return members(cluster)
 	}, nil
@@ -139,22 +139,22 @@ func printPreviews(out io.Writer, previews []rsync.Preview) error {
 		count[p.Action]++
 		t.add("", p.App, p.Cluster, p.Resource, string(p.Action), strings.Join(p.Fields, ", ")+p.Problem)
 	}
-	_, err := fmt.Fprintf(out, "%s%d to create, %d to change, %d to delete, %d unchanged, %d refused, %d unknown\n", t.painted(false),
+	_, err := fmt.Fprintf(out, "%s%d to create, %d to change, %d to delete, %d unchanged, %d refused, %d unknown\n", t.render(false),
 		count[rsync.PreviewCreate], count[rsync.PreviewChange], count[rsync.PreviewDelete], count[rsync.PreviewUnchanged], count[rsync.PreviewRefused], count[rsync.PreviewUnknown])
 	return err
 }
 
-// answerOfPreviews returns the answer that the exit code gives.
-func answerOfPreviews(previews []rsync.Preview) error {
-	var answer error
+// previewResult returns the error that determines the exit code: errNo if a cluster would reject something, or else errUnknown if a result is unknown.
+func previewResult(previews []rsync.Preview) error {
+	var result error
 	for _, p := range previews {
 		switch p.Action {
 		case rsync.PreviewRefused:
 			return errNo
 		case rsync.PreviewUnknown:
-			answer = errUnknown
+			result = errUnknown
 		case rsync.PreviewCreate, rsync.PreviewChange, rsync.PreviewUnchanged, rsync.PreviewDelete:
 		}
 	}
-	return answer
+	return result
 }

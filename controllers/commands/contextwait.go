@@ -12,17 +12,17 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// contextWait waits until nothing is left to do with contexts, for as long as its context lasts.
+// contextWait waits until no work is left on contexts.
 type contextWait struct {
 	store    *appcontext.Store
 	progress *progress
 }
 
-// waitForContexts waits until nothing is left to do with contexts, and prints the state of the first one: that of the event, which
-// comes to an end before the others. The answer is no when the last event of one of them has failed; then it prints why.
+// waitForContexts waits until no work is left on contexts, and prints the state of the first one, whose event finishes before those of the
+// others. If the last event of a context has failed, waitForContexts prints why and returns errNo.
 func waitForContexts(ctx context.Context, store *appcontext.Store, ids []string, out, errOut io.Writer) error {
 	w := contextWait{store, newProgress(errOut)}
-	defer w.progress.end()
+	defer w.progress.clear()
 	failed := ""
 	for _, id := range ids {
 		done, err := w.wait(ctx, id)
@@ -36,7 +36,7 @@ func waitForContexts(ctx context.Context, store *appcontext.Store, ids []string,
 			failed = id
 		}
 	}
-	w.progress.end()
+	w.progress.clear()
 	if failed != "" {
 		if err := showContext(ctx, store, failed, out); err != nil {
 			return err
@@ -54,27 +54,27 @@ func waitForContexts(ctx context.Context, store *appcontext.Store, ids []string,
 	return err
 }
 
-// wait waits until nothing is left to do with a context, and reports whether its last event is done.
+// wait waits until no work is left on a context, and reports whether its last event is done.
 func (w *contextWait) wait(ctx context.Context, id string) (done bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := false
-	broken := w.store.WatchLevels(ctx, id, nil, func() {
+	finished := false
+	watchErr := w.store.WatchLevels(ctx, id, nil, func() {
 		if ctx.Err() != nil {
-			return // What it has still received of changes.
+			return // A change that was received before the watch ended.
 		}
-		if ended, done, err = w.look(ctx, id); ended || err != nil {
+		if finished, done, err = w.check(ctx, id); finished || err != nil {
 			cancel()
 		}
 	})
-	if ended || err != nil {
+	if finished || err != nil {
 		return done, err
 	}
-	return false, broken
+	return false, watchErr
 }
 
-// look reports whether nothing is left to do with a context, and whether its last event is done.
-func (w *contextWait) look(ctx context.Context, id string) (ended, done bool, err error) {
+// check reports whether no work is left on a context, and whether its last event is done.
+func (w *contextWait) check(ctx context.Context, id string) (finished, done bool, err error) {
 	s, err := w.store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
 	if err != nil {
 		return false, false, err
@@ -84,18 +84,18 @@ func (w *contextWait) look(ctx context.Context, id string) (ended, done bool, er
 		return false, false, err
 	}
 	if l.Active() {
-		return false, false, w.say(ctx, id, l.Current)
+		return false, false, w.showProgress(ctx, id, l.Current)
 	}
 	n := len(l.Queue)
 	return true, n > 0 && l.Queue[n-1].Status == deploy.EventDone, nil
 }
 
-// say shows how many resources of a context have which status.
-func (w *contextWait) say(ctx context.Context, id string, state appcontext.State) error {
+// showProgress shows the number of resources of a context by status.
+func (w *contextWait) showProgress(ctx context.Context, id string, state appcontext.State) error {
 	if !w.progress.live {
 		return nil
 	}
-	s, err := keptStates(ctx, w.store, id)
+	s, err := statusSnapshot(ctx, w.store, id)
 	if err != nil {
 		return err
 	}
@@ -109,12 +109,12 @@ func (w *contextWait) say(ctx context.Context, id string, state appcontext.State
 			}
 		}
 	}
-	var said []string
+	var parts []string
 	for _, status := range []appcontext.ResourceStatus{appcontext.ResourcePending, appcontext.ResourceApplied, appcontext.ResourceRetrying, appcontext.ResourceFailed, appcontext.ResourceDeleted} {
 		if counts[status] > 0 {
-			said = append(said, fmt.Sprintf("%d %s", counts[status], status))
+			parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
 		}
 	}
-	w.progress.sayf("context %s is %s: %s", id, state, strings.Join(said, ", "))
+	w.progress.showf("context %s is %s: %s", id, state, strings.Join(parts, ", "))
 	return nil
 }

@@ -33,12 +33,12 @@ var examples = map[string]string{
 	"healthscope version":        "healthscope version\nhealthscope version -o json",
 }
 
-// addExamples adds the examples of a command and of those below it, as its program is called.
+// addExamples adds the examples to a command and its subcommands. called is the name of the program in them.
 func addExamples(c *cobra.Command, called string) {
 	if text := examples[c.CommandPath()]; text != "" {
 		c.Example = "  " + strings.ReplaceAll(strings.ReplaceAll(text, "healthscope ", called+" "), "\n", "\n  ")
 	}
-	for _, below := range c.Commands() {
-		addExamples(below, called)
+	for _, child := range c.Commands() {
+		addExamples(child, called)
 	}
 }

@@ -38,7 +38,7 @@ literal values of environment variables.
 The exit code is 0 when all objects are Ready, 1 when some are not, and 2 when
 the command line or a file that it names is invalid.`
 
-// explanation is the judgement on one object, as it is printed in JSON.
+// explanation is the result for one object, as it is printed in JSON.
 type explanation struct {
 	APIVersion string             `json:"apiVersion"`
 	Kind       string             `json:"kind"`
@@ -73,11 +73,11 @@ func newExplain() *cobra.Command {
 	}
 	c.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "a file or directory with objects, or - for standard input; may be repeated. In a directory, only files that end in .yaml, .yml or .json are read, and no subdirectories")
 	c.Flags().StringVar(&o.config, "config", "", "the configuration file with healthCheckExprs; without it, only the built-in rules apply")
-	c.Flags().StringVarP(&o.output, "output", "o", formTable, "the output format: table, json (one line per object) or yaml (one document per object)")
+	c.Flags().StringVarP(&o.output, "output", "o", formatTable, "the output format: table, json (one line per object) or yaml (one document per object)")
 	return c
 }
 
-// run reads, judges and prints. What can be read is judged also when something else cannot.
+// run reads objects, judges them and prints the results. It also does so if some files cannot be read.
 func (o *explainOptions) run(in io.Reader, out io.Writer) error {
 	e, err := o.explainer()
 	if err != nil {
@@ -86,10 +86,10 @@ func (o *explainOptions) run(in io.Reader, out io.Writer) error {
 	objects, unreadable := readObjects(o.files, in)
 	explanations := e.explain(objects)
 	if err := o.print(out, explanations); err != nil {
-		return usage(errors.Wrap(err, "cannot print the explanations"))
+		return usageError(errors.Wrap(err, "cannot print the explanations"))
 	}
 	if len(unreadable) > 0 {
-		return usage(unreadable...)
+		return usageError(unreadable...)
 	}
 	for i := range explanations {
 		if explanations[i].State != healthscope.Ready {
@@ -102,36 +102,36 @@ func (o *explainOptions) run(in io.Reader, out io.Writer) error {
 // explainer judges objects.
 type explainer struct {
 	rules rules.Options
-	// young is for how long after its creation a custom resource needs no status.
+	// young is how long after its creation a custom resource may have no status.
 	young time.Duration
 	now   time.Time
 }
 
-// explainer checks the flags and returns what judges.
+// explainer checks the flags and returns an explainer.
 func (o *explainOptions) explainer() (*explainer, error) {
 	if len(o.files) == 0 {
-		return nil, usage(errors.New("cannot explain: give a file, or - for standard input"))
+		return nil, usageError(errors.New("cannot explain: give a file, or - for standard input"))
 	}
-	if err := checkForm(o.output, formTable, formJSON, formYAML); err != nil {
-		return nil, usage(errors.Wrap(err, "cannot explain"))
+	if err := checkFormat(o.output, formatTable, formatJSON, formatYAML); err != nil {
+		return nil, usageError(errors.Wrap(err, "cannot explain"))
 	}
 	config, err := app.LoadConfig(o.config)
 	if err != nil {
-		return nil, usage(errors.Wrap(err, "cannot explain"))
+		return nil, usageError(errors.Wrap(err, "cannot explain"))
 	}
 	user, problems := expr.Compile(config.HealthCheckExprs)
 	causes := make([]error, len(problems))
 	for i := range problems {
 		causes[i] = errors.Wrapf(problems[i], "cannot explain: cannot use configuration file %q", o.config)
 	}
-	if err := usage(causes...); err != nil {
+	if err := usageError(causes...); err != nil {
 		return nil, err
 	}
 	return &explainer{rules: rules.Options{User: user}, young: app.PolicyOf(config.Policy).NoStatusGrace, now: time.Now()}, nil
 }
 
-// explain judges objects as a monitor would see them, each with those that it owns. Of an object that is there twice, as before and
-// after a change, it is not known whose the others are: it is judged alone.
+// explain judges objects as a monitor would see them, each with those that it owns. An object that occurs twice, as before and after a
+// change, is judged alone: which of the two owns the other objects is unknown.
 func (e *explainer) explain(objects []any) []explanation {
 	results, names := make([]healthscope.Result, len(objects)), make([]string, len(objects))
 	times := map[healthscope.Key]int{}
@@ -158,11 +158,11 @@ func (e *explainer) explain(objects []any) []explanation {
 	return explanations
 }
 
-// evaluate returns what the rules say of an object, and the name of the one that decided. A value that is no object is one that cannot be read.
+// evaluate returns the result of the rules for an object, and the name of the rule that decided. The state of a value that is not an object is Unknown.
 func (e *explainer) evaluate(value any) (r healthscope.Result, rule string) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: fmt.Sprintf("it is %s; it must be an object", kindOf(value))}, "none"
+		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: fmt.Sprintf("it is %s; it must be an object", jsonType(value))}, "none"
 	}
 	u := &unstructured.Unstructured{Object: object}
 	bundle.Redact(u)
@@ -176,9 +176,9 @@ func (e *explainer) judge(results ...healthscope.Result) []healthscope.Member {
 	return healthscope.Judge(results, healthscope.Policy{NoStatusGrace: e.young}, e.now).Members
 }
 
-// print prints explanations in the form that is asked for.
+// print prints explanations in the output format of the flags.
 func (o *explainOptions) print(out io.Writer, explanations []explanation) error {
-	if o.output == formJSON {
+	if o.output == formatJSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)
 		for i := range explanations {
@@ -188,12 +188,12 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 		}
 		return nil
 	}
-	if o.output == formYAML {
+	if o.output == formatYAML {
 		for i := range explanations {
 			if i > 0 {
 				fmt.Fprintln(out, "---")
 			}
-			if err := encode(out, formYAML, &explanations[i]); err != nil {
+			if err := encode(out, formatYAML, &explanations[i]); err != nil {
 				return err
 			}
 		}
@@ -207,6 +207,6 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 		e := &explanations[i]
 		list.add(string(e.State), string(e.State), cmp.Or(e.Kind, "-")+"/"+cmp.Or(e.Name, "-"), e.Namespace, string(e.Reason), e.Rule, e.Message)
 	}
-	_, err := io.WriteString(out, list.painted(o.colour))
+	_, err := io.WriteString(out, list.render(o.colour))
 	return err
 }

@@ -21,13 +21,13 @@ const standardInput = "-"
 // yamlLine finds the line in an error of the YAML decoder.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
 
-// readObjects reads the objects in files and directories. It returns what can be read, and the errors of what cannot.
-// An object that is none, in a list, is returned as what it is.
+// readObjects reads the objects in files and directories. It returns the objects that can be read, and the errors of the others.
+// An item of a list that is not an object is returned unchanged.
 func readObjects(names []string, in io.Reader) ([]any, []error) {
 	var objects []any
 	var problems []error
 	for _, name := range names {
-		paths, err := expand(name)
+		paths, err := expandPath(name)
 		if err != nil {
 			problems = append(problems, err)
 		}
@@ -39,8 +39,8 @@ func readObjects(names []string, in io.Reader) ([]any, []error) {
 	return objects, problems
 }
 
-// expand returns a file itself, and of a directory the files with objects, as kubectl does: not those of directories below it.
-func expand(name string) ([]string, error) {
+// expandPath returns the path of a file, or the paths of the YAML and JSON files in a directory. Like kubectl, it ignores subdirectories.
+func expandPath(name string) ([]string, error) {
 	if name == standardInput {
 		return []string{name}, nil
 	}
@@ -97,8 +97,8 @@ type document struct {
 	line int
 }
 
-// parseObjects returns the objects of a YAML or JSON text, those within lists one by one. Documents that
-// cannot be read are named by number and line in the errors; the others count. A text without any object is an error.
+// parseObjects returns the objects of a YAML or JSON text, including those in lists. The errors name documents that cannot be
+// read by number and line. The objects of the other documents are returned. A text without any object is an error.
 func parseObjects(data []byte) ([]any, []error) {
 	var objects []any
 	var problems []error
@@ -107,7 +107,7 @@ func parseObjects(data []byte) ([]any, []error) {
 		values, err := d.values()
 		for _, value := range values {
 			number++
-			found, wrong := listed(value)
+			found, wrong := flatten(value)
 			if wrong != nil {
 				problems = append(problems, errors.Wrapf(wrong, "document %d, line %d", number, d.line))
 			}
@@ -141,8 +141,7 @@ func splitDocuments(data []byte) []document {
 	return documents
 }
 
-// values returns the values of a document: of YAML one, of JSON as many as follow each other. null is no value.
-// An error says in which line.
+// values returns the value of a YAML document, or all values of a JSON stream. null is no value. An error names the line.
 func (d document) values() ([]any, error) {
 	text := bytes.TrimSpace(d.text)
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
@@ -154,12 +153,12 @@ func (d document) values() ([]any, error) {
 	}
 	converted, err := yaml.YAMLToJSON(d.text)
 	if err != nil {
-		return nil, d.located(err)
+		return nil, d.withLine(err)
 	}
-	return decoded(nil, converted)
+	return appendDecoded(nil, converted)
 }
 
-// stream returns the values of a stream of JSON, up to the first one that is wrong.
+// stream returns the values of a JSON stream, up to the first invalid one.
 func (d document) stream() ([]any, error) {
 	var values []any
 	decoder := json.NewDecoder(bytes.NewReader(d.text))
@@ -170,7 +169,7 @@ func (d document) stream() ([]any, error) {
 			return values, nil
 		}
 		if err == nil {
-			values, err = decoded(values, raw)
+			values, err = appendDecoded(values, raw)
 		}
 		if err != nil {
 			at := len(bytes.TrimRight(d.text, "\r\n\t "))
@@ -182,8 +181,8 @@ func (d document) stream() ([]any, error) {
 	}
 }
 
-// decoded appends a value to values, unless it is null. Numbers become int64 or float64, as in objects from a cluster.
-func decoded(values []any, data []byte) ([]any, error) {
+// appendDecoded appends a value to values, unless it is null. Numbers become int64 or float64, as in objects from a cluster.
+func appendDecoded(values []any, data []byte) ([]any, error) {
 	var value any
 	if err := utiljson.Unmarshal(data, &value); err != nil || value == nil {
 		return values, err
@@ -191,8 +190,8 @@ func decoded(values []any, data []byte) ([]any, error) {
 	return append(values, value), nil
 }
 
-// located returns an error of the YAML decoder with the line of the file.
-func (d document) located(err error) error {
+// withLine returns an error of the YAML decoder with its line in the file.
+func (d document) withLine(err error) error {
 	text, line := err.Error(), d.line
 	text = strings.TrimPrefix(text, "error converting YAML to JSON: ")
 	if match := yamlLine.FindStringSubmatch(text); match != nil {
@@ -204,21 +203,21 @@ func (d document) located(err error) error {
 	return errors.Errorf("line %d: %s", line, strings.TrimPrefix(text, "yaml: "))
 }
 
-// listed returns the objects of a list one by one, also of lists in it, and anything else itself.
-func listed(value any) ([]any, error) {
+// flatten returns the objects of a list, including those of nested lists, or the object itself. Any other value is an error.
+func flatten(value any) ([]any, error) {
 	switch value := value.(type) {
 	case []any:
-		return unpacked(value, "", nil), nil
+		return flattenItems(value, "", nil), nil
 	case map[string]any:
-		return unpacked([]any{value}, "", nil), nil
+		return flattenItems([]any{value}, "", nil), nil
 	default:
-		return nil, errors.Errorf("it is %s; it must be an object", kindOf(value))
+		return nil, errors.Errorf("it is %s; it must be an object", jsonType(value))
 	}
 }
 
-// unpacked returns items with those of the lists among them in place of these. Objects in a list of
-// one kind do not say what they are; the list does, by kind and apiVersion.
-func unpacked(items []any, kind string, apiVersion any) []any {
+// flattenItems returns items, and replaces each list among them by its items. The items of a typed list may lack kind and
+// apiVersion, which flattenItems sets from the list.
+func flattenItems(items []any, kind string, apiVersion any) []any {
 	var objects []any
 	for _, item := range items {
 		object, ok := item.(map[string]any)
@@ -235,7 +234,7 @@ func unpacked(items []any, kind string, apiVersion any) []any {
 		}
 		below, _ := object["items"].([]any)
 		name, _ := object["kind"].(string)
-		objects = append(objects, unpacked(below, strings.TrimSuffix(name, "List"), object["apiVersion"])...)
+		objects = append(objects, flattenItems(below, strings.TrimSuffix(name, "List"), object["apiVersion"])...)
 	}
 	return objects
 }
@@ -252,8 +251,8 @@ func isList(object map[string]any) bool {
 	return (listed || items == nil) && metadata["name"] == nil
 }
 
-// kindOf says what a value of JSON is.
-func kindOf(value any) string {
+// jsonType returns the type of a JSON value that is not an object.
+func jsonType(value any) string {
 	switch value.(type) {
 	case nil:
 		return "null"

@@ -19,10 +19,10 @@ import (
 	"github.com/healthscope/healthscope/controllers/app"
 )
 
-// inClusterNamespace is where Kubernetes tells a pod its namespace.
+// inClusterNamespace is the path of the file in which a pod finds its namespace.
 const inClusterNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// defaultNamespace is the namespace of the program when nothing says otherwise.
+// defaultNamespace is the default namespace of the program.
 const defaultNamespace = "healthscope-system"
 
 // managerFlags are the flags that the commands with a manager have in common.
@@ -36,8 +36,8 @@ type managerFlags struct {
 	verbosity    int
 }
 
-// runner runs a program until ctx ends.
-type runner func(ctx context.Context, o app.Options, config *configv1alpha1.Configuration, logger logr.Logger) error
+// runFunc runs a program until ctx ends.
+type runFunc func(ctx context.Context, o app.Options, config *configv1alpha1.Configuration, logger logr.Logger) error
 
 func newController() *cobra.Command {
 	return newManagerCommand("controller", "Run the controller of a hub: scopes, the status REST API, metrics and the inventory", app.RunController)
@@ -48,7 +48,7 @@ func newMonitor() *cobra.Command {
 }
 
 // newManagerCommand returns a command that runs a program with a manager.
-func newManagerCommand(name, short string, run runner) *cobra.Command {
+func newManagerCommand(name, short string, run runFunc) *cobra.Command {
 	var f managerFlags
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
@@ -69,14 +69,14 @@ func newManagerCommand(name, short string, run runner) *cobra.Command {
 }
 
 // run runs a program, or prints its configuration.
-func (f *managerFlags) run(ctx context.Context, name string, run runner, out io.Writer, logger logr.Logger) error {
+func (f *managerFlags) run(ctx context.Context, name string, run runFunc, out io.Writer, logger logr.Logger) error {
 	config, err := app.LoadConfig(f.config)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	if f.printConfig {
 		// Files with secrets are named and not read.
-		return errors.Wrap(encode(out, formYAML, config), "cannot write the configuration")
+		return errors.Wrap(encode(out, formatYAML, config), "cannot write the configuration")
 	}
 	rest, err := f.restConfig(name)
 	if err != nil {
@@ -97,12 +97,12 @@ func (f *managerFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVarP(&f.verbosity, "verbosity", "v", 0, "how much is logged: 0 what happened, 1 decisions, 4 details")
 }
 
-// setLogger makes the logger of the command, which writes to out, and hands it to the libraries.
+// setLogger returns a logger that writes to out, and sets it as the logger of controller-runtime and klog.
 func (f *managerFlags) setLogger(out io.Writer) (logr.Logger, error) {
 	if f.verbosity < 0 {
-		return logr.Logger{}, usage(errors.Errorf("--verbosity is %d; it must not be negative", f.verbosity))
+		return logr.Logger{}, usageError(errors.Errorf("--verbosity is %d; it must not be negative", f.verbosity))
 	}
-	handlerOptions := &slog.HandlerOptions{Level: slog.Level(-f.verbosity), ReplaceAttr: legible}
+	handlerOptions := &slog.HandlerOptions{Level: slog.Level(-f.verbosity), ReplaceAttr: replaceLogAttr}
 	var handler slog.Handler
 	switch f.logFormat {
 	case "text":
@@ -110,7 +110,7 @@ func (f *managerFlags) setLogger(out io.Writer) (logr.Logger, error) {
 	case "json":
 		handler = slog.NewJSONHandler(out, handlerOptions)
 	default:
-		return logr.Logger{}, usage(errors.Errorf("--log-format is %q; it must be text or json", f.logFormat))
+		return logr.Logger{}, usageError(errors.Errorf("--log-format is %q; it must be text or json", f.logFormat))
 	}
 	logger := logr.FromSlogHandler(handler)
 	ctrl.SetLogger(logger)
@@ -118,9 +118,9 @@ func (f *managerFlags) setLogger(out io.Writer) (logr.Logger, error) {
 	return logger, nil
 }
 
-// legible calls every level below INFO by its own name, because logr's V(1) would be DEBUG+3 to slog, and leaves out the address
-// by which controller-runtime names a source of requests that is a function or a channel.
-func legible(_ []string, a slog.Attr) slog.Attr {
+// replaceLogAttr replaces every level below INFO by DEBUG, because slog would print logr's V(1) as DEBUG+3. It removes a source that is an
+// address: controller-runtime logs it for a source of requests that is a function or a channel.
+func replaceLogAttr(_ []string, a slog.Attr) slog.Attr {
 	if level, ok := a.Value.Any().(slog.Level); ok && a.Key == slog.LevelKey && level < slog.LevelInfo {
 		a.Value = slog.StringValue("DEBUG")
 	}
@@ -130,16 +130,16 @@ func legible(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// restConfig returns how to reach the cluster.
+// restConfig returns the client configuration for the cluster.
 func (f *managerFlags) restConfig(command string) (*rest.Config, error) {
-	config, err := configOf(f.kubeconfig, "", command)
+	config, err := loadRESTConfig(f.kubeconfig, "", command)
 	if errors.Is(err, errNoKubeconfig) {
-		err = usage(errors.New("there is no kubeconfig file; give one with --kubeconfig or $KUBECONFIG"))
+		err = usageError(errors.New("there is no kubeconfig file; give one with --kubeconfig or $KUBECONFIG"))
 	}
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot find out how to reach the cluster")
 	}
-	config.Timeout = 0 // Watches last.
+	config.Timeout = 0 // A timeout would end watches.
 	return config, nil
 }
 

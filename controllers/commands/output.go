@@ -15,29 +15,29 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Forms of the output.
+// Output formats.
 const (
-	formText  = "text"
-	formTable = "table"
-	formWide  = "wide"
-	formJSON  = "json"
-	formYAML  = "yaml"
+	formatText  = "text"
+	formatTable = "table"
+	formatWide  = "wide"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
 )
 
-// checkForm refuses a value of --output that is none of some forms.
-func checkForm(form string, forms ...string) error {
-	if slices.Contains(forms, form) {
+// checkFormat returns an error if the value of --output is not one of formats.
+func checkFormat(form string, formats ...string) error {
+	if slices.Contains(formats, form) {
 		return nil
 	}
-	last := len(forms) - 1
-	return errors.Errorf("--output is %q; it must be %s or %s", form, strings.Join(forms[:last], ", "), forms[last])
+	last := len(formats) - 1
+	return errors.Errorf("--output is %q; it must be %s or %s", form, strings.Join(formats[:last], ", "), formats[last])
 }
 
 // encode writes a value as JSON or YAML.
 func encode(out io.Writer, form string, value any) error {
 	var data []byte
 	var err error
-	if form == formYAML {
+	if form == formatYAML {
 		data, err = yaml.Marshal(value)
 	} else {
 		data, err = json.MarshalIndent(value, "", "  ")
@@ -50,7 +50,7 @@ func encode(out io.Writer, form string, value any) error {
 	return err
 }
 
-// table is a table. The states are those of its rows.
+// table is a table of text. states has the state of each row, which determines its color.
 type table struct {
 	columns []string
 	rows    [][]string
@@ -64,14 +64,14 @@ func (t *table) add(state string, cells ...string) {
 	t.rows, t.states = append(t.rows, cells), append(t.states, state)
 }
 
-// painted returns the table, its states in colours if they are wanted.
-func (t *table) painted(colour bool) string {
+// render returns the table as text, with colored states if colour is set.
+func (t *table) render(colour bool) string {
 	var b strings.Builder
 	t.write(&b, colour)
 	return b.String()
 }
 
-// write writes the table. Colours have no width, so that a writer of tabs cannot be used.
+// write writes the table. It does not use a tabwriter, which would count color codes as width.
 func (t *table) write(b *strings.Builder, colour bool) {
 	widths := make([]int, len(t.columns))
 	for _, cells := range append([][]string{t.columns}, t.rows...) {
@@ -81,7 +81,7 @@ func (t *table) write(b *strings.Builder, colour bool) {
 	}
 	row := func(cells []string, state string) {
 		for i, c := range cells {
-			text := painted(c, colourOf(t.columns[i], c, state), colour && state != "")
+			text := colorize(c, cellState(t.columns[i], c, state), colour && state != "")
 			if i < len(cells)-1 {
 				text += strings.Repeat(" ", widths[i]-len([]rune(c))+3)
 			}
@@ -95,14 +95,14 @@ func (t *table) write(b *strings.Builder, colour bool) {
 	}
 }
 
-// The columns that have colours: that of a row's state, and that of a word for health.
+// The columns that have colors: the state of the row, and the health.
 const (
 	stateColumn  = "STATE"
 	healthColumn = "HEALTH"
 )
 
-// colourOf returns the state whose colour a cell has; empty for none.
-func colourOf(column, cell, state string) string {
+// cellState returns the state that determines the color of a cell, or an empty string for no color.
+func cellState(column, cell, state string) string {
 	switch column {
 	case stateColumn:
 		return state
@@ -112,8 +112,8 @@ func colourOf(column, cell, state string) string {
 	return ""
 }
 
-// painted returns a text in the colour of a state of an object, of a scope or of a cluster.
-func painted(text, state string, colour bool) string {
+// colorize returns a text in the color of the state of an object, a scope or a cluster.
+func colorize(text, state string, colour bool) string {
 	const green, yellow, red, magenta, end = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[35m", "\x1b[0m"
 	if !colour || state == "" {
 		return text
@@ -129,5 +129,5 @@ func painted(text, state string, colour bool) string {
 	return red + text + end // Failed, NotPresent, unhealthy, and clusters that cannot be seen.
 }
 
-// printable returns a text as one line and cell: text of kubeconfigs and annotations must not control a terminal.
+// printable returns a text as one line without control characters: text from kubeconfig files and annotations must not control a terminal.
 func printable(text string) string { return healthscope.Clean(text) }

@@ -8,27 +8,27 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The names of the program as a plugin of kubectl, which runs the second one to complete a command line.
+// The names of the program as a plugin of kubectl. kubectl runs pluginCompleteName to complete a command line.
 const (
 	pluginName         = "kubectl-healthscope"
 	pluginCompleteName = "kubectl_complete-healthscope"
 )
 
-// programName returns the name by which the program was started, which may be that of a link.
+// programName returns the name with which the program was started. It may be the name of a link.
 func programName() string {
 	return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 }
 
-// calledAs returns how users call the program that was started by a name.
-func calledAs(program string) string {
+// displayName returns the command with which users start the program of a name.
+func displayName(program string) string {
 	if program == pluginName || program == pluginCompleteName {
 		return "kubectl healthscope"
 	}
 	return "healthscope"
 }
 
-// argumentsOf returns the arguments of the program that was started by a name.
-func argumentsOf(program string, args []string) []string {
+// programArgs returns the arguments for the root command of a program of a name.
+func programArgs(program string, args []string) []string {
 	if program == pluginCompleteName {
 		return append([]string{cobra.ShellCompRequestCmd}, args...)
 	}

@@ -40,9 +40,9 @@ or there is no answer. With --watch it is 0 when the command is interrupted.`
 const (
 	// statusTimeout is the default deadline of one request.
 	statusTimeout = 30 * time.Second
-	// statusInterval is by default how often documents that cannot be streamed are asked for again.
+	// statusInterval is the default interval between queries for documents that cannot be streamed.
 	statusInterval = 5 * time.Second
-	// minStatusInterval is how often they may be asked for.
+	// minStatusInterval is the minimum of that interval.
 	minStatusInterval = time.Second
 )
 
@@ -82,7 +82,7 @@ func (f *statusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file of the hub; the default is $KUBECONFIG, or ~/.kube/config. With --server its token is used")
 	flags.StringVar(&f.context, "context", "", "the context of the hub in that file; the default is the current one. With --server its token is used")
 	flags.StringVar(&f.controllerNamespace, "controller-namespace", defaultNamespace, "for groups and clusters: the namespace of the controller")
-	flags.StringVar(&f.serviceAccount, "service-account", statusReader, "for groups and clusters: the ServiceAccount in the namespace of the controller whose token is used if the kubeconfig has none")
+	flags.StringVar(&f.serviceAccount, "service-account", defaultServiceAccount, "for groups and clusters: the ServiceAccount in the namespace of the controller whose token is used if the kubeconfig has none")
 	flags.StringVar(&f.server, "server", "", "the URL of the status REST API, to use instead of the API server")
 	flags.StringVar(&f.tokenFile, "token-file", "", "with --server: a file with a bearer token of Kubernetes; it is read for each request")
 	flags.StringVar(&f.caFile, "ca-file", "", "with --server: a file with the CA certificates for the server's certificate; the default is those of the system")
@@ -97,7 +97,7 @@ func (f *statusFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.health, "health", true, "for groups and clusters: query state, reason and age")
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "for HealthScopes: the namespace; the default is that of the context, or with --server all namespaces")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "list the HealthScopes of all namespaces")
-	flags.StringVarP(&f.output, "output", "o", formTable, "the output format: table, json or yaml; for HealthScopes from the API server also wide, name or jsonpath=TEMPLATE. For groups and clusters, and with --server, json and yaml print the document as it is served")
+	flags.StringVarP(&f.output, "output", "o", formatTable, "the output format: table, json or yaml; for HealthScopes from the API server also wide, name or jsonpath=TEMPLATE. For groups and clusters, and with --server, json and yaml print the document as it is served")
 	flags.StringVar(&f.sortBy, "sort-by", "", "sort the list of HealthScopes from the API server by this field, a JSONPath such as .status.health")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "after the first output, print what changes")
 	flags.DurationVar(&f.interval, "interval", statusInterval, "for groups and clusters, with --watch: the interval between queries. Changes of HealthScopes are printed as they happen")
@@ -105,12 +105,12 @@ func (f *statusFlags) add(flags *pflag.FlagSet) {
 
 // run prints the status of a subject.
 func (f *statusFlags) run(ctx context.Context, subject string, flags *pflag.FlagSet, out, errOut io.Writer) error {
-	target, err := targetOf(subject)
+	target, err := parseTarget(subject)
 	if err == nil {
 		err = f.check(target, flags)
 	}
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	if f.server == "" && !target.isDocument() {
 		return f.runScopes(ctx, target, out, errOut)
@@ -118,15 +118,15 @@ func (f *statusFlags) run(ctx context.Context, subject string, flags *pflag.Flag
 	return f.runDocument(ctx, target.in(f.namespace), flags, out, errOut)
 }
 
-// runScopes prints scopes of the API server.
+// runScopes prints scopes from the API server.
 func (f *statusFlags) runScopes(ctx context.Context, t target, out, errOut io.Writer) error {
-	objects, err := objectPrinterOf(f.output)
+	objects, err := newObjectPrinter(f.output)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
-	sortBy, err := sortKeyOf(f.sortBy)
+	sortBy, err := parseSortKey(f.sortBy)
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	scopes, err := f.kubeScopes(t)
 	if err != nil {
@@ -141,10 +141,10 @@ func (f *statusFlags) runScopes(ctx context.Context, t target, out, errOut io.Wr
 		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", scopes.target))
 	}
 	health, err := v.show(list)
-	return answered(scopes.target, health, err)
+	return exitErrorFor(scopes.target, health, err)
 }
 
-// runDocument prints what a status REST API answers.
+// runDocument prints the response of a status REST API.
 func (f *statusFlags) runDocument(ctx context.Context, t target, flags *pflag.FlagSet, out, errOut io.Writer) error {
 	connect := f.controllerClient
 	if f.server != "" {
@@ -152,7 +152,7 @@ func (f *statusFlags) runDocument(ctx context.Context, t target, flags *pflag.Fl
 	}
 	client, err := connect()
 	if err != nil {
-		return usage(err)
+		return usageError(err)
 	}
 	p := newStatusPrinter(t, f.output, f.colour, out)
 	u := client.url(t, f.query(t, flags))
@@ -164,10 +164,10 @@ func (f *statusFlags) runDocument(ctx context.Context, t target, flags *pflag.Fl
 		return noAnswer(errors.Wrapf(follow(ctx, interval, attempt(client, u, p), errOut), "cannot follow the status of %s", t))
 	}
 	answer, err := client.get(ctx, u, "")
-	var refused *refusal
+	var refused *responseError
 	switch {
-	case errors.As(err, &refused) && refused.status == http.StatusBadRequest: // A flag that the server checks.
-		return usage(errors.Wrapf(err, "cannot get the status of %s", t))
+	case errors.As(err, &refused) && refused.status == http.StatusBadRequest: // The server has rejected the value of a flag.
+		return usageError(errors.Wrapf(err, "cannot get the status of %s", t))
 	case err != nil:
 		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", t))
 	}
@@ -175,11 +175,11 @@ func (f *statusFlags) runDocument(ctx context.Context, t target, flags *pflag.Fl
 	if err == nil {
 		_, err = io.WriteString(out, text)
 	}
-	return answered(t, health, err)
+	return exitErrorFor(t, health, err)
 }
 
-// answered returns how the command ends when it has printed a status, or could not.
-func answered(t target, health healthscope.Health, err error) error {
+// exitErrorFor returns the error that determines the exit code, by the health that was printed or the error of printing it.
+func exitErrorFor(t target, health healthscope.Health, err error) error {
 	switch {
 	case errors.As(err, new(*exitError)):
 		return err
@@ -193,10 +193,10 @@ func answered(t target, health healthscope.Health, err error) error {
 	return nil
 }
 
-// documentFlags are the flags that only documents of groups and clusters take.
+// documentFlags are the flags that apply only to groups and clusters.
 var documentFlags = []string{"type", "detail", "app", "cluster", "resource", "instance", "instances", "health", "interval", "controller-namespace", "service-account"}
 
-// check refuses flags that cannot be used, or make no sense together.
+// check returns an error if flags are invalid or cannot be combined.
 func (f *statusFlags) check(t target, flags *pflag.FlagSet) error {
 	if f.timeout <= 0 {
 		return errors.Errorf("--timeout is %s; it must be more than nothing", f.timeout)
@@ -213,17 +213,17 @@ func (f *statusFlags) check(t target, flags *pflag.FlagSet) error {
 		}
 	}
 	switch {
-	case t.kind == ofScope && f.allNamespaces:
+	case t.kind == targetScope && f.allNamespaces:
 		return errors.Errorf("--all-namespaces is given; it is for the list of HealthScopes, and not for %s", t)
-	case t.kind == ofScope && f.sortBy != "":
+	case t.kind == targetScope && f.sortBy != "":
 		return errors.Errorf("--sort-by is given; it is for the list of HealthScopes, and not for %s", t)
-	case t.kind == ofScope && len(t.names) > 1 && flags.Changed("namespace"):
+	case t.kind == targetScope && len(t.names) > 1 && flags.Changed("namespace"):
 		return errors.Errorf("--namespace is %q; it cannot be together with %s, which has a namespace", f.namespace, t)
 	}
 	return f.checkServer()
 }
 
-// checkDocument refuses what makes no sense for a group or a cluster.
+// checkDocument returns an error for flags that do not apply to a group or a cluster.
 func (f *statusFlags) checkDocument(t target, flags *pflag.FlagSet) error {
 	for _, name := range []string{"namespace", "all-namespaces", "sort-by"} {
 		if flags.Changed(name) {
@@ -237,13 +237,13 @@ func (f *statusFlags) checkDocument(t target, flags *pflag.FlagSet) error {
 			}
 		}
 	}
-	if err := f.checkServed(); err != nil {
+	if err := f.checkDocumentFormat(); err != nil {
 		return err
 	}
 	return f.checkServer()
 }
 
-// checkServer refuses what makes no sense with a server, or without one.
+// checkServer returns an error for flags that do not apply with --server, or without it.
 func (f *statusFlags) checkServer() error {
 	if f.server == "" {
 		for name, value := range map[string]string{"token-file": f.tokenFile, "ca-file": f.caFile} {
@@ -256,17 +256,19 @@ func (f *statusFlags) checkServer() error {
 	if f.sortBy != "" {
 		return errors.New("--sort-by is given; it cannot be together with --server")
 	}
-	return f.checkServed()
+	return f.checkDocumentFormat()
 }
 
-// checkServed refuses forms in which documents are not printed.
-func (f *statusFlags) checkServed() error { return checkForm(f.output, formTable, formJSON, formYAML) }
+// checkDocumentFormat returns an error for output formats that documents do not support.
+func (f *statusFlags) checkDocumentFormat() error {
+	return checkFormat(f.output, formatTable, formatJSON, formatYAML)
+}
 
-// query returns the query of a request. What the server checks is left to the server.
+// query returns the query of a request. It does not check the values that the server checks.
 func (f *statusFlags) query(t target, flags *pflag.FlagSet) url.Values {
 	q := url.Values{}
 	switch {
-	case t.kind == ofScopes && f.namespace != "" && !f.allNamespaces:
+	case t.kind == targetScopes && f.namespace != "" && !f.allNamespaces:
 		q.Set("namespace", f.namespace)
 	case !t.isDocument():
 	case f.instances:

@@ -21,17 +21,17 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// maxAnswer is how large an answer may be, in bytes.
-const maxAnswer = 256 << 20
+// maxResponseSize limits the size of a response body, in bytes.
+const maxResponseSize = 256 << 20
 
-// statusClient asks the status REST API of a hub.
+// statusClient is a client for the status REST API of a hub.
 type statusClient struct {
 	server  *url.URL
 	http    *http.Client
 	timeout time.Duration
 }
 
-// newServerClient returns a client for the server that flags name, with the token that they name.
+// newServerClient returns a client for the server and the token that the flags name.
 func newServerClient(f *statusFlags) (*statusClient, error) {
 	server, err := url.Parse(f.server)
 	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
@@ -45,7 +45,7 @@ func newServerClient(f *statusFlags) (*statusClient, error) {
 		DialContext: (&net.Dialer{Timeout: f.timeout}).DialContext, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	if f.caFile != "" {
-		if transport.TLSClientConfig.RootCAs, err = authorities(f.caFile); err != nil {
+		if transport.TLSClientConfig.RootCAs, err = loadCertPool(f.caFile); err != nil {
 			return nil, err
 		}
 	}
@@ -56,14 +56,14 @@ func newServerClient(f *statusFlags) (*statusClient, error) {
 	if authenticated != http.RoundTripper(transport) && server.Scheme == "http" && !isLoopback(server.Hostname()) {
 		return nil, errors.Errorf("--server is %q; it must be https, or on this machine: a token must not go over the network in the clear", f.server)
 	}
-	return newClientOf(server, authenticated, f.timeout), nil
+	return newStatusClient(server, authenticated, f.timeout), nil
 }
 
-func newClientOf(server *url.URL, way http.RoundTripper, timeout time.Duration) *statusClient {
+func newStatusClient(server *url.URL, transport http.RoundTripper, timeout time.Duration) *statusClient {
 	return &statusClient{
 		server: server, timeout: timeout,
-		// A redirect could lead a token elsewhere.
-		http: &http.Client{Transport: way, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		// A redirect could send the token elsewhere.
+		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 }
 
@@ -72,8 +72,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// authorities reads a file with certificates.
-func authorities(path string) (*x509.CertPool, error) {
+// loadCertPool reads a file with CA certificates.
+func loadCertPool(path string) (*x509.CertPool, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read --ca-file")
@@ -85,7 +85,7 @@ func authorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// authenticate returns a transport that shows the token that flags name, or the one that it was given when they name none.
+// authenticate returns a transport that sends the token that the flags name. Without such flags it returns transport itself.
 func (f *statusFlags) authenticate(transport http.RoundTripper) (http.RoundTripper, error) {
 	fromKubeconfig := f.kubeconfig != "" || f.context != ""
 	switch {
@@ -95,11 +95,11 @@ func (f *statusFlags) authenticate(transport http.RoundTripper) (http.RoundTripp
 		if _, err := readToken("token-file", f.tokenFile); err != nil {
 			return nil, err
 		}
-		return tokenFromFile{f.tokenFile, transport}, nil
+		return fileTokenTransport{f.tokenFile, transport}, nil
 	case !fromKubeconfig:
 		return transport, nil
 	}
-	config, err := configOf(f.kubeconfig, f.context, "status")
+	config, err := loadRESTConfig(f.kubeconfig, f.context, "status")
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot find a token")
 	}
@@ -110,14 +110,14 @@ func (f *statusFlags) authenticate(transport http.RoundTripper) (http.RoundTripp
 	return authenticated, errors.Wrap(err, "cannot use the token of the kubeconfig file")
 }
 
-// tokenFromFile shows the token in a file, which may be renewed at any time.
-type tokenFromFile struct {
+// fileTokenTransport sends the token in a file. It reads the file for each request, because the token may be renewed.
+type fileTokenTransport struct {
 	path string
 	next http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t tokenFromFile) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t fileTokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	token, err := readToken("token-file", t.path)
 	if err != nil {
 		return nil, err
@@ -151,50 +151,50 @@ func (c *statusClient) url(t target, query url.Values) *url.URL {
 	return u
 }
 
-// statusAnswer is an answer of the server.
-type statusAnswer struct {
+// statusResponse is a response of the server.
+type statusResponse struct {
 	body []byte
 	tag  string
-	// same is true when the answer is still the one with the tag that was asked about; then there is no body.
+	// same is true if the document has not changed since the response with the tag of the request. Then body is empty.
 	same bool
 }
 
-// refusal is an answer that says why there is no other one.
-type refusal struct {
+// responseError is an error response of the server.
+type responseError struct {
 	status int
 	text   string
 }
 
-func (r *refusal) Error() string { return r.text }
+func (r *responseError) Error() string { return r.text }
 
-// forGood reports whether asking again does not help.
-func (r *refusal) forGood() bool {
+// isPermanent reports whether a retry cannot succeed.
+func (r *responseError) isPermanent() bool {
 	return r.status < http.StatusInternalServerError && r.status != http.StatusTooManyRequests && r.status != http.StatusRequestTimeout
 }
 
-// get asks for a document, with a deadline. tag is that of the answer that the caller has already; empty for none.
-func (c *statusClient) get(ctx context.Context, u *url.URL, tag string) (statusAnswer, error) {
+// get gets a document, with a timeout. tag is the ETag of the response that the caller already has, or empty.
+func (c *statusClient) get(ctx context.Context, u *url.URL, tag string) (statusResponse, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errors.Errorf("no answer within %s; increase --timeout", c.timeout))
 	defer cancel()
 	response, err := c.send(ctx, u, "application/json", tag)
 	if err != nil {
-		return statusAnswer{}, err
+		return statusResponse{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusNotModified {
-		return statusAnswer{tag: tag, same: true}, nil
+		return statusResponse{tag: tag, same: true}, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseSize+1))
 	switch {
 	case err != nil:
-		return statusAnswer{}, causeOf(ctx, err)
-	case len(body) > maxAnswer:
-		return statusAnswer{}, errors.Errorf("the answer has more than %d MiB; ask for less, for instance with --app", maxAnswer>>20)
+		return statusResponse{}, requestError(ctx, err)
+	case len(body) > maxResponseSize:
+		return statusResponse{}, errors.Errorf("the answer has more than %d MiB; ask for less, for instance with --app", maxResponseSize>>20)
 	}
-	return statusAnswer{body: body, tag: response.Header.Get("ETag")}, nil
+	return statusResponse{body: body, tag: response.Header.Get("ETag")}, nil
 }
 
-// send sends a request and returns an answer that is none of an error.
+// send sends a request. It returns an error for an error response.
 func (c *statusClient) send(ctx context.Context, u *url.URL, accept, tag string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
@@ -207,28 +207,28 @@ func (c *statusClient) send(ctx context.Context, u *url.URL, accept, tag string)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, causeOf(ctx, err)
+		return nil, requestError(ctx, err)
 	}
 	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNotModified && tag != "" {
 		return response, nil
 	}
 	defer func() { _ = response.Body.Close() }()
-	return nil, refusalOf(response)
+	return nil, newResponseError(response)
 }
 
-// causeOf returns why a request has failed, without the URL, which the caller knows.
-func causeOf(ctx context.Context, err error) error {
+// requestError returns the cause of a failed request, without the path and query of the URL, which the caller knows.
+func requestError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
-		return errors.Wrapf(wrapped.Err, "cannot ask the server at %s", hostOf(wrapped.URL))
+		return errors.Wrapf(wrapped.Err, "cannot ask the server at %s", baseURL(wrapped.URL))
 	}
 	return err
 }
 
-func hostOf(text string) string {
+func baseURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return "an unknown place"
@@ -236,11 +236,11 @@ func hostOf(text string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// refusalOf turns the answer of an error into one for people.
-func refusalOf(response *http.Response) error {
+// newResponseError returns the error of an error response.
+func newResponseError(response *http.Response) error {
 	const maxProblem = 64 << 10
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxProblem)) // What there is of it has to do.
-	r := &refusal{status: response.StatusCode}
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxProblem)) // On an error, body holds what was read before it.
+	r := &responseError{status: response.StatusCode}
 	var p api.Problem
 	if json.Unmarshal(body, &p) == nil && p.Detail != "" {
 		r.text = printable(fmt.Sprintf("%s (%d): %s", cmp.Or(p.Title, http.StatusText(p.Status)), response.StatusCode, p.Detail))

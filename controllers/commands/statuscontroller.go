@@ -22,17 +22,17 @@ import (
 const (
 	// controllerSelector selects the pods of the controller.
 	controllerSelector = "app.kubernetes.io/name=healthscope,app.kubernetes.io/component=controller"
-	// apiPortName is the name of the port of the status REST API in a pod, and apiPort its number where the pod does not name it.
+	// apiPortName is the name of the container port of the status REST API, and apiPort the port of a pod without such a name.
 	apiPortName, apiPort = "api", 8082
-	// statusReader is the ServiceAccount that callers without a token of their own read the status REST API as.
-	statusReader = "healthscope-status-reader"
-	// statusTokenLifetime is how long a token of it is valid: the least that Kubernetes gives.
-	statusTokenLifetime = 10 * time.Minute
+	// defaultServiceAccount is the ServiceAccount whose tokens callers without their own token use for the status REST API.
+	defaultServiceAccount = "healthscope-status-reader"
+	// serviceAccountTokenLifetime is the lifetime of a token of the ServiceAccount: the minimum that Kubernetes allows.
+	serviceAccountTokenLifetime = 10 * time.Minute
 )
 
-// controllerClient returns a client for the status REST API of the controller, which is reached by a port-forward.
+// controllerClient returns a client for the controller's status REST API that uses a port-forward.
 func (f *statusFlags) controllerClient() (*statusClient, error) {
-	config, err := configOf(f.kubeconfig, f.context, "status")
+	config, err := loadRESTConfig(f.kubeconfig, f.context, "status")
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot find out how to reach the controller")
 	}
@@ -40,28 +40,28 @@ func (f *statusFlags) controllerClient() (*statusClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	var way http.RoundTripper = controllerPods{config, clientset, f.controllerNamespace}
+	var transport http.RoundTripper = podTransport{config, clientset, f.controllerNamespace}
 	if config.BearerToken != "" || config.BearerTokenFile != "" || config.ExecProvider != nil || config.AuthProvider != nil {
-		// Certificates and passwords of the kubeconfig prove nothing to the pod.
-		if way, err = rest.HTTPWrappersForConfig(config, way); err != nil {
+		// The pod does not accept the kubeconfig's certificates and passwords.
+		if transport, err = rest.HTTPWrappersForConfig(config, transport); err != nil {
 			return nil, err
 		}
 	} else {
-		way = accountTokens{clientset, f.controllerNamespace, f.serviceAccount, way}
+		transport = serviceAccountTransport{clientset, f.controllerNamespace, f.serviceAccount, transport}
 	}
 	server := &url.URL{Scheme: "https", Host: "healthscope-controller." + f.controllerNamespace}
-	return newClientOf(server, way, f.timeout), nil
+	return newStatusClient(server, transport, f.timeout), nil
 }
 
-// controllerPods sends requests to a pod of the controller.
-type controllerPods struct {
+// podTransport sends requests to a ready pod of the controller.
+type podTransport struct {
 	config    *rest.Config
 	client    kubernetes.Interface
 	namespace string
 }
 
-// RoundTrip implements http.RoundTripper. Pods come and go, so that each request looks for one.
-func (c controllerPods) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper. It looks up a pod for each request, because pods come and go.
+func (c podTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	pods, err := c.client.CoreV1().Pods(c.namespace).List(r.Context(), metav1.ListOptions{LabelSelector: controllerSelector})
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot find the controller in namespace %q", c.namespace)
@@ -71,15 +71,15 @@ func (c controllerPods) RoundTrip(r *http.Request) (*http.Response, error) {
 		if !isPodReady(pod) {
 			continue
 		}
-		way := portforward.Transport{Config: c.config, Pod: client.ObjectKeyFromObject(pod), Port: apiPortOf(pod)}
-		if err := way.Verified(); err != nil {
+		transport := portforward.Transport{Config: c.config, Pod: client.ObjectKeyFromObject(pod), Port: apiPortOf(pod)}
+		if err := transport.Verified(); err != nil {
 			return nil, errors.Wrap(err, "a token is not sent")
 		}
 		r = r.Clone(r.Context())
-		r.URL.Host = net.JoinHostPort("localhost", strconv.Itoa(int(way.Port))) // A listener for its own machine answers for no other host.
+		r.URL.Host = net.JoinHostPort("localhost", strconv.Itoa(int(transport.Port))) // A server on a loopback address rejects other hosts.
 		r.Host = ""
-		answer, err := way.RoundTrip(r)
-		return answer, errors.Wrapf(err, "cannot ask pod %q", way.Pod)
+		response, err := transport.RoundTrip(r)
+		return response, errors.Wrapf(err, "cannot ask pod %q", transport.Pod)
 	}
 	return nil, errors.Errorf("no pod of the controller is ready in namespace %q; --controller-namespace looks in another", c.namespace)
 }
@@ -93,7 +93,7 @@ func isPodReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// apiPortOf returns the port at which a pod serves the status REST API.
+// apiPortOf returns the port on which a pod serves the status REST API.
 func apiPortOf(pod *corev1.Pod) int32 {
 	for _, c := range pod.Spec.Containers {
 		for _, p := range c.Ports {
@@ -105,17 +105,17 @@ func apiPortOf(pod *corev1.Pod) int32 {
 	return apiPort
 }
 
-// accountTokens shows tokens of a ServiceAccount, which the caller has the right to request.
-type accountTokens struct {
+// serviceAccountTransport sends tokens of a ServiceAccount, which it requests with the rights of the caller.
+type serviceAccountTransport struct {
 	client          kubernetes.Interface
 	namespace, name string
 	next            http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. Each request has a token of its own, so that none is kept.
-func (a accountTokens) RoundTrip(r *http.Request) (*http.Response, error) {
-	lifetime := int64(statusTokenLifetime.Seconds())
-	answer, err := a.client.CoreV1().ServiceAccounts(a.namespace).CreateToken(r.Context(), a.name, &authenticationv1.TokenRequest{
+// RoundTrip implements http.RoundTripper. It requests a new token for each request and stores none.
+func (a serviceAccountTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	lifetime := int64(serviceAccountTokenLifetime.Seconds())
+	token, err := a.client.CoreV1().ServiceAccounts(a.namespace).CreateToken(r.Context(), a.name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime},
 	}, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) {
@@ -125,6 +125,6 @@ func (a accountTokens) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.Wrapf(err, "the kubeconfig has no token for the controller, and cannot get one of ServiceAccount %q", a.namespace+"/"+a.name)
 	}
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+answer.Status.Token)
+	r.Header.Set("Authorization", "Bearer "+token.Status.Token)
 	return a.next.RoundTrip(r)
 }

@@ -64,7 +64,7 @@ func newControllerCluster(t *testing.T, h *statusHub) *controllerCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &controllerCluster{ready: true, accounts: map[string]string{statusReader: "friend"}}
+	c := &controllerCluster{ready: true, accounts: map[string]string{defaultServiceAccount: "friend"}}
 	answer := func(w http.ResponseWriter, code int, document any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
@@ -139,7 +139,7 @@ func TestStatusThroughAPortForward(t *testing.T) {
 		"with a ServiceAccount":   {nil, withoutToken, autumn, inBonn, exitOK, "deployment intent group retail/shop/v2/autumn: Instantiated\nReady"},
 		"with another account":    {func(c *controllerCluster) { c.accounts = map[string]string{"mine": "friend"} }, withoutToken, autumn, append(inBonn, "--service-account", "mine"), exitOK, "Ready"},
 		"without an account":      {func(c *controllerCluster) { c.accounts = nil }, withoutToken, bonn, nil, exitUnknown, `with --service-account, name a ServiceAccount of namespace "healthscope-system" that may read the status REST API`},
-		"without a right":         {func(c *controllerCluster) { c.accounts[statusReader] = "stranger" }, withoutToken, bonn, nil, exitUnknown, "Forbidden (403): user \"stranger\" may not get the URL"},
+		"without a right":         {func(c *controllerCluster) { c.accounts[defaultServiceAccount] = "stranger" }, withoutToken, bonn, nil, exitUnknown, "Forbidden (403): user \"stranger\" may not get the URL"},
 		"with an unknown token":   {nil, `{"token":"unknown"}`, bonn, nil, exitUnknown, "Unauthorized (401)"},
 		"may not request a token": {func(c *controllerCluster) { c.forbidden = "token" }, withoutToken, bonn, nil, exitUnknown, `cannot get one of ServiceAccount "healthscope-system/healthscope-status-reader": forbidden: token`},
 		"may not forward":         {func(c *controllerCluster) { c.forbidden = "portforward" }, withToken, bonn, nil, exitUnknown, `cannot ask pod "healthscope-system/hub-1": the API server answers 403 Forbidden: forbidden: portforward`},

@@ -23,8 +23,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// watchLasts is how long one watch lasts. What was missed on a connection that has died without a sign is seen after that.
-const watchLasts = 5 * time.Minute
+// watchTimeout limits the duration of one watch. The next watch finds the changes that were missed on a dead connection.
+const watchTimeout = 5 * time.Minute
 
 // kubeScopes reads the HealthScopes of a target from the API server.
 type kubeScopes struct {
@@ -33,17 +33,17 @@ type kubeScopes struct {
 	timeout time.Duration
 }
 
-// kubeScopes returns what reads the scopes of a target from the API server, and the target with its namespace.
+// kubeScopes returns a reader for the scopes of a target. The reader's target has the namespace from the flags or the kubeconfig context.
 func (f *statusFlags) kubeScopes(t target) (kubeScopes, error) {
-	config, err := configOf(f.kubeconfig, f.context, "status")
+	config, err := loadRESTConfig(f.kubeconfig, f.context, "status")
 	if err != nil {
 		return kubeScopes{}, errors.Wrap(err, "cannot find out how to reach the API server")
 	}
-	config.Timeout = 0 // Watches last; each request has a deadline of its own.
+	config.Timeout = 0 // A timeout would end watches. Each request has its own deadline.
 	namespace := f.namespace
 	if namespace == "" && !f.allNamespaces {
-		if namespace, _, err = clientConfigOf(f.kubeconfig, f.context).Namespace(); err != nil {
-			return kubeScopes{}, usage(err)
+		if namespace, _, err = newClientConfig(f.kubeconfig, f.context).Namespace(); err != nil {
+			return kubeScopes{}, usageError(err)
 		}
 	}
 	if f.allNamespaces {
@@ -52,21 +52,21 @@ func (f *statusFlags) kubeScopes(t target) (kubeScopes, error) {
 	t = t.in(namespace)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return kubeScopes{}, usage(err)
+		return kubeScopes{}, usageError(err)
 	}
 	return kubeScopes{client.Resource(corev1alpha2.GroupVersion.WithResource("healthscopes")).Namespace(t.namespace()), t, f.timeout}, nil
 }
 
-// read returns the scopes, one for a target that is one.
+// read returns the scopes of the target. For a target that is one scope it returns a list with one item.
 func (s kubeScopes) read(ctx context.Context) (*unstructured.UnstructuredList, error) {
-	if s.target.kind != ofScope {
+	if s.target.kind != targetScope {
 		return s.listed(ctx)
 	}
 	ctx, cancel := s.within(ctx, s.timeout)
 	defer cancel()
 	found, err := s.client.Get(ctx, s.target.name(), metav1.GetOptions{})
 	if err != nil {
-		return nil, s.explained(ctx, err)
+		return nil, s.explainError(ctx, err)
 	}
 	return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*found}}, nil
 }
@@ -75,8 +75,8 @@ func (s kubeScopes) within(ctx context.Context, timeout time.Duration) (context.
 	return context.WithTimeoutCause(ctx, timeout, errors.Errorf("no answer within %s; increase --timeout", s.timeout))
 }
 
-// explained returns an error of the API server with what a user can do about it.
-func (s kubeScopes) explained(ctx context.Context, err error) error {
+// explainError returns an error of the API server with advice for the user.
+func (s kubeScopes) explainError(ctx context.Context, err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -86,25 +86,25 @@ func (s kubeScopes) explained(ctx context.Context, err error) error {
 	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == "":
 		return errors.Errorf("%w; the cluster has no CustomResourceDefinition of HealthScopes, so this may not be a hub", err)
 	}
-	return causeOf(ctx, err)
+	return requestError(ctx, err)
 }
 
-// listed returns the scopes as a list, with which a watch begins.
+// listed lists the scopes. A watch can start from the list's resource version.
 func (s kubeScopes) listed(ctx context.Context) (*unstructured.UnstructuredList, error) {
 	ctx, cancel := s.within(ctx, s.timeout)
 	defer cancel()
 	list, err := s.client.List(ctx, s.options(metav1.ListOptions{}))
-	return list, s.explained(ctx, err)
+	return list, s.explainError(ctx, err)
 }
 
-// watched calls changed for each change of the scopes after those of a list, until the watch ends.
+// watched calls changed for each change of the scopes after the resource version from, until the watch ends.
 func (s kubeScopes) watched(ctx context.Context, from string, changed func(watch.Event) error) error {
-	lasts := int64(watchLasts.Seconds())
-	ctx, cancel := s.within(ctx, watchLasts+s.timeout)
+	timeoutSeconds := int64(watchTimeout.Seconds())
+	ctx, cancel := s.within(ctx, watchTimeout+s.timeout)
 	defer cancel()
-	w, err := s.client.Watch(ctx, s.options(metav1.ListOptions{ResourceVersion: from, TimeoutSeconds: &lasts}))
+	w, err := s.client.Watch(ctx, s.options(metav1.ListOptions{ResourceVersion: from, TimeoutSeconds: &timeoutSeconds}))
 	if err != nil {
-		return s.explained(ctx, err)
+		return s.explainError(ctx, err)
 	}
 	defer w.Stop()
 	for event := range w.ResultChan() {
@@ -118,22 +118,22 @@ func (s kubeScopes) watched(ctx context.Context, from string, changed func(watch
 	return nil
 }
 
-// options returns the options of a list or watch with what selects the target.
+// options adds the selector of the target to the options of a list or watch.
 func (s kubeScopes) options(o metav1.ListOptions) metav1.ListOptions {
-	if s.target.kind == ofScope {
+	if s.target.kind == targetScope {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.target.name()).String()
 	}
 	return o
 }
 
-// scopeView shows scopes of the API server in a form.
+// scopeView prints scopes from the API server in an output format.
 type scopeView struct {
 	printer *statusPrinter
 	// objects prints objects; nil for tables.
 	objects printers.ResourcePrinter
 	sortBy  *sortKey
-	// shown is the table that was printed last.
-	shown string
+	// lastTable is the table that was printed last.
+	lastTable string
 }
 
 // show prints scopes, and returns their health.
@@ -145,7 +145,7 @@ func (v *scopeView) show(scopes *unstructured.UnstructuredList) (healthscope.Hea
 	switch {
 	case v.objects == nil:
 		_, err = io.WriteString(v.printer.out, page.text(v.printer.colour))
-	case v.printer.target.kind == ofScope:
+	case v.printer.target.kind == targetScope:
 		err = v.objects.PrintObj(&scopes.Items[0], v.printer.out)
 	default:
 		err = v.objects.PrintObj(scopes, v.printer.out)
@@ -153,7 +153,7 @@ func (v *scopeView) show(scopes *unstructured.UnstructuredList) (healthscope.Hea
 	return page.health, err
 }
 
-// page returns what a table shows of scopes, which it sorts.
+// page sorts scopes and returns the page that a table shows of them.
 func (v *scopeView) page(scopes *unstructured.UnstructuredList) (*page, error) {
 	slices.SortFunc(scopes.Items, func(a, b unstructured.Unstructured) int {
 		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
@@ -169,14 +169,14 @@ func (v *scopeView) page(scopes *unstructured.UnstructuredList) (*page, error) {
 		}
 		documents[i] = api.NewScope(&s)
 	}
-	wide := v.printer.form == formWide
-	if v.printer.target.kind == ofScope {
+	wide := v.printer.form == formatWide
+	if v.printer.target.kind == targetScope {
 		return scopePage(documents[0], wide, time.Now()), nil
 	}
 	return scopesPage(documents, wide), nil
 }
 
-// follower returns what shows scopes whenever they change, until the watch ends, and reports whether anything was read.
+// follower returns a function that prints scopes whenever they change, until the watch ends. The function reports whether it has read the scopes.
 func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
 	known := map[string]unstructured.Unstructured{} // By UID.
 	begun := false
@@ -185,7 +185,7 @@ func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if !begun && s.target.kind == ofScope && len(list.Items) == 0 {
+		if !begun && s.target.kind == targetScope && len(list.Items) == 0 {
 			return false, apierrors.NewNotFound(corev1alpha2.GroupVersion.WithResource("healthscopes").GroupResource(), s.target.name())
 		}
 		before := known
@@ -193,7 +193,7 @@ func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
 		var changed []unstructured.Unstructured
 		for _, o := range list.Items {
 			known[string(o.GetUID())] = o
-			if was := before[string(o.GetUID())]; was.GetResourceVersion() != o.GetResourceVersion() {
+			if old := before[string(o.GetUID())]; old.GetResourceVersion() != o.GetResourceVersion() {
 				changed = append(changed, o)
 			}
 		}
@@ -216,7 +216,7 @@ func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
 	}
 }
 
-// changed prints the scopes that have changed, or the table of all.
+// changed prints the scopes that have changed, or the table of all scopes.
 func (v *scopeView) changed(known map[string]unstructured.Unstructured, changed []unstructured.Unstructured) error {
 	if v.objects != nil {
 		for i := range changed {
@@ -227,16 +227,16 @@ func (v *scopeView) changed(known map[string]unstructured.Unstructured, changed 
 		return nil
 	}
 	text := v.printer.target.String() + " does not exist any more\n"
-	if len(known) > 0 || v.printer.target.kind == ofScopes {
+	if len(known) > 0 || v.printer.target.kind == targetScopes {
 		page, err := v.page(&unstructured.UnstructuredList{Items: slices.Collect(maps.Values(known))})
 		if err != nil {
 			return err
 		}
 		text = page.text(v.printer.colour)
 	}
-	if text == v.shown {
+	if text == v.lastTable {
 		return nil
 	}
-	v.shown = text
+	v.lastTable = text
 	return v.printer.next(text)
 }

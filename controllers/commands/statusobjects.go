@@ -13,23 +13,23 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Forms of the output of objects, as those of kubectl.
+// Output formats for objects, as in kubectl.
 const (
-	formName     = "name"
-	formJSONPath = "jsonpath="
+	formatName     = "name"
+	formatJSONPath = "jsonpath="
 )
 
-// objectPrinterOf returns what prints objects in a form; nil for tables.
-func objectPrinterOf(form string) (printers.ResourcePrinter, error) {
-	template, isPath := strings.CutPrefix(form, formJSONPath)
+// newObjectPrinter returns a printer of objects in an output format, or nil for tables.
+func newObjectPrinter(form string) (printers.ResourcePrinter, error) {
+	template, isPath := strings.CutPrefix(form, formatJSONPath)
 	switch {
-	case form == formTable || form == formWide:
-		return nil, nil //nolint:nilnil // Tables are not made of objects as they are.
-	case form == formJSON:
+	case form == formatTable || form == formatWide:
+		return nil, nil //nolint:nilnil // Tables are printed without an object printer.
+	case form == formatJSON:
 		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.JSONPrinter{}}, nil
-	case form == formYAML:
+	case form == formatYAML:
 		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.YAMLPrinter{}}, nil
-	case form == formName:
+	case form == formatName:
 		return &printers.NamePrinter{}, nil
 	case isPath:
 		p, err := printers.NewJSONPathPrinter(template)
@@ -42,16 +42,16 @@ func objectPrinterOf(form string) (printers.ResourcePrinter, error) {
 	return nil, errors.Errorf("--output is %q; it must be table, wide, json, yaml, name or jsonpath=TEMPLATE", form)
 }
 
-// sortKey is a field that objects are sorted by.
+// sortKey sorts objects by a field.
 type sortKey struct {
 	text string
 	path *jsonpath.JSONPath
 }
 
-// sortKeyOf reads a field: a JSONPath, which needs neither braces nor a leading dot. It returns nil for none.
-func sortKeyOf(text string) (*sortKey, error) {
+// parseSortKey parses a JSONPath, which needs neither braces nor a leading dot. It returns nil for an empty text.
+func parseSortKey(text string) (*sortKey, error) {
 	if text == "" {
-		return nil, nil //nolint:nilnil // It is no failure.
+		return nil, nil //nolint:nilnil // An empty text is not an error.
 	}
 	field := strings.TrimPrefix(strings.TrimSuffix(strings.TrimPrefix(text, "{"), "}"), ".")
 	k := &sortKey{text, jsonpath.New("sort-by").AllowMissingKeys(true)}
@@ -61,7 +61,7 @@ func sortKeyOf(text string) (*sortKey, error) {
 	return k, nil
 }
 
-// sort sorts objects by their field, and leaves those with the same value as they are. Those without it come first.
+// sort sorts objects by their field. The sort is stable, and objects without the field come first.
 func (k *sortKey) sort(objects []unstructured.Unstructured) error {
 	if k == nil || len(objects) == 0 {
 		return nil
@@ -76,38 +76,38 @@ func (k *sortKey) sort(objects []unstructured.Unstructured) error {
 		}
 		if len(results) > 0 && len(results[0]) > 0 {
 			found = true
-			values[name(o)] = valueOf(results[0][0])
+			values[name(o)] = interfaceOf(results[0][0])
 		}
 	}
 	if !found {
-		return usage(errors.Errorf("cannot sort by %q: no HealthScope has such a field", k.text))
+		return usageError(errors.Errorf("cannot sort by %q: no HealthScope has such a field", k.text))
 	}
 	slices.SortStableFunc(objects, func(a, b unstructured.Unstructured) int { return compare(values[name(a)], values[name(b)]) })
 	return nil
 }
 
-// valueOf returns what JSONPath has found.
-func valueOf(v reflect.Value) any {
+// interfaceOf returns the value of a JSONPath result.
+func interfaceOf(v reflect.Value) any {
 	if !v.IsValid() || !v.CanInterface() {
 		return nil
 	}
 	return v.Interface()
 }
 
-// compare compares values of JSON: numbers as such, everything else as text.
+// compare compares JSON values: numbers by value, all other values as text. nil comes first.
 func compare(a, b any) int {
-	x, isNumber := number(a)
-	y, areNumbers := number(b)
+	x, isNumber := toFloat(a)
+	y, areNumbers := toFloat(b)
 	switch {
 	case isNumber && areNumbers:
 		return cmp.Compare(x, y)
 	case a == nil || b == nil:
-		return cmp.Compare(boolean(a != nil), boolean(b != nil))
+		return cmp.Compare(boolToInt(a != nil), boolToInt(b != nil))
 	}
 	return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 }
 
-func number(v any) (float64, bool) {
+func toFloat(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return float64(v), true
@@ -117,7 +117,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-func boolean(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}

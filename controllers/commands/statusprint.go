@@ -20,14 +20,14 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// statusPrinter prints the answers about a target.
+// statusPrinter prints the responses for a target.
 type statusPrinter struct {
 	target target
 	form   string
 	out    io.Writer
-	// terminal is true when people look at what is printed, colour when it may have colours.
+	// terminal is true if out is a terminal, and colour if the output may have colors.
 	terminal, colour bool
-	// printed is true once something has been printed.
+	// printed is true after the first output.
 	printed bool
 }
 
@@ -35,30 +35,30 @@ func newStatusPrinter(t target, form string, colour bool, out io.Writer) *status
 	return &statusPrinter{target: t, form: form, out: out, terminal: isTerminal(out), colour: colour}
 }
 
-// text returns an answer as it is printed, and the health in it. A document that says nothing of health is healthy.
+// text returns a response as it is printed, and its health. A document without health counts as healthy.
 func (p *statusPrinter) text(body []byte, now time.Time) (text string, health healthscope.Health, err error) {
 	page, err := p.page(body, now)
 	if err != nil {
 		return "", "", err
 	}
 	switch p.form {
-	case formJSON:
+	case formatJSON:
 		return string(bytes.TrimSpace(body)) + "\n", page.health, nil
-	case formYAML:
+	case formatYAML:
 		data, err := yaml.JSONToYAML(body)
 		return string(data), page.health, err
 	}
 	return page.text(p.colour), page.health, nil
 }
 
-// next prints a text after what was printed before, or on a terminal in its place.
+// next prints a text after the previous output. A table on a terminal replaces the previous output.
 func (p *statusPrinter) next(text string) error {
 	switch {
-	case p.form == formYAML:
+	case p.form == formatYAML:
 		text = "---\n" + text
-	case p.form == formTable && p.terminal:
+	case p.form == formatTable && p.terminal:
 		text = "\x1b[H\x1b[2J" + text
-	case p.form == formTable && p.printed:
+	case p.form == formatTable && p.printed:
 		text = "\n" + text
 	}
 	p.printed = true
@@ -68,21 +68,21 @@ func (p *statusPrinter) next(text string) error {
 	return nil
 }
 
-// page reads an answer.
+// page returns the page for a response.
 func (p *statusPrinter) page(body []byte, now time.Time) (*page, error) {
 	var err error
 	switch p.target.kind {
-	case ofScopes:
+	case targetScopes:
 		var list api.ScopeList
 		if err = json.Unmarshal(body, &list); err == nil {
 			return listPage(list), nil
 		}
-	case ofScope:
+	case targetScope:
 		var s api.Scope
 		if err = json.Unmarshal(body, &s); err == nil {
-			return scopePage(s, p.form == formWide, now), nil
+			return scopePage(s, p.form == formatWide, now), nil
 		}
-	case ofGroup, ofCluster:
+	case targetGroup, targetCluster:
 		var d status.Document
 		if err = json.Unmarshal(body, &d); err == nil {
 			return documentPage(p.target, d, now), nil
@@ -91,23 +91,23 @@ func (p *statusPrinter) page(body []byte, now time.Time) (*page, error) {
 	return nil, errors.Wrap(err, "the answer is not a status document")
 }
 
-// page is what is shown of an answer.
+// page is the content of a response in a form for printing.
 type page struct {
 	health healthscope.Health
 	lines  []textLine
 	tables []table
-	// notes are remarks below the table, and dated the times that they name.
-	notes, dated []string
+	// notes are printed below the tables. notedTimes are the times that they mention.
+	notes, notedTimes []string
 }
 
-// textLine is a line of text, and the state that it speaks of.
+// textLine is a line of text, and the state that determines its color.
 type textLine struct{ text, state string }
 
 // text returns the page as it is printed.
 func (g *page) text(colour bool) string {
 	var b strings.Builder
 	for _, l := range g.lines {
-		fmt.Fprintln(&b, painted(l.text, l.state, colour))
+		fmt.Fprintln(&b, colorize(l.text, l.state, colour))
 	}
 	for _, t := range g.tables {
 		if b.Len() > 0 {
@@ -124,7 +124,7 @@ func (g *page) text(colour bool) string {
 	return b.String()
 }
 
-// documentPage shows the document of a group or a cluster.
+// documentPage returns the page for the document of a group or a cluster.
 func documentPage(t target, d status.Document, now time.Time) *page {
 	g := &page{health: documentHealth(d.Health)}
 	if d.Instances != nil {
@@ -135,7 +135,7 @@ func documentPage(t target, d status.Document, now time.Time) *page {
 	}
 	g.linef("", "%s: %s", t, cmp.Or(d.Status, "not instantiated"))
 	if h := d.Health; h != nil {
-		g.linef(h.State, "%s", sentence(h))
+		g.linef(h.State, "%s", describeHealth(h))
 		if n := h.Resources; n != nil {
 			g.linef("", "%d of %d resources are ready, %d pending, %d failed, %d unknown", n.Ready, n.Total, n.Pending, n.Failed, n.Unknown)
 		}
@@ -157,7 +157,7 @@ func documentPage(t target, d status.Document, now time.Time) *page {
 	return g
 }
 
-// documentHealth returns the health that a document speaks of.
+// documentHealth returns the health of a document.
 func documentHealth(h *status.Health) healthscope.Health {
 	switch {
 	case h == nil || h.State == string(healthscope.Ready):
@@ -168,14 +168,14 @@ func documentHealth(h *status.Health) healthscope.Health {
 	return healthscope.Unhealthy
 }
 
-// sentence says for people what a state is.
-func sentence(h *status.Health) string {
+// describeHealth describes a state with its reason, age and message.
+func describeHealth(h *status.Health) string {
 	text := h.State
 	if h.Reason != "" {
 		text += " (" + h.Reason + ")"
 	}
 	if h.Age != nil {
-		text += " for " + seconded(*h.Age)
+		text += " for " + humanSeconds(*h.Age)
 	}
 	if h.Message != "" {
 		text += ": " + h.Message
@@ -183,11 +183,11 @@ func sentence(h *status.Health) string {
 	return text
 }
 
-func seconded(seconds int64) string {
+func humanSeconds(seconds int64) string {
 	return duration.HumanDuration(time.Duration(max(seconds, 0)) * time.Second)
 }
 
-// resources adds the table of a document's resources: app by cluster by resource.
+// resources adds the table of a document's resources, in the order app, cluster, resource.
 func (g *page) resources(d status.Document, now time.Time) {
 	t := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "RSYNC", "PRESENT"}}
 	if d.Health != nil {
@@ -208,7 +208,7 @@ func (g *page) resources(d status.Document, now time.Time) {
 				h := cmp.Or(r.Health, &status.Health{State: string(healthscope.Unknown)})
 				age := ""
 				if h.Age != nil {
-					age = seconded(*h.Age)
+					age = humanSeconds(*h.Age)
 				}
 				t.add(h.State, a.Name, cluster, name, r.Namespace, h.State, h.Reason, age, r.RsyncStatus, cmp.Or(h.Cause, h.Message))
 			}
@@ -220,7 +220,7 @@ func (g *page) resources(d status.Document, now time.Time) {
 	}
 }
 
-// freshness notes how old something is, if it is not current.
+// freshness adds a note about the age of something that is not current.
 func (g *page) freshness(what string, f status.Freshness, h *status.Health, now time.Time) {
 	age := "at an unknown time"
 	if at, err := time.Parse(time.RFC3339Nano, f.LastSeen); err == nil {
@@ -229,26 +229,26 @@ func (g *page) freshness(what string, f status.Freshness, h *status.Health, now 
 	switch {
 	case f.Source != "":
 		g.notef("%s: from the context, where it was saved %s", what, age)
-		g.dated = append(g.dated, f.LastSeen)
+		g.notedTimes = append(g.notedTimes, f.LastSeen)
 	case f.LastSeen != "" && (h == nil || h.State == string(healthscope.Unknown)):
 		g.notef("%s: seen last %s", what, age)
-		g.dated = append(g.dated, f.LastSeen)
+		g.notedTimes = append(g.notedTimes, f.LastSeen)
 	}
 	if f.Truncated {
 		g.notef("%s: there are more objects than are listed", what)
 	}
 }
 
-// oldAge is how long ago a fact may have been known last without a remark. Of a cluster that is well, nothing may
-// be heard for a minute; and clocks differ.
+// oldAge is the age from which a fact gets a note. A healthy cluster may send nothing for a minute, and clocks may
+// differ.
 const oldAge = 2 * time.Minute
 
-// remarks notes what else people must know of a document.
+// remarks adds the other notes about a document.
 func (g *page) remarks(d status.Document, now time.Time) {
 	if len(d.Apps) == 0 {
 		g.freshness("the answer", d.Freshness, d.Health, now)
 	}
-	if isOld(d.LastSeen, now) && !slices.Contains(g.dated, d.LastSeen) { // Such as the contexts, while etcd does not answer.
+	if isOld(d.LastSeen, now) && !slices.Contains(g.notedTimes, d.LastSeen) { // Such as the contexts, while etcd does not answer.
 		at, _ := time.Parse(time.RFC3339Nano, d.LastSeen)
 		g.notef("what is oldest in this answer was known last %s ago", duration.HumanDuration(now.Sub(at)))
 	}
@@ -270,7 +270,7 @@ func (g *page) remarks(d status.Document, now time.Time) {
 	}
 }
 
-// isOld reports whether something was known last too long ago, as a document writes the time.
+// isOld reports whether a time, in RFC 3339, is more than oldAge ago.
 func isOld(lastSeen string, now time.Time) bool {
 	at, err := time.Parse(time.RFC3339Nano, lastSeen)
 	return err == nil && now.Sub(at) > oldAge

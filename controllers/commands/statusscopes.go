@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// scopesPage shows many scopes, wide with what only those in full have.
+// scopesPage returns the page for a list of scopes. With wide it has more columns, for which the list must have complete scopes.
 func scopesPage(scopes []api.Scope, wide bool) *page {
 	g := &page{health: healthscope.Healthy}
 	t := table{columns: []string{"NAMESPACE", "NAME", healthColumn, stateColumn, "READY", "CLUSTERS", "REASON", "FIRST CULPRIT"}}
@@ -38,7 +38,7 @@ func scopesPage(scopes []api.Scope, wide bool) *page {
 	return g
 }
 
-// listPage shows the scopes of a list as the server serves them: in short.
+// listPage returns the page for a list from the server, whose items are not complete scopes.
 func listPage(list api.ScopeList) *page {
 	scopes := make([]api.Scope, len(list.Items))
 	for i := range list.Items {
@@ -53,7 +53,7 @@ func (g *page) stale(s api.ScopeItem) {
 	}
 }
 
-// scopePage shows one scope: its apps by cluster, which resources are to blame and, wide, its conditions.
+// scopePage returns the page for one scope: its apps by cluster, its culprits and, with wide, its conditions.
 func scopePage(s api.Scope, wide bool, now time.Time) *page {
 	g := &page{health: scopeHealth(s.ScopeItem)}
 	why := ""
@@ -98,7 +98,7 @@ func scopePage(s api.Scope, wide bool, now time.Time) *page {
 	return g
 }
 
-// since returns for how long something has been so; empty when that is not known.
+// since returns the duration since a time, or an empty string if the time is zero.
 func since(at, now time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -106,7 +106,7 @@ func since(at, now time.Time) string {
 	return duration.HumanDuration(max(now.Sub(at), 0))
 }
 
-// scopeHealth returns the health of a scope. Of one that was changed and not judged since, the server says that it is not known.
+// scopeHealth returns the health of a scope. The server reports a scope that was changed and not judged since as unknown.
 func scopeHealth(s api.ScopeItem) healthscope.Health {
 	switch corev1alpha2.Health(s.Health) {
 	case corev1alpha2.Healthy:

@@ -7,60 +7,60 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// targetKind is what a status is of.
+// targetKind is the kind of a target.
 type targetKind int
 
 // The kinds of targets.
 const (
-	ofScopes targetKind = iota
-	ofScope
-	ofGroup
-	ofCluster
+	targetScopes targetKind = iota
+	targetScope
+	targetGroup
+	targetCluster
 )
 
-// target is what the command status asks about.
+// target is the subject of the command status.
 type target struct {
 	kind targetKind
-	// names are the parts of its name; of many scopes their namespace, or nothing for all.
+	// names are the parts of the target's name. For a list of scopes they are the namespace, or empty for all namespaces.
 	names []string
 }
 
-// targetOf reads the subject of the command status.
-func targetOf(subject string) (target, error) {
+// parseTarget parses the subject of the command status.
+func parseTarget(subject string) (target, error) {
 	if subject == "" {
-		return target{kind: ofScopes}, nil
+		return target{kind: targetScopes}, nil
 	}
 	t := target{names: strings.Split(subject, "/")}
 	switch provider, cluster, isCluster := strings.Cut(subject, "+"); {
 	case len(t.names) == 4:
-		t.kind = ofGroup
+		t.kind = targetGroup
 	case len(t.names) == 1 && isCluster:
-		t.kind, t.names = ofCluster, []string{provider, cluster}
+		t.kind, t.names = targetCluster, []string{provider, cluster}
 	case len(t.names) <= 2 && !isCluster:
-		t.kind = ofScope
+		t.kind = targetScope
 	default:
-		return target{}, badSubject(subject)
+		return target{}, invalidSubject(subject)
 	}
 	if slices.Contains(t.names, "") || slices.ContainsFunc(t.names, func(name string) bool { return name == "." || name == ".." }) {
-		return target{}, badSubject(subject)
+		return target{}, invalidSubject(subject)
 	}
 	return t, nil
 }
 
-func badSubject(subject string) error {
+func invalidSubject(subject string) error {
 	return errors.Errorf("%q is no subject: it must be PROJECT/COMPOSITE-APP/VERSION/GROUP, PROVIDER+CLUSTER, NAMESPACE/NAME or NAME", subject)
 }
 
-// String says for people what the target is.
+// String describes the target for messages.
 func (t target) String() string {
 	switch t.kind {
-	case ofScope:
+	case targetScope:
 		return "HealthScope " + strings.Join(t.names, "/")
-	case ofGroup:
+	case targetGroup:
 		return "deployment intent group " + strings.Join(t.names, "/")
-	case ofCluster:
+	case targetCluster:
 		return "cluster " + strings.Join(t.names, "+")
-	case ofScopes:
+	case targetScopes:
 	}
 	if len(t.names) > 0 {
 		return "the HealthScopes in namespace " + t.names[0]
@@ -68,7 +68,7 @@ func (t target) String() string {
 	return "all HealthScopes"
 }
 
-// in returns the target in a namespace: a scope, unless it names its own, or those of a namespace. Empty stands for all namespaces.
+// in returns the target with a namespace, unless the target has one already or is a document. An empty namespace changes nothing.
 func (t target) in(namespace string) target {
 	if namespace == "" || t.isDocument() || len(t.names) > 1 {
 		return t
@@ -76,7 +76,7 @@ func (t target) in(namespace string) target {
 	return target{kind: t.kind, names: append([]string{namespace}, t.names...)}
 }
 
-// namespace returns the namespace of scopes; empty for all.
+// namespace returns the namespace of scopes, or an empty string for all namespaces.
 func (t target) namespace() string {
 	if len(t.names) == 0 {
 		return ""
@@ -87,19 +87,19 @@ func (t target) namespace() string {
 // name returns the name of a scope.
 func (t target) name() string { return t.names[len(t.names)-1] }
 
-// isDocument reports whether the answer is a status document.
-func (t target) isDocument() bool { return t.kind == ofGroup || t.kind == ofCluster }
+// isDocument reports whether the target is served as a status document.
+func (t target) isDocument() bool { return t.kind == targetGroup || t.kind == targetCluster }
 
-// path returns the path of the target on the server, in parts.
+// path returns the segments of the target's path on the server.
 func (t target) path() []string {
 	switch t.kind {
-	case ofScope:
+	case targetScope:
 		return append([]string{"scopes"}, t.names...)
-	case ofGroup:
+	case targetGroup:
 		return []string{"v2", "projects", t.names[0], "composite-apps", t.names[1], t.names[2], "deployment-intent-groups", t.names[3], "status"}
-	case ofCluster:
+	case targetCluster:
 		return []string{"v2", "cluster-providers", t.names[0], "clusters", t.names[1], "status"}
-	case ofScopes:
+	case targetScopes:
 	}
 	return []string{"scopes"}
 }

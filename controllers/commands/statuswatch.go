@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// streamSilence is how long a stream may say nothing before it counts as broken. The server shows every 15 seconds that it lives.
-	streamSilence = 45 * time.Second
-	// minReconnect and maxReconnect bound the pauses before the server is asked again after a failure.
+	// streamIdleTimeout is how long a stream may send nothing before it counts as broken. The server sends a heartbeat every 15 seconds.
+	streamIdleTimeout = 45 * time.Second
+	// minReconnect and maxReconnect are the bounds of the backoff after failures.
 	minReconnect, maxReconnect = time.Second, 30 * time.Second
-	// maxEvent is how long an event of a stream may be, in bytes.
-	maxEvent = 64 << 20
+	// maxEventSize limits the size of a line of a stream, in bytes.
+	maxEventSize = 64 << 20
 )
 
-// follow prints a status whenever it changes, until ctx ends. An attempt shows changes until it fails, or for as long as it lasts, and
-// reports whether there was an answer. Attempts follow each other after an interval, and after longer and longer pauses while they
-// fail, unless asking again is of no use.
+// follow prints a status whenever it changes, until ctx ends. It calls attempt, which prints changes until it ends or fails and reports
+// whether there was a response. follow repeats attempt after interval and, while attempts fail, with exponential backoff. It returns the
+// error of an attempt if a retry cannot succeed.
 func follow(ctx context.Context, interval time.Duration, attempt func(context.Context) (bool, error), errOut io.Writer) error {
 	for pause, wait := minReconnect, interval; ; wait = interval {
 		progress, err := attempt(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // It was interrupted.
+			return nil //nolint:nilerr // The command was interrupted.
 		case isFinal(err):
 			return err
 		case progress:
@@ -57,35 +57,35 @@ func follow(ctx context.Context, interval time.Duration, attempt func(context.Co
 	}
 }
 
-// isFinal reports whether asking again does not help.
+// isFinal reports whether a retry cannot succeed.
 func isFinal(err error) bool {
-	var refused *refusal
-	return errors.As(err, &refused) && refused.forGood() || errors.Is(err, errOutput) ||
+	var refused *responseError
+	return errors.As(err, &refused) && refused.isPermanent() || errors.Is(err, errOutput) ||
 		apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// errOutput means that nothing can be printed.
+// errOutput means that the output cannot be written.
 var errOutput = errors.New("cannot print")
 
-// poller returns what asks for a document, and prints it when it has changed.
+// poller returns a function that gets a document, and prints it if it has changed.
 func poller(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
-	tag, shown := "", []byte(nil)
+	tag, lastPrinted := "", []byte(nil)
 	return func(ctx context.Context) (progress bool, err error) {
 		answer, err := client.get(ctx, u, tag)
 		if err != nil || answer.same {
 			return err == nil, err
 		}
 		tag = answer.tag
-		// Ages grow from answer to answer, which is no change to print a line for.
+		// Ages grow with every response. They alone are no change to print.
 		timeless := withoutAges(answer.body, time.Now())
-		if !bytes.Equal(timeless, shown) || p.terminal && p.form == formTable {
-			shown, err = timeless, p.again(answer.body)
+		if !bytes.Equal(timeless, lastPrinted) || p.terminal && p.form == formatTable {
+			lastPrinted, err = timeless, p.again(answer.body)
 		}
 		return true, err
 	}
 }
 
-// again prints an answer that follows others.
+// again prints a response after previous ones.
 func (p *statusPrinter) again(body []byte) error {
 	text, _, err := p.text(body, time.Now())
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *statusPrinter) again(body []byte) error {
 	return p.next(text)
 }
 
-// withoutAges returns a document without what changes with every second. Whether something is old stays.
+// withoutAges returns a document without the values that change every second. It replaces the time last-seen by whether it is old.
 func withoutAges(body []byte, now time.Time) []byte {
 	var document any
 	if json.Unmarshal(body, &document) != nil {
@@ -108,12 +108,12 @@ func withoutAges(body []byte, now time.Time) []byte {
 			if lastSeen, ok := v["last-seen"].(string); ok {
 				v["last-seen"] = isOld(lastSeen, now)
 			}
-			for _, below := range v {
-				strip(below)
+			for _, child := range v {
+				strip(child)
 			}
 		case []any:
-			for _, below := range v {
-				strip(below)
+			for _, child := range v {
+				strip(child)
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func withoutAges(body []byte, now time.Time) []byte {
 	return data
 }
 
-// streamer returns what follows the stream of scopes until it ends, and reports whether anything came.
+// streamer returns a function that prints the events of the stream of scopes until it ends. The function reports whether it has received one.
 func streamer(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
 	query := u.Query()
 	query.Set("watch", "true")
@@ -140,32 +140,32 @@ func streamer(client *statusClient, u *url.URL, p *statusPrinter) func(context.C
 	}
 }
 
-// stream asks for a stream of events and calls handle for each, until the stream ends or says nothing for too long.
+// stream requests a stream of events and calls handle for each event, until the stream ends or is idle for streamIdleTimeout.
 func (c *statusClient) stream(ctx context.Context, u *url.URL, handle func(event string, data []byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	late := time.AfterFunc(c.timeout, func() { cancel(errors.Errorf("no answer within %s; increase --timeout", c.timeout)) })
+	responseTimer := time.AfterFunc(c.timeout, func() { cancel(errors.Errorf("no answer within %s; increase --timeout", c.timeout)) })
 	response, err := c.send(ctx, u, "text/event-stream", "")
-	late.Stop()
+	responseTimer.Stop()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	silent := time.AfterFunc(streamSilence, func() { cancel(errors.Errorf("the server has sent nothing for %s", streamSilence)) })
-	defer silent.Stop()
-	if err := readEvents(response.Body, func() { silent.Reset(streamSilence) }, handle); err != nil {
-		return causeOf(ctx, err)
+	idleTimer := time.AfterFunc(streamIdleTimeout, func() { cancel(errors.Errorf("the server has sent nothing for %s", streamIdleTimeout)) })
+	defer idleTimer.Stop()
+	if err := readEvents(response.Body, func() { idleTimer.Reset(streamIdleTimeout) }, handle); err != nil {
+		return requestError(ctx, err)
 	}
 	return errors.New("the server has ended the stream")
 }
 
-// readEvents reads server-sent events, as the HTML standard defines them, as far as the server makes use of it. It calls alive for each line.
-func readEvents(from io.Reader, alive func(), handle func(event string, data []byte) error) error {
+// readEvents reads server-sent events, as the HTML standard defines them. It supports the features that the server uses. It calls onLine for each line.
+func readEvents(from io.Reader, onLine func(), handle func(event string, data []byte) error) error {
 	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, maxEvent)
+	lines.Buffer(nil, maxEventSize)
 	event, data := "", []byte(nil)
 	for lines.Scan() {
-		alive()
+		onLine()
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch field {
@@ -187,25 +187,25 @@ func readEvents(from io.Reader, alive func(), handle func(event string, data []b
 	return lines.Err()
 }
 
-// scopeStream keeps a table of scopes, or one scope, in step with a stream.
+// scopeStream prints the events of a stream of scopes, as a table of the current scopes if that is the output format.
 type scopeStream struct {
 	printer *statusPrinter
 	list    api.ScopeList
 }
 
-// take prints an event, or what has come of it.
+// take prints an event, or the scopes after it.
 func (s *scopeStream) take(event string, data []byte) error {
 	if event == "problem" {
 		var p api.Problem
 		if err := json.Unmarshal(data, &p); err != nil {
 			return errors.Wrap(err, "cannot read an event")
 		}
-		return &refusal{status: p.Status, text: printable(fmt.Sprintf("%s (%d): %s", p.Title, p.Status, p.Detail))}
+		return &responseError{status: p.Status, text: printable(fmt.Sprintf("%s (%d): %s", p.Title, p.Status, p.Detail))}
 	}
-	if s.printer.form != formTable {
+	if s.printer.form != formatTable {
 		return s.printer.event(event, data)
 	}
-	if s.printer.target.kind == ofScopes {
+	if s.printer.target.kind == targetScopes {
 		if err := s.merge(event, data); err != nil {
 			return errors.Wrapf(err, "cannot read event %q", event)
 		}
@@ -217,7 +217,7 @@ func (s *scopeStream) take(event string, data []byte) error {
 	return s.printer.again(data)
 }
 
-// merge enters an event into the list.
+// merge applies an event to the list.
 func (s *scopeStream) merge(event string, data []byte) error {
 	if event == "snapshot" {
 		s.list = api.ScopeList{}
@@ -242,13 +242,13 @@ func (s *scopeStream) merge(event string, data []byte) error {
 	return nil
 }
 
-// event prints an event as it came: its name, and its data.
+// event prints the name and the data of an event unchanged.
 func (p *statusPrinter) event(name string, data []byte) error {
 	text, err := json.Marshal(struct {
 		Event string          `json:"event"`
 		Data  json.RawMessage `json:"data"`
 	}{name, data})
-	if err == nil && p.form == formYAML {
+	if err == nil && p.form == formatYAML {
 		text, err = yaml.JSONToYAML(text)
 	}
 	if err != nil {

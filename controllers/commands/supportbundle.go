@@ -59,13 +59,13 @@ func newSupportBundle() *cobra.Command {
 	return c
 }
 
-// run writes the archive, and says on errOut what came of it.
+// run writes the archive, and prints a summary on errOut.
 func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time.Time) error {
 	if _, err := labels.Parse(s.selector); err != nil || strings.TrimSpace(s.selector) == "" {
-		return usage(errors.Errorf("--selector is %q; it must be a label selector, such as app.kubernetes.io/name=healthscope", s.selector))
+		return usageError(errors.Errorf("--selector is %q; it must be a label selector, such as app.kubernetes.io/name=healthscope", s.selector))
 	}
 	if s.logLines < 0 {
-		return usage(errors.Errorf("--log-lines is %d; it must not be negative", s.logLines))
+		return usageError(errors.Errorf("--log-lines is %d; it must not be negative", s.logLines))
 	}
 	o := support.Options{
 		Namespace: s.namespace, Selector: s.selector, ClustersNamespace: s.clustersNamespace, Version: versionLine(), Scopes: s.scopes, LogLines: s.logLines, Now: now,
@@ -74,23 +74,23 @@ func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time
 	var err error
 	if s.config != "" {
 		if o.Configuration, err = os.ReadFile(s.config); err != nil {
-			return usage(errors.Wrap(err, "cannot read the configuration file"))
+			return usageError(errors.Wrap(err, "cannot read the configuration file"))
 		}
 	}
 	if s.metricsTokenFile != "" {
 		if o.MetricsToken, err = readToken("metrics-token-file", s.metricsTokenFile); err != nil {
-			return usage(err)
+			return usageError(err)
 		}
 	}
-	if o.Config, err = configOf(s.kubeconfig, s.context, "support-bundle"); err != nil {
+	if o.Config, err = loadRESTConfig(s.kubeconfig, s.context, "support-bundle"); err != nil {
 		return errors.Wrap(err, "cannot find out how to reach the cluster")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errors.Errorf("not done after %s; increase --timeout", s.timeout))
 	defer cancel()
 	p := newProgress(errOut)
-	p.sayf("reading what is known of the installation, for up to %s", s.timeout)
+	p.showf("reading what is known of the installation, for up to %s", s.timeout)
 	name, summary, err := s.write(ctx, out, o)
-	p.end()
+	p.clear()
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time
 	return nil
 }
 
-// write writes the archive to where it belongs, and returns its name. Of one that cannot be written nothing is left.
+// write writes the archive to the output of the flags, and returns its name. It removes a file that it cannot write completely.
 func (s *supportBundle) write(ctx context.Context, out io.Writer, o support.Options) (name string, summary support.Gathered, err error) {
 	if s.output == "-" {
 		summary, err = support.Write(ctx, out, o)

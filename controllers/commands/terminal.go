@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal reports whether what is written is shown on a terminal.
+// isTerminal reports whether out is a terminal.
 func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -42,9 +42,9 @@ func (m *colorMode) Set(text string) error {
 	return errors.New("it must be auto, always or never")
 }
 
-// hasColor reports whether what a command prints has colours.
+// hasColor reports whether the output of a command has colors.
 func hasColor(c *cobra.Command) bool {
-	switch flag(c, "color") {
+	switch flagValue(c, "color") {
 	case colorAlways:
 		return true
 	case colorNever:
@@ -53,30 +53,30 @@ func hasColor(c *cobra.Command) bool {
 	return isTerminal(c.OutOrStdout()) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" // https://no-color.org
 }
 
-// progress shows in one line of a terminal what a command is doing. Elsewhere it shows nothing.
+// progress shows what a command is doing, in one line of a terminal. It prints nothing if out is not a terminal.
 type progress struct {
-	out  io.Writer
-	live bool
-	said string
+	out   io.Writer
+	live  bool
+	shown string
 }
 
 func newProgress(out io.Writer) *progress { return &progress{out: out, live: isTerminal(out)} }
 
-// sayf shows a text in place of the one before.
-func (p *progress) sayf(format string, args ...any) {
-	if text := printable(fmt.Sprintf(format, args...)); p.live && text != p.said {
+// showf replaces the line by a text.
+func (p *progress) showf(format string, args ...any) {
+	if text := printable(fmt.Sprintf(format, args...)); p.live && text != p.shown {
 		fmt.Fprint(p.out, clearLine, text)
-		p.said = text
+		p.shown = text
 	}
 }
 
-// end takes the line away.
-func (p *progress) end() {
-	if p.said != "" {
+// clear clears the line.
+func (p *progress) clear() {
+	if p.shown != "" {
 		fmt.Fprint(p.out, clearLine)
-		p.said = ""
+		p.shown = ""
 	}
 }
 
-// clearLine makes the line of the cursor an empty one.
+// clearLine is the escape sequence that clears the line of the cursor.
 const clearLine = "\r\x1b[K"

@@ -17,16 +17,16 @@ import (
 // version is set by the linker in releases: -ldflags "-X github.com/healthscope/healthscope/controllers/commands.version=v1.2.3".
 var version string
 
-// libraries are the modules whose versions say which API servers and registries the program understands.
+// libraries are the modules whose versions determine which API servers and registries the program supports.
 var libraries = []string{"go.etcd.io/etcd/client/v3", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
 
-// build says which program this is. What the go command did not note down when it built the program is empty.
+// build describes the build of the program. Fields that the go command did not record are empty.
 type build struct {
 	Version string `json:"version"`
-	// Commit is the revision in git, and CommitTime its time in RFC 3339. A build has no time of its own: the same source gives the same program.
+	// Commit is the revision in git, and CommitTime its time in RFC 3339. The build time is not recorded: builds are reproducible.
 	Commit     string `json:"commit,omitempty"`
 	CommitTime string `json:"commitTime,omitempty"`
-	// Modified says that the source differed from the commit.
+	// Modified is true if the source differed from the commit.
 	Modified  bool   `json:"modified,omitempty"`
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
@@ -42,12 +42,12 @@ func Version() string {
 	return cmp.Or(version, "devel")
 }
 
-// versionLine says which program this is.
+// versionLine returns one line with the version, the Go version and the platform.
 func versionLine() string {
 	return fmt.Sprintf("healthscope %s (%s, %s/%s)\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// thisBuild returns what the go command noted down about this program.
+// thisBuild returns the build of this program.
 func thisBuild() build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -56,7 +56,7 @@ func thisBuild() build {
 	return buildOf(info)
 }
 
-// buildOf returns what the go command noted down about a program.
+// buildOf returns the build that info describes.
 func buildOf(info *debug.BuildInfo) build {
 	b := build{Version: Version(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Libraries: map[string]string{}}
 	for _, s := range info.Settings {
@@ -91,16 +91,16 @@ func newVersion() *cobra.Command {
 			return printBuild(c.OutOrStdout(), thisBuild(), output)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", formText, "the output format: text, json or yaml")
+	c.Flags().StringVarP(&output, "output", "o", formatText, "the output format: text, json or yaml")
 	return c
 }
 
-// printBuild prints which program this is, in a form.
+// printBuild prints a build in an output format.
 func printBuild(out io.Writer, b build, form string) error {
-	if err := checkForm(form, formText, formJSON, formYAML); err != nil {
-		return usage(errors.Wrap(err, "cannot print the version"))
+	if err := checkFormat(form, formatText, formatJSON, formatYAML); err != nil {
+		return usageError(errors.Wrap(err, "cannot print the version"))
 	}
-	if form != formText {
+	if form != formatText {
 		return errors.Wrap(encode(out, form, b), "cannot print the version")
 	}
 	var text strings.Builder
