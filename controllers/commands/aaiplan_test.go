@@ -38,7 +38,7 @@ var _ = Describe("The command aai plan", func() {
 	}
 	BeforeEach(func(ctx SpecContext) {
 		namespace = suite.NewNamespace(ctx, api)
-		leaseOfMonitor(ctx, namespace)
+		createMonitorLease(ctx, namespace)
 		inventory = simulator.New(simulator.Options{Strict: true, Users: map[string]string{"healthscope": "canary-pa55word"}})
 		Expect(inventory.Seed(simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"), simulator.GenericVNF("vnf-1"), simulator.VFModule("vnf-1", "m-1"))).To(Succeed())
 		server := httptest.NewServer(inventory)

@@ -13,7 +13,7 @@ import (
 )
 
 // An object has the same place in every plan, whatever becomes of it, so that plans can be compared with diff.
-func TestPlansAreSortedByWhatTheyAreAbout(t *testing.T) {
+func TestPlansAreSortedByResource(t *testing.T) {
 	tenant := aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}
 	key := func(id string) aai.Key { return aai.Key{Tenant: tenant, ID: id} }
 	service := func(name string) aai.Document { return aai.Document{Kind: "Service", Namespace: "ns", Name: name} }

@@ -59,8 +59,8 @@ func newCaller(ctx context.Context, namespace string, local, everywhere []rbacv1
 	return request.Status.Token
 }
 
-// askedBy returns how to ask a URL with a token, which answers with the status code; 0 when there is no answer.
-func askedBy(ctx context.Context, client *http.Client, url, token string) func() int {
+// statusCode returns a function that gets a URL with a token and returns the status code, or 0 if there is no response.
+func statusCode(ctx context.Context, client *http.Client, url, token string) func() int {
 	return func() int {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
@@ -169,8 +169,8 @@ var _ = Describe("the status REST API", func() {
 		old := r.api
 		r.api = freeAddress()
 		r.configureWithf("clusterName: local+local\napi: {bindAddress: '0', anonymousBindAddress: %q}\nappContext: {endpoints: [%q]}\n", r.api, etcd.Endpoint())
-		Eventually(asking(ctx, r.api, "/readyz")).Should(Equal("200 ok\n"))
-		Expect(asking(ctx, old, "/readyz")()).To(ContainSubstring("connection refused"))
+		Eventually(getting(ctx, r.api, "/readyz")).Should(Equal("200 ok\n"))
+		Expect(getting(ctx, old, "/readyz")()).To(ContainSubstring("connection refused"))
 
 		var group status.Document
 		Expect(json.Unmarshal([]byte(document(ctx, r.api, statusOf("retail")+"?output=full")), &group)).To(Succeed())
@@ -223,7 +223,7 @@ var _ = Describe("the status REST API", func() {
 		Eventually(health(ctx, scope)).Should(Equal("healthy"))
 
 		one := "/scopes/" + namespace + "/shop"
-		Eventually(asking(ctx, r.api, one)).Should(HavePrefix("200 healthy"))
+		Eventually(getting(ctx, r.api, one)).Should(HavePrefix("200 healthy"))
 		for _, path := range []string{one, "/v1alpha1" + one} {
 			Expect(document(ctx, r.api, path)).To(ContainSubstring(`"apps":[{"name":"shop","state":"Ready","total":1,"ready":1,`), path)
 		}
@@ -253,10 +253,10 @@ var _ = Describe("the status REST API", func() {
 		guarded := freeAddress()
 		r.configureWithf("api: {bindAddress: %q, anonymousBindAddress: %q}\nappContext: {endpoints: [%q], timeoutSeconds: 1}\n", guarded, r.api, etcd.Endpoint())
 		code := func(path, token string) func() int {
-			return askedBy(ctx, http.DefaultClient, "http://"+guarded+path, token)
+			return statusCode(ctx, http.DefaultClient, "http://"+guarded+path, token)
 		}
 		Eventually(code("/scopes/"+mine+"/web", token)).Should(Equal(http.StatusOK))
-		Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
+		Eventually(getting(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 		Eventually(code(statusOf("retail"), token)).Should(Equal(http.StatusOK), "a busy etcd may need longer than the second that it has")
 		for path, want := range map[string]int{
 			"/scopes?namespace=" + mine:     http.StatusOK,
@@ -278,7 +278,7 @@ var _ = Describe("the status REST API", func() {
 			Expect(code("/scopes/"+mine+"/web", nobody)()).To(Equal(http.StatusUnauthorized))
 			Expect(code("/readyz", nobody)()).To(Equal(http.StatusOK))
 		}
-		Expect(asking(ctx, r.api, "/scopes/"+other+"/web")()).To(HavePrefix("200 "), "the other listener asks for no token")
+		Expect(getting(ctx, r.api, "/scopes/"+other+"/web")()).To(HavePrefix("200 "), "the other listener asks for no token")
 
 		By("killing etcd")
 		Expect(etcd.Kill()).To(Succeed())
@@ -301,10 +301,10 @@ var _ = Describe("the status REST API", func() {
 		guarded := freeAddress()
 		r.configureWithf("api: {bindAddress: %q, certFile: %q, keyFile: %q}\n", guarded, certFile, keyFile)
 		url := "https://" + guarded + "/scopes/" + namespace + "/web"
-		Eventually(askedBy(ctx, first, url, token)).Should(Equal(http.StatusOK))
+		Eventually(statusCode(ctx, first, url, token)).Should(Equal(http.StatusOK))
 		second := renew()
-		Eventually(askedBy(ctx, second, url, token)).Should(Equal(http.StatusOK))
-		Expect(askedBy(ctx, first, url, token)()).To(Equal(0), "the old certificate is not served any more")
+		Eventually(statusCode(ctx, second, url, token)).Should(Equal(http.StatusOK))
+		Expect(statusCode(ctx, first, url, token)()).To(Equal(0), "the old certificate is not served any more")
 		Expect(r.Stop(grace)).To(Succeed())
 	})
 })

@@ -25,8 +25,8 @@ import (
 // outageTime is how long a replica may take to find out that its API server is away.
 const outageTime = time.Minute
 
-// viaProxy starts a proxy to the API server, and writes a kubeconfig file that leads through it.
-func viaProxy() (proxy *faults.Proxy, kubeconfig string) {
+// startProxy starts a proxy to the API server, and writes a kubeconfig file that connects through it.
+func startProxy() (proxy *faults.Proxy, kubeconfig string) {
 	GinkgoHelper()
 	proxy, err := faults.Start(plane.Config())
 	Expect(err).NotTo(HaveOccurred())
@@ -39,7 +39,7 @@ func viaProxy() (proxy *faults.Proxy, kubeconfig string) {
 // One outage, because each takes as long as a replica needs to lose its Lease.
 var _ = Describe("a replica whose API server is away", func() {
 	It("shows nothing as current; the only one starts, gives up its Lease, and leads again", func(ctx SpecContext) {
-		proxy, kubeconfig := viaProxy()
+		proxy, kubeconfig := startProxy()
 		only := startOnlyReplica(ctx, proxy, kubeconfig)
 		namespace := suite.NewNamespace(ctx, api)
 		scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
@@ -49,15 +49,15 @@ var _ = Describe("a replica whose API server is away", func() {
 		newBundle(ctx, namespace, id+"-web", "quiet-fox")
 		leader := start(namespace, "controller") // It stays in touch, and writes what the other one must not miss.
 		Eventually(health(ctx, scope)).Should(Equal("unknown"))
-		proxy, kubeconfig = viaProxy()
+		proxy, kubeconfig = startProxy()
 		r := start(namespace, "controller", "--kubeconfig", kubeconfig)
 		old := r.api
 		r.api = freeAddress()
 		r.configureWithf("clusterName: local+local\napi: {bindAddress: '0', anonymousBindAddress: %q}\nappContext: {endpoints: [%q]}\n", r.api, etcd.Endpoint())
-		Eventually(asking(ctx, old, "/readyz")).Should(ContainSubstring("connection refused"))
-		ask := asking(ctx, r.api, "/scopes/"+namespace+"/web")
+		Eventually(getting(ctx, old, "/readyz")).Should(ContainSubstring("connection refused"))
+		ask := getting(ctx, r.api, "/scopes/"+namespace+"/web")
 		Eventually(ask).Should(Equal("200 unknown\n"))
-		Eventually(asking(ctx, r.api, "/readyz")).Should(Equal("200 ok\n"))
+		Eventually(getting(ctx, r.api, "/readyz")).Should(Equal("200 ok\n"))
 		resource := func() (status.Document, status.Resource) {
 			GinkgoHelper()
 			var d status.Document
@@ -77,9 +77,9 @@ var _ = Describe("a replica whose API server is away", func() {
 		only.proxy.Cut()
 		Eventually(ask).WithTimeout(outageTime).Should(And(HavePrefix("503 "), ContainSubstring(`"lastSeen":"`), ContainSubstring(`"reason":"`)))
 		for _, path := range []string{"/scopes", "/scopes?namespace=" + namespace, "/readyz"} {
-			Expect(asking(ctx, r.api, path)()).To(HavePrefix("503 "), path)
+			Expect(getting(ctx, r.api, path)()).To(HavePrefix("503 "), path)
 		}
-		Expect(asking(ctx, r.api, "/healthz")()).To(HavePrefix("200 "))
+		Expect(getting(ctx, r.api, "/healthz")()).To(HavePrefix("200 "))
 		var lines []string
 		for events := bufio.NewScanner(response.Body); events.Scan(); {
 			lines = append(lines, events.Text())

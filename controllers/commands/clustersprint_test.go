@@ -96,7 +96,7 @@ rejectedSecrets:
 	}
 }
 
-func TestAListThatIsNotOfNowSaysSo(t *testing.T) {
+func TestClustersListWarnsIfItIsStale(t *testing.T) {
 	r := sampleReport()
 	r.Controller = enrol.Controller{LastRenewed: new(sampleTime.Add(-3 * time.Minute)), Message: "it does not renew its Lease x/y"}
 	r.Clusters, r.RejectedSecrets, r.Omitted = r.Clusters[1:2], nil, 7
@@ -112,7 +112,7 @@ func TestAListThatIsNotOfNowSaysSo(t *testing.T) {
 	}
 }
 
-func TestNothingInAListControlsTheTerminal(t *testing.T) {
+func TestClustersListHasNoControlCharacters(t *testing.T) {
 	hostile := "x\x1b[2J\u009b2J\r\ny"
 	r := enrol.Report{Controller: enrol.Controller{Running: true}, Document: enrol.Document{Clusters: []enrol.Cluster{{Name: hostile, State: "Refused", Message: hostile, Maintenance: hostile}}}}
 	var out, errOut bytes.Buffer
@@ -124,7 +124,7 @@ func TestNothingInAListControlsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestWhatTheHubTakesOfAContext(t *testing.T) {
+func TestNewEnrolmentFromContext(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -178,8 +178,8 @@ contexts:
 - {name: plain, context: {cluster: plain, user: admin}}
 `
 
-func TestClustersSayWhatIsWrong(t *testing.T) {
-	alone(t)
+func TestClustersErrors(t *testing.T) {
+	clearKubeconfig(t)
 	t.Setenv("KUBECONFIG", write(t, "kubeconfig", contexts))
 	cases := map[string]struct {
 		args []string
@@ -209,7 +209,7 @@ func TestClustersSayWhatIsWrong(t *testing.T) {
 
 // TestDryRunPrintsEverythingButSecrets needs no cluster: it asks none.
 func TestDryRunPrintsEverythingButSecrets(t *testing.T) {
-	alone(t)
+	clearKubeconfig(t)
 	t.Setenv("KUBECONFIG", write(t, "kubeconfig", contexts))
 	code, out, errOut := run(t, "clusters", "add", "provider+edge01", "--context", "edge", "--namespaces", "vfw", "--dry-run")
 	if code != 0 || errOut != "" || strings.Contains(out, "canary") {
@@ -231,8 +231,8 @@ func TestDryRunPrintsEverythingButSecrets(t *testing.T) {
 	}
 }
 
-// TestAnUnwatchedClusterIsNotSeenNow has a cluster whose bundles are another monitor's, of which nobody can see whether it lives.
-func TestAnUnwatchedClusterIsNotSeenNow(t *testing.T) {
+// A cluster whose bundles are those of another monitor was seen when its bundles were last written: that monitor has no Lease.
+func TestLastSeenOfAClusterOfAnotherMonitor(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	written := now.Add(-3 * time.Hour)

@@ -18,7 +18,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/enrol"
 )
 
-func TestAClusterIsWaitedFor(t *testing.T) {
+func TestWaitForConnectedCluster(t *testing.T) {
 	t.Parallel()
 	const published = `{"lease":{"namespace":"ns","name":"hub"},"clusters":[{"name":"a+b","secretUID":"now","state":%q,"message":%q}],"rejectedSecrets":[{"name":"a-c","message":"the name is taken"}]}`
 	for name, c := range map[string]struct {

@@ -27,16 +27,16 @@ func run(t *testing.T, args ...string) (code int, out, errOut string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// alone makes the program find no cluster of its own accord.
-func alone(t *testing.T) {
+// clearKubeconfig makes the program find no kubeconfig file by default.
+func clearKubeconfig(t *testing.T) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 }
 
-func TestMainSaysWhatIsWrong(t *testing.T) {
-	alone(t)
+func TestMainPrintsErrors(t *testing.T) {
+	clearKubeconfig(t)
 	notYAML := write(t, "kubeconfig", "apiVersion: [")
 	ofAnother := write(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: absent\n")
 	unknownField := write(t, "config.yaml", head+"inventry: {}\n")
@@ -64,8 +64,8 @@ func TestMainSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestALogInJSONHasNothingElse(t *testing.T) {
-	alone(t)
+func TestJSONLogContainsOnlyJSON(t *testing.T) {
+	clearKubeconfig(t)
 	code, out, errOut := run(t, "controller", "--log-format", "json")
 	var line struct{ Level, Msg, Err string }
 	if err := json.Unmarshal([]byte(errOut), &line); err != nil {
@@ -99,7 +99,7 @@ func TestALogHasNoAddresses(t *testing.T) {
 
 // What is wrong outside the command line has another code than a mistake in it.
 func TestExitCodes(t *testing.T) {
-	alone(t)
+	clearKubeconfig(t)
 	dead := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
 	for _, c := range []struct {
 		want int

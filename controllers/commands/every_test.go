@@ -21,7 +21,7 @@ import (
 // Every command, with good input, bad input, no input, no cluster and no rights: exact text and exit code. What a command prints of
 // good input, and what it says without rights in a cluster that has them, is in its own tests where it needs an API server.
 func TestEveryCommand(t *testing.T) {
-	alone(t)
+	clearKubeconfig(t)
 	hub, member := refusingCluster(t), refusingCluster(t)
 	forbidden := write(t, "kubeconfig", strings.NewReplacer(`{server: "https://hub:6443"}`, clusterOf(hub), `{server: "https://edge01.example.org:6443"}`, clusterOf(member)).Replace(contexts))
 	pod := write(t, "pod.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")

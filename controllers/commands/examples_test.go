@@ -52,7 +52,7 @@ func TestEveryHelpHasExamplesThatParse(t *testing.T) {
 	}
 }
 
-func TestColorsAreAsked(t *testing.T) {
+func TestColorFlag(t *testing.T) {
 	h := newStatusHub(t)
 	const green, red = "\x1b[32mhealthy\x1b[0m", "\x1b[31munhealthy\x1b[0m"
 	t.Setenv("NO_COLOR", "1")
@@ -69,7 +69,7 @@ func TestColorsAreAsked(t *testing.T) {
 }
 
 func TestContextsAreCompleted(t *testing.T) {
-	alone(t)
+	clearKubeconfig(t)
 	file := write(t, "kubeconfig", contexts)
 	for _, args := range [][]string{
 		{"status", "--kubeconfig", file, "--context", ""}, {"clusters", "--hub-kubeconfig", file, "--hub-context", ""}, {"clusters", "add", "x", "--kubeconfig", file, "--context", ""},

@@ -43,8 +43,8 @@ items:
 {"apiVersion":"v1","kind":"Pod","metadata":{"name":"gone","namespace":"store","deletionTimestamp":"2026-01-01T00:00:00Z"}}
 `
 
-// tell runs healthscope explain with a standard input.
-func tell(in string, args ...string) (code int, out, errOut string) {
+// runExplain runs healthscope explain with a standard input.
+func runExplain(in string, args ...string) (code int, out, errOut string) {
 	var stdout, stderr bytes.Buffer
 	code = Main(append([]string{"explain"}, args...), strings.NewReader(in), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
@@ -59,7 +59,7 @@ Failed        Widget/right         store       HealthCheckFailed       user:Widg
 Pending       Widget/odd           -           HealthCheckNotCurrent   user:Widget.example.org   health check "Widget.example.org": current is false: status.phase == 'Up'
 Terminating   Pod/gone             store       Deleting                deletion                  the object is being deleted
 `
-	code, out, errOut := tell("", "-f", write(t, "objects.yaml", mixed), "--config", write(t, "config.yaml", rulesOfWidgets))
+	code, out, errOut := runExplain("", "-f", write(t, "objects.yaml", mixed), "--config", write(t, "config.yaml", rulesOfWidgets))
 	if code != 1 || errOut != "" {
 		t.Errorf("exit code %d, error output %q", code, errOut)
 	}
@@ -76,7 +76,7 @@ func TestExplainInJSON(t *testing.T) {
 {"apiVersion":"example.org/v1","kind":"Widget","namespace":"","name":"odd","state":"Pending","reason":"HealthCheckNotCurrent","message":"health check \"Widget.example.org\": current is false: status.phase == 'Up'","serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
 {"apiVersion":"v1","kind":"Pod","namespace":"store","name":"gone","state":"Terminating","reason":"Deleting","message":"the object is being deleted","serving":false,"suspended":false,"warning":false,"rule":"deletion"}
 `
-	code, out, errOut := tell(mixed, "-f", "-", "-o", "json", "--config", write(t, "config.yaml", rulesOfWidgets))
+	code, out, errOut := runExplain(mixed, "-f", "-", "-o", "json", "--config", write(t, "config.yaml", rulesOfWidgets))
 	if code != 1 || errOut != "" {
 		t.Errorf("exit code %d, error output %q", code, errOut)
 	}
@@ -86,7 +86,7 @@ func TestExplainInJSON(t *testing.T) {
 }
 
 func TestExitCodesOfExplain(t *testing.T) {
-	alone(t)
+	clearKubeconfig(t)
 	const ready = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	const notReady = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nstatus: {failed: 1, conditions: [{type: Failed, status: \"True\"}]}\n"
 	good := write(t, "good.yaml", ready)
@@ -116,7 +116,7 @@ func TestExitCodesOfExplain(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			code, _, errOut := tell(c.in, c.args...)
+			code, _, errOut := runExplain(c.in, c.args...)
 			if code != c.code || !regexp.MustCompile(c.want).MatchString(errOut) {
 				t.Errorf("exit code %d, want %d; error output:\n%s\nwant:\n%s", code, c.code, errOut, c.want)
 			}
@@ -124,9 +124,9 @@ func TestExitCodesOfExplain(t *testing.T) {
 	}
 }
 
-func TestWhatCanBeReadIsExplainedAlsoBesideWhatCannot(t *testing.T) {
+func TestExplainReportsReadableAndUnreadableObjects(t *testing.T) {
 	good := write(t, "good.yaml", "kind: [\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-	code, out, errOut := tell("", "-f", "absent.yaml", "-f", good)
+	code, out, errOut := runExplain("", "-f", "absent.yaml", "-f", good)
 	if code != 2 || !strings.Contains(out, "ConfigMap/a ") {
 		t.Errorf("exit code %d, output:\n%s", code, out)
 	}
@@ -158,7 +158,7 @@ func TestAWorkloadIsExplainedWithItsPods(t *testing.T) {
 		"twice with its pods": {deployment + deployment + below, alone, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, out, errOut := tell(c.in, "-f", "-")
+			code, out, errOut := runExplain(c.in, "-f", "-")
 			if strings.Count(strings.Join(strings.Fields(out), " "), c.want) != c.n || code != 1 || errOut != "" {
 				t.Errorf("exit code %d, error output %q, output:\n%s\nwant %d of: %s", code, errOut, out, c.n, c.want)
 			}
@@ -184,7 +184,7 @@ func TestExplainADirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	code, out, errOut := tell("", "-f", dir, "-o", "json")
+	code, out, errOut := runExplain("", "-f", dir, "-o", "json")
 	var names []string
 	for line := range strings.Lines(out) {
 		var e explanation
@@ -211,7 +211,7 @@ func TestMalformedObjects(t *testing.T) {
 		"items that are none":   `{"apiVersion": "v1", "kind": "List", "items": 7, "status": "odd"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, out, errOut := tell(in, "-f", "-", "-o", "json")
+			code, out, errOut := runExplain(in, "-f", "-", "-o", "json")
 			var e explanation
 			if err := json.Unmarshal([]byte(out), &e); err != nil || e.State != "Unknown" || e.Reason != "InvalidObject" || e.Message == "" || code != 1 || errOut != "" {
 				t.Errorf("exit code %d, error output %q, output:\n%s", code, errOut, out)
@@ -224,8 +224,8 @@ func TestMalformedObjects(t *testing.T) {
 	}
 }
 
-// TestWhatIsAList: what only has the name of a list is an object like others, and a list in a list is one too.
-func TestWhatIsAList(t *testing.T) {
+// An object whose kind only ends in List is not a list, and lists may be nested.
+func TestIsList(t *testing.T) {
 	const down = `{kind: Job, apiVersion: batch/v1, metadata: {name: a}, status: {failed: 1, conditions: [{type: Failed, status: "True"}]}}`
 	cases := map[string]struct {
 		in    string
@@ -242,7 +242,7 @@ func TestWhatIsAList(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			code, out, errOut := tell(c.in, "-f", "-", "-o", "json")
+			code, out, errOut := runExplain(c.in, "-f", "-", "-o", "json")
 			var names []string
 			for line := range strings.Lines(out) {
 				var e explanation
@@ -260,7 +260,7 @@ func TestWhatIsAList(t *testing.T) {
 
 func TestListsOfOneKind(t *testing.T) {
 	const in = `{"apiVersion": "v1", "kind": "ConfigMapList", "items": [{"metadata": {"name": "a"}}, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "b"}}]}`
-	_, out, _ := tell(in+"\n---\n[{apiVersion: v1, kind: Secret, metadata: {name: c}}]\n", "-f", "-")
+	_, out, _ := runExplain(in+"\n---\n[{apiVersion: v1, kind: Secret, metadata: {name: c}}]\n", "-f", "-")
 	for _, want := range []string{"ConfigMap/a", "Service/b", "Secret/c"} {
 		if !strings.Contains(out, want+" ") {
 			t.Errorf("there is no %s in\n%s", want, out)
@@ -275,7 +275,7 @@ func TestExplainShowsNoSecrets(t *testing.T) {
 - {apiVersion: v1, kind: ConfigMap, current: data.password == 'x'}
 - {apiVersion: example.org/v1, kind: Widget, current: "spec.env.all(e, e.value == 'canary')"}
 `)
-	_, out, _ := tell(`
+	_, out, _ := runExplain(`
 {apiVersion: v1, kind: Secret, metadata: {name: a}, data: {password: canary}}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {password: canary}}
@@ -287,8 +287,8 @@ func TestExplainShowsNoSecrets(t *testing.T) {
 	}
 }
 
-func TestATableCannotSteerATerminal(t *testing.T) {
-	_, out, _ := tell("{apiVersion: v1, kind: ConfigMap, metadata: {name: \"a\\u001b[31mb\\nc\\td\"}}", "-f", "-")
+func TestExplainTableHasNoControlCharacters(t *testing.T) {
+	_, out, _ := runExplain("{apiVersion: v1, kind: ConfigMap, metadata: {name: \"a\\u001b[31mb\\nc\\td\"}}", "-f", "-")
 	if !strings.Contains(out, "ConfigMap/a [31mb c d ") || strings.Count(out, "\n") != 2 {
 		t.Errorf("got %q", out)
 	}
@@ -323,10 +323,10 @@ func FuzzObjects(f *testing.F) {
 	})
 }
 
-func TestAYoungObjectNeedsNoStatus(t *testing.T) {
+func TestNoStatusGracePeriod(t *testing.T) {
 	const widget = "{apiVersion: example.org/v1, kind: Widget, metadata: {name: w, creationTimestamp: %q}}\n"
 	for created, want := range map[time.Time]string{time.Now(): "Pending", time.Now().Add(-time.Hour): "Ready"} {
-		code, out, errOut := tell(fmt.Sprintf(widget, created.UTC().Format(time.RFC3339)), "-f", "-", "-o", "json")
+		code, out, errOut := runExplain(fmt.Sprintf(widget, created.UTC().Format(time.RFC3339)), "-f", "-", "-o", "json")
 		if errOut != "" || (code == 0) != (want == "Ready") || !strings.Contains(out, `"state":"`+want+`"`) {
 			t.Errorf("created at %s: exit code %d, %s%s", created, code, out, errOut)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTheExampleOfTheRulesPageIsTrue runs what the page about rules shows, on the objects that its output is about.
-func TestTheExampleOfTheRulesPageIsTrue(t *testing.T) {
+// TestExampleOfTheRulesPage runs the example of the page about rules on the objects in its output.
+func TestExampleOfTheRulesPage(t *testing.T) {
 	page, err := os.ReadFile("../../config/docs/rules.md")
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestTheExampleOfTheRulesPageIsTrue(t *testing.T) {
 ---
 {apiVersion: example.org/v1, kind: Database, metadata: {name: odd, namespace: store}, spec: {replicas: 1}, status: {state: Open}}
 `
-	code, out, errOut := tell(blocks[2]+others, "-f", "-", "--config", write(t, "config.yaml", blocks[0]))
+	code, out, errOut := runExplain(blocks[2]+others, "-f", "-", "--config", write(t, "config.yaml", blocks[0]))
 	_, want, _ := strings.Cut(blocks[1], "\n")
 	if diff := cmp.Diff(want, out); diff != "" || code != 1 {
 		t.Errorf("exit code %d, %s, -page +program:\n%s", code, errOut, diff)

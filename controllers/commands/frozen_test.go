@@ -52,7 +52,7 @@ var _ = Describe("a controller that is frozen while it writes to A&AI, and thawe
 			Expect(api.Status().Update(ctx, b)).To(Succeed())
 		}
 		report("ClusterIP")
-		leaseOfMonitor(ctx, namespace)
+		createMonitorLease(ctx, namespace)
 		s := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"}, Spec: corev1alpha2.HealthScopeSpec{
 			WorkloadReferences: []corev1alpha2.WorkloadReference{{APIVersion: k8spluginv1alpha1.GroupVersion.String(), Kind: k8spluginv1alpha1.ResourceBundleStateKind, Name: "7-web"}},
 		}}
@@ -82,7 +82,7 @@ inventory:
 			return counts
 		}
 
-		proxy, kubeconfig := viaProxy()
+		proxy, kubeconfig := startProxy()
 		first := launchOne(kubeconfig)
 		Eventually(states).Should(HaveKeyWithValue("Ready", BeNumerically("<", services)))
 		leader := holder(ctx, namespace, "healthscope-controller")()

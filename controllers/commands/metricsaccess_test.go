@@ -14,8 +14,8 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// mayGet is the right to get URLs that are no resources.
-func mayGet(urls ...string) []rbacv1.PolicyRule {
+// nonResourceRules returns the rules that allow to get non-resource URLs.
+func nonResourceRules(urls ...string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{NonResourceURLs: urls, Verbs: []string{"get"}}}
 }
 
@@ -24,7 +24,7 @@ func startGuarded(ctx context.Context, namespace, command, address, settings str
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	r := start(namespace, command, "--config", configuration(dir, "metrics: {bindAddress: %q%s}\napi: {bindAddress: '0'}\n", address, settings))
-	Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
+	Eventually(getting(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 	Eventually(ctx, func() error { // Each server begins to listen in its own time.
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
@@ -38,12 +38,12 @@ func startGuarded(ctx context.Context, namespace, command, address, settings str
 var _ = Describe("the metrics server", func() {
 	DescribeTable("shows callers what they have a right to, and nothing else", func(ctx SpecContext, command string) {
 		namespace := suite.NewNamespace(ctx, api)
-		scraper, nobody := newCaller(ctx, namespace, nil, mayGet("/metrics")), newCaller(ctx, namespace, nil, nil)
-		developer := newCaller(ctx, namespace, nil, mayGet("/debug/pprof/", "/debug/pprof/*"))
+		scraper, nobody := newCaller(ctx, namespace, nil, nonResourceRules("/metrics")), newCaller(ctx, namespace, nil, nil)
+		developer := newCaller(ctx, namespace, nil, nonResourceRules("/debug/pprof/", "/debug/pprof/*"))
 		guarded, open := freeAddress(), freeAddress()
 		r := startGuarded(ctx, namespace, command, guarded, ", anonymousBindAddress: "+open)
 		code := func(path, token string) int {
-			return askedBy(ctx, http.DefaultClient, "http://"+guarded+path, token)()
+			return statusCode(ctx, http.DefaultClient, "http://"+guarded+path, token)()
 		}
 		profiles := []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/profile?seconds=1", "/debug/pprof/trace?seconds=1"}
 		for _, path := range append(profiles, "/metrics") {
@@ -58,8 +58,8 @@ var _ = Describe("the metrics server", func() {
 			Expect(code(path, scraper)).To(Equal(http.StatusForbidden), path)
 			Expect(code(path, developer)).To(Equal(http.StatusOK), path)
 		}
-		Expect(askedBy(ctx, http.DefaultClient, "http://"+open+"/metrics", "")()).To(Equal(http.StatusOK), "the other listener asks for no token")
-		Expect(askedBy(ctx, http.DefaultClient, "http://"+open+"/debug/pprof/", developer)()).To(Equal(http.StatusNotFound), "and has no profiles")
+		Expect(statusCode(ctx, http.DefaultClient, "http://"+open+"/metrics", "")()).To(Equal(http.StatusOK), "the other listener asks for no token")
+		Expect(statusCode(ctx, http.DefaultClient, "http://"+open+"/debug/pprof/", developer)()).To(Equal(http.StatusNotFound), "and has no profiles")
 		Expect(r.Stop(grace)).To(Succeed())
 		for _, token := range []string{scraper, nobody, developer} {
 			Expect(r.LogTail()).NotTo(ContainSubstring(token), "no token is logged")
@@ -71,29 +71,29 @@ var _ = Describe("the metrics server", func() {
 
 	It("speaks https beyond the machine, with a certificate of its own making if it is given none", func(ctx SpecContext) {
 		namespace := suite.NewNamespace(ctx, api)
-		token := newCaller(ctx, namespace, nil, mayGet("/metrics"))
+		token := newCaller(ctx, namespace, nil, nonResourceRules("/metrics"))
 		_, port, err := net.SplitHostPort(freeAddress())
 		Expect(err).NotTo(HaveOccurred())
 		r := startGuarded(ctx, namespace, "monitor", ":"+port, "")
 		careless := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-		Expect(askedBy(ctx, careless, "https://127.0.0.1:"+port+"/metrics", token)()).To(Equal(http.StatusOK))
-		Expect(askedBy(ctx, careless, "https://127.0.0.1:"+port+"/metrics", "")()).To(Equal(http.StatusUnauthorized))
-		Expect(askedBy(ctx, http.DefaultClient, "http://127.0.0.1:"+port+"/metrics", token)()).NotTo(Equal(http.StatusOK), "not in the clear")
+		Expect(statusCode(ctx, careless, "https://127.0.0.1:"+port+"/metrics", token)()).To(Equal(http.StatusOK))
+		Expect(statusCode(ctx, careless, "https://127.0.0.1:"+port+"/metrics", "")()).To(Equal(http.StatusUnauthorized))
+		Expect(statusCode(ctx, http.DefaultClient, "http://127.0.0.1:"+port+"/metrics", token)()).NotTo(Equal(http.StatusOK), "not in the clear")
 		Expect(r.Stop(grace)).To(Succeed())
 	})
 
 	It("speaks https with a certificate that may change", func(ctx SpecContext) {
 		namespace := suite.NewNamespace(ctx, api)
-		token := newCaller(ctx, namespace, nil, mayGet("/metrics"))
+		token := newCaller(ctx, namespace, nil, nonResourceRules("/metrics"))
 		certFile, keyFile, renew := newCertificates()
 		first := renew()
 		address := freeAddress()
 		r := startGuarded(ctx, namespace, "controller", address, ", certFile: "+certFile+", keyFile: "+keyFile)
 		url := "https://" + address + "/metrics"
-		Expect(askedBy(ctx, first, url, token)()).To(Equal(http.StatusOK))
+		Expect(statusCode(ctx, first, url, token)()).To(Equal(http.StatusOK))
 		second := renew()
-		Eventually(askedBy(ctx, second, url, token)).Should(Equal(http.StatusOK))
-		Expect(askedBy(ctx, first, url, token)()).To(Equal(0), "the old certificate is not served any more")
+		Eventually(statusCode(ctx, second, url, token)).Should(Equal(http.StatusOK))
+		Expect(statusCode(ctx, first, url, token)()).To(Equal(0), "the old certificate is not served any more")
 		Expect(r.Running()).To(BeTrue())
 		Expect(r.Stop(grace)).To(Succeed())
 	})

@@ -36,14 +36,14 @@ func startOnlyReplica(ctx context.Context, proxy *faults.Proxy, kubeconfig strin
 	Expect(api.Create(ctx, scope)).To(Succeed())
 	proxy.Cut()
 	r := &onlyReplica{start(namespace, "controller", "--kubeconfig", kubeconfig), proxy, namespace, scope}
-	Eventually(asking(ctx, r.probes, "/healthz")).Should(Equal("200 ok"))
-	Expect(asking(ctx, r.probes, "/readyz")()).To(HavePrefix("500 "))
-	Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(HavePrefix("503 "))
-	Eventually(asking(ctx, r.metrics, "/metrics")).Should(HavePrefix("200 "))
+	Eventually(getting(ctx, r.probes, "/healthz")).Should(Equal("200 ok"))
+	Expect(getting(ctx, r.probes, "/readyz")()).To(HavePrefix("500 "))
+	Eventually(getting(ctx, r.api, "/scopes/"+namespace+"/web")).Should(HavePrefix("503 "))
+	Eventually(getting(ctx, r.metrics, "/metrics")).Should(HavePrefix("200 "))
 	proxy.Mend()
 	r.judges(ctx)
-	Eventually(asking(ctx, r.probes, "/readyz")).WithTimeout(outageTime).Should(Equal("200 ok"))
-	Expect(asking(ctx, r.metrics, "/metrics")()).To(ContainSubstring(isLeader))
+	Eventually(getting(ctx, r.probes, "/readyz")).WithTimeout(outageTime).Should(Equal("200 ok"))
+	Expect(getting(ctx, r.metrics, "/metrics")()).To(ContainSubstring(isLeader))
 	return r
 }
 
@@ -62,9 +62,9 @@ func (r *onlyReplica) judges(ctx context.Context) {
 // losesLease waits until it does not lead any more, in an outage.
 func (r *onlyReplica) losesLease(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(asking(ctx, r.metrics, "/metrics")).WithTimeout(outageTime).Should(And(HavePrefix("200 "), Not(ContainSubstring(isLeader))), "leadership is given up")
-	Eventually(asking(ctx, r.api, "/scopes/"+r.namespace+"/web")).WithTimeout(outageTime).Should(And(HavePrefix("503 "), ContainSubstring(`"lastSeen":"`), ContainSubstring(`"reason":"`)))
-	Eventually(asking(ctx, r.metrics, "/metrics")).Should(And(HavePrefix("200 "), Not(ContainSubstring("healthscope_scope_state"))), "what only the leader knows is gone with its term")
+	Eventually(getting(ctx, r.metrics, "/metrics")).WithTimeout(outageTime).Should(And(HavePrefix("200 "), Not(ContainSubstring(isLeader))), "leadership is given up")
+	Eventually(getting(ctx, r.api, "/scopes/"+r.namespace+"/web")).WithTimeout(outageTime).Should(And(HavePrefix("503 "), ContainSubstring(`"lastSeen":"`), ContainSubstring(`"reason":"`)))
+	Eventually(getting(ctx, r.metrics, "/metrics")).Should(And(HavePrefix("200 "), Not(ContainSubstring("healthscope_scope_state"))), "what only the leader knows is gone with its term")
 }
 
 // leadsAgain changes what it cannot see, ends the outage, waits until it leads again, and stops it.

@@ -27,7 +27,7 @@ func write(t *testing.T, name, content string) string {
 
 // TestPrintConfig: what is printed is a file that says the same, and is printed as it is.
 func TestPrintConfig(t *testing.T) {
-	alone(t) // It needs no cluster.
+	clearKubeconfig(t) // It needs no cluster.
 	page, err := os.ReadFile("../../config/docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestPrintConfig(t *testing.T) {
 }
 
 func TestPrintConfigWithoutAFileAndOfABadOne(t *testing.T) {
-	alone(t)
+	clearKubeconfig(t)
 	code, printed, _ := run(t, "monitor", "--print-config")
 	for _, line := range []string{"apiVersion: config.healthscope.io/v1alpha1", "clusterName: local", "  bindAddress: 127.0.0.1:8080", "  pendingTimeoutSeconds: 600"} {
 		if code != 0 || !strings.Contains(printed, line+"\n") {

@@ -97,8 +97,8 @@ func freeAddress() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port.Number))
 }
 
-// asking returns how to ask a URL again and again, which answers "<status> <body>".
-func asking(ctx context.Context, address, path string) func() string {
+// getting returns a function that gets a URL and returns "<status> <body>".
+func getting(ctx context.Context, address, path string) func() string {
 	return func() string {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
 		if err != nil {
@@ -153,12 +153,12 @@ var _ = Describe("healthscope controller", func() {
 
 	It("becomes ready, serves, and stops when it is asked to", func(ctx SpecContext) {
 		r := start(namespace, "controller", "--log-format", "json")
-		Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
-		Expect(asking(ctx, r.probes, "/healthz")()).To(Equal("200 ok"))
+		Eventually(getting(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
+		Expect(getting(ctx, r.probes, "/healthz")()).To(Equal("200 ok"))
 		Eventually(health(ctx, s)).Should(Equal("unknown"))
-		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
-		Expect(asking(ctx, r.api, "/scopes/"+namespace+"/absent")()).To(HavePrefix("404 "))
-		Expect(asking(ctx, r.metrics, "/metrics")()).To(And(
+		Eventually(getting(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
+		Expect(getting(ctx, r.api, "/scopes/"+namespace+"/absent")()).To(HavePrefix("404 "))
+		Expect(getting(ctx, r.metrics, "/metrics")()).To(And(
 			ContainSubstring(fmt.Sprintf(`healthscope_scope_state{namespace=%q,scope="web",state="Unknown"} 1`, namespace)),
 			ContainSubstring(`leader_election_master_status{name="healthscope-controller"} 1`),
 			Not(ContainSubstring("healthscope_aai")),
@@ -171,13 +171,13 @@ var _ = Describe("healthscope controller", func() {
 
 	It("ends when its configuration changes, and takes it up when it is started again", func(ctx SpecContext) {
 		r := start(namespace, "controller")
-		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
+		Eventually(getting(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		leader := holder(ctx, namespace, "healthscope-controller")()
 		old, pid := r.api, r.PID()
 		r.api = freeAddress()
 		r.configure()
-		Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
-		Expect(asking(ctx, old, "/scopes")()).To(ContainSubstring("connection refused"))
+		Eventually(getting(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
+		Expect(getting(ctx, old, "/scopes")()).To(ContainSubstring("connection refused"))
 		Eventually(holder(ctx, namespace, "healthscope-controller")).Should(Not(Or(BeEmpty(), Equal(leader))), "the Lease was released, and taken again")
 		Expect(r.PID()).NotTo(Equal(pid))
 		Expect(r.Stop(grace)).To(Succeed())
@@ -189,18 +189,18 @@ var _ = Describe("healthscope controller", func() {
 		leader := holder(ctx, namespace, "healthscope-controller")()
 		second := start(namespace, "controller")
 		for _, r := range []*running{first, second} {
-			Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
-			Eventually(asking(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
+			Eventually(getting(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
+			Eventually(getting(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		}
 		Expect(holder(ctx, namespace, "healthscope-controller")()).To(Equal(leader))
-		Expect(asking(ctx, second.metrics, "/metrics")()).NotTo(ContainSubstring("healthscope_scope_state"))
+		Expect(getting(ctx, second.metrics, "/metrics")()).NotTo(ContainSubstring("healthscope_scope_state"))
 
 		Expect(first.Stop(grace)).To(Succeed())
 		Eventually(holder(ctx, namespace, "healthscope-controller")).WithTimeout(grace).ShouldNot(Or(BeEmpty(), Equal(leader)), "it need not wait for the Lease to run out")
 		absent := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"workloadRefs":[{"apiVersion":"apps/v1","kind":"Deployment","name":"absent"}]}}`))
 		Expect(api.Patch(ctx, s, absent)).To(Succeed())
 		Eventually(health(ctx, s)).Should(Equal("unhealthy"))
-		Eventually(asking(ctx, second.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unhealthy\n"))
+		Eventually(getting(ctx, second.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unhealthy\n"))
 		Expect(second.Stop(grace)).To(Succeed())
 	})
 
@@ -227,13 +227,13 @@ var _ = Describe("healthscope monitor", func() {
 		}}
 		Expect(api.Create(ctx, b)).To(Succeed())
 		r := start(namespace, "monitor")
-		Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
-		Expect(asking(ctx, r.probes, "/healthz")()).To(Equal("200 ok"))
+		Eventually(getting(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
+		Expect(getting(ctx, r.probes, "/healthz")()).To(Equal("200 ok"))
 		Eventually(func(g Gomega) {
 			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
 			g.Expect(b.Status.Summary).NotTo(BeNil())
 		}).Should(Succeed())
-		Expect(asking(ctx, r.metrics, "/metrics")()).To(ContainSubstring("controller_runtime_reconcile_total"))
+		Expect(getting(ctx, r.metrics, "/metrics")()).To(ContainSubstring("controller_runtime_reconcile_total"))
 		Expect(holder(ctx, namespace, "healthscope-monitor")()).NotTo(BeEmpty())
 		Expect(r.Stop(grace)).To(Succeed())
 		Expect(holder(ctx, namespace, "healthscope-monitor")()).To(BeEmpty(), "the Lease is given back")

@@ -120,7 +120,7 @@ func sameJSON(t *testing.T, a, b []byte) bool {
 	return cmp.Equal(x, y)
 }
 
-func TestStatusAsksWhatItIsTold(t *testing.T) {
+func TestStatusQueries(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		autumnURL + "?health=true&output=small": {autumn},
@@ -141,7 +141,7 @@ func TestStatusAsksWhatItIsTold(t *testing.T) {
 	}
 }
 
-func TestStatusSaysWhatMatters(t *testing.T) {
+func TestStatusOutput(t *testing.T) {
 	t.Parallel()
 	h := newStatusHub(t)
 	for _, c := range []struct {
@@ -164,7 +164,7 @@ func TestStatusSaysWhatMatters(t *testing.T) {
 	}
 }
 
-func TestStatusSaysHowOldAnAnswerIs(t *testing.T) {
+func TestStatusNotesOldData(t *testing.T) {
 	t.Parallel()
 	h := newStatusHub(t)
 	const note = "! what is oldest in this answer was known last 60m ago"
@@ -180,7 +180,7 @@ func TestStatusSaysHowOldAnAnswerIs(t *testing.T) {
 	}
 }
 
-func TestStatusSaysWhatIsWrong(t *testing.T) {
+func TestStatusErrors(t *testing.T) {
 	t.Parallel()
 	h := newStatusHub(t)
 	alive := httptest.NewServer(http.NotFoundHandler())
@@ -246,7 +246,7 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestStatusShowsItsToken(t *testing.T) {
+func TestStatusSendsToken(t *testing.T) {
 	t.Parallel()
 	h := newStatusHub(t)
 	h.tokens = []string{"friend", "stranger"}

@@ -60,7 +60,7 @@ func (f *statusFlags) kubeScopes(t target) (kubeScopes, error) {
 // read returns the scopes of the target. For a target that is one scope it returns a list with one item.
 func (s kubeScopes) read(ctx context.Context) (*unstructured.UnstructuredList, error) {
 	if s.target.kind != targetScope {
-		return s.listed(ctx)
+		return s.list(ctx)
 	}
 	ctx, cancel := s.within(ctx, s.timeout)
 	defer cancel()
@@ -89,16 +89,16 @@ func (s kubeScopes) explainError(ctx context.Context, err error) error {
 	return requestError(ctx, err)
 }
 
-// listed lists the scopes. A watch can start from the list's resource version.
-func (s kubeScopes) listed(ctx context.Context) (*unstructured.UnstructuredList, error) {
+// list lists the scopes. A watch can start from the list's resource version.
+func (s kubeScopes) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
 	ctx, cancel := s.within(ctx, s.timeout)
 	defer cancel()
 	list, err := s.client.List(ctx, s.options(metav1.ListOptions{}))
 	return list, s.explainError(ctx, err)
 }
 
-// watched calls changed for each change of the scopes after the resource version from, until the watch ends.
-func (s kubeScopes) watched(ctx context.Context, from string, changed func(watch.Event) error) error {
+// watch calls changed for each change of the scopes after the resource version from, until the watch ends.
+func (s kubeScopes) watch(ctx context.Context, from string, changed func(watch.Event) error) error {
 	timeoutSeconds := int64(watchTimeout.Seconds())
 	ctx, cancel := s.within(ctx, watchTimeout+s.timeout)
 	defer cancel()
@@ -181,7 +181,7 @@ func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
 	known := map[string]unstructured.Unstructured{} // By UID.
 	begun := false
 	return func(ctx context.Context) (progress bool, err error) {
-		list, err := s.listed(ctx)
+		list, err := s.list(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -201,7 +201,7 @@ func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
 			return true, err
 		}
 		begun = true
-		return true, s.watched(ctx, list.GetResourceVersion(), func(event watch.Event) error {
+		return true, s.watch(ctx, list.GetResourceVersion(), func(event watch.Event) error {
 			o, ok := event.Object.(*unstructured.Unstructured)
 			switch {
 			case !ok || event.Type == watch.Bookmark:
@@ -238,5 +238,5 @@ func (v *scopeView) changed(known map[string]unstructured.Unstructured, changed 
 		return nil
 	}
 	v.lastTable = text
-	return v.printer.next(text)
+	return v.printer.printNext(text)
 }

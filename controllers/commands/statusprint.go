@@ -51,8 +51,8 @@ func (p *statusPrinter) text(body []byte, now time.Time) (text string, health he
 	return page.text(p.colour), page.health, nil
 }
 
-// next prints a text after the previous output. A table on a terminal replaces the previous output.
-func (p *statusPrinter) next(text string) error {
+// printNext prints a text after the previous output. A table on a terminal replaces the previous output.
+func (p *statusPrinter) printNext(text string) error {
 	switch {
 	case p.form == formatYAML:
 		text = "---\n" + text
@@ -152,8 +152,8 @@ func documentPage(t target, d status.Document, now time.Time) *page {
 			g.linef("", "%s: %s", c.name, strings.Join(words, ", "))
 		}
 	}
-	g.resources(d, now)
-	g.remarks(d, now)
+	g.addResources(d, now)
+	g.addNotes(d, now)
 	return g
 }
 
@@ -187,8 +187,8 @@ func humanSeconds(seconds int64) string {
 	return duration.HumanDuration(time.Duration(max(seconds, 0)) * time.Second)
 }
 
-// resources adds the table of a document's resources, in the order app, cluster, resource.
-func (g *page) resources(d status.Document, now time.Time) {
+// addResources adds the table of a document's resources, in the order app, cluster, resource.
+func (g *page) addResources(d status.Document, now time.Time) {
 	t := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "RSYNC", "PRESENT"}}
 	if d.Health != nil {
 		t.columns = []string{"APP", "CLUSTER", "RESOURCE", "NAMESPACE", stateColumn, "REASON", "AGE", "RSYNC", "MESSAGE"}
@@ -212,7 +212,7 @@ func (g *page) resources(d status.Document, now time.Time) {
 				}
 				t.add(h.State, a.Name, cluster, name, r.Namespace, h.State, h.Reason, age, r.RsyncStatus, cmp.Or(h.Cause, h.Message))
 			}
-			g.freshness(fmt.Sprintf("%s in %s", a.Name, cluster), c.Freshness, c.Health, now)
+			g.addFreshness(fmt.Sprintf("%s in %s", a.Name, cluster), c.Freshness, c.Health, now)
 		}
 	}
 	if len(t.rows) > 0 {
@@ -220,8 +220,8 @@ func (g *page) resources(d status.Document, now time.Time) {
 	}
 }
 
-// freshness adds a note about the age of something that is not current.
-func (g *page) freshness(what string, f status.Freshness, h *status.Health, now time.Time) {
+// addFreshness adds a note about the age of something that is not current.
+func (g *page) addFreshness(what string, f status.Freshness, h *status.Health, now time.Time) {
 	age := "at an unknown time"
 	if at, err := time.Parse(time.RFC3339Nano, f.LastSeen); err == nil {
 		age = duration.HumanDuration(max(now.Sub(at), 0)) + " ago"
@@ -243,10 +243,10 @@ func (g *page) freshness(what string, f status.Freshness, h *status.Health, now 
 // differ.
 const oldAge = 2 * time.Minute
 
-// remarks adds the other notes about a document.
-func (g *page) remarks(d status.Document, now time.Time) {
+// addNotes adds the other notes about a document.
+func (g *page) addNotes(d status.Document, now time.Time) {
 	if len(d.Apps) == 0 {
-		g.freshness("the answer", d.Freshness, d.Health, now)
+		g.addFreshness("the answer", d.Freshness, d.Health, now)
 	}
 	if isOld(d.LastSeen, now) && !slices.Contains(g.notedTimes, d.LastSeen) { // Such as the contexts, while etcd does not answer.
 		at, _ := time.Parse(time.RFC3339Nano, d.LastSeen)

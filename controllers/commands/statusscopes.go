@@ -28,7 +28,7 @@ func scopesPage(scopes []api.Scope, wide bool) *page {
 			cells = append(cells, strconv.Itoa(s.Summary.Pending), strconv.Itoa(s.Summary.Failed), strconv.Itoa(s.Summary.Unknown), s.Message)
 		}
 		t.add(s.State, cells...)
-		g.stale(s.ScopeItem)
+		g.addStaleNote(s.ScopeItem)
 	}
 	if len(scopes) == 0 {
 		g.linef("", "There are no HealthScopes.")
@@ -47,7 +47,7 @@ func listPage(list api.ScopeList) *page {
 	return scopesPage(scopes, false)
 }
 
-func (g *page) stale(s api.ScopeItem) {
+func (g *page) addStaleNote(s api.ScopeItem) {
 	if s.Stale {
 		g.notef("HealthScope %s/%s was changed and has not been judged since", s.Namespace, s.Name)
 	}
@@ -91,7 +91,7 @@ func scopePage(s api.Scope, wide bool, now time.Time) *page {
 			g.tables = append(g.tables, t)
 		}
 	}
-	g.stale(s.ScopeItem)
+	g.addStaleNote(s.ScopeItem)
 	if s.Truncated {
 		g.notef("there are more apps, clusters or culprits than are listed")
 	}

@@ -79,19 +79,19 @@ func poller(client *statusClient, u *url.URL, p *statusPrinter) func(context.Con
 		// Ages grow with every response. They alone are no change to print.
 		timeless := withoutAges(answer.body, time.Now())
 		if !bytes.Equal(timeless, lastPrinted) || p.terminal && p.form == formatTable {
-			lastPrinted, err = timeless, p.again(answer.body)
+			lastPrinted, err = timeless, p.printUpdate(answer.body)
 		}
 		return true, err
 	}
 }
 
-// again prints a response after previous ones.
-func (p *statusPrinter) again(body []byte) error {
+// printUpdate prints a response after previous ones.
+func (p *statusPrinter) printUpdate(body []byte) error {
 	text, _, err := p.text(body, time.Now())
 	if err != nil {
 		return errors.Wrap(errOutput, err.Error())
 	}
-	return p.next(text)
+	return p.printNext(text)
 }
 
 // withoutAges returns a document without the values that change every second. It replaces the time last-seen by whether it is old.
@@ -134,7 +134,7 @@ func streamer(client *statusClient, u *url.URL, p *statusPrinter) func(context.C
 		list := &scopeStream{printer: p}
 		err = client.stream(ctx, u, func(event string, data []byte) error {
 			progress = true
-			return list.take(event, data)
+			return list.handle(event, data)
 		})
 		return progress, err
 	}
@@ -193,8 +193,8 @@ type scopeStream struct {
 	list    api.ScopeList
 }
 
-// take prints an event, or the scopes after it.
-func (s *scopeStream) take(event string, data []byte) error {
+// handle prints an event, or the scopes after it.
+func (s *scopeStream) handle(event string, data []byte) error {
 	if event == "problem" {
 		var p api.Problem
 		if err := json.Unmarshal(data, &p); err != nil {
@@ -203,18 +203,18 @@ func (s *scopeStream) take(event string, data []byte) error {
 		return &responseError{status: p.Status, text: printable(fmt.Sprintf("%s (%d): %s", p.Title, p.Status, p.Detail))}
 	}
 	if s.printer.form != formatTable {
-		return s.printer.event(event, data)
+		return s.printer.printEvent(event, data)
 	}
 	if s.printer.target.kind == targetScopes {
 		if err := s.merge(event, data); err != nil {
 			return errors.Wrapf(err, "cannot read event %q", event)
 		}
-		return s.printer.next(listPage(s.list).text(s.printer.colour))
+		return s.printer.printNext(listPage(s.list).text(s.printer.colour))
 	}
 	if event == "deleted" {
-		return s.printer.next(s.printer.target.String() + " does not exist any more\n")
+		return s.printer.printNext(s.printer.target.String() + " does not exist any more\n")
 	}
-	return s.printer.again(data)
+	return s.printer.printUpdate(data)
 }
 
 // merge applies an event to the list.
@@ -242,8 +242,8 @@ func (s *scopeStream) merge(event string, data []byte) error {
 	return nil
 }
 
-// event prints the name and the data of an event unchanged.
-func (p *statusPrinter) event(name string, data []byte) error {
+// printEvent prints the name and the data of an event unchanged.
+func (p *statusPrinter) printEvent(name string, data []byte) error {
 	text, err := json.Marshal(struct {
 		Event string          `json:"event"`
 		Data  json.RawMessage `json:"data"`
@@ -254,5 +254,5 @@ func (p *statusPrinter) event(name string, data []byte) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot read event %q", name)
 	}
-	return p.next(string(bytes.TrimSpace(text)) + "\n")
+	return p.printNext(string(bytes.TrimSpace(text)) + "\n")
 }

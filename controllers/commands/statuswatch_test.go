@@ -16,16 +16,16 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// tape is what a command has printed so far.
-type tape struct {
+// outputBuffer is the output of a command so far.
+type outputBuffer struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
 	wrote  chan struct{}
 }
 
-func newTape() *tape { return &tape{wrote: make(chan struct{}, 1)} }
+func newOutputBuffer() *outputBuffer { return &outputBuffer{wrote: make(chan struct{}, 1)} }
 
-func (p *tape) Write(data []byte) (int, error) {
+func (p *outputBuffer) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -35,14 +35,14 @@ func (p *tape) Write(data []byte) (int, error) {
 	return p.buffer.Write(data)
 }
 
-func (p *tape) text() string {
+func (p *outputBuffer) text() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.buffer.String()
 }
 
 // await waits until a text has been printed n times.
-func (p *tape) await(t *testing.T, n int, text string) {
+func (p *outputBuffer) await(t *testing.T, n int, text string) {
 	t.Helper()
 	late := time.After(30 * time.Second)
 	for strings.Count(p.text(), text) < n {
@@ -56,7 +56,7 @@ func (p *tape) await(t *testing.T, n int, text string) {
 
 // follower is the command with --watch, running.
 type follower struct {
-	out, errOut *tape
+	out, errOut *outputBuffer
 	cancel      context.CancelFunc
 	ended       chan error
 }
@@ -66,7 +66,7 @@ func watchStatus(t *testing.T, server string, args ...string) *follower {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	w := &follower{out: newTape(), errOut: newTape(), cancel: cancel, ended: make(chan error, 1)}
+	w := &follower{out: newOutputBuffer(), errOut: newOutputBuffer(), cancel: cancel, ended: make(chan error, 1)}
 	root := Command()
 	root.SetArgs(append([]string{"status", "--server", server, "-w"}, args...))
 	root.SetOut(w.out)
@@ -160,7 +160,7 @@ func TestStatusFollowsDocuments(t *testing.T) {
 	}
 }
 
-func TestEventsAreRead(t *testing.T) {
+func TestReadEvents(t *testing.T) {
 	t.Parallel()
 	const text = "retry: 2000\n\n: heartbeat\n\nevent: scope\ndata: {\"a\":\ndata: 1}\n\nevent: empty\n\ndata:plain\nid: 7\n\nevent: cut\ndata: off\n"
 	var got []string
@@ -174,8 +174,8 @@ func TestEventsAreRead(t *testing.T) {
 	}
 }
 
-// Whatever a server sends is read to its end, and nothing is made up.
-func TestEventsOfAnyTextAreRead(t *testing.T) {
+// readEvents reads any text to its end, and returns no data that is not in it.
+func TestReadEventsOfAnyText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"event", "data", ":", " ", "\n", "\r", "x", "\x00", "é"})).Draw(t, "text"), "")

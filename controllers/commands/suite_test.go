@@ -49,8 +49,8 @@ func TestSuite(t *testing.T) {
 	suite.Run(t, "Commands")
 }
 
-// leaseOfMonitor makes the Lease of a monitor, which has an hour until it must be renewed.
-func leaseOfMonitor(ctx context.Context, namespace string) {
+// createMonitorLease makes the Lease of a monitor, which has an hour until it must be renewed.
+func createMonitorLease(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Expect(api.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "healthscope-monitor"},
@@ -64,5 +64,5 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "commands"}, crds)
 	// A controller waits for a while for the monitor of a cluster that is new to it. Here is one.
 	Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: enrol.MemberNamespace}})).To(Succeed())
-	leaseOfMonitor(ctx, enrol.MemberNamespace)
+	createMonitorLease(ctx, enrol.MemberNamespace)
 }, NodeTimeout(5*time.Minute))

@@ -53,8 +53,8 @@ func unpack(data []byte) map[string]string {
 	}
 }
 
-// bundleUp runs the command support-bundle in a directory. It is a process of its own, as users have it.
-func bundleUp(ctx context.Context, dir string, args ...string) (code int, out []byte, errOut string) {
+// runSupportBundle runs the command support-bundle in a directory. It is a process of its own, as users have it.
+func runSupportBundle(ctx context.Context, dir string, args ...string) (code int, out []byte, errOut string) {
 	GinkgoHelper()
 	var stdout, stderr bytes.Buffer
 	c := exec.CommandContext(ctx, os.Args[0], append([]string{program, "support-bundle"}, args...)...)
@@ -156,7 +156,7 @@ var _ = Describe("The command support-bundle", func() {
 		dir := GinkgoT().TempDir()
 		Expect(os.WriteFile(filepath.Join(dir, "given"), []byte(settings), 0o600)).To(Succeed())
 		flags := []string{"--kubeconfig", kubeconfigOf(dir, withKubelet()), "--namespace", namespace, "--hub-namespace", namespace, "--config", "given", "--log-lines", "7"}
-		code, _, errOut := bundleUp(ctx, dir, flags...)
+		code, _, errOut := runSupportBundle(ctx, dir, flags...)
 		Expect(code).To(Equal(0), errOut)
 		found, err := filepath.Glob(filepath.Join(dir, "healthscope-support-*Z.tar.gz"))
 		Expect(err).NotTo(HaveOccurred())
@@ -196,7 +196,7 @@ var _ = Describe("The command support-bundle", func() {
 		Expect(files).NotTo(HaveKey("configuration/others-note"))
 
 		By("asking for less, on standard output")
-		code, out, errOut := bundleUp(ctx, dir, append(flags, "--scopes=false", "-o", "-")...)
+		code, out, errOut := runSupportBundle(ctx, dir, append(flags, "--scopes=false", "-o", "-")...)
 		Expect(code).To(Equal(0), errOut)
 		Expect(unpack(out)).To(And(HaveKey("pods.yaml"), Not(HaveKey("healthscopes.yaml")), Not(HaveKey("resourcebundlestates.yaml"))))
 
@@ -206,12 +206,12 @@ var _ = Describe("The command support-bundle", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "event"}, Message: "the token is not renewed", Reason: "TokenNotRenewed",
 			InvolvedObject: corev1.ObjectReference{Kind: "Secret", Namespace: elsewhere, Name: "west"},
 		})).To(Succeed())
-		code, out, errOut = bundleUp(ctx, dir, append(flags, "--hub-namespace", elsewhere, "-o", "-")...)
+		code, out, errOut = runSupportBundle(ctx, dir, append(flags, "--hub-namespace", elsewhere, "-o", "-")...)
 		Expect(code).To(Equal(0), errOut)
 		Expect(unpack(out)).To(And(HaveKey("events-"+namespace+".yaml"), HaveKeyWithValue("events-"+elsewhere+".yaml", ContainSubstring("TokenNotRenewed"))))
 
 		By("writing to a file that exists")
-		code, _, errOut = bundleUp(ctx, dir, append(flags, "-o", "given")...)
+		code, _, errOut = runSupportBundle(ctx, dir, append(flags, "-o", "given")...)
 		Expect(code).To(Equal(1))
 		Expect(errOut).To(ContainSubstring("cannot write a support bundle: cannot create the file: open given: file exists"))
 	}, NodeTimeout(time.Minute))
@@ -223,7 +223,7 @@ var _ = Describe("The command support-bundle", func() {
 		DeferCleanup(func() { close(release) })
 		for _, server := range []string{"http://" + freeAddress(), silent.URL} {
 			dir := GinkgoT().TempDir()
-			code, out, errOut := bundleUp(ctx, dir, "--kubeconfig", kubeconfigOf(dir, server), "--timeout", "1s", "-o", "-")
+			code, out, errOut := runSupportBundle(ctx, dir, "--kubeconfig", kubeconfigOf(dir, server), "--timeout", "1s", "-o", "-")
 			Expect(code).To(Equal(0), errOut)
 			Expect(unpack(out)["errors.txt"]).To(And(ContainSubstring("the version of the API server: "), ContainSubstring("healthscopes.yaml: "), Not(ContainSubstring(canary))))
 		}

@@ -97,13 +97,13 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		Expect(err).NotTo(HaveOccurred())
 		r := startGuarded(ctx, namespace, "monitor", ":"+port, "")
 		newNode(ctx, namespace, "monitor-1", "127.0.0.1:"+port)
-		scraper, nobody := newCaller(ctx, namespace, nil, mayGet("/metrics")), newCaller(ctx, namespace, nil, nil)
+		scraper, nobody := newCaller(ctx, namespace, nil, nonResourceRules("/metrics")), newCaller(ctx, namespace, nil, nil)
 		tokenFile := filepath.Join(dir, "token")
 		flags := []string{"--kubeconfig", forwardingAccount(ctx, namespace, dir, verbs...), "--namespace", namespace, "--hub-namespace", namespace, "--scopes=false", "--metrics-token-file", tokenFile, "-o", "-"}
 		collected := func(token string) map[string]string {
 			GinkgoHelper()
 			Expect(os.WriteFile(tokenFile, []byte(token+"\n"), 0o600)).To(Succeed())
-			code, out, errOut := bundleUp(ctx, dir, flags...)
+			code, out, errOut := runSupportBundle(ctx, dir, flags...)
 			Expect(code).To(Equal(0), errOut)
 			Expect(errOut).NotTo(ContainSubstring(token))
 			files := unpack(out)
@@ -142,7 +142,7 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		Expect(os.WriteFile(filepath.Join(dir, "token"), []byte(canary), 0o600)).To(Succeed())
 		kubeconfig := forwardingAccount(ctx, namespace, dir, "get", "create")
 		flags := []string{"--kubeconfig", kubeconfig, "--namespace", namespace, "--hub-namespace", namespace, "--metrics-token-file", "token", "-o", "-"}
-		code, out, errOut := bundleUp(ctx, dir, flags...)
+		code, out, errOut := runSupportBundle(ctx, dir, flags...)
 		Expect(code).To(Equal(0), errOut)
 		Expect(unpack(out)["errors.txt"]).NotTo(ContainSubstring("stranger"), "neither its logs nor its metrics are asked for")
 		Expect(asked).NotTo(Receive())
@@ -154,12 +154,12 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 			c.InsecureSkipTLSVerify, c.CertificateAuthority, c.CertificateAuthorityData = true, "", nil
 		}
 		Expect(clientcmd.WriteToFile(*file, kubeconfig)).To(Succeed())
-		code, out, errOut = bundleUp(ctx, dir, append(flags, "--selector", "app.kubernetes.io/name=postgres")...)
+		code, out, errOut = runSupportBundle(ctx, dir, append(flags, "--selector", "app.kubernetes.io/name=postgres")...)
 		Expect(code).To(Equal(0), errOut)
 		Expect(unpack(out)["errors.txt"]).To(ContainSubstring("metrics/stranger.txt: the token is not sent, because the kubeconfig does not have the API server verified"))
 		Expect(asked).NotTo(Receive())
 
-		code, _, errOut = bundleUp(ctx, dir, append(flags, "--selector", "")...)
+		code, _, errOut = runSupportBundle(ctx, dir, append(flags, "--selector", "")...)
 		Expect(code).To(Equal(2))
 		Expect(errOut).To(ContainSubstring("--selector is"))
 	}, NodeTimeout(time.Minute))

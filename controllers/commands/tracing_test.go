@@ -57,7 +57,7 @@ var _ = Describe("Traces", func() {
 		settings := configuration(GinkgoT().TempDir(), "api: {bindAddress: '0'}\nmetrics: {bindAddress: '0'}\ntracing: {endpoint: %q}\n"+newAAI(namespace), sink.URL)
 		for _, command := range []string{"controller", "monitor"} {
 			r := start(namespace, command, "--config", settings)
-			Eventually(asking(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
+			Eventually(getting(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 			if command == "controller" {
 				Eventually(health(ctx, scope)).Should(Equal("unknown"))
 			}

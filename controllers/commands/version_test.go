@@ -26,7 +26,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-func TestVersionHasTheSameInEveryForm(t *testing.T) {
+func TestVersionFormatsAgree(t *testing.T) {
 	var fromJSON, fromYAML build
 	code, out, errOut := run(t, "version", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &fromJSON); code != 0 || err != nil {
@@ -68,7 +68,7 @@ func TestVersionNamesTheCommit(t *testing.T) {
 	}
 }
 
-func TestVersionRefusesOtherForms(t *testing.T) {
+func TestVersionRejectsOtherFormats(t *testing.T) {
 	code, out, errOut := run(t, "version", "-o", "xml")
 	if want := "healthscope: cannot print the version: --output is \"xml\"; it must be text, json or yaml\n"; code != exitUsage || out != "" || errOut != want {
 		t.Errorf("exit code %d, output %q, error output %q", code, out, errOut)

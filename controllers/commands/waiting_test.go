@@ -14,7 +14,7 @@ import (
 // TestProgramsWithoutClusterOrRights is the rest of the table of TestEveryCommand: controller and monitor keep trying to become the one
 // that leads, say in the log what is in the way, and end well when they are asked to. Without the right to list scopes the controller ends.
 func TestProgramsWithoutClusterOrRights(t *testing.T) {
-	alone(t)
+	clearKubeconfig(t)
 	forbidden := write(t, "kubeconfig", strings.Replace(contexts, `{server: "https://hub:6443"}`, clusterOf(refusingCluster(t)), 1))
 	dead := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
 	config := write(t, "config.yaml", head+"metrics: {bindAddress: '0'}\napi: {bindAddress: '0'}\n")
