@@ -74,11 +74,11 @@ func planAAI(ctx context.Context, o *managerFlags) (preview inventory.Preview, e
 	if config.Inventory == nil {
 		return preview, usageError(errors.New("the configuration has no section inventory"))
 	}
-	rest, err := o.restConfig("aai-plan")
+	restConfig, err := o.restConfig("aai-plan")
 	if err != nil {
 		return preview, err
 	}
-	preview, err = app.PreviewInventory(ctx, app.Options{REST: rest, Version: Version()}, config, logger)
+	preview, err = app.PreviewInventory(ctx, app.Options{REST: restConfig, Version: Version()}, config, logger)
 	return preview, noAnswer(err)
 }
 

@@ -121,8 +121,8 @@ func newClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// within calls run with a timeout.
-func within(ctx context.Context, timeout time.Duration, run func(context.Context) error) error {
+// withTimeout calls run with a timeout.
+func withTimeout(ctx context.Context, timeout time.Duration, run func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.Errorf("not done after %s; increase --timeout", timeout))
 	defer cancel()
 	err := run(ctx)

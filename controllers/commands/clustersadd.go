@@ -64,7 +64,7 @@ func newClustersAdd() *cobra.Command {
 			if c.Flags().Changed("token-lifetime") {
 				lifetime = o.lifetime
 			}
-			err := within(c.Context(), o.hub.timeout, func(ctx context.Context) error {
+			err := withTimeout(c.Context(), o.hub.timeout, func(ctx context.Context) error {
 				return o.run(ctx, args[0], lifetime, c.OutOrStdout(), c.ErrOrStderr())
 			})
 			return errors.Wrapf(err, "cannot add cluster %q", args[0])

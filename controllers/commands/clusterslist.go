@@ -54,7 +54,7 @@ func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	now := time.Now()
 	var r enrol.Report
-	err = within(ctx, o.hub.timeout, func(ctx context.Context) (err error) {
+	err = withTimeout(ctx, o.hub.timeout, func(ctx context.Context) (err error) {
 		r, err = enrol.Read(ctx, hub, o.hub.namespace, now)
 		return err
 	})
@@ -71,11 +71,11 @@ func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
 }
 
 // printReport prints a report in an output format.
-func printReport(out, errOut io.Writer, form string, colour bool, r enrol.Report, now time.Time) error {
-	if form == formatTable || form == formatWide {
-		return printClusters(out, errOut, r, form == formatWide, colour, now)
+func printReport(out, errOut io.Writer, format string, colour bool, r enrol.Report, now time.Time) error {
+	if format == formatTable || format == formatWide {
+		return printClusters(out, errOut, r, format == formatWide, colour, now)
 	}
-	return encode(out, form, r)
+	return encode(out, format, r)
 }
 
 // printClusters prints a table, and a warning if the table is out of date.

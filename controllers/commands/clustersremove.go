@@ -35,7 +35,7 @@ func newClustersRemove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "remove NAME", Short: "Remove a cluster from the hub", Long: clustersRemoveLong, Args: exactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			err := within(c.Context(), o.hub.timeout, func(ctx context.Context) error { return o.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr()) })
+			err := withTimeout(c.Context(), o.hub.timeout, func(ctx context.Context) error { return o.run(ctx, args[0], c.OutOrStdout(), c.ErrOrStderr()) })
 			return errors.Wrapf(err, "cannot remove cluster %q", args[0])
 		},
 	}

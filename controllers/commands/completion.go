@@ -156,7 +156,7 @@ func clusterNames(ctx context.Context, c *cobra.Command) ([]string, error) {
 // scopeNames returns the names of the scopes of a namespace.
 func scopeNames(ctx context.Context, c *cobra.Command) ([]string, error) {
 	f := statusFlags{kubeconfig: flagValue(c, "kubeconfig"), context: flagValue(c, "context"), namespace: flagValue(c, "namespace"), timeout: completionTimeout}
-	scopes, err := f.kubeScopes(target{kind: targetScopes})
+	scopes, err := f.newScopeReader(target{kind: targetScopes})
 	if err != nil {
 		return nil, err
 	}

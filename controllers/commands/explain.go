@@ -102,9 +102,9 @@ func (o *explainOptions) run(in io.Reader, out io.Writer) error {
 // explainer judges objects.
 type explainer struct {
 	rules rules.Options
-	// young is how long after its creation a custom resource may have no status.
-	young time.Duration
-	now   time.Time
+	// noStatusGrace is how long after its creation a custom resource may have no status.
+	noStatusGrace time.Duration
+	now           time.Time
 }
 
 // explainer checks the flags and returns an explainer.
@@ -127,32 +127,32 @@ func (o *explainOptions) explainer() (*explainer, error) {
 	if err := usageError(causes...); err != nil {
 		return nil, err
 	}
-	return &explainer{rules: rules.Options{User: user}, young: app.PolicyOf(config.Policy).NoStatusGrace, now: time.Now()}, nil
+	return &explainer{rules: rules.Options{User: user}, noStatusGrace: app.PolicyOf(config.Policy).NoStatusGrace, now: time.Now()}, nil
 }
 
 // explain judges objects as a monitor would see them, each with those that it owns. An object that occurs twice, as before and after a
 // change, is judged alone: which of the two owns the other objects is unknown.
 func (e *explainer) explain(objects []any) []explanation {
-	results, names := make([]healthscope.Result, len(objects)), make([]string, len(objects))
-	times := map[healthscope.Key]int{}
+	results, ruleNames := make([]healthscope.Result, len(objects)), make([]string, len(objects))
+	occurrences := map[healthscope.Key]int{}
 	for i, object := range objects {
-		results[i], names[i] = e.evaluate(object)
-		times[results[i].Key]++
+		results[i], ruleNames[i] = e.evaluate(object)
+		occurrences[results[i].Key]++
 	}
-	together := map[healthscope.Key]healthscope.Result{}
+	judged := map[healthscope.Key]healthscope.Result{}
 	for _, m := range e.judge(results...) {
-		together[m.Key] = m.Result
+		judged[m.Key] = m.Result
 	}
 	explanations := make([]explanation, len(objects))
 	for i := range results {
-		r := together[results[i].Key]
-		if times[r.Key] > 1 {
+		r := judged[results[i].Key]
+		if occurrences[r.Key] > 1 {
 			r = e.judge(results[i])[0].Result
 		}
 		explanations[i] = explanation{
 			APIVersion: schema.GroupVersion{Group: r.Group, Version: r.Version}.String(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
 			State: r.State, Reason: r.Reason, Message: r.Message,
-			Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Rule: names[i],
+			Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Rule: ruleNames[i],
 		}
 	}
 	return explanations
@@ -173,7 +173,7 @@ func (e *explainer) evaluate(value any) (r healthscope.Result, rule string) {
 
 // judge judges objects together.
 func (e *explainer) judge(results ...healthscope.Result) []healthscope.Member {
-	return healthscope.Judge(results, healthscope.Policy{NoStatusGrace: e.young}, e.now).Members
+	return healthscope.Judge(results, healthscope.Policy{NoStatusGrace: e.noStatusGrace}, e.now).Members
 }
 
 // print prints explanations in the output format of the flags.

@@ -32,8 +32,8 @@ func readObjects(names []string, in io.Reader) ([]any, []error) {
 			problems = append(problems, err)
 		}
 		for _, path := range paths {
-			found, wrong := readFile(path, in)
-			objects, problems = append(objects, found...), append(problems, wrong...)
+			found, errs := readFile(path, in)
+			objects, problems = append(objects, found...), append(problems, errs...)
 		}
 	}
 	return objects, problems
@@ -107,9 +107,9 @@ func parseObjects(data []byte) ([]any, []error) {
 		values, err := d.values()
 		for _, value := range values {
 			number++
-			found, wrong := flatten(value)
-			if wrong != nil {
-				problems = append(problems, errors.Wrapf(wrong, "document %d, line %d", number, d.line))
+			found, flattenErr := flatten(value)
+			if flattenErr != nil {
+				problems = append(problems, errors.Wrapf(flattenErr, "document %d, line %d", number, d.line))
 			}
 			objects = append(objects, found...)
 		}
@@ -130,10 +130,10 @@ func splitDocuments(data []byte) []document {
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
-		word, _, _ := strings.Cut(strings.TrimRight(string(line), "\r\n"), " ")
-		if word == "---" || word == "..." {
+		marker, _, _ := strings.Cut(strings.TrimRight(string(line), "\r\n"), " ")
+		if marker == "---" || marker == "..." {
 			documents = append(documents, document{line: n})
-			line = append([]byte("   "), line[len(word):]...)
+			line = append([]byte("   "), line[len(marker):]...)
 		}
 		current := &documents[len(documents)-1]
 		current.text = append(current.text, line...)
@@ -145,7 +145,7 @@ func splitDocuments(data []byte) []document {
 func (d document) values() ([]any, error) {
 	text := bytes.TrimSpace(d.text)
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
-		values, err := d.stream()
+		values, err := d.decodeJSON()
 		// What begins as JSON may be YAML, whose keys need no quotes.
 		if after := bytes.TrimSpace(text[1:]); err == nil || len(after) > 0 && after[0] == '"' {
 			return values, err
@@ -158,8 +158,8 @@ func (d document) values() ([]any, error) {
 	return appendDecoded(nil, converted)
 }
 
-// stream returns the values of a JSON stream, up to the first invalid one.
-func (d document) stream() ([]any, error) {
+// decodeJSON returns the values of a JSON stream, up to the first invalid one.
+func (d document) decodeJSON() ([]any, error) {
 	var values []any
 	decoder := json.NewDecoder(bytes.NewReader(d.text))
 	for {
@@ -232,9 +232,9 @@ func flattenItems(items []any, kind string, apiVersion any) []any {
 			objects = append(objects, object)
 			continue
 		}
-		below, _ := object["items"].([]any)
+		nested, _ := object["items"].([]any)
 		name, _ := object["kind"].(string)
-		objects = append(objects, flattenItems(below, strings.TrimSuffix(name, "List"), object["apiVersion"])...)
+		objects = append(objects, flattenItems(nested, strings.TrimSuffix(name, "List"), object["apiVersion"])...)
 	}
 	return objects
 }

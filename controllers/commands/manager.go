@@ -78,12 +78,12 @@ func (f *managerFlags) run(ctx context.Context, name string, run runFunc, out io
 		// Files with secrets are named and not read.
 		return errors.Wrap(encode(out, formatYAML, config), "cannot write the configuration")
 	}
-	rest, err := f.restConfig(name)
+	restConfig, err := f.restConfig(name)
 	if err != nil {
 		return err
 	}
 	return run(ctx, app.Options{
-		REST: rest, ConfigFile: f.config, LeaseNamespace: f.leaseNamespace(), ProbeAddress: f.probeAddress, Version: Version(), Commit: thisBuild().Commit,
+		REST: restConfig, ConfigFile: f.config, LeaseNamespace: f.leaseNamespace(), ProbeAddress: f.probeAddress, Version: Version(), Commit: thisBuild().Commit,
 	}, config, logger)
 }
 

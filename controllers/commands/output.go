@@ -25,19 +25,19 @@ const (
 )
 
 // checkFormat returns an error if the value of --output is not one of formats.
-func checkFormat(form string, formats ...string) error {
-	if slices.Contains(formats, form) {
+func checkFormat(format string, formats ...string) error {
+	if slices.Contains(formats, format) {
 		return nil
 	}
 	last := len(formats) - 1
-	return errors.Errorf("--output is %q; it must be %s or %s", form, strings.Join(formats[:last], ", "), formats[last])
+	return errors.Errorf("--output is %q; it must be %s or %s", format, strings.Join(formats[:last], ", "), formats[last])
 }
 
 // encode writes a value as JSON or YAML.
-func encode(out io.Writer, form string, value any) error {
+func encode(out io.Writer, format string, value any) error {
 	var data []byte
 	var err error
-	if form == formatYAML {
+	if format == formatYAML {
 		data, err = yaml.Marshal(value)
 	} else {
 		data, err = json.MarshalIndent(value, "", "  ")

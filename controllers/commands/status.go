@@ -115,7 +115,7 @@ func (f *statusFlags) run(ctx context.Context, subject string, flags *pflag.Flag
 	if f.server == "" && !target.isDocument() {
 		return f.runScopes(ctx, target, out, errOut)
 	}
-	return f.runDocument(ctx, target.in(f.namespace), flags, out, errOut)
+	return f.runDocument(ctx, target.inNamespace(f.namespace), flags, out, errOut)
 }
 
 // runScopes prints scopes from the API server.
@@ -128,19 +128,19 @@ func (f *statusFlags) runScopes(ctx context.Context, t target, out, errOut io.Wr
 	if err != nil {
 		return usageError(err)
 	}
-	scopes, err := f.kubeScopes(t)
+	scopes, err := f.newScopeReader(t)
 	if err != nil {
 		return err
 	}
 	v := &scopeView{printer: newStatusPrinter(scopes.target, f.output, f.colour, out), objects: objects, sortBy: sortBy}
 	if f.watch {
-		return noAnswer(errors.Wrapf(follow(ctx, minReconnect, v.follower(scopes), errOut), "cannot follow the status of %s", scopes.target))
+		return noAnswer(errors.Wrapf(follow(ctx, minReconnect, v.watchAttempt(scopes), errOut), "cannot follow the status of %s", scopes.target))
 	}
 	list, err := scopes.read(ctx)
 	if err != nil {
 		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", scopes.target))
 	}
-	health, err := v.show(list)
+	health, err := v.print(list)
 	return exitErrorFor(scopes.target, health, err)
 }
 
@@ -157,21 +157,21 @@ func (f *statusFlags) runDocument(ctx context.Context, t target, flags *pflag.Fl
 	p := newStatusPrinter(t, f.output, f.colour, out)
 	u := client.url(t, f.query(t, flags))
 	if f.watch {
-		interval, attempt := minReconnect, streamer
+		interval, attempt := minReconnect, streamAttempt
 		if t.isDocument() {
-			interval, attempt = f.interval, poller
+			interval, attempt = f.interval, pollAttempt
 		}
 		return noAnswer(errors.Wrapf(follow(ctx, interval, attempt(client, u, p), errOut), "cannot follow the status of %s", t))
 	}
-	answer, err := client.get(ctx, u, "")
-	var refused *responseError
+	response, err := client.get(ctx, u, "")
+	var respErr *responseError
 	switch {
-	case errors.As(err, &refused) && refused.status == http.StatusBadRequest: // The server has rejected the value of a flag.
+	case errors.As(err, &respErr) && respErr.status == http.StatusBadRequest: // The server has rejected the value of a flag.
 		return usageError(errors.Wrapf(err, "cannot get the status of %s", t))
 	case err != nil:
 		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", t))
 	}
-	text, health, err := p.text(answer.body, time.Now())
+	text, health, err := p.text(response.body, time.Now())
 	if err == nil {
 		_, err = io.WriteString(out, text)
 	}

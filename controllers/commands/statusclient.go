@@ -154,9 +154,9 @@ func (c *statusClient) url(t target, query url.Values) *url.URL {
 // statusResponse is a response of the server.
 type statusResponse struct {
 	body []byte
-	tag  string
-	// same is true if the document has not changed since the response with the tag of the request. Then body is empty.
-	same bool
+	etag string
+	// notModified is true if the document has not changed since the response with the ETag of the request. Then body is empty.
+	notModified bool
 }
 
 // responseError is an error response of the server.
@@ -172,17 +172,17 @@ func (r *responseError) isPermanent() bool {
 	return r.status < http.StatusInternalServerError && r.status != http.StatusTooManyRequests && r.status != http.StatusRequestTimeout
 }
 
-// get gets a document, with a timeout. tag is the ETag of the response that the caller already has, or empty.
-func (c *statusClient) get(ctx context.Context, u *url.URL, tag string) (statusResponse, error) {
+// get gets a document, with a timeout. etag is the ETag of the response that the caller already has, or empty.
+func (c *statusClient) get(ctx context.Context, u *url.URL, etag string) (statusResponse, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errors.Errorf("no answer within %s; increase --timeout", c.timeout))
 	defer cancel()
-	response, err := c.send(ctx, u, "application/json", tag)
+	response, err := c.send(ctx, u, "application/json", etag)
 	if err != nil {
 		return statusResponse{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusNotModified {
-		return statusResponse{tag: tag, same: true}, nil
+		return statusResponse{etag: etag, notModified: true}, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseSize+1))
 	switch {
@@ -191,25 +191,25 @@ func (c *statusClient) get(ctx context.Context, u *url.URL, tag string) (statusR
 	case len(body) > maxResponseSize:
 		return statusResponse{}, errors.Errorf("the answer has more than %d MiB; ask for less, for instance with --app", maxResponseSize>>20)
 	}
-	return statusResponse{body: body, tag: response.Header.Get("ETag")}, nil
+	return statusResponse{body: body, etag: response.Header.Get("ETag")}, nil
 }
 
 // send sends a request. It returns an error for an error response.
-func (c *statusClient) send(ctx context.Context, u *url.URL, accept, tag string) (*http.Response, error) {
+func (c *statusClient) send(ctx context.Context, u *url.URL, accept, etag string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", accept)
 	request.Header.Set("User-Agent", "healthscope-status/"+Version())
-	if tag != "" {
-		request.Header.Set("If-None-Match", tag)
+	if etag != "" {
+		request.Header.Set("If-None-Match", etag)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, requestError(ctx, err)
 	}
-	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNotModified && tag != "" {
+	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNotModified && etag != "" {
 		return response, nil
 	}
 	defer func() { _ = response.Body.Close() }()

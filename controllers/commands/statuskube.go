@@ -26,43 +26,43 @@ import (
 // watchTimeout limits the duration of one watch. The next watch finds the changes that were missed on a dead connection.
 const watchTimeout = 5 * time.Minute
 
-// kubeScopes reads the HealthScopes of a target from the API server.
-type kubeScopes struct {
+// scopeReader reads the HealthScopes of a target from the API server.
+type scopeReader struct {
 	client  dynamic.ResourceInterface
 	target  target
 	timeout time.Duration
 }
 
-// kubeScopes returns a reader for the scopes of a target. The reader's target has the namespace from the flags or the kubeconfig context.
-func (f *statusFlags) kubeScopes(t target) (kubeScopes, error) {
+// newScopeReader returns a reader for the scopes of a target. The reader's target has the namespace from the flags or the kubeconfig context.
+func (f *statusFlags) newScopeReader(t target) (scopeReader, error) {
 	config, err := loadRESTConfig(f.kubeconfig, f.context, "status")
 	if err != nil {
-		return kubeScopes{}, errors.Wrap(err, "cannot find out how to reach the API server")
+		return scopeReader{}, errors.Wrap(err, "cannot find out how to reach the API server")
 	}
 	config.Timeout = 0 // A timeout would end watches. Each request has its own deadline.
 	namespace := f.namespace
 	if namespace == "" && !f.allNamespaces {
 		if namespace, _, err = newClientConfig(f.kubeconfig, f.context).Namespace(); err != nil {
-			return kubeScopes{}, usageError(err)
+			return scopeReader{}, usageError(err)
 		}
 	}
 	if f.allNamespaces {
 		namespace = metav1.NamespaceAll
 	}
-	t = t.in(namespace)
+	t = t.inNamespace(namespace)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return kubeScopes{}, usageError(err)
+		return scopeReader{}, usageError(err)
 	}
-	return kubeScopes{client.Resource(corev1alpha2.GroupVersion.WithResource("healthscopes")).Namespace(t.namespace()), t, f.timeout}, nil
+	return scopeReader{client.Resource(corev1alpha2.GroupVersion.WithResource("healthscopes")).Namespace(t.namespace()), t, f.timeout}, nil
 }
 
 // read returns the scopes of the target. For a target that is one scope it returns a list with one item.
-func (s kubeScopes) read(ctx context.Context) (*unstructured.UnstructuredList, error) {
+func (s scopeReader) read(ctx context.Context) (*unstructured.UnstructuredList, error) {
 	if s.target.kind != targetScope {
 		return s.list(ctx)
 	}
-	ctx, cancel := s.within(ctx, s.timeout)
+	ctx, cancel := s.withTimeout(ctx, s.timeout)
 	defer cancel()
 	found, err := s.client.Get(ctx, s.target.name(), metav1.GetOptions{})
 	if err != nil {
@@ -71,12 +71,12 @@ func (s kubeScopes) read(ctx context.Context) (*unstructured.UnstructuredList, e
 	return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*found}}, nil
 }
 
-func (s kubeScopes) within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+func (s scopeReader) withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, timeout, errors.Errorf("no answer within %s; increase --timeout", s.timeout))
 }
 
 // explainError returns an error of the API server with advice for the user.
-func (s kubeScopes) explainError(ctx context.Context, err error) error {
+func (s scopeReader) explainError(ctx context.Context, err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -90,17 +90,17 @@ func (s kubeScopes) explainError(ctx context.Context, err error) error {
 }
 
 // list lists the scopes. A watch can start from the list's resource version.
-func (s kubeScopes) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
-	ctx, cancel := s.within(ctx, s.timeout)
+func (s scopeReader) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	ctx, cancel := s.withTimeout(ctx, s.timeout)
 	defer cancel()
 	list, err := s.client.List(ctx, s.options(metav1.ListOptions{}))
 	return list, s.explainError(ctx, err)
 }
 
-// watch calls changed for each change of the scopes after the resource version from, until the watch ends.
-func (s kubeScopes) watch(ctx context.Context, from string, changed func(watch.Event) error) error {
+// watch calls handle for each change of the scopes after the resource version from, until the watch ends.
+func (s scopeReader) watch(ctx context.Context, from string, handle func(watch.Event) error) error {
 	timeoutSeconds := int64(watchTimeout.Seconds())
-	ctx, cancel := s.within(ctx, watchTimeout+s.timeout)
+	ctx, cancel := s.withTimeout(ctx, watchTimeout+s.timeout)
 	defer cancel()
 	w, err := s.client.Watch(ctx, s.options(metav1.ListOptions{ResourceVersion: from, TimeoutSeconds: &timeoutSeconds}))
 	if err != nil {
@@ -111,7 +111,7 @@ func (s kubeScopes) watch(ctx context.Context, from string, changed func(watch.E
 		if event.Type == watch.Error {
 			return apierrors.FromObject(event.Object)
 		}
-		if err := changed(event); err != nil {
+		if err := handle(event); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (s kubeScopes) watch(ctx context.Context, from string, changed func(watch.E
 }
 
 // options adds the selector of the target to the options of a list or watch.
-func (s kubeScopes) options(o metav1.ListOptions) metav1.ListOptions {
+func (s scopeReader) options(o metav1.ListOptions) metav1.ListOptions {
 	if s.target.kind == targetScope {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.target.name()).String()
 	}
@@ -136,8 +136,8 @@ type scopeView struct {
 	lastTable string
 }
 
-// show prints scopes, and returns their health.
-func (v *scopeView) show(scopes *unstructured.UnstructuredList) (healthscope.Health, error) {
+// print prints scopes, and returns their health.
+func (v *scopeView) print(scopes *unstructured.UnstructuredList) (healthscope.Health, error) {
 	page, err := v.page(scopes)
 	if err != nil {
 		return "", err
@@ -169,23 +169,23 @@ func (v *scopeView) page(scopes *unstructured.UnstructuredList) (*page, error) {
 		}
 		documents[i] = api.NewScope(&s)
 	}
-	wide := v.printer.form == formatWide
+	wide := v.printer.format == formatWide
 	if v.printer.target.kind == targetScope {
 		return scopePage(documents[0], wide, time.Now()), nil
 	}
 	return scopesPage(documents, wide), nil
 }
 
-// follower returns a function that prints scopes whenever they change, until the watch ends. The function reports whether it has read the scopes.
-func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
+// watchAttempt returns a function that prints scopes whenever they change, until the watch ends. The function reports whether it has read the scopes.
+func (v *scopeView) watchAttempt(s scopeReader) func(context.Context) (bool, error) {
 	known := map[string]unstructured.Unstructured{} // By UID.
-	begun := false
+	listedOnce := false
 	return func(ctx context.Context) (progress bool, err error) {
 		list, err := s.list(ctx)
 		if err != nil {
 			return false, err
 		}
-		if !begun && s.target.kind == targetScope && len(list.Items) == 0 {
+		if !listedOnce && s.target.kind == targetScope && len(list.Items) == 0 {
 			return false, apierrors.NewNotFound(corev1alpha2.GroupVersion.WithResource("healthscopes").GroupResource(), s.target.name())
 		}
 		before := known
@@ -197,10 +197,10 @@ func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
 				changed = append(changed, o)
 			}
 		}
-		if err := v.changed(known, changed); err != nil {
+		if err := v.printChanges(known, changed); err != nil {
 			return true, err
 		}
-		begun = true
+		listedOnce = true
 		return true, s.watch(ctx, list.GetResourceVersion(), func(event watch.Event) error {
 			o, ok := event.Object.(*unstructured.Unstructured)
 			switch {
@@ -211,13 +211,13 @@ func (v *scopeView) follower(s kubeScopes) func(context.Context) (bool, error) {
 			default:
 				known[string(o.GetUID())] = *o
 			}
-			return v.changed(known, []unstructured.Unstructured{*o})
+			return v.printChanges(known, []unstructured.Unstructured{*o})
 		})
 	}
 }
 
-// changed prints the scopes that have changed, or the table of all scopes.
-func (v *scopeView) changed(known map[string]unstructured.Unstructured, changed []unstructured.Unstructured) error {
+// printChanges prints the scopes that have changed, or the table of all scopes.
+func (v *scopeView) printChanges(known map[string]unstructured.Unstructured, changed []unstructured.Unstructured) error {
 	if v.objects != nil {
 		for i := range changed {
 			if err := v.objects.PrintObj(&changed[i], v.printer.out); err != nil {

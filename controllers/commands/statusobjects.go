@@ -20,16 +20,16 @@ const (
 )
 
 // newObjectPrinter returns a printer of objects in an output format, or nil for tables.
-func newObjectPrinter(form string) (printers.ResourcePrinter, error) {
-	template, isPath := strings.CutPrefix(form, formatJSONPath)
+func newObjectPrinter(format string) (printers.ResourcePrinter, error) {
+	template, isPath := strings.CutPrefix(format, formatJSONPath)
 	switch {
-	case form == formatTable || form == formatWide:
+	case format == formatTable || format == formatWide:
 		return nil, nil //nolint:nilnil // Tables are printed without an object printer.
-	case form == formatJSON:
+	case format == formatJSON:
 		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.JSONPrinter{}}, nil
-	case form == formatYAML:
+	case format == formatYAML:
 		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.YAMLPrinter{}}, nil
-	case form == formatName:
+	case format == formatName:
 		return &printers.NamePrinter{}, nil
 	case isPath:
 		p, err := printers.NewJSONPathPrinter(template)
@@ -39,7 +39,7 @@ func newObjectPrinter(form string) (printers.ResourcePrinter, error) {
 		p.AllowMissingKeys(true)
 		return p, nil
 	}
-	return nil, errors.Errorf("--output is %q; it must be table, wide, json, yaml, name or jsonpath=TEMPLATE", form)
+	return nil, errors.Errorf("--output is %q; it must be table, wide, json, yaml, name or jsonpath=TEMPLATE", format)
 }
 
 // sortKey sorts objects by a field.

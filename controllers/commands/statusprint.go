@@ -23,7 +23,7 @@ import (
 // statusPrinter prints the responses for a target.
 type statusPrinter struct {
 	target target
-	form   string
+	format string
 	out    io.Writer
 	// terminal is true if out is a terminal, and colour if the output may have colors.
 	terminal, colour bool
@@ -31,8 +31,8 @@ type statusPrinter struct {
 	printed bool
 }
 
-func newStatusPrinter(t target, form string, colour bool, out io.Writer) *statusPrinter {
-	return &statusPrinter{target: t, form: form, out: out, terminal: isTerminal(out), colour: colour}
+func newStatusPrinter(t target, format string, colour bool, out io.Writer) *statusPrinter {
+	return &statusPrinter{target: t, format: format, out: out, terminal: isTerminal(out), colour: colour}
 }
 
 // text returns a response as it is printed, and its health. A document without health counts as healthy.
@@ -41,7 +41,7 @@ func (p *statusPrinter) text(body []byte, now time.Time) (text string, health he
 	if err != nil {
 		return "", "", err
 	}
-	switch p.form {
+	switch p.format {
 	case formatJSON:
 		return string(bytes.TrimSpace(body)) + "\n", page.health, nil
 	case formatYAML:
@@ -54,11 +54,11 @@ func (p *statusPrinter) text(body []byte, now time.Time) (text string, health he
 // printNext prints a text after the previous output. A table on a terminal replaces the previous output.
 func (p *statusPrinter) printNext(text string) error {
 	switch {
-	case p.form == formatYAML:
+	case p.format == formatYAML:
 		text = "---\n" + text
-	case p.form == formatTable && p.terminal:
+	case p.format == formatTable && p.terminal:
 		text = "\x1b[H\x1b[2J" + text
-	case p.form == formatTable && p.printed:
+	case p.format == formatTable && p.printed:
 		text = "\n" + text
 	}
 	p.printed = true
@@ -80,7 +80,7 @@ func (p *statusPrinter) page(body []byte, now time.Time) (*page, error) {
 	case targetScope:
 		var s api.Scope
 		if err = json.Unmarshal(body, &s); err == nil {
-			return scopePage(s, p.form == formatWide, now), nil
+			return scopePage(s, p.format == formatWide, now), nil
 		}
 	case targetGroup, targetCluster:
 		var d status.Document

@@ -68,8 +68,8 @@ func (t target) String() string {
 	return "all HealthScopes"
 }
 
-// in returns the target with a namespace, unless the target has one already or is a document. An empty namespace changes nothing.
-func (t target) in(namespace string) target {
+// inNamespace returns the target with a namespace, unless the target has one already or is a document. An empty namespace changes nothing.
+func (t target) inNamespace(namespace string) target {
 	if namespace == "" || t.isDocument() || len(t.names) > 1 {
 		return t
 	}

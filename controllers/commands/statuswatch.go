@@ -59,27 +59,27 @@ func follow(ctx context.Context, interval time.Duration, attempt func(context.Co
 
 // isFinal reports whether a retry cannot succeed.
 func isFinal(err error) bool {
-	var refused *responseError
-	return errors.As(err, &refused) && refused.isPermanent() || errors.Is(err, errOutput) ||
+	var respErr *responseError
+	return errors.As(err, &respErr) && respErr.isPermanent() || errors.Is(err, errOutput) ||
 		apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
 // errOutput means that the output cannot be written.
 var errOutput = errors.New("cannot print")
 
-// poller returns a function that gets a document, and prints it if it has changed.
-func poller(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
-	tag, lastPrinted := "", []byte(nil)
+// pollAttempt returns a function that gets a document, and prints it if it has changed.
+func pollAttempt(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
+	etag, lastPrinted := "", []byte(nil)
 	return func(ctx context.Context) (progress bool, err error) {
-		answer, err := client.get(ctx, u, tag)
-		if err != nil || answer.same {
+		response, err := client.get(ctx, u, etag)
+		if err != nil || response.notModified {
 			return err == nil, err
 		}
-		tag = answer.tag
+		etag = response.etag
 		// Ages grow with every response. They alone are no change to print.
-		timeless := withoutAges(answer.body, time.Now())
-		if !bytes.Equal(timeless, lastPrinted) || p.terminal && p.form == formatTable {
-			lastPrinted, err = timeless, p.printUpdate(answer.body)
+		timeless := withoutAges(response.body, time.Now())
+		if !bytes.Equal(timeless, lastPrinted) || p.terminal && p.format == formatTable {
+			lastPrinted, err = timeless, p.printUpdate(response.body)
 		}
 		return true, err
 	}
@@ -125,8 +125,8 @@ func withoutAges(body []byte, now time.Time) []byte {
 	return data
 }
 
-// streamer returns a function that prints the events of the stream of scopes until it ends. The function reports whether it has received one.
-func streamer(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
+// streamAttempt returns a function that prints the events of the stream of scopes until it ends. The function reports whether it has received one.
+func streamAttempt(client *statusClient, u *url.URL, p *statusPrinter) func(context.Context) (bool, error) {
 	query := u.Query()
 	query.Set("watch", "true")
 	u.RawQuery = query.Encode()
@@ -202,7 +202,7 @@ func (s *scopeStream) handle(event string, data []byte) error {
 		}
 		return &responseError{status: p.Status, text: printable(fmt.Sprintf("%s (%d): %s", p.Title, p.Status, p.Detail))}
 	}
-	if s.printer.form != formatTable {
+	if s.printer.format != formatTable {
 		return s.printer.printEvent(event, data)
 	}
 	if s.printer.target.kind == targetScopes {
@@ -248,7 +248,7 @@ func (p *statusPrinter) printEvent(name string, data []byte) error {
 		Event string          `json:"event"`
 		Data  json.RawMessage `json:"data"`
 	}{name, data})
-	if err == nil && p.form == formatYAML {
+	if err == nil && p.format == formatYAML {
 		text, err = yaml.JSONToYAML(text)
 	}
 	if err != nil {

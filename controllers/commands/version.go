@@ -96,12 +96,12 @@ func newVersion() *cobra.Command {
 }
 
 // printBuild prints a build in an output format.
-func printBuild(out io.Writer, b build, form string) error {
-	if err := checkFormat(form, formatText, formatJSON, formatYAML); err != nil {
+func printBuild(out io.Writer, b build, format string) error {
+	if err := checkFormat(format, formatText, formatJSON, formatYAML); err != nil {
 		return usageError(errors.Wrap(err, "cannot print the version"))
 	}
-	if form != formatText {
-		return errors.Wrap(encode(out, form, b), "cannot print the version")
+	if format != formatText {
+		return errors.Wrap(encode(out, format, b), "cannot print the version")
 	}
 	var text strings.Builder
 	text.WriteString(versionLine())
