@@ -128,7 +128,7 @@ func TestNewEnrolmentFromContext(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	file := write(t, "ca.crt", string(authority))
+	file := writeFile(t, "ca.crt", string(authority))
 	proxy := func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // It is not called.
 	cases := map[string]struct {
 		config rest.Config
@@ -180,7 +180,7 @@ contexts:
 
 func TestClustersErrors(t *testing.T) {
 	clearKubeconfig(t)
-	t.Setenv("KUBECONFIG", write(t, "kubeconfig", contexts))
+	t.Setenv("KUBECONFIG", writeFile(t, "kubeconfig", contexts))
 	cases := map[string]struct {
 		args []string
 		code int
@@ -210,7 +210,7 @@ func TestClustersErrors(t *testing.T) {
 // TestDryRunPrintsEverythingButSecrets needs no cluster: it asks none.
 func TestDryRunPrintsEverythingButSecrets(t *testing.T) {
 	clearKubeconfig(t)
-	t.Setenv("KUBECONFIG", write(t, "kubeconfig", contexts))
+	t.Setenv("KUBECONFIG", writeFile(t, "kubeconfig", contexts))
 	code, out, errOut := run(t, "clusters", "add", "provider+edge01", "--context", "edge", "--namespaces", "vfw", "--dry-run")
 	if code != 0 || errOut != "" || strings.Contains(out, "canary") {
 		t.Fatalf("exit code %d, error output %q", code, errOut)

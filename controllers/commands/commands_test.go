@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// run runs the program and returns its exit code and what it says.
+// run runs the program and returns its exit code and its output.
 func run(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -37,9 +37,9 @@ func clearKubeconfig(t *testing.T) {
 
 func TestMainPrintsErrors(t *testing.T) {
 	clearKubeconfig(t)
-	notYAML := write(t, "kubeconfig", "apiVersion: [")
-	ofAnother := write(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: absent\n")
-	unknownField := write(t, "config.yaml", head+"inventry: {}\n")
+	notYAML := writeFile(t, "kubeconfig", "apiVersion: [")
+	ofAnother := writeFile(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: absent\n")
+	unknownField := writeFile(t, "config.yaml", configHeader+"inventry: {}\n")
 	cases := map[string]struct {
 		args []string
 		want string // a regular expression for all that it says
@@ -76,7 +76,7 @@ func TestJSONLogContainsOnlyJSON(t *testing.T) {
 	}
 }
 
-// TestALogHasNoAddresses: a source of requests that is a function or a channel has its address as its name.
+// The log does not contain the address by which controller-runtime names a source of requests that is a function or a channel.
 func TestALogHasNoAddresses(t *testing.T) {
 	var out bytes.Buffer
 	logger, err := (&managerFlags{logFormat: "json"}).setLogger(&out)
@@ -97,10 +97,10 @@ func TestALogHasNoAddresses(t *testing.T) {
 	}
 }
 
-// What is wrong outside the command line has another code than a mistake in it.
+// The exit code of an invalid command line differs from that of other errors.
 func TestExitCodes(t *testing.T) {
 	clearKubeconfig(t)
-	dead := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
+	dead := writeFile(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
 	for _, c := range []struct {
 		want int
 		args []string

@@ -23,21 +23,21 @@ import (
 func TestEveryCommand(t *testing.T) {
 	clearKubeconfig(t)
 	hub, member := refusingCluster(t), refusingCluster(t)
-	forbidden := write(t, "kubeconfig", strings.NewReplacer(`{server: "https://hub:6443"}`, clusterOf(hub), `{server: "https://edge01.example.org:6443"}`, clusterOf(member)).Replace(contexts))
-	pod := write(t, "pod.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-	crashing := write(t, "web.yaml", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}, status: {replicas: 1, updatedReplicas: 1}}
+	forbidden := writeFile(t, "kubeconfig", strings.NewReplacer(`{server: "https://hub:6443"}`, clusterOf(hub), `{server: "https://edge01.example.org:6443"}`, clusterOf(member)).Replace(contexts))
+	pod := writeFile(t, "pod.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	crashing := writeFile(t, "web.yaml", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}, status: {replicas: 1, updatedReplicas: 1}}
 ---
 {apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, controller: true}]}, spec: {replicas: 1}, status: {replicas: 1}}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: web-1-a, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, controller: true}]}, status: {phase: Running, containerStatuses: [{name: nginx, state: {waiting: {reason: CrashLoopBackOff}}}]}}
 `)
-	config := write(t, "config.yaml", head)
+	config := writeFile(t, "config.yaml", configHeader)
 	none := filepath.Join(t.TempDir(), "none")
-	dead := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
-	refused := write(t, "config.yaml", head+"appContext: {endpoints: ['"+refusingEtcd(t)+"']}\n")
-	noEtcd := write(t, "config.yaml", head+"appContext: {endpoints: ['http://127.0.0.1:1'], timeoutSeconds: 1}\n")
-	composite := write(t, "shop.yaml", "project: retail\nname: shop\nversion: v1\ndeploymentIntentGroup: autumn\nnamespace: shop\napps:\n- {name: web, clusters: [provider+edge01], manifests: ["+pod+"]}\n")
-	inventory := write(t, "config.yaml", head+"clusterName: provider+hub\ninventory:\n  url: http://127.0.0.1:1\n  regions: [{cluster: '*', cloudOwner: o, cloudRegionId: r, tenantId: t}]\n")
+	dead := writeFile(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
+	refused := writeFile(t, "config.yaml", configHeader+"appContext: {endpoints: ['"+refusingEtcd(t)+"']}\n")
+	noEtcd := writeFile(t, "config.yaml", configHeader+"appContext: {endpoints: ['http://127.0.0.1:1'], timeoutSeconds: 1}\n")
+	composite := writeFile(t, "shop.yaml", "project: retail\nname: shop\nversion: v1\ndeploymentIntentGroup: autumn\nnamespace: shop\napps:\n- {name: web, clusters: [provider+edge01], manifests: ["+pod+"]}\n")
+	inventory := writeFile(t, "config.yaml", configHeader+"clusterName: provider+hub\ninventory:\n  url: http://127.0.0.1:1\n  regions: [{cluster: '*', cloudOwner: o, cloudRegionId: r, tenantId: t}]\n")
 	// What rows call by a name, and the name of each in what is printed.
 	var named, names []string
 	for name, value := range map[string]string{
@@ -213,7 +213,7 @@ func columnsOf(command *cobra.Command) []string {
 	return []string{"no input", "bad input", "no cluster", "no rights"}
 }
 
-// refusingCluster serves an API server that says what kinds it has, and refuses all else.
+// refusingCluster serves an API server that allows discovery, and rejects all other requests.
 func refusingCluster(t *testing.T) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -236,13 +236,13 @@ func refusingCluster(t *testing.T) *httptest.Server {
 	return server
 }
 
-// clusterOf returns how a kubeconfig reaches a server.
+// clusterOf returns the cluster entry of a kubeconfig file for a server.
 func clusterOf(server *httptest.Server) string {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return fmt.Sprintf("{server: %q, certificate-authority-data: %s}", server.URL, base64.StdEncoding.EncodeToString(authority))
 }
 
-// refusingEtcd serves an etcd that refuses everything, and returns its URL.
+// refusingEtcd serves an etcd that rejects every request, and returns its URL.
 func refusingEtcd(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

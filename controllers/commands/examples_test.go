@@ -70,7 +70,7 @@ func TestColorFlag(t *testing.T) {
 
 func TestContextsAreCompleted(t *testing.T) {
 	clearKubeconfig(t)
-	file := write(t, "kubeconfig", contexts)
+	file := writeFile(t, "kubeconfig", contexts)
 	for _, args := range [][]string{
 		{"status", "--kubeconfig", file, "--context", ""}, {"clusters", "--hub-kubeconfig", file, "--hub-context", ""}, {"clusters", "add", "x", "--kubeconfig", file, "--context", ""},
 	} {

@@ -15,7 +15,7 @@ import (
 )
 
 // rulesOfWidgets is a configuration with rules for the kind Widget.
-const rulesOfWidgets = head + `healthCheckExprs:
+const rulesOfWidgets = configHeader + `healthCheckExprs:
 - apiVersion: example.org/v1
   kind: Widget
   failed: has(status.error) && status.error != '<none>'
@@ -59,7 +59,7 @@ Failed        Widget/right         store       HealthCheckFailed       user:Widg
 Pending       Widget/odd           -           HealthCheckNotCurrent   user:Widget.example.org   health check "Widget.example.org": current is false: status.phase == 'Up'
 Terminating   Pod/gone             store       Deleting                deletion                  the object is being deleted
 `
-	code, out, errOut := runExplain("", "-f", write(t, "objects.yaml", mixed), "--config", write(t, "config.yaml", rulesOfWidgets))
+	code, out, errOut := runExplain("", "-f", writeFile(t, "objects.yaml", mixed), "--config", writeFile(t, "config.yaml", rulesOfWidgets))
 	if code != 1 || errOut != "" {
 		t.Errorf("exit code %d, error output %q", code, errOut)
 	}
@@ -76,7 +76,7 @@ func TestExplainInJSON(t *testing.T) {
 {"apiVersion":"example.org/v1","kind":"Widget","namespace":"","name":"odd","state":"Pending","reason":"HealthCheckNotCurrent","message":"health check \"Widget.example.org\": current is false: status.phase == 'Up'","serving":false,"suspended":false,"warning":false,"rule":"user:Widget.example.org"}
 {"apiVersion":"v1","kind":"Pod","namespace":"store","name":"gone","state":"Terminating","reason":"Deleting","message":"the object is being deleted","serving":false,"suspended":false,"warning":false,"rule":"deletion"}
 `
-	code, out, errOut := runExplain(mixed, "-f", "-", "-o", "json", "--config", write(t, "config.yaml", rulesOfWidgets))
+	code, out, errOut := runExplain(mixed, "-f", "-", "-o", "json", "--config", writeFile(t, "config.yaml", rulesOfWidgets))
 	if code != 1 || errOut != "" {
 		t.Errorf("exit code %d, error output %q", code, errOut)
 	}
@@ -89,8 +89,8 @@ func TestExitCodesOfExplain(t *testing.T) {
 	clearKubeconfig(t)
 	const ready = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	const notReady = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nstatus: {failed: 1, conditions: [{type: Failed, status: \"True\"}]}\n"
-	good := write(t, "good.yaml", ready)
-	badExpression := write(t, "config.yaml", head+"healthCheckExprs:\n- {apiVersion: v1, kind: Pod, current: 'status.phase ='}\n- {apiVersion: v1, kind: Service, current: size(spec)}\n")
+	good := writeFile(t, "good.yaml", ready)
+	badExpression := writeFile(t, "config.yaml", configHeader+"healthCheckExprs:\n- {apiVersion: v1, kind: Pod, current: 'status.phase ='}\n- {apiVersion: v1, kind: Service, current: size(spec)}\n")
 	cases := map[string]struct {
 		in   string
 		args []string
@@ -106,7 +106,7 @@ func TestExitCodesOfExplain(t *testing.T) {
 		"nothing but comments":       {"# none\n---\n...\n", []string{"-f", "-"}, 2, `: there is none\n$`},
 		"an unknown flag":            {ready, []string{"-f", "-", "--kubeconfig", "x"}, 2, `^healthscope: unknown flag: --kubeconfig\n$`},
 		"a file without a flag":      {notReady, []string{good, "-"}, 1, `^$`},
-		"a bad configuration":        {ready, []string{"-f", "-", "--config", write(t, "config.yaml", head+"healthCheckExprs: [{kind: Pod}]\n")}, 2, `healthCheckExprs\[0\].apiVersion: Required value.*healthCheckExprs\[0\].current: Required value`},
+		"a bad configuration":        {ready, []string{"-f", "-", "--config", writeFile(t, "config.yaml", configHeader+"healthCheckExprs: [{kind: Pod}]\n")}, 2, `healthCheckExprs\[0\].apiVersion: Required value.*healthCheckExprs\[0\].current: Required value`},
 		"expressions that cannot":    {ready, []string{"-f", "-", "--config", badExpression}, 2, `^healthscope: cannot explain: cannot use configuration file ".*config.yaml": cannot use health check "Pod": current, line 1, column 14: Syntax error.*\ncannot explain: cannot use configuration file ".*": cannot use health check "Service": current: the expression gives a value of type int; .*\n$`},
 		"an unreadable file":         {"\n---\na: b\n--- # second\na: b\nc: d: e\n", []string{"-f", "-"}, 2, `^healthscope: cannot read the objects in "standard input": document 2, line 6: mapping values are not allowed in this context\n$`},
 		"unreadable JSON":            {"{\"a\": 1}\n{\"a\":\n \"b\",\n \"c\" 2,\n \"d\": 3}", []string{"-f", "-"}, 2, `document 2, line 4: invalid character '2' after object key\n$`},
@@ -125,7 +125,7 @@ func TestExitCodesOfExplain(t *testing.T) {
 }
 
 func TestExplainReportsReadableAndUnreadableObjects(t *testing.T) {
-	good := write(t, "good.yaml", "kind: [\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	good := writeFile(t, "good.yaml", "kind: [\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 	code, out, errOut := runExplain("", "-f", "absent.yaml", "-f", good)
 	if code != 2 || !strings.Contains(out, "ConfigMap/a ") {
 		t.Errorf("exit code %d, output:\n%s", code, out)
@@ -268,9 +268,9 @@ func TestListsOfOneKind(t *testing.T) {
 	}
 }
 
-// TestExplainShowsNoSecrets: as in a cluster, rules do not see what monitors do not look at.
+// As in a cluster, rules do not see the data that monitors do not read.
 func TestExplainShowsNoSecrets(t *testing.T) {
-	config := write(t, "config.yaml", head+`healthCheckExprs:
+	config := writeFile(t, "config.yaml", configHeader+`healthCheckExprs:
 - {apiVersion: v1, kind: Secret, current: data.password == 'x'}
 - {apiVersion: v1, kind: ConfigMap, current: data.password == 'x'}
 - {apiVersion: example.org/v1, kind: Widget, current: "spec.env.all(e, e.value == 'canary')"}
@@ -294,7 +294,7 @@ func TestExplainTableHasNoControlCharacters(t *testing.T) {
 	}
 }
 
-// FuzzObjects: whatever is in a file, there are explanations or errors that say something, and each has its line.
+// For every input there are explanations or errors with a message, and each is one line.
 func FuzzObjects(f *testing.F) {
 	f.Add(mixed)
 	f.Add("{\"a\": 1}{\"b\"")

@@ -33,7 +33,7 @@ func TestExampleOfTheRulesPage(t *testing.T) {
 ---
 {apiVersion: example.org/v1, kind: Database, metadata: {name: odd, namespace: store}, spec: {replicas: 1}, status: {state: Open}}
 `
-	code, out, errOut := runExplain(blocks[2]+others, "-f", "-", "--config", write(t, "config.yaml", blocks[0]))
+	code, out, errOut := runExplain(blocks[2]+others, "-f", "-", "--config", writeFile(t, "config.yaml", blocks[0]))
 	_, want, _ := strings.Cut(blocks[1], "\n")
 	if diff := cmp.Diff(want, out); diff != "" || code != 1 {
 		t.Errorf("exit code %d, %s, -page +program:\n%s", code, errOut, diff)

@@ -85,7 +85,7 @@ inventory:
 		proxy, kubeconfig := startProxy()
 		first := launchOne(kubeconfig)
 		Eventually(states).Should(HaveKeyWithValue("Ready", BeNumerically("<", services)))
-		leader := holder(ctx, namespace, "healthscope-controller")()
+		leader := leaseHolder(ctx, namespace, "healthscope-controller")()
 		Expect(syscall.Kill(first.PID(), syscall.SIGSTOP)).To(Succeed())
 		proxy.Cut() // Its connections do not outlive that, so that it does not learn at once what it has missed.
 		frozen := time.Now()
@@ -93,7 +93,7 @@ inventory:
 		launchOne(plane.KubeconfigPath())
 		all := Equal(map[string]int{"Pending": services})
 		Eventually(states).WithTimeout(2 * time.Minute).Should(all)
-		Expect(holder(ctx, namespace, "healthscope-controller")()).NotTo(Equal(leader))
+		Expect(leaseHolder(ctx, namespace, "healthscope-controller")()).NotTo(Equal(leader))
 		GinkgoWriter.Printf("taken over after %s\n", time.Since(frozen))
 
 		Expect(syscall.Kill(first.PID(), syscall.SIGCONT)).To(Succeed())

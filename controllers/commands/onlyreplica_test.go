@@ -14,7 +14,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// onlyReplica is a controller that no other one takes over from. It reaches its API server through a proxy.
+// onlyReplica is a controller without other replicas. It connects to its API server through a proxy.
 type onlyReplica struct {
 	*running
 
@@ -23,7 +23,7 @@ type onlyReplica struct {
 	scope     *corev1alpha2.HealthScope
 }
 
-// isLeader is in the metrics of a controller that leads.
+// isLeader is the metric of a controller that is the leader.
 const isLeader = `leader_election_master_status{name="healthscope-controller"} 1`
 
 // startOnlyReplica starts a controller while its API server is away, and returns it once it leads.
@@ -76,5 +76,5 @@ func (r *onlyReplica) leadsAgain(ctx context.Context) {
 	r.judges(ctx)
 	Expect(r.Running()).To(BeTrue())
 	Expect(r.Stop(grace)).To(Succeed())
-	Expect(holder(ctx, r.namespace, "healthscope-controller")()).To(BeEmpty(), "the Lease is given back")
+	Expect(leaseHolder(ctx, r.namespace, "healthscope-controller")()).To(BeEmpty(), "the Lease is given back")
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/healthscope/healthscope/controllers/app"
 )
 
-// head begins every configuration file.
-const head = "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
+// configHeader is the beginning of every configuration file.
+const configHeader = "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
 
-// write writes a file and returns its path.
-func write(t *testing.T, name, content string) string {
+// writeFile writes a file and returns its path.
+func writeFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -25,7 +25,7 @@ func write(t *testing.T, name, content string) string {
 	return path
 }
 
-// TestPrintConfig: what is printed is a file that says the same, and is printed as it is.
+// The output of --print-config is a configuration file with the same settings, and is printed unchanged when it is the input.
 func TestPrintConfig(t *testing.T) {
 	clearKubeconfig(t) // It needs no cluster.
 	page, err := os.ReadFile("../../config/docs/configuration.md")
@@ -35,18 +35,18 @@ func TestPrintConfig(t *testing.T) {
 	_, example, _ := strings.Cut(string(page), "```yaml\n")
 	example, _, _ = strings.Cut(example, "```")
 	files := map[string]string{
-		"nothing is said":  head,
+		"nothing is said":  configHeader,
 		"all is said":      example,
-		"no labels":        head + "monitor: {allowedLabels: [], labelKeys: [], namespaces: []}\n",
-		"zeros":            head + "policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 0, noStatusGraceSeconds: 0}\ntracing: {endpoint: 'http://c:4318', samplingPercent: 0}\n",
-		"no servers":       head + "api: {bindAddress: '0'}\nmetrics: {bindAddress: '0'}\n",
-		"sections alone":   head + "recorder: {}\nappContext: {endpoints: ['http://etcd:2379']}\nmonitor: {createBundles: {}}\n",
-		"nothing for A&AI": head + "inventory: {url: 'http://a', kinds: [], regions: [], links: [{namespace: a, genericVnfIds: []}]}\n",
-		"rules":            head + "healthCheckExprs: [{apiVersion: v1, kind: Pod, match: {}, current: '\"a: b\" == \"#\"', failed: 'false'}]\n",
+		"no labels":        configHeader + "monitor: {allowedLabels: [], labelKeys: [], namespaces: []}\n",
+		"zeros":            configHeader + "policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 0, noStatusGraceSeconds: 0}\ntracing: {endpoint: 'http://c:4318', samplingPercent: 0}\n",
+		"no servers":       configHeader + "api: {bindAddress: '0'}\nmetrics: {bindAddress: '0'}\n",
+		"sections alone":   configHeader + "recorder: {}\nappContext: {endpoints: ['http://etcd:2379']}\nmonitor: {createBundles: {}}\n",
+		"nothing for A&AI": configHeader + "inventory: {url: 'http://a', kinds: [], regions: [], links: [{namespace: a, genericVnfIds: []}]}\n",
+		"rules":            configHeader + "healthCheckExprs: [{apiVersion: v1, kind: Pod, match: {}, current: '\"a: b\" == \"#\"', failed: 'false'}]\n",
 	}
 	for name, file := range files {
 		t.Run(name, func(t *testing.T) {
-			path := write(t, "config.yaml", file)
+			path := writeFile(t, "config.yaml", file)
 			want, err := app.LoadConfig(path)
 			if err != nil {
 				t.Fatal(err)
@@ -55,7 +55,7 @@ func TestPrintConfig(t *testing.T) {
 			if code != 0 || errOut != "" {
 				t.Fatalf("exit code %d, error output %q", code, errOut)
 			}
-			path = write(t, "printed.yaml", printed)
+			path = writeFile(t, "printed.yaml", printed)
 			got, err := app.LoadConfig(path)
 			if err != nil {
 				t.Fatalf("what is printed cannot be used: %v\n%s", err, printed)
@@ -78,13 +78,13 @@ func TestPrintConfigWithoutAFileAndOfABadOne(t *testing.T) {
 			t.Errorf("exit code %d, and %q is not in\n%s", code, line, printed)
 		}
 	}
-	code, printed, errOut := run(t, "controller", "--print-config", "--config", write(t, "config.yaml", head+"polcy: {}\n"))
+	code, printed, errOut := run(t, "controller", "--print-config", "--config", writeFile(t, "config.yaml", configHeader+"polcy: {}\n"))
 	if code != exitUsage || printed != "" || !strings.Contains(errOut, `unknown field "polcy"`) {
 		t.Errorf("exit code %d, output %q, error output %q", code, printed, errOut)
 	}
-	password := write(t, "password", "canary")
-	file := head + "inventory: {url: 'http://a', usernameFile: " + password + ", passwordFile: " + password + "}\n"
-	if _, printed, _ = run(t, "controller", "--print-config", "--config", write(t, "config.yaml", file)); strings.Contains(printed, "canary") || !strings.Contains(printed, password) {
+	password := writeFile(t, "password", "canary")
+	file := configHeader + "inventory: {url: 'http://a', usernameFile: " + password + ", passwordFile: " + password + "}\n"
+	if _, printed, _ = run(t, "controller", "--print-config", "--config", writeFile(t, "config.yaml", file)); strings.Contains(printed, "canary") || !strings.Contains(printed, password) {
 		t.Errorf("a file is to be named, and not read:\n%s", printed)
 	}
 }

@@ -117,8 +117,8 @@ func getting(ctx context.Context, address, path string) func() string {
 	}
 }
 
-// holder returns how to read who holds a Lease; nobody does when it is empty.
-func holder(ctx context.Context, namespace, name string) func() string {
+// leaseHolder returns a function that returns the holder of a Lease, or an empty string if there is none.
+func leaseHolder(ctx context.Context, namespace, name string) func() string {
 	return func() string {
 		var lease coordinationv1.Lease
 		if err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &lease); err != nil || lease.Spec.HolderIdentity == nil {
@@ -128,7 +128,7 @@ func holder(ctx context.Context, namespace, name string) func() string {
 	}
 }
 
-// health returns how to read the health of a scope in its status.
+// health returns a function that returns the health in the status of a scope.
 func health(ctx context.Context, s *corev1alpha2.HealthScope) func() string {
 	return func() string {
 		var now corev1alpha2.HealthScope
@@ -163,22 +163,22 @@ var _ = Describe("healthscope controller", func() {
 			ContainSubstring(`leader_election_master_status{name="healthscope-controller"} 1`),
 			Not(ContainSubstring("healthscope_aai")),
 		))
-		Expect(holder(ctx, namespace, "healthscope-controller")()).NotTo(BeEmpty())
+		Expect(leaseHolder(ctx, namespace, "healthscope-controller")()).NotTo(BeEmpty())
 		Expect(r.Stop(grace)).To(Succeed())
-		Expect(holder(ctx, namespace, "healthscope-controller")()).To(BeEmpty(), "the Lease is given back")
+		Expect(leaseHolder(ctx, namespace, "healthscope-controller")()).To(BeEmpty(), "the Lease is given back")
 		Expect(r.LogTail()).To(HavePrefix(`{"time":`))
 	})
 
 	It("ends when its configuration changes, and takes it up when it is started again", func(ctx SpecContext) {
 		r := start(namespace, "controller")
 		Eventually(getting(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
-		leader := holder(ctx, namespace, "healthscope-controller")()
+		leader := leaseHolder(ctx, namespace, "healthscope-controller")()
 		old, pid := r.api, r.PID()
 		r.api = freeAddress()
 		r.configure()
 		Eventually(getting(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		Expect(getting(ctx, old, "/scopes")()).To(ContainSubstring("connection refused"))
-		Eventually(holder(ctx, namespace, "healthscope-controller")).Should(Not(Or(BeEmpty(), Equal(leader))), "the Lease was released, and taken again")
+		Eventually(leaseHolder(ctx, namespace, "healthscope-controller")).Should(Not(Or(BeEmpty(), Equal(leader))), "the Lease was released, and taken again")
 		Expect(r.PID()).NotTo(Equal(pid))
 		Expect(r.Stop(grace)).To(Succeed())
 	})
@@ -186,17 +186,17 @@ var _ = Describe("healthscope controller", func() {
 	It("waits while another one leads, answers meanwhile, and takes over when that stops", func(ctx SpecContext) {
 		first := start(namespace, "controller")
 		Eventually(health(ctx, s)).Should(Equal("unknown"))
-		leader := holder(ctx, namespace, "healthscope-controller")()
+		leader := leaseHolder(ctx, namespace, "healthscope-controller")()
 		second := start(namespace, "controller")
 		for _, r := range []*running{first, second} {
 			Eventually(getting(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
 			Eventually(getting(ctx, r.api, "/scopes/"+namespace+"/web")).Should(Equal("200 unknown\n"))
 		}
-		Expect(holder(ctx, namespace, "healthscope-controller")()).To(Equal(leader))
+		Expect(leaseHolder(ctx, namespace, "healthscope-controller")()).To(Equal(leader))
 		Expect(getting(ctx, second.metrics, "/metrics")()).NotTo(ContainSubstring("healthscope_scope_state"))
 
 		Expect(first.Stop(grace)).To(Succeed())
-		Eventually(holder(ctx, namespace, "healthscope-controller")).WithTimeout(grace).ShouldNot(Or(BeEmpty(), Equal(leader)), "it need not wait for the Lease to run out")
+		Eventually(leaseHolder(ctx, namespace, "healthscope-controller")).WithTimeout(grace).ShouldNot(Or(BeEmpty(), Equal(leader)), "it need not wait for the Lease to run out")
 		absent := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"workloadRefs":[{"apiVersion":"apps/v1","kind":"Deployment","name":"absent"}]}}`))
 		Expect(api.Patch(ctx, s, absent)).To(Succeed())
 		Eventually(health(ctx, s)).Should(Equal("unhealthy"))
@@ -234,8 +234,8 @@ var _ = Describe("healthscope monitor", func() {
 			g.Expect(b.Status.Summary).NotTo(BeNil())
 		}).Should(Succeed())
 		Expect(getting(ctx, r.metrics, "/metrics")()).To(ContainSubstring("controller_runtime_reconcile_total"))
-		Expect(holder(ctx, namespace, "healthscope-monitor")()).NotTo(BeEmpty())
+		Expect(leaseHolder(ctx, namespace, "healthscope-monitor")()).NotTo(BeEmpty())
 		Expect(r.Stop(grace)).To(Succeed())
-		Expect(holder(ctx, namespace, "healthscope-monitor")()).To(BeEmpty(), "the Lease is given back")
+		Expect(leaseHolder(ctx, namespace, "healthscope-monitor")()).To(BeEmpty(), "the Lease is given back")
 	})
 })

@@ -119,7 +119,7 @@ func (c *controllerCluster) kubeconfig(t *testing.T, user string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return write(t, "kubeconfig", string(config))
+	return writeFile(t, "kubeconfig", string(config))
 }
 
 // Without --server the command reaches the controller through a port-forward, with a token of the kubeconfig or of a ServiceAccount.
@@ -164,12 +164,12 @@ func TestStatusThroughAPortForward(t *testing.T) {
 	}
 }
 
-// A token is sent only to an API server that is verified: whoever answers could be another one.
+// A token is sent only to a verified API server: an unverified server could be an impostor.
 func TestStatusSendsNoTokenToAnUnverifiedServer(t *testing.T) {
 	h := newStatusHub(t)
 	h.tokens = []string{"friend"}
 	cluster := newControllerCluster(t, h)
-	config := write(t, "kubeconfig", strings.NewReplacer("SERVER", cluster.URL).Replace(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
+	config := writeFile(t, "kubeconfig", strings.NewReplacer("SERVER", cluster.URL).Replace(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
 		"clusters":[{"name":"k","cluster":{"server":"SERVER","insecure-skip-tls-verify":true}}],"users":[{"name":"u","user":{"token":"friend"}}]}`))
 	code, _, errOut := run(t, "status", bonn, "--kubeconfig", config)
 	if code != exitUnknown || !strings.Contains(errOut, "a token is not sent: the kubeconfig does not have the API server verified") || len(h.asked()) != 0 {

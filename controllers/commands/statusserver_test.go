@@ -40,7 +40,7 @@ type statusHub struct {
 	// scopes are those there are, and state is that of the Deployment in bonn.
 	scopes []corev1alpha2.HealthScope
 	state  healthscope.State
-	// silent is for how long etcd has not answered.
+	// silent is the time since the last response of etcd.
 	silent   time.Duration
 	changed  map[int]func(namespace, name string)
 	requests []*http.Request
@@ -186,7 +186,7 @@ func (h *statusHub) Bundle(cluster, _, _ string) (api.Observation, bool) {
 }
 
 // Instance implements api.Clusters.
-func (*statusHub) Instance(string) (found []api.Observation, unread []string) { return nil, nil }
+func (*statusHub) Instance(string) (found []api.Observation, unreadable []string) { return nil, nil }
 
 // scopeIn is a scope with one app in two clusters.
 func scopeIn(namespace, name string, healthy bool) corev1alpha2.HealthScope {

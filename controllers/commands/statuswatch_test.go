@@ -119,7 +119,7 @@ func TestStatusFollowsScopes(t *testing.T) {
 		t.Errorf("want the list without vfw, got:\n%s", last)
 	}
 
-	// A connection that breaks is made anew, and begins with all there is.
+	// After a broken connection, the client reconnects and receives a new snapshot.
 	h.CloseClientConnections()
 	out.await(t, 5, "NAMESPACE")
 	all.errOut.await(t, 1, "trying again in 1s")

@@ -32,7 +32,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// canary is in every secret, and must be in no archive.
+// canary is part of every secret. No archive may contain it.
 const canary = "canary-S3cr3t"
 
 // unpack returns the files of a support bundle.

@@ -43,8 +43,8 @@ func openTerminal(t *testing.T) (terminal *os.File, written func() string) {
 // TestLongWorkShowsProgress: a line on a terminal, which is gone when the work is done. Elsewhere there is none: see TestEveryCommand.
 func TestLongWorkShowsProgress(t *testing.T) {
 	clearKubeconfig(t)
-	dead := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
-	config := write(t, "config.yaml", head+"clusterName: provider+hub\ninventory:\n  url: http://127.0.0.1:1\n  regions: [{cluster: '*', cloudOwner: o, cloudRegionId: r, tenantId: t}]\n")
+	dead := writeFile(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
+	config := writeFile(t, "config.yaml", configHeader+"clusterName: provider+hub\ninventory:\n  url: http://127.0.0.1:1\n  regions: [{cluster: '*', cloudOwner: o, cloudRegionId: r, tenantId: t}]\n")
 	bundle := filepath.Join(t.TempDir(), "bundle")
 	for _, c := range []struct {
 		args           []string

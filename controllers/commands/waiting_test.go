@@ -15,9 +15,9 @@ import (
 // that leads, say in the log what is in the way, and end well when they are asked to. Without the right to list scopes the controller ends.
 func TestProgramsWithoutClusterOrRights(t *testing.T) {
 	clearKubeconfig(t)
-	forbidden := write(t, "kubeconfig", strings.Replace(contexts, `{server: "https://hub:6443"}`, clusterOf(refusingCluster(t)), 1))
-	dead := write(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
-	config := write(t, "config.yaml", head+"metrics: {bindAddress: '0'}\napi: {bindAddress: '0'}\n")
+	forbidden := writeFile(t, "kubeconfig", strings.Replace(contexts, `{server: "https://hub:6443"}`, clusterOf(refusingCluster(t)), 1))
+	dead := writeFile(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
+	config := writeFile(t, "config.yaml", configHeader+"metrics: {bindAddress: '0'}\napi: {bindAddress: '0'}\n")
 	for _, c := range []struct {
 		command, kubeconfig string
 		says                []string // what a line of the log says
