@@ -22,7 +22,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// outageTime is how long a replica may take to find out that its API server is away.
+// outageTime limits how long a replica may take to detect an outage of its API server.
 const outageTime = time.Minute
 
 // startProxy starts a proxy to the API server, and writes a kubeconfig file that connects through it.

@@ -207,7 +207,7 @@ func TestClustersErrors(t *testing.T) {
 	}
 }
 
-// TestDryRunPrintsEverythingButSecrets needs no cluster: it asks none.
+// A dry run sends no requests, so the test needs no cluster.
 func TestDryRunPrintsEverythingButSecrets(t *testing.T) {
 	clearKubeconfig(t)
 	t.Setenv("KUBECONFIG", writeFile(t, "kubeconfig", contexts))

@@ -190,7 +190,7 @@ func TestStatusErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = near.Close() })
-	dead := &httptest.Server{URL: "http://" + near.LocalAddr().String()} // Nobody listens there, and nobody else is given the port.
+	dead := &httptest.Server{URL: "http://" + near.LocalAddr().String()} // The port refuses connections, and stays reserved until the test ends.
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/away/") {
 			http.Redirect(w, r, h.URL+"/scopes", http.StatusFound)

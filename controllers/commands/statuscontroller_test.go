@@ -40,17 +40,17 @@ func (k kubelet) PortForward(ctx context.Context, _, _ string, _ int32, stream i
 	return nil
 }
 
-// statusType is the type of an API server's refusals.
+// statusType is the type of an API server's error responses.
 var statusType = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 
 // controllerCluster is the API server of a cluster in which a controller serves the status REST API of a hub.
 type controllerCluster struct {
 	*httptest.Server
-	// ready is whether its pod is.
+	// ready is true if its pod is ready.
 	ready bool
-	// accounts are the tokens of the ServiceAccounts there are.
+	// accounts are the tokens of ServiceAccounts by name.
 	accounts map[string]string
-	// forbidden is a path that is refused.
+	// forbidden is a path to which access is denied.
 	forbidden string
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// The group and the cluster that the tests ask about.
+// The group and the cluster of the tests.
 const (
 	autumn    = "retail/shop/v2/autumn"
 	autumnID  = "5127746093381250097"
@@ -44,7 +44,7 @@ type statusHub struct {
 	silent   time.Duration
 	changed  map[int]func(namespace, name string)
 	requests []*http.Request
-	// tokens are those that are known; without any, nobody is asked for one.
+	// tokens are the valid tokens. If there are none, requests need no token.
 	tokens []string
 }
 
@@ -68,7 +68,7 @@ func newStatusHub(t *testing.T) *statusHub {
 	return h
 }
 
-// asked returns the paths and queries that were asked for.
+// asked returns the paths and queries of the requests.
 func (h *statusHub) asked() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,7 @@ func (h *statusHub) asked() []string {
 	return all
 }
 
-// set changes something, and tells of a scope.
+// set calls change, and notifies subscribers of a change of a scope.
 func (h *statusHub) set(namespace, name string, change func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +134,7 @@ func (*statusHub) Authorize(_ context.Context, c api.Caller, _ api.Access) (bool
 	return c.Name != "stranger", nil
 }
 
-// View implements api.Contexts: a group in two clusters, one of which nobody sees, and the network intents of one.
+// View implements api.Contexts: a group in two clusters, one of which is unreachable, and the network intents of one.
 func (h *statusHub) View(_ context.Context, s appcontext.Subject, instance string) (appcontext.View, error) {
 	switch {
 	case s != appcontext.GroupSubject("retail", "shop", "v2", "autumn") && s != appcontext.ClusterSubject("west", "bonn"):

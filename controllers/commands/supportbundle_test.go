@@ -73,7 +73,7 @@ func kubeconfigOf(dir, server string) string {
 	return path
 }
 
-// withKubelet returns the URL of the API server as if a kubelet ran the pods: logs and metrics are answered, all else is the API server's.
+// withKubelet returns the URL of an API server that serves logs and metrics as if a kubelet ran the pods, and forwards all other requests.
 func withKubelet() string {
 	GinkgoHelper()
 	target, err := url.Parse(plane.Config().Host)
@@ -101,7 +101,7 @@ func withKubelet() string {
 	return server.URL
 }
 
-// newInstallation makes what an installation has in a cluster, with canaries in all places where secrets are.
+// newInstallation creates the objects of an installation in a cluster, with canaries wherever secrets may be.
 func newInstallation(ctx context.Context) (namespace, settings string) {
 	GinkgoHelper()
 	namespace = suite.NewNamespace(ctx, api)

@@ -40,7 +40,7 @@ func openTerminal(t *testing.T) (terminal *os.File, written func() string) {
 	}
 }
 
-// TestLongWorkShowsProgress: a line on a terminal, which is gone when the work is done. Elsewhere there is none: see TestEveryCommand.
+// On a terminal, a line shows the progress and is cleared at the end. TestEveryCommand proves that there is none elsewhere.
 func TestLongWorkShowsProgress(t *testing.T) {
 	clearKubeconfig(t)
 	dead := writeFile(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
