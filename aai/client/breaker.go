@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// firstPause is how long a breaker stays open after the first failure.
-	firstPause = 200 * time.Millisecond
+	// initialPause is how long a breaker stays open after the first failure.
+	initialPause = 200 * time.Millisecond
 	// MaxPause is the longest time for which a breaker stays open in an outage, unless A&AI asked for more.
 	MaxPause = 2 * time.Second
 	// MaxMisconfiguredPause is the same while A&AI refuses the controller as such: a wrong password that is sent often may lock the account.
@@ -38,20 +38,20 @@ type Breaker struct {
 	mu sync.Mutex // guards the rest
 	// cause opened the breaker; nil while it is closed.
 	cause *aai.Error
-	// until is when the next request is let through, also when the one before has no answer yet.
-	until time.Time
+	// openUntil is when the next request is let through, even if the previous one is still in flight.
+	openUntil time.Time
 	// failures counts how often in a row a request has opened the breaker.
 	failures int
-	// outages counts how often a closed breaker was opened, and changes how often any was opened or closed.
-	outages, changes uint64
+	// outages counts how often a closed breaker was opened, and transitions every opening and closing.
+	outages, transitions uint64
 }
 
 // permit lets one request through a breaker.
 type permit struct {
 	// halfOpen is true when the breaker was not closed: the request finds out whether A&AI is back.
 	halfOpen bool
-	// changes is how often the breaker had been opened or closed.
-	changes uint64
+	// transitions is how often the breaker had been opened or closed.
+	transitions uint64
 }
 
 // NewBreaker returns a closed breaker that lets perSecond requests through in a second, and as many at once; zero or less is no limit. A nil clock is time.Now.
@@ -67,17 +67,17 @@ func NewBreaker(perSecond int, clock func() time.Time) *Breaker {
 }
 
 // do sends a request if the breaker allows it, and takes its error into account.
-func (b *Breaker) do(ctx context.Context, q query, send func() error) error {
+func (b *Breaker) do(ctx context.Context, req request, send func() error) error {
 	if b == nil {
 		return send()
 	}
-	if err := b.wait(ctx, q); err != nil {
+	if err := b.wait(ctx, req); err != nil {
 		return err
 	}
-	p, refusal := b.allow()
-	if refusal != nil {
-		refusal.Op, refusal.URI, refusal.TransactionID = q.op, q.path, ""
-		return refusal
+	p, rejection := b.allow()
+	if rejection != nil {
+		rejection.Op, rejection.URI, rejection.TransactionID = req.op, req.path, ""
+		return rejection
 	}
 	err := send()
 	b.report(ctx, p, err)
@@ -85,12 +85,12 @@ func (b *Breaker) do(ctx context.Context, q query, send func() error) error {
 }
 
 // wait waits until there are not too many requests in a second.
-func (b *Breaker) wait(ctx context.Context, q query) error {
+func (b *Breaker) wait(ctx context.Context, req request) error {
 	if b == nil {
 		return nil
 	}
 	if err := b.limiter.Wait(ctx); err != nil {
-		return &aai.Error{Op: q.op, URI: q.path, Kind: aai.Retry, NotSent: true, Message: "it would be too many requests in a second", Err: err}
+		return &aai.Error{Op: req.op, URI: req.path, Kind: aai.Retry, NotSent: true, Message: "it would be too many requests in a second", Err: err}
 	}
 	return nil
 }
@@ -99,21 +99,21 @@ func (b *Breaker) wait(ctx context.Context, q query) error {
 func (b *Breaker) allow() (permit, *aai.Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := permit{halfOpen: b.cause != nil, changes: b.changes}
+	p := permit{halfOpen: b.cause != nil, transitions: b.transitions}
 	if !p.halfOpen {
 		return p, nil
 	}
-	if now := b.clock(); !now.Before(b.until) {
-		b.until = now.Add(b.pause(b.cause))
+	if now := b.clock(); !now.Before(b.openUntil) {
+		b.openUntil = now.Add(b.pause(b.cause))
 		return p, nil
 	}
-	refusal := *b.cause
-	refusal.NotSent, refusal.NotBefore = true, b.until
-	return p, &refusal
+	rejection := *b.cause
+	rejection.NotSent, rejection.NotBefore = true, b.openUntil
+	return p, &rejection
 }
 
-// report opens or closes the breaker by the outcome of a request. One that the caller gave up, or that was not sent, says nothing. One that went out
-// before the breaker was opened or closed only says for how long A&AI asks to be left alone.
+// report opens or closes the breaker by the outcome of a request. It ignores a request that the caller cancelled or that was not sent. Of a request
+// that was sent before the last transition, it uses only the Retry-After.
 func (b *Breaker) report(ctx context.Context, p permit, err error) {
 	if b == nil {
 		return
@@ -121,34 +121,34 @@ func (b *Breaker) report(ctx context.Context, p permit, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, ok := errors.AsType[*aai.Error](err)
-	bad := ok && (e.Kind == aai.Misconfigured || e.Outage())
+	opens := ok && (e.Kind == aai.Misconfigured || e.Outage())
 	open := b.cause != nil
-	switch stale := open != p.halfOpen || p.changes != b.changes; {
+	switch stale := open != p.halfOpen || p.transitions != b.transitions; {
 	case ctx.Err() != nil, ok && e.NotSent:
 	case stale:
-		if bad && e.RetryAfter > max(0, b.until.Sub(b.clock())) {
+		if opens && e.RetryAfter > max(0, b.openUntil.Sub(b.clock())) {
 			b.open(e, e.RetryAfter)
 		}
-	case bad:
+	case opens:
 		b.open(e, max(e.RetryAfter, b.pause(e)))
 		b.failures++
 	case open:
 		b.cause, b.failures = nil, 0
-		b.changes++
+		b.transitions++
 	}
-	if bad && b.cause != nil {
-		e.NotBefore = b.until
+	if opens && b.cause != nil {
+		e.NotBefore = b.openUntil
 	}
 }
 
 // open opens the breaker for a while.
 func (b *Breaker) open(cause *aai.Error, pause time.Duration) {
 	copied := *cause
-	b.changes++
+	b.transitions++
 	if b.cause == nil {
 		b.outages++
 	}
-	b.cause, b.until = &copied, b.clock().Add(pause)
+	b.cause, b.openUntil = &copied, b.clock().Add(pause)
 }
 
 // Outages returns how often the client's breaker was opened so far: what is known of A&AI from before may not be true after.
@@ -168,6 +168,6 @@ func (b *Breaker) pause(cause *aai.Error) time.Duration {
 	if cause.Kind == aai.Misconfigured {
 		longest = MaxMisconfiguredPause
 	}
-	pause := min(firstPause<<min(b.failures, 10), longest)
+	pause := min(initialPause<<min(b.failures, 10), longest)
 	return pause - time.Duration(pauseJitter*rand.Float64()*float64(pause)) //nolint:gosec // Chance, not a secret.
 }

@@ -57,23 +57,23 @@ func (c *Client) WriteTogether(ctx context.Context, writes []Write) error {
 	for i, w := range writes {
 		operations[i] = w.operation()
 	}
-	q := query{op: aai.OpBulk, method: http.MethodPost, path: "/bulk/single-transaction", media: mediaJSON}
+	req := request{op: aai.OpBulk, method: http.MethodPost, path: "/bulk/single-transaction", contentType: contentTypeJSON}
 	body, err := json.Marshal(map[string]any{"operations": operations})
 	if err != nil {
-		return &aai.Error{Op: q.op, URI: q.path, Kind: aai.Rejected, Message: "cannot encode the body", Err: err}
+		return &aai.Error{Op: req.op, URI: req.path, Kind: aai.Rejected, Message: "cannot encode the body", Err: err}
 	}
-	q.body = body
-	var answer struct {
+	req.body = body
+	var response struct {
 		Responses []struct {
 			Status int `json:"response-status-code"`
 		} `json:"operation-responses"`
 	}
-	_, err = c.read(ctx, q, &answer, func() error {
-		if len(answer.Responses) != len(writes) {
-			return fmt.Errorf("it has %d responses for %d operations", len(answer.Responses), len(writes))
+	_, err = c.read(ctx, req, &response, func() error {
+		if len(response.Responses) != len(writes) {
+			return fmt.Errorf("it has %d responses for %d operations", len(response.Responses), len(writes))
 		}
-		for i, r := range answer.Responses {
-			if r.Status != successOf(writes[i].Op) {
+		for i, r := range response.Responses {
+			if r.Status != successStatus(writes[i].Op) {
 				return fmt.Errorf("operation %d has the status %d", i, r.Status)
 			}
 		}
@@ -95,12 +95,12 @@ func (c *Client) HasTarget(ctx context.Context, r aai.Relationship) (bool, error
 
 // exists reports whether an object exists that a property identifies.
 func (c *Client) exists(ctx context.Context, op aai.Op, path, property, id string) (bool, error) {
-	q := query{op: op, method: http.MethodGet, path: path, parameters: []string{"nodes-only", "true"}}
-	var answer map[string]any
-	_, err := c.read(ctx, q, &answer, func() error {
-		has, _ := answer[property].(string)
-		if version, _ := answer["resource-version"].(string); has != id || version == "" {
-			return fmt.Errorf("it has the %s %q and the resource-version %q", property, clean(has), clean(version))
+	req := request{op: op, method: http.MethodGet, path: path, parameters: []string{"nodes-only", "true"}}
+	var response map[string]any
+	_, err := c.read(ctx, req, &response, func() error {
+		has, _ := response[property].(string)
+		if version, _ := response["resource-version"].(string); has != id || version == "" {
+			return fmt.Errorf("it has the %s %q and the resource-version %q", property, sanitize(has), sanitize(version))
 		}
 		return nil
 	})
@@ -110,17 +110,17 @@ func (c *Client) exists(ctx context.Context, op aai.Op, path, property, id strin
 	return err == nil, err
 }
 
-// transactionKey is the key of a transaction id in a context.
-type transactionKey struct{}
+// transactionIDKey is the key of a transaction id in a context.
+type transactionIDKey struct{}
 
 // WithTransaction returns a context whose request carries the given X-TransactionId instead of a new one. It is for one request.
 func WithTransaction(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, transactionKey{}, id)
+	return context.WithValue(ctx, transactionIDKey{}, id)
 }
 
-// transactionOf returns the transaction id for a request.
-func transactionOf(ctx context.Context) string {
-	if id, ok := ctx.Value(transactionKey{}).(string); ok {
+// transactionIDFrom returns the transaction id for a request.
+func transactionIDFrom(ctx context.Context) string {
+	if id, ok := ctx.Value(transactionIDKey{}).(string); ok {
 		return id
 	}
 	return uuid.NewString()

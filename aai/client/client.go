@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	mediaJSON       = "application/json"
-	mediaMergePatch = "application/merge-patch+json"
-	// maxAnswer bounds an answer, in bytes: a page of 500 documents is about half a megabyte.
-	maxAnswer = 16 << 20
+	contentTypeJSON       = "application/json"
+	contentTypeMergePatch = "application/merge-patch+json"
+	// maxResponseBytes bounds the body of a response, in bytes: a page of 500 documents is about half a megabyte.
+	maxResponseBytes = 16 << 20
 )
 
 // Client speaks to one A&AI. It is safe for concurrent use.
@@ -31,8 +31,8 @@ type Client struct {
 	options   Options
 	transport http.RoundTripper
 	resty     *resty.Client
-	// served says which schema versions A&AI serves, if that had to be asked.
-	served atomic.Pointer[string]
+	// servedVersions describes the schema versions that A&AI serves; nil until a probe had to ask for them.
+	servedVersions atomic.Pointer[string]
 }
 
 // New returns a client. It does not speak to A&AI yet.
@@ -51,12 +51,12 @@ func New(o Options) (*Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	r := resty.NewWithClient(h).
-		SetLogger(silence{}).
+		SetLogger(discardLogger{}).
 		SetDisableWarn(true).
-		SetResponseBodyLimit(maxAnswer).
+		SetResponseBodyLimit(maxResponseBytes).
 		SetHeader("User-Agent", "healthscope").
 		SetHeader("X-FromAppId", o.AppID).
-		SetHeader("Accept", mediaJSON)
+		SetHeader("Accept", contentTypeJSON)
 	return &Client{options: o, transport: transport, resty: r}, nil
 }
 
@@ -67,12 +67,12 @@ func (c *Client) Close() {
 	}
 }
 
-// silence keeps resty from writing to standard error what callers get as errors.
-type silence struct{}
+// discardLogger drops the logs of resty, because callers get the same errors.
+type discardLogger struct{}
 
-func (silence) Errorf(string, ...any) {}
-func (silence) Warnf(string, ...any)  {}
-func (silence) Debugf(string, ...any) {}
+func (discardLogger) Errorf(string, ...any) {}
+func (discardLogger) Warnf(string, ...any)  {}
+func (discardLogger) Debugf(string, ...any) {}
 
 // ListK8sResources returns the documents of a tenant that have the data-owner, each once, in no order. A tenant that does not exist has none.
 //
@@ -100,7 +100,7 @@ func (c *Client) ListK8sResources(ctx context.Context, tenant aai.Tenant, dataOw
 
 // listPage returns one page, 1 being the first, and the number of pages.
 func (c *Client) listPage(ctx context.Context, tenant aai.Tenant, dataOwner string, page int) (documents []aai.Document, pages int, err error) {
-	q := query{op: aai.OpList, method: http.MethodGet, path: tenant.ResourcesPath(), parameters: []string{
+	req := request{op: aai.OpList, method: http.MethodGet, path: tenant.ResourcesPath(), parameters: []string{
 		"data-owner", dataOwner,
 		"resultIndex", strconv.Itoa(page),
 		"resultSize", strconv.Itoa(c.options.PageSize),
@@ -109,9 +109,9 @@ func (c *Client) listPage(ctx context.Context, tenant aai.Tenant, dataOwner stri
 	var list struct {
 		Documents []aai.Document `json:"k8s-resource"`
 	}
-	header, err := c.read(ctx, q, &list, func() error {
+	header, err := c.read(ctx, req, &list, func() error {
 		if list.Documents == nil || slices.ContainsFunc(list.Documents, func(d aai.Document) bool { return d.ID == "" || d.ResourceVersion == "" }) {
-			return errOther
+			return errInvalidResource
 		}
 		return nil
 	})
@@ -130,18 +130,18 @@ func (c *Client) listPage(ctx context.Context, tenant aai.Tenant, dataOwner stri
 
 // GetK8sResource returns a document, and whether it exists.
 func (c *Client) GetK8sResource(ctx context.Context, key aai.Key) (d aai.Document, found bool, err error) {
-	return c.get(ctx, query{op: aai.OpGet, method: http.MethodGet, path: key.Path()}, key)
+	return c.get(ctx, request{op: aai.OpGet, method: http.MethodGet, path: key.Path()}, key)
 }
 
 // get reads a document by a query that asks for it.
-func (c *Client) get(ctx context.Context, q query, key aai.Key) (d aai.Document, found bool, err error) {
-	valid := func() error {
+func (c *Client) get(ctx context.Context, req request, key aai.Key) (d aai.Document, found bool, err error) {
+	validate := func() error {
 		if d.ID != key.ID || d.ResourceVersion == "" {
-			return errOther
+			return errInvalidResource
 		}
 		return nil
 	}
-	if _, err = c.read(ctx, q, &d, valid); err != nil {
+	if _, err = c.read(ctx, req, &d, validate); err != nil {
 		if isAbsent(err) {
 			return aai.Document{}, false, nil
 		}
@@ -152,30 +152,30 @@ func (c *Client) get(ctx context.Context, q query, key aai.Key) (d aai.Document,
 
 // PutK8sResource creates a document. Its resource-version must be empty. When the document exists already the error is Conflict; when its tenant or the target of a relationship does not, it is MissingDependency.
 func (c *Client) PutK8sResource(ctx context.Context, key aai.Key, d aai.Document) error {
-	return c.write(ctx, query{op: aai.OpPut, method: http.MethodPut, path: key.Path(), media: mediaJSON}, d)
+	return c.write(ctx, request{op: aai.OpPut, method: http.MethodPut, path: key.Path(), contentType: contentTypeJSON}, d)
 }
 
 // UpdateK8sResource replaces a document in the version that it carries, except its relationships when it has none. When A&AI has another version, or no such document, the error is Conflict.
 //
 // A PATCH would do with less, but A&AI checks no version with it, and labels go out whole: one that others set meanwhile would be lost.
 func (c *Client) UpdateK8sResource(ctx context.Context, key aai.Key, d aai.Document) error {
-	return c.write(ctx, query{op: aai.OpUpdate, method: http.MethodPut, path: key.Path(), media: mediaJSON}, d)
+	return c.write(ctx, request{op: aai.OpUpdate, method: http.MethodPut, path: key.Path(), contentType: contentTypeJSON}, d)
 }
 
 // DeleteK8sResource deletes a document in the given version. When it has another one, or does not exist, the error is Conflict.
 func (c *Client) DeleteK8sResource(ctx context.Context, key aai.Key, resourceVersion string) error {
-	q := query{op: aai.OpDelete, method: http.MethodDelete, path: key.Path(), parameters: []string{"resource-version", resourceVersion}}
-	return c.write(ctx, q, nil)
+	req := request{op: aai.OpDelete, method: http.MethodDelete, path: key.Path(), parameters: []string{"resource-version", resourceVersion}}
+	return c.write(ctx, req, nil)
 }
 
 // PutRelationship adds a relationship; one that is there already is no error. When the document does not exist the error is Conflict; when the target does not, it is MissingDependency.
 func (c *Client) PutRelationship(ctx context.Context, key aai.Key, r aai.Relationship) error {
-	return c.write(ctx, query{op: aai.OpRelate, method: http.MethodPut, path: relationshipPath(key), media: mediaJSON}, r)
+	return c.write(ctx, request{op: aai.OpRelate, method: http.MethodPut, path: relationshipPath(key), contentType: contentTypeJSON}, r)
 }
 
 // DeleteRelationship removes a relationship; one that is not there is no error. When the document does not exist the error is Conflict.
 func (c *Client) DeleteRelationship(ctx context.Context, key aai.Key, r aai.Relationship) error {
-	return c.write(ctx, query{op: aai.OpUnrelate, method: http.MethodDelete, path: relationshipPath(key), media: mediaJSON}, r)
+	return c.write(ctx, request{op: aai.OpUnrelate, method: http.MethodDelete, path: relationshipPath(key), contentType: contentTypeJSON}, r)
 }
 
 func relationshipPath(key aai.Key) string { return key.Path() + "/relationship-list/relationship" }
@@ -183,59 +183,59 @@ func relationshipPath(key aai.Key) string { return key.Path() + "/relationship-l
 // ErrNotLeading is in the tree of an error about a request that was not sent because Options.Leads forbids it.
 var ErrNotLeading = errors.New("this replica does not lead any more")
 
-// errOther says what is wrong with an answer that holds something else than documents.
-var errOther = errors.New("it has no k8s-resource, another one, or one without a resource-version")
+// errInvalidResource says what is wrong with an answer that holds something else than documents.
+var errInvalidResource = errors.New("it has no k8s-resource, another one, or one without a resource-version")
 
-// errNoModule says the same of modules.
-var errNoModule = errors.New("it has no vf-module, or one without an id or a resource-version")
+// errInvalidModule says the same of modules.
+var errInvalidModule = errors.New("it has no vf-module, or one without an id or a resource-version")
 
-// query is one request.
-type query struct {
-	op         aai.Op
-	method     string
-	path       string   // below /aai/vN, encoded
-	version    string   // of the schema; empty for the configured one
-	parameters []string // name, value, name, value …; plain
-	media      string   // type of the body; empty when there is none
-	body       []byte
+// request describes one request to A&AI.
+type request struct {
+	op          aai.Op
+	method      string
+	path        string   // below /aai/vN, encoded
+	version     string   // of the schema; empty for the configured one
+	parameters  []string // name, value, name, value …; plain
+	contentType string   // type of the body; empty when there is none
+	body        []byte
 }
 
 // url returns the path and query as they are sent.
-func (q *query) url(o Options) string {
+func (req *request) url(o Options) string {
 	var b strings.Builder
-	b.WriteString(strings.TrimRight(o.BaseURL, "/") + "/aai/" + cmp.Or(q.version, o.SchemaVersion) + q.path)
-	for i := 0; i < len(q.parameters); i += 2 {
+	b.WriteString(strings.TrimRight(o.BaseURL, "/") + "/aai/" + cmp.Or(req.version, o.SchemaVersion) + req.path)
+	for i := 0; i < len(req.parameters); i += 2 {
 		separator := byte('&')
 		if i == 0 {
 			separator = '?'
 		}
 		b.WriteByte(separator)
-		b.WriteString(aai.Escape(q.parameters[i]) + "=" + aai.Escape(q.parameters[i+1]))
+		b.WriteString(aai.Escape(req.parameters[i]) + "=" + aai.Escape(req.parameters[i+1]))
 	}
 	return b.String()
 }
 
-// read sends a request and decodes its answer, which valid then has to find good.
-func (c *Client) read(ctx context.Context, q query, into any, valid func() error) (http.Header, error) {
-	return c.send(ctx, q, func(body []byte) error {
+// read sends a request, decodes its response and calls validate.
+func (c *Client) read(ctx context.Context, req request, into any, validate func() error) (http.Header, error) {
+	return c.send(ctx, req, func(body []byte) error {
 		if err := json.Unmarshal(body, into); err != nil {
 			return err
 		}
-		return valid()
+		return validate()
 	})
 }
 
 // write sends a request with a body, unless it is nil.
-func (c *Client) write(ctx context.Context, q query, body any) error {
+func (c *Client) write(ctx context.Context, req request, body any) error {
 	if body != nil {
 		encoded, err := json.Marshal(body)
 		if err != nil {
-			return &aai.Error{Op: q.op, URI: q.path, Kind: aai.Rejected, Message: "cannot encode the body", Err: err}
+			return &aai.Error{Op: req.op, URI: req.path, Kind: aai.Rejected, Message: "cannot encode the body", Err: err}
 		}
-		q.body = encoded
+		req.body = encoded
 	}
-	_, err := c.send(ctx, q, func(answer []byte) error {
-		if len(bytes.TrimSpace(answer)) > 0 {
+	_, err := c.send(ctx, req, func(response []byte) error {
+		if len(bytes.TrimSpace(response)) > 0 {
 			return errors.New("it has a body")
 		}
 		return nil
@@ -244,37 +244,37 @@ func (c *Client) write(ctx context.Context, q query, body any) error {
 }
 
 // send does one request, if the breaker allows it, and returns the header of its answer. A success that is not as A&AI answers,
-// by its status or by what valid says of its body, came from something else, or was cut on the way: it is an outage, and
+// by its status or by the error of validate, came from something else, or was cut on the way: it is an outage, and
 // never an empty inventory or an acknowledgement.
-func (c *Client) send(ctx context.Context, q query, valid func(body []byte) error) (header http.Header, err error) {
-	id := transactionOf(ctx)
-	err = c.options.Breaker.do(ctx, q, func() error {
-		if q.method != http.MethodGet && !c.options.Leads() {
-			return &aai.Error{Op: q.op, URI: q.path, Kind: aai.Retry, NotSent: true, Err: ErrNotLeading}
+func (c *Client) send(ctx context.Context, req request, validate func(body []byte) error) (header http.Header, err error) {
+	id := transactionIDFrom(ctx)
+	err = c.options.Breaker.do(ctx, req, func() error {
+		if req.method != http.MethodGet && !c.options.Leads() {
+			return &aai.Error{Op: req.op, URI: req.path, Kind: aai.Retry, NotSent: true, Err: ErrNotLeading}
 		}
-		response, err := c.exchange(ctx, q, id)
+		response, err := c.roundTrip(ctx, req, id)
 		if err != nil {
 			return err
 		}
 		header = response.Header()
-		if status := response.StatusCode(); status != successOf(q.op) {
-			err = fmt.Errorf("A&AI answers with the status %d", successOf(q.op))
+		if status := response.StatusCode(); status != successStatus(req.op) {
+			err = fmt.Errorf("A&AI answers with the status %d", successStatus(req.op))
 		} else {
-			err = valid(response.Body())
+			err = validate(response.Body())
 		}
 		if err == nil {
 			return nil
 		}
 		return &aai.Error{
-			Op: q.op, URI: q.path, Status: response.StatusCode(), Kind: aai.Retry, TransactionID: id,
-			Message: fmt.Sprintf("the answer, of type %q, is not what was asked for", clean(header.Get("Content-Type"))), Err: err,
+			Op: req.op, URI: req.path, Status: response.StatusCode(), Kind: aai.Retry, TransactionID: id,
+			Message: fmt.Sprintf("the answer, of type %q, is not what was asked for", sanitize(header.Get("Content-Type"))), Err: err,
 		}
 	})
 	return header, err
 }
 
-// successOf returns the status with which A&AI answers an operation that was done.
-func successOf(op aai.Op) int {
+// successStatus returns the status with which A&AI answers an operation that was done.
+func successStatus(op aai.Op) int {
 	switch op {
 	case aai.OpPut, aai.OpBulk:
 		return http.StatusCreated
@@ -285,36 +285,36 @@ func successOf(op aai.Op) int {
 	return http.StatusOK
 }
 
-// exchange does one request.
-func (c *Client) exchange(ctx context.Context, q query, id string) (*resty.Response, error) {
+// roundTrip sends one request, without the breaker.
+func (c *Client) roundTrip(ctx context.Context, req request, id string) (*resty.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
-	request := c.resty.R().SetContext(ctx).SetHeader("X-TransactionId", id)
-	if q.media != "" {
-		request.SetHeader("Content-Type", q.media)
+	r := c.resty.R().SetContext(ctx).SetHeader("X-TransactionId", id)
+	if req.contentType != "" {
+		r.SetHeader("Content-Type", req.contentType)
 	}
-	if q.body != nil {
-		request.SetBody(q.body)
+	if req.body != nil {
+		r.SetBody(req.body)
 	}
 	if c.options.Credentials != nil {
 		user, password, err := c.options.Credentials()
 		if err != nil {
-			return nil, &aai.Error{Op: q.op, URI: q.path, Kind: aai.Misconfigured, Problem: aai.ProblemCredentials, Message: "there are no credentials", Err: err}
+			return nil, &aai.Error{Op: req.op, URI: req.path, Kind: aai.Misconfigured, Problem: aai.ProblemCredentials, Message: "there are no credentials", Err: err}
 		}
-		request.SetBasicAuth(user, password)
+		r.SetBasicAuth(user, password)
 	}
 	start := time.Now()
-	response, err := request.Execute(q.method, q.url(c.options))
+	response, err := r.Execute(req.method, req.url(c.options))
 	code := "error"
 	if err == nil {
 		code = strconv.Itoa(response.StatusCode())
 	}
-	c.options.Observe(string(q.op), code, time.Since(start))
+	c.options.Observe(string(req.op), code, time.Since(start))
 	switch {
 	case err != nil:
-		return nil, transportError(q, id, err)
+		return nil, transportError(req, id, err)
 	case !response.IsSuccess():
-		return nil, answerError(q, id, c.options.SchemaVersion, response)
+		return nil, responseError(req, id, c.options.SchemaVersion, response)
 	}
 	return response, nil
 }

@@ -30,8 +30,8 @@ const maxMessage = 500
 var errorCode = regexp.MustCompile(`^(ERR\.)?\d\.\d\.\d{4}$`)
 
 // transportError describes a request that got no answer, or not all of it.
-func transportError(q query, id string, cause error) error {
-	e := &aai.Error{Op: q.op, URI: q.path, Kind: aai.Retry, TransactionID: id, Message: "no answer", Err: cause}
+func transportError(req request, id string, cause error) error {
+	e := &aai.Error{Op: req.op, URI: req.path, Kind: aai.Retry, TransactionID: id, Message: "no answer", Err: cause}
 	if urlErr, ok := errors.AsType[*url.Error](cause); ok { // its text repeats the whole URL
 		e.Err = urlErr.Err
 	}
@@ -42,23 +42,23 @@ func transportError(q query, id string, cause error) error {
 		e.Kind, e.Problem, e.Message = aai.Misconfigured, aai.ProblemCertificate, "A&AI refuses our certificate, or wants one"
 	}
 	if errors.Is(cause, resty.ErrResponseBodyTooLarge) {
-		e.Kind, e.Problem, e.Message = aai.Misconfigured, aai.ProblemServer, fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)
+		e.Kind, e.Problem, e.Message = aai.Misconfigured, aai.ProblemServer, fmt.Sprintf("the answer is longer than %d bytes", maxResponseBytes)
 	}
 	return e
 }
 
-// answerError describes an answer other than 2xx.
-func answerError(q query, id, version string, response *resty.Response) error {
+// responseError describes an answer other than 2xx.
+func responseError(req request, id, version string, response *resty.Response) error {
 	e := parseError(response.Body())
-	e.Op, e.URI, e.TransactionID = q.op, q.path, id
+	e.Op, e.URI, e.TransactionID = req.op, req.path, id
 	e.Status = response.StatusCode()
 	e.Kind = classify(e)
 	if e.Kind == aai.Misconfigured {
-		e.Problem = problem(e)
+		e.Problem = problemOf(e)
 	}
 	e.RetryAfter = retryAfter(response.Header().Get("Retry-After"), time.Now())
-	if advice := advise(e, version, response.Header()); advice != "" {
-		e.Message = strings.TrimSuffix(advice+": "+e.Message, ": ")
+	if explanation := explainError(e, version, response.Header()); explanation != "" {
+		e.Message = strings.TrimSuffix(explanation+": "+e.Message, ": ")
 	}
 	return e
 }
@@ -70,41 +70,41 @@ func parseError(body []byte) *aai.Error {
 		Text      string            `json:"text"`
 		Variables []json.RawMessage `json:"variables"`
 	}
-	var answer struct {
+	var response struct {
 		RequestError struct {
 			Service *exception `json:"serviceException"`
 			Policy  *exception `json:"policyException"`
 		} `json:"requestError"`
 	}
 	e := &aai.Error{}
-	if err := json.Unmarshal(body, &answer); err != nil {
+	if err := json.Unmarshal(body, &response); err != nil {
 		return e
 	}
-	found := answer.RequestError.Service
+	found := response.RequestError.Service
 	if found == nil {
-		found = answer.RequestError.Policy
+		found = response.RequestError.Policy
 	}
 	if found == nil {
 		return e
 	}
-	e.MessageID, e.Message = clean(found.MessageID), clean(found.Text)
-	var before string
+	e.MessageID, e.Message = sanitize(found.MessageID), sanitize(found.Text)
+	var previous string
 	for _, raw := range found.Variables {
 		var variable string
 		if err := json.Unmarshal(raw, &variable); err != nil {
 			variable = string(raw)
 		}
 		if errorCode.MatchString(variable) {
-			e.Code, e.Message = variable, clean(before)
+			e.Code, e.Message = variable, sanitize(previous)
 			break
 		}
-		before = variable
+		previous = variable
 	}
 	return e
 }
 
-// clean makes a text of others fit for one line of a log.
-func clean(text string) string {
+// sanitize returns a foreign text as one printable line of bounded length.
+func sanitize(text string) string {
 	runes := []rune(strings.ToValidUTF8(strings.TrimSpace(text), "�"))
 	if len(runes) > maxMessage {
 		runes = append(runes[:maxMessage], '…')
@@ -117,8 +117,8 @@ func clean(text string) string {
 	return string(runes)
 }
 
-// codesOf are A&AI's error codes by what to do about them, without the prefix ERR. They win over the HTTP status, which A&AI uses loosely.
-var codesOf = map[aai.ErrorKind][]string{
+// codesByKind are A&AI's error codes by kind, without the prefix ERR. They take precedence over the HTTP status, which A&AI uses loosely.
+var codesByKind = map[aai.ErrorKind][]string{
 	aai.Retry:             {"5.4.4000", "5.4.6134", "5.4.6142", "5.4.7406", "5.4.5105"},
 	aai.Conflict:          {"5.4.6130", "5.4.6131", "5.4.6135"},
 	aai.MissingDependency: {"5.4.6129"},
@@ -131,7 +131,7 @@ var configurationCode = regexp.MustCompile(`^4\.0\.40\d\d$`)
 // classify says what to do about an error with status, code and message id. Prose is never looked at.
 func classify(e *aai.Error) aai.ErrorKind {
 	code := strings.TrimPrefix(e.Code, "ERR.")
-	for kind, codes := range codesOf {
+	for kind, codes := range codesByKind {
 		if slices.Contains(codes, code) {
 			return kind
 		}
@@ -162,8 +162,8 @@ func classifyStatus(e *aai.Error) aai.ErrorKind {
 	}
 }
 
-// problem says what a person has to repair.
-func problem(e *aai.Error) aai.Problem {
+// problemOf returns what a person has to repair.
+func problemOf(e *aai.Error) aai.Problem {
 	switch {
 	case e.MessageID == "SVC3016" || e.Status == http.StatusGone:
 		return aai.ProblemVersion
@@ -174,8 +174,8 @@ func problem(e *aai.Error) aai.Problem {
 	}
 }
 
-// advise says in plain words what is wrong where A&AI does not, for errors that a person has to repair.
-func advise(e *aai.Error, version string, header http.Header) string {
+// explainError says in plain words what is wrong where A&AI does not, for errors that a person has to repair.
+func explainError(e *aai.Error, version string, header http.Header) string {
 	switch s := e.Status; {
 	case e.Kind != aai.Misconfigured && e.MessageID != "":
 		return ""

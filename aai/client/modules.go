@@ -17,13 +17,13 @@ func (c *Client) ListVFModules(ctx context.Context, vnfID string) (map[string]aa
 		Status          aai.OperationalStatus `json:"operational-status"`
 		ResourceVersion string                `json:"resource-version"`
 	}
-	q := query{op: aai.OpModules, method: http.MethodGet, path: aai.VFModulesPath(vnfID), parameters: []string{"nodes-only", "true"}}
+	req := request{op: aai.OpModules, method: http.MethodGet, path: aai.VFModulesPath(vnfID), parameters: []string{"nodes-only", "true"}}
 	var list struct {
 		Modules []module `json:"vf-module"`
 	}
-	_, err := c.read(ctx, q, &list, func() error {
+	_, err := c.read(ctx, req, &list, func() error {
 		if list.Modules == nil || slices.ContainsFunc(list.Modules, func(m module) bool { return m.ID == "" || m.ResourceVersion == "" }) {
-			return errNoModule
+			return errInvalidModule
 		}
 		return nil
 	})
@@ -39,8 +39,8 @@ func (c *Client) ListVFModules(ctx context.Context, vnfID string) (map[string]aa
 
 // SetOperationalStatus changes the operational-status of a module, and nothing else of it. The resource-version is the one that was read; A&AI does not check it in a PATCH, other servers may. When the module does not exist, or is known to have changed, the error is Conflict.
 func (c *Client) SetOperationalStatus(ctx context.Context, m aai.VFModule, status aai.OperationalStatus, resourceVersion string) error {
-	q := query{op: aai.OpStatus, method: http.MethodPatch, path: m.Path(), media: mediaMergePatch}
-	return c.write(ctx, q, struct {
+	req := request{op: aai.OpStatus, method: http.MethodPatch, path: m.Path(), contentType: contentTypeMergePatch}
+	return c.write(ctx, req, struct {
 		Status          aai.OperationalStatus `json:"operational-status"`
 		ResourceVersion string                `json:"resource-version"`
 	}{status, resourceVersion})

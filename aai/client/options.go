@@ -108,7 +108,7 @@ func (o *Options) transport() (http.RoundTripper, error) {
 	if o.Transport != nil {
 		return o.Transport, nil
 	}
-	return newReloading(files{ca: o.CAFile, cert: o.CertFile, key: o.KeyFile})
+	return newReloadingTransport(tlsFiles{ca: o.CAFile, cert: o.CertFile, key: o.KeyFile})
 }
 
 // FileCredentials returns a function for Options.Credentials that reads user and password from files, each time, without the white space around them. An empty user is an error.

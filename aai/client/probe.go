@@ -20,9 +20,9 @@ const (
 // probeKey is a document that exists nowhere.
 var probeKey = aai.Key{Tenant: aai.Tenant{CloudOwner: "healthscope-probe", CloudRegionID: "healthscope-probe", TenantID: "healthscope-probe"}, ID: "healthscope-probe"}
 
-// probeQuery asks for it in a schema version.
-func probeQuery(version string) query {
-	return query{op: aai.OpProbe, method: http.MethodGet, path: probeKey.Path(), version: version}
+// probeRequest asks for it in a schema version.
+func probeRequest(version string) request {
+	return request{op: aai.OpProbe, method: http.MethodGet, path: probeKey.Path(), version: version}
 }
 
 // Probe asks whether A&AI can be reached, takes the credentials, and serves the schema version with k8s-resource in it. It
@@ -31,36 +31,36 @@ func probeQuery(version string) query {
 // When A&AI does not serve the version, the other ones are asked for, once, and the error names those that it serves. What
 // answers with anything but A&AI's own words is none: the error is of kind Misconfigured with ProblemServer.
 func (c *Client) Probe(ctx context.Context) error {
-	_, _, err := c.get(ctx, probeQuery(""), probeKey)
+	_, _, err := c.get(ctx, probeRequest(""), probeKey)
 	e, ok := errors.AsType[*aai.Error](err)
 	if !ok {
 		if err == nil {
-			c.served.Store(nil)
+			c.servedVersions.Store(nil)
 		}
 		return err
 	}
 	explained := *e
 	switch {
-	case isOther(e):
+	case isUnexpectedSuccess(e):
 		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemServer
 	case e.Problem == aai.ProblemVersion:
-		explained.Message = advise(e, c.options.SchemaVersion, nil) // A&AI's own words say less.
+		explained.Message = explainError(e, c.options.SchemaVersion, nil) // A&AI's own words say less.
 	case e.Kind == aai.Rejected:
 		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemVersion
 		explained.Message = fmt.Sprintf("schema version %q has no k8s-resource here: %s", c.options.SchemaVersion, e.Message)
 	}
 	if explained.Problem == aai.ProblemVersion {
-		explained.Message += c.others(ctx)
+		explained.Message += c.describeServedVersions(ctx)
 	}
 	return &explained
 }
 
-// isOther reports whether an error is about an answer of success that is not what was asked for: that is no A&AI, or was cut on the way.
-func isOther(e *aai.Error) bool { return e.Kind == aai.Retry && e.Status/100 == 2 }
+// isUnexpectedSuccess reports whether an error is about an answer of success that is not what was asked for: that is no A&AI, or was cut on the way.
+func isUnexpectedSuccess(e *aai.Error) bool { return e.Kind == aai.Retry && e.Status/100 == 2 }
 
-// others says which of the versions that can hold k8s-resources A&AI serves. It asks A&AI once, until Probe has found all well again; it says nothing when A&AI does not answer all of that.
-func (c *Client) others(ctx context.Context) string {
-	if known := c.served.Load(); known != nil {
+// describeServedVersions says which of the versions that can hold k8s-resources A&AI serves. It asks A&AI once, until Probe has found all well again; it says nothing when A&AI does not answer all of that.
+func (c *Client) describeServedVersions(ctx context.Context) string {
+	if known := c.servedVersions.Load(); known != nil {
 		return *known
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
@@ -72,9 +72,9 @@ func (c *Client) others(ctx context.Context) string {
 			continue
 		}
 		// The breaker is open, because what was found wrong is wrong with all requests but these.
-		err := c.options.Breaker.wait(ctx, probeQuery(version))
+		err := c.options.Breaker.wait(ctx, probeRequest(version))
 		if err == nil {
-			_, err = c.exchange(ctx, probeQuery(version), transactionOf(ctx))
+			_, err = c.roundTrip(ctx, probeRequest(version), transactionIDFrom(ctx))
 		}
 		switch kind := aai.KindOf(err); {
 		case isAbsent(err):
@@ -86,14 +86,14 @@ func (c *Client) others(ctx context.Context) string {
 	}
 	text := "; it serves none of those from v" + strconv.Itoa(oldestVersion) + " to v" + strconv.Itoa(newestVersion)
 	if len(served) > 0 {
-		text = "; it serves " + ranges(served)
+		text = "; it serves " + formatVersions(served)
 	}
-	c.served.Store(&text)
+	c.servedVersions.Store(&text)
 	return text
 }
 
-// ranges names versions, with those that follow each other as one: v24, v26 to v30.
-func ranges(versions []int) string {
+// formatVersions names versions, with those that follow each other as one: v24, v26 to v30.
+func formatVersions(versions []int) string {
 	var names []string
 	for i := 0; i < len(versions); {
 		last := i

@@ -12,74 +12,74 @@ import (
 	"time"
 )
 
-// files are the certificates that a transport works with, by their paths; empty for none.
-type files struct{ ca, cert, key string }
+// tlsFiles are the certificates that a transport works with, by their paths; empty for none.
+type tlsFiles struct{ ca, cert, key string }
 
-// stamp says which contents of a file were read.
-type stamp struct {
-	changed time.Time
+// fileVersion identifies the content of a file by its modification time and size.
+type fileVersion struct {
+	modTime time.Time
 	size    int64
 }
 
-// reloading is a transport that reads its certificates again when their files
+// reloadingTransport is a transport that reads its certificates again when their files
 // change, as they do when a Secret is renewed. While the new files cannot be
 // used, those that were read last stay in use.
-type reloading struct {
-	files files
+type reloadingTransport struct {
+	tlsFiles tlsFiles
 
-	mu      sync.Mutex // guards the rest
-	stamps  []stamp
-	current *http.Transport
+	mu       sync.Mutex // guards the rest
+	versions []fileVersion
+	current  *http.Transport
 }
 
-// newReloading returns a transport, or an error when the files cannot be used.
-func newReloading(f files) (*reloading, error) {
-	r := &reloading{files: f}
-	r.stamps = r.read()
+// newReloadingTransport returns a transport, or an error when the files cannot be used.
+func newReloadingTransport(f tlsFiles) (*reloadingTransport, error) {
+	r := &reloadingTransport{tlsFiles: f}
+	r.versions = r.fileVersions()
 	current, err := newTransport(f)
 	r.current = current
 	return r, err
 }
 
 // RoundTrip sends a request with the certificates that are in the files now.
-func (r *reloading) RoundTrip(request *http.Request) (*http.Response, error) {
-	return r.transport().RoundTrip(request)
+func (r *reloadingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return r.currentTransport().RoundTrip(req)
 }
 
 // CloseIdleConnections closes connections that are not in use.
-func (r *reloading) CloseIdleConnections() {
+func (r *reloadingTransport) CloseIdleConnections() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current.CloseIdleConnections()
 }
 
-// transport returns the transport for the files as they are now.
-func (r *reloading) transport() *http.Transport {
-	now := r.read()
+// currentTransport returns the transport for the files as they are now.
+func (r *reloadingTransport) currentTransport() *http.Transport {
+	now := r.fileVersions()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if slices.Equal(now, r.stamps) {
+	if slices.Equal(now, r.versions) {
 		return r.current
 	}
-	r.stamps = now
-	if renewed, err := newTransport(r.files); err == nil {
+	r.versions = now
+	if renewed, err := newTransport(r.tlsFiles); err == nil {
 		r.current.CloseIdleConnections()
 		r.current = renewed
 	}
 	return r.current
 }
 
-// read returns the stamps of the files.
-func (r *reloading) read() []stamp {
-	var stamps []stamp
-	for _, name := range []string{r.files.ca, r.files.cert, r.files.key} {
-		var s stamp
+// fileVersions returns the versions of the files.
+func (r *reloadingTransport) fileVersions() []fileVersion {
+	var versions []fileVersion
+	for _, name := range []string{r.tlsFiles.ca, r.tlsFiles.cert, r.tlsFiles.key} {
+		var s fileVersion
 		if info, err := os.Stat(name); err == nil {
-			s = stamp{changed: info.ModTime(), size: info.Size()}
+			s = fileVersion{modTime: info.ModTime(), size: info.Size()}
 		}
-		stamps = append(stamps, s)
+		versions = append(versions, s)
 	}
-	return stamps
+	return versions
 }
 
 const (
@@ -88,7 +88,7 @@ const (
 )
 
 // newTransport returns a transport that verifies certificates, with what is in the files.
-func newTransport(f files) (*http.Transport, error) {
+func newTransport(f tlsFiles) (*http.Transport, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.ca != "" {
 		pem, err := os.ReadFile(f.ca)
