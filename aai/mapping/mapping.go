@@ -67,14 +67,14 @@ type Entry struct {
 // Unknown is held. An owned resource is mapped like any other.
 func Map(r Resource, o Options) Entry {
 	m := r.Member
-	if !o.wants(m.Group, m.Kind) {
+	if !o.includesKind(m.Group, m.Kind) {
 		return Entry{Decision: Exclude}
 	}
-	place, ok := Place(m.Key, o)
+	key, ok := Place(m.Key, o)
 	if !ok {
 		return Entry{Decision: Unmapped}
 	}
-	e := Entry{Key: place}
+	e := Entry{Key: key}
 	status, decision := statusOf(m.State)
 	e.Decision = decision
 	if decision != Write {
@@ -127,11 +127,13 @@ func ID(installation string, k healthscope.Key) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// maxLabel bounds the value of a label, in bytes: another monitor may have given one of any length.
-const maxLabel = 128
+// maxLabelValue bounds the value of a label, in bytes: another monitor may have given one of any length.
+const maxLabelValue = 128
 
 // labelValue returns a text as a label has it: short, and in one line.
-func labelValue(text string) string { return healthscope.Shorten(healthscope.Clean(text), maxLabel) }
+func labelValue(text string) string {
+	return healthscope.Shorten(healthscope.Clean(text), maxLabelValue)
+}
 
 // labels returns the reserved labels and the allowed ones of the resource, sorted.
 func labels(m healthscope.Member, status healthscope.State, links []aai.Relationship, o Options) []string {

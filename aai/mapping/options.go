@@ -72,8 +72,8 @@ func tenantOf(r configv1alpha1.Region) aai.Tenant {
 	return aai.Tenant{CloudOwner: r.CloudOwner, CloudRegionID: r.CloudRegionID, TenantID: r.TenantID}
 }
 
-// wants reports whether a kind goes to A&AI.
-func (o Options) wants(group, kind string) bool {
+// includesKind reports whether a kind goes to A&AI.
+func (o Options) includesKind(group, kind string) bool {
 	if group == "" && kind == "Secret" {
 		return false
 	}

@@ -34,17 +34,17 @@ func (p Partition) Compare(o Partition) int {
 	return cmp.Or(strings.Compare(p.Source, o.Source), strings.Compare(p.Namespace, o.Namespace))
 }
 
-// deletion says why a document must not be deleted, and false when it may be.
-func (g Guards) deletion(d aai.Document) (why string, held bool) {
+// deletionHold says why a document must not be deleted, and false when it may be.
+func (g Guards) deletionHold(d aai.Document) (why string, held bool) {
 	if len(g.Deletions) == 0 {
 		return "", false
 	}
-	of, scoped := d.ScopeNamespace()
+	scopeNamespace, scoped := d.ScopeNamespace()
 	if !scoped {
-		return g.anyDeletion(d.DataSource)
+		return g.firstDeletionHold(d.DataSource)
 	}
 	for _, source := range []string{"", d.DataSource} {
-		for _, namespace := range []string{"", d.Namespace, of} {
+		for _, namespace := range []string{"", d.Namespace, scopeNamespace} {
 			if why, held := g.Deletions[Partition{source, namespace}]; held {
 				return why, true
 			}
@@ -53,8 +53,8 @@ func (g Guards) deletion(d aai.Document) (why string, held bool) {
 	return "", false
 }
 
-// anyDeletion says why deletions are held in the first part of a data-source, and false when they are in none.
-func (g Guards) anyDeletion(source string) (why string, held bool) {
+// firstDeletionHold says why deletions are held in the first part of a data-source, and false when they are in none.
+func (g Guards) firstDeletionHold(source string) (why string, held bool) {
 	for _, part := range slices.SortedFunc(maps.Keys(g.Deletions), Partition.Compare) {
 		if part.Source == "" || part.Source == source {
 			return g.Deletions[part], true

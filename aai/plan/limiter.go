@@ -6,8 +6,8 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// handful is how many documents of a data-source may always go at a time, whatever their share.
-const handful = 20
+// minAllowance is how many documents of a data-source may always go at a time, whatever their share.
+const minAllowance = 20
 
 // Limit bounds how many documents of a data-source are deleted at a time, so that
 // a source that is wrong about what there is can be stopped before all is gone.
@@ -21,7 +21,7 @@ func (l Limit) allowance(owned int) int {
 	if l.Percent <= 0 || l.Percent >= 100 {
 		return -1
 	}
-	return max(handful, owned*l.Percent/100)
+	return max(minAllowance, owned*l.Percent/100)
 }
 
 // DeletionLimiter grants the deletions of documents of one data-source up to the limit.

@@ -155,7 +155,7 @@ func Diff(desired, current map[aai.Key]aai.Document, guards Guards, o Options) P
 	var p Plan
 	limiters := map[string]*DeletionLimiter{}
 	for _, key := range keys {
-		d := o.Decide(key, entry(desired, key), entry(current, key), guards)
+		d := o.Decide(key, lookup(desired, key), lookup(current, key), guards)
 		if source := current[key].DataSource; d.Deletes() && guards.Limits(source) {
 			if limiters[source] == nil {
 				limiters[source] = NewDeletionLimiter(owned[source], o.Limit)
@@ -175,8 +175,8 @@ func Diff(desired, current map[aai.Key]aai.Document, guards Guards, o Options) P
 	return p
 }
 
-// entry returns what a map has for a key; nil for nothing.
-func entry(m map[aai.Key]aai.Document, key aai.Key) *aai.Document {
+// lookup returns what a map has for a key; nil for nothing.
+func lookup(m map[aai.Key]aai.Document, key aai.Key) *aai.Document {
 	if d, ok := m[key]; ok {
 		return &d
 	}
@@ -191,7 +191,7 @@ func (o Options) Decide(key aai.Key, want, have *aai.Document, guards Guards) De
 	case guards.Keys[key], want == nil && (have == nil || have.DataOwner != o.Owner):
 		return Decision{}
 	case want == nil:
-		if skipped := o.skip(key, *have, guards); skipped != nil {
+		if skipped := o.skipDeletion(key, *have, guards); skipped != nil {
 			return Decision{Skipped: skipped}
 		}
 		return Decision{Operations: []Operation{{Verb: Delete, Key: key, ResourceVersion: have.ResourceVersion}}}
@@ -200,27 +200,27 @@ func (o Options) Decide(key aai.Key, want, have *aai.Document, guards Guards) De
 	case have.DataOwner != o.Owner:
 		return Decision{Conflict: &Conflict{Key: key, Owner: have.DataOwner}}
 	default:
-		return Decision{Operations: o.change(key, o.keepSince(*want, *have), *have)}
+		return Decision{Operations: o.changes(key, o.carryOverSince(*want, *have), *have)}
 	}
 }
 
 // Deletes reports whether the decision is to delete.
 func (d Decision) Deletes() bool { return len(d.Operations) > 0 && d.Operations[0].Verb == Delete }
 
-// skip says why a document that is not desired must not be deleted; nil when it may be.
-func (o Options) skip(key aai.Key, have aai.Document, guards Guards) *Skipped {
+// skipDeletion says why a document that is not desired must not be deleted; nil when it may be.
+func (o Options) skipDeletion(key aai.Key, have aai.Document, guards Guards) *Skipped {
 	if o.Policy == UpsertOnly {
 		return &Skipped{Key: key, Source: have.DataSource, Cause: CausePolicy, Message: "the policy is upsert-only"}
 	}
-	if why, held := guards.deletion(have); held {
+	if why, held := guards.deletionHold(have); held {
 		return &Skipped{Key: key, Source: have.DataSource, Cause: CauseSource, Message: why}
 	}
 	return nil
 }
 
-// keepSince lets a document keep the time it names when the desired one names none and the state is the same: after a
+// carryOverSince lets a document keep the time it names when the desired one names none and the state is the same: after a
 // restart, it is not known of every resource since when it is in its state, and what A&AI holds is then the best there is.
-func (o Options) keepSince(want, have aai.Document) aai.Document {
+func (o Options) carryOverSince(want, have aai.Document) aai.Document {
 	if o.LabelPrefix == "" || o.label(want, aai.LabelSince) != "" || o.label(want, aai.LabelStatus) != o.label(have, aai.LabelStatus) {
 		return want
 	}
@@ -244,21 +244,21 @@ func (o Options) label(d aai.Document, name string) string {
 // newDocument returns a document as a create sends it: sorted, without a version, and without an empty list of relationships.
 func newDocument(d aai.Document) aai.Document {
 	d.ResourceVersion = ""
-	d.Labels = set(d.Labels)
+	d.Labels = sortedSet(d.Labels)
 	links := append([]aai.Relationship(nil), d.RelationshipList.Relationships...)
 	slices.SortFunc(links, func(a, b aai.Relationship) int { return strings.Compare(a.Target(), b.Target()) })
 	d.RelationshipList.Relationships = slices.CompactFunc(links, func(a, b aai.Relationship) bool { return a.Target() == b.Target() })
 	return d
 }
 
-// change returns the operations that bring a document of ours up to date.
-func (o Options) change(key aai.Key, want, have aai.Document) []Operation {
+// changes returns the operations that bring a document of ours up to date.
+func (o Options) changes(key aai.Key, want, have aai.Document) []Operation {
 	if equal(want, have) {
 		return nil
 	}
 	var ops []Operation
-	links := o.compareLinks(want, have)
-	if update := o.update(want, have, links); fields(update) != fields(have) || !slices.Equal(update.Labels, set(have.Labels)) {
+	links := o.diffLinks(want, have)
+	if update := o.updatedDocument(want, have, links); comparedFields(update) != comparedFields(have) || !slices.Equal(update.Labels, sortedSet(have.Labels)) {
 		ops = append(ops, Operation{Verb: Update, Key: key, Document: update, ResourceVersion: have.ResourceVersion})
 	}
 	for _, r := range links.remove {
@@ -275,13 +275,13 @@ func (o Options) change(key aai.Key, want, have aai.Document) []Operation {
 
 // equal says quickly what is true of nearly all documents: that there is nothing to do about them.
 func equal(want, have aai.Document) bool {
-	return fields(want) == fields(have) &&
-		holdsAll(want.Labels, have.Labels) && holdsAll(have.Labels, want.Labels) &&
-		relatesToAll(want, have) && relatesToAll(have, want)
+	return comparedFields(want) == comparedFields(have) &&
+		containsAll(want.Labels, have.Labels) && containsAll(have.Labels, want.Labels) &&
+		hasRelationships(want, have) && hasRelationships(have, want)
 }
 
-// holdsAll reports whether all labels are in the list.
-func holdsAll(list, labels []string) bool {
+// containsAll reports whether all labels are in the list.
+func containsAll(list, labels []string) bool {
 	for _, label := range labels {
 		if !slices.Contains(list, label) {
 			return false
@@ -290,79 +290,79 @@ func holdsAll(list, labels []string) bool {
 	return true
 }
 
-// relatesToAll reports whether a document has all relationships of another.
-func relatesToAll(d, other aai.Document) bool {
+// hasRelationships reports whether a document has all relationships of another.
+func hasRelationships(d, other aai.Document) bool {
 	for _, r := range other.RelationshipList.Relationships {
-		if !contains(d.RelationshipList.Relationships, r) {
+		if !containsRelationship(d.RelationshipList.Relationships, r) {
 			return false
 		}
 	}
 	return true
 }
 
-// fields returns the fields of a document that are compared.
-func fields(d aai.Document) [7]string {
+// comparedFields returns the fields of a document that are compared.
+func comparedFields(d aai.Document) [7]string {
 	return [...]string{d.Name, d.Group, d.Version, d.Kind, d.Namespace, d.Selflink, d.DataSource}
 }
 
-// update returns what an update sends: all fields, because A&AI removes those that are left out, and no relationships.
-func (o Options) update(want, have aai.Document, links linkChange) aai.Document {
-	want.Labels = o.labels(want, have, links)
+// updatedDocument returns what an update sends: all fields, because A&AI removes those that are left out, and no relationships.
+func (o Options) updatedDocument(want, have aai.Document, links linkDiff) aai.Document {
+	want.Labels = o.mergedLabels(want, have, links)
 	want.DataSourceVersion, want.ResourceVersion, want.RelationshipList = have.DataSourceVersion, "", aai.RelationshipList{}
 	return want
 }
 
-// labels returns the labels that a document is to have: the desired ones, those of others, and claims on relationships that still have to go.
-func (o Options) labels(want, have aai.Document, links linkChange) []string {
+// mergedLabels returns the labels that a document is to have: the desired ones, those of others, and claims on relationships that still have to go.
+func (o Options) mergedLabels(want, have aai.Document, links linkDiff) []string {
 	labels := slices.Clone(want.Labels)
 	for _, label := range have.Labels {
-		if !o.ours(label) {
+		if !o.ownsLabel(label) {
 			labels = append(labels, label)
 		}
 	}
 	for _, r := range links.remove {
-		labels = append(labels, o.claim(r))
+		labels = append(labels, o.linkLabel(r))
 	}
-	return set(labels)
+	return sortedSet(labels)
 }
 
-// ours reports whether a label on a document of ours is one that we put there, or would.
-func (o Options) ours(label string) bool {
+// ownsLabel reports whether a label on a document of ours is one that we put there, or would.
+func (o Options) ownsLabel(label string) bool {
 	key, _, _ := strings.Cut(label, "=")
 	return o.LabelPrefix != "" && strings.HasPrefix(key, o.LabelPrefix) || slices.Contains(o.LabelKeys, key)
 }
 
-// claim returns the label that says that a relationship is ours.
-func (o Options) claim(r aai.Relationship) string {
+// linkLabel returns the label that says that a relationship is ours.
+func (o Options) linkLabel(r aai.Relationship) string {
 	return o.LabelPrefix + aai.LabelLink + "=" + r.Target()
 }
 
-// linkChange is what a document's relationships need.
-type linkChange struct{ add, remove []aai.Relationship }
+// linkDiff is what a document's relationships need.
+type linkDiff struct{ add, remove []aai.Relationship }
 
-// compareLinks compares relationships by their targets. What is there and not desired goes only if a label claims it.
-func (o Options) compareLinks(want, have aai.Document) linkChange {
-	var c linkChange
+// diffLinks compares relationships by their targets. What is there and not desired goes only if a label claims it.
+func (o Options) diffLinks(want, have aai.Document) linkDiff {
+	var c linkDiff
 	for _, r := range want.RelationshipList.Relationships {
-		if !contains(have.RelationshipList.Relationships, r) && !contains(c.add, r) {
+		if !containsRelationship(have.RelationshipList.Relationships, r) && !containsRelationship(c.add, r) {
 			c.add = append(c.add, r)
 		}
 	}
 	for _, r := range have.RelationshipList.Relationships {
-		if !contains(want.RelationshipList.Relationships, r) && slices.Contains(have.Labels, o.claim(r)) {
+		if !containsRelationship(want.RelationshipList.Relationships, r) && slices.Contains(have.Labels, o.linkLabel(r)) {
 			c.remove = append(c.remove, r)
 		}
 	}
 	return c
 }
 
-func contains(list []aai.Relationship, r aai.Relationship) bool {
+func containsRelationship(list []aai.Relationship, r aai.Relationship) bool {
 	target := r.Target()
 	return slices.ContainsFunc(list, func(other aai.Relationship) bool { return other.Target() == target })
 }
 
-// set returns the list sorted and without repetitions, as a new slice that is never nil, since A&AI keeps labels as a set.
-func set(labels []string) []string {
+// sortedSet returns the list sorted and without repetitions, as a new slice that is never nil, since A&AI keeps labels as a set.
+func sortedSet(labels []string) []string {
 	sorted := append([]string{}, labels...)
 	slices.Sort(sorted)
 	return slices.Compact(sorted)
