@@ -39,7 +39,7 @@ func (p *pass) execute(ctx context.Context, ops []plan.Operation) error {
 		writes := make([]client.Write, len(ops))
 		for i, op := range ops {
 			writes[i] = client.Write{
-				Op: requestOf[op.Verb], Key: op.Key, Document: versioned(op), ResourceVersion: op.ResourceVersion, Relationship: op.Relationship,
+				Op: opByVerb[op.Verb], Key: op.Key, Document: withResourceVersion(op), ResourceVersion: op.ResourceVersion, Relationship: op.Relationship,
 			}
 		}
 		err = p.options.Client.WriteTogether(ctx, writes)
@@ -60,13 +60,13 @@ func (p *pass) resourceOf(key aai.Key) healthscope.Key {
 	return p.resource(key)
 }
 
-// requestOf are the requests that do the operations.
-var requestOf = map[plan.Verb]aai.Op{
+// opByVerb maps the verb of an operation to the request that performs it.
+var opByVerb = map[plan.Verb]aai.Op{
 	plan.Create: aai.OpPut, plan.Update: aai.OpUpdate, plan.Unrelate: aai.OpUnrelate, plan.Relate: aai.OpRelate, plan.Delete: aai.OpDelete,
 }
 
-// versioned returns the document that an operation stores, with the version that it replaces.
-func versioned(op plan.Operation) aai.Document {
+// withResourceVersion returns the document that an operation stores, with the version that it replaces.
+func withResourceVersion(op plan.Operation) aai.Document {
 	d := op.Document
 	d.ResourceVersion = op.ResourceVersion
 	return d
@@ -78,7 +78,7 @@ func executeOne(ctx context.Context, c *client.Client, op plan.Operation) error 
 	case plan.Create:
 		return c.PutK8sResource(ctx, op.Key, op.Document)
 	case plan.Update:
-		return c.UpdateK8sResource(ctx, op.Key, versioned(op))
+		return c.UpdateK8sResource(ctx, op.Key, withResourceVersion(op))
 	case plan.Unrelate:
 		return c.DeleteRelationship(ctx, op.Key, op.Relationship)
 	case plan.Relate:

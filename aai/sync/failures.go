@@ -11,35 +11,35 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// failures are why objects are not as desired.
+// failures hold the reasons why objects are not in the desired state.
 type failures struct {
 	// failed are objects that could not be finished.
 	failed map[aai.Key]failure
-	// limits are how many operations a request may have with an object that was refused, or failed, together with others.
-	limits map[aai.Key]int
-	// absent are, by name, the targets of relationships that A&AI did not have when it was last asked.
-	absent map[string]bool
-	// conflicts are objects whose place is taken.
+	// batchLimits is the maximum number of operations in a request that includes the object. It has only objects that failed or were rejected in a bulk request.
+	batchLimits map[aai.Key]int
+	// missingTargets are, by name, the targets of relationships that A&AI did not have when it was last asked.
+	missingTargets map[string]bool
+	// conflicts are objects whose key belongs to a document of another owner.
 	conflicts map[aai.Key]plan.Conflict
-	// skipped are documents that should go and stay.
+	// skipped are documents that should be deleted and are kept.
 	skipped map[aai.Key]plan.Skipped
 	// limiters limit deletions, by data-source.
 	limiters map[string]*limiter
 }
 
-// limiter limits the deletions of a data-source from when it was made, and starts its pause again with the first that it refuses.
+// limiter limits the deletions of a data-source from its creation on. Its pause starts again with the first deletion that it refuses.
 type limiter struct {
 	*plan.DeletionLimiter
 
 	since time.Time
 }
 
-// take reports whether a document may go.
-func (b *limiter) take(key aai.Key, now time.Time) bool {
-	before := b.Refused()
-	granted := b.Take(key)
-	if !before && b.Refused() {
-		b.since = now
+// take reports whether a document may be deleted.
+func (l *limiter) take(key aai.Key, now time.Time) bool {
+	before := l.Refused()
+	granted := l.Take(key)
+	if !before && l.Refused() {
+		l.since = now
 	}
 	return granted
 }
@@ -49,49 +49,49 @@ type failure struct {
 	// reason is ReasonRejected, ReasonMissingDependency or ReasonUnavailable.
 	reason Reason
 	err    error
-	// until is when to try it again; zero for the next pass. What was rejected is not tried again before it is to be otherwise.
-	until time.Time
-	// times is how often in a row others were faster.
-	times int
-	// want is what A&AI has rejected; nil for the deletion.
-	want *aai.Document
+	// retryAt is when to retry; zero means in the next pass. A rejected object is not retried until its desired document changes.
+	retryAt time.Time
+	// conflictCount is the number of consecutive conflicts with other writers.
+	conflictCount int
+	// document is the document that A&AI has rejected; nil for a rejected deletion.
+	document *aai.Document
 }
 
-// due reports whether the object is to be tried again.
-func (t failure) due(now time.Time) bool { return t.reason != ReasonRejected && !now.Before(t.until) }
+// due reports whether the object can be retried.
+func (t failure) due(now time.Time) bool { return t.reason != ReasonRejected && !now.Before(t.retryAt) }
 
-// rejected reports whether A&AI has rejected just what is wanted of an object now.
-func (m *memory) rejected(key aai.Key) bool {
+// rejected reports whether A&AI has rejected the current desired state of an object.
+func (m *tenantState) rejected(key aai.Key) bool {
 	t := m.failed[key]
-	return t.reason == ReasonRejected && reflect.DeepEqual(t.want, m.desired[key])
+	return t.reason == ReasonRejected && reflect.DeepEqual(t.document, m.desired[key])
 }
 
-// retryAll gives a new chance to what was put off or given up.
-func (m *memory) retryAll() {
+// retryAll queues every failed object again, including rejected ones.
+func (m *tenantState) retryAll() {
 	for key, t := range m.failed {
 		m.todo[key] = true
-		if t.until = (time.Time{}); t.reason == ReasonUnavailable {
+		if t.retryAt = (time.Time{}); t.reason == ReasonUnavailable {
 			m.failed[key] = t
 		} else {
 			delete(m.failed, key)
 		}
 	}
-	clear(m.absent)
+	clear(m.missingTargets)
 }
 
-// requeueDue puts what has waited long enough among the things to do.
-func (m *memory) requeueDue(now time.Time, pause time.Duration) {
+// requeueDue queues the objects whose wait is over.
+func (m *tenantState) requeueDue(now time.Time, pause time.Duration) {
 	for key, t := range m.failed {
 		if t.due(now) {
 			m.todo[key] = true
 		}
 	}
 	released := map[string]bool{}
-	for source, b := range m.limiters {
+	for source, l := range m.limiters {
 		switch {
-		case now.Sub(b.since) < pause:
-		case b.Refused():
-			m.limiters[source] = &limiter{b.Next(m.owned[source]), now}
+		case now.Sub(l.since) < pause:
+		case l.Refused():
+			m.limiters[source] = &limiter{l.Next(m.owned[source]), now}
 			released[source] = true
 		default:
 			delete(m.limiters, source)
@@ -104,41 +104,41 @@ func (m *memory) requeueDue(now time.Time, pause time.Duration) {
 	}
 }
 
-// firstConflictPause is how long an object waits after others were faster several times; the next pauses double.
+// firstConflictPause is how long an object waits after repeated conflicts with other writers; each further pause doubles.
 const firstConflictPause = time.Second
 
-// fail notes that an object cannot be finished in this pass, and why. together is how many operations failed with it.
-func (p *pass) fail(op plan.Operation, err error, together int) {
-	if e, ok := errors.AsType[*aai.Error](err); ok && e.NotSent { // It says nothing of this object.
+// fail records that an object cannot be finished in this pass, and why. batchSize is the number of operations in the failed request.
+func (p *pass) fail(op plan.Operation, err error, batchSize int) {
+	if e, ok := errors.AsType[*aai.Error](err); ok && e.NotSent { // The error does not concern this object.
 		if p.unfinished = p.unfinished || e.NotBefore.IsZero() && !errors.Is(e, client.ErrNotLeading); !p.unfinished {
 			p.stop(err)
 		}
 		return
 	}
-	p.settled[op.Key] = true
-	times := p.failed[op.Key].times
+	p.givenUp[op.Key] = true
+	conflictCount := p.failed[op.Key].conflictCount
 	delete(p.failed, op.Key)
-	delete(p.limits, op.Key)
+	delete(p.batchLimits, op.Key)
 	switch aai.KindOf(err) {
 	case aai.MissingDependency:
-		p.failed[op.Key] = failure{reason: ReasonMissingDependency, err: p.lack(op, err), until: p.options.Clock().Add(p.options.DependencyInterval)}
+		p.failed[op.Key] = failure{reason: ReasonMissingDependency, err: p.recordMissing(op, err), retryAt: p.options.Clock().Add(p.options.DependencyInterval)}
 	case aai.Rejected:
-		p.failed[op.Key] = failure{reason: ReasonRejected, err: err, want: p.desired[op.Key]}
+		p.failed[op.Key] = failure{reason: ReasonRejected, err: err, document: p.desired[op.Key]}
 	case aai.Misconfigured:
 		p.stop(err)
 	case aai.Conflict:
-		pause := min(firstConflictPause<<min(times, 10), p.options.DependencyInterval)
-		p.failed[op.Key] = failure{reason: ReasonUnavailable, err: keepsChanging(err), until: p.options.Clock().Add(pause), times: times + 1}
-		p.limits[op.Key], p.uncertain[op.Key] = 1, true
+		pause := min(firstConflictPause<<min(conflictCount, 10), p.options.DependencyInterval)
+		p.failed[op.Key] = failure{reason: ReasonUnavailable, err: conflictAsRetry(err), retryAt: p.options.Clock().Add(pause), conflictCount: conflictCount + 1}
+		p.batchLimits[op.Key], p.uncertain[op.Key] = 1, true
 	case aai.Retry:
 		p.failed[op.Key] = failure{reason: ReasonUnavailable, err: err}
-		p.limits[op.Key], p.uncertain[op.Key] = max(together/2, 1), true
-		if outage(err) {
+		p.batchLimits[op.Key], p.uncertain[op.Key] = max(batchSize/2, 1), true
+		if isOutage(err) {
 			p.stop(err)
 		}
 	}
-	if want, busy := p.busy[op.Key]; busy && want != p.desired[op.Key] { // It is to be otherwise by now, and is tried again.
-		delete(p.settled, op.Key)
+	if want, inFlight := p.inFlight[op.Key]; inFlight && want != p.desired[op.Key] { // The desired state has changed during the request, so the object is tried again.
+		delete(p.givenUp, op.Key)
 		delete(p.failed, op.Key)
 	}
 }
@@ -149,13 +149,13 @@ func notSent(err error) bool {
 	return ok && e.NotSent
 }
 
-// outage reports whether an error means that no other request would fare better now.
-func outage(err error) bool {
+// isOutage reports whether an error means that any other request would fail as well.
+func isOutage(err error) bool {
 	e, ok := errors.AsType[*aai.Error](err)
 	return ok && e.Outage()
 }
 
-// stop halts the pass. Of several errors it keeps an answer of A&AI before what was not sent, and first that which a person has to repair.
+// stop halts the pass. Of several errors it keeps Misconfigured first, then a response of A&AI, then a request that was not sent.
 func (p *pass) stop(err error) {
 	rank := func(err error) int {
 		switch {
@@ -168,13 +168,13 @@ func (p *pass) stop(err error) {
 		}
 		return 3
 	}
-	if rank(err) > rank(p.halt) {
-		p.halt = err
+	if rank(err) > rank(p.haltErr) {
+		p.haltErr = err
 	}
 }
 
-// keepsChanging turns the last Conflict that an object gets in a pass into a Retry.
-func keepsChanging(err error) error {
+// conflictAsRetry turns the last Conflict that an object gets in a pass into a Retry.
+func conflictAsRetry(err error) error {
 	e, ok := errors.AsType[*aai.Error](err)
 	if !ok {
 		return err
@@ -185,24 +185,24 @@ func keepsChanging(err error) error {
 	return &retry
 }
 
-// lack notes what an operation lacks, so that others that need the same are not tried in this pass, and returns the error that says it.
-func (p *pass) lack(op plan.Operation, err error) error {
+// recordMissing records the missing dependency of an operation, so that other operations that need it are not tried in this pass. It returns the error that describes it.
+func (p *pass) recordMissing(op plan.Operation, err error) error {
 	if e, ok := errors.AsType[*aai.Error](err); ok {
 		switch e.Code {
 		case aai.CodeNodeNotFound:
-			p.exists, p.lost = false, true
+			p.tenantExists, p.tenantMissing = false, true
 			p.missing[p.tenant.Path()] = err
 		case aai.CodeTargetNotFound:
 			name := targets(op)
-			err = vnfMissing(e, op)
-			p.absent[name], p.missing[name] = true, err
+			err = missingTargetError(e, op)
+			p.missingTargets[name], p.missing[name] = true, err
 		}
 	}
 	return err
 }
 
-// vnfMissing says which targets of an operation do not exist; A&AI's own words say less.
-func vnfMissing(e *aai.Error, op plan.Operation) error {
+// missingTargetError returns an error that names the missing targets of an operation, which the error of A&AI does not.
+func missingTargetError(e *aai.Error, op plan.Operation) error {
 	needs := op.Needs()
 	names := make([]string, 0, len(needs))
 	for _, r := range needs {

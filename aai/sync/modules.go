@@ -29,7 +29,7 @@ type WrittenStatus struct {
 
 // ModuleReport is the outcome of a pass over the modules of a VNF.
 type ModuleReport struct {
-	// Modules is the standing of each desired module.
+	// Modules is the sync status of each desired module.
 	Modules map[aai.VFModule]Object
 	// Written counts the modules that this pass has changed.
 	Written int
@@ -37,22 +37,22 @@ type ModuleReport struct {
 	NextPass time.Time
 }
 
-// moduleMemory is what is remembered about the modules of a VNF between passes. It belongs to the pass that holds turn.
-type moduleMemory struct {
-	// due is true when a resync was asked for.
-	due  atomic.Bool
-	turn chan struct{}
-	// known are the modules that A&AI has, as they were read or written last, and read is when they were read; zero when they are to be read again.
-	known map[aai.VFModule]aai.VFModuleStatus
-	read  time.Time
-	// resynced is when they were read because that was due.
+// moduleState is what is remembered about the modules of a VNF between passes. It belongs to the pass that holds sem.
+type moduleState struct {
+	// resync is true when a resync was asked for.
+	resync atomic.Bool
+	sem    chan struct{}
+	// observed are the modules in A&AI, as last read or written. readAt is the time of the last read; zero when a read is due.
+	observed map[aai.VFModule]aai.VFModuleStatus
+	readAt   time.Time
+	// resynced is the time of the last read that was due.
 	resynced time.Time
-	// refused are the modules that A&AI will not change to a status, and why.
-	refused map[aai.VFModule]refusal
+	// rejected are the modules that A&AI will not change to a status, and why.
+	rejected map[aai.VFModule]rejection
 }
 
-// refusal says why A&AI will not change a module to a status.
-type refusal struct {
+// rejection says why A&AI will not change a module to a status.
+type rejection struct {
 	to  aai.OperationalStatus
 	err error
 }
@@ -68,14 +68,14 @@ func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.
 			return ModuleReport{}, fmt.Errorf("cannot synchronize the modules of generic-vnf %q: module %q is of another", vnfID, m)
 		}
 	}
-	memory := s.moduleMemory(vnfID)
+	state := s.moduleState(vnfID)
 	select {
-	case memory.turn <- struct{}{}:
-		defer func() { <-memory.turn }()
+	case state.sem <- struct{}{}:
+		defer func() { <-state.sem }()
 	case <-ctx.Done():
 		return ModuleReport{}, fmt.Errorf("cannot synchronize the modules of generic-vnf %q: %w", vnfID, ctx.Err())
 	}
-	p := &modulePass{syncer: s, moduleMemory: memory, vnf: vnfID, desired: desired, now: s.options.Clock(), failed: map[aai.VFModule]error{}}
+	p := &modulePass{syncer: s, moduleState: state, vnf: vnfID, desired: desired, now: s.options.Clock(), failed: map[aai.VFModule]error{}}
 	if len(desired) > 0 {
 		p.run(ctx)
 	} else { // What is kept of VNFs that come and go would grow and grow.
@@ -83,7 +83,7 @@ func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.
 		delete(s.vnfs, vnfID)
 		s.mu.Unlock()
 	}
-	s.probing.learn(p.halt)
+	s.prober.report(p.haltErr)
 	return p.report(), p.err()
 }
 
@@ -92,17 +92,17 @@ func (s *Syncer) ResyncModules(vnfID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.vnfs[vnfID]; m != nil { // Else the next pass reads them anyway.
-		m.due.Store(true)
+		m.resync.Store(true)
 	}
 }
 
-// moduleMemory returns what is remembered about the modules of a VNF.
-func (s *Syncer) moduleMemory(vnfID string) *moduleMemory {
+// moduleState returns what is remembered about the modules of a VNF.
+func (s *Syncer) moduleState(vnfID string) *moduleState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.vnfs[vnfID]
 	if m == nil {
-		m = &moduleMemory{turn: make(chan struct{}, 1), refused: map[aai.VFModule]refusal{}}
+		m = &moduleState{sem: make(chan struct{}, 1), rejected: map[aai.VFModule]rejection{}}
 		s.vnfs[vnfID] = m
 	}
 	return m
@@ -110,7 +110,7 @@ func (s *Syncer) moduleMemory(vnfID string) *moduleMemory {
 
 // modulePass is one pass over the modules of a VNF.
 type modulePass struct {
-	*moduleMemory
+	*moduleState
 
 	syncer  *Syncer
 	vnf     string
@@ -119,46 +119,46 @@ type modulePass struct {
 	// failed are the modules that could not be changed, in a way that may pass.
 	failed  map[aai.VFModule]error
 	written int
-	// halt is why the pass ended early.
-	halt error
+	// haltErr is why the pass ended early.
+	haltErr error
 }
 
 // run does the pass. A change of others must not be overwritten unseen, so what is known must be fresh before a write.
 func (p *modulePass) run(ctx context.Context) {
-	if p.halt = p.syncer.probing.check(ctx); p.halt != nil {
+	if p.haltErr = p.syncer.prober.check(ctx); p.haltErr != nil {
 		return
 	}
 	o := p.syncer.options
-	if p.due.Swap(false) {
+	if p.resync.Swap(false) {
 		p.resynced = time.Time{}
 	}
-	if p.resynced.IsZero() || !p.now.Before(o.nextRead(p.resynced, p.syncer.alone)) {
-		clear(p.refused)
-		if p.readAll(ctx); p.halt == nil {
+	if p.resynced.IsZero() || !p.now.Before(o.nextResync(p.resynced, p.syncer.takeoverEnd)) {
+		clear(p.rejected)
+		if p.readAll(ctx); p.haltErr == nil {
 			p.resynced = p.now
 		}
 	}
-	changes, missing := p.todo()
-	stale := len(changes) > 0 && p.now.Sub(p.read) > moduleMaxAge || len(missing) > 0 && p.now.Sub(p.read) >= o.DependencyInterval
-	unknown := slices.ContainsFunc(changes, func(c plan.StatusChange) bool { return c.ResourceVersion == "" })
-	if p.halt == nil && (p.read.IsZero() || stale || unknown) {
+	changes, missing := p.pendingChanges()
+	stale := len(changes) > 0 && p.now.Sub(p.readAt) > moduleMaxAge || len(missing) > 0 && p.now.Sub(p.readAt) >= o.DependencyInterval
+	versionUnknown := slices.ContainsFunc(changes, func(c plan.StatusChange) bool { return c.ResourceVersion == "" })
+	if p.haltErr == nil && (p.readAt.IsZero() || stale || versionUnknown) {
 		p.readAll(ctx)
-		changes, _ = p.todo()
+		changes, _ = p.pendingChanges()
 	}
 	for _, c := range changes {
-		if p.halt != nil {
+		if p.haltErr != nil {
 			return
 		}
 		p.change(ctx, c)
 	}
 }
 
-// todo returns what is to be changed, except what A&AI has refused, and which modules it does not have.
-func (p *modulePass) todo() (changes []plan.StatusChange, missing []aai.VFModule) {
-	changes, missing = plan.Modules(p.desired, p.known)
+// pendingChanges returns what is to be changed, except what A&AI has refused, and which modules it does not have.
+func (p *modulePass) pendingChanges() (changes []plan.StatusChange, missing []aai.VFModule) {
+	changes, missing = plan.Modules(p.desired, p.observed)
 	return slices.DeleteFunc(changes, func(c plan.StatusChange) bool {
-		r, refused := p.refused[c.Module]
-		return refused && r.to == c.To
+		r, rejected := p.rejected[c.Module]
+		return rejected && r.to == c.To
 	}), missing
 }
 
@@ -166,12 +166,12 @@ func (p *modulePass) todo() (changes []plan.StatusChange, missing []aai.VFModule
 func (p *modulePass) readAll(ctx context.Context) {
 	list, err := p.syncer.options.Client.ListVFModules(ctx, p.vnf)
 	if err != nil {
-		p.halt = err
+		p.haltErr = err
 		return
 	}
-	p.known, p.read = make(map[aai.VFModule]aai.VFModuleStatus, len(list)), p.now
+	p.observed, p.readAt = make(map[aai.VFModule]aai.VFModuleStatus, len(list)), p.now
 	for id, status := range list {
-		p.known[aai.VFModule{GenericVNFID: p.vnf, ID: id}] = status
+		p.observed[aai.VFModule{GenericVNFID: p.vnf, ID: id}] = status
 	}
 }
 
@@ -180,47 +180,47 @@ func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
 	id := uuid.NewString()
 	err := p.syncer.options.Client.SetOperationalStatus(client.WithTransaction(ctx, id), c.Module, c.To, c.ResourceVersion)
 	if notSent(err) {
-		p.halt = err
+		p.haltErr = err
 		return
 	}
 	p.syncer.options.AuditStatus(WrittenStatus{StatusChange: c, TransactionID: id, Err: err})
 	if err == nil {
-		p.known[c.Module] = aai.VFModuleStatus{Status: c.To} // A&AI does not tell the new version.
+		p.observed[c.Module] = aai.VFModuleStatus{Status: c.To} // A&AI does not tell the new version.
 		p.written++
 		return
 	}
 	switch aai.KindOf(err) {
 	case aai.Rejected:
-		p.refused[c.Module] = refusal{to: c.To, err: err}
+		p.rejected[c.Module] = rejection{to: c.To, err: err}
 	case aai.Misconfigured:
-		p.halt = err
+		p.haltErr = err
 	case aai.Retry, aai.Conflict, aai.MissingDependency:
-		p.read = time.Time{} // Whether it was done is not known.
+		p.readAt = time.Time{} // Whether it was done is not known.
 		p.failed[c.Module] = err
-		if outage(err) {
-			p.halt = err
+		if isOutage(err) {
+			p.haltErr = err
 		}
 	}
 }
 
 // report returns the outcome of the pass.
 func (p *modulePass) report() ModuleReport {
-	r := ModuleReport{Modules: map[aai.VFModule]Object{}, Written: p.written, NextPass: p.syncer.options.nextRead(p.resynced, p.syncer.alone)}
+	r := ModuleReport{Modules: map[aai.VFModule]Object{}, Written: p.written, NextPass: p.syncer.options.nextResync(p.resynced, p.syncer.takeoverEnd)}
 	for m := range p.desired {
-		r.Modules[m] = p.standing(m)
-		if next := p.read.Add(p.syncer.options.DependencyInterval); r.Modules[m].Reason == ReasonMissingDependency && next.Before(r.NextPass) {
+		r.Modules[m] = p.statusOf(m)
+		if next := p.readAt.Add(p.syncer.options.DependencyInterval); r.Modules[m].Reason == ReasonMissingDependency && next.Before(r.NextPass) {
 			r.NextPass = next
 		}
 	}
 	return r
 }
 
-// standing says how far a module is.
-func (p *modulePass) standing(m aai.VFModule) Object {
+// statusOf returns the sync status of a module.
+func (p *modulePass) statusOf(m aai.VFModule) Object {
 	want := p.desired[m]
-	have, exists := p.known[m]
+	have, exists := p.observed[m]
 	err := p.failed[m]
-	if r, refused := p.refused[m]; refused && r.to == want {
+	if r, rejected := p.rejected[m]; rejected && r.to == want {
 		return Object{State: Failed, Reason: ReasonRejected, Message: r.err.Error()}
 	}
 	switch {
@@ -228,8 +228,8 @@ func (p *modulePass) standing(m aai.VFModule) Object {
 		return Object{State: Pending, Reason: ReasonUnavailable, Message: err.Error()}
 	case exists && have.Status == want:
 		return Object{State: Synced}
-	case p.halt != nil:
-		return Object{State: Pending, Reason: ReasonNotTried, Message: p.halt.Error()}
+	case p.haltErr != nil:
+		return Object{State: Pending, Reason: ReasonNotTried, Message: p.haltErr.Error()}
 	case !exists:
 		return Object{State: Pending, Reason: ReasonMissingDependency, Message: fmt.Sprintf("generic-vnf %q has no vf-module %q", m.GenericVNFID, m.ID)}
 	default:
@@ -239,10 +239,10 @@ func (p *modulePass) standing(m aai.VFModule) Object {
 
 // err returns the error of the pass: what halted it, or else what failed for want of A&AI.
 func (p *modulePass) err() error {
-	err := p.halt
+	err := p.haltErr
 	if failed := slices.SortedFunc(maps.Keys(p.failed), aai.VFModule.Compare); err == nil && len(failed) > 0 {
 		if err = p.failed[failed[0]]; aai.KindOf(err) != aai.Retry {
-			err = keepsChanging(err)
+			err = conflictAsRetry(err)
 		}
 	}
 	if err == nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// queue is a line of objects that may need a request. Whether one does, and which, is decided when its turn comes.
+// queue holds objects that may need a request. The worker that takes an object decides whether it does.
 type queue struct {
 	keys []aai.Key
-	// patient is true when writes wait for requests that are awaited: for reads, so that what was read is written together,
+	// awaitsResults is true when writes wait for requests that are awaited: for reads, so that what was read is written together,
 	// and for writes of what A&AI has refused together, so that what is found out about one object is known to the next.
-	patient bool
+	awaitsResults bool
 	// awaited counts such requests that are under way.
 	awaited int
 }
@@ -44,15 +44,15 @@ type request struct {
 func (p *pass) work(ctx context.Context, steps []step) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.options.WriteTime, fmt.Errorf("to write took longer than %s", p.options.WriteTime))
 	defer cancel()
-	if p.halt != nil || p.ending(ctx) || !p.tenantExists(ctx, steps) {
+	if p.haltErr != nil || p.writeTimeOver(ctx) || !p.checkTenant(ctx, steps) {
 		return
 	}
-	p.urgent, p.planned, p.isUrgent = queue{}, queue{patient: true}, map[aai.Key]bool{}
+	p.urgent, p.planned, p.isUrgent = queue{}, queue{awaitsResults: true}, map[aai.Key]bool{}
 	for _, s := range steps {
 		p.planned.keys = append(p.planned.keys, s.op.Key)
 	}
-	var workers, beside sync.WaitGroup
-	beside.Go(func() { p.wakeIdle(ctx) })
+	var workers, background sync.WaitGroup
+	background.Go(func() { p.wakeIdle(ctx) })
 	for range p.options.Parallelism {
 		workers.Go(func() {
 			p.mu.Lock()
@@ -66,18 +66,18 @@ func (p *pass) work(ctx context.Context, steps []step) {
 	}
 	workers.Wait()
 	cancel()
-	beside.Wait()
+	background.Wait()
 }
 
-// longWork is how long work may take before changes are taken in as they come: before, they wait for the next pass, so that a burst of them has few requests.
-const longWork = time.Second
+// slowAfter is how long work may take before changes are taken in as they come: before, they wait for the next pass, so that a burst of them has few requests.
+const slowAfter = time.Second
 
 // wakeIdle makes idle workers take in changes as they come, when the work takes long: a request may get its answer late, or none.
 func (p *pass) wakeIdle(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(longWork):
+	case <-time.After(slowAfter):
 	}
 	for {
 		p.mu.Lock()
@@ -87,21 +87,21 @@ func (p *pass) wakeIdle(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.woken:
+		case <-p.wake:
 		}
 	}
 }
 
-// steps returns what to do next about objects that may need something: first what is to be read, and last what failed
+// nextSteps returns what to do next about objects that may need something: first what is to be read, and last what failed
 // before, so that it cannot keep others from their turn.
-func (p *pass) steps(keys iter.Seq[aai.Key]) []step {
-	if p.halt != nil {
+func (p *pass) nextSteps(keys iter.Seq[aai.Key]) []step {
+	if p.haltErr != nil {
 		return nil
 	}
 	var steps []step
 	for key := range keys {
-		p.changed[key] = true
-		if s, ready := p.step(key); ready {
+		p.toReport[key] = true
+		if s, ready := p.nextStep(key); ready {
 			steps = append(steps, s)
 		}
 	}
@@ -112,14 +112,14 @@ func (p *pass) steps(keys iter.Seq[aai.Key]) []step {
 		return 1
 	}
 	slices.SortFunc(steps, func(a, b step) int {
-		return cmp.Or(cmp.Compare(reads(a), reads(b)), cmp.Compare(p.limit(b.op.Key), p.limit(a.op.Key)), a.op.Key.Compare(b.op.Key))
+		return cmp.Or(cmp.Compare(reads(a), reads(b)), cmp.Compare(p.batchLimit(b.op.Key), p.batchLimit(a.op.Key)), a.op.Key.Compare(b.op.Key))
 	})
 	return steps
 }
 
 // next returns the next request; nil when there will be none. What has changed since the work began goes first.
 func (p *pass) next(ctx context.Context) *request {
-	for p.halt == nil && p.trust != contradicted && !p.ending(ctx) {
+	for p.haltErr == nil && p.listState != listStale && !p.writeTimeOver(ctx) {
 		if p.slow || len(p.planned.keys) > 0 { // Else the next pass is soon enough.
 			for _, key := range p.receive() {
 				p.urgent.keys, p.isUrgent[key] = append(p.urgent.keys, key), true
@@ -131,7 +131,7 @@ func (p *pass) next(ctx context.Context) *request {
 				return r
 			}
 		}
-		if len(p.busy) == 0 {
+		if len(p.inFlight) == 0 {
 			return nil
 		}
 		p.idle.Wait()
@@ -142,12 +142,12 @@ func (p *pass) next(ctx context.Context) *request {
 // take takes the next request from a queue; nil when there is none, or none yet.
 func (p *pass) take(q *queue) *request {
 	for len(q.keys) > 0 {
-		s, ready := p.step(q.keys[0])
+		s, ready := p.nextStep(q.keys[0])
 		switch {
-		case ready && !s.read && q.patient && q.awaited > 0:
+		case ready && !s.read && q.awaitsResults && q.awaited > 0:
 			return nil
 		case ready && !s.read:
-			return p.gather(q)
+			return p.takeBatch(q)
 		}
 		q.keys = q.keys[1:]
 		if ready {
@@ -157,13 +157,13 @@ func (p *pass) take(q *queue) *request {
 	return nil
 }
 
-// gather takes as many writes from a queue as a request may have. All of them allow the same number, so that one does not suffer from others.
-func (p *pass) gather(q *queue) *request {
+// takeBatch takes as many writes from a queue as a request may have. All of them have the same batch limit, so that no object is affected by the failures of others.
+func (p *pass) takeBatch(q *queue) *request {
 	r := &request{queue: q}
 	var rest []aai.Key
-	most := 0
+	batchSize := 0
 	for i, key := range q.keys {
-		s, ready := p.step(key)
+		s, ready := p.nextStep(key)
 		if !ready {
 			continue
 		}
@@ -171,14 +171,14 @@ func (p *pass) gather(q *queue) *request {
 			rest = append(rest, key)
 			continue
 		}
-		limit := p.limit(key)
-		if p.absent[targets(s.op)] {
+		limit := p.batchLimit(key)
+		if p.missingTargets[targets(s.op)] {
 			limit = 1
 		}
-		if most == 0 {
-			most, r.awaited = limit, p.limits[key] > 0
+		if batchSize == 0 {
+			batchSize, r.awaited = limit, p.batchLimits[key] > 0
 		}
-		if limit != most || len(r.ops) == most {
+		if limit != batchSize || len(r.ops) == batchSize {
 			rest = append(rest, q.keys[i:]...)
 			break
 		}
@@ -188,23 +188,23 @@ func (p *pass) gather(q *queue) *request {
 	return r
 }
 
-// limit returns how many operations a request with an object may have: fewer when one has failed.
-func (p *pass) limit(key aai.Key) int {
-	most := int(p.bulk.Load())
-	if n := p.limits[key]; n > 0 {
-		return min(n, most)
+// batchLimit returns how many operations a request with an object may have: fewer when one has failed.
+func (p *pass) batchLimit(key aai.Key) int {
+	maxOps := int(p.maxBulk.Load())
+	if n := p.batchLimits[key]; n > 0 {
+		return min(n, maxOps)
 	}
-	return most
+	return maxOps
 }
 
-// begin notes that a request is under way.
+// begin records that a request is in flight.
 func (p *pass) begin(r *request) {
 	if r.awaited {
 		r.queue.awaited++
 	}
 	for _, op := range r.ops {
-		p.busy[op.Key] = p.desired[op.Key]
-		if name := targets(op); p.absent[name] {
+		p.inFlight[op.Key] = p.desired[op.Key]
+		if name := targets(op); p.missingTargets[name] {
 			p.waiting[name] = []aai.Key{}
 		}
 	}
@@ -219,12 +219,12 @@ func (p *pass) done(r *request) {
 	}
 	var first []aai.Key
 	for _, op := range r.ops {
-		delete(p.busy, op.Key)
+		delete(p.inFlight, op.Key)
 		name := targets(op)
 		switch {
 		case p.isUrgent[op.Key]:
 			p.urgent.keys = append(p.urgent.keys, op.Key)
-		case p.limits[op.Key] > 0 && !r.read, p.absent[name] && r.read:
+		case p.batchLimits[op.Key] > 0 && !r.read, p.missingTargets[name] && r.read:
 			first = append(first, op.Key)
 		default:
 			r.keys = append(r.keys, op.Key)

@@ -42,7 +42,7 @@ const (
 	ReasonConflict Reason = "Conflict"
 )
 
-// Object is the standing of one object.
+// Object is the sync status of one object.
 type Object struct {
 	// State says how far it is.
 	State State
@@ -75,10 +75,10 @@ type Report struct {
 // report returns the outcome of the pass.
 func (p *pass) report() Report {
 	r := Report{
-		Changed: map[aai.Key]Object{}, Acknowledged: p.acked, Lags: p.lags, NextPass: p.nextPass(), Missing: p.lacking(),
+		Changed: map[aai.Key]Object{}, Acknowledged: p.acknowledged, Lags: p.lags, NextPass: p.nextPass(), Missing: p.missingProblem(),
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(p.changed), aai.Key.Compare) {
-		now := p.standingOf(key)
+	for _, key := range slices.SortedFunc(maps.Keys(p.toReport), aai.Key.Compare) {
+		now := p.statusOf(key)
 		now.Resource = p.resource(key)
 		if lag, known := p.lag(key, now); known {
 			r.Lags = append(r.Lags, lag)
@@ -87,7 +87,7 @@ func (p *pass) report() Report {
 			continue
 		}
 		r.Changed[key] = now
-		p.stand(key, now)
+		p.recordStatus(key, now)
 	}
 	r.Synced, r.Pending, r.Failed = p.counts[Synced], p.counts[Pending], p.counts[Failed]
 	for _, key := range slices.SortedFunc(maps.Keys(p.skipped), aai.Key.Compare) {
@@ -96,21 +96,21 @@ func (p *pass) report() Report {
 	return r
 }
 
-// lacking returns what a person has to create before all objects can be written.
-func (p *pass) lacking() aai.Problem {
-	lacking := aai.Problem("")
+// missingProblem returns what a person has to create before all objects can be written.
+func (p *pass) missingProblem() aai.Problem {
+	problem := aai.Problem("")
 	for _, t := range p.failed {
 		if t.reason != ReasonMissingDependency {
 			continue
 		}
-		if p.lost && !p.exists {
+		if p.tenantMissing && !p.tenantExists {
 			return aai.ProblemTenant
 		}
 		if e, ok := errors.AsType[*aai.Error](t.err); ok && e.Problem == aai.ProblemVNF {
-			lacking = aai.ProblemVNF
+			problem = aai.ProblemVNF
 		}
 	}
-	return lacking
+	return problem
 }
 
 // lag returns how late an object was written, if this pass has written it, and ends the wait of one that needs nothing any more. What is held waits, though it has no standing.
@@ -118,14 +118,14 @@ func (p *pass) lag(key aai.Key, now Object) (lag time.Duration, known bool) {
 	if now.State != "" && now.State != Synced || p.guards.Keys[key] {
 		return 0, false
 	}
-	at, written := p.acked[key]
+	at, written := p.acknowledged[key]
 	since, waits := p.unacknowledged[key]
 	delete(p.unacknowledged, key)
 	return max(at.Sub(since), 0), written && waits
 }
 
-// stand notes the standing of an object.
-func (p *pass) stand(key aai.Key, now Object) {
+// recordStatus stores the status of an object and updates the counts.
+func (p *pass) recordStatus(key aai.Key, now Object) {
 	if before, had := p.reported[key]; had {
 		p.counts[before.State]--
 	}
@@ -140,7 +140,7 @@ func (p *pass) stand(key aai.Key, now Object) {
 func (p *pass) resource(key aai.Key) healthscope.Key {
 	d := p.desired[key]
 	if d == nil {
-		d = p.known[key]
+		d = p.observed[key]
 	}
 	if d == nil {
 		return healthscope.Key{}
@@ -148,8 +148,8 @@ func (p *pass) resource(key aai.Key) healthscope.Key {
 	return healthscope.Key{Cluster: d.DataSource, Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
 }
 
-// standingOf says how far an object is, and forgets failures that are over.
-func (p *pass) standingOf(key aai.Key) Object {
+// statusOf returns the status of an object, and drops its outdated failures.
+func (p *pass) statusOf(key aai.Key) Object {
 	t, failed := p.failed[key]
 	if p.rejected(key) {
 		return Object{State: Failed, Reason: ReasonRejected, Message: t.err.Error()}
@@ -159,48 +159,48 @@ func (p *pass) standingOf(key aai.Key) Object {
 		failed = false
 	}
 	if p.guards.Keys[key] {
-		p.over(key)
+		p.clearFailures(key)
 		return Object{}
 	}
 	if c, taken := p.conflicts[key]; taken {
-		p.over(key)
+		p.clearFailures(key)
 		return Object{State: Failed, Reason: ReasonConflict, Message: fmt.Sprintf("%q belongs to data-owner %q", key.Path(), c.Owner)}
 	}
-	if p.wanting(key) {
+	if p.needsWork(key) {
 		if failed {
 			return Object{State: Pending, Reason: t.reason, Message: t.err.Error()}
 		}
-		return p.untried()
+		return p.notTried()
 	}
-	p.over(key)
+	p.clearFailures(key)
 	if p.desired[key] != nil {
 		return Object{State: Synced}
 	}
 	return Object{}
 }
 
-// over forgets the failures of an object that needs nothing any more.
-func (p *pass) over(key aai.Key) {
+// clearFailures drops the failures of an object that needs no further request.
+func (p *pass) clearFailures(key aai.Key) {
 	delete(p.failed, key)
-	delete(p.limits, key)
+	delete(p.batchLimits, key)
 }
 
-// wanting reports whether an object still needs something.
-func (p *pass) wanting(key aai.Key) bool {
+// needsWork reports whether an object still needs a request.
+func (p *pass) needsWork(key aai.Key) bool {
 	if p.uncertain[key] {
 		return true
 	}
 	if _, stays := p.skipped[key]; stays {
 		return false
 	}
-	return len(p.options.Plan.Decide(key, p.desired[key], p.known[key], p.guards).Operations) > 0
+	return len(p.options.Plan.Decide(key, p.desired[key], p.observed[key], p.guards).Operations) > 0
 }
 
-// untried is the standing of an object that has not had its turn.
-func (p *pass) untried() Object {
+// notTried returns the status of an object that this pass has not tried.
+func (p *pass) notTried() Object {
 	o := Object{State: Pending, Reason: ReasonNotTried}
-	if p.halt != nil {
-		o.Message = p.halt.Error()
+	if p.haltErr != nil {
+		o.Message = p.haltErr.Error()
 	}
 	return o
 }
@@ -211,20 +211,20 @@ func (p *pass) nextPass() time.Time {
 	if p.resynced.IsZero() || p.unfinished {
 		return next
 	}
-	next = p.options.nextRead(p.resynced, p.alone)
+	next = p.options.nextResync(p.resynced, p.takeoverEnd)
 	earlier := func(at time.Time) {
 		if at.Before(next) {
 			next = at
 		}
 	}
 	for _, t := range p.failed {
-		if !t.until.IsZero() {
-			earlier(t.until)
+		if !t.retryAt.IsZero() {
+			earlier(t.retryAt)
 		}
 	}
-	for _, b := range p.limiters {
-		if b.Refused() {
-			earlier(b.since.Add(p.options.DeletionPause))
+	for _, l := range p.limiters {
+		if l.Refused() {
+			earlier(l.since.Add(p.options.DeletionPause))
 		}
 	}
 	return next
@@ -232,14 +232,14 @@ func (p *pass) nextPass() time.Time {
 
 // err returns the error of the pass: what halted it, or else what failed for want of A&AI.
 func (p *pass) err() error {
-	if p.halt != nil {
-		return fmt.Errorf("cannot synchronize tenant %q: %w", p.tenant, p.halt)
+	if p.haltErr != nil {
+		return fmt.Errorf("cannot synchronize tenant %q: %w", p.tenant, p.haltErr)
 	}
 	var first error
 	n := 0
 	for _, key := range slices.SortedFunc(maps.Keys(p.failed), aai.Key.Compare) {
 		t := p.failed[key]
-		if t.reason != ReasonUnavailable || !t.until.IsZero() { // What others keep changing is no error of A&AI.
+		if t.reason != ReasonUnavailable || !t.retryAt.IsZero() { // What others keep changing is no error of A&AI.
 			continue
 		}
 		if n == 0 {

@@ -101,23 +101,23 @@ type Change struct {
 // Syncer keeps the tenants of one A&AI as desired. It is safe for concurrent use; passes over one tenant take turns. There must be one Syncer for an installation: two would overwrite each other.
 type Syncer struct {
 	options Options
-	// bulk is how many operations a bulk request may have: fewer than A&AI's default when it has said so.
-	bulk    atomic.Int32
-	probing *probing
-	// alone is when no other syncer writes any more.
-	alone time.Time
+	// maxBulk is how many operations a bulk request may have: fewer than A&AI's default when it has said so.
+	maxBulk atomic.Int32
+	prober  *prober
+	// takeoverEnd is the time after which no other syncer can still be writing.
+	takeoverEnd time.Time
 
 	mu      sync.Mutex // guards the rest
-	tenants map[aai.Tenant]*memory
+	tenants map[aai.Tenant]*tenantState
 	// vnfs is what is remembered about the modules of VNFs.
-	vnfs map[string]*moduleMemory
+	vnfs map[string]*moduleState
 }
 
 // New returns a Syncer that knows nothing yet.
 func New(o Options) *Syncer {
 	o.setDefaults()
-	s := &Syncer{options: o, alone: o.Clock().Add(o.Takeover), probing: newProbing(o.Client), tenants: map[aai.Tenant]*memory{}, vnfs: map[string]*moduleMemory{}}
-	s.bulk.Store(client.MaxBulk)
+	s := &Syncer{options: o, takeoverEnd: o.Clock().Add(o.Takeover), prober: newProber(o.Client), tenants: map[aai.Tenant]*tenantState{}, vnfs: map[string]*moduleState{}}
+	s.maxBulk.Store(client.MaxBulk)
 	return s
 }
 
@@ -139,14 +139,14 @@ func New(o Options) *Syncer {
 // Any other error means that a document does not belong here, or, with an empty
 // report, that ctx ended while another pass had its turn.
 func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Change) (Report, error) {
-	m := s.memory(tenant)
+	m := s.tenantState(tenant)
 	if err := m.lock(ctx); err != nil {
 		return Report{}, fmt.Errorf("cannot synchronize tenant %q: %w", tenant, err)
 	}
 	defer m.unlock()
 	p := s.newPass(tenant, m, changes)
 	p.run(ctx)
-	s.probing.learn(p.halt)
+	s.prober.report(p.haltErr)
 	return p.report(), p.err()
 }
 
@@ -154,31 +154,31 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 // next pass may be far away then. It does not block.
 func (s *Syncer) Wake(tenant aai.Tenant) {
 	select {
-	case s.memory(tenant).woken <- struct{}{}:
+	case s.tenantState(tenant).wake <- struct{}{}:
 	default:
 	}
 }
 
 // Resync makes the next pass over a tenant read it again in full, and try again what was put off or given up.
 func (s *Syncer) Resync(tenant aai.Tenant) {
-	s.memory(tenant).resync.Store(true)
+	s.tenantState(tenant).resync.Store(true)
 }
 
-// nextRead returns when what was read is to be read again.
-func (o *Options) nextRead(read, alone time.Time) time.Time {
-	if next := read.Add(o.Resync); read.IsZero() || !read.Before(alone) || next.Before(alone) {
+// nextResync returns when the next full read is due.
+func (o *Options) nextResync(read, takeoverEnd time.Time) time.Time {
+	if next := read.Add(o.Resync); read.IsZero() || !read.Before(takeoverEnd) || next.Before(takeoverEnd) {
 		return next
 	}
-	return alone
+	return takeoverEnd
 }
 
-// memory returns what is remembered about a tenant.
-func (s *Syncer) memory(tenant aai.Tenant) *memory {
+// tenantState returns what is remembered about a tenant.
+func (s *Syncer) tenantState(tenant aai.Tenant) *tenantState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.tenants[tenant]
 	if m == nil {
-		m = newMemory()
+		m = newTenantState()
 		s.tenants[tenant] = m
 	}
 	return m

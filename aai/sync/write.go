@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// do does a request. Other workers go ahead while it is under way.
+// do performs a request. Other workers continue while it is in flight.
 func (p *pass) do(ctx context.Context, r *request) {
 	if r.read {
 		p.read(ctx, r.ops[0].Key)
@@ -19,8 +19,8 @@ func (p *pass) do(ctx context.Context, r *request) {
 	}
 }
 
-// outside does what takes long while others hold the lock.
-func (p *pass) outside(do func()) {
+// withoutLock calls do with the lock released.
+func (p *pass) withoutLock(do func()) {
 	p.mu.Unlock()
 	defer p.mu.Lock()
 	do()
@@ -31,23 +31,23 @@ func (p *pass) read(ctx context.Context, key aai.Key) {
 	var d aai.Document
 	var found bool
 	var err error
-	p.outside(func() { d, found, err = p.options.Client.GetK8sResource(ctx, key) })
+	p.withoutLock(func() { d, found, err = p.options.Client.GetK8sResource(ctx, key) })
 	if err != nil {
 		p.fail(plan.Operation{Key: key}, err, 1)
 		return
 	}
 	delete(p.uncertain, key)
 	p.fresh[key] = true
-	p.learn(key, nil)
+	p.observe(key, nil)
 	if found {
-		p.learn(key, &d)
+		p.observe(key, &d)
 	}
 }
 
 // write does operations in one request.
 func (p *pass) write(ctx context.Context, ops []plan.Operation) {
 	var err error
-	p.outside(func() { err = p.execute(ctx, ops) })
+	p.withoutLock(func() { err = p.execute(ctx, ops) })
 	if err == nil {
 		p.acknowledge(ops)
 		return
@@ -55,33 +55,33 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) {
 	e, ok := errors.AsType[*aai.Error](err)
 	refused := ok && (e.Kind == aai.Rejected || e.Kind == aai.Conflict || e.Kind == aai.MissingDependency)
 	if refused && len(ops) > 1 { // Nothing was done, and it is not known which is to blame.
-		if most := p.bulk.Load(); e.Code == aai.CodePayloadLimit && int(most) >= len(ops) { // There will be fewer from now on.
-			p.bulk.CompareAndSwap(most, int32(max(len(ops)/2, 1)))
+		if maxOps := p.maxBulk.Load(); e.Code == aai.CodePayloadLimit && int(maxOps) >= len(ops) { // There will be fewer from now on.
+			p.maxBulk.CompareAndSwap(maxOps, int32(max(len(ops)/2, 1)))
 		}
-		p.contradict(e, ops)
+		p.detectStaleList(e, ops)
 		for _, op := range ops {
-			p.limits[op.Key] = len(ops) / 2
+			p.batchLimits[op.Key] = len(ops) / 2
 		}
 		return
 	}
 	for _, op := range ops {
-		if !p.again(op, err) {
+		if !p.retryConflict(op, err) {
 			p.fail(op, err, len(ops))
 		}
 	}
 }
 
-// contradict notes that the list was wrong, when A&AI refuses together operations for a precondition, which is always that of
+// detectStaleList notes that the list was wrong, when A&AI refuses together operations for a precondition, which is always that of
 // a version: of a creation, that there is none; for several together, A&AI's code does not say so. Refused creations exist,
 // and where one was not in the list many may be missing. Of others there must be so many that reading the tenant again costs
 // less than to find out which of the objects are other than they were.
-func (p *pass) contradict(e *aai.Error, ops []plan.Operation) {
-	if p.trust != trusted || p.listing || e.Status != http.StatusPreconditionFailed {
+func (p *pass) detectStaleList(e *aai.Error, ops []plan.Operation) {
+	if p.listState != listCurrent || p.listing || e.Status != http.StatusPreconditionFailed {
 		return
 	}
 	others := slices.ContainsFunc(ops, func(op plan.Operation) bool { return op.Verb != plan.Create })
-	if !others || len(ops)*100 > len(p.known) {
-		p.trust = contradicted
+	if !others || len(ops)*100 > len(p.observed) {
+		p.listState = listStale
 	}
 }
 
@@ -89,28 +89,28 @@ func (p *pass) contradict(e *aai.Error, ops []plan.Operation) {
 func (p *pass) acknowledge(ops []plan.Operation) {
 	now := p.options.Clock()
 	for _, op := range ops {
-		p.apply(op)
-		p.fresh[op.Key], p.acked[op.Key] = true, now
-		delete(p.limits, op.Key)
-		delete(p.absent, targets(op))
-		if t := p.failed[op.Key]; t.reason != ReasonMissingDependency || needsOthers(op) {
+		p.applyWrite(op)
+		p.fresh[op.Key], p.acknowledged[op.Key] = true, now
+		delete(p.batchLimits, op.Key)
+		delete(p.missingTargets, targets(op))
+		if t := p.failed[op.Key]; t.reason != ReasonMissingDependency || hasDependency(op) {
 			delete(p.failed, op.Key)
 		}
 	}
 }
 
-// again reports whether an object is to be read and tried again in this pass, because others were faster.
-func (p *pass) again(op plan.Operation, err error) bool {
-	if aai.KindOf(err) != aai.Conflict || p.tried[op.Key] >= maxConflicts || p.failed[op.Key].times > 0 {
+// retryConflict reports whether an object must be read and tried again in this pass after a conflict with another writer.
+func (p *pass) retryConflict(op plan.Operation, err error) bool {
+	if aai.KindOf(err) != aai.Conflict || p.conflictRetries[op.Key] >= maxConflictRetries || p.failed[op.Key].conflictCount > 0 {
 		return false
 	}
-	p.tried[op.Key]++
+	p.conflictRetries[op.Key]++
 	p.uncertain[op.Key] = true
 	return true
 }
 
-// lacks returns the error with which something that an operation needs was missing already in this pass.
-func (p *pass) lacks(op plan.Operation) error {
+// missingDependency returns the error that this pass recorded for a missing dependency of an operation; nil if there is none.
+func (p *pass) missingDependency(op plan.Operation) error {
 	if err := p.missing[p.tenant.Path()]; err != nil && op.Verb == plan.Create {
 		return err
 	}
