@@ -54,7 +54,7 @@ func newInstallation(namespaces, clusters int) *installation {
 // start judges all scopes, and makes a pass over each tenant.
 func (i *installation) start() {
 	for n, j := range i.scopes {
-		i.inputs.scopeExists(n, noon, 1)
+		i.inputs.scopeUpdated(n, noon, 1)
 		i.inputs.scopeJudged(n)
 		i.status.Report(n, j.Members, nil)
 	}
@@ -75,7 +75,7 @@ func (i *installation) pass(tenant aai.Tenant, state sync.State) int {
 			}}
 		}
 	}
-	i.status.put(tenant, n, r, nil, noon)
+	i.status.recordPass(tenant, n, r, nil, noon)
 	return len(r.Changed)
 }
 

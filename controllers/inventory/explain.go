@@ -13,12 +13,12 @@ import (
 	"github.com/healthscope/healthscope/controllers/scope"
 )
 
-// explanations are, by reason, the first words for why a scope is not in step.
+// explanations are, by reason, the first message that says why a scope is not synced.
 type explanations map[scope.Reason]string
 
 // addObject explains why a member is not synced.
 func (e explanations) addObject(p scope.Placed, tenant aai.Tenant, o sync.Object) {
-	e.addf(reasonOf(o), "%s in tenant %q: %s", p.Key, tenant, waiting(o))
+	e.addf(reasonOf(o), "%s in tenant %q: %s", p.Key, tenant, unsyncedMessage(o))
 }
 
 // addf adds an explanation. The first one for a reason stays: members come in a fixed order.
@@ -28,9 +28,9 @@ func (e explanations) addf(reason scope.Reason, format string, args ...any) {
 	}
 }
 
-// gravest returns the gravest reason with its words; both are empty when there is none.
-func (e explanations) gravest() (reason scope.Reason, message string) {
-	for _, reason := range gravity {
+// mostSevere returns the most severe reason with its message; both are empty when there is none.
+func (e explanations) mostSevere() (reason scope.Reason, message string) {
+	for _, reason := range reasonsBySeverity {
 		if message, ok := e[reason]; ok {
 			return reason, message
 		}
@@ -38,8 +38,8 @@ func (e explanations) gravest() (reason scope.Reason, message string) {
 	return "", ""
 }
 
-// gravity are the reasons of the condition InventorySynced when it is not True, the gravest first.
-var gravity = []scope.Reason{scope.ReasonMisconfigured, scope.ReasonUnavailable, scope.ReasonRefused, scope.ReasonPending, scope.ReasonNotListed, scope.ReasonNoRegion, scope.ReasonLinkDenied}
+// reasonsBySeverity are the reasons of the condition InventorySynced when it is not True, the most severe first.
+var reasonsBySeverity = []scope.Reason{scope.ReasonMisconfigured, scope.ReasonUnavailable, scope.ReasonRefused, scope.ReasonPending, scope.ReasonNotListed, scope.ReasonNoRegion, scope.ReasonLinkDenied}
 
 // reasonOf returns the reason of the condition for something that is not synced.
 func reasonOf(o sync.Object) scope.Reason {
@@ -56,17 +56,17 @@ func reasonOf(o sync.Object) scope.Reason {
 // tenantProblem returns reason and words for an error of a pass that concerns all of a tenant; both are empty when there is none.
 func tenantProblem(err error) (reason scope.Reason, message string) {
 	switch {
-	case err == nil || ofSingleResources(err):
+	case err == nil || isPerResource(err):
 		return "", ""
 	case aai.KindOf(err) == aai.Misconfigured:
-		return scope.ReasonMisconfigured, misconfiguration(err) + nextTry(err)
+		return scope.ReasonMisconfigured, misconfiguration(err) + nextRetry(err)
 	default:
-		return scope.ReasonUnavailable, plain(err.Error()) + nextTry(err)
+		return scope.ReasonUnavailable, stableMessage(err.Error()) + nextRetry(err)
 	}
 }
 
-// nextTry says when A&AI is asked again, in words that are the same until then.
-func nextTry(err error) string {
+// nextRetry says when A&AI is asked again, in words that are the same until then.
+func nextRetry(err error) string {
 	var e *aai.Error
 	switch asked := errors.As(err, &e); {
 	case asked && e.RetryAfter > time.Minute && !e.NotBefore.IsZero():
@@ -90,7 +90,7 @@ var remedies = map[aai.Problem]string{
 func misconfiguration(err error) string {
 	var e *aai.Error
 	if !errors.As(err, &e) {
-		return plain(err.Error())
+		return stableMessage(err.Error())
 	}
 	words := e.Message
 	if e.Err != nil {
@@ -99,7 +99,7 @@ func misconfiguration(err error) string {
 	if remedy := remedies[e.Problem]; remedy != "" {
 		words += "; " + remedy
 	}
-	return plain(words)
+	return stableMessage(words)
 }
 
 // problemOf says in one word what is the matter after a pass; empty when nothing is that a person has to know of.
@@ -110,27 +110,27 @@ func problemOf(err error, missing aai.Problem) aai.Problem {
 		return e.Problem
 	case missing != "":
 		return missing
-	case err == nil || ofSingleResources(err):
+	case err == nil || isPerResource(err):
 		return ""
 	default:
 		return aai.ProblemOutage
 	}
 }
 
-// What plain takes out of an error text, and what it puts in its place.
+// The parts of an error text that stableMessage removes.
 var (
-	transaction = regexp.MustCompile(` \(transaction [^)]*\)`)
-	request     = regexp.MustCompile(`cannot \w+ "/[^"]*": `)
-	place       = regexp.MustCompile(`^"/[^"]*" belongs`)
-	localEnd    = regexp.MustCompile(`(read|write) (tcp|udp) \S+->`)
+	transactionPattern  = regexp.MustCompile(` \(transaction [^)]*\)`)
+	requestPattern      = regexp.MustCompile(`cannot \w+ "/[^"]*": `)
+	placePattern        = regexp.MustCompile(`^"/[^"]*" belongs`)
+	localAddressPattern = regexp.MustCompile(`(read|write) (tcp|udp) \S+->`)
 )
 
-// plain makes an error text fit for a condition: without what differs each time
+// stableMessage makes an error text fit for a condition: without what differs each time
 // the same error comes, such as the request it came to, and without paths, which
 // would fill all of its length. The log has them.
-func plain(text string) string {
-	text = transaction.ReplaceAllString(text, "")
-	text = request.ReplaceAllString(text, "")
-	text = place.ReplaceAllString(text, "its place belongs")
-	return localEnd.ReplaceAllString(text, "$1 $2 ")
+func stableMessage(text string) string {
+	text = transactionPattern.ReplaceAllString(text, "")
+	text = requestPattern.ReplaceAllString(text, "")
+	text = placePattern.ReplaceAllString(text, "its place belongs")
+	return localAddressPattern.ReplaceAllString(text, "$1 $2 ")
 }

@@ -17,8 +17,8 @@ type change struct {
 	sync.Change
 	// partial is true when a scope has not been judged yet.
 	partial bool
-	// reowned are the resources that have another owner than before.
-	reowned []healthscope.Key
+	// ownerChanged are the resources that have another owner than before.
+	ownerChanged []healthscope.Key
 }
 
 // take decides again what is pending in a tenant, and returns what A&AI is to hold of it.
@@ -26,7 +26,7 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 	complete, states := c.Complete(), c.States() // First: what is read afterwards knows at least of these clusters.
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.catchUp() // And of their bundles.
+	i.applyViewChanges() // And of their bundles.
 	g := i.currentGuards(complete, states)
 	n := change{
 		Change:  sync.Change{Desired: map[aai.Key]sync.Desired{}, Deletions: g.deletions, Existing: g.existing},
@@ -44,10 +44,10 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 			case wanted:
 				n.Desired[o.Key], t.owners[resource] = want, o.owner
 				if had && before != o.owner {
-					n.reowned = append(n.reowned, resource)
+					n.ownerChanged = append(n.ownerChanged, resource)
 				}
 				if o.disputed {
-					put(t.pending, at, resource, time.Time{})
+					putNested(t.pending, at, resource, time.Time{})
 				}
 			case had:
 				key, _ := mapping.Place(resource, i.mapping) // All of its clusterNamespace has a place.

@@ -68,7 +68,7 @@ func TestAChangeOfAClusterWakesEveryTenant(t *testing.T) {
 	var woken []aai.Tenant
 	i.onChange(func(tenant aai.Tenant) { woken = append(woken, tenant) })
 	i.changes.Add(fleet.ClusterChange{Cluster: "edge"})
-	i.catchUp()
+	i.applyViewChanges()
 	if diff := cmp.Diff(i.mapping.Tenants(), woken); diff != "" {
 		t.Errorf("tenants woken: -want +got:\n%s", diff)
 	}
@@ -108,7 +108,7 @@ func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
 		c.states = append(c.states, fleet.ClusterState{Name: name, Reachability: fleet.Connected, Arrival: arrival})
 	}
 	judge := func(n types.NamespacedName, arrivals uint64) {
-		i.scopeExists(n, noon, 1)
+		i.scopeUpdated(n, noon, 1)
 		j[n] = judged()
 		j[n].Arrivals = arrivals
 		i.scopeJudged(n)
@@ -118,8 +118,8 @@ func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
 		if got := parts(i.take(tenant, c)); !slices.Equal(got, want) {
 			t.Errorf("deletions are held in %q, want %q", got, want)
 		}
-		if i.settled(c.states) != (len(want) == 0) {
-			t.Errorf("settled is %t while deletions are held in %q", i.settled(c.states), want)
+		if i.allJudged(c.states) != (len(want) == 0) {
+			t.Errorf("settled is %t while deletions are held in %q", i.allJudged(c.states), want)
 		}
 	}
 	see("west", 1)
@@ -144,7 +144,7 @@ func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
 	held("east/back", "east/shop")
 	judge(shop, 3)
 	delete(j, back)
-	i.scopeGone(back)
+	i.scopeDeleted(back)
 	i.scopeJudged(back)
 	held()
 }
@@ -158,7 +158,7 @@ func TestManyScopesWaitingForManyClustersCostLittle(t *testing.T) { //nolint:par
 	for n := range scopes {
 		each := name("shop", fmt.Sprint("s", n))
 		j[each] = judged()
-		i.scopeExists(each, noon, 1)
+		i.scopeUpdated(each, noon, 1)
 		i.scopeJudged(each)
 	}
 	c := several{complete: true}

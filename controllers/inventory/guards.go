@@ -95,13 +95,13 @@ func (i *inputs) deletionGuards(complete bool, states []fleet.ClusterState) map[
 	return guards
 }
 
-// settled reports whether every scope has been judged by its present spec. With states, it has been judged also since the last of these clusters came into sight.
-func (i *inputs) settled(states []fleet.ClusterState) bool {
+// allJudged reports whether every scope has been judged by its present spec. With states, it has been judged also since the last of these clusters came into sight.
+func (i *inputs) allJudged(states []fleet.ClusterState) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	settled := true
-	i.guardUnjudged(states, func(string, string, string) { settled = false })
-	return settled
+	allJudged := true
+	i.guardUnjudged(states, func(string, string, string) { allJudged = false })
+	return allJudged
 }
 
 // guardUnjudged calls guard for each namespace that has a scope which has not been judged, and for each cluster that has

@@ -78,7 +78,7 @@ func TestDeletionsAreHeldUntilAScopeIsJudgedByAllThatThereIs(t *testing.T) {
 	whole.Namespace, cut.Namespace, cut.Truncated = "shop", "shop", true
 	shop, j := name("shop", "s"), judgedScopes{}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
-	i.scopeExists(shop, noon, 1)
+	i.scopeUpdated(shop, noon, 1)
 	judge := func(b *fleet.Bundle, partial ...string) {
 		j[shop] = judged(placed(b.Members...)...)
 		j[shop].Partial = partial
@@ -145,7 +145,7 @@ func learn(t *rapid.T, all []fact, cut bool, trusted []string) *inputs {
 			b.Members = append(b.Members, member(namespace, name, healthscope.Ready))
 		}
 		bundleChange{New: b}.to(i)
-		i.scopeExists(f.scope, noon, 1)
+		i.scopeUpdated(f.scope, noon, 1)
 		if late := cut && rapid.Bool().Draw(t, "late"); !late {
 			j[f.scope] = judged(placed(b.Members...)...)
 			i.scopeJudged(f.scope)
@@ -196,7 +196,7 @@ func TestDeletionsGoOnWhenTheLastScopeOfANamespaceIsJudged(t *testing.T) {
 	j := judgedScopes{}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
 	for _, n := range []types.NamespacedName{name("shop", "a"), name("shop", "b"), name("back", "c")} {
-		i.scopeExists(n, noon, 1)
+		i.scopeUpdated(n, noon, 1)
 	}
 	woken := 0
 	i.onChange(func(aai.Tenant) { woken++ })

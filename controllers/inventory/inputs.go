@@ -105,13 +105,13 @@ func (i *inputs) onChange(wake func(aai.Tenant)) {
 	i.wake = wake
 }
 
-// scopeExists notes a scope that exists, or exists in another generation.
-func (i *inputs) scopeExists(name types.NamespacedName, created time.Time, generation int64) {
+// scopeUpdated notes a scope that exists, or exists in another generation.
+func (i *inputs) scopeUpdated(name types.NamespacedName, created time.Time, generation int64) {
 	i.changeScope(name, func(s *scopeState) { s.created, s.generation = created, generation })
 }
 
-// scopeGone notes that a scope does not exist any more.
-func (i *inputs) scopeGone(name types.NamespacedName) {
+// scopeDeleted notes that a scope does not exist any more.
+func (i *inputs) scopeDeleted(name types.NamespacedName) {
 	i.changeScope(name, func(s *scopeState) { s.created, s.generation = time.Time{}, 0 })
 }
 
@@ -147,7 +147,7 @@ func (i *inputs) changeScope(name types.NamespacedName, change func(*scopeState)
 func (i *inputs) follow(ctx context.Context) {
 	for {
 		i.mu.Lock()
-		i.catchUp()
+		i.applyViewChanges()
 		i.mu.Unlock()
 		select {
 		case <-i.changes.Ready():
@@ -157,8 +157,8 @@ func (i *inputs) follow(ctx context.Context) {
 	}
 }
 
-// catchUp takes in all changes of the view so far. The caller holds the lock.
-func (i *inputs) catchUp() {
+// applyViewChanges takes in all changes of the view so far. The caller holds the lock.
+func (i *inputs) applyViewChanges() {
 	clusters := false
 	for _, c := range i.changes.Take() {
 		if b, ok := c.(fleet.BundleChange); ok {
@@ -221,7 +221,7 @@ func membersOf(b *fleet.Bundle) []scope.Placed {
 
 // claim replaces what a candidate claims, and marks each clusterNamespace in which that differs, or all when the age of the
 // candidate has changed. It returns true when the configuration names no place in A&AI for some of the resources.
-func (i *inputs) claim(by candidate, before, after []scope.Placed, aged bool) (unmapped bool) {
+func (i *inputs) claim(by candidate, before, after []scope.Placed, ageChanged bool) (unmapped bool) {
 	claims := map[clusterNamespace][]scope.Placed{}
 	for _, p := range before {
 		claims[clusterNamespace{p.Cluster, p.Namespace}] = nil
@@ -238,7 +238,7 @@ func (i *inputs) claim(by candidate, before, after []scope.Placed, aged bool) (u
 			})
 			continue
 		}
-		if i.tenant(place.Tenant).claim(by, at, members, aged) {
+		if i.tenant(place.Tenant).claim(by, at, members, ageChanged) {
 			i.wake(place.Tenant)
 		}
 	}
@@ -246,12 +246,12 @@ func (i *inputs) claim(by candidate, before, after []scope.Placed, aged bool) (u
 }
 
 // claim replaces what a candidate claims in a clusterNamespace, and reports whether that differs.
-func (t *tenantState) claim(by candidate, at clusterNamespace, members []scope.Placed, aged bool) bool {
-	changed := differing(t.claims[at][by], members, aged)
+func (t *tenantState) claim(by candidate, at clusterNamespace, members []scope.Placed, ageChanged bool) bool {
+	changed := changedResources(t.claims[at][by], members, ageChanged)
 	if len(changed) == 0 {
 		return false
 	}
-	put(t.claims, at, by, members)
+	putNested(t.claims, at, by, members)
 	if len(members) == 0 {
 		delete(t.claims[at], by)
 	}
@@ -260,23 +260,23 @@ func (t *tenantState) claim(by candidate, at clusterNamespace, members []scope.P
 	}
 	for _, key := range changed {
 		if t.pending[at][key].IsZero() {
-			put(t.pending, at, key, time.Now())
+			putNested(t.pending, at, key, time.Now())
 		}
 	}
 	return true
 }
 
-// put puts a value into a map of maps.
-func put[K comparable, V any](all map[clusterNamespace]map[K]V, at clusterNamespace, key K, value V) {
+// putNested puts a value into a map of maps.
+func putNested[K comparable, V any](all map[clusterNamespace]map[K]V, at clusterNamespace, key K, value V) {
 	if all[at] == nil {
 		all[at] = map[K]V{}
 	}
 	all[at][key] = value
 }
 
-// differing returns the resources of which two lists have different members, or of which one has none; with all, those of both lists.
+// changedResources returns the resources of which two lists have different members, or of which one has none; with all, those of both lists.
 // Members that have not changed are shared, so they are mostly the very same.
-func differing(before, after []scope.Placed, all bool) []healthscope.Key {
+func changedResources(before, after []scope.Placed, all bool) []healthscope.Key {
 	var keys []healthscope.Key
 	known := make(map[healthscope.Key]scope.Placed, len(before))
 	for _, p := range before {

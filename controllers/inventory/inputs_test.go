@@ -151,7 +151,7 @@ func filled(j judgedScopes, scopes map[types.NamespacedName]int64, bundles bundl
 		bundleChange{New: b}.to(i)
 	}
 	for n, generation := range scopes {
-		i.scopeExists(n, noon, generation)
+		i.scopeUpdated(n, noon, generation)
 	}
 	for n := range j {
 		i.scopeJudged(n)
@@ -179,17 +179,17 @@ func TestTheOlderScopeHasAResource(t *testing.T) {
 		}
 	}
 	for n, age := range map[string]time.Duration{"a": time.Hour, "b": 3 * time.Hour, "c": 3 * time.Hour} {
-		i.scopeExists(name("shop", n), noon.Add(-age), 1)
+		i.scopeUpdated(name("shop", n), noon.Add(-age), 1)
 		i.scopeJudged(name("shop", n))
 	}
 	owner("b")
 	delete(j, name("shop", "b"))
-	i.scopeGone(name("shop", "b"))
+	i.scopeDeleted(name("shop", "b"))
 	i.scopeJudged(name("shop", "b"))
 	owner("c")
 	delete(j, name("shop", "c"))
 	i.scopeJudged(name("shop", "c"))
-	i.scopeGone(name("shop", "c"))
+	i.scopeDeleted(name("shop", "c"))
 	owner("a")
 }
 
@@ -262,12 +262,12 @@ func TestNothingIsKeptOfNamespacesThatAreGone(t *testing.T) {
 	for n := range 10 {
 		web.Cluster = fmt.Sprint("edge", n)
 		j[shop] = judged(placed(web)...)
-		i.scopeExists(shop, noon, 1)
+		i.scopeUpdated(shop, noon, 1)
 		i.scopeJudged(shop)
 		i.take(tenant, oneCluster{})
 	}
 	delete(j, shop)
-	i.scopeGone(shop)
+	i.scopeDeleted(shop)
 	i.scopeJudged(shop)
 	if gone := i.take(tenant, oneCluster{}).Desired; len(gone) != 1 || !reflect.DeepEqual(i.tenant(tenant), newInputs(options(), configv1alpha1.SelectScoped, nil, nil).tenant(tenant)) || len(i.scopes) > 0 {
 		t.Errorf("%v is to go, and %+v, %v are kept", gone, i.tenant(tenant), i.scopes)
@@ -318,7 +318,7 @@ func (s *scenario) exists(t *rapid.T) {
 		s.ages[n] = noon.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "age")) * time.Hour)
 	}
 	s.generations[n] = rapid.Int64Range(1, 2).Draw(t, "generation")
-	s.scopeExists(n, s.ages[n], s.generations[n])
+	s.scopeUpdated(n, s.ages[n], s.generations[n])
 }
 
 func (s *scenario) judge(t *rapid.T) {
@@ -335,7 +335,7 @@ func (s *scenario) judge(t *rapid.T) {
 func (s *scenario) goes(t *rapid.T) {
 	n := anyScope(t)
 	delete(s.ages, n)
-	s.scopeGone(n)
+	s.scopeDeleted(n)
 	delete(s.judgements, n)
 	s.scopeJudged(n)
 }
@@ -373,7 +373,7 @@ func (s *scenario) replay() *inputs {
 		fresh.scopeJudged(n)
 	}
 	for n, age := range s.ages {
-		fresh.scopeExists(n, age, s.generations[n])
+		fresh.scopeUpdated(n, age, s.generations[n])
 	}
 	return fresh
 }

@@ -50,14 +50,14 @@ func (s *Status) Collect(out chan<- prometheus.Metric) {
 			skipped[string(k.Cause)]++
 		}
 		for _, o := range t.objects {
-			objects[stateWords[o.State]]++
+			objects[stateLabels[o.State]]++
 			rejected[o.cause()]++
 		}
 		problems[string(t.problem)] = 1
 	}
 	for _, m := range s.vnfs {
 		for _, o := range m.objects {
-			modules[stateWords[o.State]]++
+			modules[stateLabels[o.State]]++
 			rejected[o.cause()]++
 		}
 		problems[string(m.problem)] = 1
@@ -78,11 +78,11 @@ func (s *Status) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// stateWords are the words of metrics for states.
-var stateWords = map[sync.State]string{sync.Synced: "synced", sync.Pending: "pending", sync.Failed: "failed"}
+// stateLabels are the words of metrics for states.
+var stateLabels = map[sync.State]string{sync.Synced: "synced", sync.Pending: "pending", sync.Failed: "failed"}
 
-// causeOf are the words for why an object is rejected.
-var causeOf = map[sync.Reason]string{sync.ReasonRejected: "rejected", sync.ReasonConflict: "conflict"}
+// causeLabels are the words for why an object is rejected.
+var causeLabels = map[sync.Reason]string{sync.ReasonRejected: "rejected", sync.ReasonConflict: "conflict"}
 
 // requestMetrics count and time the requests to A&AI, and how late it is.
 type requestMetrics struct {

@@ -41,12 +41,12 @@ type moduleInputs struct {
 	mu gosync.Mutex // guards the rest
 	// wake is called for every VNF whose modules have changed.
 	wake func(vnf)
-	// said is what each scope says of the modules that it names. A scope that has not been judged says nothing of them, and lets no other scope say it.
-	said map[types.NamespacedName]statuses
+	// byScope is what each scope says of the modules that it names. A scope that has not been judged says nothing of them, and lets no other scope say it.
+	byScope map[types.NamespacedName]statuses
 }
 
 func newModuleInputs(o mapping.Options, registry judgements) *moduleInputs {
-	return &moduleInputs{mapping: o, registry: registry, wake: func(vnf) {}, said: map[types.NamespacedName]statuses{}}
+	return &moduleInputs{mapping: o, registry: registry, wake: func(vnf) {}, byScope: map[types.NamespacedName]statuses{}}
 }
 
 // onChange makes the inputs call wake for every VNF whose modules have changed. wake must not block.
@@ -56,53 +56,53 @@ func (i *moduleInputs) onChange(wake func(vnf)) {
 	i.wake = wake
 }
 
-// scopeExists notes a scope that exists. One that has not been judged yet may make the modules that it names worse.
-func (i *moduleInputs) scopeExists(name types.NamespacedName, spec *corev1alpha2.HealthScopeSpec) {
+// scopeUpdated notes a scope that exists. One that has not been judged yet may make the modules that it names worse.
+func (i *moduleInputs) scopeUpdated(name types.NamespacedName, spec *corev1alpha2.HealthScopeSpec) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.registry.Get(name) != nil {
 		return
 	}
-	says := statuses{}
+	reported := statuses{}
 	for _, app := range spec.Apps {
 		if app.Inventory != nil {
-			i.name(says, name, *app.Inventory, "")
+			i.addApp(reported, name, *app.Inventory, "")
 		}
 	}
-	i.say(name, says)
+	i.setScope(name, reported)
 }
 
 // scopeJudged takes in the judgement of a scope; a scope that does not exist any more has none.
 func (i *moduleInputs) scopeJudged(name types.NamespacedName) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	says := statuses{}
+	reported := statuses{}
 	if judged := i.registry.Get(name); judged != nil {
 		for _, app := range judged.LinkedApps {
-			i.name(says, name, app.Links, mapping.OperationalStatus(app.Summary))
+			i.addApp(reported, name, app.Links, mapping.OperationalStatus(app.Summary))
 		}
 	}
-	i.say(name, says)
+	i.setScope(name, reported)
 }
 
-// name notes what an app of a scope says of the module that it names, if it may name it.
-func (i *moduleInputs) name(says statuses, scope types.NamespacedName, links corev1alpha2.InventoryLinks, status aai.OperationalStatus) {
+// addApp adds the status that an app of a scope reports for its module, if the scope may link to the module.
+func (i *moduleInputs) addApp(reported statuses, scope types.NamespacedName, links corev1alpha2.InventoryLinks, status aai.OperationalStatus) {
 	if m, ok := mapping.Module(scope.Namespace, links.GenericVNFID, links.VFModuleID, i.mapping); ok {
-		says.add(m, status)
+		reported.add(m, status)
 	}
 }
 
-// say replaces what a scope says, and wakes the VNFs of which that differs.
-func (i *moduleInputs) say(name types.NamespacedName, says statuses) {
-	before := i.said[name]
-	if i.said[name] = says; len(says) == 0 {
-		delete(i.said, name)
+// setScope replaces the statuses that a scope reports, and wakes the VNFs whose statuses have changed.
+func (i *moduleInputs) setScope(name types.NamespacedName, reported statuses) {
+	before := i.byScope[name]
+	if i.byScope[name] = reported; len(reported) == 0 {
+		delete(i.byScope, name)
 	}
 	changed := map[vnf]bool{}
-	for _, each := range []statuses{before, says} {
+	for _, each := range []statuses{before, reported} {
 		for m := range each {
 			was, had := before[m]
-			status, has := says[m]
+			status, has := reported[m]
 			if had != has || was != status {
 				changed[vnf(m.GenericVNFID)] = true
 			}
@@ -118,9 +118,9 @@ func (i *moduleInputs) desired(v vnf) (desired statuses, scopes []types.Namespac
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	desired = statuses{}
-	for name, says := range i.said {
+	for name, reported := range i.byScope {
 		named := false
-		for m, status := range says {
+		for m, status := range reported {
 			if vnf(m.GenericVNFID) == v {
 				named = true
 				desired.add(m, status)
@@ -140,8 +140,8 @@ func (i *moduleInputs) vnfs(name types.NamespacedName) []vnf {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	found := map[vnf]bool{}
-	for by, says := range i.said {
-		for m := range says {
+	for by, reported := range i.byScope {
+		for m := range reported {
 			if name == (types.NamespacedName{}) || name == by {
 				found[vnf(m.GenericVNFID)] = true
 			}
@@ -164,13 +164,13 @@ type moduleReconciler struct {
 	clusters clusters
 	syncer   moduleSyncer
 	status   *Status
-	paces    *paces[vnf]
+	backoffs *passBackoffs[vnf]
 }
 
 // Reconcile writes what has changed of the modules of a VNF, and reports how far that went.
 func (r *moduleReconciler) Reconcile(ctx context.Context, v vnf) (ctrl.Result, error) {
-	pace := r.paces.of(v)
-	if early := time.Until(pace.notBefore); early > 0 {
+	backoff := r.backoffs.of(v)
+	if early := time.Until(backoff.notBefore); early > 0 {
 		return ctrl.Result{RequeueAfter: early}, nil
 	}
 	if err := r.clusters.WaitSynced(ctx); err != nil {
@@ -181,20 +181,20 @@ func (r *moduleReconciler) Reconcile(ctx context.Context, v vnf) (ctrl.Result, e
 	if ctx.Err() != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping, which says nothing about A&AI.
 	}
-	r.status.putModules(v, scopes, report, err, time.Now())
+	r.status.recordModulesPass(v, scopes, report, err, time.Now())
 	logger := log.FromContext(ctx).WithValues("genericVnf", string(v))
 	if report.Written > 0 {
 		logger.Info("Modules written", "written", report.Written)
 	}
 	if err != nil {
 		tracing.Failed(ctx)
-		retry := pace.failed(err, time.Now())
+		retry := backoff.failed(err, time.Now())
 		logFailed(logger, err, "Modules not up to date", retry)
 		return ctrl.Result{RequeueAfter: retry}, nil
 	}
-	pace.succeeded(time.Now())
+	backoff.succeeded(time.Now())
 	if len(report.Modules) == 0 {
-		r.paces.forget(v)
+		r.backoffs.forget(v)
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{RequeueAfter: max(time.Until(report.NextPass), minPause)}, nil

@@ -77,7 +77,7 @@ func TestWhatModulesAreToBe(t *testing.T) {
 				i.scopeJudged(n)
 			}
 			for n, ids := range c.waiting {
-				i.scopeExists(n, naming(ids...))
+				i.scopeUpdated(n, naming(ids...))
 			}
 			got, _ := i.desired("vnf-1")
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -100,8 +100,8 @@ func TestVNFsAreAskedForWhenSomethingIsNewAboutTheirModules(t *testing.T) {
 			t.Errorf("%s: woken are %v, want %d", what, woken, n)
 		}
 	}
-	expect("it appears", 1, func() { i.scopeExists(shop, naming("a", "b")) })
-	expect("it appears again", 0, func() { i.scopeExists(shop, naming("a", "b")) })
+	expect("it appears", 1, func() { i.scopeUpdated(shop, naming("a", "b")) })
+	expect("it appears again", 0, func() { i.scopeUpdated(shop, naming("a", "b")) })
 	j[shop] = says("a=up", "b=up")
 	expect("it is judged", 1, func() { i.scopeJudged(shop) })
 	expect("it is judged the same", 0, func() { i.scopeJudged(shop) })
@@ -112,8 +112,8 @@ func TestVNFsAreAskedForWhenSomethingIsNewAboutTheirModules(t *testing.T) {
 	delete(j, shop)
 	expect("it goes", 1, func() { i.scopeJudged(shop) })
 	expect("it has gone", 0, func() { i.scopeJudged(shop) })
-	if len(i.said) > 0 {
-		t.Errorf("the inputs hold %v", i.said)
+	if len(i.byScope) > 0 {
+		t.Errorf("the inputs hold %v", i.byScope)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestModuleInputsMissNothing(t *testing.T) {
 				i.scopeJudged(n)
 			},
 			"exists": func(t *rapid.T) {
-				i.scopeExists(anyScope(t), naming(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "names")...))
+				i.scopeUpdated(anyScope(t), naming(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "names")...))
 			},
 			"goes": func(t *rapid.T) {
 				n := anyScope(t)
@@ -184,7 +184,7 @@ func newModuleReconciler(p *modulePasses) *moduleReconciler {
 	i := newModuleInputs(options(), j)
 	i.scopeJudged(shop)
 	return &moduleReconciler{
-		inputs: i, clusters: oneCluster{}, syncer: p, status: newStatus(noInputs()), paces: &paces[vnf]{},
+		inputs: i, clusters: oneCluster{}, syncer: p, status: newStatus(noInputs()), backoffs: &passBackoffs[vnf]{},
 	}
 }
 
@@ -242,7 +242,7 @@ func TestScopesAreNotifiedOfTheirModules(t *testing.T) {
 		"all is well":                  {object: sync.Object{State: sync.Synced}, members: members},
 		"it is not there":              {object: sync.Object{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: `generic-vnf "vnf-1" has no vf-module "a"`}, members: members, reason: scope.ReasonPending, message: `operational-status of vf-module "vnf-1/a": generic-vnf "vnf-1" has no vf-module "a"`},
 		"A&AI refuses it":              {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot patch "/x": status 400: no (transaction 7)`}, members: members, reason: scope.ReasonRefused, message: `operational-status of vf-module "vnf-1/a": status 400: no`},
-		"A&AI is down":                 {object: sync.Object{State: sync.Pending, Reason: sync.ReasonNotTried}, err: down, members: members, reason: scope.ReasonUnavailable, message: plain(down.Error()) + "; it is tried again within 2 seconds"},
+		"A&AI is down":                 {object: sync.Object{State: sync.Pending, Reason: sync.ReasonNotTried}, err: down, members: members, reason: scope.ReasonUnavailable, message: stableMessage(down.Error()) + "; it is tried again within 2 seconds"},
 		"A&AI is down, and it is done": {object: sync.Object{State: sync.Synced}, err: down, members: members},
 		"it is no matter of the scope": {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: "no"}, members: placed(web)},
 	}
@@ -256,7 +256,7 @@ func TestScopesAreNotifiedOfTheirModules(t *testing.T) {
 				names = nil
 			}
 			l.Subscribe(func(n types.NamespacedName) { notified = append(notified, n) })
-			l.putModules("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
+			l.recordModulesPass("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
 			got := l.Report(shop, c.members, nil)
 			if got.Reason != c.reason || got.Message != c.message || got.Synced != 1 || got.Pending+got.Failed > 0 {
 				t.Errorf("got %+v", got)
@@ -265,11 +265,11 @@ func TestScopesAreNotifiedOfTheirModules(t *testing.T) {
 				t.Errorf("the scope is notified %d times, and its report has changed: %t", len(notified), changed)
 			}
 			notified = nil
-			l.putModules("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
+			l.recordModulesPass("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
 			if len(notified) > 0 {
 				t.Error("the scope is notified though nothing has changed")
 			}
-			l.putModules("vnf-1", nil, sync.ModuleReport{}, nil, noon)
+			l.recordModulesPass("vnf-1", nil, sync.ModuleReport{}, nil, noon)
 			if got = l.Report(shop, c.members, nil); got.Reason != "" || len(l.vnfs) > 0 {
 				t.Errorf("afterwards %+v, %d VNFs", got, len(l.vnfs))
 			}
@@ -293,8 +293,8 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 	modules, help := metricModules.Name, metricModules.Help
 	problem, problemHelp := metricProblem.Name, metricProblem.Help
 	expect(modules, help, "")
-	l.putModules("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}, module("b"): {State: sync.Pending}}}, nil, noon)
-	l.putModules("vnf-2", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"), noon)
+	l.recordModulesPass("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}, module("b"): {State: sync.Pending}}}, nil, noon)
+	l.recordModulesPass("vnf-2", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"), noon)
 	expect(modules, help, "healthscope_aai_vf_modules{state=\"pending\"} 2\nhealthscope_aai_vf_modules{state=\"synced\"} 1\n")
 	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\n")
 	l.inputs.registry = judgedScopes{shop: judged(placed(member("elsewhere", "web", healthscope.Ready))...)}
@@ -302,7 +302,7 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\nhealthscope_aai_problem{problem=\"region\"} 1\n")
 	l.inputs.registry = judgedScopes{shop: judged(placed(member("shop", "web", healthscope.Ready))...)}
 	l.inputs.scopeJudged(shop)
-	l.putModules("vnf-2", nil, sync.ModuleReport{}, nil, noon)
+	l.recordModulesPass("vnf-2", nil, sync.ModuleReport{}, nil, noon)
 	expect(problem, problemHelp, "")
 }
 
@@ -317,7 +317,7 @@ func TestNothingIsKeptOfVNFsThatNoScopeNames(t *testing.T) {
 			t.Fatalf("got %+v, %v", result, err)
 		}
 	}
-	if len(p.begun) != 100 || len(r.paces.all) > 0 {
-		t.Errorf("%d passes, and the paces of %d VNFs are kept", len(p.begun), len(r.paces.all))
+	if len(p.begun) != 100 || len(r.backoffs.all) > 0 {
+		t.Errorf("%d passes, and the paces of %d VNFs are kept", len(p.begun), len(r.backoffs.all))
 	}
 }

@@ -19,8 +19,8 @@ type moduleStatus struct {
 	objects map[aai.VFModule]objectStatus
 }
 
-// putModules notes how a pass over the modules of a VNF ended, and notifies the scopes that name them when that concerns them.
-func (s *Status) putModules(v vnf, names []types.NamespacedName, r sync.ModuleReport, err error, now time.Time) {
+// recordModulesPass notes how a pass over the modules of a VNF ended, and notifies the scopes that name them when that concerns them.
+func (s *Status) recordModulesPass(v vnf, names []types.NamespacedName, r sync.ModuleReport, err error, now time.Time) {
 	if s.updateModules(v, r, err, now) {
 		s.notifyAll(names)
 	}
@@ -61,7 +61,7 @@ func (m *moduleStatus) explain(id aai.VFModule) explanations {
 		if m.reason != "" {
 			why.addf(m.reason, "%s", m.message)
 		}
-		why.addf(reasonOf(o.Object), "operational-status of vf-module %q: %s", id, waiting(o.Object))
+		why.addf(reasonOf(o.Object), "operational-status of vf-module %q: %s", id, unsyncedMessage(o.Object))
 	}
 	return why
 }
@@ -86,8 +86,8 @@ func (s *Status) addModules(r *report, name types.NamespacedName, members []scop
 	}
 }
 
-// waiting says why something is not synced.
-func waiting(o sync.Object) string {
+// unsyncedMessage says why something is not synced.
+func unsyncedMessage(o sync.Object) string {
 	if o.Message == "" { // It came after the last pass had begun, or the pass ended before its turn.
 		return "waits for its turn"
 	}

@@ -83,7 +83,7 @@ func outlive(t *testing.T, down func(*http.Request) (*http.Response, error)) {
 	}
 	i := newInputs(o, configv1alpha1.SelectScoped, registry, nil)
 	for scope := range registry {
-		i.scopeExists(scope, noon, 1)
+		i.scopeUpdated(scope, noon, 1)
 		i.scopeJudged(scope)
 	}
 	aaiServer := &carrier{Handler: store}
@@ -93,7 +93,7 @@ func outlive(t *testing.T, down func(*http.Request) (*http.Response, error)) {
 		t.Fatal(err)
 	}
 	r := &reconciler{
-		inputs: i, clusters: oneCluster{}, status: newStatus(i), lag: func(time.Duration) {}, paces: &paces[aai.Tenant]{},
+		inputs: i, clusters: oneCluster{}, status: newStatus(i), lag: func(time.Duration) {}, backoffs: &passBackoffs[aai.Tenant]{},
 		syncer: sync.New(sync.Options{Client: c, Plan: plan.Options{Owner: o.Owner(), LabelPrefix: o.LabelPrefix}}),
 	}
 	var errors atomic.Int64

@@ -76,8 +76,8 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 		return all, errors.Wrap(err, "cannot list HealthScopes")
 	}
 	for n := range list.Items {
-		i.tenantScope(&list.Items[n])
-		i.moduleScope(&list.Items[n])
+		i.tenantScopeUpdated(&list.Items[n])
+		i.moduleScopeUpdated(&list.Items[n])
 	}
 	tenants := i.inputs.mapping.Tenants()
 	if len(tenants) > 0 { // Without tenants, judgements wake nothing.
@@ -88,11 +88,11 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 	if err := i.client.Probe(ctx); err != nil {
 		return all, errors.Wrap(err, "cannot use A&AI")
 	}
-	exist := map[string]bool{}
+	targetExists := map[string]bool{}
 	for _, tenant := range tenants {
-		p, err := i.preview(ctx, tenant)
+		p, err := i.previewTenant(ctx, tenant)
 		if err == nil {
-			err = i.splitWaiting(ctx, &p, exist)
+			err = i.splitWaiting(ctx, &p, targetExists)
 		}
 		if err != nil {
 			return all, errors.Wrapf(err, "cannot plan tenant %q", tenant)
@@ -105,13 +105,13 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 // awaitJudged waits until every scope has been judged, and for a while until all clusters are connected. judged is sent
 // something whenever that may be so.
 func (i *Inventory) awaitJudged(ctx context.Context, judged <-chan struct{}) error {
-	late := time.After(connectGrace)
-	patient := true
-	for !i.inputs.settled(nil) || patient && (i.connecting() || !i.inputs.settled(i.options.View.States())) {
+	graceOver := time.After(connectGrace)
+	inGrace := true
+	for !i.inputs.allJudged(nil) || inGrace && (i.connecting() || !i.inputs.allJudged(i.options.View.States())) {
 		select {
 		case <-judged:
-		case <-late:
-			patient = false
+		case <-graceOver:
+			inGrace = false
 		case <-ctx.Done():
 			return errors.Wrap(ctx.Err(), "cannot judge every scope in time")
 		}
@@ -145,8 +145,8 @@ func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
 	return nil
 }
 
-// splitWaiting takes out of a plan what cannot be done. exist says of targets of relationships whether they exist, as far as that is known.
-func (i *Inventory) splitWaiting(ctx context.Context, p *TenantPreview, exist map[string]bool) error {
+// splitWaiting takes out of a plan what cannot be done. targetExists caches whether the targets of relationships exist.
+func (i *Inventory) splitWaiting(ctx context.Context, p *TenantPreview, targetExists map[string]bool) error {
 	var possible []plan.Operation
 	for _, op := range p.Plan.Operations {
 		var missing []string
@@ -154,13 +154,13 @@ func (i *Inventory) splitWaiting(ctx context.Context, p *TenantPreview, exist ma
 			missing = append(missing, fmt.Sprintf("tenant %q", p.Tenant))
 		}
 		for _, r := range op.Needs() {
-			exists, known := exist[r.Target()]
+			exists, known := targetExists[r.Target()]
 			if !known {
 				var err error
 				if exists, err = i.client.HasTarget(ctx, r); err != nil {
 					return err
 				}
-				exist[r.Target()] = exists
+				targetExists[r.Target()] = exists
 			}
 			if !exists {
 				missing = append(missing, r.String())
@@ -176,8 +176,8 @@ func (i *Inventory) splitWaiting(ctx context.Context, p *TenantPreview, exist ma
 	return nil
 }
 
-// preview returns what would be done in one tenant.
-func (i *Inventory) preview(ctx context.Context, tenant aai.Tenant) (TenantPreview, error) {
+// previewTenant returns what would be done in one tenant.
+func (i *Inventory) previewTenant(ctx context.Context, tenant aai.Tenant) (TenantPreview, error) {
 	p := TenantPreview{Tenant: tenant, Current: map[aai.Key]aai.Document{}}
 	n := i.inputs.take(tenant, i.options.View)
 	desired, guards := map[aai.Key]aai.Document{}, plan.Guards{Keys: map[aai.Key]bool{}, Deletions: n.Deletions, Existing: n.Existing}

@@ -29,13 +29,13 @@ type reconciler struct {
 	syncer   syncer
 	status   *Status
 	lag      func(time.Duration)
-	paces    *paces[aai.Tenant]
+	backoffs *passBackoffs[aai.Tenant]
 }
 
 // Reconcile writes what has changed of a tenant, and reports how far that went.
 func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Result, error) {
-	pace := r.paces.of(tenant)
-	if early := time.Until(pace.notBefore); early > 0 {
+	backoff := r.backoffs.of(tenant)
+	if early := time.Until(backoff.notBefore); early > 0 {
 		return ctrl.Result{RequeueAfter: early}, nil
 	}
 	if err := r.clusters.WaitSynced(ctx); err != nil {
@@ -44,7 +44,7 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 	var last change
 	report, err := r.sync(ctx, tenant, func() sync.Change {
 		n := r.inputs.take(tenant, r.clusters)
-		n.reowned = append(n.reowned, last.reowned...)
+		n.ownerChanged = append(n.ownerChanged, last.ownerChanged...)
 		last = n
 		return n.Change
 	})
@@ -54,18 +54,18 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 	for _, lag := range report.Lags {
 		r.lag(lag)
 	}
-	r.status.put(tenant, last, report, err, time.Now())
+	r.status.recordPass(tenant, last, report, err, time.Now())
 	logger := log.FromContext(ctx).WithValues("tenant", tenant.String(), "synced", report.Synced, "pending", report.Pending, "failed", report.Failed, "deletionsHeld", len(report.Skipped))
 	if written := len(report.Acknowledged); written > 0 {
 		logger.Info("Inventory written", "written", written)
 	}
 	if err != nil {
 		tracing.Failed(ctx)
-		retry := pace.failed(err, time.Now())
+		retry := backoff.failed(err, time.Now())
 		logFailed(logger, err, "Inventory not up to date", retry)
 		return ctrl.Result{RequeueAfter: retry}, nil
 	}
-	pace.succeeded(time.Now())
+	backoff.succeeded(time.Now())
 	return ctrl.Result{RequeueAfter: max(time.Until(report.NextPass), minPause)}, nil
 }
 

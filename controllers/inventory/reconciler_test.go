@@ -45,7 +45,7 @@ func newReconciler(p *passes) *reconciler {
 	registry := judgedScopes{shop: judged(placed(member("shop", "web", healthscope.Ready))...)}
 	i := filled(registry, nil, nil, configv1alpha1.SelectScoped)
 	return &reconciler{
-		inputs: i, clusters: oneCluster{}, syncer: p, status: newStatus(i), lag: func(time.Duration) {}, paces: &paces[aai.Tenant]{},
+		inputs: i, clusters: oneCluster{}, syncer: p, status: newStatus(i), lag: func(time.Duration) {}, backoffs: &passBackoffs[aai.Tenant]{},
 	}
 }
 

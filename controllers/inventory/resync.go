@@ -44,10 +44,10 @@ func (i *inputs) tenantsOf(name types.NamespacedName, clusters []string) []aai.T
 
 // scopeHandlers handle the events of scopes.
 type scopeHandlers[K comparable] struct {
-	// exists is called with a scope that exists, or has changed.
-	exists func(*corev1alpha2.HealthScope)
-	// gone is called with one that does not exist any more.
-	gone func(types.NamespacedName)
+	// updated is called with a scope that exists, or has changed.
+	updated func(*corev1alpha2.HealthScope)
+	// deleted is called with a scope that was deleted.
+	deleted func(types.NamespacedName)
 	// resync is called with one of which a resync is asked for, and returns what is to be reconciled.
 	resync func(types.NamespacedName) []K
 }
@@ -57,10 +57,10 @@ func scopeEvents[K comparable](h scopeHandlers[K]) handler.TypedEventHandler[*co
 	type queue = workqueue.TypedRateLimitingInterface[K]
 	return handler.TypedFuncs[*corev1alpha2.HealthScope, K]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1alpha2.HealthScope], _ queue) {
-			h.exists(e.Object)
+			h.updated(e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1alpha2.HealthScope], q queue) {
-			h.exists(e.ObjectNew)
+			h.updated(e.ObjectNew)
 			if value := e.ObjectNew.Annotations[AnnotationResync]; value == "" || value == e.ObjectOld.Annotations[AnnotationResync] {
 				return
 			}
@@ -69,7 +69,7 @@ func scopeEvents[K comparable](h scopeHandlers[K]) handler.TypedEventHandler[*co
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1alpha2.HealthScope], _ queue) {
-			h.gone(ctrlclient.ObjectKeyFromObject(e.Object))
+			h.deleted(ctrlclient.ObjectKeyFromObject(e.Object))
 		},
 	}
 }

@@ -63,8 +63,8 @@ func TestAResyncIsAskedForByAnyNewValue(t *testing.T) {
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Second))
 			defer queue.ShutDown()
 			h := scopeEvents(scopeHandlers[string]{
-				exists: func(*corev1alpha2.HealthScope) { existed++ },
-				resync: func(n types.NamespacedName) []string { return []string{fmt.Sprint("what is of ", n)} },
+				updated: func(*corev1alpha2.HealthScope) { existed++ },
+				resync:  func(n types.NamespacedName) []string { return []string{fmt.Sprint("what is of ", n)} },
 			})
 			h.Update(t.Context(), event.TypedUpdateEvent[*corev1alpha2.HealthScope]{ObjectOld: withValue(c.before), ObjectNew: withValue(c.after)}, queue)
 			if queue.Len() != c.want || existed != 1 {

@@ -121,18 +121,18 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 		Takeover: max(i.options.Takeover, request),
 		Audit:    func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
 	})
-	if err := mgr.Add(manager.RunnableFunc(i.closeAtEnd)); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(i.closeOnStop)); err != nil {
 		return errors.Wrap(err, "cannot add the end of the inventory")
 	}
 	if err := mgr.AddMetricsServerExtraHandler(UnsyncedPath, http.HandlerFunc(i.serveUnsynced)); err != nil {
 		return errors.Wrap(err, "cannot serve the rejected changes")
 	}
-	tenants := &reconciler{inputs: i.inputs, clusters: i.options.View, syncer: syncer, status: i.Status, lag: i.requests.observeLag, paces: &paces[aai.Tenant]{}}
+	tenants := &reconciler{inputs: i.inputs, clusters: i.options.View, syncer: syncer, status: i.Status, lag: i.requests.observeLag, backoffs: &passBackoffs[aai.Tenant]{}}
 	err := builder.TypedControllerManagedBy[aai.Tenant](mgr).
 		Named("inventory").
 		WatchesRawSource(i.changes(syncer.Wake)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(scopeHandlers[aai.Tenant]{
-			exists: i.tenantScope, gone: i.inputs.scopeGone,
+			updated: i.tenantScopeUpdated, deleted: i.inputs.scopeDeleted,
 			resync: func(name types.NamespacedName) []aai.Tenant {
 				all := i.inputs.tenantsOf(name, i.options.View.Clusters())
 				logger.Info("Resync requested", "scope", name.String(), "tenants", len(all))
@@ -142,7 +142,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 				return all
 			},
 		}))).
-		WithOptions(workers[aai.Tenant]()).
+		WithOptions(controllerOptions[aai.Tenant]()).
 		Complete(tracing.Reconciler(i.options.Spans, "inventory", func(t aai.Tenant) tracing.Subject { return tracing.Subject{Name: t.String()} }, tenants))
 	if err != nil {
 		return errors.Wrap(err, "cannot set up the inventory controller")
@@ -155,12 +155,12 @@ func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer) error {
 	if i.modules == nil {
 		return nil
 	}
-	r := &moduleReconciler{inputs: i.modules, clusters: i.options.View, syncer: syncer, status: i.Status, paces: &paces[vnf]{}}
+	r := &moduleReconciler{inputs: i.modules, clusters: i.options.View, syncer: syncer, status: i.Status, backoffs: &passBackoffs[vnf]{}}
 	err := builder.TypedControllerManagedBy[vnf](mgr).
 		Named("inventory-modules").
 		WatchesRawSource(source.TypedFunc[vnf](i.moduleChanges)).
 		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(scopeHandlers[vnf]{
-			exists: i.moduleScope, gone: i.modules.scopeJudged,
+			updated: i.moduleScopeUpdated, deleted: i.modules.scopeJudged,
 			resync: func(name types.NamespacedName) []vnf {
 				all := i.modules.vnfs(name)
 				for _, v := range all {
@@ -169,7 +169,7 @@ func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer) error {
 				return all
 			},
 		}))).
-		WithOptions(workers[vnf]()).
+		WithOptions(controllerOptions[vnf]()).
 		Complete(tracing.Reconciler(i.options.Spans, "inventory-modules", func(v vnf) tracing.Subject { return tracing.Subject{Name: string(v)} }, r))
 	return errors.Wrap(err, "cannot set up the controller of modules")
 }
@@ -182,8 +182,8 @@ func PlanOptions(c *configv1alpha1.Inventory, m mapping.Options) plan.Options {
 	}
 }
 
-// workers are the options of a controller that waits for A&AI most of the time.
-func workers[K comparable]() controller.TypedOptions[K] {
+// controllerOptions are the options of a controller that waits for A&AI most of the time.
+func controllerOptions[K comparable]() controller.TypedOptions[K] {
 	return controller.TypedOptions[K]{
 		MaxConcurrentReconciles: 4,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[K](minPause, maxPause),
@@ -212,8 +212,8 @@ func auditStatus(logger logr.Logger, w sync.WrittenStatus) {
 	logger.Info("A&AI write")
 }
 
-// closeAtEnd closes the connections to A&AI, and follows the view no longer, when the replica stops to lead.
-func (i *Inventory) closeAtEnd(ctx context.Context) error {
+// closeOnStop closes the connections to A&AI, and unsubscribes from the view, when the replica stops leading.
+func (i *Inventory) closeOnStop(ctx context.Context) error {
 	<-ctx.Done()
 	i.unfollow()
 	i.client.Close()
@@ -244,15 +244,15 @@ func (i *Inventory) moduleChanges(_ context.Context, q workqueue.TypedRateLimiti
 	return nil
 }
 
-// tenantScope notes, for the tenants, a scope that exists. The controller has noted all scopes that exist before its first
+// tenantScopeUpdated notes, for the tenants, a scope that exists. The controller has noted all scopes that exist before its first
 // reconcile, as that waits for the first events of its sources.
-func (i *Inventory) tenantScope(s *corev1alpha2.HealthScope) {
-	i.inputs.scopeExists(ctrlclient.ObjectKeyFromObject(s), s.CreationTimestamp.Time, s.Generation)
+func (i *Inventory) tenantScopeUpdated(s *corev1alpha2.HealthScope) {
+	i.inputs.scopeUpdated(ctrlclient.ObjectKeyFromObject(s), s.CreationTimestamp.Time, s.Generation)
 }
 
-// moduleScope notes, for the modules, a scope that exists.
-func (i *Inventory) moduleScope(s *corev1alpha2.HealthScope) {
+// moduleScopeUpdated notes, for the modules, a scope that exists.
+func (i *Inventory) moduleScopeUpdated(s *corev1alpha2.HealthScope) {
 	if i.modules != nil {
-		i.modules.scopeExists(ctrlclient.ObjectKeyFromObject(s), &s.Spec)
+		i.modules.scopeUpdated(ctrlclient.ObjectKeyFromObject(s), &s.Spec)
 	}
 }

@@ -70,8 +70,8 @@ func (s *Status) Subscribe(notify func(types.NamespacedName)) {
 	s.notify = append(s.notify, notify)
 }
 
-// put notes how a pass over a tenant ended, and notifies the scopes that it concerns.
-func (s *Status) put(tenant aai.Tenant, n change, r sync.Report, err error, now time.Time) {
+// recordPass notes how a pass over a tenant ended, and notifies the scopes that it concerns.
+func (s *Status) recordPass(tenant aai.Tenant, n change, r sync.Report, err error, now time.Time) {
 	s.mu.Lock()
 	changed, waited := s.tenant(tenant).update(n, r, newCondition(err, r.Missing), now)
 	s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *Status) put(tenant aai.Tenant, n change, r sync.Report, err error, now 
 // and the scopes that have waited for this pass.
 func (t *tenantStatus) update(n change, r sync.Report, c condition, now time.Time) (changed map[healthscope.Key]bool, waited map[types.NamespacedName]bool) {
 	changed = map[healthscope.Key]bool{}
-	for _, resource := range n.reowned {
+	for _, resource := range n.ownerChanged {
 		changed[resource] = true
 	}
 	for key, o := range r.Changed {
@@ -109,7 +109,7 @@ func (t *tenantStatus) update(n change, r sync.Report, c condition, now time.Tim
 
 // newObjectStatus returns the status of an object of which another one was known before.
 func newObjectStatus(o sync.Object, before objectStatus, now time.Time) objectStatus {
-	o.Message = plain(o.Message)
+	o.Message = stableMessage(o.Message)
 	s := objectStatus{Object: o, since: now}
 	if before.State == o.State && before.Reason == o.Reason {
 		s.since = before.since
@@ -149,7 +149,7 @@ func (s *Status) Report(name types.NamespacedName, members []scope.Placed, parti
 	defer s.mu.Unlock()
 	r := report{why: explanations{}}
 	for _, p := range members {
-		if !s.add(&r, name, p) {
+		if !s.addMember(&r, name, p) {
 			return &scope.InventoryReport{Waiting: true}
 		}
 	}
@@ -159,12 +159,12 @@ func (s *Status) Report(name types.NamespacedName, members []scope.Placed, parti
 		}
 	}
 	s.addModules(&r, name, members)
-	r.Reason, r.Message = r.why.gravest()
+	r.Reason, r.Message = r.why.mostSevere()
 	return &r.InventoryReport
 }
 
-// add adds a member to a report. It returns false when it is not known yet how far the member is.
-func (s *Status) add(r *report, name types.NamespacedName, p scope.Placed) bool {
+// addMember adds a member to a report. It returns false when it is not known yet how far the member is.
+func (s *Status) addMember(r *report, name types.NamespacedName, p scope.Placed) bool {
 	e := mapping.Map(resourceOf(name, p), s.inputs.mapping)
 	if e.Decision == mapping.Unmapped {
 		r.why.addf(scope.ReasonNoRegion, "%s: no entry of inventory.regions matches namespace %q of cluster %q", p.Key, p.Namespace, p.Cluster)

@@ -36,7 +36,7 @@ func passOf(objects map[string]sync.Object) sync.Report {
 
 // note notes a pass in a status.
 func note(s *Status, tenant aai.Tenant, r sync.Report, err error, partial bool) {
-	s.put(tenant, change{partial: partial}, r, err, noon)
+	s.recordPass(tenant, change{partial: partial}, r, err, noon)
 }
 
 func TestReport(t *testing.T) {
@@ -152,7 +152,7 @@ func TestScopesAreNotifiedOfWhatConcernsThem(t *testing.T) {
 	pass := func(o sync.Object, err error, n change, want ...types.NamespacedName) {
 		t.Helper()
 		notified = nil
-		s.put(tenant, n, passOf(map[string]sync.Object{"web": o}), err, noon)
+		s.recordPass(tenant, n, passOf(map[string]sync.Object{"web": o}), err, noon)
 		if diff := cmp.Diff(want, notified); diff != "" {
 			t.Errorf("-want +notified:\n%s", diff)
 		}
@@ -166,7 +166,7 @@ func TestScopesAreNotifiedOfWhatConcernsThem(t *testing.T) {
 	pass(ok, nil, change{}) // The scope has not waited for it.
 	pass(ok, errors.New("no pass"), change{}, shop)
 	pass(ok, nil, change{}, shop)
-	pass(ok, nil, change{reowned: []healthscope.Key{web.Key}}, shop)
+	pass(ok, nil, change{ownerChanged: []healthscope.Key{web.Key}}, shop)
 	pass(sync.Object{}, nil, change{partial: true}, shop)
 	if !s.Report(shop, placed(web), nil).Waiting {
 		t.Error("the scope does not wait")
@@ -185,7 +185,7 @@ func TestTheYoungerScopeIsNotifiedOfAConflict(t *testing.T) {
 	j := judgedScopes{old: judged(placed(web)...), young: judged(placed(web)...)}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
 	for n, age := range map[types.NamespacedName]time.Duration{old: time.Hour, young: time.Minute} {
-		i.scopeExists(n, noon.Add(-age), 1)
+		i.scopeUpdated(n, noon.Add(-age), 1)
 		i.scopeJudged(n)
 	}
 	s := newStatus(i)
@@ -194,7 +194,7 @@ func TestTheYoungerScopeIsNotifiedOfAConflict(t *testing.T) {
 	pass := func(want ...string) {
 		t.Helper()
 		notified = nil
-		s.put(tenant, i.take(tenant, oneCluster{}), passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, noon)
+		s.recordPass(tenant, i.take(tenant, oneCluster{}), passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, noon)
 		var conflicts []string
 		for _, n := range notified {
 			conflicts = append(conflicts, n.Name+": "+s.Report(n, placed(web), nil).Conflict)
@@ -206,7 +206,7 @@ func TestTheYoungerScopeIsNotifiedOfAConflict(t *testing.T) {
 	pass(`a: Service/web belongs to the older scope "shop/z" in A&AI`, "z: ")
 	pass()
 	delete(j, old)
-	i.scopeGone(old)
+	i.scopeDeleted(old)
 	i.scopeJudged(old)
 	pass("a: ")
 }
@@ -244,7 +244,7 @@ func TestPlain(t *testing.T) {
 		`there are no credentials: cannot read credentials: open /etc/aai/password: no such file or directory`: `there are no credentials: cannot read credentials: open /etc/aai/password: no such file or directory`,
 	}
 	for text, want := range cases {
-		if got := plain(text); got != want {
+		if got := stableMessage(text); got != want {
 			t.Errorf("%s\nbecame %s\nwant   %s", text, got, want)
 		}
 	}

@@ -99,5 +99,5 @@ func (o objectStatus) cause() string {
 	if o.State != sync.Failed {
 		return ""
 	}
-	return causeOf[o.Reason]
+	return causeLabels[o.Reason]
 }

@@ -47,7 +47,7 @@ func TestUnsyncedTellsWhatWasRefusedAndWhy(t *testing.T) {
 	pass.Skipped = []plan.Skipped{{Key: old, Source: "edge", Cause: plan.CausePolicy, Message: "the policy is upsert-only"}}
 	note(l, tenant, pass, nil, false)
 	modules := func(b sync.State, at time.Time) {
-		l.putModules("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{
+		l.recordModulesPass("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{
 			module("a"): refused(healthscope.Key{}), module("b"): {State: b, Reason: sync.ReasonRejected, Message: "no"}, module("c"): {State: sync.Pending, Reason: sync.ReasonMissingDependency},
 		}}, nil, at)
 	}
@@ -74,7 +74,7 @@ func TestUnsyncedTellsWhatWasRefusedAndWhy(t *testing.T) {
 	if since := read(t, l)[1]["since"]; since != "2026-06-01T15:00:00Z" {
 		t.Errorf("what is refused again is so since %v", since)
 	}
-	l.putModules("vnf-1", nil, sync.ModuleReport{}, nil, noon)
+	l.recordModulesPass("vnf-1", nil, sync.ModuleReport{}, nil, noon)
 	if unsynced := read(t, l); len(unsynced) > 0 {
 		t.Errorf("in the end there are %v", unsynced)
 	}

@@ -19,48 +19,48 @@ const (
 	maxPause = client.MaxPause
 )
 
-// paces are those of several things that are reconciled each by one worker at a time. It is safe for concurrent use.
-type paces[K comparable] struct {
+// passBackoffs hold one passBackoff for each reconciled key. Only one worker reconciles a key at a time. It is safe for concurrent use.
+type passBackoffs[K comparable] struct {
 	mu  gosync.Mutex // guards the rest
-	all map[K]*pace
+	all map[K]*passBackoff
 }
 
-// of returns the pace of one.
-func (p *paces[K]) of(key K) *pace {
+// of returns the backoff of a key, and creates it if needed.
+func (p *passBackoffs[K]) of(key K) *passBackoff {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all == nil {
-		p.all = map[K]*pace{}
+		p.all = map[K]*passBackoff{}
 	}
 	if p.all[key] == nil {
-		p.all[key] = &pace{backoff: newBackoff()}
+		p.all[key] = &passBackoff{backoff: newBackoff()}
 	}
 	return p.all[key]
 }
 
-// forget drops the pace of one with which there is nothing to do any more.
-func (p *paces[K]) forget(key K) {
+// forget drops the backoff of a key that needs no further passes.
+func (p *passBackoffs[K]) forget(key K) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.all, key)
 }
 
-// pace says when the next pass over a tenant may begin. Resources may change all
+// passBackoff says when the next pass over a tenant may begin. Resources may change all
 // the time, and A&AI may be down: neither is a reason to ask it more often.
-type pace struct {
+type passBackoff struct {
 	// notBefore is when a change may begin a pass.
 	notBefore time.Time
 	backoff   wait.Backoff
 }
 
-// succeeded notes a pass that was good.
-func (p *pace) succeeded(now time.Time) {
+// succeeded records a successful pass.
+func (p *passBackoff) succeeded(now time.Time) {
 	p.notBefore, p.backoff = now.Add(minPause), newBackoff()
 }
 
-// failed notes a pass that was not good and returns when the next one may begin: when the client asks A&AI again, and
+// failed records a failed pass and returns when the next one may begin: when the client asks A&AI again, and
 // after pauses that grow. Only answers of A&AI make them grow, and not that the client did not ask.
-func (p *pace) failed(err error, now time.Time) (retry time.Duration) {
+func (p *passBackoff) failed(err error, now time.Time) (retry time.Duration) {
 	retry = minPause
 	if !notSent(err) {
 		retry = p.backoff.Step()
@@ -93,8 +93,8 @@ func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: minPause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxPause}
 }
 
-// ofSingleResources reports whether the error of a pass is about single resources, while A&AI is well otherwise.
-func ofSingleResources(err error) bool {
+// isPerResource reports whether the error of a pass is about single resources, while A&AI is well otherwise.
+func isPerResource(err error) bool {
 	var e *aai.Error
 	return errors.As(err, &e) && e.Kind == aai.Retry && e.Op != aai.OpList && e.Op != aai.OpProbe && !e.Outage()
 }
