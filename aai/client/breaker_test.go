@@ -349,8 +349,8 @@ func TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds(t *testing.T) {
 	_ = failure(t, <-done)
 }
 
-// TestAWriteThatDoesNotLeaveSaysNothing asks for a write when the breaker would let one request through, and the process may not write.
-func TestAWriteThatDoesNotLeaveSaysNothing(t *testing.T) {
+// TestBreakerIgnoresWriteThatIsNotSent asks for a write when the breaker would let one request through, and the process may not write.
+func TestBreakerIgnoresWriteThatIsNotSent(t *testing.T) {
 	s := serve(t, func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusServiceUnavailable) })
 	w := newWatch()
 	c := connect(t, s.URL, func(o *client.Options) {

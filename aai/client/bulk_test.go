@@ -14,7 +14,7 @@ import (
 
 func other(id string) aai.Key { return aai.Key{Tenant: tenant, ID: id} }
 
-func TestWritesTogether(t *testing.T) {
+func TestWriteTogether(t *testing.T) {
 	s, url := simulate(t, simulator.Options{Users: map[string]string{user: password}})
 	c := connect(t, url)
 	ctx := t.Context()
@@ -64,7 +64,7 @@ func TestWritesTogether(t *testing.T) {
 	}
 }
 
-func TestWritesTogetherAreDoneOrNot(t *testing.T) {
+func TestWriteTogetherIsAtomic(t *testing.T) {
 	s, url := simulate(t, simulator.Options{Users: map[string]string{user: password}})
 	c := connect(t, url)
 	ctx := t.Context()
@@ -100,7 +100,7 @@ func TestWritesTogetherAreDoneOrNot(t *testing.T) {
 }
 
 // An answer that does not say that all was done leaves it open.
-func TestWritesTogetherWithAnOddAnswer(t *testing.T) {
+func TestWriteTogetherWithUnexpectedResponse(t *testing.T) {
 	cases := map[string]string{
 		"none":               ``,
 		"of something else":  `{"results":[]}`,

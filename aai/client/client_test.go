@@ -237,7 +237,7 @@ func TestGetDistinguishesAbsentFromBroken(t *testing.T) {
 	}
 }
 
-func TestListIsNeverEmptyByMistake(t *testing.T) {
+func TestListFailsOnUnexpectedResponse(t *testing.T) {
 	for name, body := range map[string]string{"no list": `{}`, "null": `{"k8s-resource":null}`, "no ids": `{"k8s-resource":[{"name":"x","resource-version":"1"}]}`, "nothing": ``} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })

@@ -17,7 +17,7 @@ func every(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(calls(t, connect(t, "http://127.0.0.1:1"))))
 }
 
-func TestErrorsAreSortedByWhatToDo(t *testing.T) {
+func TestErrorsAreClassifiedByKind(t *testing.T) {
 	generic := func(ec string) string {
 		return refusal("serviceException", "SVC3000", "PUT", "v32/x", "the message", ec)
 	}

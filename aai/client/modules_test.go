@@ -48,7 +48,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-func TestModulesAreNotWhatSomethingElseAnswers(t *testing.T) {
+func TestListVFModulesFailsOnUnexpectedResponse(t *testing.T) {
 	for name, body := range map[string]string{"nothing": "", "a page": "<html>", "no list": "{}", "other objects": `{"k8s-resource":[{"id":"x"}]}`, "no ids": `{"vf-module":[{"operational-status":"x","resource-version":"1"}]}`} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })

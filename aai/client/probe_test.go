@@ -28,7 +28,7 @@ func TestProbeNamesTheVersionsThatAreServed(t *testing.T) {
 	}
 }
 
-func TestProbeHealsWhenAAIIsUpgraded(t *testing.T) {
+func TestProbeSucceedsAfterUpgradeOfAAI(t *testing.T) {
 	var version atomic.Pointer[string]
 	version.Store(new("v31"))
 	var asked atomic.Int64
@@ -56,7 +56,7 @@ func TestProbeHealsWhenAAIIsUpgraded(t *testing.T) {
 	}
 }
 
-func TestProbeOfWhatIsNoAAI(t *testing.T) {
+func TestProbeOfAnotherServer(t *testing.T) {
 	cases := map[string]struct {
 		status  int
 		body    string
@@ -83,7 +83,7 @@ func TestProbeOfWhatIsNoAAI(t *testing.T) {
 }
 
 // As long as A&AI does not answer whether it serves the others, nothing is said of them, and it is asked again.
-func TestProbeSaysNothingOfVersionsThatItCouldNotAskFor(t *testing.T) {
+func TestProbeOmitsVersionsAfterError(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -105,7 +105,7 @@ func TestProbeSaysNothingOfVersionsThatItCouldNotAskFor(t *testing.T) {
 }
 
 // Asking for the other versions, too, ends when A&AI wants to be left alone.
-func TestProbeLeavesAAIAloneWhenItAsksForThat(t *testing.T) {
+func TestProbeHonorsRetryAfter(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/aai/v26/") {
 			w.Header().Set("Retry-After", "90")

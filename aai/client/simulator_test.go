@@ -35,7 +35,7 @@ func simulate(t *testing.T, o simulator.Options) (*simulator.Simulator, string) 
 	return s, server.URL
 }
 
-func TestLifeOfADocument(t *testing.T) {
+func TestDocumentLifecycle(t *testing.T) {
 	_, url := simulate(t, simulator.Options{Users: map[string]string{user: password}})
 	c := connect(t, url)
 	ctx := t.Context()

@@ -11,7 +11,7 @@ import (
 
 // What answers with a success as A&AI never does is something else, such as a proxy: nothing was read, nothing was done,
 // and no other request would fare better.
-func TestASuccessThatIsNotAAIsIsAnOutage(t *testing.T) {
+func TestUnexpectedSuccessIsAnOutage(t *testing.T) {
 	answers := map[string]struct {
 		status    int
 		mediaType string

@@ -110,7 +110,7 @@ func TestEveryCallHasADeadline(t *testing.T) {
 	}
 }
 
-func TestADrippingAnswerHasADeadlineToo(t *testing.T) {
+func TestSlowResponseHasADeadline(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"id":`)
 		_ = http.NewResponseController(w).Flush()
@@ -133,7 +133,7 @@ func TestTheCallerCanCancel(t *testing.T) {
 	}
 }
 
-func TestTooLongAnAnswerIsNotRead(t *testing.T) {
+func TestResponseSizeIsBounded(t *testing.T) {
 	chunk := strings.Repeat("x", 1<<20)
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		for range 32 {
@@ -227,7 +227,7 @@ func TestPlainHTTPWhereTLSIsExpected(t *testing.T) {
 	}
 }
 
-func TestGzipIsUnderstood(t *testing.T) {
+func TestGzipResponseIsDecoded(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 			fmt.Fprint(w, `{}`)

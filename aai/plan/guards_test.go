@@ -7,7 +7,7 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-func TestDeletionsAreHeldInParts(t *testing.T) {
+func TestDeletionsAreGuardedByPartition(t *testing.T) {
 	of := func(namespace, selflink string) aai.Document {
 		return ready("a", func(d *aai.Document) { d.Namespace, d.Selflink = namespace, selflink })
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// crowd returns n documents of a data-source.
-func crowd(n int, source string) map[aai.Key]aai.Document {
+// manyDocuments returns n documents of a data-source.
+func manyDocuments(n int, source string) map[aai.Key]aai.Document {
 	m := map[aai.Key]aai.Document{}
 	for i := range n {
 		d := ready(fmt.Sprintf("%s-%05d", source, i), func(d *aai.Document) { d.DataSource = source })
@@ -47,7 +47,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := options
 			o.Policy, o.Limit = c.policy, plan.Limit{Percent: c.percent}
-			p := plan.Diff(nil, crowd(c.owned, "edge"), plan.Guards{Existing: c.existing}, o)
+			p := plan.Diff(nil, manyDocuments(c.owned, "edge"), plan.Guards{Existing: c.existing}, o)
 			if len(p.Operations) != c.deleted || len(p.Skipped) != c.owned-c.deleted {
 				t.Errorf("%d deleted, %d skipped; want %d deleted of %d", len(p.Operations), len(p.Skipped), c.deleted, c.owned)
 			}
@@ -60,18 +60,18 @@ func TestDeletionsAreLimited(t *testing.T) {
 	}
 }
 
-func TestTheLimitSaysItsNumbers(t *testing.T) {
+func TestLimitMessageNamesNumbers(t *testing.T) {
 	o := options
 	o.Limit = plan.Limit{Percent: 10}
-	p := plan.Diff(nil, crowd(500, "edge"), plan.Guards{}, o)
+	p := plan.Diff(nil, manyDocuments(500, "edge"), plan.Guards{}, o)
 	if got := p.Skipped[0].Message; !strings.Contains(got, "50 of the 500") || !strings.Contains(got, `"edge"`) {
 		t.Errorf("message is %q", got)
 	}
 }
 
-func TestSourcesAreLimitedEachByItself(t *testing.T) {
-	current := crowd(100, "edge")
-	maps.Copy(current, crowd(40, "core"))
+func TestDeletionLimitIsPerSource(t *testing.T) {
+	current := manyDocuments(100, "edge")
+	maps.Copy(current, manyDocuments(40, "core"))
 	o := options
 	o.Limit = plan.Limit{Percent: 50}
 	deleted := map[string]int{}
@@ -83,8 +83,8 @@ func TestSourcesAreLimitedEachByItself(t *testing.T) {
 	}
 }
 
-// TestEverythingGoesInTheEnd deletes all documents of a source, time after time, as a limiter grants it.
-func TestEverythingGoesInTheEnd(t *testing.T) {
+// TestLimitedDeletionsComplete deletes all documents of a source, time after time, as a limiter grants it.
+func TestLimitedDeletionsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owned := rapid.IntRange(1, 3000).Draw(t, "owned")
 		percent := rapid.IntRange(1, 99).Draw(t, "percent")

@@ -201,7 +201,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-func TestATimeThatIsNotKnownAnyMoreIsKept(t *testing.T) {
+func TestUnknownSinceIsCarriedOver(t *testing.T) {
 	have := ready("a", labels("hs/status=Ready", "hs/since=2026-01-02T03:04:05Z", "theirs=1"), stored("7"))
 	tests := map[string]struct {
 		want aai.Document

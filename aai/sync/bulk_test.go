@@ -19,7 +19,7 @@ import (
 )
 
 // A thousand resources take no more than forty-five requests when they come, when all of them change, and when they go; and ten, which are the pages, when nothing is to be done.
-func TestAThousandChanges(t *testing.T) {
+func TestSyncBatchesAThousandChanges(t *testing.T) {
 	w := start(t)
 	w.connect("http://aai.example", w, nil)
 	within := func(most int, do func()) {
@@ -49,7 +49,7 @@ func TestAThousandChanges(t *testing.T) {
 }
 
 // Whatever was forgotten of labels is read before they are written, a hundred documents in a request here; A&AI's pages hold five hundred.
-func TestAThousandChangesAfterAWhile(t *testing.T) {
+func TestSyncBatchesAThousandChangesOfOldDocuments(t *testing.T) {
 	w := start(t)
 	of := func(status string) []aai.Document {
 		list := make([]aai.Document, 1000)
@@ -65,7 +65,7 @@ func TestAThousandChangesAfterAWhile(t *testing.T) {
 	}
 }
 
-func TestAServerThatTakesFewAtATime(t *testing.T) {
+func TestBulkLimitOfServerIsLearnt(t *testing.T) {
 	w := start(t)
 	w.simulate(simulator.Options{BulkLimit: 7}, everything()...)
 	if r := w.sync(many(60, "Ready")...); r.Synced != 60 {
@@ -79,7 +79,7 @@ func TestAServerThatTakesFewAtATime(t *testing.T) {
 	}
 }
 
-func TestOnePoisonedObjectAmongMany(t *testing.T) {
+func TestRejectedObjectDoesNotBlockItsBatch(t *testing.T) {
 	w := start(t)
 	w.faults(simulator.Fault{Method: http.MethodPost, BodyContains: `/k8s-resource/017"`, Code: "AAI_6137"}, simulator.Fault{PathPrefix: "/aai/v32" + key("017").Path(), Code: "AAI_6137"})
 	var r outcome
@@ -134,7 +134,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 }
 
 // A deletion that is not limited does not let the pause of those that are begin earlier.
-func TestThePauseBetweenDeletionsIsWhole(t *testing.T) {
+func TestDeletionPauseStartsAtFirstLimitedDeletion(t *testing.T) {
 	w := start(t)
 	w.plan.Limit = plan.Limit{Percent: 20}
 	w.restart()
@@ -159,7 +159,7 @@ func TestThePauseBetweenDeletionsIsWhole(t *testing.T) {
 	left(120)
 }
 
-func TestARemovedClusterGoesAtOnce(t *testing.T) {
+func TestDeletionsOfRemovedClusterAreNotLimited(t *testing.T) {
 	w := start(t)
 	w.plan.Limit = plan.Limit{Percent: 20}
 	w.restart()
@@ -174,7 +174,7 @@ func TestARemovedClusterGoesAtOnce(t *testing.T) {
 	}
 }
 
-func TestUpsertOnly(t *testing.T) {
+func TestUpsertOnlyNeverDeletes(t *testing.T) {
 	w := start(t)
 	w.plan.Policy = plan.UpsertOnly
 	w.restart()
@@ -186,7 +186,7 @@ func TestUpsertOnly(t *testing.T) {
 	}
 }
 
-func TestHeldDeletionsAreDoneWhenTheHoldEnds(t *testing.T) {
+func TestHeldDeletionsRunAfterGuardIsRemoved(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"), document("b", "Ready"))
 	r, err := w.pass(t.Context(), documents(document("a", "Ready")), plan.Guards{Deletions: map[plan.Partition]string{{Source: "edge"}: "it is truncated"}})
@@ -200,7 +200,7 @@ func TestHeldDeletionsAreDoneWhenTheHoldEnds(t *testing.T) {
 }
 
 // A hold that ends while others are written is not waited for by the next pass, which may be far away.
-func TestAHoldThatEndsDuringAPass(t *testing.T) {
+func TestGuardRemovedDuringPassIsObserved(t *testing.T) {
 	w := start(t)
 	w.sync(document("gone", "Ready"))
 	desired := map[aai.Key]aaisync.Desired{key("gone"): {}}
@@ -240,7 +240,7 @@ func TestLag(t *testing.T) {
 }
 
 // What is held, and what waits for something missing, is late all the same.
-func TestLagOfWhatWaits(t *testing.T) {
+func TestLagIncludesWaitForDependency(t *testing.T) {
 	w := start(t, simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"))
 	w.sync(document("a", "Ready"))
 	held := plan.Guards{Keys: map[aai.Key]bool{key("a"): true}}
@@ -286,7 +286,7 @@ func TestEveryWriteIsAudited(t *testing.T) {
 }
 
 // A change costs the same however many objects there are: one request, and one object in the report.
-func TestAChangeAmongManyIsOneRequest(t *testing.T) {
+func TestOneChangeAmongManyObjectsIsOneRequest(t *testing.T) {
 	w := start(t)
 	all := many(500, "Ready")
 	w.sync(all...)
@@ -298,8 +298,8 @@ func TestAChangeAmongManyIsOneRequest(t *testing.T) {
 	}
 }
 
-// TestAListThatTakesLongIsReadOnce has an A&AI that takes longer for a list than what is known of a document may be old.
-func TestAListThatTakesLongIsReadOnce(t *testing.T) {
+// TestSlowListIsReadOnce has an A&AI that takes longer for a list than what is known of a document may be old.
+func TestSlowListIsReadOnce(t *testing.T) {
 	w := start(t)
 	w.sync(many(60, "Pending")...)
 	w.advance(time.Minute)
@@ -328,8 +328,8 @@ func TestAListThatTakesLongIsReadOnce(t *testing.T) {
 	}
 }
 
-// TestReadingATenantIsNoPartOfTheTimeToWrite has a tenant that takes longer to read than may be taken to write.
-func TestReadingATenantIsNoPartOfTheTimeToWrite(t *testing.T) {
+// TestWriteTimeExcludesListing has a tenant that takes longer to read than may be taken to write.
+func TestWriteTimeExcludesListing(t *testing.T) {
 	w := start(t)
 	w.sync(many(300, "Ready")...)
 	const writeTime = 2 * time.Second
@@ -357,8 +357,8 @@ func TestReadingATenantIsNoPartOfTheTimeToWrite(t *testing.T) {
 	}
 }
 
-// TestWhatChangesWhileATenantIsReadCounts has a resource come back, and deletions be held, while a tenant is read in full.
-func TestWhatChangesWhileATenantIsReadCounts(t *testing.T) {
+// TestChangesDuringListAreApplied has a resource come back, and deletions be held, while a tenant is read in full.
+func TestChangesDuringListAreApplied(t *testing.T) {
 	w := start(t)
 	w.sync(document("back", "Ready"), document("held", "Ready"), document("gone", "Ready"))
 	w.advance(aaisync.DefaultResync)
@@ -398,8 +398,8 @@ func inTurn(changes ...map[aai.Key]aaisync.Desired) func() aaisync.Change {
 	}
 }
 
-// TestWhatChangesWhileAListIsReadIsReported has a resource come while a tenant is listed because that is cheaper than to read what changes.
-func TestWhatChangesWhileAListIsReadIsReported(t *testing.T) {
+// TestChangesDuringListAreReported has a resource come while a tenant is listed because that is cheaper than to read what changes.
+func TestChangesDuringListAreReported(t *testing.T) {
 	w := start(t)
 	w.sync(many(60, "Pending")...)
 	w.advance(time.Minute)
@@ -416,7 +416,7 @@ func TestWhatChangesWhileAListIsReadIsReported(t *testing.T) {
 
 // A page of a list that A&AI wrongly says not to exist hides all objects from there on. The first answer that one of them
 // exists says so, and the tenant is read again.
-func TestAPageOfAListThatWasMissing(t *testing.T) {
+func TestIncompleteListIsReadAgain(t *testing.T) {
 	cases := map[string]struct{ objects, pages, missing int }{
 		"the third of ten":      {999, 10, 3},
 		"the last of very many": {3199, 32, 32},

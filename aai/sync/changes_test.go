@@ -80,12 +80,12 @@ func TestEveryChangeIsOneWrite(t *testing.T) {
 				}
 			},
 		})
-		w.checkManners()
+		w.checkRequests()
 	})
 }
 
-// TestAnOutageEndsTheSameInWhateverOrderChangesCame has changes come while A&AI is down, in two orders that end the same.
-func TestAnOutageEndsTheSameInWhateverOrderChangesCame(t *testing.T) {
+// TestStateAfterOutageIsIndependentOfChangeOrder has changes come while A&AI is down, in two orders that end the same.
+func TestStateAfterOutageIsIndependentOfChangeOrder(t *testing.T) {
 	type change struct{ id, status string } // without a status it goes
 	rapid.Check(t, func(t *rapid.T) {
 		before := map[string]string{}
@@ -120,7 +120,7 @@ func TestAnOutageEndsTheSameInWhateverOrderChangesCame(t *testing.T) {
 				written[i] = strings.TrimPrefix(written[i], "+ ")
 			}
 			slices.Sort(written)
-			w.checkManners()
+			w.checkRequests()
 			return w.statesOf(), written
 		}
 		stored, written := outage("one")
@@ -139,8 +139,8 @@ func TestAnOutageEndsTheSameInWhateverOrderChangesCame(t *testing.T) {
 // one by one. Its bulk requests come on top, and in passes that look for what is stale, the linked resources are read again.
 const peerReads = 3
 
-// TestOurRequestsBesideThoseOfItsPeer: a resource costs at most a twentieth of the requests that it costs ONAP's so-cnf-adapter.
-func TestOurRequestsBesideThoseOfItsPeer(t *testing.T) {
+// TestRequestsAreFewerThanThoseOfCNFAdapter: a resource costs at most a twentieth of the requests that it costs ONAP's so-cnf-adapter.
+func TestRequestsAreFewerThanThoseOfCNFAdapter(t *testing.T) {
 	const resources = 1000
 	w := start(t)
 	w.seed(simulator.VFModule("vnf-1", "module-1"))
@@ -180,8 +180,8 @@ func TestOurRequestsBesideThoseOfItsPeer(t *testing.T) {
 	}
 }
 
-// TestRequestsForATenant bounds what a tenant of five thousand objects costs A&AI, with pages as they are by default.
-func TestRequestsForATenant(t *testing.T) {
+// TestRequestsPerTenantAreBounded bounds what a tenant of five thousand objects costs A&AI, with pages as they are by default.
+func TestRequestsPerTenantAreBounded(t *testing.T) {
 	const objects, flips = 5000, 100
 	w := start(t)
 	c, err := client.New(client.Options{BaseURL: "http://aai.example", Transport: w, Credentials: func() (string, string, error) { return "AAI", "good", nil }})

@@ -159,12 +159,12 @@ func start(t *testing.T, seeds ...simulator.Fixture) *world {
 		seeds = everything()
 	}
 	w := newWorld(t, seeds...)
-	t.Cleanup(w.checkManners)
+	t.Cleanup(w.checkRequests)
 	return w
 }
 
-// checkManners checks that nothing was sent that a careful client does not send.
-func (w *world) checkManners() {
+// checkRequests checks that nothing was sent that a careful client does not send.
+func (w *world) checkRequests() {
 	w.t.Helper()
 	w.checkJournal()
 	w.checkLanes()

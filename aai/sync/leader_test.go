@@ -11,8 +11,8 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// TestAFrozenLeaderWritesNothing freezes a leader before it writes, while another replica takes over.
-func TestAFrozenLeaderWritesNothing(t *testing.T) {
+// TestFormerLeaderWritesNothing freezes a leader before it writes, while another replica takes over.
+func TestFormerLeaderWritesNothing(t *testing.T) {
 	w := withModules(t, "a")
 	leads := true
 	w.leads = func() bool { return leads }
@@ -40,8 +40,8 @@ func TestAFrozenLeaderWritesNothing(t *testing.T) {
 	w.expectStored(map[string][]string{"a": {"hs/status=Failed"}})
 }
 
-// TestALeaderThatIsFrozenWhileARequestWaits loses the lead while a write waits for its turn among the requests of a second.
-func TestALeaderThatIsFrozenWhileARequestWaits(t *testing.T) {
+// TestLeadershipIsCheckedAfterRateLimit loses the lead while a write waits for its turn among the requests of a second.
+func TestLeadershipIsCheckedAfterRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := withModules(t, "a")
 		var frozen atomic.Bool
@@ -65,8 +65,8 @@ func TestALeaderThatIsFrozenWhileARequestWaits(t *testing.T) {
 	})
 }
 
-// TestANewLeaderReadsAgainWhatItsPredecessorMayHaveWritten has the predecessor's last write arrive after the first reading.
-func TestANewLeaderReadsAgainWhatItsPredecessorMayHaveWritten(t *testing.T) {
+// TestNewLeaderResyncsAfterTakeover has the predecessor's last write arrive after the first reading.
+func TestNewLeaderResyncsAfterTakeover(t *testing.T) {
 	w := start(t)
 	const takeover = 30 * time.Second
 	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Takeover: takeover})

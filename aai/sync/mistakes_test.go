@@ -13,9 +13,9 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// TestMistakesAreMetWithFewRequests makes an operator's mistakes, and passes all the time for half an hour: A&AI is asked now
+// TestMisconfigurationCausesFewRequests makes an operator's mistakes, and passes all the time for half an hour: A&AI is asked now
 // and then, and when the mistake is repaired all is well within a minute and a bit, without a restart.
-func TestMistakesAreMetWithFewRequests(t *testing.T) {
+func TestMisconfigurationCausesFewRequests(t *testing.T) {
 	cases := map[string]struct {
 		// wrong makes the mistake, and right repairs it.
 		wrong, right func(w *world)

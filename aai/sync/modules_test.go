@@ -84,7 +84,7 @@ func TestModulesGetTheirStatus(t *testing.T) {
 }
 
 // VNFs come and go, so that nothing is kept of one of whose modules no scope speaks any more.
-func TestModulesThatAreNotDesiredAreForgotten(t *testing.T) {
+func TestStateOfUndesiredModulesIsDropped(t *testing.T) {
 	w := withModules(t, "a", "b")
 	wanted, synced := statuses{"a": in}, map[string]string{"a": "Synced"}
 	w.expectModules(wanted, synced)
@@ -144,7 +144,7 @@ func TestModulesOfAVNFThatDoesNotExist(t *testing.T) {
 	}
 }
 
-func TestModulesInTrouble(t *testing.T) {
+func TestModuleErrors(t *testing.T) {
 	cases := map[string]struct {
 		fault simulator.Fault
 		kind  aai.ErrorKind // of the error; empty for none
@@ -209,7 +209,7 @@ func TestModulesConverge(t *testing.T) {
 		desired, exists := statuses{}, map[string]bool{"spare": true}
 		w.seed(simulator.VFModule("vnf-1", "spare"))
 		id := rapid.SampledFrom([]string{"a", "b", "c"})
-		quietly := func(do func()) {
+		withoutFaults := func(do func()) {
 			rules := w.Faults()
 			w.ClearFaults()
 			do()
@@ -231,7 +231,7 @@ func TestModulesConverge(t *testing.T) {
 			},
 			"others write": func(t *rapid.T) {
 				if n := id.Draw(t, "id"); exists[n] {
-					quietly(func() {
+					withoutFaults(func() {
 						w.advance(10 * time.Second)
 						w.others(http.MethodPatch, module(n).Path(), `{"operational-status":"odd"}`)
 					})
@@ -268,6 +268,6 @@ func TestModulesConverge(t *testing.T) {
 		if sent := w.requests(func() { _, _ = w.modules(desired) }); len(sent) > 0 {
 			t.Fatalf("nothing is left to do, but %q was sent", sent)
 		}
-		w.checkManners()
+		w.checkRequests()
 	})
 }

@@ -82,7 +82,7 @@ func TestOutageBeforeTheFirstList(t *testing.T) {
 	w.expect([]string{"GET", "PUT a"}, func() { w.sync(document("a", "Ready")) })
 }
 
-func TestForgetSurvivesAnOutage(t *testing.T) {
+func TestResyncRequestSurvivesOutage(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
 	w.othersDelete("a")
@@ -178,7 +178,7 @@ func mentions(r *http.Request, id string) bool {
 }
 
 // One object makes every request about it fail in a way that may pass.
-func TestOneBadObjectDoesNotKeepOthersFromTheirTurn(t *testing.T) {
+func TestFailingObjectDoesNotStarveOthers(t *testing.T) {
 	w := start(t)
 	w.sync(document("x", "Ready"))
 	w.intercept = func(r *http.Request) (*http.Response, error) {
@@ -280,7 +280,7 @@ func TestADocumentWithoutAVersion(t *testing.T) {
 }
 
 // Objects are written at the same time, so several errors can come together.
-func TestOfSeveralErrorsTheMostUsefulIsReported(t *testing.T) {
+func TestMisconfiguredErrorWinsOverRetry(t *testing.T) {
 	type refusal struct {
 		status int
 		after  string
@@ -316,7 +316,7 @@ func TestOfSeveralErrorsTheMostUsefulIsReported(t *testing.T) {
 	}
 }
 
-func TestACancelledPassDoesNotWaitForItsTurn(t *testing.T) {
+func TestCancelledPassDoesNotWaitForLock(t *testing.T) {
 	w := start(t)
 	entered, leave := make(chan struct{}), make(chan struct{})
 	w.intercept = func(*http.Request) (*http.Response, error) {

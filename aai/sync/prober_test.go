@@ -15,7 +15,7 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-func TestAProbeComesFirstAndOnce(t *testing.T) {
+func TestProbeIsFirstRequestAndSentOnce(t *testing.T) {
 	w := start(t, append(everything(), simulator.Tenant("o", "r", "t2"))...)
 	n := w.probes(func() {
 		var group sync.WaitGroup
@@ -37,7 +37,7 @@ func TestAProbeComesFirstAndOnce(t *testing.T) {
 	}
 }
 
-func TestAProbeSaysWhatIsWrongAndThatIsAllThatIsSent(t *testing.T) {
+func TestFailedProbeStopsPassAndExplains(t *testing.T) {
 	w := start(t)
 	w.simulate(simulator.Options{Versions: []string{"v25", "v26"}}, everything()...)
 	var r outcome
@@ -56,7 +56,7 @@ func TestAProbeSaysWhatIsWrongAndThatIsAllThatIsSent(t *testing.T) {
 }
 
 // What A&AI refuses as a whole after all was well is found out by a probe, which says it better.
-func TestAProbeFollowsARefusalOfAll(t *testing.T) {
+func TestProbeAfterMisconfiguredError(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
 	w.simulate(simulator.Options{Versions: []string{"v30"}}, everything()...)
@@ -70,7 +70,7 @@ func TestAProbeFollowsARefusalOfAll(t *testing.T) {
 }
 
 // After an outage, a probe finds out at the least cost whether A&AI is back.
-func TestAProbeFollowsAnOutage(t *testing.T) {
+func TestProbeAfterOutage(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
 	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable, Count: 1})
@@ -83,7 +83,7 @@ func TestAProbeFollowsAnOutage(t *testing.T) {
 }
 
 // A probe that hangs since before A&AI came back keeps nothing waiting.
-func TestAProbeThatHangsIsOvertaken(t *testing.T) {
+func TestHangingProbeIsHedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		w.connect("http://aai.example", w, client.NewBreaker(0, nil))
@@ -105,7 +105,7 @@ func TestAProbeThatHangsIsOvertaken(t *testing.T) {
 	})
 }
 
-func TestAProbeThatGotNoAnswerIsSentAgain(t *testing.T) {
+func TestFailedProbeIsRetried(t *testing.T) {
 	w := start(t)
 	w.faults(simulator.Fault{Status: http.StatusBadGateway, Count: 1})
 	_, err := w.trySync(document("a", "Ready"))

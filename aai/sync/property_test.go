@@ -106,7 +106,7 @@ func (h *history) happen(t *rapid.T) {
 		"takeover":       h.takeover,
 		"meanwhile":      h.meanwhile,
 		"change":         h.changeMeanwhile,
-		"tenant":         func(*rapid.T) { h.quietly(func() { h.tenantComesOrGoes("") }) },
+		"tenant":         func(*rapid.T) { h.withoutFaults(func() { h.tenantComesOrGoes("") }) },
 		"others label":   h.othersLabel,
 		"others own":     h.othersOwn,
 		"others delete":  h.othersRemove,
@@ -192,8 +192,8 @@ func (h *history) fault(t *rapid.T) {
 	h.faults(f)
 }
 
-// quietly does something as others, whom faults do not hit, at a time that is not that of our last reading.
-func (h *history) quietly(do func()) {
+// withoutFaults does something as others, whom faults do not hit, at a time that is not that of our last reading.
+func (h *history) withoutFaults(do func()) {
 	rules := h.Faults()
 	h.ClearFaults()
 	h.advance(10 * time.Second)
@@ -207,7 +207,7 @@ func (h *history) othersLabel(t *rapid.T) {
 	if labels, ok := h.labels(id); ok {
 		labels = append(labels, rapid.SampledFrom([]string{"team=red", "team=blue"}).Draw(t, "label"))
 		slices.Sort(labels)
-		h.quietly(func() {
+		h.withoutFaults(func() {
 			h.others(http.MethodPatch, key(id).Path(), `{"labels":["`+strings.Join(slices.Compact(labels), `","`)+`"]}`)
 		})
 	}
@@ -219,7 +219,7 @@ func (h *history) othersRewrite(t *rapid.T) {
 	if labels, ok := h.labels(id); ok {
 		all := slices.DeleteFunc(labels, func(l string) bool { return !strings.HasPrefix(l, "hs/link=") })
 		all = append(all, "hs/status=Wrong", "app=wrong")
-		h.quietly(func() {
+		h.withoutFaults(func() {
 			h.others(http.MethodPatch, key(id).Path(), `{"labels":["`+strings.Join(all, `","`)+`"],"name":"wrong"}`)
 		})
 	}
@@ -229,7 +229,7 @@ func (h *history) othersOwn(t *rapid.T) {
 	id := anyID(t)
 	_, there := h.Get(tenant.Path())
 	if _, ok := h.labels(id); !ok && there {
-		h.quietly(func() {
+		h.withoutFaults(func() {
 			h.others(http.MethodPut, key(id).Path(), `{"name":"x","group":"","version":"v1","kind":"Pod","namespace":"","selflink":"s","data-owner":"CnfAdapter","labels":["their=own"]}`)
 		})
 	}
@@ -238,7 +238,7 @@ func (h *history) othersOwn(t *rapid.T) {
 func (h *history) othersRemove(t *rapid.T) {
 	id := anyID(t)
 	if _, ok := h.labels(id); ok {
-		h.quietly(func() { h.othersDelete(id) })
+		h.withoutFaults(func() { h.othersDelete(id) })
 	}
 }
 
@@ -246,7 +246,7 @@ func (h *history) othersRelate(t *rapid.T) {
 	id := anyID(t)
 	d, ok := h.Get(key(id).Path())
 	if _, vnf := h.Get(aai.ToGenericVNF("vnf-2").Target()); ok && vnf && len(targets(d)) == 0 {
-		h.quietly(func() {
+		h.withoutFaults(func() {
 			h.others(http.MethodPut, key(id).Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-2"}`)
 		})
 	}
@@ -260,7 +260,7 @@ func (h *history) vnfComesOrGoes(*rapid.T) {
 		return
 	}
 	version, _ := vnf["resource-version"].(string)
-	h.quietly(func() { h.others(http.MethodDelete, path+"?resource-version="+version, "") })
+	h.withoutFaults(func() { h.others(http.MethodDelete, path+"?resource-version="+version, "") })
 }
 
 // labels returns the labels of a document, and whether it exists.
@@ -365,7 +365,7 @@ func (h *history) end(t *rapid.T) {
 		t.Fatalf("nothing is left to do, but %q was sent", sent)
 	}
 	h.t = t
-	h.checkManners()
+	h.checkRequests()
 }
 
 // checkOurs checks that our part of a document is as desired. A relationship can be in the way of ours.

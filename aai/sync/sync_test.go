@@ -150,7 +150,7 @@ func TestManyOldDocumentsAreReadByList(t *testing.T) {
 	w.expect([]string{"GET", "GET"}, func() { w.sync(of("Failed")...) })
 }
 
-func TestWhatOthersOwnIsLeftAlone(t *testing.T) {
+func TestDocumentsOfOtherOwnersAreConflicts(t *testing.T) {
 	foreign := func(id, dataOwner string) simulator.Fixture {
 		return simulator.Fixture{URI: key(id).Path(), Body: map[string]any{
 			"id": id, "name": "x", "group": "", "version": "v1", "kind": "Service", "namespace": "", "selflink": "s", "data-owner": dataOwner, "labels": []string{"their=own"},
@@ -177,7 +177,7 @@ func TestWhatOthersOwnIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestHolds(t *testing.T) {
+func TestGuardedKeysAreNotTouched(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"), document("b", "Ready"), document("c", "Ready", func(d *aai.Document) { d.DataSource = "core" }))
 	pass := func(h plan.Guards, desired ...aai.Document) outcome {
@@ -215,7 +215,7 @@ func TestRelationships(t *testing.T) {
 }
 
 // A document that has another owner by now has to be seen before.
-func TestADocumentThatHasAnotherOwnerByNowIsLeftAlone(t *testing.T) {
+func TestDocumentTakenOverByAnotherOwnerIsNotTouched(t *testing.T) {
 	linkedBefore := document("a", "Ready", linked("vnf-1"))
 	claimed := document("a", "Ready", func(d *aai.Document) { d.Labels = linkedBefore.Labels })
 	cases := map[string]struct{ before, after aai.Document }{
@@ -251,7 +251,7 @@ func TestAFieldThatChanges(t *testing.T) {
 	}
 }
 
-func TestSyncRefusesStrayDocuments(t *testing.T) {
+func TestSyncRefusesDocumentsOfOtherTenantsOrOwners(t *testing.T) {
 	w := start(t)
 	cases := map[string]map[aai.Key]aai.Document{
 		"of another tenant": {{Tenant: aai.Tenant{TenantID: "x"}, ID: "a"}: document("a", "Ready")},

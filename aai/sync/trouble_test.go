@@ -46,7 +46,7 @@ func expectKind(t *testing.T, err error, kind aai.ErrorKind) {
 	_ = failure(t, err, kind)
 }
 
-func TestTenantMissing(t *testing.T) {
+func TestMissingTenantIsRetried(t *testing.T) {
 	w := start(t, simulator.CloudRegion("o", "r"))
 	desired := many(100, "Ready")
 	var r outcome

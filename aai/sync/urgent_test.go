@@ -29,8 +29,8 @@ func (w *world) slowly(before func(*http.Request) *http.Response) {
 	}
 }
 
-// TestAChangeDoesNotWaitForBulkWork has resources change all the time while all of a tenant is written for the first time.
-func TestAChangeDoesNotWaitForBulkWork(t *testing.T) {
+// TestChangeDoesNotWaitForBulkWrites has resources change all the time while all of a tenant is written for the first time.
+func TestChangeDoesNotWaitForBulkWrites(t *testing.T) {
 	const objects, every, changes = 5000, 1700 * time.Millisecond, 20
 	var once sync.Once
 	cases := map[string]func(*http.Request) *http.Response{
@@ -82,8 +82,8 @@ func TestAChangeDoesNotWaitForBulkWork(t *testing.T) {
 	}
 }
 
-// TestAChangeDoesNotWaitForARequestThatHangs has a resource change while the only request that is under way gets no answer.
-func TestAChangeDoesNotWaitForARequestThatHangs(t *testing.T) {
+// TestChangeDoesNotWaitForHangingRequest has a resource change while the only request that is under way gets no answer.
+func TestChangeDoesNotWaitForHangingRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		waiting := newFlips()
@@ -110,9 +110,9 @@ func TestAChangeDoesNotWaitForARequestThatHangs(t *testing.T) {
 	})
 }
 
-// TestAChangeDoesNotWaitForAReading has resources change while all of a tenant is read, after a restart and again. After a restart
+// TestChangeDoesNotWaitForList has resources change while all of a tenant is read, after a restart and again. After a restart
 // what is to be of others is found out meanwhile, little by little, and it would cost much to read each of these alone.
-func TestAChangeDoesNotWaitForAReading(t *testing.T) {
+func TestChangeDoesNotWaitForList(t *testing.T) {
 	const objects, every, changes = 1000, 700 * time.Millisecond, 13
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
@@ -174,8 +174,8 @@ func TestAChangeDoesNotWaitForAReading(t *testing.T) {
 	})
 }
 
-// TestWhatFailsBesideAReadingIsReported has a resource relate to a VNF that does not exist, while all of its tenant is read.
-func TestWhatFailsBesideAReadingIsReported(t *testing.T) {
+// TestFailureDuringListIsReported has a resource relate to a VNF that does not exist, while all of its tenant is read.
+func TestFailureDuringListIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		waiting := newFlips()

@@ -9,8 +9,8 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// TestMuchToWriteIsNoOutage has more to write than there is time for in a pass, for an A&AI that is slow and well.
-func TestMuchToWriteIsNoOutage(t *testing.T) {
+// TestExceededWriteTimeIsNoError has more to write than there is time for in a pass, for an A&AI that is slow and well.
+func TestExceededWriteTimeIsNoError(t *testing.T) {
 	w := start(t)
 	const objects, writeTime = 1800, 4 * time.Second
 	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit, WriteTime: writeTime})
