@@ -9,9 +9,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// TestAnUnjudgedScopeDelaysItsOwnNamespace has the oldest scope wait, as for a cluster that is dead: what others have goes
+// TestUnjudgedScopeHoldsOnlyItsNamespace has the oldest scope wait, as for a cluster that is dead: what others have goes
 // to A&AI, unless bundles of its namespace may name theirs.
-func TestAnUnjudgedScopeDelaysItsOwnNamespace(t *testing.T) {
+func TestUnjudgedScopeHoldsOnlyItsNamespace(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	for _, c := range []struct {
 		waiting types.NamespacedName

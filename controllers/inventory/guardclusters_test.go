@@ -28,8 +28,8 @@ func (s several) Complete() bool { return s.complete }
 
 func (s several) States() []fleet.ClusterState { return s.states }
 
-// TestWhatCannotBeSeenIsNotTakenForGone has clusters in every state.
-func TestWhatCannotBeSeenIsNotTakenForGone(t *testing.T) {
+// TestUnreachableClustersGuardDeletions has clusters in every state.
+func TestUnreachableClustersGuardDeletions(t *testing.T) {
 	t.Parallel()
 	c := several{complete: true}
 	want, names := map[plan.Partition]bool{}, []string(nil)
@@ -61,8 +61,8 @@ func TestWhatCannotBeSeenIsNotTakenForGone(t *testing.T) {
 	}
 }
 
-// TestAChangeOfAClusterWakesEveryTenant makes sure that deletions which were held are decided again.
-func TestAChangeOfAClusterWakesEveryTenant(t *testing.T) {
+// TestClusterChangeWakesEveryTenant makes sure that deletions which were held are decided again.
+func TestClusterChangeWakesEveryTenant(t *testing.T) {
 	t.Parallel()
 	i := filled(nil, nil, nil, configv1alpha1.SelectScoped)
 	var woken []aai.Tenant
@@ -84,8 +84,8 @@ func (v oneBundle) Bundle(key fleet.BundleKey) *fleet.Bundle {
 	return v.is
 }
 
-// TestNothingIsDecidedWithoutABundleOfTheView makes sure that what a view has is known as soon as its clusters are.
-func TestNothingIsDecidedWithoutABundleOfTheView(t *testing.T) {
+// TestTakeAppliesViewChangesFirst makes sure that what a view has is known as soon as its clusters are.
+func TestTakeAppliesViewChangesFirst(t *testing.T) {
 	t.Parallel()
 	b := newBundle(member("shop", "web", healthscope.Ready))
 	b.Truncated = true
@@ -98,8 +98,8 @@ func TestNothingIsDecidedWithoutABundleOfTheView(t *testing.T) {
 	}
 }
 
-// TestDeletionsWaitForScopesThatAClusterHasComeAfter has clusters come into sight before and after scopes are judged, and while one is.
-func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
+// TestDeletionsWaitUntilScopesAreJudgedWithNewCluster has clusters come into sight before and after scopes are judged, and while one is.
+func TestDeletionsWaitUntilScopesAreJudgedWithNewCluster(t *testing.T) {
 	t.Parallel()
 	shop, back, j := name("shop", "s"), name("back", "b"), judgedScopes{}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
@@ -149,9 +149,9 @@ func TestDeletionsWaitForScopesThatAClusterHasComeAfter(t *testing.T) {
 	held()
 }
 
-// TestManyScopesWaitingForManyClustersCostLittle: to compute what is held, and why, costs as much as there are scopes and
+// TestGuardsOfManyScopesAndClustersAreCheap: to compute what is held, and why, costs as much as there are scopes and
 // clusters, not one times the other.
-func TestManyScopesWaitingForManyClustersCostLittle(t *testing.T) { //nolint:paralleltest // Allocations are counted.
+func TestGuardsOfManyScopesAndClustersAreCheap(t *testing.T) { //nolint:paralleltest // Allocations are counted.
 	j := judgedScopes{}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
 	const scopes, clusters = 1000, 100

@@ -18,7 +18,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-func TestABrokenBundleHoldsWhatItMaySpeakOf(t *testing.T) {
+func TestIncompleteBundleGuardsItsNamespaces(t *testing.T) {
 	truncated := func(namespace string, members ...healthscope.Member) *fleet.Bundle {
 		b := newBundle(members...)
 		b.Namespace, b.Truncated = namespace, true
@@ -70,8 +70,8 @@ func TestABrokenBundleHoldsWhatItMaySpeakOf(t *testing.T) {
 	}
 }
 
-// TestDeletionsAreHeldUntilAScopeIsJudgedByAllThatThereIs has a bundle that is truncated, and whole again before the scope has been judged by it.
-func TestDeletionsAreHeldUntilAScopeIsJudgedByAllThatThereIs(t *testing.T) {
+// TestPartialJudgementGuardsDeletions has a bundle that is truncated, and whole again before the scope has been judged by it.
+func TestPartialJudgementGuardsDeletions(t *testing.T) {
 	t.Parallel()
 	web, db := member("shop", "web", healthscope.Ready), member("shop", "db", healthscope.Ready)
 	whole, cut := newBundle(web, db), newBundle(web)
@@ -154,10 +154,10 @@ func learn(t *rapid.T, all []fact, cut bool, trusted []string) *inputs {
 	return i
 }
 
-// TestNothingIsDeletedForWhatBundlesDoNotName cuts bundles and puts off scopes, as it is after a restart: whatever is
+// TestIncompleteBundlesCauseNoDeletions cuts bundles and puts off scopes, as it is after a restart: whatever is
 // cut off, what is still there is not deleted, in any namespace. When it is not configured which namespace is
 // trusted, this is true of resources that one bundle has.
-func TestNothingIsDeletedForWhatBundlesDoNotName(t *testing.T) {
+func TestIncompleteBundlesCauseNoDeletions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var trusted []string
 		configured := rapid.Bool().Draw(t, "configured")
@@ -177,7 +177,7 @@ func TestNothingIsDeletedForWhatBundlesDoNotName(t *testing.T) {
 }
 
 // A bundle that is broken in one namespace does not keep resources of others from going.
-func TestABrokenBundleIsNoMatterOfOthers(t *testing.T) {
+func TestIncompleteBundleDoesNotGuardOtherNamespaces(t *testing.T) {
 	web, db := member("shop", "web", healthscope.Ready), member("back", "db", healthscope.Ready)
 	full := filled(judgedScopes{name("shop", "s"): judged(placed(web)...), name("back", "s"): judged(placed(db)...)}, nil, nil, configv1alpha1.SelectScoped)
 	broken := newBundle()
@@ -192,7 +192,7 @@ func TestABrokenBundleIsNoMatterOfOthers(t *testing.T) {
 }
 
 // What waits for the last scope of a namespace to be judged goes on then, though scopes of other namespaces are still to be judged.
-func TestDeletionsGoOnWhenTheLastScopeOfANamespaceIsJudged(t *testing.T) {
+func TestDeletionsResumeWhenLastScopeOfNamespaceIsJudged(t *testing.T) {
 	j := judgedScopes{}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
 	for _, n := range []types.NamespacedName{name("shop", "a"), name("shop", "b"), name("back", "c")} {

@@ -85,7 +85,7 @@ func newLab(ctx context.Context) *lab {
 	configv1alpha1.SetDefaults(c)
 	Expect(configv1alpha1.Validate(c)).To(BeEmpty())
 	l.config = c.Inventory
-	DeferCleanup(l.checkManners)
+	DeferCleanup(l.checkInvariants)
 	return l
 }
 
@@ -112,8 +112,8 @@ func (l *lab) write(name, content string) {
 	Expect(os.WriteFile(filepath.Join(l.dir, name), []byte(content), 0o600)).To(Succeed())
 }
 
-// checkManners asserts what must be true after every spec: A&AI has nothing to complain about, every write is in the log by its X-TransactionId, user, password and key are not in logs, metrics, the list of what is not synced, status or events, and modules are left alone where no scope names them.
-func (l *lab) checkManners(ctx SpecContext) {
+// checkInvariants asserts what must be true after every spec: A&AI has nothing to complain about, every write is in the log by its X-TransactionId, user, password and key are not in logs, metrics, the list of what is not synced, status or events, and modules are left alone where no scope names them.
+func (l *lab) checkInvariants(ctx SpecContext) {
 	Expect(l.Violations()).To(BeEmpty())
 	for _, r := range l.Requests() {
 		Expect(l.config.OperationalStatus || !strings.Contains(r.Path, "vf-module")).To(BeTrue(), "%s %s", r.Method, r.Path)

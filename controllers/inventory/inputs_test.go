@@ -20,7 +20,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-func TestWhatATenantIsToHold(t *testing.T) {
+func TestDesiredStateOfTenant(t *testing.T) {
 	web, db, back := member("shop", "web", healthscope.Ready), member("shop", "db", healthscope.Failed), member("back", "web", healthscope.Ready)
 	unknown, gone := member("shop", "unknown", healthscope.Unknown), member("shop", "gone", healthscope.NotPresent)
 	both := judgedScopes{name("shop", "a"): judged(placed(web)...), name("shop", "b"): judged(placed(web, db)...)}
@@ -110,9 +110,9 @@ func TestWhatATenantIsToHold(t *testing.T) {
 	}
 }
 
-// TestNothingIsDeletedForWantOfKnowledge drops judgements from a full picture, as
+// TestMissingJudgementsCauseNoDeletions drops judgements from a full picture, as
 // after a restart: what is in the full picture must be desired or held, whatever is missing.
-func TestNothingIsDeletedForWantOfKnowledge(t *testing.T) {
+func TestMissingJudgementsCauseNoDeletions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		full := judgedScopes{}
 		scopes := map[types.NamespacedName]int64{}
@@ -165,8 +165,8 @@ func in(m healthscope.Member, state healthscope.State) healthscope.Member {
 	return m
 }
 
-// TestTheOlderScopeHasAResource: by the time of creation, and of two of the same age by name.
-func TestTheOlderScopeHasAResource(t *testing.T) {
+// TestOldestScopeOwnsResource: by the time of creation, and of two of the same age by name.
+func TestOldestScopeOwnsResource(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	j := judgedScopes{name("shop", "a"): judged(placed(web)...), name("shop", "b"): judged(placed(web)...), name("shop", "c"): judged(placed(web)...)}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
@@ -193,8 +193,8 @@ func TestTheOlderScopeHasAResource(t *testing.T) {
 	owner("a")
 }
 
-// TestWhatAnOlderScopeMayClaimIsAskedForAgain: a resource that an older scope may claim waits until that is judged, and no longer, though another scope is still to be judged.
-func TestWhatAnOlderScopeMayClaimIsAskedForAgain(t *testing.T) {
+// TestDisputedResourceIsDecidedAgain: a resource that an older scope may claim waits until that is judged, and no longer, though another scope is still to be judged.
+func TestDisputedResourceIsDecidedAgain(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	j := judgedScopes{name("shop", "b"): judged(placed(web)...)}
 	i := filled(j, map[types.NamespacedName]int64{name("shop", "a"): 1, name("shop", "b"): 1, name("shop", "z"): 1}, nil, configv1alpha1.SelectScoped)
@@ -210,8 +210,8 @@ func TestWhatAnOlderScopeMayClaimIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatHasChangedIsDecidedAgain: what is judged again and is the same is not, and no tenant is woken for it.
-func TestOnlyWhatHasChangedIsDecidedAgain(t *testing.T) {
+// TestOnlyChangedResourcesAreDecidedAgain: what is judged again and is the same is not, and no tenant is woken for it.
+func TestOnlyChangedResourcesAreDecidedAgain(t *testing.T) {
 	t.Parallel()
 	j := judgedScopes{}
 	for s := range 100 {
@@ -253,8 +253,8 @@ func TestOnlyWhatHasChangedIsDecidedAgain(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptOfNamespacesThatAreGone has scopes come and go.
-func TestNothingIsKeptOfNamespacesThatAreGone(t *testing.T) {
+// TestStateOfRemovedNamespacesIsDropped has scopes come and go.
+func TestStateOfRemovedNamespacesIsDropped(t *testing.T) {
 	t.Parallel()
 	j := judgedScopes{}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
@@ -378,8 +378,8 @@ func (s *scenario) replay() *inputs {
 	return fresh
 }
 
-// TestInputsMissNothing changes scopes and bundles at random and checks that what was taken bit by bit is what inputs hold that learn all at once.
-func TestInputsMissNothing(t *testing.T) {
+// TestIncrementalInputsEqualFullReplay changes scopes and bundles at random and checks that what was taken bit by bit is what inputs hold that learn all at once.
+func TestIncrementalInputsEqualFullReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := judgedScopes{}
 		s := &scenario{

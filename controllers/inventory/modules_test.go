@@ -53,7 +53,7 @@ func naming(ids ...string) *corev1alpha2.HealthScopeSpec {
 	return spec
 }
 
-func TestWhatModulesAreToBe(t *testing.T) {
+func TestDesiredStatusOfModules(t *testing.T) {
 	in, out := aai.InServicePath, aai.OutOfServicePath
 	cases := map[string]struct {
 		judged judgedScopes
@@ -87,7 +87,7 @@ func TestWhatModulesAreToBe(t *testing.T) {
 	}
 }
 
-func TestVNFsAreAskedForWhenSomethingIsNewAboutTheirModules(t *testing.T) {
+func TestVNFsAreWokenWhenModulesChange(t *testing.T) {
 	j := judgedScopes{}
 	i := newModuleInputs(options(), j)
 	var woken []vnf
@@ -117,8 +117,8 @@ func TestVNFsAreAskedForWhenSomethingIsNewAboutTheirModules(t *testing.T) {
 	}
 }
 
-// TestModuleInputsMissNothing changes judgements at random and checks that what is desired is what inputs say that learn all at once.
-func TestModuleInputsMissNothing(t *testing.T) {
+// TestIncrementalModuleInputsEqualFullReplay changes judgements at random and checks that what is desired is what inputs say that learn all at once.
+func TestIncrementalModuleInputsEqualFullReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := judgedScopes{}
 		i := newModuleInputs(options(), j)
@@ -188,7 +188,7 @@ func newModuleReconciler(p *modulePasses) *moduleReconciler {
 	}
 }
 
-func TestModulesAreReconciledNowAndThen(t *testing.T) {
+func TestModuleReconcileIntervals(t *testing.T) {
 	synced := sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}}}
 	cases := map[string]struct {
 		err         error
@@ -220,7 +220,7 @@ func TestModulesAreReconciledNowAndThen(t *testing.T) {
 	}
 }
 
-func TestModulesOfNobodyAreLeftAlone(t *testing.T) {
+func TestUnnamedModulesAreNotChanged(t *testing.T) {
 	p := &modulePasses{}
 	if result, err := newModuleReconciler(p).Reconcile(t.Context(), "vnf-2"); err != nil || result.RequeueAfter != 0 || len(p.asked[0]) > 0 {
 		t.Errorf("got %+v, %v after %v", result, err, p.asked)
@@ -306,8 +306,8 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 	expect(problem, problemHelp, "")
 }
 
-// TestNothingIsKeptOfVNFsThatNoScopeNames has VNFs come and go.
-func TestNothingIsKeptOfVNFsThatNoScopeNames(t *testing.T) {
+// TestStateOfUnnamedVNFsIsDropped has VNFs come and go.
+func TestStateOfUnnamedVNFsIsDropped(t *testing.T) {
 	t.Parallel()
 	p := &modulePasses{}
 	r := newModuleReconciler(p)

@@ -43,8 +43,8 @@ func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	return recorder.Result(), nil
 }
 
-// TestEveryTenantIsServedSoonAfterAnOutage has A&AI be away for an hour.
-func TestEveryTenantIsServedSoonAfterAnOutage(t *testing.T) {
+// TestAllTenantsAreSyncedSoonAfterOutage has A&AI be away for an hour.
+func TestAllTenantsAreSyncedSoonAfterOutage(t *testing.T) {
 	cases := map[string]func(*http.Request) (*http.Response, error){
 		"nothing is behind the proxy": func(*http.Request) (*http.Response, error) {
 			recorder := httptest.NewRecorder()

@@ -71,7 +71,7 @@ func failure(op aai.Op, status int) error {
 	return fmt.Errorf("cannot synchronize: %w", &aai.Error{Op: op, Status: status, Kind: aai.Retry})
 }
 
-func TestPace(t *testing.T) {
+func TestPassBackoff(t *testing.T) {
 	const often = 10 * time.Millisecond
 	down := failure(aai.OpUpdate, 0)
 	cases := map[string]struct {
@@ -103,7 +103,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-func TestPaceIsGoodAgainAtOnce(t *testing.T) {
+func TestBackoffIsResetBySuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &passes{err: failure(aai.OpPut, 0)}
 		r := newReconciler(p)
@@ -137,7 +137,7 @@ func TestPassIsBounded(t *testing.T) {
 	})
 }
 
-func TestStopSaysNothingAboutAAI(t *testing.T) {
+func TestCancelledPassIsNotReported(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &passes{err: failure(aai.OpPut, 0), during: func(context.Context) { cancel() }}
 	r := newReconciler(p)

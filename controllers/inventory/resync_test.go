@@ -39,7 +39,7 @@ func TestTenantsOfAScope(t *testing.T) {
 	}
 }
 
-func TestAResyncIsAskedForByAnyNewValue(t *testing.T) {
+func TestResyncAnnotationTriggersOnEachNewValue(t *testing.T) {
 	withValue := func(value string) *corev1alpha2.HealthScope {
 		s := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", Annotations: map[string]string{"other": value}}}
 		if value != "" {

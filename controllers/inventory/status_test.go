@@ -139,8 +139,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestScopesAreNotifiedOfWhatConcernsThem has passes end in every way, and one scope in another tenant.
-func TestScopesAreNotifiedOfWhatConcernsThem(t *testing.T) {
+// TestOnlyAffectedScopesAreNotified has passes end in every way, and one scope in another tenant.
+func TestOnlyAffectedScopesAreNotified(t *testing.T) {
 	t.Parallel()
 	web, db := member("shop", "web", healthscope.Ready), member("back", "db", healthscope.Ready)
 	i := filled(judgedScopes{shop: judged(placed(web)...), name("back", "back"): judged(placed(db)...)}, nil, nil, configv1alpha1.SelectScoped)
@@ -177,8 +177,8 @@ func TestScopesAreNotifiedOfWhatConcernsThem(t *testing.T) {
 	pass(waiting, nil, change{})
 }
 
-// TestTheYoungerScopeIsNotifiedOfAConflict has two scopes claim a resource, and the older one go.
-func TestTheYoungerScopeIsNotifiedOfAConflict(t *testing.T) {
+// TestYoungerScopeIsNotifiedOfConflict has two scopes claim a resource, and the older one go.
+func TestYoungerScopeIsNotifiedOfConflict(t *testing.T) {
 	t.Parallel()
 	web := member("shop", "web", healthscope.Ready)
 	old, young := name("shop", "z"), name("shop", "a")
@@ -234,7 +234,7 @@ func TestObjectsMetric(t *testing.T) {
 	expect("healthscope_aai_objects{state=\"pending\"} 3\nhealthscope_aai_objects{state=\"synced\"} 3\n")
 }
 
-func TestPlain(t *testing.T) {
+func TestStableMessage(t *testing.T) {
 	cases := map[string]string{
 		"":     "",
 		"such": "such",

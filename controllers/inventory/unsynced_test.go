@@ -34,7 +34,7 @@ func read(t *testing.T, l *Status) []map[string]any {
 	return unsynced
 }
 
-func TestUnsyncedTellsWhatWasRefusedAndWhy(t *testing.T) {
+func TestUnsyncedListsRejectedObjects(t *testing.T) {
 	l := newStatus(noInputs())
 	if unsynced := read(t, l); len(unsynced) > 0 {
 		t.Errorf("at first there are %v", unsynced)
