@@ -34,7 +34,7 @@ func (p Partition) Compare(o Partition) int {
 	return cmp.Or(strings.Compare(p.Source, o.Source), strings.Compare(p.Namespace, o.Namespace))
 }
 
-// deletionHold says why a document must not be deleted, and false when it may be.
+// deletionHold returns why a document must not be deleted, and false when it may be deleted.
 func (g Guards) deletionHold(d aai.Document) (why string, held bool) {
 	if len(g.Deletions) == 0 {
 		return "", false
@@ -53,7 +53,7 @@ func (g Guards) deletionHold(d aai.Document) (why string, held bool) {
 	return "", false
 }
 
-// firstDeletionHold says why deletions are held in the first part of a data-source, and false when they are in none.
+// firstDeletionHold returns why deletions are held in the first guarded partition of a data-source, and false when it has none.
 func (g Guards) firstDeletionHold(source string) (why string, held bool) {
 	for _, part := range slices.SortedFunc(maps.Keys(g.Deletions), Partition.Compare) {
 		if part.Source == "" || part.Source == source {

@@ -6,7 +6,7 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// minAllowance is how many documents of a data-source may always go at a time, whatever their share.
+// minAllowance is the number of documents of a data-source that may always be deleted at a time, whatever their share.
 const minAllowance = 20
 
 // Limit bounds how many documents of a data-source are deleted at a time, so that
@@ -16,7 +16,7 @@ type Limit struct {
 	Percent int
 }
 
-// allowance returns how many documents may go of a source that has so many; less than zero for any number.
+// allowance returns how many documents of a source may be deleted at a time, if it has owned documents; less than zero means no limit.
 func (l Limit) allowance(owned int) int {
 	if l.Percent <= 0 || l.Percent >= 100 {
 		return -1
@@ -37,7 +37,7 @@ func NewDeletionLimiter(owned int, l Limit) *DeletionLimiter {
 	return &DeletionLimiter{owned: owned, limit: l, granted: map[aai.Key]bool{}}
 }
 
-// Take reports whether a document may go. One that was granted stays so.
+// Take reports whether a document may be deleted. A granted document stays granted.
 func (d *DeletionLimiter) Take(key aai.Key) bool {
 	if n := d.limit.allowance(d.owned); n >= 0 && len(d.granted) >= n && !d.granted[key] {
 		d.refused = true

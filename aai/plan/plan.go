@@ -175,7 +175,7 @@ func Diff(desired, current map[aai.Key]aai.Document, guards Guards, o Options) P
 	return p
 }
 
-// lookup returns what a map has for a key; nil for nothing.
+// lookup returns the document of a key; nil when the map has none.
 func lookup(m map[aai.Key]aai.Document, key aai.Key) *aai.Document {
 	if d, ok := m[key]; ok {
 		return &d
@@ -207,7 +207,7 @@ func (o Options) Decide(key aai.Key, want, have *aai.Document, guards Guards) De
 // Deletes reports whether the decision is to delete.
 func (d Decision) Deletes() bool { return len(d.Operations) > 0 && d.Operations[0].Verb == Delete }
 
-// skipDeletion says why a document that is not desired must not be deleted; nil when it may be.
+// skipDeletion returns why a document that is not desired must not be deleted; nil when it may be deleted.
 func (o Options) skipDeletion(key aai.Key, have aai.Document, guards Guards) *Skipped {
 	if o.Policy == UpsertOnly {
 		return &Skipped{Key: key, Source: have.DataSource, Cause: CausePolicy, Message: "the policy is upsert-only"}
@@ -273,7 +273,7 @@ func (o Options) changes(key aai.Key, want, have aai.Document) []Operation {
 	return ops
 }
 
-// equal says quickly what is true of nearly all documents: that there is nothing to do about them.
+// equal reports whether a document needs no operation. It is fast, because this is true of nearly all documents.
 func equal(want, have aai.Document) bool {
 	return comparedFields(want) == comparedFields(have) &&
 		containsAll(want.Labels, have.Labels) && containsAll(have.Labels, want.Labels) &&
@@ -326,7 +326,7 @@ func (o Options) mergedLabels(want, have aai.Document, links linkDiff) []string 
 	return sortedSet(labels)
 }
 
-// ownsLabel reports whether a label on a document of ours is one that we put there, or would.
+// ownsLabel reports whether a label on a document of ours is one that this project sets.
 func (o Options) ownsLabel(label string) bool {
 	key, _, _ := strings.Cut(label, "=")
 	return o.LabelPrefix != "" && strings.HasPrefix(key, o.LabelPrefix) || slices.Contains(o.LabelKeys, key)
@@ -337,10 +337,10 @@ func (o Options) linkLabel(r aai.Relationship) string {
 	return o.LabelPrefix + aai.LabelLink + "=" + r.Target()
 }
 
-// linkDiff is what a document's relationships need.
+// linkDiff holds the relationships to add to a document and to remove from it.
 type linkDiff struct{ add, remove []aai.Relationship }
 
-// diffLinks compares relationships by their targets. What is there and not desired goes only if a label claims it.
+// diffLinks compares relationships by their targets. It removes an existing relationship that is not desired only if a link label says that it is ours.
 func (o Options) diffLinks(want, have aai.Document) linkDiff {
 	var c linkDiff
 	for _, r := range want.RelationshipList.Relationships {

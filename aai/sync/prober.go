@@ -75,7 +75,7 @@ func (p *prober) probe(ctx context.Context) error {
 	}
 }
 
-// report invalidates the last probe if the error that ended a pass is an outage or concerns A&AI as a whole.
+// report invalidates the last probe if the error that ended a pass is an outage, or not of kind Retry.
 func (p *prober) report(err error) {
 	if err != nil && (aai.KindOf(err) != aai.Retry || isOutage(err)) {
 		p.verified.Store(false)

@@ -15,13 +15,13 @@ import (
 // change is what has changed for a tenant since the last pass.
 type change struct {
 	sync.Change
-	// partial is true when a scope has not been judged yet.
+	// partial is true when at least one scope has not been judged yet.
 	partial bool
 	// ownerChanged are the resources that have another owner than before.
 	ownerChanged []healthscope.Key
 }
 
-// take decides again what is pending in a tenant, and returns what A&AI is to hold of it.
+// take decides the pending resources of a tenant again, and returns the desired state of each.
 func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 	complete, states := c.Complete(), c.States() // First: what is read afterwards knows at least of these clusters.
 	i.mu.Lock()

@@ -16,8 +16,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Deletion guards keep what is not known apart from what does not exist: A&AI loses nothing because a cluster is out of
-// sight, a bundle does not name all resources, or a scope has not been judged by all that there is.
+// Deletion guards tell what is unknown from what does not exist: nothing is deleted from A&AI because a cluster is
+// unreachable, a bundle does not name all resources, or a scope has not been judged with all clusters and bundles.
 
 // clusters is the part of fleet.View that knows which clusters exist, and which of them can be seen.
 type clusters interface {
@@ -29,7 +29,7 @@ type clusters interface {
 // anyNamespace stands for every namespace where something is kept by namespace.
 const anyNamespace = ""
 
-// guards are what a pass must know of all scopes, bundles and clusters.
+// guards are what a pass needs to know about all scopes, bundles and clusters.
 type guards struct {
 	// complete and clusters are what they were computed with.
 	complete bool
@@ -42,7 +42,7 @@ type guards struct {
 	partial   bool
 }
 
-// currentGuards returns the guards. They are computed from all scopes, but only after a change that may alter them.
+// currentGuards returns the guards. It computes them again, from all scopes, only after a change that may alter them.
 func (i *inputs) currentGuards(complete bool, clusters []fleet.ClusterState) *guards {
 	same := func(a, b fleet.ClusterState) bool {
 		return a.Name == b.Name && a.Reachability == b.Reachability && a.Arrival == b.Arrival
@@ -59,7 +59,7 @@ func (i *inputs) currentGuards(complete bool, clusters []fleet.ClusterState) *gu
 	return i.guards
 }
 
-// deletionGuards returns of what nothing is deleted, and why. complete is true when states are those of all clusters.
+// deletionGuards returns the partitions whose documents must not be deleted, with the reason. complete is true when states covers all clusters.
 func (i *inputs) deletionGuards(complete bool, states []fleet.ClusterState) map[plan.Partition]string {
 	guards := map[plan.Partition]string{}
 	if !complete {

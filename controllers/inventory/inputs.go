@@ -105,17 +105,17 @@ func (i *inputs) onChange(wake func(aai.Tenant)) {
 	i.wake = wake
 }
 
-// scopeUpdated notes a scope that exists, or exists in another generation.
+// scopeUpdated stores the creation time and the generation of a scope.
 func (i *inputs) scopeUpdated(name types.NamespacedName, created time.Time, generation int64) {
 	i.changeScope(name, func(s *scopeState) { s.created, s.generation = created, generation })
 }
 
-// scopeDeleted notes that a scope does not exist any more.
+// scopeDeleted records that a scope was deleted.
 func (i *inputs) scopeDeleted(name types.NamespacedName) {
 	i.changeScope(name, func(s *scopeState) { s.created, s.generation = time.Time{}, 0 })
 }
 
-// scopeJudged takes in the judgement of a scope; a scope that does not exist any more has none.
+// scopeJudged reads the current judgement of a scope from the registry. A deleted scope has none.
 func (i *inputs) scopeJudged(name types.NamespacedName) {
 	i.changeScope(name, func(s *scopeState) {
 		s.judged = i.registry.Get(name)
@@ -143,7 +143,7 @@ func (i *inputs) changeScope(name types.NamespacedName, change func(*scopeState)
 	}
 }
 
-// follow takes in changes of the view until ctx ends.
+// follow applies changes of the view until ctx ends.
 func (i *inputs) follow(ctx context.Context) {
 	for {
 		i.mu.Lock()
@@ -157,7 +157,7 @@ func (i *inputs) follow(ctx context.Context) {
 	}
 }
 
-// applyViewChanges takes in all changes of the view so far. The caller holds the lock.
+// applyViewChanges applies all pending changes of the view. The caller holds the lock.
 func (i *inputs) applyViewChanges() {
 	clusters := false
 	for _, c := range i.changes.Take() {
@@ -172,7 +172,7 @@ func (i *inputs) applyViewChanges() {
 	}
 }
 
-// bundleChanged takes in a bundle as it is now; nil when there is none. The caller holds the lock.
+// bundleChanged stores the current state of a bundle; nil when it was deleted. The caller holds the lock.
 func (i *inputs) bundleChanged(key fleet.BundleKey, b *fleet.Bundle) {
 	before, now := i.bundles[key], bundleState{}
 	if b != nil {
@@ -266,7 +266,7 @@ func (t *tenantState) claim(by candidate, at clusterNamespace, members []scope.P
 	return true
 }
 
-// putNested puts a value into a map of maps.
+// putNested sets a value in a map of maps.
 func putNested[K comparable, V any](all map[clusterNamespace]map[K]V, at clusterNamespace, key K, value V) {
 	if all[at] == nil {
 		all[at] = map[K]V{}
@@ -274,8 +274,8 @@ func putNested[K comparable, V any](all map[clusterNamespace]map[K]V, at cluster
 	all[at][key] = value
 }
 
-// changedResources returns the resources of which two lists have different members, or of which one has none; with all, those of both lists.
-// Members that have not changed are shared, so they are mostly the very same.
+// changedResources returns the resources that differ between two lists, or that only one of them has. If all is true, it returns the resources of both lists.
+// The lists share unchanged members, so most comparisons compare equal pointers.
 func changedResources(before, after []scope.Placed, all bool) []healthscope.Key {
 	var keys []healthscope.Key
 	known := make(map[healthscope.Key]scope.Placed, len(before))

@@ -22,10 +22,10 @@ import (
 // vnf is the vnf-id of a VNF, whose modules are reconciled together.
 type vnf string
 
-// statuses are what modules are to be. The empty status means that nothing can be said, and that the module stays as it is.
+// statuses are the desired statuses of modules. The empty status means that the status is unknown, and that the module stays as it is.
 type statuses map[aai.VFModule]aai.OperationalStatus
 
-// add adds what one app makes of a module; the worst of all counts.
+// add adds the status that one app gives a module; the module gets the worst of all.
 func (s statuses) add(m aai.VFModule, status aai.OperationalStatus) {
 	if before, ok := s[m]; ok {
 		status = mapping.Worse(before, status)
@@ -158,7 +158,7 @@ type moduleSyncer interface {
 	SyncModules(ctx context.Context, vnfID string, desired map[aai.VFModule]aai.OperationalStatus) (sync.ModuleReport, error)
 }
 
-// moduleReconciler keeps the operational-status of a VNF's modules in step with what was judged.
+// moduleReconciler keeps the operational-status of the modules of VNFs in sync with the judgements.
 type moduleReconciler struct {
 	inputs   *moduleInputs
 	clusters clusters

@@ -12,21 +12,21 @@ import (
 	"github.com/healthscope/healthscope/controllers/scope"
 )
 
-// moduleStatus is how far the modules of a VNF are.
+// moduleStatus is the sync status of the modules of a VNF.
 type moduleStatus struct {
 	condition
 
 	objects map[aai.VFModule]objectStatus
 }
 
-// recordModulesPass notes how a pass over the modules of a VNF ended, and notifies the scopes that name them when that concerns them.
+// recordModulesPass stores the outcome of a pass over the modules of a VNF, and notifies the scopes that name them if the explanation of a module has changed.
 func (s *Status) recordModulesPass(v vnf, names []types.NamespacedName, r sync.ModuleReport, err error, now time.Time) {
 	if s.updateModules(v, r, err, now) {
 		s.notifyAll(names)
 	}
 }
 
-// updateModules notes how such a pass ended, and reports whether the explanation of a module has changed.
+// updateModules stores the outcome of a pass, and reports whether the explanation of a module has changed.
 func (s *Status) updateModules(v vnf, r sync.ModuleReport, err error, now time.Time) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,9 +86,9 @@ func (s *Status) addModules(r *report, name types.NamespacedName, members []scop
 	}
 }
 
-// unsyncedMessage says why something is not synced.
+// unsyncedMessage returns why an object is not synced.
 func unsyncedMessage(o sync.Object) string {
-	if o.Message == "" { // It came after the last pass had begun, or the pass ended before its turn.
+	if o.Message == "" { // It was added after the last pass began, or that pass ended before trying it.
 		return "waits for its turn"
 	}
 	return o.Message

@@ -22,7 +22,7 @@ type syncer interface {
 	Sync(ctx context.Context, tenant aai.Tenant, changes func() sync.Change) (sync.Report, error)
 }
 
-// reconciler keeps one tenant of A&AI in step with what was judged.
+// reconciler keeps the tenants of A&AI in sync with the judgements.
 type reconciler struct {
 	inputs   *inputs
 	clusters clusters

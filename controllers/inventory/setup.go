@@ -52,7 +52,7 @@ type Options struct {
 	Takeover time.Duration
 }
 
-// Inventory keeps A&AI in step. Its Status says how far it is.
+// Inventory keeps A&AI in sync. Its Status reports the progress.
 type Inventory struct {
 	*Status
 	options Options
@@ -60,7 +60,7 @@ type Inventory struct {
 	// modules is nil when the operational-status of modules is not to be written.
 	modules  *moduleInputs
 	requests requestMetrics
-	// unfollow ends what the view is followed by.
+	// unfollow ends the subscription to the view.
 	unfollow func()
 }
 
@@ -108,7 +108,7 @@ func credentials(c *configv1alpha1.Inventory) func() (string, string, error) {
 	return client.FileCredentials(c.UsernameFile, c.PasswordFile)
 }
 
-// requestDelay is how long a request may wait for its turn before its own time begins.
+// requestDelay is how long a request may wait for the rate limiter before its own timeout begins.
 const requestDelay = 5 * time.Second
 
 // Setup adds the inventory to a manager.
@@ -244,13 +244,13 @@ func (i *Inventory) moduleChanges(_ context.Context, q workqueue.TypedRateLimiti
 	return nil
 }
 
-// tenantScopeUpdated notes, for the tenants, a scope that exists. The controller has noted all scopes that exist before its first
+// tenantScopeUpdated updates a scope in the inputs of the tenants. The controller has noted all scopes that exist before its first
 // reconcile, as that waits for the first events of its sources.
 func (i *Inventory) tenantScopeUpdated(s *corev1alpha2.HealthScope) {
 	i.inputs.scopeUpdated(ctrlclient.ObjectKeyFromObject(s), s.CreationTimestamp.Time, s.Generation)
 }
 
-// moduleScopeUpdated notes, for the modules, a scope that exists.
+// moduleScopeUpdated updates a scope in the inputs of the modules.
 func (i *Inventory) moduleScopeUpdated(s *corev1alpha2.HealthScope) {
 	if i.modules != nil {
 		i.modules.scopeUpdated(ctrlclient.ObjectKeyFromObject(s), &s.Spec)

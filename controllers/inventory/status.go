@@ -28,7 +28,7 @@ type Status struct {
 	notify  []func(types.NamespacedName)
 }
 
-// tenantStatus is how far a tenant is.
+// tenantStatus is the sync status of a tenant.
 type tenantStatus struct {
 	condition
 
@@ -42,11 +42,11 @@ type tenantStatus struct {
 	waiting map[types.NamespacedName]bool
 }
 
-// objectStatus is how far an object is.
+// objectStatus is the sync status of an object.
 type objectStatus struct {
 	sync.Object
 
-	// since is since when it is so, for that reason.
+	// since is when the object entered its state for its reason.
 	since time.Time
 }
 
@@ -70,7 +70,7 @@ func (s *Status) Subscribe(notify func(types.NamespacedName)) {
 	s.notify = append(s.notify, notify)
 }
 
-// recordPass notes how a pass over a tenant ended, and notifies the scopes that it concerns.
+// recordPass stores the outcome of a pass over a tenant, and notifies the affected scopes.
 func (s *Status) recordPass(tenant aai.Tenant, n change, r sync.Report, err error, now time.Time) {
 	s.mu.Lock()
 	changed, waited := s.tenant(tenant).update(n, r, newCondition(err, r.Missing), now)
@@ -136,7 +136,7 @@ func (s *Status) notifyAll(names []types.NamespacedName) {
 	}
 }
 
-// report is a report on a scope while it is made.
+// report is the report on a scope while Report builds it.
 type report struct {
 	scope.InventoryReport
 	why explanations
@@ -163,7 +163,7 @@ func (s *Status) Report(name types.NamespacedName, members []scope.Placed, parti
 	return &r.InventoryReport
 }
 
-// addMember adds a member to a report. It returns false when it is not known yet how far the member is.
+// addMember adds a member to a report. It returns false when the sync status of the member is not known yet.
 func (s *Status) addMember(r *report, name types.NamespacedName, p scope.Placed) bool {
 	e := mapping.Map(resourceOf(name, p), s.inputs.mapping)
 	if e.Decision == mapping.Unmapped {
