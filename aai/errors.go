@@ -15,15 +15,15 @@ type ErrorKind string
 
 // The kinds of errors.
 const (
-	// Retry means: try again later, with backoff. A&AI or the way to it is in trouble; whether a write was done is not known.
+	// Retry means: try again later, with backoff. A&AI or the network is in trouble; it is not known whether a write was done.
 	Retry ErrorKind = "Retry"
-	// Conflict means: the object has been changed by others. Read it, then decide again.
+	// Conflict means: another writer has changed the object. Read it, then decide again.
 	Conflict ErrorKind = "Conflict"
 	// MissingDependency means: something that must exist first does not. Wait until it does.
 	MissingDependency ErrorKind = "MissingDependency"
-	// Misconfigured means: the configuration is wrong, such as the password or the schema version. No request will do better.
+	// Misconfigured means: the configuration is wrong, such as the password or the schema version. Every request will fail.
 	Misconfigured ErrorKind = "Misconfigured"
-	// Rejected means: A&AI will never take this request. Other objects are not concerned.
+	// Rejected means: A&AI will never accept this request. Other objects are not affected.
 	Rejected ErrorKind = "Rejected"
 )
 
@@ -60,7 +60,7 @@ const (
 	OpStatus Op = "status"
 )
 
-// verb says in one word what an operation does with what its path names.
+// verb returns the verb of an operation for error texts.
 func (o Op) verb() string {
 	switch o {
 	case OpTenant, OpTarget:
@@ -162,7 +162,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, if there is one.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Outage reports whether the error concerns A&AI as a whole, or the way to it, so that no other request would fare better now.
+// Outage reports whether the error concerns A&AI as a whole, or the network to it, so that any other request would fail now.
 func (e *Error) Outage() bool {
 	if e.Kind != Retry {
 		return false

@@ -49,7 +49,7 @@ func (w Write) operation() bulkOperation {
 }
 
 // WriteTogether does all writes in their order in one transaction, or none of
-// them. An error of kind Retry leaves open which. An error of another kind means
+// them. After an error of kind Retry, it is not known which. An error of another kind means
 // that nothing was done, and does not say for certain which of the writes it is
 // about; with the code CodePayloadLimit there are too many of them.
 func (c *Client) WriteTogether(ctx context.Context, writes []Write) error {

@@ -41,15 +41,15 @@ type Options struct {
 	AppID string
 	// PageSize is the number of documents in a page of a list. The default is DefaultPageSize.
 	PageSize int
-	// Leads reports whether this process may still write. It is asked when a request that writes has nothing left to wait for: a process that was stopped for a while and continued must not write what was true before. Nil means that it may.
+	// Leads reports whether this process may still write. The client calls it immediately before it sends a write, because a process that was suspended must not write outdated state. Nil means that it may.
 	Leads func() bool
-	// Observe is called after every request, with the HTTP status as text, or "error" when there was no answer, and how long it took. Nil means that nothing is.
+	// Observe is called after every request, with the HTTP status as text, or "error" when there was no response, and the duration. Nil means no call.
 	Observe func(op, code string, duration time.Duration)
 	// Breaker is shared by all clients of this A&AI. Nil means none: every request is sent.
 	Breaker *Breaker
-	// Wrap returns what carries the requests by way of the transport that it is given, such as what traces them. Nil means that nothing does.
+	// Wrap returns a transport that sends requests through the given one, for example to trace them. Nil means that the given transport is used as it is.
 	Wrap func(http.RoundTripper) http.RoundTripper
-	// Transport carries the requests. The default is one of the client's own, which verifies certificates.
+	// Transport sends the requests. The default verifies certificates, and reloads its files when they change.
 	Transport http.RoundTripper
 }
 
@@ -103,7 +103,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// transport returns what carries the requests.
+// transport returns the configured transport, or the default one.
 func (o *Options) transport() (http.RoundTripper, error) {
 	if o.Transport != nil {
 		return o.Transport, nil

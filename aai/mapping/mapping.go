@@ -98,7 +98,7 @@ func Map(r Resource, o Options) Entry {
 	return e
 }
 
-// statusOf returns the word for a state in A&AI, and what is to become of a resource in that state.
+// statusOf returns the status label for a state, and the decision for a resource in that state.
 func statusOf(s healthscope.State) (healthscope.State, Decision) {
 	switch s {
 	case healthscope.Ready, healthscope.Pending, healthscope.Failed:
@@ -130,7 +130,7 @@ func ID(installation string, k healthscope.Key) string {
 // maxLabelValue bounds the value of a label, in bytes: another monitor may have given one of any length.
 const maxLabelValue = 128
 
-// labelValue returns a text as a label has it: short, and in one line.
+// labelValue returns a text as a label value: in one line, and at most maxLabelValue bytes long.
 func labelValue(text string) string {
 	return healthscope.Shorten(healthscope.Clean(text), maxLabelValue)
 }

@@ -72,7 +72,7 @@ func tenantOf(r configv1alpha1.Region) aai.Tenant {
 	return aai.Tenant{CloudOwner: r.CloudOwner, CloudRegionID: r.CloudRegionID, TenantID: r.TenantID}
 }
 
-// includesKind reports whether a kind goes to A&AI.
+// includesKind reports whether resources of a kind are written to A&AI.
 func (o Options) includesKind(group, kind string) bool {
 	if group == "" && kind == "Secret" {
 		return false
@@ -87,7 +87,7 @@ func (o Options) mayLink(namespace, vnfID string) bool {
 	})
 }
 
-// matches reports whether a pattern matches a name. One that cannot be read matches nothing but itself.
+// matches reports whether a pattern matches a name. An invalid pattern matches only itself.
 func matches(pattern, value string) bool {
 	if pattern == Wildcard || pattern == value {
 		return true
