@@ -2,17 +2,17 @@ package kubeconfig
 
 import "encoding/binary"
 
-// jsonEvents bounds the JSON objects of a stream. It need not notice what is no
-// JSON: the decoder does, before it needs memory for more.
-type jsonEvents struct {
+// jsonEventLimiter limits the size of each JSON object of a stream. It does not detect invalid
+// JSON: the decoder does, before it needs more memory.
+type jsonEventLimiter struct {
 	limit, size       int64
 	depth             int
 	inString, escaped bool
 }
 
-func (*jsonEvents) events() {}
+func (*jsonEventLimiter) events() {}
 
-func (e *jsonEvents) add(read []byte) error {
+func (e *jsonEventLimiter) add(read []byte) error {
 	for _, c := range read {
 		if e.size++; e.size > e.limit {
 			return tooLarge("event", e.limit)
@@ -35,23 +35,23 @@ func (e *jsonEvents) add(read []byte) error {
 	return nil
 }
 
-// lengthSize is the size in bytes of the length that goes before an event in protobuf, big endian
+// lengthSize is the size in bytes of the big-endian length that precedes an event in protobuf
 // (k8s.io/apimachinery/pkg/util/framer, NewLengthDelimitedFrameWriter).
 const lengthSize = 4
 
-// protobufEvents bounds the events of a stream in which each has its length before it.
-type protobufEvents struct {
-	limit, left int64
-	length      []byte
+// protobufEventLimiter limits the size of each event of a stream in which a length precedes each event.
+type protobufEventLimiter struct {
+	limit, remaining int64
+	length           []byte
 }
 
-func (*protobufEvents) events() {}
+func (*protobufEventLimiter) events() {}
 
-func (e *protobufEvents) add(read []byte) error {
+func (e *protobufEventLimiter) add(read []byte) error {
 	for len(read) > 0 {
-		if e.left > 0 {
-			n := min(e.left, int64(len(read)))
-			e.left, read = e.left-n, read[n:]
+		if e.remaining > 0 {
+			n := min(e.remaining, int64(len(read)))
+			e.remaining, read = e.remaining-n, read[n:]
 			continue
 		}
 		n := min(lengthSize-len(e.length), len(read))
@@ -59,8 +59,8 @@ func (e *protobufEvents) add(read []byte) error {
 		if len(e.length) < lengthSize {
 			return nil
 		}
-		e.left, e.length = int64(binary.BigEndian.Uint32(e.length)), e.length[:0]
-		if e.left > e.limit {
+		e.remaining, e.length = int64(binary.BigEndian.Uint32(e.length)), e.length[:0]
+		if e.remaining > e.limit {
 			return tooLarge("event", e.limit)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// canary is in every secret of the tests; nobody may ever say it.
+// canary is in every secret of the tests, and must not appear in any output.
 const canary = "canary-7f1e"
 
 // newServer returns a TLS server with HTTP/2.
@@ -24,7 +24,7 @@ func newServer(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// authorityOf returns the certificate by which a server is verified, as PEM.
+// authorityOf returns the certificate that verifies a server, as PEM.
 func authorityOf(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
@@ -48,7 +48,7 @@ func sample(t testing.TB, edit func(*clientcmdapi.Config)) []byte {
 	return data
 }
 
-// clientOf returns a client for a server by way of a kubeconfig, with limits of its own where they are set.
+// clientOf returns a client for a server, made from a kubeconfig. Limits that are set replace the defaults.
 func clientOf(t testing.TB, server *httptest.Server, l limits) *http.Client {
 	t.Helper()
 	data, err := New(Member{Name: "edge", Server: server.URL, Authority: authorityOf(server), Token: canary})
@@ -59,10 +59,10 @@ func clientOf(t testing.TB, server *httptest.Server, l limits) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := guardOf(t, config)
-	for _, bound := range []struct{ to, from *int64 }{{&g.limits.body, &l.body}, {&g.limits.failure, &l.failure}, {&g.limits.event, &l.event}} {
-		if *bound.from > 0 {
-			*bound.to = *bound.from
+	g := limitedTransportOf(t, config)
+	for _, limit := range []struct{ to, from *int64 }{{&g.limits.body, &l.body}, {&g.limits.errorBody, &l.errorBody}, {&g.limits.event, &l.event}} {
+		if *limit.from > 0 {
+			*limit.to = *limit.from
 		}
 	}
 	if l.timeout > 0 {
@@ -76,9 +76,9 @@ func clientOf(t testing.TB, server *httptest.Server, l limits) *http.Client {
 	return client
 }
 
-func guardOf(t testing.TB, config *rest.Config) *guard {
+func limitedTransportOf(t testing.TB, config *rest.Config) *limitedTransport {
 	t.Helper()
-	g, ok := config.Transport.(*guard)
+	g, ok := config.Transport.(*limitedTransport)
 	if !ok {
 		t.Fatalf("the transport is a %T", config.Transport)
 	}
@@ -87,9 +87,9 @@ func guardOf(t testing.TB, config *rest.Config) *guard {
 
 func transportOf(t testing.TB, config *rest.Config) *http.Transport {
 	t.Helper()
-	transport, ok := guardOf(t, config).WrappedRoundTripper().(*http.Transport)
+	transport, ok := limitedTransportOf(t, config).WrappedRoundTripper().(*http.Transport)
 	if !ok {
-		t.Fatalf("the guard guards a %T", guardOf(t, config).WrappedRoundTripper())
+		t.Fatalf("the limitedTransport wraps a %T", limitedTransportOf(t, config).WrappedRoundTripper())
 	}
 	return transport
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// MaxSize is the size in bytes beyond which a kubeconfig is refused unread.
+// MaxSize is the maximum size of a kubeconfig in bytes. Parse refuses a larger one without reading it.
 const MaxSize = 256 << 10
 
 // Defaults of Options.
@@ -27,13 +27,13 @@ const (
 	DefaultUserAgent = "healthscope"
 )
 
-// Options are how the hub talks to a member. The zero value has the defaults.
+// Options configure the client configuration of a member. The zero value has the defaults.
 type Options struct {
-	// QPS is how many requests are sent to the member in a second, by all clients together. The default is DefaultQPS.
+	// QPS is the maximum number of requests per second to the member, of all clients together. The default is DefaultQPS.
 	QPS float32
-	// Burst is how many may be sent at once. The default is DefaultBurst.
+	// Burst is the maximum number of requests that are sent at once. The default is DefaultBurst.
 	Burst int
-	// Timeout is the deadline of a request, its answer included; of a watch, until it begins. The default is DefaultTimeout.
+	// Timeout is the deadline of a request including its answer; for a watch, until the watch begins. The default is DefaultTimeout.
 	Timeout time.Duration
 	// UserAgent is the User-Agent of requests. The default is DefaultUserAgent.
 	UserAgent string
@@ -42,21 +42,21 @@ type Options struct {
 // Parse is Options.Parse with the defaults.
 func Parse(data []byte) (*rest.Config, error) { return Options{}.Parse(data) }
 
-// Parse returns how to talk to the cluster of a kubeconfig's current context.
+// Parse returns the client configuration for the cluster of a kubeconfig's current context.
 // It reads no file, runs no program and connects to nothing.
 //
-// The error names every field that is refused, also of clusters and users that
-// the current context does not use, with its value where that cannot be a
-// secret. These are refused: exec, auth-provider, paths of files, proxy-url,
+// The error lists every field that is refused, including those of clusters and users
+// that the current context does not use, with its value unless that may be a
+// secret. Parse refuses: exec, auth-provider, paths of files, proxy-url,
 // insecure-skip-tls-verify, impersonation, user names with passwords, servers
 // that are not https or have user information, a query or a fragment, a current
 // context that is missing, and users without credentials.
 //
-// With the configuration, all clients share one limit of requests and one pool
-// of connections, that of its Transport, which net.CloseIdleConnectionsFor of
-// apimachinery closes. A redirect, an answer of more than 32 MiB, an error of
+// All clients of the configuration share one rate limiter and one connection pool,
+// that of its Transport. net.CloseIdleConnectionsFor of apimachinery closes idle
+// connections. A redirect, an answer of more than 32 MiB, an error of
 // more than 64 KiB and a watch event of more than 4 MiB are errors; a
-// connection on which nothing comes back is given up within 15 seconds.
+// connection that delivers nothing, not even answers to pings, is closed within 15 seconds.
 func (o Options) Parse(data []byte) (*rest.Config, error) {
 	if len(data) == 0 {
 		return nil, errors.New("cannot use the kubeconfig: it is empty")
@@ -70,16 +70,16 @@ func (o Options) Parse(data []byte) (*rest.Config, error) {
 	}
 	member, problems := check(config)
 	if len(problems) > 0 {
-		return nil, errors.Wrap(summary(problems), "cannot use the kubeconfig")
+		return nil, errors.Wrap(aggregate(problems), "cannot use the kubeconfig")
 	}
 	return o.restConfig(member), nil
 }
 
-// member is the part of a kubeconfig that counts, checked.
+// member is the validated cluster and user of a kubeconfig's current context.
 type member struct {
 	cluster      clientcmdapi.Cluster
 	user         clientcmdapi.AuthInfo
-	authorities  *x509.CertPool // nil for those of the system
+	authorities  *x509.CertPool // nil for the CAs of the system
 	certificates []tls.Certificate
 }
 
@@ -98,14 +98,14 @@ func (o Options) restConfig(m *member) *rest.Config {
 		// The server's warnings would go to the log, unbounded.
 		WarningHandler: rest.NoWarnings{},
 		// Not Timeout: it would end watches too.
-		Transport: &guard{next: transport, limits: defaultLimits(cmp.Or(o.Timeout, DefaultTimeout))},
+		Transport: &limitedTransport{next: transport, limits: defaultLimits(cmp.Or(o.Timeout, DefaultTimeout))},
 	}
 }
 
-// lineOf finds the line that a YAML error is about. The rest of such an error may quote the file, and with it a secret.
-var lineOf = regexp.MustCompile(`\bline (\d+)\b`)
+// yamlErrorLine finds the line number in a YAML error. The rest of the error may quote the file, and thereby a secret.
+var yamlErrorLine = regexp.MustCompile(`\bline (\d+)\b`)
 
-// decode reads a kubeconfig as YAML or JSON. The decoder of client-go is not used: its errors hold the whole of what it reads.
+// decode reads a kubeconfig as YAML or JSON. It does not use the decoder of client-go, whose errors contain the whole input.
 func decode(data []byte) (*clientcmdapi.Config, error) {
 	config := &clientcmdapi.Config{}
 	err := yaml.Unmarshal(data, config)
@@ -114,22 +114,22 @@ func decode(data []byte) (*clientcmdapi.Config, error) {
 	}
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) && wrongType.Field != "" {
-		return nil, errors.Errorf("%s must be a %s", shown(wrongType.Field), wrongType.Type.Kind())
+		return nil, errors.Errorf("%s must be a %s", sanitized(wrongType.Field), wrongType.Type.Kind())
 	}
-	if line := lineOf.FindStringSubmatch(err.Error()); line != nil {
+	if line := yamlErrorLine.FindStringSubmatch(err.Error()); line != nil {
 		return nil, errors.Errorf("it is no YAML: see line %s", line[1])
 	}
 	return nil, errors.New("it is no YAML or JSON of kind Config")
 }
 
-// WithToken returns a kubeconfig in which the user of the current context has
-// another token, and everything else that Parse reads is as it was.
+// WithToken returns a copy of a kubeconfig in which the user of the current context has
+// another token. Everything else that Parse reads stays the same.
 func WithToken(data []byte, token string) ([]byte, error) {
 	config, err := decode(data)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read the kubeconfig")
 	}
-	i := indexOfUser(config)
+	i := currentUserIndex(config)
 	if i < 0 {
 		return nil, errors.New("cannot change the kubeconfig: the current context has no user")
 	}
@@ -144,13 +144,14 @@ func Token(data []byte) (string, error) {
 	if err != nil {
 		return "", errors.Wrap(err, "cannot read the kubeconfig")
 	}
-	if i := indexOfUser(config); i >= 0 {
+	if i := currentUserIndex(config); i >= 0 {
 		return config.AuthInfos[i].AuthInfo.Token, nil
 	}
 	return "", nil
 }
 
-func indexOfUser(config *clientcmdapi.Config) int {
+// currentUserIndex returns the index in config.AuthInfos of the current context's user; -1 when there is none.
+func currentUserIndex(config *clientcmdapi.Config) int {
 	i := slices.IndexFunc(config.Contexts, func(c clientcmdapi.NamedContext) bool { return c.Name == config.CurrentContext })
 	if i < 0 {
 		return -1
@@ -159,21 +160,21 @@ func indexOfUser(config *clientcmdapi.Config) int {
 	return slices.IndexFunc(config.AuthInfos, func(u clientcmdapi.NamedAuthInfo) bool { return u.Name == name })
 }
 
-// Member is what a kubeconfig of New says.
+// Member is the content of a kubeconfig that New makes.
 type Member struct {
 	// Name is the name of the cluster, its user and the context.
 	Name string
 	// Server is the URL of the API server.
 	Server string
-	// TLSServerName is the name in the server's certificate, if it is another than that in the URL.
+	// TLSServerName is the name in the server's certificate; empty when it is the host of the URL.
 	TLSServerName string
-	// Authority is the certificate of the authority that the server's certificate is checked against, as PEM. None means those of the system.
+	// Authority is the certificate of the CA that verifies the server's certificate, as PEM. Empty means the CAs of the system.
 	Authority []byte
 	// Token is the bearer token.
 	Token string
 }
 
-// New returns a kubeconfig that Parse accepts if the values are fit for it.
+// New returns a kubeconfig. Parse accepts it if the values are valid.
 func New(m Member) ([]byte, error) {
 	data, err := yaml.Marshal(clientcmdapi.Config{
 		Kind: "Config", APIVersion: "v1", CurrentContext: m.Name,

@@ -42,7 +42,7 @@ func newPair(t testing.TB) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
-func TestParseTakesWhatIsHarmless(t *testing.T) {
+func TestParseAcceptsSafeKubeconfigs(t *testing.T) {
 	certificate, key := newPair(t)
 	cases := map[string]struct {
 		data  []byte
@@ -80,7 +80,7 @@ func TestOptionsOfParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := guardOf(t, config).limits.timeout; got != 5*time.Second {
+	if got := limitedTransportOf(t, config).limits.timeout; got != 5*time.Second {
 		t.Errorf("deadline %s, want 5s", got)
 	}
 	if config.UserAgent != "healthscope-controller/v1" || config.QPS != 3 || config.Burst != 4 || config.RateLimiter.QPS() != 3 {
@@ -96,8 +96,8 @@ func TestOptionsOfParse(t *testing.T) {
 	}
 }
 
-// TestTransportHasTheCertificates: what is checked is what is used.
-func TestTransportHasTheCertificates(t *testing.T) {
+// TestTransportUsesTheCertificates checks that the transport uses the certificates that were validated.
+func TestTransportUsesTheCertificates(t *testing.T) {
 	certificate, key := newPair(t)
 	config, err := Parse(sample(t, func(c *clientcmdapi.Config) {
 		c.Clusters[0].Cluster.CertificateAuthorityData, c.Clusters[0].Cluster.TLSServerName = certificate, "edge01"
@@ -115,7 +115,7 @@ func TestTransportHasTheCertificates(t *testing.T) {
 	}
 }
 
-// hostile are kubeconfigs that are refused, and what the error names.
+// hostile returns kubeconfigs that Parse must refuse, with the text that the error must contain.
 func hostile(t testing.TB) map[string]struct {
 	edit func(*clientcmdapi.Config)
 	want string
@@ -183,7 +183,7 @@ func hostile(t testing.TB) map[string]struct {
 	}
 }
 
-func TestParseRefusesWhatIsHostile(t *testing.T) {
+func TestParseRefusesHostileKubeconfigs(t *testing.T) {
 	for name, c := range hostile(t) {
 		t.Run(name, func(t *testing.T) {
 			config, err := Parse(sample(t, func(k *clientcmdapi.Config) {
@@ -205,7 +205,7 @@ func TestParseRefusesWhatIsHostile(t *testing.T) {
 	}
 }
 
-func TestParseRefusesWhatIsNoKubeconfig(t *testing.T) {
+func TestParseRefusesOtherContent(t *testing.T) {
 	cases := map[string]struct{ data, want string }{
 		"nothing":           {"", `cannot use the kubeconfig: it is empty`},
 		"blank":             {"\n", `cannot use the kubeconfig: current-context: Not found: ""`},
@@ -232,7 +232,7 @@ func TestParseRefusesWhatIsNoKubeconfig(t *testing.T) {
 	}
 }
 
-func TestParseNamesAllProblemsAtOnce(t *testing.T) {
+func TestParseListsAllProblems(t *testing.T) {
 	_, err := Parse(sample(t, func(c *clientcmdapi.Config) {
 		c.Clusters[0].Cluster.ProxyURL, c.Clusters[0].Cluster.InsecureSkipTLSVerify = "http://proxy", true
 		c.AuthInfos[0].AuthInfo.TokenFile, c.CurrentContext = "/token", "other"
@@ -247,7 +247,7 @@ func TestParseNamesAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
-func TestErrorsAreShort(t *testing.T) {
+func TestErrorsHaveBoundedLength(t *testing.T) {
 	_, err := Parse(sample(t, func(c *clientcmdapi.Config) {
 		for i := range 500 {
 			c.AuthInfos = append(c.AuthInfos, clientcmdapi.NamedAuthInfo{Name: fmt.Sprint(i, strings.Repeat("\x1b", 150)), AuthInfo: clientcmdapi.AuthInfo{TokenFile: "x"}})
@@ -258,8 +258,8 @@ func TestErrorsAreShort(t *testing.T) {
 	}
 }
 
-// TestParseTouchesNothing: nothing is run, read or connected to, even where all of it would work.
-func TestParseTouchesNothing(t *testing.T) {
+// TestParseHasNoSideEffects checks that Parse runs no program, reads no file and connects to nothing, even where all of that would work.
+func TestParseHasNoSideEffects(t *testing.T) {
 	dir := t.TempDir()
 	secret, ran := filepath.Join(dir, "secret"), filepath.Join(dir, "ran")
 	if err := os.WriteFile(secret, []byte(canary), 0o600); err != nil {
@@ -292,7 +292,7 @@ func TestParseTouchesNothing(t *testing.T) {
 	}
 }
 
-func TestNewIsAccepted(t *testing.T) {
+func TestParseAcceptsNew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z0-9]([a-z0-9+.-]{0,20}[a-z0-9])?`)
 		m := Member{Name: word.Draw(t, "name"), Server: "https://" + rapid.StringMatching(`[a-z]{1,20}(:[1-9][0-9]{0,3})?`).Draw(t, "host"), Token: rapid.StringMatching(`[A-Za-z0-9._-]{1,40}`).Draw(t, "token")}
@@ -310,7 +310,7 @@ func TestNewIsAccepted(t *testing.T) {
 	})
 }
 
-func TestWithTokenChangesNothingElse(t *testing.T) {
+func TestWithTokenChangesOnlyTheToken(t *testing.T) {
 	certificate, _ := newPair(t)
 	before := sample(t, func(c *clientcmdapi.Config) {
 		c.Clusters[0].Cluster.CertificateAuthorityData, c.Clusters[0].Cluster.TLSServerName = certificate, "edge01"
@@ -341,7 +341,7 @@ func TestWithTokenChangesNothingElse(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a Secret holds, nothing panics, no secret is said, and what is accepted names no program, file or proxy.
+// FuzzParse checks that Parse never panics, that no error contains a secret, and that an accepted configuration names no program, file or proxy.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("{}"))
 	f.Add(sample(f, nil))
@@ -374,7 +374,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// named reports whether a kubeconfig has the canary where it is no secret: in a name.
+// named reports whether a kubeconfig has the canary in a name, where it is no secret.
 func named(data []byte) bool {
 	var c clientcmdapi.Config
 	if yaml.Unmarshal(data, &c) != nil {

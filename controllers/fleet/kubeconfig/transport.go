@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Times of connections to a member.
+// Timeouts of connections to a member.
 const (
 	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 10 * time.Second
 	idleTimeout      = 90 * time.Second
-	// pingAfter is how long a connection is silent before it is asked whether it is alive, and pingTimeout how long the answer may take:
-	// together they are when the loss of a peer that says nothing is noticed.
+	// pingAfter is how long a connection receives nothing before a ping is sent, and pingTimeout how long the answer may take. A peer that
+	// does not answer is detected after their sum.
 	pingAfter   = 8 * time.Second
 	pingTimeout = 5 * time.Second
 )
 
 const (
-	// maxHeader is the size in bytes of an answer's header.
+	// maxHeader is the maximum size of an answer's header in bytes.
 	maxHeader = 64 << 10
-	// idleConnections are those that are kept of a server without HTTP/2, as client-go does.
+	// idleConnections is the maximum number of idle connections to a server without HTTP/2, as in client-go.
 	idleConnections = 25
 )
 
-// newTransport returns a pool of connections to one server. It takes no proxy from the environment.
+// newTransport returns a transport, with its connection pool, for one server. It ignores proxies in the environment.
 func newTransport(config *tls.Config, disableCompression bool) *http.Transport {
-	// HTTP/2 is asked by pings whether it is alive, HTTP/1.1, which proxies in front of API servers may speak, by those of TCP.
+	// Pings check HTTP/2 connections. TCP keep-alive checks those of HTTP/1.1, which proxies in front of API servers may use.
 	dialer := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: time.Second, Count: int(pingTimeout / time.Second)}}
 	return &http.Transport{
 		DialContext:            dialer.DialContext,

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// get asks for a path and returns all that comes, or the error.
+// get requests a URL, and returns the body or the error.
 func get(ctx context.Context, t testing.TB, client *http.Client, url string) (string, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -42,7 +42,7 @@ func get(ctx context.Context, t testing.TB, client *http.Client, url string) (st
 	return string(data), errors.Join(err, response.Body.Close())
 }
 
-// endless writes the same again and again until nobody listens.
+// endless writes the same again and again until the client closes the connection.
 func endless(w http.ResponseWriter, what string) {
 	for {
 		if _, err := io.WriteString(w, what); err != nil {
@@ -51,8 +51,8 @@ func endless(w http.ResponseWriter, what string) {
 	}
 }
 
-func TestHostileServersEndInAnError(t *testing.T) {
-	small := limits{timeout: time.Minute, body: 1 << 20, failure: 1 << 10, event: 1 << 10}
+func TestHostileAnswersAreErrors(t *testing.T) {
+	small := limits{timeout: time.Minute, body: 1 << 20, errorBody: 1 << 10, event: 1 << 10}
 	soon := limits{timeout: 50 * time.Millisecond}
 	cases := map[string]struct {
 		limits  limits
@@ -129,7 +129,7 @@ func TestHostileServersEndInAnError(t *testing.T) {
 	}
 }
 
-func TestTheCallersEndIsNotTheServersFault(t *testing.T) {
+func TestCancelledRequestReturnsCanceled(t *testing.T) {
 	server := newServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
@@ -138,8 +138,8 @@ func TestTheCallersEndIsNotTheServersFault(t *testing.T) {
 	}
 }
 
-// TestWatchesOutliveTheDeadline: the deadline of a request is not that of a watch that has begun, and events are counted one by one.
-func TestWatchesOutliveTheDeadline(t *testing.T) {
+// TestTimeoutDoesNotEndARunningWatch checks that the timeout of a request does not end a watch that has begun, and that the size limit applies to each event.
+func TestTimeoutDoesNotEndARunningWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		event := `{"type":"ADDED","object":{"a":"` + strings.Repeat("[", 800) + `"}}` + "\n"
 		server, dial := pipeServer(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -158,27 +158,29 @@ func TestWatchesOutliveTheDeadline(t *testing.T) {
 	})
 }
 
-// TestSilenceIsNoticed: a connection from which nothing comes any more, without an end, ends a watch within 15 seconds, whenever that begins.
-func TestSilenceIsNoticed(t *testing.T) {
+// TestUnresponsiveConnectionEndsTheWatch checks that a watch ends within 15 seconds when its connection delivers nothing any more and is not closed, at whatever time that begins.
+func TestUnresponsiveConnectionEndsTheWatch(t *testing.T) {
 	for second := range 15 {
-		// As long as somebody answers pings, it is no loss that no event comes for an hour.
-		synctest.Test(t, func(t *testing.T) { watchSilence(t, time.Hour+time.Duration(second)*time.Second+time.Millisecond) })
+		// As long as the server answers pings, the watch stays open, although no event comes for an hour.
+		synctest.Test(t, func(t *testing.T) {
+			checkUnresponsiveConnection(t, time.Hour+time.Duration(second)*time.Second+time.Millisecond)
+		})
 	}
 }
 
-// watchSilence watches something until the server falls silent, and checks that the watch ends.
-func watchSilence(t *testing.T, begin time.Duration) {
+// checkUnresponsiveConnection opens a watch, makes its connection unresponsive, and checks that the watch ends.
+func checkUnresponsiveConnection(t *testing.T, begin time.Duration) {
 	server, dial := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, "{}")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
-	var silent *silence
+	var conn *unresponsiveConn
 	client := pipeClient(t, server, func(ctx context.Context, network, address string) (net.Conn, error) {
 		connection, err := dial(ctx, network, address)
-		silent = &silence{Conn: connection, over: make(chan struct{})}
-		return silent, err
+		conn = &unresponsiveConn{Conn: connection, closed: make(chan struct{})}
+		return conn, err
 	}, limits{})
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com/api?watch=true", nil)
 	if err != nil {
@@ -193,17 +195,17 @@ func watchSilence(t *testing.T, begin time.Duration) {
 		t.Fatal(err)
 	}
 	<-time.After(begin)
-	silent.begin.Store(true)
+	conn.broken.Store(true)
 	began := time.Now()
 	if n, err := response.Body.Read(make([]byte, 1)); err == nil {
-		t.Errorf("%d bytes came out of silence", n)
+		t.Errorf("%d bytes came from an unresponsive connection", n)
 	}
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %s", took)
 	}
 }
 
-func TestWatchOfAClientPassesTheGuard(t *testing.T) {
+func TestClientCanWatchThroughLimitedTransport(t *testing.T) {
 	server := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+canary {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -241,7 +243,7 @@ func TestWatchOfAClientPassesTheGuard(t *testing.T) {
 	}
 }
 
-func TestEventsAreMeasuredOneByOne(t *testing.T) {
+func TestEventLimitAppliesToEachEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 100
 		const around = len(`{"a":""}`)
@@ -259,16 +261,16 @@ func TestEventsAreMeasuredOneByOne(t *testing.T) {
 			protobufFits = protobufFits && length <= limit
 		}
 		chunk := rapid.IntRange(1, 50).Draw(t, "chunk")
-		if err := addAll(&protobufEvents{limit: limit}, protobuf, chunk); (err == nil) != protobufFits {
+		if err := addAll(&protobufEventLimiter{limit: limit}, protobuf, chunk); (err == nil) != protobufFits {
 			t.Errorf("protobuf: %v, sizes %v", err, sizes)
 		}
-		if err := addAll(&jsonEvents{limit: limit}, json, chunk); (err == nil) != jsonFits {
+		if err := addAll(&jsonEventLimiter{limit: limit}, json, chunk); (err == nil) != jsonFits {
 			t.Errorf("JSON: %v, sizes %v", err, sizes)
 		}
 	})
 }
 
-func addAll(b bound, data []byte, chunk int) error {
+func addAll(b sizeLimiter, data []byte, chunk int) error {
 	for len(data) > 0 {
 		n := min(chunk, len(data))
 		if err := b.add(data[:n]); err != nil {
@@ -279,22 +281,22 @@ func addAll(b bound, data []byte, chunk int) error {
 	return nil
 }
 
-// FuzzEvents: no stream makes the measuring of events panic, or lets more through between two ends of events than the limit.
+// FuzzEvents checks that no stream makes a limiter panic, or lets it pass more than the limit between two ends of events.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte(`{"a":"}"}` + "\n" + `{"b":[1,2]}`))
 	f.Add([]byte{0, 0, 0, 1, 'x', 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const limit = 16
-		for name, pair := range map[string][2]bound{
-			"JSON":     {&jsonEvents{limit: limit}, &jsonEvents{limit: limit}},
-			"protobuf": {&protobufEvents{limit: limit}, &protobufEvents{limit: limit}},
+		for name, pair := range map[string][2]sizeLimiter{
+			"JSON":     {&jsonEventLimiter{limit: limit}, &jsonEventLimiter{limit: limit}},
+			"protobuf": {&protobufEventLimiter{limit: limit}, &protobufEventLimiter{limit: limit}},
 		} {
 			whole, split := addAll(pair[0], data, len(data)+1), addAll(pair[1], data, 1)
 			if (whole == nil) != (split == nil) {
 				t.Errorf("%s: at once %v, byte by byte %v", name, whole, split)
 			}
 		}
-		if len(data) > limit && !bytes.ContainsAny(data[:limit+1], "}]") && (&jsonEvents{limit: limit}).add(data) == nil {
+		if len(data) > limit && !bytes.ContainsAny(data[:limit+1], "}]") && (&jsonEventLimiter{limit: limit}).add(data) == nil {
 			t.Errorf("%q passes", data)
 		}
 	})
@@ -363,33 +365,33 @@ func (p pipes) Close() error {
 
 func (pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443} }
 
-// silence is a connection from which, once that begins, nothing comes any more and where nothing arrives.
-type silence struct {
+// unresponsiveConn is a connection that delivers nothing and drops what is written once it is broken.
+type unresponsiveConn struct {
 	net.Conn
 
-	begin atomic.Bool
-	over  chan struct{}
+	broken atomic.Bool
+	closed chan struct{}
 }
 
-func (s *silence) Read(p []byte) (int, error) {
-	n, err := s.Conn.Read(p)
-	if s.begin.Load() {
-		<-s.over
+func (c *unresponsiveConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.broken.Load() {
+		<-c.closed
 		return 0, net.ErrClosed
 	}
 	return n, err
 }
 
-func (s *silence) Write(p []byte) (int, error) {
-	if s.begin.Load() {
+func (c *unresponsiveConn) Write(p []byte) (int, error) {
+	if c.broken.Load() {
 		return len(p), nil
 	}
-	return s.Conn.Write(p)
+	return c.Conn.Write(p)
 }
 
-func (s *silence) Close() error {
-	if s.begin.Load() {
-		close(s.over)
+func (c *unresponsiveConn) Close() error {
+	if c.broken.Load() {
+		close(c.closed)
 	}
-	return s.Conn.Close()
+	return c.Conn.Close()
 }
