@@ -29,8 +29,8 @@ func (a Access) Reads(namespace string) bool {
 }
 
 // Count returns what reads objects within the cluster's budget, and what is to be called when none of them is held any more.
-func (a Access) Count(source toolscache.ListerWatcher) (within toolscache.ListerWatcher, end func()) {
-	return a.meter.count(source, objectsPage, usageOfObject)
+func (a Access) Count(source toolscache.ListerWatcher) (metered toolscache.ListerWatcher, uncount func()) {
+	return a.meter.wrap(source, objectsPage, usageOfObject)
 }
 
 // Ask returns why the API server seems not to be there; nil when it is.

@@ -19,7 +19,7 @@ const (
 	// changesBurst is how long a cluster may have been quiet for, and then make its changes at once.
 	changesBurst = 10 * time.Second
 	// maxBehind is how long a cluster may exceed its rate of changes. What the hub shows of it gets older meanwhile.
-	maxBehind = 30 * time.Second
+	maxThrottling = 30 * time.Second
 )
 
 // Budget bounds what clusters may take of the hub's memory and time. Zero means no bound. The hub's own cluster counts in
@@ -100,15 +100,15 @@ type quota struct {
 	// What follows is guarded by the lock of quotas.
 	used usage
 	// kept is the bytes of what is still shown of a cluster that was cut off, as it was known last. dropping is true once that is to go too.
-	kept     int64
-	dropping bool
+	staleBytes int64
+	dropStale  bool
 	// generation counts the attempts to read the cluster, and exceeded says why the last one was ended; empty while it was not.
 	generation int
 	exceeded   string
 }
 
 // open returns the quota of a cluster that comes.
-func (qs *quotas) open(cluster string, local bool, wake func()) *quota {
+func (qs *quotas) register(cluster string, local bool, wake func()) *quota {
 	q := &quota{quotas: qs, cluster: cluster, local: local, wake: wake}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -120,7 +120,7 @@ func (qs *quotas) open(cluster string, local bool, wake func()) *quota {
 }
 
 // close removes a cluster.
-func (q *quota) close() {
+func (q *quota) unregister() {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
 	delete(q.quotas.clusters, q)
@@ -138,7 +138,7 @@ func (q *quota) newMeter() *meter {
 }
 
 // reopen lets a cluster be read again that has been cut off.
-func (q *quota) reopen() {
+func (q *quota) endCutOff() {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
 	q.exceeded = ""
@@ -148,23 +148,23 @@ func (q *quota) reopen() {
 func (q *quota) status() (exceeded string, drop bool) {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
-	return q.exceeded, q.dropping
+	return q.exceeded, q.dropStale
 }
 
 // dropped notes that nothing is shown any more of what was known before the cluster was cut off.
-func (q *quota) dropped() {
+func (q *quota) staleDropped() {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
-	q.kept, q.dropping = 0, false
+	q.staleBytes, q.dropStale = 0, false
 }
 
 // total returns the bytes that are held of the cluster in any way.
-func (q *quota) total() int64 { return q.used.bytes + q.kept }
+func (q *quota) total() int64 { return q.used.bytes + q.staleBytes }
 
 // cutOff ends the attempt to read the cluster. The caller has the lock.
 func (q *quota) cutOff(exceeded string) {
 	q.exceeded, q.generation = exceeded, q.generation+1
-	q.kept, q.used = max(q.kept, q.used.bytes/2), usage{} // What is shown is kept; what it was made from is not.
+	q.staleBytes, q.used = max(q.staleBytes, q.used.bytes/2), usage{} // What is shown is kept; what it was made from is not.
 	q.wake()
 }
 
@@ -177,19 +177,19 @@ func (qs *quotas) enforce(q *quota) {
 		return
 	}
 	for sum := qs.sum(); sum > qs.hard.Total; {
-		most := qs.most()
-		if most == nil {
+		victim := qs.victim()
+		if victim == nil {
 			return
 		}
-		before := most.total()
-		if most.exceeded != "" {
-			most.kept, most.dropping = 0, true
-			most.wake()
+		before := victim.total()
+		if victim.exceeded != "" {
+			victim.staleBytes, victim.dropStale = 0, true
+			victim.wake()
 		} else {
-			most.cutOff(fmt.Sprintf("the hub holds %s of all clusters, and may hold %s; of this one it holds most, %s",
-				mebibytes(sum), mebibytes(qs.hard.Total), mebibytes(most.used.bytes)))
+			victim.cutOff(fmt.Sprintf("the hub holds %s of all clusters, and may hold %s; of this one it holds most, %s",
+				mebibytes(sum), mebibytes(qs.hard.Total), mebibytes(victim.used.bytes)))
 		}
-		sum += most.total() - before
+		sum += victim.total() - before
 	}
 }
 
@@ -200,21 +200,22 @@ func (qs *quotas) sum() (bytes int64) {
 	return bytes
 }
 
-// most returns the quota that is to give something back: first of what is kept of clusters that were cut off, and else the greatest.
-func (qs *quotas) most() *quota {
-	var kept, most *quota
+// victim returns the quota that must release memory: the cluster with the most stale bytes of those that are cut off, and
+// otherwise the largest other cluster; nil when there is none.
+func (qs *quotas) victim() *quota {
+	var stale, largest *quota
 	for q := range qs.clusters {
 		switch {
-		case q.exceeded != "" && q.kept > 0 && (kept == nil || q.kept > kept.kept):
-			kept = q
-		case q.exceeded == "" && !q.local && (most == nil || q.total() > most.total() || q.total() == most.total() && q.cluster < most.cluster):
-			most = q
+		case q.exceeded != "" && q.staleBytes > 0 && (stale == nil || q.staleBytes > stale.staleBytes):
+			stale = q
+		case q.exceeded == "" && !q.local && (largest == nil || q.total() > largest.total() || q.total() == largest.total() && q.cluster < largest.cluster):
+			largest = q
 		}
 	}
-	if kept != nil {
-		return kept
+	if stale != nil {
+		return stale
 	}
-	return most
+	return largest
 }
 
 // usedRatios returns the ratios of used to hard, by cluster and by the names of its limits. The hub's own cluster has none.
@@ -243,7 +244,7 @@ type meter struct {
 	// changes are those that may come; nil when any number may.
 	changes *rate.Limiter
 	// behind is since when changes have had to wait, guarded by the lock of quotas; zero when the last one did not.
-	behind time.Time
+	throttledSince time.Time
 }
 
 // err returns an error once nothing more is to be read.
@@ -278,9 +279,9 @@ func (m *meter) awaitChange(ctx context.Context) error {
 	}
 	c := m.quota.quotas.clock
 	now := c.Now()
-	turn := m.changes.ReserveN(now, 1)
-	pause := turn.DelayFrom(now)
-	if m.isBehind(pause > 0, now) {
+	reservation := m.changes.ReserveN(now, 1)
+	pause := reservation.DelayFrom(now)
+	if m.isThrottledTooLong(pause > 0, now) {
 		m.cutOff(fmt.Sprintf("it changes more than %g times a second", m.changes.Limit()))
 	}
 	if pause == 0 {
@@ -290,20 +291,20 @@ func (m *meter) awaitChange(ctx context.Context) error {
 	case <-c.After(pause):
 		return nil
 	case <-ctx.Done():
-		turn.CancelAt(c.Now())
+		reservation.CancelAt(c.Now())
 		return ctx.Err()
 	}
 }
 
 // isBehind notes whether a change waits, and reports whether changes have waited for too long.
-func (m *meter) isBehind(waits bool, now time.Time) bool {
+func (m *meter) isThrottledTooLong(waits bool, now time.Time) bool {
 	m.quota.quotas.mu.Lock()
 	defer m.quota.quotas.mu.Unlock()
 	switch {
 	case !waits:
-		m.behind = time.Time{}
-	case m.behind.IsZero():
-		m.behind = now
+		m.throttledSince = time.Time{}
+	case m.throttledSince.IsZero():
+		m.throttledSince = now
 	}
-	return waits && now.Sub(m.behind) > maxBehind
+	return waits && now.Sub(m.throttledSince) > maxThrottling
 }

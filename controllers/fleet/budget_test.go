@@ -18,7 +18,7 @@ import (
 // takes makes a cluster take so many bytes by an object of that name.
 func takes(t *testing.T, q *quota, name string, bytes int64) {
 	t.Helper()
-	source, _ := q.newMeter().count(&toolscache.ListWatch{}, objectsPage, nil)
+	source, _ := q.newMeter().wrap(&toolscache.ListWatch{}, objectsPage, nil)
 	c, ok := source.(*meteredListerWatcher)
 	if !ok {
 		t.Fatalf("it is counted by a %T", source)
@@ -32,7 +32,7 @@ func TestTheSumIsBounded(t *testing.T) {
 	t.Parallel()
 	qs := &quotas{hard: Budget{Total: 100}}
 	quiet := func() {}
-	local, small, great := qs.open("local", true, quiet), qs.open("small", false, quiet), qs.open("great", false, quiet)
+	local, small, great := qs.register("local", true, quiet), qs.register("small", false, quiet), qs.register("great", false, quiet)
 	takes(t, local, "a", 30)
 	takes(t, small, "a", 20)
 	takes(t, great, "a", 40)
@@ -86,7 +86,7 @@ func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
 	m.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
 	m.syncer.resync(s)
 	m.quota.newMeter().cutOff("it sends too much")
-	m.keepWithin(t.Context())
+	m.enforceBudget(t.Context())
 	m.updateState()
 	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}
 	b := m.hub.view.Bundle(key)
@@ -104,7 +104,7 @@ func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		qs := &quotas{hard: Budget{Changes: 100}, clock: clock.RealClock{}}
-		edge := qs.open("edge", false, func() {})
+		edge := qs.register("edge", false, func() {})
 		m := edge.newMeter()
 		change := func(times int) time.Duration {
 			begin := time.Now()

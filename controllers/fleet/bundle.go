@@ -82,19 +82,19 @@ func (b *Bundle) OutdatedMessage() string {
 }
 
 // identifying are the keys of labels that identify what a bundle reports, whatever its namespace.
-var identifying = map[string]bool{k8spluginv1alpha1.LabelDeploymentID: true, status.InstanceLabel: true}
+var identifyingLabels = map[string]bool{k8spluginv1alpha1.LabelDeploymentID: true, status.InstanceLabel: true}
 
 // label is a label of a bundle in a namespace; the one without a key is that of all bundles there.
-type label struct{ namespace, key, value string }
+type labelKey struct{ namespace, key, value string }
 
 // places returns where the labels of a bundle lead to it: in its namespace, and those that identify it in no namespace in particular.
-func (b *Bundle) places() iter.Seq[label] {
-	return func(yield func(label) bool) {
-		if !yield(label{b.Namespace, "", ""}) {
+func (b *Bundle) labelKeys() iter.Seq[labelKey] {
+	return func(yield func(labelKey) bool) {
+		if !yield(labelKey{b.Namespace, "", ""}) {
 			return
 		}
 		for key, value := range b.Labels {
-			if !yield(label{b.Namespace, key, value}) || identifying[key] && !yield(label{"", key, value}) {
+			if !yield(labelKey{b.Namespace, key, value}) || identifyingLabels[key] && !yield(labelKey{"", key, value}) {
 				return
 			}
 		}
@@ -102,32 +102,32 @@ func (b *Bundle) places() iter.Seq[label] {
 }
 
 // same reports whether two bundles are the same to all who read them.
-func same(a, b *Bundle) bool {
+func bundlesEqual(a, b *Bundle) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return a.UID == b.UID && a.App == b.App && a.Own == b.Own && a.Lost == b.Lost && a.Outdated.Equal(b.Outdated) && a.Unlisted == b.Unlisted && a.Observed == b.Observed && a.Truncated == b.Truncated &&
 		slices.Equal(a.Malformed, b.Malformed) && maps.Equal(a.Labels, b.Labels) &&
-		slices.EqualFunc(a.Members, b.Members, sameMember)
+		slices.EqualFunc(a.Members, b.Members, membersEqual)
 }
 
 // sameWrite reports whether two bundles are the same ResourceBundleState in the same version, and both Lost or neither.
-func sameWrite(a, b *Bundle) bool {
+func sameVersion(a, b *Bundle) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.Lost == b.Lost
 }
 
-func sameMember(a, b healthscope.Member) bool {
-	if !a.Since.Equal(b.Since) || !sameProgress(a.Progress, b.Progress) {
+func membersEqual(a, b healthscope.Member) bool {
+	if !a.Since.Equal(b.Since) || !progressEqual(a.Progress, b.Progress) {
 		return false
 	}
 	a.Since, b.Since, a.Progress, b.Progress = time.Time{}, time.Time{}, nil, nil
 	return reflect.DeepEqual(a, b)
 }
 
-func sameProgress(a, b *healthscope.Progress) bool {
+func progressEqual(a, b *healthscope.Progress) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

@@ -20,7 +20,7 @@ type bundleStore map[string]*observe.Store[*cachedBundle]
 
 // newBundleStore returns a store of the bundles in some namespaces of a cluster, judged by the rules as they come in, without
 // the objects they were judged from. user are the user's rules, or nil. changed is called for each that changes once all have been read.
-func newBundleStore(cluster string, namespaces []string, user rules.UserRules, changed func(types.NamespacedName)) bundleStore {
+func newBundleStore(cluster string, namespaces []string, userRules rules.UserRules, changed func(types.NamespacedName)) bundleStore {
 	s := bundleStore{}
 	for _, namespace := range namespaces {
 		s[namespace] = observe.NewStore(func(object any) *cachedBundle {
@@ -28,7 +28,7 @@ func newBundleStore(cluster string, namespaces []string, user rules.UserRules, c
 			if !ok { // A client returns nothing else than it was asked for.
 				return &cachedBundle{}
 			}
-			return newCachedBundle(cluster, b, user)
+			return newCachedBundle(cluster, b, userRules)
 		}, func(_, _ *cachedBundle) bool { return false }, func(name types.NamespacedName, _, _ *cachedBundle) { changed(name) })
 	}
 	return s
@@ -81,17 +81,17 @@ type cachedBundle struct {
 }
 
 // newCachedBundle returns what is kept of a bundle. Values that its resources share are kept once.
-func newCachedBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) *cachedBundle {
+func newCachedBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, userRules rules.UserRules) *cachedBundle {
 	app := bundle.App(b)
 	written, _ := k8spluginv1alpha1.LastWrite(b.ManagedFields)
 	outdated := outdatedSince(b, written)
-	bundle.Trim(b, user)
-	h := &cachedBundle{
+	bundle.Trim(b, userRules)
+	cached := &cachedBundle{
 		UID: b.UID, ResourceVersion: b.ResourceVersion, Labels: internLabels(b.Labels),
 		app: unique.Make(app).Value(), contents: bundle.Read(cluster, b), written: written, outdated: outdated,
 	}
-	h.contents.Results = share(h.contents.Results)
-	return h
+	cached.contents.Results = internResults(cached.contents.Results)
+	return cached
 }
 
 // outdatedSince returns since when a bundle of another monitor, last written at a time, does not show any more what its
@@ -105,7 +105,7 @@ func outdatedSince(b *k8spluginv1alpha1.ResourceBundleState, written time.Time) 
 }
 
 // share returns the results with equal values shared between them.
-func share(results []healthscope.Result) []healthscope.Result {
+func internResults(results []healthscope.Result) []healthscope.Result {
 	results = slices.Clip(slices.Clone(results))
 	var sets []map[string]string
 	owners := map[healthscope.Owner]*healthscope.Owner{}
@@ -126,16 +126,16 @@ func share(results []healthscope.Result) []healthscope.Result {
 			}
 			r.Replicas = replicas[*r.Replicas]
 		}
-		r.Labels, sets = shareLabels(r.Labels, sets)
+		r.Labels, sets = dedupeLabels(r.Labels, sets)
 	}
 	return results
 }
 
 // maxSets bounds how many sets of labels are compared to find an equal one.
-const maxSets = 16
+const maxLabelSets = 16
 
 // shareLabels returns an equal set, out of the given ones if there is one, and the sets there are then.
-func shareLabels(set map[string]string, sets []map[string]string) (map[string]string, []map[string]string) {
+func dedupeLabels(set map[string]string, sets []map[string]string) (map[string]string, []map[string]string) {
 	if len(set) == 0 {
 		return nil, sets
 	}
@@ -143,7 +143,7 @@ func shareLabels(set map[string]string, sets []map[string]string) (map[string]st
 		return sets[at], sets
 	}
 	set = internLabels(set)
-	if len(sets) < maxSets {
+	if len(sets) < maxLabelSets {
 		sets = append(sets, set)
 	}
 	return set, sets

@@ -33,13 +33,13 @@ type bundleSyncer struct {
 	// allowed reports whether bundles of a namespace may be shown.
 	allowed func(namespace string) bool
 	// memories hold the times for bundles of monitors that keep none.
-	memories map[BundleKey]*memory
+	memories map[BundleKey]*bundleMemory
 	// past is what is known from before a restart; nil once all bundles have been judged.
 	past map[healthscope.Key]Seen
 }
 
 // memory is of one bundle.
-type memory struct {
+type bundleMemory struct {
 	*Memory
 
 	uid types.UID
@@ -50,156 +50,156 @@ func newBundleSyncer(cluster string, v *View, policy healthscope.Policy, c clock
 		cluster: cluster, view: v, policy: policy, clock: c, wake: wake,
 		// A queue with a name would wake twice a second for its metrics.
 		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c}),
-		allowed: func(string) bool { return true }, memories: map[BundleKey]*memory{}, past: past,
+		allowed: func(string) bool { return true }, memories: map[BundleKey]*bundleMemory{}, past: past,
 	}
 }
 
 // changed queues a bundle that has changed. It does not block.
-func (k *bundleSyncer) changed(name types.NamespacedName) { k.queue.Add(name) }
+func (s *bundleSyncer) changed(name types.NamespacedName) { s.queue.Add(name) }
 
 // run syncs bundles that have changed until the queue is shut down. It does nothing more once ctx has ended.
-func (k *bundleSyncer) run(ctx context.Context) {
+func (s *bundleSyncer) run(ctx context.Context) {
 	for {
-		name, shutdown := k.queue.Get()
+		name, shutdown := s.queue.Get()
 		if shutdown {
 			return
 		}
 		if ctx.Err() == nil {
-			own, foreign := k.view.filled(k.cluster)
-			k.sync(name)
-			if ownNow, foreignNow := k.view.filled(k.cluster); own != ownNow || foreign != foreignNow {
-				k.wake() // Whether the monitor lives matters only if it has filled bundles.
+			own, foreign := s.view.hasBundles(s.cluster)
+			s.sync(name)
+			if ownNow, foreignNow := s.view.hasBundles(s.cluster); own != ownNow || foreign != foreignNow {
+				s.wake() // Whether the monitor lives matters only if it has filled bundles.
 			}
 		}
-		k.queue.Done(name)
+		s.queue.Done(name)
 	}
 }
 
 // sync stores a bundle as it is now in the view, unless it is stale: then it stays as it was judged last.
-func (k *bundleSyncer) sync(name types.NamespacedName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.store == nil {
+func (s *bundleSyncer) sync(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.store == nil {
 		return // All bundles are synced once they have been read.
 	}
-	h := k.get(name)
-	state, _ := k.view.State(k.cluster)
+	cached := s.get(name)
+	state, _ := s.view.State(s.cluster)
 	switch {
-	case h == nil && (state.Answers() || state.Reachability == Connecting):
-		k.put(name, nil)
-	case h != nil && (state.Reachability == Connecting || !state.isStale(h.contents.Own)):
-		k.put(name, h)
+	case cached == nil && (state.Answers() || state.Reachability == Connecting):
+		s.put(name, nil)
+	case cached != nil && (state.Reachability == Connecting || !state.isStale(cached.contents.Own)):
+		s.put(name, cached)
 	}
 }
 
 // setState has the view show the cluster in a state. What has changed while bundles were stale shows together with it.
-func (k *bundleSyncer) setState(state ClusterState) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	before, _ := k.view.State(k.cluster)
-	if k.store != nil && !before.Reachable() && before.Reachability != Connecting {
-		for name := range k.names() {
-			h := k.get(name)
-			if h == nil && state.Answers() || h != nil && before.isStale(h.contents.Own) && !state.isStale(h.contents.Own) {
-				k.put(name, h)
+func (s *bundleSyncer) setState(state ClusterState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, _ := s.view.State(s.cluster)
+	if s.store != nil && !before.Reachable() && before.Reachability != Connecting {
+		for name := range s.names() {
+			cached := s.get(name)
+			if cached == nil && state.Answers() || cached != nil && before.isStale(cached.contents.Own) && !state.isStale(cached.contents.Own) {
+				s.put(name, cached)
 			}
 		}
 	}
-	k.view.setState(state)
+	s.view.setState(state)
 }
 
 // resync makes the bundles of a store, and no others, those of the view.
-func (k *bundleSyncer) resync(s bundleStore) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.store = s
-	for name := range k.names() {
-		k.put(name, k.get(name))
+func (s *bundleSyncer) resync(store bundleStore) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store = store
+	for name := range s.names() {
+		s.put(name, s.get(name))
 	}
-	k.past = nil
+	s.past = nil
 }
 
 // restrict sets from which namespaces bundles may be shown, and adds to the view, or removes from it, what that changes.
-func (k *bundleSyncer) restrict(allowed func(namespace string) bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.allowed = allowed
-	for name := range k.names() {
-		if !allowed(name.Namespace) || k.view.judged(k.key(name)) == nil {
-			k.put(name, k.get(name))
+func (s *bundleSyncer) restrict(allowed func(namespace string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allowed = allowed
+	for name := range s.names() {
+		if !allowed(name.Namespace) || s.view.judged(s.key(name)) == nil {
+			s.put(name, s.get(name))
 		}
 	}
 }
 
 // reset drops the store. The bundles stay in the view as they are, or are removed with drop.
-func (k *bundleSyncer) reset(drop bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.store = nil
+func (s *bundleSyncer) reset(drop bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store = nil
 	if !drop {
 		return
 	}
-	for name := range k.names() {
-		k.put(name, nil)
+	for name := range s.names() {
+		s.put(name, nil)
 	}
 }
 
 // names returns the names of all bundles that are in the store or in the view.
-func (k *bundleSyncer) names() sets.Set[types.NamespacedName] {
-	return sets.New(k.store.names()...).Insert(k.view.names(k.cluster)...)
+func (s *bundleSyncer) names() sets.Set[types.NamespacedName] {
+	return sets.New(s.store.names()...).Insert(s.view.names(s.cluster)...)
 }
 
-func (k *bundleSyncer) key(name types.NamespacedName) BundleKey {
-	return BundleKey{Cluster: k.cluster, Namespace: name.Namespace, Name: name.Name}
+func (s *bundleSyncer) key(name types.NamespacedName) BundleKey {
+	return BundleKey{Cluster: s.cluster, Namespace: name.Namespace, Name: name.Name}
 }
 
-func (k *bundleSyncer) get(name types.NamespacedName) *cachedBundle {
-	if !k.allowed(name.Namespace) {
+func (s *bundleSyncer) get(name types.NamespacedName) *cachedBundle {
+	if !s.allowed(name.Namespace) {
 		return nil
 	}
-	return k.store.get(name)
+	return s.store.get(name)
 }
 
 // put puts a bundle into the view, or with nil removes it.
-func (k *bundleSyncer) put(name types.NamespacedName, h *cachedBundle) {
-	key := k.key(name)
-	if h == nil {
-		delete(k.memories, key)
-		k.view.put(key, nil)
+func (s *bundleSyncer) put(name types.NamespacedName, cached *cachedBundle) {
+	key := s.key(name)
+	if cached == nil {
+		delete(s.memories, key)
+		s.view.put(key, nil)
 		return
 	}
-	if after := k.judge(key, h); after > 0 {
-		k.queue.AddAfter(name, after)
+	if after := s.judge(key, cached); after > 0 {
+		s.queue.AddAfter(name, after)
 	}
 }
 
 // judge puts a bundle into the view and returns when to look at it again; zero means when it changes.
-func (k *bundleSyncer) judge(key BundleKey, h *cachedBundle) time.Duration {
-	now := k.clock.Now()
-	results := slices.Clone(h.contents.Results) // They are judged again later.
-	if h.contents.Own {
-		delete(k.memories, key)
+func (s *bundleSyncer) judge(key BundleKey, cached *cachedBundle) time.Duration {
+	now := s.clock.Now()
+	results := slices.Clone(cached.contents.Results) // They are judged again later.
+	if cached.contents.Own {
+		delete(s.memories, key)
 	} else {
-		results = k.resume(key, h.UID, results, now)
+		results = s.resume(key, cached.UID, results, now)
 	}
-	k.policy.WithHistory(results, k.previous(key, h.UID, results))
-	judgement := healthscope.Judge(results, k.policy, now)
-	k.view.put(key, &Bundle{
-		BundleKey: key, UID: h.UID, ResourceVersion: h.ResourceVersion, App: h.app, Labels: h.Labels,
-		Own: h.contents.Own, Observed: h.contents.Observed, Truncated: h.contents.Truncated, Malformed: h.contents.Malformed,
-		Members: judgement.Members, Unlisted: h.contents.Unlisted, Written: h.written, Outdated: h.outdated,
+	s.policy.WithHistory(results, s.previous(key, cached.UID, results))
+	judgement := healthscope.Judge(results, s.policy, now)
+	s.view.put(key, &Bundle{
+		BundleKey: key, UID: cached.UID, ResourceVersion: cached.ResourceVersion, App: cached.app, Labels: cached.Labels,
+		Own: cached.contents.Own, Observed: cached.contents.Observed, Truncated: cached.contents.Truncated, Malformed: cached.contents.Malformed,
+		Members: judgement.Members, Unlisted: cached.contents.Unlisted, Written: cached.written, Outdated: cached.outdated,
 	})
 	return healthscope.Until(judgement.NextCheck, now)
 }
 
 // previous returns the last judgement of the resources of a bundle, sorted by key.
-func (k *bundleSyncer) previous(key BundleKey, uid types.UID, results []healthscope.Result) []healthscope.Member {
-	if b := k.view.judged(key); b != nil && b.UID == uid {
+func (s *bundleSyncer) previous(key BundleKey, uid types.UID, results []healthscope.Result) []healthscope.Member {
+	if b := s.view.judged(key); b != nil && b.UID == uid {
 		return b.Members
 	}
 	var members []healthscope.Member
 	for i, result := range results {
-		if was, ok := k.past[result.Key]; ok && (i == 0 || results[i-1].Key != result.Key) {
+		if was, ok := s.past[result.Key]; ok && (i == 0 || results[i-1].Key != result.Key) {
 			members = append(members, was.Member(result.Key))
 		}
 	}
@@ -208,11 +208,11 @@ func (k *bundleSyncer) previous(key BundleKey, uid types.UID, results []healthsc
 
 // resume returns the results of a bundle whose monitor keeps no time, each
 // object once, with the time since when the hub sees them in their state.
-func (k *bundleSyncer) resume(key BundleKey, uid types.UID, results []healthscope.Result, now time.Time) []healthscope.Result {
-	m := k.memories[key]
+func (s *bundleSyncer) resume(key BundleKey, uid types.UID, results []healthscope.Result, now time.Time) []healthscope.Result {
+	m := s.memories[key]
 	if m == nil || m.uid != uid {
-		m = &memory{Memory: NewMemory(recall(k.past, results)), uid: uid}
-		k.memories[key] = m
+		m = &bundleMemory{Memory: NewMemory(carryOver(s.past, results)), uid: uid}
+		s.memories[key] = m
 	}
-	return m.Resume(results, k.policy, now)
+	return m.Resume(results, s.policy, now)
 }

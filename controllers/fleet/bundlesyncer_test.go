@@ -16,10 +16,10 @@ func TestNoMemberWaitsForAnotherToJudgeItsBundles(t *testing.T) {
 	start := func(name string) *member {
 		m := newMember(h, name, false, logr.Discard())
 		m.publish()
-		m.judging.Go(func() { m.syncer.run(t.Context()) })
+		m.syncing.Go(func() { m.syncer.run(t.Context()) })
 		t.Cleanup(func() {
 			m.syncer.queue.ShutDown()
-			m.judging.Wait()
+			m.syncing.Wait()
 		})
 		return m
 	}

@@ -55,11 +55,11 @@ func HasPods(kind schema.GroupKind) bool {
 
 // JudgePods reads the ReplicaSets and pods of one workload and returns what they say of it, as Judge does for those in
 // bundles. It keeps nothing. The caller sets the deadline.
-func (o *Objects) JudgePods(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (PodDiagnosis, error) {
-	resource, ok := workloads[schema.GroupKind{Group: of.Group, Kind: of.Kind}]
+func (o *Objects) JudgePods(ctx context.Context, workload healthscope.Key, policy healthscope.Policy, now time.Time) (PodDiagnosis, error) {
+	resource, ok := workloads[schema.GroupKind{Group: workload.Group, Kind: workload.Kind}]
 	o.mu.Lock()
 	var client dynamic.Interface
-	if known := o.clusters[of.Cluster]; known != nil && known.client != nil && known.state.Answers() {
+	if known := o.clusters[workload.Cluster]; known != nil && known.client != nil && known.state.Answers() {
 		client = known.client
 	}
 	o.mu.Unlock()
@@ -67,22 +67,22 @@ func (o *Objects) JudgePods(ctx context.Context, of healthscope.Key, policy heal
 		return PodDiagnosis{}, nil
 	}
 	// There is a right to list, and none to get.
-	found, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, fromCache(metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", of.Name).String(), Limit: 1}))
+	found, err := client.Resource(resource).Namespace(workload.Namespace).List(ctx, fromCache(metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", workload.Name).String(), Limit: 1}))
 	if err != nil || len(found.Items) == 0 {
-		return PodDiagnosis{}, errors.Wrapf(err, "cannot list %s %q", of.Kind, of.Name)
+		return PodDiagnosis{}, errors.Wrapf(err, "cannot list %s %q", workload.Kind, workload.Name)
 	}
 	selector, err := selectorOf(&found.Items[0])
 	if err != nil || selector == "" {
-		return PodDiagnosis{}, errors.Wrapf(err, "cannot read the selector of %s %q", of.Kind, of.Name)
+		return PodDiagnosis{}, errors.Wrapf(err, "cannot read the selector of %s %q", workload.Kind, workload.Name)
 	}
-	objects, err := below(ctx, client, of, selector)
+	objects, err := listDependents(ctx, client, workload, selector)
 	if apierrors.IsForbidden(err) {
 		return PodDiagnosis{Cause: PodsHint}, nil
 	}
 	if err != nil {
 		return PodDiagnosis{}, err
 	}
-	return o.judgeAmong(append(objects, found.Items[0]), of, policy, now), nil
+	return o.diagnose(append(objects, found.Items[0]), workload, policy, now), nil
 }
 
 // fromCache lets the API server answer a list from its watch cache as it is. A consistent list waits there until etcd says that
@@ -95,16 +95,16 @@ func fromCache(options metav1.ListOptions) metav1.ListOptions {
 }
 
 // below returns the pods of a workload, and the ReplicaSets of a Deployment.
-func below(ctx context.Context, client dynamic.Interface, of healthscope.Key, selector string) ([]unstructured.Unstructured, error) {
+func listDependents(ctx context.Context, client dynamic.Interface, workload healthscope.Key, selector string) ([]unstructured.Unstructured, error) {
 	var objects []unstructured.Unstructured
 	resources := []schema.GroupVersionResource{podResource}
-	if of.Kind == "Deployment" {
+	if workload.Kind == "Deployment" {
 		resources = append(resources, replicaSetResource)
 	}
 	for _, resource := range resources {
-		list, err := client.Resource(resource).Namespace(of.Namespace).List(ctx, fromCache(metav1.ListOptions{LabelSelector: selector, Limit: maxPods}))
+		list, err := client.Resource(resource).Namespace(workload.Namespace).List(ctx, fromCache(metav1.ListOptions{LabelSelector: selector, Limit: maxPods}))
 		if err != nil {
-			return nil, errors.Wrapf(err, "cannot list the %s of %s %q", resource.Resource, of.Kind, of.Name)
+			return nil, errors.Wrapf(err, "cannot list the %s of %s %q", resource.Resource, workload.Kind, workload.Name)
 		}
 		objects = append(objects, list.Items...)
 	}
@@ -112,17 +112,17 @@ func below(ctx context.Context, client dynamic.Interface, of healthscope.Key, se
 }
 
 // judgeAmong returns what Judge says of a workload among objects.
-func (o *Objects) judgeAmong(objects []unstructured.Unstructured, of healthscope.Key, policy healthscope.Policy, now time.Time) (diagnosis PodDiagnosis) {
+func (o *Objects) diagnose(objects []unstructured.Unstructured, workload healthscope.Key, policy healthscope.Policy, now time.Time) (diagnosis PodDiagnosis) {
 	results := make([]healthscope.Result, 0, len(objects))
 	nothingWorks := false
 	for i := range objects {
-		r := rules.Evaluate(&objects[i], rules.Options{User: o.user})
-		r.Cluster = of.Cluster
+		r := rules.Evaluate(&objects[i], rules.Options{User: o.userRules})
+		r.Cluster = workload.Cluster
 		results = append(results, r)
-		nothingWorks = nothingWorks || r.Key == of && r.NothingWorks()
+		nothingWorks = nothingWorks || r.Key == workload && r.NothingWorks()
 	}
 	for _, m := range healthscope.Judge(results, policy, now).Members {
-		if m.Key != of {
+		if m.Key != workload {
 			continue
 		}
 		diagnosis.Cause = m.Cause

@@ -14,8 +14,8 @@ type clusterView struct {
 	// bundles are those of the cluster, as they were judged last, whatever is shown of them.
 	bundles map[types.NamespacedName]*Bundle
 	// own is how many of them a monitor of ours has filled, foreign how many another one, and written when that did so last, by the cluster's clock.
-	own, foreign int
-	written      time.Time
+	own, foreign     int
+	lastForeignWrite time.Time
 	// access is how the cluster is reached; nil until it has been read once.
 	access *Access
 }
@@ -35,22 +35,22 @@ func (c *clusterView) shown(b *Bundle) *Bundle {
 }
 
 // now returns the state with the time when the cluster was seen last.
-func (c *clusterView) now() ClusterState {
+func (c *clusterView) currentState() ClusterState {
 	s := c.state
 	if s.Unwatched {
-		s.LastSeen = c.written
+		s.LastSeen = c.lastForeignWrite
 	}
 	return s
 }
 
 // count counts a bundle that comes, or goes, by who has filled it.
-func (c *clusterView) count(b *Bundle, n int) {
+func (c *clusterView) countBundle(b *Bundle, n int) {
 	switch {
 	case b == nil:
 	case b.Own:
 		c.own += n
 	case b.Observed:
 		c.foreign += n
-		c.written = later(c.written, b.Written)
+		c.lastForeignWrite = later(c.lastForeignWrite, b.Written)
 	}
 }

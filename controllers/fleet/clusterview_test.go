@@ -61,7 +61,7 @@ func TestBundlesShowWhatCanBeKnown(t *testing.T) {
 			}
 		}
 		v.removeCluster("edge")
-		if len(v.All()) != 0 || len(v.labelled) != 0 || !slices.Equal(v.Clusters(), []string{"hub"}) {
+		if len(v.All()) != 0 || len(v.byLabel) != 0 || !slices.Equal(v.Clusters(), []string{"hub"}) {
 			t.Errorf("something is left of a cluster that is gone: %v", keysOf(v.All()))
 		}
 	}
@@ -162,7 +162,7 @@ func TestSubscribersKnowWhatIsShown(t *testing.T) {
 			t.Fatalf("%d are shown, and %d are known", len(shown), len(known))
 		}
 		for _, b := range shown {
-			if !same(b, known[b.BundleKey]) {
+			if !bundlesEqual(b, known[b.BundleKey]) {
 				t.Fatalf("%+v is shown, and %+v is known", b, known[b.BundleKey])
 			}
 		}
@@ -175,7 +175,7 @@ func TestSubscribersKnowWhatIsShown(t *testing.T) {
 		}
 		for _, name := range v.Clusters() {
 			want := countOwn(v.clusters[name])
-			if own, _ := v.filled(name); want != v.clusters[name].own || own != (want > 0) {
+			if own, _ := v.hasBundles(name); want != v.clusters[name].own || own != (want > 0) {
 				t.Fatalf("%s has %d of our own, and counts %d", name, want, v.clusters[name].own)
 			}
 		}

@@ -27,7 +27,7 @@ import (
 )
 
 // missingBundles is the remedy when an API server does not serve bundles.
-const missingBundles = " (k8splugin.io/v1alpha1): kubectl apply -k config/crd"
+const missingCRDHint = " (k8splugin.io/v1alpha1): kubectl apply -k config/crd"
 
 // leasesResource is the resource of the monitor's Lease.
 const leasesResource = "leases"
@@ -89,14 +89,14 @@ func (c *connection) prepare(name string, changed func(types.NamespacedName), o 
 	if c.reader, err = newReader(c.Config, c.Client); err != nil {
 		return err
 	}
-	if err = c.readBundles(name, changed, o.HealthChecks); err != nil || o.Liveness == nil {
+	if err = c.newBundleInformers(name, changed, o.HealthChecks); err != nil || o.Liveness == nil {
 		return err
 	}
-	return c.readLease(o.Liveness.MonitorNamespace)
+	return c.newLeaseInformer(o.Liveness.MonitorNamespace)
 }
 
 // readBundles makes the informers of bundles: one for each namespace, or without any one for all.
-func (c *connection) readBundles(name string, changed func(types.NamespacedName), user rules.UserRules) error {
+func (c *connection) newBundleInformers(name string, changed func(types.NamespacedName), userRules rules.UserRules) error {
 	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
 	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.Config, serializer.NewCodecFactory(memberScheme), c.Client)
 	if err != nil {
@@ -106,18 +106,18 @@ func (c *connection) readBundles(name string, changed func(types.NamespacedName)
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	c.store = newBundleStore(name, namespaces, user, changed)
+	c.store = newBundleStore(name, namespaces, userRules, changed)
 	for _, namespace := range namespaces {
 		source := toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything())
-		counted, uncount := c.meter.count(source, bundlesPage, usageOfBundle(user))
+		counted, uncount := c.meter.wrap(source, bundlesPage, usageOfBundle(userRules))
 		c.uncount = append(c.uncount, uncount)
-		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingBundles, c.store[namespace], counted))
+		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingCRDHint, c.store[namespace], counted))
 	}
 	return nil
 }
 
 // readLease makes the informer of the monitor's Lease, which is in a namespace.
-func (c *connection) readLease(namespace string) error {
+func (c *connection) newLeaseInformer(namespace string) error {
 	leases, err := coordinationclient.NewForConfigAndClient(c.Config, c.Client)
 	if err != nil {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
@@ -135,7 +135,7 @@ func (c *connection) newInformer(r observe.Rules, what, remedy string, store too
 			Describe: func(reason observe.Reason, err error) string { return describe(what, remedy, reason, err) },
 			Answered: c.answered,
 			Failed: func(err error) {
-				c.update(func(l *liveness, now time.Time) { l.unanswered(now, shortened(withoutAddress(err).Error())) })
+				c.updateLiveness(func(l *liveness, now time.Time) { l.unanswered(now, shortened(withoutAddress(err).Error())) })
 			},
 		},
 		Open:    func(context.Context) (toolscache.ListerWatcher, error) { return source, nil },
@@ -159,13 +159,13 @@ func describe(what, remedy string, reason observe.Reason, err error) string {
 }
 
 // serve reads until ctx ends. When it returns nothing of the connection runs any more.
-func (c *connection) serve(ctx context.Context) {
+func (c *connection) run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, informer := range c.informers() {
 		running.Go(func() { informer.Run(ctx) })
 	}
-	if !c.liveness.off() {
-		running.Go(func() { c.probe(ctx) })
+	if !c.liveness.disabled() {
+		running.Go(func() { c.runProbes(ctx) })
 	}
 	running.Wait()
 	for _, uncount := range c.uncount {
@@ -179,9 +179,9 @@ func (c *connection) serve(ctx context.Context) {
 // probe asks the API server every now and then whether it is there, until ctx ends. The first time is at random, so that a
 // hub that starts does not ask all clusters at once. The hub's own API server, whose credentials Kubernetes renews, is asked
 // only while nothing else comes from there.
-func (c *connection) probe(ctx context.Context) {
-	var failing time.Duration
-	for pause := rand.N(probeEvery); ; { //nolint:gosec // As above.
+func (c *connection) runProbes(ctx context.Context) {
+	var backoff time.Duration
+	for pause := rand.N(probeInterval); ; { //nolint:gosec // As above.
 		select {
 		case <-c.clock.After(pause):
 		case <-ctx.Done():
@@ -190,35 +190,35 @@ func (c *connection) probe(ctx context.Context) {
 		if pause = c.idleFor(); pause > 0 {
 			continue
 		}
-		deadline, cancel := context.WithTimeout(ctx, c.liveness.timeout+slack)
-		err := c.Ask(deadline)
+		probeCtx, cancel := context.WithTimeout(ctx, c.liveness.timeout+probeGrace)
+		err := c.Ask(probeCtx)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		back, longest := false, maxConnectPause
-		c.update(func(l *liveness, now time.Time) {
-			back = l.probed(now, err)
+		recovered, maxPause := false, maxConnectPause
+		c.updateLiveness(func(l *liveness, now time.Time) {
+			recovered = l.probed(now, err)
 			if !l.lastContact.IsZero() {
-				longest = maxProbePause
+				maxPause = maxProbePause
 			}
 		})
-		if back {
+		if recovered {
 			c.kick()
 		}
-		pause, failing = probeEvery, 0
+		pause, backoff = probeInterval, 0
 		if err != nil && !errors.Is(err, errUnauthorized) {
-			failing = nextPause(failing, longest)
-			pause = jittered(failing)
+			backoff = nextPause(backoff, maxPause)
+			pause = jittered(backoff)
 		}
 	}
 }
 
 // idleFor returns how long the next probe can wait: of the hub's own API server, as long as it answers other requests.
 func (c *connection) idleFor() (pause time.Duration) {
-	c.read(func(l *liveness, now time.Time) {
+	c.readLiveness(func(l *liveness, now time.Time) {
 		if l.local {
-			pause = l.lastContact.Add(probeEvery).Sub(now)
+			pause = l.lastContact.Add(probeInterval).Sub(now)
 		}
 	})
 	return pause
@@ -226,9 +226,9 @@ func (c *connection) idleFor() (pause time.Duration) {
 
 // answered notes that the API server has answered. What waits for that begins at once.
 func (c *connection) answered() {
-	back := false
-	c.update(func(l *liveness, now time.Time) { back = l.answered(now) })
-	if back {
+	recovered := false
+	c.updateLiveness(func(l *liveness, now time.Time) { recovered = l.answered(now) })
+	if recovered {
 		c.kick()
 	}
 }
@@ -258,23 +258,23 @@ func (c *connection) reread() {
 }
 
 // update changes the liveness.
-func (c *connection) update(note func(l *liveness, now time.Time)) {
+func (c *connection) updateLiveness(f func(l *liveness, now time.Time)) {
 	c.mu.Lock()
-	note(c.liveness, c.clock.Now())
+	f(c.liveness, c.clock.Now())
 	c.mu.Unlock()
 	c.wake()
 }
 
 // read reads the liveness.
-func (c *connection) read(question func(l *liveness, now time.Time)) {
+func (c *connection) readLiveness(f func(l *liveness, now time.Time)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.readStates()
-	question(c.liveness, c.clock.Now())
+	c.updateWatchStates()
+	f(c.liveness, c.clock.Now())
 }
 
 // readStates sets in the liveness whether bundles and the Lease are current. Without informers, in tests, it has been set.
-func (c *connection) readStates() {
+func (c *connection) updateWatchStates() {
 	if len(c.bundles) > 0 {
 		states := make([]observe.State, 0, len(c.bundles))
 		for _, informer := range c.bundles {
@@ -288,15 +288,15 @@ func (c *connection) readStates() {
 }
 
 // assess returns the assessment now.
-func (c *connection) assess() (v assessment) {
-	c.read(func(l *liveness, now time.Time) { v = l.assess(now) })
-	return v
+func (c *connection) assess() (a assessment) {
+	c.readLiveness(func(l *liveness, now time.Time) { a = l.assess(now) })
+	return a
 }
 
 // isSynced reports whether all bundles have been read over the connection, and are current.
-func (c *connection) isSynced() (read bool) {
-	c.read(func(l *liveness, _ time.Time) { read = l.bundles.Status == observe.Ready })
-	return read
+func (c *connection) isSynced() (synced bool) {
+	c.readLiveness(func(l *liveness, _ time.Time) { synced = l.bundles.Status == observe.Ready })
+	return synced
 }
 
 // leaseStore reports the monitor's Lease to a connection. It implements cache.ReflectorStore.
@@ -304,8 +304,8 @@ type leaseStore struct{ *connection }
 
 // Add implements cache.ReflectorStore.
 func (s leaseStore) Add(object any) error {
-	if l, ok := object.(*coordinationv1.Lease); ok {
-		s.update(func(life *liveness, now time.Time) { life.observed(markOf(l), durationOf(l), now) })
+	if lease, ok := object.(*coordinationv1.Lease); ok {
+		s.updateLiveness(func(l *liveness, now time.Time) { l.leaseObserved(leaseFingerprint(lease), leaseDuration(lease), now) })
 	}
 	return nil
 }
@@ -315,7 +315,7 @@ func (s leaseStore) Update(object any) error { return s.Add(object) }
 
 // Delete implements cache.ReflectorStore.
 func (s leaseStore) Delete(any) error {
-	s.update(func(life *liveness, now time.Time) { life.observed("", 0, now) })
+	s.updateLiveness(func(l *liveness, now time.Time) { l.leaseObserved("", 0, now) })
 	return nil
 }
 
@@ -331,7 +331,7 @@ func (s leaseStore) Replace(all []any, _ string) error {
 func (s leaseStore) Resync() error { return nil }
 
 // markOf returns what changes with each renewal of a Lease.
-func markOf(l *coordinationv1.Lease) string {
+func leaseFingerprint(l *coordinationv1.Lease) string {
 	holder, renewed := "", ""
 	if l.Spec.HolderIdentity != nil {
 		holder = *l.Spec.HolderIdentity
@@ -342,7 +342,7 @@ func markOf(l *coordinationv1.Lease) string {
 	return fmt.Sprintf("%s %q %s", l.UID, holder, renewed)
 }
 
-func durationOf(l *coordinationv1.Lease) time.Duration {
+func leaseDuration(l *coordinationv1.Lease) time.Duration {
 	if l.Spec.LeaseDurationSeconds == nil {
 		return 0
 	}

@@ -19,15 +19,15 @@ type cutOff struct {
 }
 
 // during returns the assessment to show: while the cluster is being read again, it stays cut off.
-func (o *cutOff) during(v assessment) assessment {
+func (o *cutOff) override(a assessment) assessment {
 	switch {
-	case o.exceeded == "" || v.reach == OverBudget:
-	case v.reach == Connecting:
-		return assessment{reach: OverBudget, message: o.exceeded + "; it is being read again"}
+	case o.exceeded == "" || a.reachability == OverBudget:
+	case a.reachability == Connecting:
+		return assessment{reachability: OverBudget, message: o.exceeded + "; it is being read again"}
 	default:
 		o.exceeded = ""
 	}
-	return v
+	return a
 }
 
 // begin notes that the cluster is cut off. The pause starts from the minimum again when the cluster was current for as long as the last one.

@@ -17,24 +17,24 @@ import (
 )
 
 // discoveryAge is the maximum age of an answer by which a kind is not served, when a scope wants the kind for the first time.
-const discoveryAge = time.Second
+const maxDiscoveryAge = time.Second
 
 // apiDiscovery finds out which kinds a cluster serves. One request asks for all of them, however many are wanted, and its
 // answer is shared.
 type apiDiscovery struct {
-	request func() *served
+	request func() *discoveryResult
 	// turn holds one token, which the goroutine that makes a request takes. It guards last.
-	turn chan struct{}
-	last *served
+	sem  chan struct{}
+	last *discoveryResult
 }
 
 // served is what a cluster serves. It is never changed.
-type served struct {
+type discoveryResult struct {
 	// asked is when the question was asked, and answered when there was an answer to it, or none.
-	asked, answered time.Time
+	requestedAt, answeredAt time.Time
 	// kinds are all kinds that are served, and unanswered the groups that gave no answer.
-	kinds      map[schema.GroupVersionKind]resource
-	unanswered map[schema.GroupVersion]struct{}
+	kinds        map[schema.GroupVersionKind]resource
+	failedGroups map[schema.GroupVersion]struct{}
 	// failed is true when there was no answer.
 	failed bool
 }
@@ -45,52 +45,52 @@ type resource struct {
 	namespaced bool
 }
 
-func newAPIDiscovery(ask func() *served) *apiDiscovery {
-	c := &apiDiscovery{request: ask, turn: make(chan struct{}, 1)}
-	c.turn <- struct{}{}
-	return c
+func newAPIDiscovery(request func() *discoveryResult) *apiDiscovery {
+	d := &apiDiscovery{request: request, sem: make(chan struct{}, 1)}
+	d.sem <- struct{}{}
+	return d
 }
 
 // discover returns the discovery of the cluster that a configuration leads to.
-func discover(config *rest.Config, transport http.RoundTripper, c clock.PassiveClock) (*apiDiscovery, error) {
+func newAPIDiscoveryFor(config *rest.Config, transport http.RoundTripper, c clock.PassiveClock) (*apiDiscovery, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{Transport: transport, Timeout: discoveryTimeout})
 	if err != nil {
 		return nil, err
 	}
-	return newAPIDiscovery(func() *served {
-		s := &served{asked: c.Now()}
+	return newAPIDiscovery(func() *discoveryResult {
+		s := &discoveryResult{requestedAt: c.Now()}
 		_, lists, err := client.ServerGroupsAndResources()
-		s.answered = c.Now()
-		s.read(lists, err)
+		s.answeredAt = c.Now()
+		s.parse(lists, err)
 		return s
 	}), nil
 }
 
 // servedSince returns an answer to a request that was made at a time or later; nil when ctx ends.
-func (c *apiDiscovery) servedSince(ctx context.Context, at time.Time) *served {
+func (d *apiDiscovery) resultSince(ctx context.Context, notBefore time.Time) *discoveryResult {
 	select {
-	case <-c.turn:
+	case <-d.sem:
 	case <-ctx.Done():
 		return nil
 	}
-	defer func() { c.turn <- struct{}{} }()
-	if c.last == nil || c.last.asked.Before(at) {
-		c.last = c.request()
+	defer func() { d.sem <- struct{}{} }()
+	if d.last == nil || d.last.requestedAt.Before(notBefore) {
+		d.last = d.request()
 	}
-	return c.last
+	return d.last
 }
 
 // read takes in the answer of a cluster, which may lack groups.
-func (s *served) read(lists []*metav1.APIResourceList, err error) {
+func (s *discoveryResult) parse(lists []*metav1.APIResourceList, err error) {
 	partial := &discovery.ErrGroupDiscoveryFailed{}
 	if err != nil && !errors.As(err, &partial) {
 		s.failed = true
 		return
 	}
-	s.unanswered = map[schema.GroupVersion]struct{}{}
-	for version, problem := range partial.Groups {
-		if !apierrors.IsNotFound(problem) {
-			s.unanswered[version] = struct{}{}
+	s.failedGroups = map[schema.GroupVersion]struct{}{}
+	for version, groupErr := range partial.Groups {
+		if !apierrors.IsNotFound(groupErr) {
+			s.failedGroups[version] = struct{}{}
 		}
 	}
 	s.kinds = map[schema.GroupVersionKind]resource{}
@@ -109,9 +109,9 @@ func (s *served) read(lists []*metav1.APIResourceList, err error) {
 }
 
 // isKnown reports whether the answer says whether a kind is served.
-func (s *served) isKnown(kind schema.GroupVersionKind) bool {
-	_, unanswered := s.unanswered[kind.GroupVersion()]
-	return !s.failed && !unanswered
+func (s *discoveryResult) isConclusive(kind schema.GroupVersionKind) bool {
+	_, groupFailed := s.failedGroups[kind.GroupVersion()]
+	return !s.failed && !groupFailed
 }
 
 // discoveryTimeout is the deadline of a request that finds out how a kind is served.

@@ -81,11 +81,11 @@ func TestAnEndlessAnswerToDiscoveryIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	c, err := discover(config, client.Transport, clock.RealClock{})
+	c, err := newAPIDiscoveryFor(config, client.Transport, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := c.servedSince(t.Context(), time.Now()); !s.failed {
+	if s := c.resultSince(t.Context(), time.Now()); !s.failed {
 		t.Errorf("the answer counts: %d kinds are served", len(s.kinds))
 	}
 	if n := sent.Load(); n == 0 || n > most {

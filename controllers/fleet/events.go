@@ -42,46 +42,46 @@ type secretEvents struct {
 }
 
 // recordf records an event on the Secret of a cluster, if there is one. A cluster under maintenance gives no warnings.
-func (e *secretEvents) recordf(w clusterSpec, kind, reason, format string, args ...any) {
-	if w.secret == nil || w.maintenance != "" && kind == corev1.EventTypeWarning {
+func (e *secretEvents) recordf(spec clusterSpec, eventType, reason, format string, args ...any) {
+	if spec.secret == nil || spec.maintenance != "" && eventType == corev1.EventTypeWarning {
 		return
 	}
-	t := pendingEvent{w.secret, kind, reason, healthscope.Shorten(fmt.Sprintf(format, args...), maxNote)}
+	event := pendingEvent{spec.secret, eventType, reason, healthscope.Shorten(fmt.Sprintf(format, args...), maxNote)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.pending, w.secret.UID)
+	delete(e.pending, spec.secret.UID)
 	switch {
 	case e.recording:
-		t.record(e.recorder)
-	case kind == corev1.EventTypeWarning:
+		event.record(e.recorder)
+	case eventType == corev1.EventTypeWarning:
 		if e.pending == nil {
 			e.pending = map[types.UID]pendingEvent{}
 		}
-		e.pending[w.secret.UID] = t
+		e.pending[spec.secret.UID] = event
 	}
 }
 
 // drop drops a pending warning about a Secret, because it does not hold any more: one with one of the reasons, or
 // without reasons any.
-func (e *secretEvents) drop(w clusterSpec, reasons ...string) {
-	if w.secret == nil {
+func (e *secretEvents) drop(spec clusterSpec, reasons ...string) {
+	if spec.secret == nil {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(reasons) == 0 || slices.Contains(reasons, e.pending[w.secret.UID].reason) {
-		delete(e.pending, w.secret.UID)
+	if len(reasons) == 0 || slices.Contains(reasons, e.pending[spec.secret.UID].reason) {
+		delete(e.pending, spec.secret.UID)
 	}
 }
 
 // pendingEvent is an event on the Secret of a cluster.
 type pendingEvent struct {
-	secret                *corev1.ObjectReference
-	kind, reason, message string
+	secret                     *corev1.ObjectReference
+	eventType, reason, message string
 }
 
-func (t pendingEvent) record(recorder events.EventRecorder) {
-	recorder.Eventf(t.secret, nil, t.kind, t.reason, eventAction, "%s", t.message)
+func (event pendingEvent) record(recorder events.EventRecorder) {
+	recorder.Eventf(event.secret, nil, event.eventType, event.reason, eventAction, "%s", event.message)
 }
 
 // run lets events be recorded until ctx ends. Only the leader calls it.
@@ -97,8 +97,8 @@ func (e *secretEvents) startRecording() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.recording = true
-	for _, t := range e.pending {
-		t.record(e.recorder)
+	for _, event := range e.pending {
+		event.record(e.recorder)
 	}
 	e.pending = nil
 }

@@ -73,7 +73,7 @@ func (h *hub) Start(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	defer h.clock.AfterFunc(membersGrace, h.view.setLate).Stop()
+	defer h.clock.AfterFunc(membersGrace, h.view.setClustersTimedOut).Stop()
 	return h.secrets.run(ctx, func(secrets []*corev1.Secret) { h.reconcile(secrets, logger) }) //nolint:contextcheck // As above.
 }
 
@@ -119,15 +119,15 @@ func (h *hub) reconcile(secrets []*corev1.Secret, logger logr.Logger) {
 		}
 	}
 	h.reject(rejected, logger) // After the removals: a Secret may have had another name before.
-	for name, w := range desired {
+	for name, spec := range desired {
 		m := members[name]
 		if m == nil {
 			m = h.add(name, false, logger)
-		} else if reflect.DeepEqual(m.desired, w) {
+		} else if reflect.DeepEqual(m.desired, spec) {
 			continue
 		}
-		m.desired = w
-		m.setSpec(w)
+		m.desired = spec
+		m.setSpec(spec)
 	}
 	h.view.setComplete()
 }
@@ -169,19 +169,19 @@ func (h *hub) remove(m *member) {
 	delete(h.members, m.name)
 	h.mu.Unlock()
 	m.cancel()
-	<-m.gone
+	<-m.removed
 	h.events.drop(m.desired)
 }
 
 // configOf returns the client configuration of a spec.
-func (h *hub) configOf(w clusterSpec) (*rest.Config, error) {
-	if w.secret == nil {
+func (h *hub) configOf(spec clusterSpec) (*rest.Config, error) {
+	if spec.secret == nil {
 		return rest.CopyConfig(h.config), nil
 	}
-	if w.problem != "" {
-		return nil, errors.New(w.problem)
+	if spec.problem != "" {
+		return nil, errors.New(spec.problem)
 	}
-	return h.options.Members.Parse(w.kubeconfig)
+	return h.options.Members.Parse(spec.kubeconfig)
 }
 
 var _ manager.LeaderElectionRunnable = (*hub)(nil)

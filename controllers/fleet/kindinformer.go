@@ -45,14 +45,14 @@ const (
 const confirmPause = observe.Doubt + time.Second
 
 // place is where a kind is watched: in one namespace of a cluster whose namespaces are limited, and else in all of them.
-type place struct {
+type informerKey struct {
 	Kind
 
 	namespace string
 }
 
 // access is how the objects of a cluster are read; client is nil as long as they are not.
-type access struct {
+type clusterClients struct {
 	client    dynamic.Interface
 	discovery *apiDiscovery
 	meter     *meter
@@ -60,7 +60,7 @@ type access struct {
 
 // kindInformer holds what is kept of the objects of one kind.
 type kindInformer struct {
-	place
+	informerKey
 
 	// local is true in the hub's own cluster.
 	local    bool
@@ -69,7 +69,7 @@ type kindInformer struct {
 	stop     context.CancelFunc
 	informer *observe.Informer
 	// kept is what was read last: what Get returns while the cluster is seen. A budget counts it all.
-	kept *observe.Store[*Lookup]
+	store *observe.Store[*Lookup]
 	// uncount is called when what is being read is not held any more.
 	uncount func()
 	// answered is true once the API server has answered.
@@ -78,59 +78,59 @@ type kindInformer struct {
 	// What follows is guarded by the lock of objects. since is since when the kind is being read, or read again.
 	since time.Time
 	// away is the cluster's state while its results were stale.
-	away ClusterState
+	staleState ClusterState
 	// clusterScoped is true when the kind is served, and its objects are in no namespace.
 	clusterScoped bool
 }
 
 // newKindInformer returns what reads a kind once it runs. The caller has the lock of objects.
-func newKindInformer(o *Objects, at place, stop context.CancelFunc) *kindInformer {
-	w := &kindInformer{place: at, local: o.known(at.Cluster).state.Local, objects: o, changes: o.changes, stop: stop, since: o.clock.Now(), uncount: func() {}}
+func newKindInformer(o *Objects, at informerKey, stop context.CancelFunc) *kindInformer {
+	k := &kindInformer{informerKey: at, local: o.ensureCluster(at.Cluster).state.Local, objects: o, changes: o.changes, stop: stop, since: o.clock.Now(), uncount: func() {}}
 	// Before all was read for the first time, that it is makes a KindChange.
-	w.kept = observe.NewStore(w.keep, func(a, b *Lookup) bool { return reflect.DeepEqual(a, b) }, w.changed)
-	w.informer = observe.NewInformer(kindRules, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: w.describe, Answered: func() { w.answered.Store(true) }},
-		Open:           w.open, Store: w.kept, Changed: func(observe.State) { w.changes.Add(KindChange{w.Kind}) },
+	k.store = observe.NewStore(k.toLookup, func(a, b *Lookup) bool { return reflect.DeepEqual(a, b) }, k.notify)
+	k.informer = observe.NewInformer(kindRules, observe.InformerOptions{
+		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: k.describe, Answered: func() { k.answered.Store(true) }},
+		Open:           k.open, Store: k.store, Changed: func(observe.State) { k.changes.Add(KindChange{k.Kind}) },
 	})
-	return w
+	return k
 }
 
 // changed adds a change of an object that was kept, is kept, or both.
-func (w *kindInformer) changed(name types.NamespacedName, was, is *Lookup) {
+func (k *kindInformer) notify(name types.NamespacedName, was, is *Lookup) {
 	if was != nil {
-		w.changes.Add(ObjectChange{w.Kind, name, was.Labels})
+		k.changes.Add(ObjectChange{k.Kind, name, was.Labels})
 	}
 	if is != nil && (was == nil || was.Labels != is.Labels) {
-		w.changes.Add(ObjectChange{w.Kind, name, is.Labels})
+		k.changes.Add(ObjectChange{k.Kind, name, is.Labels})
 	}
 }
 
 // run reads the kind until ctx ends.
-func (w *kindInformer) run(ctx context.Context) {
-	defer func() { w.uncount() }()
-	w.informer.Run(ctx)
+func (k *kindInformer) run(ctx context.Context) {
+	defer func() { k.uncount() }()
+	k.informer.Run(ctx)
 }
 
 // renew reads the kind again, because its cluster was away, is reached in another way, or is judged by other rules. What was
 // read before holds until then, as that of a cluster in the state away. The caller has the lock of objects.
-func (w *kindInformer) renew(away ClusterState) {
-	w.since, w.away = w.objects.clock.Now(), away
-	w.informer.Reread(!away.Answers())
-	w.objects.clock.AfterFunc(SettleTime, w.overdue)
+func (k *kindInformer) relist(staleState ClusterState) {
+	k.since, k.staleState = k.objects.clock.Now(), staleState
+	k.informer.Reread(!staleState.Answers())
+	k.objects.clock.AfterFunc(SettleTime, k.overdue)
 }
 
 // overdue adds a change if the kind has still not been read again: what was read before does not count any more.
-func (w *kindInformer) overdue() {
-	if w.informer.State().Status == observe.Pending {
-		w.changes.Add(KindChange{w.Kind})
+func (k *kindInformer) overdue() {
+	if k.informer.State().Status == observe.Pending {
+		k.changes.Add(KindChange{k.Kind})
 	}
 }
 
 // describe returns why the kind cannot be read, as text.
-func (w *kindInformer) describe(reason observe.Reason, err error) string {
-	gvk, hint := w.GroupVersionKind, rightHint
-	if !w.local && (gvk.Group == "apps" || gvk.Group == "batch") {
-		hint = fmt.Sprintf(workloadsHint, w.Cluster)
+func (k *kindInformer) describe(reason observe.Reason, err error) string {
+	gvk, hint := k.GroupVersionKind, rightHint
+	if !k.local && (gvk.Group == "apps" || gvk.Group == "batch") {
+		hint = fmt.Sprintf(workloadsHint, k.Cluster)
 	}
 	switch {
 	case reason == observe.Forbidden:
@@ -144,18 +144,18 @@ func (w *kindInformer) describe(reason observe.Reason, err error) string {
 }
 
 // open returns how the kind is listed and watched, as soon as the cluster serves it so that it can be referred to.
-func (w *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
-	a, err := w.objects.accessOf(w.Cluster)
+func (k *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
+	a, err := k.objects.clientsOf(k.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	resource, err := w.find(ctx, a.discovery)
+	resource, err := k.findResource(ctx, a.discovery)
 	if err != nil {
 		return nil, err
 	}
-	source, uncount := a.meter.count(observe.SourceOf(a.client.Resource(resource).Namespace(w.namespace)), objectsPage, usageOfObject)
-	w.uncount()
-	w.uncount = uncount
+	source, uncount := a.meter.wrap(observe.SourceOf(a.client.Resource(resource).Namespace(k.namespace)), objectsPage, usageOfObject)
+	k.uncount()
+	k.uncount = uncount
 	return source, nil
 }
 
@@ -163,68 +163,68 @@ func (w *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 //
 // There is no event when a kind comes or changes, so this is polled while a scope wants the kind. All kinds of a cluster
 // share an answer, and wait for the same moment to ask again.
-func (w *kindInformer) find(ctx context.Context, c *apiDiscovery) (schema.GroupVersionResource, error) {
-	var failing time.Duration
-	at := w.fresh()
+func (k *kindInformer) findResource(ctx context.Context, c *apiDiscovery) (schema.GroupVersionResource, error) {
+	var backoff time.Duration
+	at := k.discoveredAfter()
 	for {
-		s := c.servedSince(ctx, at)
+		s := c.resultSince(ctx, at)
 		if s == nil {
 			return schema.GroupVersionResource{}, ctx.Err()
 		}
-		r, ok := s.kinds[w.GroupVersionKind]
-		w.objects.mu.Lock()
-		w.clusterScoped = ok && !r.namespaced
-		w.objects.mu.Unlock()
+		r, ok := s.kinds[k.GroupVersionKind]
+		k.objects.mu.Lock()
+		k.clusterScoped = ok && !r.namespaced
+		k.objects.mu.Unlock()
 		if ok && r.namespaced {
-			return w.GroupVersion().WithResource(r.name), nil
+			return k.GroupVersion().WithResource(r.name), nil
 		}
-		pause := w.objects.FindInterval
+		pause := k.objects.FindInterval
 		switch {
 		case ok:
-			w.reportNotServed(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", w.GroupVersion(), w.GroupVersionKind.Kind))
-		case s.isKnown(w.GroupVersionKind):
-			w.reportNotServed(fmt.Sprintf("the cluster does not serve %s %s", w.GroupVersion(), w.GroupVersionKind.Kind))
+			k.reportNotServed(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", k.GroupVersion(), k.GroupVersionKind.Kind))
+		case s.isConclusive(k.GroupVersionKind):
+			k.reportNotServed(fmt.Sprintf("the cluster does not serve %s %s", k.GroupVersion(), k.GroupVersionKind.Kind))
 		default: // There was no answer, which says nothing about the kind.
-			failing = nextPause(failing, DefaultFindInterval)
-			pause = jittered(failing)
+			backoff = nextPause(backoff, DefaultFindInterval)
+			pause = jittered(backoff)
 		}
-		if !w.informer.State().ConfirmBy().IsZero() {
+		if !k.informer.State().ConfirmBy().IsZero() {
 			pause = min(pause, confirmPause)
 		}
-		at = s.answered.Add(pause) // Which all kinds have in common.
+		at = s.answeredAt.Add(pause) // Which all kinds have in common.
 		select {
-		case <-w.objects.clock.After(at.Sub(w.objects.clock.Now())):
+		case <-k.objects.clock.After(at.Sub(k.objects.clock.Now())):
 		case <-ctx.Done():
 		}
 	}
 }
 
 // fresh returns how old what a cluster has said that it serves may be for the next reading.
-func (w *kindInformer) fresh() time.Time {
-	if !w.informer.State().ConfirmBy().IsZero() {
-		return w.objects.clock.Now() // The API server has just said that it does not serve what it said it does.
+func (k *kindInformer) discoveredAfter() time.Time {
+	if !k.informer.State().ConfirmBy().IsZero() {
+		return k.objects.clock.Now() // The API server has just said that it does not serve what it said it does.
 	}
-	w.objects.mu.Lock()
-	defer w.objects.mu.Unlock()
-	return w.since.Add(-discoveryAge)
+	k.objects.mu.Lock()
+	defer k.objects.mu.Unlock()
+	return k.since.Add(-maxDiscoveryAge)
 }
 
 // reportNotServed reports that the cluster does not serve the kind in a way that references need. Discovery lists
 // everything that is served, so that the first such answer is certain.
-func (w *kindInformer) reportNotServed(message string) {
-	w.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message, Certain: true})
+func (k *kindInformer) reportNotServed(message string) {
+	k.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message, Certain: true})
 }
 
 // keep returns what is kept of an object.
-func (w *kindInformer) keep(object any) *Lookup {
+func (k *kindInformer) toLookup(object any) *Lookup {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok { // A client returns nothing else than it was asked for.
 		return &Lookup{Result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}
 	}
 	bundle.Redact(u) // User rules see what they see in a monitor.
-	result := rules.Evaluate(u, rules.Options{User: w.objects.user})
-	result.Cluster = w.Cluster
-	for _, key := range w.objects.labels {
+	result := rules.Evaluate(u, rules.Options{User: k.objects.userRules})
+	result.Cluster = k.Cluster
+	for _, key := range k.objects.labelKeys {
 		if value, ok := u.GetLabels()[key]; ok {
 			if result.Labels == nil {
 				result.Labels = map[string]string{}
@@ -234,19 +234,19 @@ func (w *kindInformer) keep(object any) *Lookup {
 	}
 	kept := &Lookup{Result: result, Labels: intern(NewLabelSet(u.GetLabels())), Status: statusOf(u, result), Component: kubevela.ReadComponent(u)}
 	kept.Resources, kept.Named = resourcesOf(u)
-	if w.GroupVersionKind == kubevela.ApplicationKind {
+	if k.GroupVersionKind == kubevela.ApplicationKind {
 		kept.Application = kubevela.ReadApplication(u.Object)
 	}
 	return kept
 }
 
 // reasonOf returns the reason of objects of a kind that cannot be read for a reason.
-func (w *kindInformer) reasonOf(reason observe.Reason) healthscope.Reason {
+func (k *kindInformer) reasonOf(reason observe.Reason) healthscope.Reason {
 	switch reason {
 	case observe.Forbidden:
 		return healthscope.ReasonForbidden
 	case observe.NotServed:
-		if w.clusterScoped {
+		if k.clusterScoped {
 			return healthscope.ReasonInvalidReference
 		}
 		return healthscope.ReasonKindNotFound

@@ -45,14 +45,16 @@ func withAKind(t *testing.T, test func(k *aKind)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		k := &aKind{Objects: NewObjects(nil, nil), t: t}
 		k.setState(ClusterState{Name: "local", Reachability: Connected})
-		k.clusters["local"].access = access{
-			client:    struct{ dynamic.Interface }{},
-			discovery: newAPIDiscovery(func() *served { return &served{asked: time.Now(), answered: time.Now(), failed: true} }),
+		k.clusters["local"].clusterClients = clusterClients{
+			client: struct{ dynamic.Interface }{},
+			discovery: newAPIDiscovery(func() *discoveryResult {
+				return &discoveryResult{requestedAt: time.Now(), answeredAt: time.Now(), failed: true}
+			}),
 		}
 		k.notified = k.Start(ctx)
 		kind := Kind{"local", deployments}
 		k.Want(types.NamespacedName{Name: "scope"}, map[Kind]struct{}{kind: {}})
-		k.w = k.kinds[place{Kind: kind}]
+		k.w = k.kinds[informerKey{Kind: kind}]
 		test(k)
 		cancel()
 		synctest.Wait()
@@ -70,7 +72,7 @@ func (k *aKind) report(pause time.Duration, events ...observe.Event) {
 
 // read stores Deployment web, which is Ready, as all there is.
 func (k *aKind) read(objects ...any) {
-	if err := k.w.kept.Replace(objects, ""); err != nil {
+	if err := k.w.store.Replace(objects, ""); err != nil {
 		k.t.Fatal(err)
 	}
 	k.report(0, observe.Event{Kind: observe.Watching}, observe.Event{Kind: observe.Listed})
@@ -120,7 +122,7 @@ func keptResult(name types.NamespacedName, result healthscope.Result) any {
 func TestAKindSaysWhyItCannotBeRead(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
-	w := &kindInformer{place: place{Kind: Kind{"local", deployments}}}
+	w := &kindInformer{informerKey: informerKey{Kind: Kind{"local", deployments}}}
 	for name, c := range map[string]struct {
 		reason string
 		err    error
@@ -155,7 +157,7 @@ func TestAForbiddenKindSaysWhatGivesTheRight(t *testing.T) {
 	} {
 		o := NewObjects(nil, nil)
 		o.setState(ClusterState{Name: "local", Local: true, Reachability: Connected})
-		w := newKindInformer(o, place{Kind: at}, func() {})
+		w := newKindInformer(o, informerKey{Kind: at}, func() {})
 		if got := w.describe(observe.Forbidden, nil); !strings.HasSuffix(got, want) {
 			t.Errorf("%v: want %q at the end, got %q", at, want, got)
 		}
@@ -306,7 +308,7 @@ func TestAChangeHasTheLabelsOfTheObject(t *testing.T) {
 			{set("web"), set("shop"), []string{"web", "shop"}},
 			{set("shop"), nil, []string{"shop"}},
 		} {
-			k.w.changed(shopWeb, step.was, step.is)
+			k.w.notify(shopWeb, step.was, step.is)
 			var got []string
 			for _, c := range k.notified.Take() {
 				if c, ok := c.(ObjectChange); ok && c.Name == shopWeb {
@@ -336,7 +338,7 @@ func TestRulesDoNotSeeWhatMayBeSecret(t *testing.T) {
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web"},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": []any{map[string]any{"name": "PASSWORD", "value": "open-sesame"}}}}},
 	}}
-	if text := w.keep(pod).Result.Message; strings.Contains(text, "open-sesame") || !strings.Contains(text, "PASSWORD") {
+	if text := w.toLookup(pod).Result.Message; strings.Contains(text, "open-sesame") || !strings.Contains(text, "PASSWORD") {
 		t.Errorf("the rule saw %s", text)
 	}
 }

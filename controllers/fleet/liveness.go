@@ -14,20 +14,20 @@ import (
 // seconds, and one that is restarted within 10 seconds does not show.
 const (
 	// probeEvery is the pause between two probes of an API server that answers.
-	probeEvery = 5 * time.Second
+	probeInterval = 5 * time.Second
 	// slack is how much longer than the timeout a probe is waited for.
-	slack = 2 * time.Second
+	probeGrace = 2 * time.Second
 	// firstReadTime is how long the bundles of a cluster may take to be read for the first time.
-	firstReadTime = time.Minute
+	firstSyncTimeout = time.Minute
 	// minStaleTime is how long a Lease may go without renewal at least, and staleSlack how much longer than it lasts.
-	minStaleTime, staleSlack = 40 * time.Second, 25 * time.Second
+	minLeaseTimeout, leaseGrace = 40 * time.Second, 25 * time.Second
 )
 
 // What is tolerated of the watches of bundles and of the monitor's Lease: what is known of a cluster is not current
 // meanwhile, although its API server may answer.
 var (
 	bundleRules = observe.Rules{Grace: 20 * time.Second, Settle: 500 * time.Millisecond}
-	leaseRules  = observe.Rules{Grace: minStaleTime, Settle: 500 * time.Millisecond}
+	leaseRules  = observe.Rules{Grace: minLeaseTimeout, Settle: 500 * time.Millisecond}
 )
 
 // unwatchedMessage is the message of a Connected cluster that has no HealthScope monitor.
@@ -39,7 +39,7 @@ type lease struct {
 	present bool
 	since   time.Time
 	// mark changes with each renewal. The times in a Lease are those of another clock, and are not compared with this one's.
-	mark string
+	fingerprint string
 	// duration is how long the monitor says it lasts.
 	duration time.Duration
 	// renewed is when the hub saw it renewed last, or saw it first.
@@ -53,15 +53,15 @@ type liveness struct {
 	// timeout is how long an answer may take; zero without Options.Liveness.
 	timeout time.Duration
 	// began is when the connection was begun.
-	began time.Time
+	started time.Time
 	// lastContact is when the API server answered last, in whatever way, and answering since when it does so without a gap.
-	lastContact, answering time.Time
+	lastContact, answeringSince time.Time
 	// failed is when a request failed last without an answer, and cause why, as wording has it.
-	failed  time.Time
-	cause   string
-	wording observe.Wording
+	lastFailure time.Time
+	cause       string
+	wording     observe.Wording
 	// rejected is since when every probe is refused because of the credentials; zero when they are accepted.
-	rejected time.Time
+	rejectedSince time.Time
 	// own is true when there are bundles that a monitor of ours has filled, and foreign when there are some of another one.
 	own     bool
 	foreign bool
@@ -74,8 +74,8 @@ type liveness struct {
 
 // assessment is the result of liveness.
 type assessment struct {
-	reach   Reachability
-	message string
+	reachability Reachability
+	message      string
 	// unreadable is true when bundles cannot be read, though the API server answers.
 	unreadable bool
 	// unwatched is true when bundles are another monitor's, and none of ours is there to see whether that one lives.
@@ -85,22 +85,22 @@ type assessment struct {
 // newLiveness returns the liveness of a connection that begins.
 func newLiveness(local bool, timeout time.Duration, now time.Time) *liveness {
 	return &liveness{
-		local: local, timeout: timeout, began: now,
-		assessment: assessment{reach: Connecting, message: "it has not been read yet"},
+		local: local, timeout: timeout, started: now,
+		assessment: assessment{reachability: Connecting, message: "it has not been read yet"},
 	}
 }
 
 // off reports whether a cluster that has been read once stays Connected.
-func (l *liveness) off() bool { return l.timeout == 0 }
+func (l *liveness) disabled() bool { return l.timeout == 0 }
 
 // answered notes that the API server has answered, and reports whether it does so again after a gap.
 func (l *liveness) answered(now time.Time) bool {
-	back := l.answering.IsZero() || l.inOutage(now)
-	if back {
-		l.answering = now
+	recovered := l.answeringSince.IsZero() || l.inOutage(now)
+	if recovered {
+		l.answeringSince = now
 	}
 	l.lastContact = later(l.lastContact, now)
-	return back
+	return recovered
 }
 
 // unanswered notes that a request failed without an answer. The cause stays the first one until another one has been the case for a while.
@@ -108,16 +108,16 @@ func (l *liveness) unanswered(now time.Time, cause string) {
 	if l.outageCause() == "" || l.wording.Changes(l.cause, cause, now) {
 		l.cause, l.wording = cause, observe.Wording{}
 	}
-	l.failed = later(l.failed, now)
+	l.lastFailure = later(l.lastFailure, now)
 }
 
 // probed notes how a probe has ended.
 func (l *liveness) probed(now time.Time, err error) bool {
 	switch {
 	case err == nil:
-		l.rejected = time.Time{}
+		l.rejectedSince = time.Time{}
 	case errors.Is(err, errUnauthorized):
-		l.rejected = first(l.rejected, now)
+		l.rejectedSince = first(l.rejectedSince, now)
 	default:
 		l.unanswered(now, shortened(err.Error()))
 		return false
@@ -126,24 +126,24 @@ func (l *liveness) probed(now time.Time, err error) bool {
 }
 
 // observed notes what the Lease is like; an empty mark means that there is none.
-func (l *liveness) observed(mark string, duration time.Duration, now time.Time) {
+func (l *liveness) leaseObserved(fingerprint string, duration time.Duration, now time.Time) {
 	switch {
-	case mark == "":
+	case fingerprint == "":
 		if l.lease.present || l.lease.since.IsZero() {
 			l.lease = lease{since: now}
 		}
-	case mark != l.lease.mark:
+	case fingerprint != l.lease.fingerprint:
 		since := l.lease.since
 		if !l.lease.present {
 			since = now
 		}
-		l.lease = lease{present: true, since: since, mark: mark, duration: duration, renewed: now}
+		l.lease = lease{present: true, since: since, fingerprint: fingerprint, duration: duration, renewed: now}
 	}
 }
 
 // outageFrom returns when the API server will count as one that does not answer, unless it answers before.
 func (l *liveness) outageFrom() time.Time {
-	return later(l.lastContact, l.began).Add(probeEvery + l.timeout + slack)
+	return later(l.lastContact, l.started).Add(probeInterval + l.timeout + probeGrace)
 }
 
 // inOutage reports whether the API server counts as one that does not answer.
@@ -151,55 +151,55 @@ func (l *liveness) inOutage(now time.Time) bool { return !now.Before(l.outageFro
 
 // assess returns the assessment now, and keeps it.
 func (l *liveness) assess(now time.Time) assessment {
-	v := l.judge(now)
-	if l.local && v.reach == Unreachable {
-		v = l.assessment
+	a := l.judge(now)
+	if l.local && a.reachability == Unreachable {
+		a = l.assessment
 	}
-	l.assessment = v
-	return v
+	l.assessment = a
+	return a
 }
 
 // judge returns the assessment by what is known now.
 func (l *liveness) judge(now time.Time) assessment {
 	switch denied := l.forbidden(now); {
-	case l.off() && l.bundles.Status != observe.Ready:
-		return l.pending("its bundles are being read")
-	case l.off():
-		return assessment{reach: Connected}
+	case l.disabled() && l.bundles.Status != observe.Ready:
+		return l.keepAssessment("its bundles are being read")
+	case l.disabled():
+		return assessment{reachability: Connected}
 	case l.inOutage(now):
-		return assessment{reach: Unreachable, message: "the API server does not answer" + because(l.outageCause())}
+		return assessment{reachability: Unreachable, message: "the API server does not answer" + causeSuffix(l.outageCause())}
 	case denied != "":
-		return assessment{reach: Forbidden, message: denied}
+		return assessment{reachability: Forbidden, message: denied}
 	case l.bundles.Status != observe.Ready, !l.bundles.IsWatched() && l.wasStale():
 		return l.judgeUnreadable(now)
 	case l.own:
 		return l.judgeMonitor(now)
 	case l.foreign && l.unwatched(now):
-		return assessment{reach: Connected, message: unwatchedMessage, unwatched: true}
+		return assessment{reachability: Connected, message: unwatchedMessage, unwatched: true}
 	}
-	return assessment{reach: Connected}
+	return assessment{reachability: Connected}
 }
 
 // judgeUnreadable judges a cluster that answers, and whose bundles are not current, or not yet again.
 func (l *liveness) judgeUnreadable(now time.Time) assessment {
 	switch {
 	case l.bundles.Reason == observe.NotServed:
-		return assessment{reach: MonitorMissing, message: l.bundles.Message, unreadable: true}
-	case l.bundles.Reason == observe.NoAnswer && l.wasStale() && now.Sub(l.answering) < bundleRules.Grace:
+		return assessment{reachability: MonitorMissing, message: l.bundles.Message, unreadable: true}
+	case l.bundles.Reason == observe.NoAnswer && l.wasStale() && now.Sub(l.answeringSince) < bundleRules.Grace:
 		return l.assessment // It answers again, and its bundles are about to be read.
 	case l.bundles.Reason == observe.NoAnswer:
-		return assessment{reach: Unreachable, message: l.bundles.Message}
-	case l.bundles.Status != observe.Ready && l.assessment.reach == Connecting && now.Sub(l.began) >= firstReadTime:
-		return assessment{reach: Unreachable, message: fmt.Sprintf("not all of its bundles have been read within %s", firstReadTime)}
+		return assessment{reachability: Unreachable, message: l.bundles.Message}
+	case l.bundles.Status != observe.Ready && l.assessment.reachability == Connecting && now.Sub(l.started) >= firstSyncTimeout:
+		return assessment{reachability: Unreachable, message: fmt.Sprintf("not all of its bundles have been read within %s", firstSyncTimeout)}
 	}
-	return l.pending("its bundles are being read")
+	return l.keepAssessment("its bundles are being read")
 }
 
 // forbidden returns why the cluster refuses the hub; empty when it does not. Everything is read with the same credentials: a
 // watch of bundles that was opened before these were rejected stays open for minutes, and shows nothing of that.
 func (l *liveness) forbidden(now time.Time) string {
 	switch {
-	case lasts(l.rejected, now), l.leases.Reason == observe.Unauthorized && l.isConfirmed(l.leases, now):
+	case confirmedSince(l.rejectedSince, now), l.leases.Reason == observe.Unauthorized && l.isConfirmed(l.leases, now):
 		return errUnauthorized.Error()
 	case refusesHub(l.bundles.Reason) && l.isConfirmed(l.bundles, now):
 		return l.bundles.Message
@@ -209,47 +209,47 @@ func (l *liveness) forbidden(now time.Time) string {
 
 // isConfirmed reports whether a refusal has lasted for long enough. The first one may be that of an API server that starts.
 func (l *liveness) isConfirmed(s observe.State, now time.Time) bool {
-	return !s.AsOf.IsZero() || lasts(s.Since, now)
+	return !s.AsOf.IsZero() || confirmedSince(s.Since, now)
 }
 
 // judgeMonitor decides about a cluster that has bundles of a monitor of ours, which are read.
 func (l *liveness) judgeMonitor(now time.Time) assessment {
 	switch {
 	case l.leases.Status == observe.Problem:
-		return l.judgeHiddenMonitor(now)
+		return l.judgeUnreadableLease(now)
 	case l.leases.Status == observe.Pending || l.lease.since.IsZero():
-		return l.pending("the monitor's Lease is being read")
-	case !l.lease.present && lasts(l.lease.since, now):
-		return assessment{reach: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
+		return l.keepAssessment("the monitor's Lease is being read")
+	case !l.lease.present && confirmedSince(l.lease.since, now):
+		return assessment{reachability: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
 	case !l.lease.present:
-		return l.pending("its monitor has no Lease yet")
-	case l.stale(now) && now.Sub(l.lastContact) > probeEvery+slack:
-		return l.pending("the monitor's Lease is still to be renewed") // The API server may be away: a probe will show.
-	case l.stale(now) && !l.leases.IsWatched():
-		return l.pending("the monitor's Lease is being read") // A renewal would not be seen.
-	case l.stale(now):
-		return assessment{reach: MonitorStale, message: fmt.Sprintf("the monitor has not renewed its Lease for %s", l.staleAfter())}
+		return l.keepAssessment("its monitor has no Lease yet")
+	case l.leaseExpired(now) && now.Sub(l.lastContact) > probeInterval+probeGrace:
+		return l.keepAssessment("the monitor's Lease is still to be renewed") // The API server may be away: a probe will show.
+	case l.leaseExpired(now) && !l.leases.IsWatched():
+		return l.keepAssessment("the monitor's Lease is being read") // A renewal would not be seen.
+	case l.leaseExpired(now):
+		return assessment{reachability: MonitorStale, message: fmt.Sprintf("the monitor has not renewed its Lease for %s", l.leaseTimeout())}
 	case l.lease.renewed.Before(l.watchedSince()) && l.wasStale():
-		return l.pending("the monitor's Lease is still to be renewed") // The monitor may have died in the outage that is over now.
+		return l.keepAssessment("the monitor's Lease is still to be renewed") // The monitor may have died in the outage that is over now.
 	}
-	return assessment{reach: Connected}
+	return assessment{reachability: Connected}
 }
 
 // judgeHiddenMonitor decides about a cluster whose monitor's Lease cannot be read.
-func (l *liveness) judgeHiddenMonitor(now time.Time) assessment {
+func (l *liveness) judgeUnreadableLease(now time.Time) assessment {
 	switch {
-	case !refusesHub(l.leases.Reason) && now.Sub(l.lastContact) > probeEvery+slack:
-		return l.pending("the monitor's Lease cannot be read") // The API server may be away: a probe will show.
-	case !refusesHub(l.leases.Reason) && l.wasStale() && now.Sub(l.answering) < bundleRules.Grace:
-		return l.pending("the monitor's Lease is being read") // It answers again, and the Lease is about to be read.
+	case !refusesHub(l.leases.Reason) && now.Sub(l.lastContact) > probeInterval+probeGrace:
+		return l.keepAssessment("the monitor's Lease cannot be read") // The API server may be away: a probe will show.
+	case !refusesHub(l.leases.Reason) && l.wasStale() && now.Sub(l.answeringSince) < bundleRules.Grace:
+		return l.keepAssessment("the monitor's Lease is being read") // It answers again, and the Lease is about to be read.
 	case !refusesHub(l.leases.Reason):
-		return assessment{reach: MonitorMissing, message: cmp.Or(l.leases.Message, "the monitor's Lease cannot be read")}
+		return assessment{reachability: MonitorMissing, message: cmp.Or(l.leases.Message, "the monitor's Lease cannot be read")}
 	case !l.isConfirmed(l.leases, now):
-		return l.pending("the monitor's Lease is being read")
+		return l.keepAssessment("the monitor's Lease is being read")
 	case !l.bundles.ConfirmBy().IsZero():
-		return l.pending("its bundles and its monitor's Lease are refused") // That is graver, and is about to be confirmed.
+		return l.keepAssessment("its bundles and its monitor's Lease are refused") // That is graver, and is about to be confirmed.
 	}
-	return assessment{reach: MonitorMissing, message: l.leases.Message + ", so that it is not known whether its monitor lives"}
+	return assessment{reachability: MonitorMissing, message: l.leases.Message + ", so that it is not known whether its monitor lives"}
 }
 
 // refusesHub reports whether a reason means that the API server refuses the hub, which may be so for one resource and not for another.
@@ -264,22 +264,26 @@ func refusesHub(reason observe.Reason) bool {
 
 // wasStale reports whether the cluster was not current at the last assessment, although it was before.
 func (l *liveness) wasStale() bool {
-	return l.assessment.reach != Connected && l.assessment.reach != Connecting
+	return l.assessment.reachability != Connected && l.assessment.reachability != Connecting
 }
 
 // watchedSince returns since when a renewal of the Lease would be seen.
-func (l *liveness) watchedSince() time.Time { return later(l.answering, l.leases.Since) }
+func (l *liveness) watchedSince() time.Time { return later(l.answeringSince, l.leases.Since) }
 
 // staleAfter is how long the Lease may go without renewal.
-func (l *liveness) staleAfter() time.Duration { return max(minStaleTime, l.lease.duration+staleSlack) }
+func (l *liveness) leaseTimeout() time.Duration {
+	return max(minLeaseTimeout, l.lease.duration+leaseGrace)
+}
 
 // staleFrom returns when the Lease counts as one that is not renewed, unless it is before.
-func (l *liveness) staleFrom() time.Time {
-	return later(l.lease.renewed, l.watchedSince()).Add(l.staleAfter())
+func (l *liveness) leaseExpiry() time.Time {
+	return later(l.lease.renewed, l.watchedSince()).Add(l.leaseTimeout())
 }
 
 // stale reports whether the Lease counts as one that is not renewed.
-func (l *liveness) stale(now time.Time) bool { return l.lease.present && !now.Before(l.staleFrom()) }
+func (l *liveness) leaseExpired(now time.Time) bool {
+	return l.lease.present && !now.Before(l.leaseExpiry())
+}
 
 // unwatched reports whether it is certain that no HealthScope monitor lives.
 func (l *liveness) unwatched(now time.Time) bool {
@@ -289,24 +293,24 @@ func (l *liveness) unwatched(now time.Time) bool {
 	case l.lease.since.IsZero():
 		return false // The Lease is not read, or has not been read yet.
 	case l.assessment.unwatched || l.leases.IsWatched(): // Without a watch, a Lease that was made since would not be seen.
-		return !l.lease.present && lasts(l.lease.since, now) || l.stale(now)
+		return !l.lease.present && confirmedSince(l.lease.since, now) || l.leaseExpired(now)
 	}
 	return false
 }
 
 // pending keeps the last assessment, because nothing else is certain yet.
-func (l *liveness) pending(what string) assessment {
-	if l.assessment.reach == Connecting {
-		return assessment{reach: Connecting, message: cmp.Or(l.bundles.Message, l.outageCause(), what)}
+func (l *liveness) keepAssessment(what string) assessment {
+	if l.assessment.reachability == Connecting {
+		return assessment{reachability: Connecting, message: cmp.Or(l.bundles.Message, l.outageCause(), what)}
 	}
 	return l.assessment
 }
 
 // reading takes back that a cluster is Connected, and returns what is said of it instead: what was said of it last, or
 // that it is being read if there was no problem.
-func (l *liveness) reading(was assessment) assessment {
-	if was.reach == Connected || was.reach == Connecting {
-		was = assessment{reach: Connecting, message: "its bundles are being read"}
+func (l *liveness) revertConnected(was assessment) assessment {
+	if was.reachability == Connected || was.reachability == Connecting {
+		was = assessment{reachability: Connecting, message: "its bundles are being read"}
 	}
 	l.assessment = was
 	return was
@@ -314,7 +318,7 @@ func (l *liveness) reading(was assessment) assessment {
 
 // outageCause returns why the last request got no answer; empty if there was an answer since.
 func (l *liveness) outageCause() string {
-	if l.failed.IsZero() || l.lastContact.After(l.failed) {
+	if l.lastFailure.IsZero() || l.lastContact.After(l.lastFailure) {
 		return ""
 	}
 	return l.cause
@@ -323,12 +327,12 @@ func (l *liveness) outageCause() string {
 // next returns when the answer of assess may change if nothing else happens; it is after now. The zero value means never.
 func (l *liveness) next(now time.Time) time.Time {
 	var next time.Time
-	if l.off() {
+	if l.disabled() {
 		return next
 	}
 	for _, at := range []time.Time{
-		l.outageFrom(), l.rejected.Add(observe.Doubt), l.bundles.Since.Add(observe.Doubt), l.leases.Since.Add(observe.Doubt),
-		l.began.Add(firstReadTime), l.answering.Add(bundleRules.Grace), l.lease.since.Add(observe.Doubt), l.staleFrom(),
+		l.outageFrom(), l.rejectedSince.Add(observe.Doubt), l.bundles.Since.Add(observe.Doubt), l.leases.Since.Add(observe.Doubt),
+		l.started.Add(firstSyncTimeout), l.answeringSince.Add(bundleRules.Grace), l.lease.since.Add(observe.Doubt), l.leaseExpiry(),
 	} {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at
@@ -338,15 +342,15 @@ func (l *liveness) next(now time.Time) time.Time {
 }
 
 // lastSeen returns when the cluster was known last to be as it was shown, now that it is not any more for that reason.
-func (l *liveness) lastSeen(reach Reachability) time.Time {
+func (l *liveness) lastSeen(reachability Reachability) time.Time {
 	switch {
-	case reach == MonitorStale:
+	case reachability == MonitorStale:
 		return l.lease.renewed
-	case reach == MonitorMissing && !l.lease.since.IsZero() && l.bundles.Status == observe.Ready:
+	case reachability == MonitorMissing && !l.lease.since.IsZero() && l.bundles.Status == observe.Ready:
 		return l.lease.since
-	case reach == Forbidden && l.bundles.Status == observe.Ready:
-		return cmp.Or(l.rejected, l.leases.AsOf, l.lastContact)
-	case reach != Connected && !l.bundles.AsOf.IsZero() && l.bundles.AsOf.Before(l.lastContact):
+	case reachability == Forbidden && l.bundles.Status == observe.Ready:
+		return cmp.Or(l.rejectedSince, l.leases.AsOf, l.lastContact)
+	case reachability != Connected && !l.bundles.AsOf.IsZero() && l.bundles.AsOf.Before(l.lastContact):
 		return l.bundles.AsOf
 	}
 	return l.lastContact
@@ -354,8 +358,8 @@ func (l *liveness) lastSeen(reach Reachability) time.Time {
 
 // outage returns since when the API server does not answer, although it did before, and why.
 func (l *liveness) outage(now time.Time) (s outage) {
-	if v := l.judge(now); v.reach == Unreachable && !l.lastContact.IsZero() {
-		s.since, s.cause = l.lastSeen(Unreachable), v.message
+	if a := l.judge(now); a.reachability == Unreachable && !l.lastContact.IsZero() {
+		s.since, s.cause = l.lastSeen(Unreachable), a.message
 	}
 	return s
 }
@@ -363,10 +367,12 @@ func (l *liveness) outage(now time.Time) (s outage) {
 // continueFrom makes a new connection start from what the old one knew: reading the Lease for the first time is no renewal.
 func (l *liveness) continueFrom(from *liveness) {
 	l.assessment, l.own = from.assessment, from.own
-	if l.lease.since.IsZero() || l.lease.mark == from.lease.mark {
+	if l.lease.since.IsZero() || l.lease.fingerprint == from.lease.fingerprint {
 		l.lease = from.lease
 	}
 }
 
 // lasts reports whether a problem has lasted for long enough to be confirmed; the zero time means that there is none.
-func lasts(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= observe.Doubt }
+func confirmedSince(since, now time.Time) bool {
+	return !since.IsZero() && now.Sub(since) >= observe.Doubt
+}

@@ -77,11 +77,11 @@ func (s *simulation) step() {
 		s.lease()
 	}
 	v := s.liveness.assess(s.now)
-	if v.reach != Connected {
+	if v.reachability != Connected {
 		s.renewed = s.now
 	}
-	if len(s.seen) == 0 || s.seen[len(s.seen)-1] != v.reach {
-		s.seen = append(s.seen, v.reach)
+	if len(s.seen) == 0 || s.seen[len(s.seen)-1] != v.reachability {
+		s.seen = append(s.seen, v.reachability)
 	}
 	if s.watching && !s.black && !s.dead && (s.foreign || s.liveness.lastContact.Equal(s.now)) {
 		s.proven = s.now
@@ -185,7 +185,7 @@ func (s *simulation) probes() {
 	switch {
 	case !s.probing.IsZero() && !s.now.Before(s.probing):
 		var err error
-		s.probing, s.next = time.Time{}, s.now.Add(probeEvery)
+		s.probing, s.next = time.Time{}, s.now.Add(probeInterval)
 		switch {
 		case s.dead:
 			err = errors.New("connection refused")
@@ -208,13 +208,13 @@ func (s *simulation) probes() {
 func (s *simulation) lease() {
 	switch {
 	case s.noLease:
-		s.liveness.observed("", 0, s.now)
+		s.liveness.leaseObserved("", 0, s.now)
 	case s.silentMonitor:
-		s.liveness.observed(fmt.Sprint(s.renewals), 15*time.Second, s.now)
+		s.liveness.leaseObserved(fmt.Sprint(s.renewals), 15*time.Second, s.now)
 	case s.now.Sub(s.liveness.lease.renewed) >= 3*time.Second || !s.liveness.lease.present:
 		s.renewals++
 		s.renewed = s.now
-		s.liveness.observed(fmt.Sprint(s.renewals), 15*time.Second, s.now)
+		s.liveness.leaseObserved(fmt.Sprint(s.renewals), 15*time.Second, s.now)
 		s.liveness.answered(s.now)
 	}
 }
@@ -294,7 +294,7 @@ func TestLiveness(t *testing.T) {
 // when one fault follows on another, or without a monitor that lives, and nothing needs to be looked at sooner than in the future.
 func TestLivenessIsHonest(t *testing.T) {
 	t.Parallel()
-	var limit = probeEvery + 10*time.Second + slack + bundleRules.Grace
+	var limit = probeInterval + 10*time.Second + probeGrace + bundleRules.Grace
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSimulation(false)
 		for range rapid.IntRange(1, 8).Draw(t, "changes") {
@@ -306,12 +306,12 @@ func TestLivenessIsHonest(t *testing.T) {
 			}
 			for range rapid.IntRange(1, 240).Draw(t, "ticks") {
 				s.run(tick, w)
-				if s.liveness.assessment.reach == Connected {
+				if s.liveness.assessment.reachability == Connected {
 					if age := s.now.Sub(s.proven); age > limit {
 						t.Fatalf("Connected %s after it was proven to be current, in %+v", age, w)
 					}
 					// A Lease that is missing is waited for, and so is the answer of an API server that may be silent itself.
-					if silent := s.now.Sub(later(s.renewed, s.owned)); !w.foreign && silent > minStaleTime+observe.Doubt+leaseRules.Grace {
+					if silent := s.now.Sub(later(s.renewed, s.owned)); !w.foreign && silent > minLeaseTimeout+observe.Doubt+leaseRules.Grace {
 						t.Fatalf("Connected though the monitor has been silent for %s", silent)
 					}
 				}
@@ -321,7 +321,7 @@ func TestLivenessIsHonest(t *testing.T) {
 			}
 		}
 		s.run(time.Minute, weather{})
-		if v := s.liveness.assessment; v.reach != Connected {
+		if v := s.liveness.assessment; v.reachability != Connected {
 			t.Fatalf("all is well for a minute, and it is %+v", v)
 		}
 	})
@@ -340,8 +340,8 @@ func TestNextComesBeforeEveryChange(t *testing.T) {
 			next, before := s.liveness.next(s.now), *s.liveness
 			s.now = s.now.Add(tick)
 			quiet := before
-			if v := quiet.assess(s.now); v.reach != before.assessment.reach && (next.IsZero() || next.After(s.now)) {
-				t.Errorf("%s: becomes %s by %s, and was to be looked at by %s", name, v.reach, s.now, next)
+			if v := quiet.assess(s.now); v.reachability != before.assessment.reachability && (next.IsZero() || next.After(s.now)) {
+				t.Errorf("%s: becomes %s by %s, and was to be looked at by %s", name, v.reachability, s.now, next)
 			}
 			s.step()
 		}
@@ -375,11 +375,11 @@ func TestRejectedCredentialsAreForbiddenThoughAWatchGoesOn(t *testing.T) {
 			l := newLiveness(false, 10*time.Second, now)
 			l.own = true
 			readAll(func(e observe.Event) { bundlesEvent(l, e, now) })
-			l.observed("1", 15*time.Second, now)
+			l.leaseObserved("1", 15*time.Second, now)
 			readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 			now = now.Add(time.Second)
-			if v := l.assess(now); v.reach != Connected {
-				t.Fatalf("it is %s to begin with: %s", v.reach, v.message)
+			if v := l.assess(now); v.reachability != Connected {
+				t.Fatalf("it is %s to begin with: %s", v.reachability, v.message)
 			}
 			refused := now
 			for second := range 60 {
@@ -395,8 +395,8 @@ func TestRejectedCredentialsAreForbiddenThoughAWatchGoesOn(t *testing.T) {
 				if second >= int(observe.Doubt/time.Second) {
 					want = Forbidden
 				}
-				if v := l.assess(now); v.reach != want {
-					t.Fatalf("after %d seconds it is %s (%s), want %s", second, v.reach, v.message, want)
+				if v := l.assess(now); v.reachability != want {
+					t.Fatalf("after %d seconds it is %s (%s), want %s", second, v.reachability, v.message, want)
 				}
 			}
 			if seen := l.lastSeen(Forbidden); seen.After(refused.Add(6 * time.Second)) {

@@ -18,7 +18,7 @@ import (
 const newKubeconfigFails = "the new kubeconfig does not work, and the one before stays in use: "
 
 // minTryTimeout is how long an API server may take at least to say whether it accepts a token.
-const minTryTimeout = 10 * time.Second
+const minAttemptTimeout = 10 * time.Second
 
 // member is a cluster of the fleet. One goroutine does everything that concerns it, so that no cluster waits for another one.
 type member struct {
@@ -30,15 +30,15 @@ type member struct {
 	cancel context.CancelFunc
 	// running are all goroutines of the member, and gone is closed when it is gone from the view.
 	running sync.WaitGroup
-	gone    chan struct{}
+	removed chan struct{}
 	// judging is the goroutine of the syncer.
-	judging sync.WaitGroup
+	syncing sync.WaitGroup
 
 	// desired is the spec that the hub has set last.
 	desired  clusterSpec
 	specs    chan clusterSpec
 	wakeups  chan struct{}
-	attempts chan attempt
+	attempts chan renewalAttempt
 	// refreshes has room for one request to read again what was judged by rules here.
 	refreshes chan struct{}
 
@@ -47,7 +47,7 @@ type member struct {
 	// current is the connection that is in use, and next the one that is to replace it, or the first one.
 	current, next *connection
 	// renewal is the new token that is being tried for current; nil when none is.
-	renewal *renewal
+	renewal *tokenRenewal
 	// specProblem is what is wrong with the present spec, and what is in use instead, if anything; empty when nothing is wrong.
 	specProblem string
 	// quota counts what is held of the cluster, and cutOff says how it has been cut off.
@@ -57,25 +57,25 @@ type member struct {
 }
 
 // renewal is a new token for the connection in use. It is tried until the API server accepts it, and not used before.
-type renewal struct {
+type tokenRenewal struct {
 	connection *connection
 	token      string
 	cancel     context.CancelFunc
 }
 
 // attempt is how a try of a new token has ended.
-type attempt struct {
-	renewal *renewal
+type renewalAttempt struct {
+	renewal *tokenRenewal
 	err     error
 }
 
 func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
 	m := &member{
 		hub: h, name: name, local: local, logger: logger.WithValues("cluster", name),
-		gone: make(chan struct{}), specs: make(chan clusterSpec, 1), wakeups: make(chan struct{}, 1), attempts: make(chan attempt), refreshes: make(chan struct{}, 1),
+		removed: make(chan struct{}), specs: make(chan clusterSpec, 1), wakeups: make(chan struct{}, 1), attempts: make(chan renewalAttempt), refreshes: make(chan struct{}, 1),
 		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: h.clock.Now(), Message: "it has not been read yet"},
 	}
-	m.quota = h.quotas.open(name, local, m.wake)
+	m.quota = h.quotas.register(name, local, m.wake)
 	m.syncer = newBundleSyncer(name, h.view, h.options.Policy, h.clock, h.past[name], m.wake)
 	return m
 }
@@ -89,12 +89,12 @@ func (m *member) wake() {
 }
 
 // setSpec sets the member's spec. Only one goroutine may call it.
-func (m *member) setSpec(w clusterSpec) {
+func (m *member) setSpec(spec clusterSpec) {
 	select {
 	case <-m.specs: // It is out of date.
 	default:
 	}
-	m.specs <- w
+	m.specs <- spec
 }
 
 // refresh has bundles read again that were judged by rules here. It does not block.
@@ -108,7 +108,7 @@ func (m *member) refresh() {
 // run keeps the member, which has been published, connected until ctx ends, and then removes it.
 func (m *member) run(ctx context.Context) {
 	defer m.teardown()
-	m.judging.Go(func() { m.syncer.run(ctx) })
+	m.syncing.Go(func() { m.syncer.run(ctx) })
 	for {
 		var timer <-chan time.Time
 		if next := soonest(m.nextCheck(), m.cutOff.until); !next.IsZero() {
@@ -117,17 +117,17 @@ func (m *member) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case w := <-m.specs:
-			m.apply(ctx, w)
+		case spec := <-m.specs:
+			m.apply(ctx, spec)
 		case a := <-m.attempts:
-			m.renewed(a)
+			m.handleAttempt(a)
 		case <-m.refreshes:
 			m.reread()
 		case <-m.wakeups:
 		case <-timer:
 		}
 		m.swapInSynced() //nolint:contextcheck // As above.
-		m.keepWithin(ctx)
+		m.enforceBudget(ctx)
 		m.updateState() //nolint:contextcheck // As above.
 	}
 }
@@ -136,53 +136,53 @@ func (m *member) run(ctx context.Context) {
 func (m *member) nextCheck() time.Time {
 	var next time.Time
 	for _, c := range m.connections() {
-		c.read(func(l *liveness, now time.Time) { next = soonest(next, l.next(now)) })
+		c.readLiveness(func(l *liveness, now time.Time) { next = soonest(next, l.next(now)) })
 	}
 	return next
 }
 
 // apply applies a spec. The connection in use stays until another one is ready to replace it.
-func (m *member) apply(ctx context.Context, w clusterSpec) {
-	adopted := m.spec.name != "" // There was a spec before.
-	if adopted && w.problem != "" {
-		w.namespaces = m.spec.namespaces // A mistake does not mean all namespaces.
+func (m *member) apply(ctx context.Context, spec clusterSpec) {
+	hasSpec := m.spec.name != "" // There was a spec before.
+	if hasSpec && spec.problem != "" {
+		spec.namespaces = m.spec.namespaces // A mistake does not mean all namespaces.
 	}
-	same := adopted && w.sameConnection(m.spec)
+	same := hasSpec && spec.sameConnection(m.spec)
 	switch {
-	case w.maintenance != "":
-		m.hub.events.drop(w)
+	case spec.maintenance != "":
+		m.hub.events.drop(spec)
 	case !same:
-		m.hub.events.drop(w, eventRefused, eventRotationFailed)
+		m.hub.events.drop(spec, eventRefused, eventRotationFailed)
 	}
-	m.spec = w
+	m.spec = spec
 	if same {
 		return
 	}
 	if m.current != nil && m.current.token != nil {
-		if token := w.renewedToken(m.current.spec); token != "" {
-			m.renew(ctx, token)
+		if token := spec.renewedToken(m.current.spec); token != "" {
+			m.renewToken(ctx, token)
 			return
 		}
 	}
-	m.restrict(w) //nolint:contextcheck // Watches live longer than this call.
-	m.reopen()    // It may be another cluster.
+	m.restrict(spec) //nolint:contextcheck // Watches live longer than this call.
+	m.endCutOff()    // It may be another cluster.
 	m.disconnect(m.next)
-	m.begin(ctx, w)
+	m.startConnection(ctx, spec)
 }
 
 // restrict makes the cluster's state and its bundles those of the namespaces that a spec names. What is not shown any more
 // has not gone, so the state that says so comes before; and what is shown again comes before the state that says that all is.
-func (m *member) restrict(w clusterSpec) {
-	limits := m.limits()
-	m.state.namespaces = inBoth(m.state.namespaces, limits)
+func (m *member) restrict(spec clusterSpec) {
+	readNamespaces := m.readNamespaces()
+	m.state.namespaces = intersectNamespaces(m.state.namespaces, readNamespaces)
 	m.publish()
-	m.syncer.restrict(w.reads)
-	m.state.namespaces = limits
+	m.syncer.restrict(spec.reads)
+	m.state.namespaces = readNamespaces
 	m.publish()
 }
 
 // inBoth returns the namespaces of two lists of a ClusterState that are in both.
-func inBoth(a, b string) string {
+func intersectNamespaces(a, b string) string {
 	switch {
 	case a == "":
 		return b
@@ -195,7 +195,7 @@ func inBoth(a, b string) string {
 
 // limits returns the namespaces from which bundles are read, as a ClusterState has them: those of the spec, as far as the
 // connection in use reads them.
-func (m *member) limits() string {
+func (m *member) readNamespaces() string {
 	namespaces, limited := m.spec.namespaces, len(m.spec.namespaces) > 0
 	if m.current != nil && len(m.current.Namespaces) > 0 {
 		namespaces = slices.DeleteFunc(slices.Clone(m.current.Namespaces), func(namespace string) bool { return !m.spec.reads(namespace) })
@@ -208,11 +208,11 @@ func (m *member) limits() string {
 }
 
 // begin begins a connection that is to replace the one in use, or is the first one.
-func (m *member) begin(ctx context.Context, w clusterSpec) {
-	m.endRenewal()
+func (m *member) startConnection(ctx context.Context, spec clusterSpec) {
+	m.cancelRenewal()
 	m.specProblem = ""
 	var err error
-	if m.next, err = m.connect(ctx, w); err == nil {
+	if m.next, err = m.connect(ctx, spec); err == nil {
 		return
 	}
 	m.specProblem = shortened(err.Error())
@@ -224,39 +224,39 @@ func (m *member) begin(ctx context.Context, w clusterSpec) {
 }
 
 // connect opens a connection to the cluster of a spec.
-func (m *member) connect(ctx context.Context, w clusterSpec) (*connection, error) {
-	config, err := m.hub.configOf(w)
+func (m *member) connect(ctx context.Context, spec clusterSpec) (*connection, error) {
+	config, err := m.hub.configOf(spec)
 	if err != nil {
 		return nil, err
 	}
 	c := &connection{
-		Access: Access{Config: config, Namespaces: w.namespaces, meter: m.quota.newMeter()},
-		token:  useToken(config), clock: m.hub.clock, wake: m.wake, spec: w,
+		Access: Access{Config: config, Namespaces: spec.namespaces, meter: m.quota.newMeter()},
+		token:  useToken(config), clock: m.hub.clock, wake: m.wake, spec: spec,
 		liveness: newLiveness(m.local, m.hub.timeout(), m.hub.clock.Now()),
 	}
 	if err := c.prepare(m.name, m.syncer.changed, m.hub.options); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", m.name)
 	}
 	ctx, c.cancel = context.WithCancel(ctx)
-	m.running.Go(func() { c.serve(ctx) })
+	m.running.Go(func() { c.run(ctx) })
 	return c, nil
 }
 
 // renew begins to try a new token for the connection in use.
-func (m *member) renew(ctx context.Context, token string) {
-	m.endRenewal()
+func (m *member) renewToken(ctx context.Context, token string) {
+	m.cancelRenewal()
 	m.disconnect(m.next)
 	m.next, m.specProblem = nil, ""
 	ctx, cancel := context.WithCancel(ctx)
-	r := &renewal{connection: m.current, token: token, cancel: cancel}
+	r := &tokenRenewal{connection: m.current, token: token, cancel: cancel}
 	m.renewal = r
 	m.running.Go(func() {
 		for pause := time.Duration(0); ctx.Err() == nil; {
-			deadline, cancel := context.WithTimeout(ctx, max(m.hub.timeout(), minTryTimeout))
+			deadline, cancel := context.WithTimeout(ctx, max(m.hub.timeout(), minAttemptTimeout))
 			err := r.connection.try(deadline, r.token)
 			cancel()
 			select {
-			case m.attempts <- attempt{r, err}:
+			case m.attempts <- renewalAttempt{r, err}:
 			case <-ctx.Done():
 			}
 			if err == nil {
@@ -272,7 +272,7 @@ func (m *member) renew(ctx context.Context, token string) {
 }
 
 // renewed takes a new token into use that the API server accepts, and reports one that it does not.
-func (m *member) renewed(a attempt) {
+func (m *member) handleAttempt(a renewalAttempt) {
 	r := a.renewal
 	switch {
 	case r != m.renewal || r.connection != m.current: // It is out of date.
@@ -280,15 +280,15 @@ func (m *member) renewed(a attempt) {
 		r.connection.token.Set(r.token)
 		r.cancel()
 		m.renewal = nil
-		m.rotated()
+		m.clearSpecProblem()
 		m.logger.Info("Token renewed")
 	default:
-		m.rotationFails(a.err.Error())
+		m.recordRotationFailure(a.err.Error())
 	}
 }
 
 // endRenewal stops trying a new token, because the spec has changed.
-func (m *member) endRenewal() {
+func (m *member) cancelRenewal() {
 	if m.renewal != nil {
 		m.renewal.cancel()
 		m.renewal = nil
@@ -296,7 +296,7 @@ func (m *member) endRenewal() {
 }
 
 // rotationFails notes why the present spec does not work, while a connection of an older one is in use, and reports that once.
-func (m *member) rotationFails(cause string) {
+func (m *member) recordRotationFailure(cause string) {
 	reported := m.specProblem != ""
 	m.specProblem = newKubeconfigFails + cause
 	if !reported {
@@ -306,7 +306,7 @@ func (m *member) rotationFails(cause string) {
 }
 
 // rotated notes that the present spec works.
-func (m *member) rotated() {
+func (m *member) clearSpecProblem() {
 	m.specProblem = ""
 	m.hub.events.drop(m.spec, eventRefused, eventRotationFailed)
 }
@@ -327,24 +327,24 @@ func (m *member) inUse() *connection {
 // swapInSynced takes the bundles of a connection into use once they have been read, and the connection with them.
 func (m *member) swapInSynced() {
 	if m.next != nil && m.next.isSynced() {
-		m.use()
+		m.swapIn()
 	}
 	if c := m.current; c != nil && !c.synced && c.isSynced() {
 		c.synced = true
 		m.syncer.resync(c.store)
-		m.quota.dropped()
+		m.quota.staleDropped()
 	}
 }
 
 // use takes the next connection into use, in place of the present one.
-func (m *member) use() {
+func (m *member) swapIn() {
 	old := m.current
 	m.current, m.next = m.next, nil
-	m.rotated()
+	m.clearSpecProblem()
 	if old != nil {
 		var before liveness
-		old.read(func(l *liveness, _ time.Time) { before = *l })
-		m.current.update(func(l *liveness, _ time.Time) { l.continueFrom(&before) })
+		old.readLiveness(func(l *liveness, _ time.Time) { before = *l })
+		m.current.updateLiveness(func(l *liveness, _ time.Time) { l.continueFrom(&before) })
 	}
 	m.attach(m.current)
 	m.disconnect(old)
@@ -353,16 +353,16 @@ func (m *member) use() {
 // swapInUnserved takes a connection into use through which objects can be read and bundles cannot, because they are not
 // served there, when there is none through which they can. It stays in use until another one is as good, or its bundles have been read.
 func (m *member) swapInUnserved() {
-	if m.next != nil && !m.readsBundles() && m.next.assess().reach == MonitorMissing {
-		m.use()
+	if m.next != nil && !m.readsBundles() && m.next.assess().reachability == MonitorMissing {
+		m.swapIn()
 	}
 }
 
 // readsBundles reports whether bundles are read through the connection in use, as far as is known. When they are not served
 // any more, or the hub is refused, it is no better than a new one.
 func (m *member) readsBundles() bool {
-	lost := !m.state.Answers() && m.state.Reachability != Connecting || m.state.unreadable
-	return m.isSynced() && !lost
+	unreadable := !m.state.Answers() && m.state.Reachability != Connecting || m.state.unreadable
+	return m.isSynced() && !unreadable
 }
 
 // attach lets objects be watched, and others ask, through a connection.
@@ -390,13 +390,13 @@ func (m *member) reread() {
 }
 
 // keepWithin cuts the cluster off that is over its budget, and reads it again after a pause.
-func (m *member) keepWithin(ctx context.Context) {
+func (m *member) enforceBudget(ctx context.Context) {
 	exceeded, drop := m.quota.status()
 	now := m.hub.clock.Now()
 	switch {
 	case drop:
 		m.syncer.reset(true)
-		m.quota.dropped()
+		m.quota.staleDropped()
 	case exceeded == "":
 		return
 	}
@@ -412,42 +412,42 @@ func (m *member) keepWithin(ctx context.Context) {
 			m.hub.options.Objects.Detach(m.name)
 		}
 	case !now.Before(m.cutOff.until):
-		m.reopen()
-		m.begin(ctx, m.spec)
+		m.endCutOff()
+		m.startConnection(ctx, m.spec)
 	}
 }
 
 // reopen lets the cluster be read again if it has been cut off.
-func (m *member) reopen() {
+func (m *member) endCutOff() {
 	if !m.cutOff.until.IsZero() {
 		m.cutOff.until = time.Time{}
-		m.quota.reopen()
+		m.quota.endCutOff()
 	}
 }
 
 // updateState computes the cluster's state, and publishes it if it has changed.
 func (m *member) updateState() {
 	m.swapInUnserved()
-	v, lastContact := m.assess()
-	v = m.cutOff.during(v)
+	a, lastContact := m.assess()
+	a = m.cutOff.override(a)
 	m.checkNext()
 	state := m.state
 	if m.spec.secret != nil {
 		state.SecretUID = m.spec.secret.UID
 	}
 	state.Maintenance, state.Labels = healthscope.Clean(m.spec.maintenance), m.spec.labels
-	state.namespaces, state.synced = m.limits(), state.synced || m.isSynced()
-	state.Reachability, state.Message, state.unreadable, state.Unwatched = v.reach, v.message, v.unreadable, v.unwatched
+	state.namespaces, state.synced = m.readNamespaces(), state.synced || m.isSynced()
+	state.Reachability, state.Message, state.unreadable, state.Unwatched = a.reachability, a.message, a.unreadable, a.unwatched
 	if m.current != nil && m.specProblem != "" {
-		state.Message = join(v.message, m.specProblem)
+		state.Message = joinProblems(a.message, m.specProblem)
 	}
 	state.Message = healthscope.Clean(state.Message)
 	if state.Reachable() != m.state.Reachable() {
 		state.Since = m.hub.clock.Now()
 	}
 	switch {
-	case m.state.Unwatched || v.unwatched:
-		state.LastSeen = m.hub.view.written(m.name)
+	case m.state.Unwatched || a.unwatched:
+		state.LastSeen = m.hub.view.lastForeignWrite(m.name)
 	case m.state.Reachable() || state.Reachable():
 		state.LastSeen = later(state.LastSeen, lastContact)
 	}
@@ -455,30 +455,30 @@ func (m *member) updateState() {
 }
 
 // assess returns what is to be said of the cluster now, and when it was seen last.
-func (m *member) assess() (v assessment, lastContact time.Time) {
+func (m *member) assess() (a assessment, lastContact time.Time) {
 	used := m.inUse()
 	switch {
 	case !m.cutOff.until.IsZero():
-		return assessment{reach: OverBudget, message: m.cutOff.exceeded}, m.hub.clock.Now()
+		return assessment{reachability: OverBudget, message: m.cutOff.exceeded}, m.hub.clock.Now()
 	case used == nil && m.specProblem != "":
-		return assessment{reach: Refused, message: m.specProblem}, lastContact
+		return assessment{reachability: Refused, message: m.specProblem}, lastContact
 	case used == nil:
-		return assessment{reach: Connecting, message: m.state.Message}, lastContact
+		return assessment{reachability: Connecting, message: m.state.Message}, lastContact
 	}
-	own, foreign := m.hub.view.filled(m.name)
+	own, foreign := m.hub.view.hasBundles(m.name)
 	var outage outage
-	used.read(func(l *liveness, now time.Time) {
+	used.readLiveness(func(l *liveness, now time.Time) {
 		l.own, l.foreign = own, foreign
 		was := l.assessment
-		if v = l.assess(now); v.reach == Connected && !m.isSynced() {
-			v = l.reading(was) // All has been read, and is about to be put in place: whose bundles they are is not known before.
+		if a = l.assess(now); a.reachability == Connected && !m.isSynced() {
+			a = l.revertConnected(was) // All has been read, and is about to be put in place: whose bundles they are is not known before.
 		}
-		lastContact, outage = l.lastSeen(v.reach), l.outage(now)
+		lastContact, outage = l.lastSeen(a.reachability), l.outage(now)
 	})
 	if m.local {
 		m.hub.view.setOutage(outage)
 	}
-	return v, lastContact
+	return a, lastContact
 }
 
 // isSynced reports whether all bundles have been read through the connection in use.
@@ -489,11 +489,11 @@ func (m *member) checkNext() {
 	if m.current == nil || m.next == nil {
 		return
 	}
-	v := m.next.assess()
-	if v.reach == Connecting || v.reach == Connected {
+	a := m.next.assess()
+	if a.reachability == Connecting || a.reachability == Connected {
 		return
 	}
-	m.rotationFails(v.message)
+	m.recordRotationFailure(a.message)
 }
 
 // setState makes a state that of the cluster.
@@ -535,7 +535,7 @@ func (m *member) recordState(old ClusterState) {
 // teardown ends the connections, and removes the cluster from the view unless the hub stops.
 func (m *member) teardown() {
 	m.syncer.queue.ShutDown()
-	m.judging.Wait() // Bundles of this member must not get into the view of the next one of that name.
+	m.syncing.Wait() // Bundles of this member must not get into the view of the next one of that name.
 	if !m.hub.stopping() {
 		if m.hub.options.Objects != nil {
 			m.hub.options.Objects.Detach(m.name)
@@ -543,7 +543,7 @@ func (m *member) teardown() {
 		m.hub.view.removeCluster(m.name)
 		m.logger.Info("Cluster removed")
 	}
-	close(m.gone)
+	close(m.removed)
 	m.running.Wait()
-	m.quota.close()
+	m.quota.unregister()
 }

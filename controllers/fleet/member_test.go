@@ -105,7 +105,7 @@ func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
 	m.current.Namespaces = []string{"shop"}
 	m.spec = clusterSpec{name: "edge", namespaces: []string{"shop"}}
 	m.syncer.resync(s)
-	m.state.Reachability, m.state.namespaces = Connected, m.limits()
+	m.state.Reachability, m.state.namespaces = Connected, m.readNamespaces()
 	m.publish()
 	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}
 	if view.Bundle(key) == nil || !view.CompleteFor("edge", "shop") {
@@ -178,7 +178,7 @@ func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web
 		t.Fatalf("the cluster is %s, and %d kinds are watched there", m.state.Reachability, len(o.kinds))
 	}
 	for _, w := range o.kinds {
-		if err := w.kept.Replace([]any{keptResult(name, web1)}, ""); err != nil {
+		if err := w.store.Replace([]any{keptResult(name, web1)}, ""); err != nil {
 			t.Fatal(err)
 		}
 		w.informer.Tracker.Report(observe.Event{Kind: observe.Listed})
@@ -193,7 +193,7 @@ var web1 = web(healthscope.Ready, "")
 // unserved returns a connection to an API server that has not served bundles for an hour.
 func unserved(m *member) *connection {
 	c := silent(m.hub.clock)
-	c.update(func(l *liveness, now time.Time) {
+	c.updateLiveness(func(l *liveness, now time.Time) {
 		for _, before := range []time.Duration{time.Hour, time.Minute, 0} {
 			bundlesEvent(l, refusedEvent(observe.NotServed, "not served"), now.Add(-before))
 		}
@@ -218,7 +218,7 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	look := func(what string) {
 		t.Helper()
 		clock.SetTime(clock.Now().Add(time.Second))
-		m.inUse().update(func(l *liveness, now time.Time) { l.answered(now) })
+		m.inUse().updateLiveness(func(l *liveness, now time.Time) { l.answered(now) })
 		m.updateState()
 		seen = append(seen, m.state.Reachability)
 		if got := web(); got.Result.State != healthscope.Ready || got.Settling {
@@ -236,7 +236,7 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	}
 	second := m.current
 	m.next = silent(clock)
-	m.next.update(func(l *liveness, now time.Time) {
+	m.next.updateLiveness(func(l *liveness, now time.Time) {
 		bundlesEvent(l, refusedEvent(observe.Unauthorized, "401"), now.Add(-time.Hour))
 		l.answered(now)
 	})
@@ -263,7 +263,7 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 			seen = append(seen, m.state.Reachability)
 		}
 		conn := m.current
-		conn.update(readBundles)
+		conn.updateLiveness(readBundles)
 		assess()
 		m.current.synced = true
 		m.syncer.resync(s)
@@ -271,8 +271,8 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 		if got := web(); got.Result.State != healthscope.Ready || slices.Contains(seen, Connecting) {
 			t.Errorf("%s: the Deployment is %+v, and the cluster went through %s", name, got, seen)
 		}
-		conn.update(func(l *liveness, now time.Time) {
-			l.observed("1", time.Hour, now)
+		conn.updateLiveness(func(l *liveness, now time.Time) {
+			l.leaseObserved("1", time.Hour, now)
 			readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 		})
 		m.updateState()
@@ -305,9 +305,9 @@ func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
 		after func(l *liveness, now time.Time)
 		want  []Reachability
 	}{
-		"there is no Lease":   {time.Second, func(l *liveness, now time.Time) { l.observed("", 0, now) }, []Reachability{Connecting, MonitorMissing}},
-		"there is one":        {time.Second, func(l *liveness, now time.Time) { l.observed("1", time.Hour, now) }, []Reachability{Connecting, Connected}},
-		"there is one, later": {time.Hour, func(l *liveness, now time.Time) { l.observed("1", time.Hour, now) }, []Reachability{Connecting, Connected}},
+		"there is no Lease":   {time.Second, func(l *liveness, now time.Time) { l.leaseObserved("", 0, now) }, []Reachability{Connecting, MonitorMissing}},
+		"there is one":        {time.Second, func(l *liveness, now time.Time) { l.leaseObserved("1", time.Hour, now) }, []Reachability{Connecting, Connected}},
+		"there is one, later": {time.Hour, func(l *liveness, now time.Time) { l.leaseObserved("1", time.Hour, now) }, []Reachability{Connecting, Connected}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -318,7 +318,7 @@ func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
 			look := func(pass time.Duration) {
 				fake.SetTime(fake.Now().Add(pass))
 				if m.next != nil || m.current != nil {
-					m.inUse().update(func(l *liveness, now time.Time) { l.answered(now) })
+					m.inUse().updateLiveness(func(l *liveness, now time.Time) { l.answered(now) })
 				}
 				m.updateState()
 				if len(seen) == 0 || seen[len(seen)-1] != m.state.Reachability {
@@ -329,13 +329,13 @@ func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
 			m.next = conn
 			look(0)
 			fake.SetTime(fake.Now().Add(c.read))
-			conn.update(readBundles)
+			conn.updateLiveness(readBundles)
 			look(0) // Before the member knows that the connection is ready.
 			m.current, m.next = m.next, nil
 			m.current.synced = true
 			m.syncer.resync(s)
 			look(0)
-			conn.update(func(l *liveness, now time.Time) {
+			conn.updateLiveness(func(l *liveness, now time.Time) {
 				c.after(l, now)
 				readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 			})

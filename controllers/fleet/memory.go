@@ -63,7 +63,7 @@ var unreadableReasons = []healthscope.Reason{
 // CompareReadable sorts a result of an object that could be read before one of an object that could not, for example
 // because a right is missing; it returns 0 when both could, or neither.
 func CompareReadable(a, b healthscope.Result) int {
-	switch x, y := unreadable(a), unreadable(b); {
+	switch x, y := isUnreadable(a), isUnreadable(b); {
 	case x == y:
 		return 0
 	case x:
@@ -73,7 +73,7 @@ func CompareReadable(a, b healthscope.Result) int {
 	}
 }
 
-func unreadable(r healthscope.Result) bool {
+func isUnreadable(r healthscope.Result) bool {
 	return r.State == healthscope.Unknown && slices.Contains(unreadableReasons, r.Reason)
 }
 
@@ -115,7 +115,7 @@ func (m *Memory) since(r healthscope.Result, policy healthscope.Policy, now time
 
 // recall returns what the past says of the raw results of a bundle. It speaks of
 // judged members: a workload that was Failed for its pods is Pending by itself, and its pods have failed for as long.
-func recall(past map[healthscope.Key]Seen, results []healthscope.Result) map[healthscope.Key]Seen {
+func carryOver(past map[healthscope.Key]Seen, results []healthscope.Result) map[healthscope.Key]Seen {
 	known := map[healthscope.Key]Seen{}
 	for _, r := range results {
 		if was, ok := past[r.Key]; ok {

@@ -143,7 +143,7 @@ func TestRecall(t *testing.T) {
 	otherPod.Name, otherPod.Reason = "web-2", "ImagePullBackOff"
 	workload := web(healthscope.Pending, healthscope.ReasonReplicasNotReady)
 	past := map[healthscope.Key]Seen{workload.Key: {State: healthscope.Failed, Reason: "CrashLoopBackOff", Since: old}}
-	got := recall(past, []healthscope.Result{pod, otherPod, workload})
+	got := carryOver(past, []healthscope.Result{pod, otherPod, workload})
 	want := map[healthscope.Key]Seen{
 		workload.Key: {State: healthscope.Pending, Reason: "CrashLoopBackOff", Since: old},
 		pod.Key:      {State: healthscope.Failed, Reason: "CrashLoopBackOff", Since: old},
@@ -179,7 +179,7 @@ func TestTheHubRemembersWhatItSaid(t *testing.T) {
 	}
 	clock := clocktesting.NewFakeClock(noon)
 	newHub := func(past map[healthscope.Key]Seen) func(*k8spluginv1alpha1.ResourceBundleState) healthscope.Member {
-		k := &bundleSyncer{cluster: "local", view: openView("local"), policy: policy, clock: clock, memories: map[BundleKey]*memory{}, past: past}
+		k := &bundleSyncer{cluster: "local", view: openView("local"), policy: policy, clock: clock, memories: map[BundleKey]*bundleMemory{}, past: past}
 		return func(b *k8spluginv1alpha1.ResourceBundleState) healthscope.Member {
 			k.judge(key, newCachedBundle("local", b, nil))
 			return k.view.Named("shop", "7-web")[0].Members[0]

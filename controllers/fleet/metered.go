@@ -41,7 +41,7 @@ const (
 )
 
 // copies is how often a name is held, at most: stores, queues and indexes have keys that are made of it.
-const copies = 6
+const nameCopies = 6
 
 // The sizes of pages, by which no list comes with more than an answer may have.
 const (
@@ -59,30 +59,30 @@ type meteredListerWatcher struct {
 	usageOf func(runtime.Object) usage
 	page    int64
 	// most is how many objects may come before a watch has delivered all there is; zero means any number.
-	most int64
+	maxObjects int64
 
 	// What follows is guarded by the lock of quotas. round is that of the list or watch from the start that began last.
-	counts map[types.NamespacedName]counts
+	counts map[types.NamespacedName]countedUsage
 	round  int
 }
 
 // counts is what an object uses, and in which round it was seen last.
-type counts struct {
+type countedUsage struct {
 	usage
 
 	round int
 }
 
 // count returns what reads a resource within the budget, and what is to be called when nothing of it is held any more.
-func (m *meter) count(next toolscache.ListerWatcher, page int64, usageOf func(runtime.Object) usage) (within toolscache.ListerWatcher, end func()) {
+func (m *meter) wrap(next toolscache.ListerWatcher, page int64, usageOf func(runtime.Object) usage) (metered toolscache.ListerWatcher, uncount func()) {
 	if m == nil {
 		return next, func() {}
 	}
-	c := &meteredListerWatcher{ListerWatcher: next, meter: m, usageOf: usageOf, page: page, counts: map[types.NamespacedName]counts{}}
-	if c.most = m.quota.quotas.hard.Resources; page == bundlesPage {
-		c.most = m.quota.quotas.hard.Bundles
+	c := &meteredListerWatcher{ListerWatcher: next, meter: m, usageOf: usageOf, page: page, counts: map[types.NamespacedName]countedUsage{}}
+	if c.maxObjects = m.quota.quotas.hard.Resources; page == bundlesPage {
+		c.maxObjects = m.quota.quotas.hard.Bundles
 	}
-	return c, c.end
+	return c, c.releaseAll
 }
 
 // ListWithContext implements cache.ListerWatcherWithContext. It reads by pages: a server that holds what is asked for in
@@ -92,7 +92,7 @@ func (c *meteredListerWatcher) ListWithContext(ctx context.Context, options meta
 		options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	}
 	if options.Continue == "" {
-		c.begin()
+		c.startRound()
 	}
 	options.Limit = c.page
 	list, err := toolscache.ToListerWatcherWithContext(c.ListerWatcher).ListWithContext(ctx, options)
@@ -109,7 +109,7 @@ func (c *meteredListerWatcher) ListWithContext(ctx context.Context, options meta
 func (c *meteredListerWatcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	fromStart := options.SendInitialEvents != nil && *options.SendInitialEvents
 	if fromStart {
-		c.begin()
+		c.startRound()
 	} else {
 		c.sweep() // What was listed is in place.
 	}
@@ -118,7 +118,7 @@ func (c *meteredListerWatcher) WatchWithContext(ctx context.Context, options met
 		return nil, err
 	}
 	w := &meteredWatch{meteredListerWatcher: c, fromStart: fromStart}
-	return observe.Filter(stream, func(event watch.Event) bool { return w.take(ctx, event) }), nil
+	return observe.Filter(stream, func(event watch.Event) bool { return w.handleEvent(ctx, event) }), nil
 }
 
 // meteredWatch is a watch whose events are counted.
@@ -127,18 +127,18 @@ type meteredWatch struct {
 
 	// fromStart is true until all there is has come, and came is how many objects have come.
 	fromStart bool
-	came      int64
+	received  int64
 }
 
 // take counts an event, and reports whether it is to be passed on and the watch to go on.
-func (w *meteredWatch) take(ctx context.Context, event watch.Event) bool {
+func (w *meteredWatch) handleEvent(ctx context.Context, event watch.Event) bool {
 	if !w.fromStart && event.Type != watch.Bookmark && w.meter.awaitChange(ctx) != nil {
 		return false
 	}
 	switch event.Type {
 	case watch.Added, watch.Modified:
-		if w.came++; w.fromStart && w.most > 0 && w.came > w.most {
-			w.meter.cutOff(fmt.Sprintf("it has not ended a list after %d events", w.most))
+		if w.received++; w.fromStart && w.maxObjects > 0 && w.received > w.maxObjects {
+			w.meter.cutOff(fmt.Sprintf("it has not ended a list after %d events", w.maxObjects))
 		}
 		return w.admit(event.Object) == nil
 	case watch.Deleted:
@@ -154,7 +154,7 @@ func (w *meteredWatch) take(ctx context.Context, event watch.Event) bool {
 }
 
 // begin notes that all there is will come again.
-func (c *meteredListerWatcher) begin() {
+func (c *meteredListerWatcher) startRound() {
 	c.meter.quota.quotas.mu.Lock()
 	defer c.meter.quota.quotas.mu.Unlock()
 	c.round++
@@ -166,20 +166,20 @@ func (c *meteredListerWatcher) sweep() {
 	defer c.meter.quota.quotas.mu.Unlock()
 	for name, was := range c.counts {
 		if was.round != c.round {
-			c.drop(name)
+			c.releaseLocked(name)
 		}
 	}
 }
 
 // end notes that nothing is held any more.
-func (c *meteredListerWatcher) end() {
-	c.begin()
+func (c *meteredListerWatcher) releaseAll() {
+	c.startRound()
 	c.sweep()
 }
 
 // admit counts an object before it is stored, and returns an error when it must not be.
 func (c *meteredListerWatcher) admit(object runtime.Object) error {
-	named, err := meta.Accessor(object)
+	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return err
 	}
@@ -190,26 +190,26 @@ func (c *meteredListerWatcher) admit(object runtime.Object) error {
 	if err := c.meter.errLocked(); err != nil {
 		return err
 	}
-	name := types.NamespacedName{Namespace: named.GetNamespace(), Name: named.GetName()}
+	name := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
 	q.used = q.used.minus(c.counts[name].usage).plus(used)
-	c.counts[name] = counts{used, c.round}
+	c.counts[name] = countedUsage{used, c.round}
 	q.quotas.enforce(q)
 	return c.meter.errLocked()
 }
 
 // release counts an object no more.
 func (c *meteredListerWatcher) release(object runtime.Object) {
-	named, err := meta.Accessor(object)
+	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return
 	}
 	c.meter.quota.quotas.mu.Lock()
 	defer c.meter.quota.quotas.mu.Unlock()
-	c.drop(types.NamespacedName{Namespace: named.GetNamespace(), Name: named.GetName()})
+	c.releaseLocked(types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()})
 }
 
 // drop is release for callers that have the lock.
-func (c *meteredListerWatcher) drop(name types.NamespacedName) {
+func (c *meteredListerWatcher) releaseLocked(name types.NamespacedName) {
 	if c.meter.errLocked() == nil {
 		c.meter.quota.used = c.meter.quota.used.minus(c.counts[name].usage)
 	}
@@ -217,21 +217,21 @@ func (c *meteredListerWatcher) drop(name types.NamespacedName) {
 }
 
 // usageOfBundle returns how to take off a bundle what is not held of it, and what the rest uses.
-func usageOfBundle(user rules.UserRules) func(runtime.Object) usage {
+func usageOfBundle(userRules rules.UserRules) func(runtime.Object) usage {
 	return func(object runtime.Object) usage {
 		b, ok := object.(*k8spluginv1alpha1.ResourceBundleState)
 		if !ok {
 			return usage{bytes: bundleBytes}
 		}
 		annotations, writes := b.Annotations, b.ManagedFields
-		bundle.Trim(b, user)
+		bundle.Trim(b, userRules)
 		b.Annotations, b.ManagedFields = annotations, writes // They say when it was written, which is read when it is held.
-		u := usage{bundles: 1, resources: int64(len(b.Status.Resources)), bytes: bundleBytes + copies*lengths(b.Name, string(b.UID), b.ResourceVersion) + labelBytes(b.Labels)}
+		u := usage{bundles: 1, resources: int64(len(b.Status.Resources)), bytes: bundleBytes + nameCopies*totalLength(b.Name, string(b.UID), b.ResourceVersion) + labelBytes(b.Labels)}
 		for i := range b.Status.Resources {
 			r := &b.Status.Resources[i]
-			u.bytes += resourceBytes + lengths(r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, r.State, r.Reason, r.Message) + labelBytes(r.Labels)
+			u.bytes += resourceBytes + totalLength(r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, r.State, r.Reason, r.Message) + labelBytes(r.Labels)
 			if r.Owner != nil {
-				u.bytes += lengths(r.Owner.Name)
+				u.bytes += totalLength(r.Owner.Name)
 			}
 		}
 		return u
@@ -241,16 +241,16 @@ func usageOfBundle(user rules.UserRules) func(runtime.Object) usage {
 // usageOfObject returns what is held of an object that scopes refer to.
 func usageOfObject(object runtime.Object) usage {
 	u := usage{resources: 1, bytes: objectBytes}
-	if named, err := meta.Accessor(object); err == nil {
-		u.bytes += copies*lengths(named.GetNamespace(), named.GetName(), string(named.GetUID()), named.GetResourceVersion()) + labelBytes(named.GetLabels())
+	if accessor, err := meta.Accessor(object); err == nil {
+		u.bytes += nameCopies*totalLength(accessor.GetNamespace(), accessor.GetName(), string(accessor.GetUID()), accessor.GetResourceVersion()) + labelBytes(accessor.GetLabels())
 	}
 	if o, ok := object.(*unstructured.Unstructured); ok && strings.Contains(o.GroupVersionKind().Group, ".") { // Kubernetes' own kinds have rules.
-		u.bytes += keptOfStatus(o)
+		u.bytes += statusUsage(o)
 	}
 	return u
 }
 
-func lengths(texts ...string) (bytes int64) {
+func totalLength(texts ...string) (bytes int64) {
 	for _, t := range texts {
 		bytes += int64(len(t))
 	}
@@ -259,7 +259,7 @@ func lengths(texts ...string) (bytes int64) {
 
 func labelBytes(labels map[string]string) (bytes int64) {
 	for key, value := range labels {
-		bytes += lengths(key, value)
+		bytes += totalLength(key, value)
 	}
 	return bytes
 }
@@ -294,15 +294,15 @@ func (m *meteredTransport) RoundTrip(request *http.Request) (*http.Response, err
 	response, err := m.next.RoundTrip(request)
 	bundles := path.Base(request.URL.Path) == bundlesResource
 	if err != nil {
-		m.note(bundles, err)
+		m.checkTooLarge(bundles, err)
 		return nil, err
 	}
-	response.Body = &meteredBody{ReadCloser: response.Body, of: m, bundles: bundles}
+	response.Body = &meteredBody{ReadCloser: response.Body, transport: m, bundles: bundles}
 	return response, nil
 }
 
 // note ends everything when the bundles of a cluster are too large to be read. That of another kind is a problem of that kind.
-func (m *meteredTransport) note(bundles bool, err error) {
+func (m *meteredTransport) checkTooLarge(bundles bool, err error) {
 	if tooLarge := (*kubeconfig.TooLargeError)(nil); bundles && errors.As(err, &tooLarge) {
 		m.meter.cutOff(err.Error())
 	}
@@ -312,18 +312,18 @@ func (m *meteredTransport) note(bundles bool, err error) {
 type meteredBody struct {
 	io.ReadCloser
 
-	of      *meteredTransport
-	bundles bool
+	transport *meteredTransport
+	bundles   bool
 }
 
 // Read implements io.Reader.
 func (b *meteredBody) Read(p []byte) (int, error) {
-	if err := b.of.meter.err(); err != nil {
+	if err := b.transport.meter.err(); err != nil {
 		return 0, err
 	}
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.of.note(b.bundles, err)
+		b.transport.checkTooLarge(b.bundles, err)
 	}
 	return n, err
 }
@@ -331,18 +331,18 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 var _ toolscache.ListerWatcherWithContext = (*meteredListerWatcher)(nil)
 
 // keptOfStatus returns at most how many bytes are kept of the status of an object.
-func keptOfStatus(u *unstructured.Unstructured) int64 {
+func statusUsage(u *unstructured.Unstructured) int64 {
 	if u.Object["status"] == nil {
 		return 0
 	}
 	bytes := int64(maxStatusText)
 	resources, _ := resourcesOf(u)
 	for _, r := range resources {
-		bytes += resourceOverhead + lengths(r.APIVersion, r.Kind, r.Namespace, r.Name)
+		bytes += resourceOverhead + totalLength(r.APIVersion, r.Kind, r.Namespace, r.Name)
 	}
 	if u.GroupVersionKind() == kubevela.ApplicationKind {
 		for _, a := range kubevela.ReadApplication(u.Object).Applied {
-			bytes += 2*resourceOverhead + lengths(a.Group, a.Version, a.Kind, a.Cluster, a.Namespace, a.Name)
+			bytes += 2*resourceOverhead + totalLength(a.Group, a.Version, a.Kind, a.Cluster, a.Namespace, a.Name)
 		}
 	}
 	return bytes

@@ -30,16 +30,16 @@ func TestAnObjectTakesLittleMemory(t *testing.T) {
 	const objects = 5_000
 	before := heap()
 	o := NewObjects([]string{"app.oam.dev/component"}, nil)
-	w := newKindInformer(o, place{Kind{"local", deployments}, ""}, func() {})
+	w := newKindInformer(o, informerKey{Kind{"local", deployments}, ""}, func() {})
 	estimate := int64(0)
 	for i := range objects {
 		u := listedDeployment(t, i)
 		estimate += usageOfObject(u).bytes
-		kept, err := w.kept.Transformer()(u)
+		kept, err := w.store.Transformer()(u)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.kept.Add(kept); err != nil {
+		if err := w.store.Add(kept); err != nil {
 			t.Fatal(err)
 		}
 	}

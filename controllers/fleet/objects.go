@@ -30,24 +30,24 @@ type Objects struct {
 	// as a scope wants a kind that it does not serve. It must not be changed once something is wanted.
 	FindInterval time.Duration
 
-	labels []string
-	user   rules.UserRules
+	labelKeys []string
+	userRules rules.UserRules
 	// clock is that of the fleet, as soon as Setup has been called.
 	clock clock.WithTickerAndDelayedExecution
 
-	mu       sync.Mutex
-	ctx      context.Context //nolint:containedctx // The life of the informers, which start on demand: Start's context, as in controller-runtime's cache.
-	clusters map[string]*objectCluster
-	kinds    map[place]*kindInformer
-	wants    map[types.NamespacedName]map[Kind]struct{}
-	users    map[Kind]int
+	mu         sync.Mutex
+	ctx        context.Context //nolint:containedctx // The life of the informers, which start on demand: Start's context, as in controller-runtime's cache.
+	clusters   map[string]*objectCluster
+	kinds      map[informerKey]*kindInformer
+	wanted     map[types.NamespacedName]map[Kind]struct{}
+	wantCounts map[Kind]int
 	// changes is what changes are added to.
 	changes *Subscription
 }
 
 // objectCluster is a cluster in which objects can be watched.
 type objectCluster struct {
-	access
+	clusterClients
 
 	namespaces []string
 	state      ClusterState
@@ -87,15 +87,15 @@ type Selection struct {
 
 // NewObjects returns an Objects that knows no cluster yet. allowedLabels are
 // the label keys that Results carry, user the user's rules or nil. It must be started before anything is wanted of it.
-func NewObjects(allowedLabels []string, user rules.UserRules) *Objects {
+func NewObjects(allowedLabels []string, userRules rules.UserRules) *Objects {
 	return &Objects{
 		FindInterval: DefaultFindInterval,
-		labels:       allowedLabels, user: user, clock: clock.RealClock{},
-		clusters: map[string]*objectCluster{},
-		kinds:    map[place]*kindInformer{},
-		wants:    map[types.NamespacedName]map[Kind]struct{}{},
-		users:    map[Kind]int{},
-		changes:  NewSubscription(),
+		labelKeys:    allowedLabels, userRules: userRules, clock: clock.RealClock{},
+		clusters:   map[string]*objectCluster{},
+		kinds:      map[informerKey]*kindInformer{},
+		wanted:     map[types.NamespacedName]map[Kind]struct{}{},
+		wantCounts: map[Kind]int{},
+		changes:    NewSubscription(),
 	}
 }
 
@@ -104,75 +104,75 @@ func NewObjects(allowedLabels []string, user rules.UserRules) *Objects {
 func (o *Objects) Start(ctx context.Context) *Subscription {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, w := range o.kinds {
-		w.stop()
+	for _, k := range o.kinds {
+		k.stop()
 	}
 	clear(o.kinds)
-	clear(o.wants)
-	clear(o.users)
+	clear(o.wanted)
+	clear(o.wantCounts)
 	o.ctx, o.changes = ctx, NewSubscription()
 	return o.changes
 }
 
 // Want sets which kinds are watched for a scope, in place of those before. A kind that no scope wants any more is not
 // watched any more.
-func (o *Objects) Want(who types.NamespacedName, kinds map[Kind]struct{}) {
+func (o *Objects) Want(scope types.NamespacedName, kinds map[Kind]struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	before := o.wants[who]
+	before := o.wanted[scope]
 	if len(kinds) == 0 {
-		delete(o.wants, who)
+		delete(o.wanted, scope)
 	} else {
-		o.wants[who] = kinds
+		o.wanted[scope] = kinds
 	}
 	for kind := range kinds {
 		if _, ok := before[kind]; !ok {
-			o.users[kind]++
+			o.wantCounts[kind]++
 		}
-		o.ensure(kind)
+		o.ensureInformers(kind)
 	}
 	for kind := range before {
 		if _, ok := kinds[kind]; !ok {
-			o.drop(kind)
+			o.removeWant(kind)
 		}
 	}
 }
 
 // drop counts one less who wants a kind, and ends its watch when that was the last.
-func (o *Objects) drop(kind Kind) {
-	o.users[kind]--
-	if o.users[kind] > 0 {
+func (o *Objects) removeWant(kind Kind) {
+	o.wantCounts[kind]--
+	if o.wantCounts[kind] > 0 {
 		return
 	}
-	delete(o.users, kind)
-	for at, w := range o.kinds {
+	delete(o.wantCounts, kind)
+	for at, k := range o.kinds {
 		if at.Kind == kind {
-			w.stop()
+			k.stop()
 			delete(o.kinds, at)
 		}
 	}
 }
 
 // ensure starts to watch a kind, unless it is watched already.
-func (o *Objects) ensure(kind Kind) {
+func (o *Objects) ensureInformers(kind Kind) {
 	known := o.clusters[kind.Cluster]
 	if known == nil || known.client == nil || o.ctx == nil || o.ctx.Err() != nil {
 		return
 	}
-	for _, namespace := range known.places() {
-		at := place{kind, namespace}
+	for _, namespace := range known.watchNamespaces() {
+		at := informerKey{kind, namespace}
 		if o.kinds[at] != nil {
 			continue
 		}
 		ctx, cancel := context.WithCancel(o.ctx)
-		w := newKindInformer(o, at, cancel)
-		o.kinds[at] = w
-		go w.run(ctx)
+		k := newKindInformer(o, at, cancel)
+		o.kinds[at] = k
+		go k.run(ctx)
 	}
 }
 
 // places are the namespaces in which kinds are watched, one of which may stand for all.
-func (c *objectCluster) places() []string {
+func (c *objectCluster) watchNamespaces() []string {
 	if len(c.namespaces) == 0 {
 		return []string{""}
 	}
@@ -182,48 +182,48 @@ func (c *objectCluster) places() []string {
 // Attach makes a cluster known, or another way to it. What is wanted of it is
 // read again; until it has been, the results from before stay. Setup calls it for the clusters of a fleet.
 func (o *Objects) Attach(cluster string, a Access) error {
-	way, err := a.open(o.clock)
+	clients, err := a.open(o.clock)
 	if err != nil {
 		return errors.Wrapf(err, "cannot make a client for cluster %q", cluster)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	known := o.known(cluster)
-	known.access, known.namespaces = way, a.Namespaces
+	known := o.ensureCluster(cluster)
+	known.clusterClients, known.namespaces = clients, a.Namespaces
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nothing sets the state of a cluster without a fleet.
 	}
-	o.renew(cluster, known.state)
+	o.relist(cluster, known.state)
 	return nil
 }
 
 // open returns the clients of an Access.
-func (a Access) open(c clock.PassiveClock) (way access, err error) {
+func (a Access) open(c clock.PassiveClock) (clients clusterClients, err error) {
 	if a.Client == nil {
 		if a.Client, err = rest.HTTPClientFor(a.Config); err != nil {
-			return way, err
+			return clients, err
 		}
 	}
-	way.meter = a.meter
-	if way.client, err = dynamic.NewForConfigAndClient(a.Config, a.Client); err != nil {
-		return way, err
+	clients.meter = a.meter
+	if clients.client, err = dynamic.NewForConfigAndClient(a.Config, a.Client); err != nil {
+		return clients, err
 	}
-	way.discovery, err = discover(a.Config, a.Client.Transport, c)
-	return way, err
+	clients.discovery, err = newAPIDiscoveryFor(a.Config, a.Client.Transport, c)
+	return clients, err
 }
 
 // accessOf returns how to read the objects of a cluster.
-func (o *Objects) accessOf(cluster string) (access, error) {
+func (o *Objects) clientsOf(cluster string) (clusterClients, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if known := o.clusters[cluster]; known != nil && known.client != nil {
-		return known.access, nil
+		return known.clusterClients, nil
 	}
-	return access{}, errors.Errorf("no way to cluster %q is known", cluster)
+	return clusterClients{}, errors.Errorf("no way to cluster %q is known", cluster)
 }
 
 // known returns a cluster, which becomes known if it is not.
-func (o *Objects) known(cluster string) *objectCluster {
+func (o *Objects) ensureCluster(cluster string) *objectCluster {
 	if o.clusters[cluster] == nil {
 		o.clusters[cluster] = &objectCluster{}
 	}
@@ -235,13 +235,13 @@ func (o *Objects) Detach(cluster string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.clusters, cluster)
-	for at, w := range o.kinds {
+	for at, k := range o.kinds {
 		if at.Cluster == cluster {
-			w.stop()
+			k.stop()
 			delete(o.kinds, at)
 		}
 	}
-	o.changedIn(cluster)
+	o.notifyKinds(cluster)
 }
 
 // setState sets the state of a cluster. What is watched in one that comes back is read again: it may have been away for too
@@ -249,41 +249,41 @@ func (o *Objects) Detach(cluster string) {
 func (o *Objects) setState(s ClusterState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	known := o.known(s.Name)
+	known := o.ensureCluster(s.Name)
 	before := known.state
 	known.state = s
 	if s.Answers() == before.Answers() {
 		return
 	}
 	if s.Answers() && before.Reachability != Connecting && before.Reachability != "" {
-		o.renew(s.Name, before)
+		o.relist(s.Name, before)
 	}
-	o.changedIn(s.Name)
+	o.notifyKinds(s.Name)
 }
 
 // renew reads again what is wanted of a cluster. What was known holds until it has been, as that of a cluster in the state away.
-func (o *Objects) renew(cluster string, away ClusterState) {
+func (o *Objects) relist(cluster string, staleState ClusterState) {
 	known := o.clusters[cluster]
-	for at, w := range o.kinds {
+	for at, k := range o.kinds {
 		switch {
 		case at.Cluster != cluster:
-		case slices.Contains(known.places(), at.namespace):
-			w.renew(away)
+		case slices.Contains(known.watchNamespaces(), at.namespace):
+			k.relist(staleState)
 		default:
-			w.stop()
+			k.stop()
 			delete(o.kinds, at)
 		}
 	}
-	for kind := range o.users {
+	for kind := range o.wantCounts {
 		if kind.Cluster == cluster {
-			o.ensure(kind)
+			o.ensureInformers(kind)
 		}
 	}
 }
 
 // changedIn adds a change of each kind of a cluster that is wanted.
-func (o *Objects) changedIn(cluster string) {
-	for kind := range o.users {
+func (o *Objects) notifyKinds(cluster string) {
+	for kind := range o.wantCounts {
 		if kind.Cluster == cluster {
 			o.changes.Add(KindChange{kind})
 		}
@@ -296,15 +296,15 @@ func (o *Objects) Refresh() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name, known := range o.clusters {
-		o.renew(name, known.state)
+		o.relist(name, known.state)
 	}
 }
 
 // Get returns what is known of an object of a kind that is wanted. A kind that is not wanted stays settling.
 func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) Lookup {
-	s := o.look(cluster, gvk, name)
+	s := o.visibilityOf(cluster, gvk, name)
 	if s.kind != nil {
-		if kept, ok := s.kind.kept.Get(name); ok {
+		if kept, ok := s.kind.store.Get(name); ok {
 			return s.lookup(kept)
 		}
 	}
@@ -317,12 +317,12 @@ func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.Na
 // Select returns what is known of the objects of a kind that is wanted, in a namespace of a cluster, whose labels a selector
 // matches. Of a cluster that cannot be seen it matches the labels that were read last.
 func (o *Objects) Select(cluster string, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) Selection {
-	s := o.look(cluster, gvk, types.NamespacedName{Namespace: namespace})
+	s := o.visibilityOf(cluster, gvk, types.NamespacedName{Namespace: namespace})
 	found := Selection{Others: s.others}
 	if s.kind == nil {
 		return found
 	}
-	for _, kept := range s.kind.kept.In(namespace, func(l *Lookup) bool { return selector.Matches(l.Labels) }) {
+	for _, kept := range s.kind.store.In(namespace, func(l *Lookup) bool { return selector.Matches(l.Labels) }) {
 		found.Objects = append(found.Objects, s.lookup(kept))
 	}
 	slices.SortFunc(found.Objects, func(a, b Lookup) int { return strings.Compare(a.Result.Name, b.Result.Name) })
@@ -330,28 +330,28 @@ func (o *Objects) Select(cluster string, gvk schema.GroupVersionKind, namespace 
 }
 
 // sight is how the objects of a kind in a namespace of a cluster can be seen.
-type sight struct {
+type visibility struct {
 	// kind holds those that have been read; nil when none of them says anything now.
 	kind *kindInformer
 	// away is the state of their cluster, which cannot be seen; nil when it can.
-	away *ClusterState
+	staleState *ClusterState
 	// others is what is known of an object that has not been read.
 	others Lookup
 }
 
 // lookup returns what is to be said of an object that has been read.
-func (s sight) lookup(kept *Lookup) Lookup {
+func (s visibility) lookup(kept *Lookup) Lookup {
 	found := *kept
-	if s.away == nil {
+	if s.staleState == nil {
 		return found
 	}
-	lost := healthscope.MarkUnreachable([]healthscope.Member{{Result: kept.Result}}, s.away.Reachability.Reason(), s.away.Problem(), s.away.Since)[0]
-	found.Result, found.LastState = lost.Result, lost.LastState
+	stale := healthscope.MarkUnreachable([]healthscope.Member{{Result: kept.Result}}, s.staleState.Reachability.Reason(), s.staleState.Problem(), s.staleState.Since)[0]
+	found.Result, found.LastState = stale.Result, stale.LastState
 	return found
 }
 
 // look returns how the objects of a kind in a namespace can be seen, and names that of which nothing has been read.
-func (o *Objects) look(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) sight {
+func (o *Objects) visibilityOf(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) visibility {
 	unknown := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
 		Version: gvk.Version, State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced,
@@ -362,52 +362,52 @@ func (o *Objects) look(cluster string, gvk schema.GroupVersionKind, name types.N
 	known := o.clusters[cluster]
 	if known == nil {
 		unknown.Reason, unknown.Message = healthscope.ReasonUnknownCluster, fmt.Sprintf("no cluster %q is known", cluster)
-		return sight{others: Lookup{Result: unknown}}
+		return visibility{others: Lookup{Result: unknown}}
 	}
-	at := place{Kind{cluster, gvk}, ""}
+	at := informerKey{Kind{cluster, gvk}, ""}
 	if len(known.namespaces) > 0 {
 		at.namespace = name.Namespace
 	}
 	attached := known.client != nil
-	w, state, allowed := o.kinds[at], known.state, at.namespace == "" || slices.Contains(known.namespaces, at.namespace)
+	k, state, allowed := o.kinds[at], known.state, at.namespace == "" || slices.Contains(known.namespaces, at.namespace)
 	switch {
 	case !allowed:
 		unknown.Reason, unknown.Message = healthscope.ReasonForbidden, fmt.Sprintf("the Secret of cluster %q does not name namespace %q among those that may be read", cluster, name.Namespace)
-		return sight{others: Lookup{Result: unknown}}
-	case state.Reachability == Connecting, w == nil && !attached && state.Answers():
-		return sight{others: settling(unknown, state.Since, o.clock.Now())}
+		return visibility{others: Lookup{Result: unknown}}
+	case state.Reachability == Connecting, k == nil && !attached && state.Answers():
+		return visibility{others: settlingLookup(unknown, state.Since, o.clock.Now())}
 	case !state.Answers():
-		return sight{kind: w, away: &state, others: unseen(unknown, state)}
-	case w == nil:
-		return sight{others: Lookup{Result: unknown, Settling: true, Since: o.clock.Now()}}
+		return visibility{kind: k, staleState: &state, others: unreachableLookup(unknown, state)}
+	case k == nil:
+		return visibility{others: Lookup{Result: unknown, Settling: true, Since: o.clock.Now()}}
 	}
-	return w.look(unknown)
+	return k.visibility(unknown)
 }
 
 // look returns how the objects of the kind can be seen in a cluster that is seen. The caller has the lock of objects.
-func (w *kindInformer) look(unknown healthscope.Result) sight {
-	switch state := w.informer.State(); {
+func (k *kindInformer) visibility(unknown healthscope.Result) visibility {
+	switch state := k.informer.State(); {
 	case state.Status == observe.Ready:
 		unknown.State, unknown.Reason, unknown.Message = healthscope.NotPresent, healthscope.ReasonNotFound, ""
-		return sight{kind: w, others: Lookup{Result: unknown}}
+		return visibility{kind: k, others: Lookup{Result: unknown}}
 	case state.Status == observe.Problem:
-		unknown.Reason, unknown.Message = w.reasonOf(state.Reason), state.Message
-		return sight{others: Lookup{Result: unknown}}
-	case !w.kept.IsRead() || w.objects.clock.Since(w.since) >= SettleTime:
-		others := settling(unknown, w.since, w.objects.clock.Now())
-		others.Arriving = others.Settling && w.answered.Load() && !state.IsFailing()
-		return sight{others: others}
+		unknown.Reason, unknown.Message = k.reasonOf(state.Reason), state.Message
+		return visibility{others: Lookup{Result: unknown}}
+	case !k.store.IsRead() || k.objects.clock.Since(k.since) >= SettleTime:
+		others := settlingLookup(unknown, k.since, k.objects.clock.Now())
+		others.Arriving = others.Settling && k.answered.Load() && !state.IsFailing()
+		return visibility{others: others}
 	}
-	return sight{kind: w, away: new(w.away), others: unseen(unknown, w.away)}
+	return visibility{kind: k, staleState: new(k.staleState), others: unreachableLookup(unknown, k.staleState)}
 }
 
 // settling is the answer while an object is being read for the first time, since a moment.
-func settling(unknown healthscope.Result, since, now time.Time) Lookup {
+func settlingLookup(unknown healthscope.Result, since, now time.Time) Lookup {
 	return Lookup{Result: unknown, Settling: now.Sub(since) < SettleTime, Since: since}
 }
 
 // unseen returns the answer for an object that was never seen, in a cluster that cannot be seen.
-func unseen(unknown healthscope.Result, s ClusterState) Lookup {
+func unreachableLookup(unknown healthscope.Result, s ClusterState) Lookup {
 	unknown.Reason, unknown.Message, unknown.Since = s.Reachability.Reason(), s.Problem(), s.Since
 	return Lookup{Result: unknown}
 }

@@ -23,7 +23,7 @@ func TestOutageOfTheHub(t *testing.T) {
 			return v.Outage()
 		}
 		_, early := look()
-		s.run(probeEvery+s.liveness.timeout+slack+time.Second, away)
+		s.run(probeInterval+s.liveness.timeout+probeGrace+time.Second, away)
 		state, silent := look()
 		if early || !silent || state.Reachability != Unreachable || state.Message == "" || state.LastSeen.Before(lastContact) || state.LastSeen.After(s.now) || !state.Local {
 			t.Errorf("%s: %t, %+v", name, silent, state)

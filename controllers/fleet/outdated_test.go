@@ -49,7 +49,7 @@ func TestABundleThatIsMarkedIsOutOfDate(t *testing.T) {
 			tc.change(b)
 		}
 		v := openView("local", "edge01")
-		k := &bundleSyncer{cluster: "edge01", view: v, policy: healthscope.Policy{}, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
+		k := &bundleSyncer{cluster: "edge01", view: v, policy: healthscope.Policy{}, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*bundleMemory{}}
 		k.judge(key, newCachedBundle("edge01", b, nil))
 		shown := v.Bundle(key)
 		if shown == nil || shown.Lost != tc.lost || len(shown.Members) != 1 {
@@ -73,15 +73,15 @@ func TestABundleThatIsMarkedIsOutOfDate(t *testing.T) {
 func TestAnUnwatchedClusterIsSeenAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(false).run(time.Minute, weather{foreign: true, noLease: true})
-	if v := s.liveness.assess(s.now); v.reach != Connected || !v.unwatched || v.message == "" {
+	if v := s.liveness.assess(s.now); v.reachability != Connected || !v.unwatched || v.message == "" {
 		t.Errorf("without a monitor of ours it is %+v, want a message that it is not known whether the other one lives", v)
 	}
 	s.run(time.Minute, weather{foreign: true})
-	if v := s.liveness.assess(s.now); v.reach != Connected || v.unwatched || v.message != "" {
+	if v := s.liveness.assess(s.now); v.reachability != Connected || v.unwatched || v.message != "" {
 		t.Errorf("with a monitor of ours it is %+v", v)
 	}
 	s.run(2*time.Minute, weather{foreign: true, silentMonitor: true})
-	if v := s.liveness.assess(s.now); v.reach != Connected || !v.unwatched {
+	if v := s.liveness.assess(s.now); v.reachability != Connected || !v.unwatched {
 		t.Errorf("with a monitor of ours that is dead it is %+v", v)
 	}
 	s.run(2*time.Minute, weather{noLease: true})
@@ -93,7 +93,7 @@ func TestAnUnwatchedClusterIsSeenAsItWasWritten(t *testing.T) {
 func TestAnUnwatchedClusterWasSeenWhenItsBundlesWereWritten(t *testing.T) {
 	t.Parallel()
 	v := openView("local", "edge01")
-	k := &bundleSyncer{cluster: "edge01", view: v, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*memory{}}
+	k := &bundleSyncer{cluster: "edge01", view: v, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*bundleMemory{}}
 	v.setState(ClusterState{Name: "edge01", Reachability: Connected, Unwatched: true, LastSeen: noon.Add(time.Hour)})
 	for name, written := range map[string]time.Time{"17-web": noon.Add(time.Minute), "18-web": noon} {
 		k.judge(keyOf("edge01", name), newCachedBundle("edge01", writtenByEMCO(name, written), nil))

@@ -24,8 +24,8 @@ const (
 )
 
 // nextPause returns the pause after a probe that got no answer, by the one before and the longest one.
-func nextPause(last, longest time.Duration) time.Duration {
-	return min(max(2*last, minProbePause), longest)
+func nextPause(last, maxPause time.Duration) time.Duration {
+	return min(max(2*last, minProbePause), maxPause)
 }
 
 // jittered returns a pause that is up to a quarter shorter.
@@ -69,8 +69,8 @@ func (a Access) try(ctx context.Context, token string) error {
 
 // withoutAddress returns the cause of a request that failed, without the address, which is in it already or says nothing.
 func withoutAddress(err error) error {
-	if broken := (*url.Error)(nil); errors.As(err, &broken) {
-		return broken.Err
+	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
+		return urlErr.Err
 	}
 	return err
 }

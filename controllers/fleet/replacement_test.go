@@ -225,7 +225,7 @@ func replaceConnection(t *testing.T, change func(*testing.T, *clusterSpec)) {
 		}
 	})
 	change(t, &w)
-	w.sum[0]++
+	w.checksum[0]++
 	m.setSpec(w)
 	eventually(t, "the new connection is in use, and the old one has ended", func() bool {
 		opened, open := server.watches("")

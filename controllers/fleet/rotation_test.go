@@ -41,15 +41,15 @@ func (r *rotation) connected(t *testing.T) *connection {
 
 // read has the bundles of a connection read.
 func (r *rotation) read(c *connection) {
-	c.update(readBundles)
+	c.updateLiveness(readBundles)
 	r.swapInSynced()
 	r.updateState()
 }
 
 // lease has the Lease read over the connection in use, by a watch that has caught up.
-func (r *rotation) lease(mark string) {
-	r.current.update(func(l *liveness, now time.Time) {
-		l.observed(mark, 15*time.Second, now)
+func (r *rotation) lease(fingerprint string) {
+	r.current.updateLiveness(func(l *liveness, now time.Time) {
+		l.leaseObserved(fingerprint, 15*time.Second, now)
 		readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 		leasesEvent(l, observe.Event{}, now.Add(leaseRules.Settle))
 	})
@@ -61,7 +61,7 @@ func (r *rotation) pass(d time.Duration, tell func(l *liveness, now time.Time), 
 	for range d / time.Second {
 		r.clock.SetTime(r.clock.Now().Add(time.Second))
 		for _, l := range lines {
-			l.update(tell)
+			l.updateLiveness(tell)
 		}
 		r.updateState()
 		if len(r.seen) == 0 || r.seen[len(r.seen)-1] != r.state.Reachability {
@@ -131,7 +131,7 @@ func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
 				return
 			}
 			for range 20 {
-				old.update(rejects)
+				old.updateLiveness(rejects)
 				r.pass(time.Second, unserves, renewed)
 			}
 			if r.state.Reachability != MonitorMissing {
@@ -150,12 +150,12 @@ func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
 // Lease has not been seen for longer than it lasts. Only a monitor that does not renew it from then on is stale.
 func TestARotationAfterAnOutageDoesNotBlameTheMonitor(t *testing.T) {
 	t.Parallel()
-	for mark, c := range map[string]struct {
+	for fingerprint, c := range map[string]struct {
 		after time.Duration
 		want  []Reachability
 	}{
 		"2": {time.Second, []Reachability{Connected, Forbidden, Connected}},
-		"1": {minStaleTime + time.Second, []Reachability{Connected, Forbidden, MonitorStale}},
+		"1": {minLeaseTimeout + time.Second, []Reachability{Connected, Forbidden, MonitorStale}},
 	} {
 		r := newRotation(t)
 		old := r.connected(t)
@@ -167,10 +167,10 @@ func TestARotationAfterAnOutageDoesNotBlameTheMonitor(t *testing.T) {
 		r.next = r.connected(t)
 		r.read(r.next)
 		r.pass(3*time.Second, answers, r.current)
-		r.lease(mark)
+		r.lease(fingerprint)
 		r.pass(c.after, answers, r.current)
 		if !slices.Equal(r.seen, c.want) {
-			t.Errorf("with the Lease %q went through %v, want %v", mark, r.seen, c.want)
+			t.Errorf("with the Lease %q went through %v, want %v", fingerprint, r.seen, c.want)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func TestALeaseThatIsReadAfterBundlesDoesNotBlameTheMonitor(t *testing.T) {
 		r.pass(time.Second, answers, r.current)
 		r.pass(time.Minute, dies, r.current)
 		r.pass(time.Second, answers, r.current)
-		r.current.update(readBundles)
+		r.current.updateLiveness(readBundles)
 		r.pass(after, answers, r.current)
 		r.lease("2")
 		r.pass(time.Second, answers, r.current)

@@ -41,7 +41,7 @@ type clusterSpec struct {
 	secret *corev1.ObjectReference
 	// kubeconfig is the kubeconfig, and sum its checksum, by which a change is noticed.
 	kubeconfig []byte
-	sum        [sha256.Size]byte
+	checksum   [sha256.Size]byte
 	// namespaces are those from which data may be read, sorted; none means all.
 	namespaces []string
 	// labels are the labels of the Secret, as ClusterState has them.
@@ -53,16 +53,16 @@ type clusterSpec struct {
 }
 
 // sameConnection reports whether one connection fits two specs.
-func (w clusterSpec) sameConnection(o clusterSpec) bool {
-	return w.sum == o.sum && w.problem == o.problem && slices.Equal(w.namespaces, o.namespaces)
+func (s clusterSpec) sameConnection(o clusterSpec) bool {
+	return s.checksum == o.checksum && s.problem == o.problem && slices.Equal(s.namespaces, o.namespaces)
 }
 
 // renewedToken returns the token of a spec that differs from another one in its token only; empty when it differs in more.
-func (w clusterSpec) renewedToken(o clusterSpec) string {
-	if w.problem != "" || o.problem != "" || !slices.Equal(w.namespaces, o.namespaces) {
+func (s clusterSpec) renewedToken(o clusterSpec) string {
+	if s.problem != "" || o.problem != "" || !slices.Equal(s.namespaces, o.namespaces) {
 		return ""
 	}
-	token, err := kubeconfig.Token(w.kubeconfig)
+	token, err := kubeconfig.Token(s.kubeconfig)
 	if err != nil {
 		return ""
 	}
@@ -70,15 +70,15 @@ func (w clusterSpec) renewedToken(o clusterSpec) string {
 	if err != nil {
 		return ""
 	}
-	if after, err := kubeconfig.WithToken(w.kubeconfig, token); err != nil || !bytes.Equal(before, after) {
+	if after, err := kubeconfig.WithToken(s.kubeconfig, token); err != nil || !bytes.Equal(before, after) {
 		return ""
 	}
 	return token
 }
 
 // reads reports whether data may be read from a namespace.
-func (w clusterSpec) reads(namespace string) bool {
-	return len(w.namespaces) == 0 || slices.Contains(w.namespaces, namespace)
+func (s clusterSpec) reads(namespace string) bool {
+	return len(s.namespaces) == 0 || slices.Contains(s.namespaces, namespace)
 }
 
 // desiredClusters returns the clusters that Secrets ask for, by name, and those Secrets
@@ -91,42 +91,42 @@ func desiredClusters(secrets []*corev1.Secret, local string) (map[string]cluster
 	desired := map[string]clusterSpec{}
 	var rejected []RejectedSecret
 	for _, s := range secrets {
-		w := newClusterSpec(s)
+		spec := newClusterSpec(s)
 		var message string
-		switch other, taken := desired[w.name]; {
-		case len(w.name) > maxClusterName || !clusterName.MatchString(w.name):
-			message = fmt.Sprintf("%q is no name for a cluster: it must begin and end with a letter or digit, and consist of these and - + _ . in between", shortened(w.name))
-		case w.name == local:
-			message = fmt.Sprintf("cluster %q is the controller's own, and needs no kubeconfig", w.name)
+		switch other, taken := desired[spec.name]; {
+		case len(spec.name) > maxClusterName || !clusterName.MatchString(spec.name):
+			message = fmt.Sprintf("%q is no name for a cluster: it must begin and end with a letter or digit, and consist of these and - + _ . in between", shortened(spec.name))
+		case spec.name == local:
+			message = fmt.Sprintf("cluster %q is the controller's own, and needs no kubeconfig", spec.name)
 		case taken:
-			message = fmt.Sprintf("cluster %q is that of Secret %q, which is older", w.name, other.secret.Name)
+			message = fmt.Sprintf("cluster %q is that of Secret %q, which is older", spec.name, other.secret.Name)
 		default:
-			desired[w.name] = w
+			desired[spec.name] = spec
 			continue
 		}
-		rejected = append(rejected, RejectedSecret{Name: s.Name, Message: message, secret: *w.secret})
+		rejected = append(rejected, RejectedSecret{Name: s.Name, Message: message, secret: *spec.secret})
 	}
 	return desired, rejected
 }
 
 func newClusterSpec(s *corev1.Secret) clusterSpec {
 	data, ok := s.Data[corev1alpha2.KubeconfigKey]
-	w := clusterSpec{
-		name: cmp.Or(s.Annotations[corev1alpha2.AnnotationClusterName], s.Name), kubeconfig: data, sum: sha256.Sum256(data),
+	spec := clusterSpec{
+		name: cmp.Or(s.Annotations[corev1alpha2.AnnotationClusterName], s.Name), kubeconfig: data, checksum: sha256.Sum256(data),
 		secret:      &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: s.Namespace, Name: s.Name, UID: s.UID},
 		labels:      labels.Set(s.Labels).String(),
 		maintenance: shortened(s.Annotations[corev1alpha2.AnnotationMaintenance]),
 	}
 	if !ok {
-		w.problem = fmt.Sprintf("the Secret has no key %q", corev1alpha2.KubeconfigKey)
+		spec.problem = fmt.Sprintf("the Secret has no key %q", corev1alpha2.KubeconfigKey)
 	}
 	if list, ok := s.Annotations[corev1alpha2.AnnotationNamespaces]; ok {
 		var problem string
-		if w.namespaces, problem = namespacesIn(list); problem != "" {
-			w.problem = fmt.Sprintf("annotation %q: %s", corev1alpha2.AnnotationNamespaces, problem)
+		if spec.namespaces, problem = namespacesIn(list); problem != "" {
+			spec.problem = fmt.Sprintf("annotation %q: %s", corev1alpha2.AnnotationNamespaces, problem)
 		}
 	}
-	return w
+	return spec
 }
 
 // namespacesIn reads a list of namespaces. A list without any is a mistake, and does not mean all.
@@ -173,7 +173,7 @@ func newSecretWatch(mgr ctrl.Manager, namespace string) (*secretWatch, error) {
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
 			Label:      labels.SelectorFromSet(labels.Set{corev1alpha2.LabelClusterKubeconfig: "true"}),
 			Namespaces: map[string]cache.Config{namespace: {}},
-			Transform:  keepKubeconfig,
+			Transform:  trimSecret,
 		}},
 	})
 	if err != nil {
@@ -183,7 +183,7 @@ func newSecretWatch(mgr ctrl.Manager, namespace string) (*secretWatch, error) {
 }
 
 // keepKubeconfig drops what is of no use in the Secret of a cluster.
-func keepKubeconfig(object any) (any, error) {
+func trimSecret(object any) (any, error) {
 	s, ok := object.(*corev1.Secret)
 	if !ok {
 		return object, nil

@@ -128,7 +128,7 @@ func TestWhatIsNoUseOfASecretIsNotKept(t *testing.T) {
 	s := secretOf("a", "edge", 1)
 	s.Data["password"] = []byte("open-sesame")
 	s.Finalizers, s.ManagedFields = []string{"x/y"}, []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	kept, err := keepKubeconfig(s)
+	kept, err := trimSecret(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,14 +8,14 @@ const maxErrorText = 200
 // shortened bounds the text of an error.
 func shortened(text string) string { return healthscope.Shorten(text, maxErrorText) }
 
-func join(a, b string) string {
+func joinProblems(a, b string) string {
 	if a == "" {
 		return b
 	}
 	return a + "; " + b
 }
 
-func because(cause string) string {
+func causeSuffix(cause string) string {
 	if cause == "" {
 		return ""
 	}

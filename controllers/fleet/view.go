@@ -29,13 +29,13 @@ type View struct {
 
 	mu sync.RWMutex
 	// complete is true once it is known which clusters there are, and late when that took too long.
-	complete, late bool
+	complete, clustersTimedOut bool
 	// clusters are all that are known, with all of their bundles, and arrivals is how many have come into sight for the first time.
-	clusters map[string]*clusterView
-	arrivals uint64
+	clusters   map[string]*clusterView
+	firstSyncs uint64
 	// The bundles that are shown, by what is asked for.
-	bundles  map[types.NamespacedName]map[string]*Bundle
-	labelled map[label]map[BundleKey]*Bundle
+	bundles map[types.NamespacedName]map[string]*Bundle
+	byLabel map[labelKey]map[BundleKey]*Bundle
 	// rejected are the Secrets that are none of a cluster.
 	rejected []RejectedSecret
 	// outage is that of the hub's own API server, which the state of its cluster does not show.
@@ -67,7 +67,7 @@ func newView(cluster string) *View {
 		usedRatios:    func() map[string]map[string]float64 { return nil },
 		clusters:      map[string]*clusterView{},
 		bundles:       map[types.NamespacedName]map[string]*Bundle{},
-		labelled:      map[label]map[BundleKey]*Bundle{},
+		byLabel:       map[labelKey]map[BundleKey]*Bundle{},
 		subscriptions: map[*Subscription]Topic{},
 	}
 	v.clusters[cluster] = &clusterView{state: ClusterState{Name: cluster, Local: true, Reachability: Connecting}, bundles: map[types.NamespacedName]*Bundle{}}
@@ -113,7 +113,7 @@ func (v *View) Ready() error {
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.isRead() {
+	if v.isLocalSynced() {
 		return errors.New("the Secrets of clusters have not been read yet")
 	}
 	return errors.New(cmp.Or(v.clusters[v.cluster].state.Message, "the bundles have not been read yet"))
@@ -132,28 +132,28 @@ func (v *View) setComplete() {
 	defer v.mu.Unlock()
 	if !v.complete {
 		v.complete = true
-		v.changed(Clusters, CompleteChange{})
+		v.notify(Clusters, CompleteChange{})
 	}
 	v.checkSynced()
 }
 
 // setLate notes that it takes too long to find out which clusters there are.
-func (v *View) setLate() {
+func (v *View) setClustersTimedOut() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.late = true
+	v.clustersTimedOut = true
 	v.checkSynced()
 }
 
 // checkSynced lets who waits for the view go on if it is synced. The caller holds the lock.
 func (v *View) checkSynced() {
-	if v.isRead() && (v.complete || v.late) && !v.Synced() {
+	if v.isLocalSynced() && (v.complete || v.clustersTimedOut) && !v.Synced() {
 		close(v.synced)
 	}
 }
 
 // isRead reports whether the bundles of the hub's own cluster have been judged.
-func (v *View) isRead() bool {
+func (v *View) isLocalSynced() bool {
 	own := v.clusters[v.cluster].state
 	return own.synced && own.Reachability != Connecting
 }
@@ -179,7 +179,7 @@ func (v *View) Select(namespace string, selector labels.Selector) []*Bundle {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return sortedBundles(func(yield func(*Bundle) bool) {
-		for _, b := range v.labelled[label{namespace, key, value}] {
+		for _, b := range v.byLabel[labelKey{namespace, key, value}] {
 			if selector.Matches(labels.Set(b.Labels)) && !yield(b) {
 				return
 			}
@@ -244,7 +244,7 @@ func (v *View) setAccess(cluster string, a Access) {
 	defer v.mu.Unlock()
 	if c := v.clusters[cluster]; c != nil {
 		c.access = &a
-		v.changed(Clusters, ClusterChange{cluster})
+		v.notify(Clusters, ClusterChange{cluster})
 	}
 }
 
@@ -262,7 +262,7 @@ func (v *View) State(cluster string) (ClusterState, bool) {
 	defer v.mu.RUnlock()
 	switch c, ok := v.clusters[cluster]; {
 	case ok:
-		return c.now(), true
+		return c.currentState(), true
 	case v.complete:
 		return ClusterState{}, false
 	default:
@@ -276,7 +276,7 @@ func (v *View) States() []ClusterState {
 	defer v.mu.RUnlock()
 	all := make([]ClusterState, 0, len(v.clusters))
 	for _, c := range v.clusters {
-		all = append(all, c.now())
+		all = append(all, c.currentState())
 	}
 	slices.SortFunc(all, func(a, b ClusterState) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -294,7 +294,7 @@ func (v *View) Unreadable() map[string]ClusterState {
 		if all == nil {
 			all = map[string]ClusterState{}
 		}
-		all[name] = c.now()
+		all[name] = c.currentState()
 	}
 	return all
 }
@@ -308,7 +308,7 @@ func (v *View) NeverSynced() []ClusterState {
 func (v *View) Arrivals() uint64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.arrivals
+	return v.firstSyncs
 }
 
 // Outage returns the state that the hub's own cluster would have if it were another one, while its API server does not
@@ -320,7 +320,7 @@ func (v *View) Outage() (ClusterState, bool) {
 	if v.outage.since.IsZero() {
 		return ClusterState{}, false
 	}
-	state := v.clusters[v.cluster].now()
+	state := v.clusters[v.cluster].currentState()
 	state.Reachability, state.Message, state.unreadable = Unreachable, v.outage.cause, false
 	state.Since, state.LastSeen = v.outage.since, v.outage.since
 	return state, true
@@ -346,7 +346,7 @@ func (v *View) setRejected(rejected []RejectedSecret) {
 	defer v.mu.Unlock()
 	if !slices.Equal(v.rejected, rejected) {
 		v.rejected = rejected
-		v.changed(Clusters, RejectionChange{})
+		v.notify(Clusters, RejectionChange{})
 	}
 }
 
@@ -355,7 +355,7 @@ func (v *View) setRejected(rejected []RejectedSecret) {
 func (v *View) Labelled(key, value string) []*Bundle {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return sortedBundles(maps.Values(v.labelled[label{"", key, value}]))
+	return sortedBundles(maps.Values(v.byLabel[labelKey{"", key, value}]))
 }
 
 // LabelledIn is Labelled for one cluster.
@@ -385,7 +385,7 @@ func (v *View) completeFor(cluster string, reads func(ClusterState) bool) bool {
 }
 
 // filled reports whether a cluster has bundles that a HealthScope monitor has filled, and bundles that another one has.
-func (v *View) filled(cluster string) (own, foreign bool) {
+func (v *View) hasBundles(cluster string) (own, foreign bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	c := v.clusters[cluster]
@@ -393,11 +393,11 @@ func (v *View) filled(cluster string) (own, foreign bool) {
 }
 
 // written returns when another monitor than ours has filled a bundle of a cluster last, by that cluster's clock.
-func (v *View) written(cluster string) (at time.Time) {
+func (v *View) lastForeignWrite(cluster string) (at time.Time) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if c := v.clusters[cluster]; c != nil {
-		at = c.written
+		at = c.lastForeignWrite
 	}
 	return at
 }
@@ -436,17 +436,17 @@ func (v *View) setState(s ClusterState) {
 	}
 	s.Arrival = c.state.Arrival
 	if s.Reachable() && s.Arrival == 0 {
-		v.arrivals++
-		s.Arrival = v.arrivals
+		v.firstSyncs++
+		s.Arrival = v.firstSyncs
 	}
 	c.state = s
 	v.checkSynced()
 	if old != nil && old.sameAs(s) {
 		return
 	}
-	v.changed(Clusters, ClusterChange{s.Name})
+	v.notify(Clusters, ClusterChange{s.Name})
 	if old != nil && (old.Arrival != s.Arrival || old.Labels != s.Labels) {
-		v.changed(Clusters, SelectionChange{})
+		v.notify(Clusters, SelectionChange{})
 	}
 	for _, b := range c.bundles {
 		v.show(b.BundleKey, c.shown(b))
@@ -462,7 +462,7 @@ func (v *View) removeCluster(cluster string) {
 		return
 	}
 	delete(v.clusters, cluster)
-	v.changed(Clusters, ClusterChange{cluster})
+	v.notify(Clusters, ClusterChange{cluster})
 	for _, b := range c.bundles {
 		v.show(b.BundleKey, nil)
 	}
@@ -478,8 +478,8 @@ func (v *View) put(key BundleKey, b *Bundle) {
 	}
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	old := c.bundles[name]
-	c.count(old, -1)
-	c.count(b, 1)
+	c.countBundle(old, -1)
+	c.countBundle(b, 1)
 	if b == nil {
 		delete(c.bundles, name)
 	} else {
@@ -492,7 +492,7 @@ func (v *View) put(key BundleKey, b *Bundle) {
 func (v *View) show(key BundleKey, b *Bundle) {
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	old := v.bundles[name][key.Cluster]
-	v.label(old, b)
+	v.updateIndex(old, b)
 	switch {
 	case b == nil:
 		delete(v.bundles[name], key.Cluster)
@@ -504,30 +504,30 @@ func (v *View) show(key BundleKey, b *Bundle) {
 	default:
 		v.bundles[name][key.Cluster] = b
 	}
-	if !sameWrite(old, b) {
-		v.bundleChanged(Writes, old, b)
+	if !sameVersion(old, b) {
+		v.notifyBundle(Writes, old, b)
 	}
-	if !same(old, b) {
-		v.bundleChanged(Bundles, old, b)
+	if !bundlesEqual(old, b) {
+		v.notifyBundle(Bundles, old, b)
 	}
 }
 
 // label puts a bundle, in place of the old one, where its labels lead to it.
-func (v *View) label(old, b *Bundle) {
+func (v *View) updateIndex(old, b *Bundle) {
 	if old != nil {
-		for l := range old.places() {
-			delete(v.labelled[l], old.BundleKey)
-			if len(v.labelled[l]) == 0 {
-				delete(v.labelled, l)
+		for l := range old.labelKeys() {
+			delete(v.byLabel[l], old.BundleKey)
+			if len(v.byLabel[l]) == 0 {
+				delete(v.byLabel, l)
 			}
 		}
 	}
 	if b != nil {
-		for l := range b.places() {
-			if v.labelled[l] == nil {
-				v.labelled[l] = map[BundleKey]*Bundle{}
+		for l := range b.labelKeys() {
+			if v.byLabel[l] == nil {
+				v.byLabel[l] = map[BundleKey]*Bundle{}
 			}
-			v.labelled[l][b.BundleKey] = b
+			v.byLabel[l][b.BundleKey] = b
 		}
 	}
 }
@@ -571,7 +571,7 @@ func (v *View) subscribe(s *Subscription, topics Topic) (_ *Subscription, cancel
 }
 
 // changed adds a change to the subscriptions to a topic. The caller holds the lock.
-func (v *View) changed(topic Topic, c Change) {
+func (v *View) notify(topic Topic, c Change) {
 	for s, topics := range v.subscriptions {
 		if topics&topic != 0 {
 			s.Add(c)
@@ -580,11 +580,11 @@ func (v *View) changed(topic Topic, c Change) {
 }
 
 // bundleChanged is changed for a bundle. Old is nil when it came, now when it went.
-func (v *View) bundleChanged(topic Topic, old, now *Bundle) {
+func (v *View) notifyBundle(topic Topic, old, now *Bundle) {
 	if old != nil {
-		v.changed(topic, BundleChange{old.BundleKey, NewLabelSet(old.Labels)})
+		v.notify(topic, BundleChange{old.BundleKey, NewLabelSet(old.Labels)})
 	}
 	if now != nil && (old == nil || !maps.Equal(old.Labels, now.Labels)) {
-		v.changed(topic, BundleChange{now.BundleKey, NewLabelSet(now.Labels)})
+		v.notify(topic, BundleChange{now.BundleKey, NewLabelSet(now.Labels)})
 	}
 }

@@ -80,8 +80,8 @@ func TestViewFindsBundles(t *testing.T) {
 	for _, key := range []BundleKey{a1, b1, a2, elsewhere, a1} {
 		v.put(key, nil)
 	}
-	if len(v.All()) != 0 || len(v.bundles) != 0 || len(v.labelled) != 0 {
-		t.Errorf("something is left of bundles that are gone: %v %v", v.bundles, v.labelled)
+	if len(v.All()) != 0 || len(v.bundles) != 0 || len(v.byLabel) != 0 {
+		t.Errorf("something is left of bundles that are gone: %v %v", v.bundles, v.byLabel)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestKindsAreWatchedAsLongAsTheyAreWanted(t *testing.T) {
 				kinds[Kind{cluster, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind}}] = struct{}{}
 			}
 			for kind := range kinds { // As if it was started.
-				if at := (place{Kind: kind}); o.kinds[at] == nil {
+				if at := (informerKey{Kind: kind}); o.kinds[at] == nil {
 					o.kinds[at] = &kindInformer{stop: func() {}}
 				}
 			}
@@ -38,7 +38,7 @@ func TestKindsAreWatchedAsLongAsTheyAreWanted(t *testing.T) {
 				t.Fatalf("%d kinds are watched, %d wanted", len(o.kinds), len(all))
 			}
 			for kind := range all {
-				if o.kinds[place{Kind: kind}] == nil {
+				if o.kinds[informerKey{Kind: kind}] == nil {
 					t.Fatalf("%v is not watched", kind)
 				}
 			}
@@ -46,8 +46,8 @@ func TestKindsAreWatchedAsLongAsTheyAreWanted(t *testing.T) {
 		for _, who := range []string{"a", "b", "c"} {
 			o.Want(types.NamespacedName{Name: who}, nil)
 		}
-		if len(o.kinds)+len(o.users)+len(o.wants) != 0 {
-			t.Fatalf("something is left: %v %v %v", o.kinds, o.users, o.wants)
+		if len(o.kinds)+len(o.wantCounts)+len(o.wanted) != 0 {
+			t.Fatalf("something is left: %v %v %v", o.kinds, o.wantCounts, o.wanted)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func TestAStateNamesItsLatestCause(t *testing.T) {
 				c.fail(l, cause, now)
 				for range 10 {
 					v := l.assess(now)
-					if text := v.message; v.reach != Connected && (len(said) == 0 || said[len(said)-1] != text) {
+					if text := v.message; v.reachability != Connected && (len(said) == 0 || said[len(said)-1] != text) {
 						said = append(said, text)
 					}
 					now = now.Add(time.Second)
