@@ -11,15 +11,15 @@ import (
 
 // Access is how to reach a cluster.
 type Access struct {
-	// Config leads to the API server, and Client is made from it. The default of the latter is a new one.
+	// Config is the client configuration of the cluster, and Client a client made from it. The default of Client is a new one.
 	Config *rest.Config
 	Client *http.Client
-	// Namespaces are those that may be read; none means all.
+	// Namespaces are the namespaces that may be read; empty means all.
 	Namespaces []string
 
-	// reader reads bundles, whole.
+	// reader reads whole bundles.
 	reader rest.Interface
-	// meter counts what is held of the cluster; nil when nothing is counted.
+	// meter counts what the hub holds of the cluster; nil when nothing is counted.
 	meter *meter
 }
 
@@ -28,10 +28,10 @@ func (a Access) Reads(namespace string) bool {
 	return len(a.Namespaces) == 0 || slices.Contains(a.Namespaces, namespace)
 }
 
-// Count returns what reads objects within the cluster's budget, and what is to be called when none of them is held any more.
+// Count returns a ListerWatcher that reads from source within the cluster's budget. The caller calls uncount once it holds none of the objects any more.
 func (a Access) Count(source toolscache.ListerWatcher) (metered toolscache.ListerWatcher, uncount func()) {
 	return a.meter.wrap(source, objectsPage, usageOfObject)
 }
 
-// Ask returns why the API server seems not to be there; nil when it is.
+// Ask probes the API server, and returns an error when it is not reachable or not ready.
 func (a Access) Ask(ctx context.Context) error { return a.try(ctx, "") }

@@ -12,28 +12,28 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// errOverBudget is why nothing is read any more of a cluster that takes more than it may.
+// errOverBudget is the error of every request to a cluster that is cut off because it exceeds its budget.
 var errOverBudget = errors.New("the cluster takes more of the hub than its budget allows")
 
 const (
-	// changesBurst is how long a cluster may have been quiet for, and then make its changes at once.
+	// changesBurst is the time whose changes a cluster may make at once after it made none.
 	changesBurst = 10 * time.Second
-	// maxBehind is how long a cluster may exceed its rate of changes. What the hub shows of it gets older meanwhile.
+	// maxThrottling is how long a cluster may exceed its rate of changes. What the hub shows of it gets older meanwhile.
 	maxThrottling = 30 * time.Second
 )
 
-// Budget bounds what clusters may take of the hub's memory and time. Zero means no bound. The hub's own cluster counts in
-// the sum, and is never cut off: without it the hub can report nothing.
+// Budget limits how much of the hub's memory and time clusters may use. Zero means no limit. The hub's own cluster counts
+// in the total, and is never cut off: without it the hub can report nothing.
 type Budget struct {
-	// Bundles, Resources and Bytes bound what is held of one cluster. Objects that scopes refer to count as resources.
+	// Bundles, Resources and Bytes limit what the hub holds of one cluster. Objects that scopes refer to count as resources.
 	Bundles, Resources, Bytes int64
-	// Changes bounds how often one cluster changes in a second, after it was read from the start.
+	// Changes limits the changes per second of one cluster, once its initial list has been read.
 	Changes int64
-	// Total bounds the bytes that are held of all clusters. Past it, the cluster of which most is held is cut off.
+	// Total limits the bytes that the hub holds of all clusters. When it is exceeded, the cluster that uses most is cut off.
 	Total int64
 }
 
-// usage is what is used of a budget.
+// usage is how much of a budget is used.
 type usage struct{ bundles, resources, bytes int64 }
 
 func (u usage) plus(o usage) usage {
@@ -44,7 +44,7 @@ func (u usage) minus(o usage) usage {
 	return usage{u.bundles - o.bundles, u.resources - o.resources, u.bytes - o.bytes}
 }
 
-// limit is one of the limits of a budget for one cluster, with what is used of it. text formats an amount.
+// limit is one of the limits of a cluster's budget, with how much of it is used. text formats an amount.
 type limit struct {
 	name       string
 	used, hard int64
@@ -63,7 +63,7 @@ func (b Budget) limits(used usage) []limit {
 	}
 }
 
-// exceeded returns which limits a cluster exceeds, as text; empty when there is none.
+// exceeded returns a message that names the limits that a cluster exceeds; empty when it exceeds none.
 func (b Budget) exceeded(used usage) string {
 	var exceeded []string
 	for _, l := range b.limits(used) {
@@ -80,7 +80,7 @@ func (b Budget) exceeded(used usage) string {
 // mebibytes formats a number of bytes.
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// quotas are the quotas of all clusters. They have one lock, because the sum is limited too.
+// quotas are the quotas of all clusters. They share one lock, because their total is limited too.
 type quotas struct {
 	hard  Budget
 	clock clock.Clock
@@ -93,21 +93,21 @@ type quotas struct {
 type quota struct {
 	quotas  *quotas
 	cluster string
-	// local is true for the hub's own cluster, and wake is called when something is to be done. It does not block.
+	// local is true for the hub's own cluster. wake notifies the member that its status has changed; it does not block.
 	local bool
 	wake  func()
 
-	// What follows is guarded by the lock of quotas.
+	// The fields below are guarded by the lock of quotas.
 	used usage
-	// kept is the bytes of what is still shown of a cluster that was cut off, as it was known last. dropping is true once that is to go too.
+	// staleBytes is the size of the stale bundles that are still shown of a cluster that was cut off. dropStale is true once these must be removed too.
 	staleBytes int64
 	dropStale  bool
-	// generation counts the attempts to read the cluster, and exceeded says why the last one was ended; empty while it was not.
+	// generation counts the attempts to read the cluster that were ended. exceeded is why the last one was ended; empty while the cluster is not cut off.
 	generation int
 	exceeded   string
 }
 
-// open returns the quota of a cluster that comes.
+// register adds a cluster, and returns its quota.
 func (qs *quotas) register(cluster string, local bool, wake func()) *quota {
 	q := &quota{quotas: qs, cluster: cluster, local: local, wake: wake}
 	qs.mu.Lock()
@@ -119,14 +119,14 @@ func (qs *quotas) register(cluster string, local bool, wake func()) *quota {
 	return q
 }
 
-// close removes a cluster.
+// unregister removes the cluster.
 func (q *quota) unregister() {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
 	delete(q.quotas.clusters, q)
 }
 
-// newMeter returns the meter of an attempt to read the cluster.
+// newMeter returns a meter for an attempt to read the cluster.
 func (q *quota) newMeter() *meter {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
@@ -137,28 +137,28 @@ func (q *quota) newMeter() *meter {
 	return m
 }
 
-// reopen lets a cluster be read again that has been cut off.
+// endCutOff lets a cluster that was cut off be read again.
 func (q *quota) endCutOff() {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
 	q.exceeded = ""
 }
 
-// status says why the cluster has been cut off, and whether what is still shown of it is to go; exceeded is empty while it has not been.
+// status returns why the cluster is cut off, and whether its stale bundles must be removed. exceeded is empty while the cluster is not cut off.
 func (q *quota) status() (exceeded string, drop bool) {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
 	return q.exceeded, q.dropStale
 }
 
-// dropped notes that nothing is shown any more of what was known before the cluster was cut off.
+// staleDropped notes that no bundle from before the cluster was cut off is shown any more.
 func (q *quota) staleDropped() {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
 	q.staleBytes, q.dropStale = 0, false
 }
 
-// total returns the bytes that are held of the cluster in any way.
+// total returns the bytes that the hub holds of the cluster, stale bundles included.
 func (q *quota) total() int64 { return q.used.bytes + q.staleBytes }
 
 // cutOff ends the attempt to read the cluster. The caller has the lock.
@@ -218,7 +218,7 @@ func (qs *quotas) victim() *quota {
 	return largest
 }
 
-// usedRatios returns the ratios of used to hard, by cluster and by the names of its limits. The hub's own cluster has none.
+// usedRatios returns the ratios of used to hard, by cluster and limit name. The hub's own cluster has none.
 func (qs *quotas) usedRatios() map[string]map[string]float64 {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -237,17 +237,17 @@ func (qs *quotas) usedRatios() map[string]map[string]float64 {
 	return all
 }
 
-// meter counts what one attempt to read a cluster uses of its quota. A command, which reads without a budget, has a nil one.
+// meter counts what one attempt to read a cluster uses of its quota. It is nil in a command, which reads without a budget.
 type meter struct {
 	quota      *quota
 	generation int
-	// changes are those that may come; nil when any number may.
+	// changes limits the rate of changes; nil means no limit.
 	changes *rate.Limiter
-	// behind is since when changes have had to wait, guarded by the lock of quotas; zero when the last one did not.
+	// throttledSince is since when every change has had to wait; zero when the last one did not. The lock of quotas guards it.
 	throttledSince time.Time
 }
 
-// err returns an error once nothing more is to be read.
+// err returns an error once nothing more may be read.
 func (m *meter) err() error {
 	m.quota.quotas.mu.Lock()
 	defer m.quota.quotas.mu.Unlock()
@@ -262,7 +262,7 @@ func (m *meter) errLocked() error {
 	return nil
 }
 
-// cutOff ends the attempt for another reason than a limit.
+// cutOff ends the attempt for a reason that is not one of the limits.
 func (m *meter) cutOff(exceeded string) {
 	m.quota.quotas.mu.Lock()
 	defer m.quota.quotas.mu.Unlock()
@@ -271,8 +271,8 @@ func (m *meter) cutOff(exceeded string) {
 	}
 }
 
-// awaitChange waits until the cluster may change once more, so that others have the processor, and returns an error when
-// ctx ends. A cluster of which changes have waited for too long is cut off.
+// awaitChange waits until the cluster may change once more, so that other clusters get processor time, and returns an error
+// when ctx ends. It cuts the cluster off when changes have been throttled for longer than maxThrottling.
 func (m *meter) awaitChange(ctx context.Context) error {
 	if m.changes == nil {
 		return nil
@@ -296,7 +296,7 @@ func (m *meter) awaitChange(ctx context.Context) error {
 	}
 }
 
-// isBehind notes whether a change waits, and reports whether changes have waited for too long.
+// isThrottledTooLong notes whether a change waits, and reports whether changes have been throttled for longer than maxThrottling.
 func (m *meter) isThrottledTooLong(waits bool, now time.Time) bool {
 	m.quota.quotas.mu.Lock()
 	defer m.quota.quotas.mu.Unlock()

@@ -42,7 +42,7 @@ type Bundle struct {
 	App string
 	// Labels are the labels of the ResourceBundleState.
 	Labels map[string]string
-	// Own is true when a HealthScope monitor has filled the bundle.
+	// Own is true when a HealthScope monitor fills the bundle.
 	Own bool
 	// Observed is true when a monitor has reported on the bundle.
 	Observed bool
@@ -52,22 +52,22 @@ type Bundle struct {
 	Malformed []string
 	// Members are the bundle's resources.
 	Members []healthscope.Member
-	// Unlisted counts, by state, the resources that a truncated bundle counts and does not name. Time limits do not reach them.
+	// Unlisted counts, by state, the resources that a truncated bundle counts and does not list. Time limits do not apply to them.
 	Unlisted healthscope.Summary
-	// Written is when the bundle was written last, by its cluster's clock; zero when that is not known.
+	// Written is when the bundle was last written, by its cluster's clock; zero when unknown.
 	Written time.Time
-	// Outdated is since when the bundle does not show any more what its objects are like, because the monitor that fills it has not written that they have changed; zero when it does.
+	// Outdated is since when the bundle no longer matches its objects, because the monitor that fills it has not written a change of theirs; zero while it matches.
 	Outdated time.Time
-	// Lost is true while the bundle is stale, because of its cluster or because it is Outdated. Members are then as healthscope.MarkUnreachable makes them, and all Unlisted are Unknown.
+	// Lost is true while the bundle is stale, because of its cluster's state or because it is Outdated. Members are then what healthscope.MarkUnreachable returns, and all Unlisted are Unknown.
 	Lost bool
 }
 
-// StaleIn returns the bundle as it is to be shown in a cluster of that state.
+// StaleIn returns the bundle as a view shows it while its cluster is in a state that makes it stale.
 func (b *Bundle) StaleIn(s ClusterState) *Bundle {
 	return b.stale(s.Reachability.Reason(), s.Problem(), s.Since)
 }
 
-// stale returns the bundle as it is to be shown while it is stale.
+// stale returns the bundle as a view shows it while it is stale.
 func (b *Bundle) stale(reason healthscope.Reason, problem string, since time.Time) *Bundle {
 	shown := *b
 	shown.Lost = true
@@ -76,18 +76,18 @@ func (b *Bundle) stale(reason healthscope.Reason, problem string, since time.Tim
 	return &shown
 }
 
-// OutdatedMessage returns why a bundle is Outdated, as text.
+// OutdatedMessage returns a message that explains why the bundle is Outdated.
 func (b *Bundle) OutdatedMessage() string {
 	return fmt.Sprintf("cluster %q: the objects of bundle %q have changed, and its monitor has not written that", b.Cluster, b.Namespace+"/"+b.Name)
 }
 
-// identifying are the keys of labels that identify what a bundle reports, whatever its namespace.
+// identifyingLabels are the keys of labels that identify what a bundle reports in all namespaces.
 var identifyingLabels = map[string]bool{k8spluginv1alpha1.LabelDeploymentID: true, status.InstanceLabel: true}
 
-// label is a label of a bundle in a namespace; the one without a key is that of all bundles there.
+// labelKey is a key of the label index: a label in a namespace. A labelKey without a key stands for all bundles of the namespace.
 type labelKey struct{ namespace, key, value string }
 
-// places returns where the labels of a bundle lead to it: in its namespace, and those that identify it in no namespace in particular.
+// labelKeys returns the keys of the bundle in the label index: its labels in its namespace, and its identifying labels without a namespace.
 func (b *Bundle) labelKeys() iter.Seq[labelKey] {
 	return func(yield func(labelKey) bool) {
 		if !yield(labelKey{b.Namespace, "", ""}) {
@@ -101,7 +101,7 @@ func (b *Bundle) labelKeys() iter.Seq[labelKey] {
 	}
 }
 
-// same reports whether two bundles are the same to all who read them.
+// bundlesEqual reports whether two bundles are equal to readers of the view.
 func bundlesEqual(a, b *Bundle) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -111,7 +111,7 @@ func bundlesEqual(a, b *Bundle) bool {
 		slices.EqualFunc(a.Members, b.Members, membersEqual)
 }
 
-// sameWrite reports whether two bundles are the same ResourceBundleState in the same version, and both Lost or neither.
+// sameVersion reports whether two bundles are the same ResourceBundleState in the same version, and both Lost or neither.
 func sameVersion(a, b *Bundle) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -15,11 +15,11 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// bundleStore stores the bundles that are read over one connection, by the namespace that is read; the empty one stands for all.
+// bundleStore stores the bundles that one connection reads, by the namespace that is read. The empty namespace stands for all.
 type bundleStore map[string]*observe.Store[*cachedBundle]
 
-// newBundleStore returns a store of the bundles in some namespaces of a cluster, judged by the rules as they come in, without
-// the objects they were judged from. user are the user's rules, or nil. changed is called for each that changes once all have been read.
+// newBundleStore returns a store of the bundles in the namespaces of a cluster. It evaluates the rules when a bundle comes in,
+// and does not keep the objects. userRules may be nil. The store calls changed for each bundle that changes after all have been read.
 func newBundleStore(cluster string, namespaces []string, userRules rules.UserRules, changed func(types.NamespacedName)) bundleStore {
 	s := bundleStore{}
 	for _, namespace := range namespaces {
@@ -34,7 +34,7 @@ func newBundleStore(cluster string, namespaces []string, userRules rules.UserRul
 	return s
 }
 
-// get returns a bundle; nil when there is none.
+// get returns a bundle; nil when it does not exist.
 func (s bundleStore) get(name types.NamespacedName) *cachedBundle {
 	for _, namespace := range []string{"", name.Namespace} {
 		if store := s[namespace]; store != nil {
@@ -56,7 +56,7 @@ func (s bundleStore) names() []types.NamespacedName {
 	return names
 }
 
-// hasForeign reports whether there are bundles that a monitor other than ours has filled.
+// hasForeign reports whether a monitor other than HealthScope's fills any of the bundles.
 func (s bundleStore) hasForeign() bool {
 	for _, store := range s {
 		for _, b := range store.All() {
@@ -68,7 +68,7 @@ func (s bundleStore) hasForeign() bool {
 	return false
 }
 
-// cachedBundle is what is kept of a bundle: what it says, and no objects.
+// cachedBundle is the part of a bundle that is kept: its contents without the objects.
 type cachedBundle struct {
 	UID             types.UID
 	ResourceVersion string
@@ -76,11 +76,11 @@ type cachedBundle struct {
 
 	app      string
 	contents bundle.Contents
-	// written is when the bundle was written last, by its cluster's clock, and outdated since when it does not show any more what its objects are like; zero when that is not known.
+	// written and outdated are Bundle.Written and Bundle.Outdated.
 	written, outdated time.Time
 }
 
-// newCachedBundle returns what is kept of a bundle. Values that its resources share are kept once.
+// newCachedBundle returns the part of a bundle that is kept. It stores values that its resources share once.
 func newCachedBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, userRules rules.UserRules) *cachedBundle {
 	app := bundle.App(b)
 	written, _ := k8spluginv1alpha1.LastWrite(b.ManagedFields)
@@ -94,8 +94,9 @@ func newCachedBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, u
 	return cached
 }
 
-// outdatedSince returns since when a bundle of another monitor, last written at a time, does not show any more what its
-// objects are like. HealthScope's monitor, which has yielded to the other one, says so; zero when it does not, or not of that write.
+// outdatedSince returns since when a bundle of another monitor, last written at a time, no longer matches its objects. An
+// annotation of HealthScope's monitor, which has yielded to the other one, says so. It returns zero when there is no such
+// annotation, or when the annotation is about an earlier write.
 func outdatedSince(b *k8spluginv1alpha1.ResourceBundleState, written time.Time) time.Time {
 	mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate])
 	if err != nil || b.Status.Summary != nil || !mark.Written.Equal(written) {
@@ -104,7 +105,7 @@ func outdatedSince(b *k8spluginv1alpha1.ResourceBundleState, written time.Time) 
 	return mark.Since
 }
 
-// share returns the results with equal values shared between them.
+// internResults returns the results with equal values shared between them.
 func internResults(results []healthscope.Result) []healthscope.Result {
 	results = slices.Clip(slices.Clone(results))
 	var sets []map[string]string
@@ -131,10 +132,10 @@ func internResults(results []healthscope.Result) []healthscope.Result {
 	return results
 }
 
-// maxSets bounds how many sets of labels are compared to find an equal one.
+// maxLabelSets is the maximum number of label sets that dedupeLabels compares with.
 const maxLabelSets = 16
 
-// shareLabels returns an equal set, out of the given ones if there is one, and the sets there are then.
+// dedupeLabels returns a set equal to the given one, which is one of sets if possible, and sets with the new set appended while there are fewer than maxLabelSets.
 func dedupeLabels(set map[string]string, sets []map[string]string) (map[string]string, []map[string]string) {
 	if len(set) == 0 {
 		return nil, sets

@@ -14,31 +14,31 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// bundleSyncer judges the bundles of one cluster and stores them in the view. Each member has one, with a goroutine of its
-// own, because judging all bundles of a large cluster takes long.
+// bundleSyncer judges the bundles of one cluster and stores them in the view. Each member has a syncer with its own
+// goroutine, because judging all bundles of a large cluster takes long.
 type bundleSyncer struct {
 	cluster string
 	view    *View
 	policy  healthscope.Policy
 	clock   clock.WithTicker
-	// queue are the bundles that have changed.
+	// queue holds the bundles that have changed.
 	queue workqueue.TypedDelayingInterface[types.NamespacedName]
-	// wake is called when the first bundle of a monitor comes, or the last one goes. It does not block.
+	// wake is called when the first bundle of a monitor appears, or the last one disappears. It does not block.
 	wake func()
 
 	// mu ensures that the view never gets an older version of a bundle after a newer one, nor one that was judged in an older state of the cluster.
 	mu sync.Mutex
-	// store is where the bundles are; nil until some have been read.
+	// store holds the bundles; nil until all have been read.
 	store bundleStore
-	// allowed reports whether bundles of a namespace may be shown.
+	// allowed reports whether the view may show bundles of a namespace.
 	allowed func(namespace string) bool
-	// memories hold the times for bundles of monitors that keep none.
+	// memories hold the times of state changes for bundles whose monitors do not report them.
 	memories map[BundleKey]*bundleMemory
 	// past is what is known from before a restart; nil once all bundles have been judged.
 	past map[healthscope.Key]Seen
 }
 
-// memory is of one bundle.
+// bundleMemory is the Memory of one bundle.
 type bundleMemory struct {
 	*Memory
 
@@ -57,7 +57,7 @@ func newBundleSyncer(cluster string, v *View, policy healthscope.Policy, c clock
 // changed queues a bundle that has changed. It does not block.
 func (s *bundleSyncer) changed(name types.NamespacedName) { s.queue.Add(name) }
 
-// run syncs bundles that have changed until the queue is shut down. It does nothing more once ctx has ended.
+// run syncs bundles that have changed until the queue is shut down. Once ctx has ended, it only drains the queue.
 func (s *bundleSyncer) run(ctx context.Context) {
 	for {
 		name, shutdown := s.queue.Get()
@@ -68,14 +68,14 @@ func (s *bundleSyncer) run(ctx context.Context) {
 			own, foreign := s.view.hasBundles(s.cluster)
 			s.sync(name)
 			if ownNow, foreignNow := s.view.hasBundles(s.cluster); own != ownNow || foreign != foreignNow {
-				s.wake() // Whether the monitor lives matters only if it has filled bundles.
+				s.wake() // The monitor's Lease matters only while it fills bundles.
 			}
 		}
 		s.queue.Done(name)
 	}
 }
 
-// sync stores a bundle as it is now in the view, unless it is stale: then it stays as it was judged last.
+// sync stores the current version of a bundle in the view. A stale bundle stays as it was last judged.
 func (s *bundleSyncer) sync(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *bundleSyncer) sync(name types.NamespacedName) {
 	}
 }
 
-// setState has the view show the cluster in a state. What has changed while bundles were stale shows together with it.
+// setState sets the cluster's state in the view, after it has stored the changes of bundles that the new state does not make stale any more.
 func (s *bundleSyncer) setState(state ClusterState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *bundleSyncer) setState(state ClusterState) {
 	s.view.setState(state)
 }
 
-// resync makes the bundles of a store, and no others, those of the view.
+// resync replaces the cluster's bundles in the view by those of a store.
 func (s *bundleSyncer) resync(store bundleStore) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *bundleSyncer) resync(store bundleStore) {
 	s.past = nil
 }
 
-// restrict sets from which namespaces bundles may be shown, and adds to the view, or removes from it, what that changes.
+// restrict sets the namespaces whose bundles the view may show, and adds bundles to the view and removes them from it accordingly.
 func (s *bundleSyncer) restrict(allowed func(namespace string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *bundleSyncer) restrict(allowed func(namespace string) bool) {
 	}
 }
 
-// reset drops the store. The bundles stay in the view as they are, or are removed with drop.
+// reset drops the store. The view keeps its bundles unless drop is true.
 func (s *bundleSyncer) reset(drop bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *bundleSyncer) reset(drop bool) {
 	}
 }
 
-// names returns the names of all bundles that are in the store or in the view.
+// names returns the names of all bundles in the store or in the view.
 func (s *bundleSyncer) names() sets.Set[types.NamespacedName] {
 	return sets.New(s.store.names()...).Insert(s.view.names(s.cluster)...)
 }
@@ -160,7 +160,7 @@ func (s *bundleSyncer) get(name types.NamespacedName) *cachedBundle {
 	return s.store.get(name)
 }
 
-// put puts a bundle into the view, or with nil removes it.
+// put judges a bundle and stores it in the view; nil removes it.
 func (s *bundleSyncer) put(name types.NamespacedName, cached *cachedBundle) {
 	key := s.key(name)
 	if cached == nil {
@@ -173,10 +173,10 @@ func (s *bundleSyncer) put(name types.NamespacedName, cached *cachedBundle) {
 	}
 }
 
-// judge puts a bundle into the view and returns when to look at it again; zero means when it changes.
+// judge judges a bundle, stores it in the view, and returns after which time it must be judged again; zero means when it changes.
 func (s *bundleSyncer) judge(key BundleKey, cached *cachedBundle) time.Duration {
 	now := s.clock.Now()
-	results := slices.Clone(cached.contents.Results) // They are judged again later.
+	results := slices.Clone(cached.contents.Results) // Cloned because the bundle is judged again later.
 	if cached.contents.Own {
 		delete(s.memories, key)
 	} else {
@@ -192,7 +192,7 @@ func (s *bundleSyncer) judge(key BundleKey, cached *cachedBundle) time.Duration 
 	return healthscope.Until(judgement.NextCheck, now)
 }
 
-// previous returns the last judgement of the resources of a bundle, sorted by key.
+// previous returns the previous judgement of the resources of a bundle, sorted by key.
 func (s *bundleSyncer) previous(key BundleKey, uid types.UID, results []healthscope.Result) []healthscope.Member {
 	if b := s.view.judged(key); b != nil && b.UID == uid {
 		return b.Members
@@ -206,8 +206,8 @@ func (s *bundleSyncer) previous(key BundleKey, uid types.UID, results []healthsc
 	return members
 }
 
-// resume returns the results of a bundle whose monitor keeps no time, each
-// object once, with the time since when the hub sees them in their state.
+// resume returns the results of a bundle whose monitor does not report times, each
+// object once, with the time since when the hub has seen it in its state.
 func (s *bundleSyncer) resume(key BundleKey, uid types.UID, results []healthscope.Result, now time.Time) []healthscope.Result {
 	m := s.memories[key]
 	if m == nil || m.uid != uid {

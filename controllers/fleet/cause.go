@@ -18,10 +18,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// maxPods bounds how many pods, and how many ReplicaSets, of one workload are looked at.
+// maxPods is the maximum number of pods, and of ReplicaSets, of one workload that are read.
 const maxPods = 100
 
-// PodsHint says what to do when the pods of a workload cannot be looked at.
+// PodsHint says what to do when the pods of a workload cannot be read.
 const PodsHint = "the hub may not list its pods; in a member, repeat healthscope clusters add with --workloads"
 
 var (
@@ -29,7 +29,7 @@ var (
 	replicaSetResource = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 )
 
-// workloads are the kinds whose pods can be looked at, with their resources.
+// workloads are the kinds whose pods can be read, with their resources.
 var workloads = map[schema.GroupKind]schema.GroupVersionResource{
 	{Group: "apps", Kind: "Deployment"}:  {Group: "apps", Version: "v1", Resource: "deployments"},
 	{Group: "apps", Kind: "StatefulSet"}: {Group: "apps", Version: "v1", Resource: "statefulsets"},
@@ -38,23 +38,23 @@ var workloads = map[schema.GroupKind]schema.GroupVersionResource{
 	{Group: "batch", Kind: "Job"}:        {Group: "batch", Version: "v1", Resource: "jobs"},
 }
 
-// PodDiagnosis is what the pods of a workload say of it.
+// PodDiagnosis is the state of a workload according to its pods.
 type PodDiagnosis struct {
-	// Reason and Message are those of the pod that makes the workload Failed, if nothing of it works; empty when there is none.
+	// Reason and Message are those of the pod that makes the workload Failed while none of its pods works; empty when there is none.
 	Reason  healthscope.Reason
 	Message string
-	// Cause is which of its ReplicaSets and pods causes its state; empty when none does. It is PodsHint when they may not be listed.
+	// Cause names the ReplicaSet or pod that causes the workload's state; empty when none does. It is PodsHint when the hub may not list them.
 	Cause string
 }
 
-// HasPods reports whether JudgePods knows how to find the pods of a kind.
+// HasPods reports whether JudgePods can find the pods of a kind.
 func HasPods(kind schema.GroupKind) bool {
 	_, ok := workloads[kind]
 	return ok
 }
 
-// JudgePods reads the ReplicaSets and pods of one workload and returns what they say of it, as Judge does for those in
-// bundles. It keeps nothing. The caller sets the deadline.
+// JudgePods reads the ReplicaSets and pods of one workload and judges the workload by them, as Judge does for those in
+// bundles. It caches nothing. The caller sets the deadline.
 func (o *Objects) JudgePods(ctx context.Context, workload healthscope.Key, policy healthscope.Policy, now time.Time) (PodDiagnosis, error) {
 	resource, ok := workloads[schema.GroupKind{Group: workload.Group, Kind: workload.Kind}]
 	o.mu.Lock()
@@ -66,7 +66,7 @@ func (o *Objects) JudgePods(ctx context.Context, workload healthscope.Key, polic
 	if !ok || client == nil {
 		return PodDiagnosis{}, nil
 	}
-	// There is a right to list, and none to get.
+	// The hub has the right to list, and not to get.
 	found, err := client.Resource(resource).Namespace(workload.Namespace).List(ctx, fromCache(metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", workload.Name).String(), Limit: 1}))
 	if err != nil || len(found.Items) == 0 {
 		return PodDiagnosis{}, errors.Wrapf(err, "cannot list %s %q", workload.Kind, workload.Name)
@@ -85,16 +85,16 @@ func (o *Objects) JudgePods(ctx context.Context, workload healthscope.Key, polic
 	return o.diagnose(append(objects, found.Items[0]), workload, policy, now), nil
 }
 
-// fromCache lets the API server answer a list from its watch cache as it is. A consistent list waits there until etcd says that
-// the cache is current, up to 0.1 s, and the write of the scope's status waits with it. Version 0 would do the same without the
-// limit, so it is 1: every cache is as new as that, and an API server that has none reads etcd.
+// fromCache lets the API server answer a list from the current content of its watch cache. A consistent list waits up to
+// 0.1 s until etcd confirms that the cache is current, and the write of the scope's status waits with it. Version 0 would
+// ignore the limit, so the version is 1: every cache is at least that new, and an API server without a cache reads etcd.
 // See https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions.
 func fromCache(options metav1.ListOptions) metav1.ListOptions {
 	options.ResourceVersion, options.ResourceVersionMatch = "1", metav1.ResourceVersionMatchNotOlderThan
 	return options
 }
 
-// below returns the pods of a workload, and the ReplicaSets of a Deployment.
+// listDependents returns the pods of a workload, and the ReplicaSets of a Deployment.
 func listDependents(ctx context.Context, client dynamic.Interface, workload healthscope.Key, selector string) ([]unstructured.Unstructured, error) {
 	var objects []unstructured.Unstructured
 	resources := []schema.GroupVersionResource{podResource}
@@ -111,7 +111,7 @@ func listDependents(ctx context.Context, client dynamic.Interface, workload heal
 	return objects, nil
 }
 
-// judgeAmong returns what Judge says of a workload among objects.
+// diagnose judges a workload together with its pods and ReplicaSets. objects contains all of them.
 func (o *Objects) diagnose(objects []unstructured.Unstructured, workload healthscope.Key, policy healthscope.Policy, now time.Time) (diagnosis PodDiagnosis) {
 	results := make([]healthscope.Result, 0, len(objects))
 	nothingWorks := false

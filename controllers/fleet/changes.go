@@ -8,45 +8,45 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Change says what has changed in a View or in Objects, and not how: what it is like now is read there. Changes are
-// comparable, so that a subscriber gets one only once, however often the same thing changes before the subscriber looks.
+// Change says what has changed in a View or in Objects, and not how: the subscriber reads the current state there. Changes
+// are comparable, so that a subscriber gets a change once, however often the same thing changes before the subscriber takes it.
 type Change interface{ isChange() }
 
-// BundleChange says that a bundle came, changed or went.
+// BundleChange says that a bundle was added, changed or removed.
 type BundleChange struct {
 	BundleKey
 
-	// Labels are those that the bundle has, or had before: when they change there is a BundleChange with each.
+	// Labels are the labels of the bundle. When they change, there is a BundleChange with the old ones and one with the new ones.
 	Labels LabelSet
 }
 
-// ClusterChange says that a cluster came or went, or that its state changed. A later LastSeen alone is no change.
+// ClusterChange says that a cluster was added or removed, or that its state changed. A later LastSeen alone is no change.
 type ClusterChange struct {
 	// Cluster is the name of the cluster.
 	Cluster string
 }
 
-// SelectionChange says that labels may select other clusters: a cluster has other labels, or can be seen for the first time.
+// SelectionChange says that label selectors may select other clusters: the labels of a cluster changed, or a cluster was first synced.
 type SelectionChange struct{}
 
-// CompleteChange says that it is known from now on which clusters there are.
+// CompleteChange says that all clusters are known from now on.
 type CompleteChange struct{}
 
-// RejectionChange says that other Secrets are rejected, or for other reasons.
+// RejectionChange says that the rejected Secrets, or the reasons for their rejection, changed.
 type RejectionChange struct{}
 
-// ObjectChange says that an object came, changed or went.
+// ObjectChange says that an object was added, changed or removed.
 type ObjectChange struct {
 	Kind
 
 	// Name is the name of the object.
 	Name types.NamespacedName
-	// Labels are those that the object has, or had before: when they change there is an ObjectChange with each.
+	// Labels are the labels of the object. When they change, there is an ObjectChange with the old ones and one with the new ones.
 	Labels LabelSet
 }
 
-// KindChange says that all objects of a kind may have changed: the kind was read for the first time, cannot be read any
-// more, or its cluster came, went, or can be seen or not.
+// KindChange says that all objects of a kind may have changed: the kind was first synced or became unreadable, or its
+// cluster was added, was removed, or became reachable or unreachable.
 type KindChange struct{ Kind }
 
 func (BundleChange) isChange() {}
@@ -76,12 +76,12 @@ const (
 	Clusters
 )
 
-// Subscription holds the changes that a subscriber has not taken yet. It is safe for concurrent use.
+// Subscription queues the changes that a subscriber has not taken yet. It is safe for concurrent use.
 type Subscription struct {
 	ready chan struct{}
 
 	mu sync.Mutex
-	// changes are in the order in which they came, and pending says which these are.
+	// changes are the pending changes in the order of their arrival, and pending is the set of them.
 	changes []Change
 	pending map[Change]struct{}
 }
@@ -105,12 +105,11 @@ func (s *Subscription) Deliver(ctx context.Context, handle func(Change)) {
 	}
 }
 
-// Ready is sent something when there are changes to take.
+// Ready returns a channel that receives a value when there are changes to take.
 func (s *Subscription) Ready() <-chan struct{} { return s.ready }
 
-// Take returns the changes since it was called last. It does not block. A
-// subscriber that takes changes under a lock of its own, and handles them before it releases the lock, never decides by what
-// is older than the View.
+// Take returns the changes since the previous call. It does not block. A subscriber that takes changes under its own lock,
+// and handles them before it releases the lock, never decides by a state that is older than the View.
 func (s *Subscription) Take() []Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +119,7 @@ func (s *Subscription) Take() []Change {
 	return changes
 }
 
-// Add adds a change unless the subscription holds it.
+// Add adds a change unless it is pending already.
 func (s *Subscription) Add(c Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +134,7 @@ func (s *Subscription) Add(c Change) {
 	}
 }
 
-// Kind is a kind of objects in one cluster.
+// Kind is a kind of object in one cluster.
 type Kind struct {
 	// Cluster is the name of the cluster.
 	Cluster string

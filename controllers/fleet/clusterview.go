@@ -11,16 +11,17 @@ import (
 // clusterView is what a view holds of one cluster.
 type clusterView struct {
 	state ClusterState
-	// bundles are those of the cluster, as they were judged last, whatever is shown of them.
+	// bundles are the bundles of the cluster as they were last judged, independent of what is shown.
 	bundles map[types.NamespacedName]*Bundle
-	// own is how many of them a monitor of ours has filled, foreign how many another one, and written when that did so last, by the cluster's clock.
+	// own is the number of bundles that HealthScope's monitor fills, and foreign the number that another monitor fills. lastForeignWrite
+	// is when that one last wrote a bundle, by the cluster's clock.
 	own, foreign     int
 	lastForeignWrite time.Time
 	// access is how the cluster is reached; nil until it has been read once.
 	access *Access
 }
 
-// shown returns what is to be shown of a bundle: nothing of a cluster that has not been read yet.
+// shown returns the bundle as the view shows it; nil while the cluster has not been read yet.
 func (c *clusterView) shown(b *Bundle) *Bundle {
 	switch {
 	case b == nil || c.state.Reachability == Connecting || c.state.Reachability == Refused:
@@ -34,7 +35,7 @@ func (c *clusterView) shown(b *Bundle) *Bundle {
 	}
 }
 
-// now returns the state with the time when the cluster was seen last.
+// currentState returns the state with an up-to-date LastSeen.
 func (c *clusterView) currentState() ClusterState {
 	s := c.state
 	if s.Unwatched {
@@ -43,7 +44,7 @@ func (c *clusterView) currentState() ClusterState {
 	return s
 }
 
-// count counts a bundle that comes, or goes, by who has filled it.
+// countBundle adds n to the count of the bundle's monitor, and updates lastForeignWrite.
 func (c *clusterView) countBundle(b *Bundle, n int) {
 	switch {
 	case b == nil:

@@ -26,7 +26,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// missingBundles is the remedy when an API server does not serve bundles.
+// missingCRDHint says what to do when an API server does not serve bundles.
 const missingCRDHint = " (k8splugin.io/v1alpha1): kubectl apply -k config/crd"
 
 // leasesResource is the resource of the monitor's Lease.
@@ -35,16 +35,16 @@ const leasesResource = "leases"
 // monitorLease is the name of the Lease of a cluster's monitor.
 const monitorLease = "healthscope-monitor"
 
-// maxRefusedPause bounds the pause between attempts to read what is refused.
+// maxRefusedPause is the maximum pause between attempts to read what the API server refuses.
 const maxRefusedPause = 30 * time.Second
 
-// drainTime is the pause before idle connections are closed for the second time: a stream takes a moment to end.
+// drainTime is the pause before idle connections are closed a second time: a stream takes a moment to end.
 const drainTime = time.Second
 
-// connection is one way to a cluster: with one kubeconfig, to one set of
-// namespaces. When these change, there is another one. It holds bundles and nothing else.
+// connection is a connection to a cluster with one kubeconfig, for one set of
+// namespaces. When these change, another connection replaces it. It stores bundles and nothing else.
 type connection struct {
-	// Access is how the cluster is reached, and from which namespaces bundles are read.
+	// Access is how the cluster is reached, and the namespaces from which bundles are read.
 	Access
 
 	// token is the bearer token; nil when the cluster is reached without one.
@@ -52,25 +52,25 @@ type connection struct {
 	clock clock.WithTickerAndDelayedExecution
 	// wake is called when something may have changed. It does not block.
 	wake func()
-	// uncount are called when the bundles of this connection are not held any more.
+	// uncount are called once the bundles of this connection are not held any more.
 	uncount []func()
-	// store holds the bundles, and bundles read them, one for each namespace. lease reads the monitor's Lease; nil without Options.Liveness.
+	// store holds the bundles. bundles are the informers that read them, one for each namespace. lease reads the monitor's Lease; nil without Options.Liveness.
 	store   bundleStore
 	bundles []*observe.Informer
 	lease   *observe.Informer
 
-	// mu guards liveness, to which all who read and probe report.
+	// mu guards liveness, to which the informers and the probes report.
 	mu       sync.Mutex
 	liveness *liveness
 
-	// What follows is the member's own. spec is what the connection was made for; its token may have been renewed since.
+	// Only the member's goroutine uses the fields below. spec is the spec for which the connection was made; its token may have been renewed since.
 	spec   clusterSpec
 	cancel context.CancelFunc
 	// synced is true once all bundles have been read through the connection.
 	synced bool
 }
 
-// useToken makes a configuration send a Token that can be changed, in place of the token that it has; nil when it has none, or reads it from a file.
+// useToken replaces the token of a configuration by a Token that can be changed later, and returns it; nil when the configuration has no token, or reads it from a file.
 func useToken(config *rest.Config) *observe.Token {
 	if config.BearerToken == "" || config.BearerTokenFile != "" {
 		return nil
@@ -81,7 +81,7 @@ func useToken(config *rest.Config) *observe.Token {
 	return token
 }
 
-// prepare makes what reads the cluster. Nothing is sent before the connection is served. changed is called for every bundle that changes.
+// prepare makes the client and the informers. They send no request before run. changed is called for every bundle that changes.
 func (c *connection) prepare(name string, changed func(types.NamespacedName), o Options) (err error) {
 	if c.Client, err = c.meter.client(c.Config); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (c *connection) prepare(name string, changed func(types.NamespacedName), o 
 	return c.newLeaseInformer(o.Liveness.MonitorNamespace)
 }
 
-// readBundles makes the informers of bundles: one for each namespace, or without any one for all.
+// newBundleInformers makes the informers of bundles: one for each namespace, or one for all namespaces if none is named.
 func (c *connection) newBundleInformers(name string, changed func(types.NamespacedName), userRules rules.UserRules) error {
 	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
 	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.Config, serializer.NewCodecFactory(memberScheme), c.Client)
@@ -116,7 +116,7 @@ func (c *connection) newBundleInformers(name string, changed func(types.Namespac
 	return nil
 }
 
-// readLease makes the informer of the monitor's Lease, which is in a namespace.
+// newLeaseInformer makes the informer of the monitor's Lease in a namespace.
 func (c *connection) newLeaseInformer(namespace string) error {
 	leases, err := coordinationclient.NewForConfigAndClient(c.Config, c.Client)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *connection) newLeaseInformer(namespace string) error {
 	return nil
 }
 
-// newInformer makes an informer of the connection. what names what it reads in messages, and remedy says what to do when it is not served.
+// newInformer makes an informer of the connection. Messages name the resource as what, and remedy says what to do when it is not served.
 func (c *connection) newInformer(r observe.Rules, what, remedy string, store toolscache.ReflectorStore, source toolscache.ListerWatcher) *observe.Informer {
 	return observe.NewInformer(r, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{
@@ -144,7 +144,7 @@ func (c *connection) newInformer(r observe.Rules, what, remedy string, store too
 	})
 }
 
-// describe returns why something cannot be read, as text.
+// describe returns a message that explains why a resource cannot be read.
 func describe(what, remedy string, reason observe.Reason, err error) string {
 	switch reason {
 	case observe.Unauthorized:
@@ -158,7 +158,7 @@ func describe(what, remedy string, reason observe.Reason, err error) string {
 	return "cannot list and watch " + what + ": " + shortened(withoutAddress(err).Error())
 }
 
-// serve reads until ctx ends. When it returns nothing of the connection runs any more.
+// run runs the informers and the probes until ctx ends, and returns once all of them have stopped.
 func (c *connection) run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, informer := range c.informers() {
@@ -176,12 +176,12 @@ func (c *connection) run(ctx context.Context) {
 	c.clock.AfterFunc(drainTime, closeIdle)
 }
 
-// probe asks the API server every now and then whether it is there, until ctx ends. The first time is at random, so that a
-// hub that starts does not ask all clusters at once. The hub's own API server, whose credentials Kubernetes renews, is asked
-// only while nothing else comes from there.
+// runProbes probes the API server regularly until ctx ends. The time of the first probe is random, so that a hub that starts
+// does not probe all clusters at once. The hub's own API server, whose credentials Kubernetes renews, is probed only while it
+// answers no other requests.
 func (c *connection) runProbes(ctx context.Context) {
 	var backoff time.Duration
-	for pause := rand.N(probeInterval); ; { //nolint:gosec // As above.
+	for pause := rand.N(probeInterval); ; { //nolint:gosec // The time of a probe is no secret.
 		select {
 		case <-c.clock.After(pause):
 		case <-ctx.Done():
@@ -214,7 +214,7 @@ func (c *connection) runProbes(ctx context.Context) {
 	}
 }
 
-// idleFor returns how long the next probe can wait: of the hub's own API server, as long as it answers other requests.
+// idleFor returns how long the next probe can wait: for the hub's own API server, until probeInterval after its last answer.
 func (c *connection) idleFor() (pause time.Duration) {
 	c.readLiveness(func(l *liveness, now time.Time) {
 		if l.local {
@@ -224,7 +224,7 @@ func (c *connection) idleFor() (pause time.Duration) {
 	return pause
 }
 
-// answered notes that the API server has answered. What waits for that begins at once.
+// answered notes that the API server has answered. After an outage, waiting informers retry at once.
 func (c *connection) answered() {
 	recovered := false
 	c.updateLiveness(func(l *liveness, now time.Time) { recovered = l.answered(now) })
@@ -233,7 +233,7 @@ func (c *connection) answered() {
 	}
 }
 
-// kick lets all attempts begin at once that wait.
+// kick lets all informers that wait before a retry begin at once.
 func (c *connection) kick() {
 	for _, informer := range c.informers() {
 		informer.Kick()
@@ -248,7 +248,7 @@ func (c *connection) informers() []*observe.Informer {
 	return all
 }
 
-// reread reads bundles again, because rules have changed by which those of other monitors are judged.
+// reread reads bundles again, because the rules by which those of other monitors are judged have changed.
 func (c *connection) reread() {
 	for _, informer := range c.bundles {
 		if c.store.hasForeign() || informer.State().Status != observe.Ready {
@@ -257,7 +257,7 @@ func (c *connection) reread() {
 	}
 }
 
-// update changes the liveness.
+// updateLiveness calls f with the liveness, which f may change, and wakes the member.
 func (c *connection) updateLiveness(f func(l *liveness, now time.Time)) {
 	c.mu.Lock()
 	f(c.liveness, c.clock.Now())
@@ -265,7 +265,7 @@ func (c *connection) updateLiveness(f func(l *liveness, now time.Time)) {
 	c.wake()
 }
 
-// read reads the liveness.
+// readLiveness calls f with the up-to-date liveness.
 func (c *connection) readLiveness(f func(l *liveness, now time.Time)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -273,7 +273,7 @@ func (c *connection) readLiveness(f func(l *liveness, now time.Time)) {
 	f(c.liveness, c.clock.Now())
 }
 
-// readStates sets in the liveness whether bundles and the Lease are current. Without informers, in tests, it has been set.
+// updateWatchStates sets the states of the informers in the liveness. Tests without informers set them directly.
 func (c *connection) updateWatchStates() {
 	if len(c.bundles) > 0 {
 		states := make([]observe.State, 0, len(c.bundles))
@@ -287,13 +287,13 @@ func (c *connection) updateWatchStates() {
 	}
 }
 
-// assess returns the assessment now.
+// assess returns the current assessment.
 func (c *connection) assess() (a assessment) {
 	c.readLiveness(func(l *liveness, now time.Time) { a = l.assess(now) })
 	return a
 }
 
-// isSynced reports whether all bundles have been read over the connection, and are current.
+// isSynced reports whether the connection has read all bundles and they are current.
 func (c *connection) isSynced() (synced bool) {
 	c.readLiveness(func(l *liveness, _ time.Time) { synced = l.bundles.Status == observe.Ready })
 	return synced
@@ -330,7 +330,7 @@ func (s leaseStore) Replace(all []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (s leaseStore) Resync() error { return nil }
 
-// markOf returns what changes with each renewal of a Lease.
+// leaseFingerprint returns a text that changes with each renewal of a Lease.
 func leaseFingerprint(l *coordinationv1.Lease) string {
 	holder, renewed := "", ""
 	if l.Spec.HolderIdentity != nil {

@@ -16,26 +16,25 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// discoveryAge is the maximum age of an answer by which a kind is not served, when a scope wants the kind for the first time.
+// maxDiscoveryAge is the maximum age of a discovery result that is used for a kind that a scope wants for the first time.
 const maxDiscoveryAge = time.Second
 
-// apiDiscovery finds out which kinds a cluster serves. One request asks for all of them, however many are wanted, and its
-// answer is shared.
+// apiDiscovery finds out which kinds a cluster serves. One request covers all kinds, and all callers share its result.
 type apiDiscovery struct {
 	request func() *discoveryResult
-	// turn holds one token, which the goroutine that makes a request takes. It guards last.
+	// sem is a semaphore of size one. The goroutine that makes a request holds it. It guards last.
 	sem  chan struct{}
 	last *discoveryResult
 }
 
-// served is what a cluster serves. It is never changed.
+// discoveryResult is what a cluster serves. It is immutable.
 type discoveryResult struct {
-	// asked is when the question was asked, and answered when there was an answer to it, or none.
+	// requestedAt is when the request was sent, and answeredAt when it was answered or failed.
 	requestedAt, answeredAt time.Time
-	// kinds are all kinds that are served, and unanswered the groups that gave no answer.
+	// kinds are all kinds that are served, and failedGroups the groups whose discovery failed.
 	kinds        map[schema.GroupVersionKind]resource
 	failedGroups map[schema.GroupVersion]struct{}
-	// failed is true when there was no answer.
+	// failed is true when the whole request failed.
 	failed bool
 }
 
@@ -51,7 +50,7 @@ func newAPIDiscovery(request func() *discoveryResult) *apiDiscovery {
 	return d
 }
 
-// discover returns the discovery of the cluster that a configuration leads to.
+// newAPIDiscoveryFor returns an apiDiscovery for the cluster of a client configuration.
 func newAPIDiscoveryFor(config *rest.Config, transport http.RoundTripper, c clock.PassiveClock) (*apiDiscovery, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{Transport: transport, Timeout: discoveryTimeout})
 	if err != nil {
@@ -66,7 +65,7 @@ func newAPIDiscoveryFor(config *rest.Config, transport http.RoundTripper, c cloc
 	}), nil
 }
 
-// servedSince returns an answer to a request that was made at a time or later; nil when ctx ends.
+// resultSince returns the result of a request that was sent at or after a time; nil when ctx ends.
 func (d *apiDiscovery) resultSince(ctx context.Context, notBefore time.Time) *discoveryResult {
 	select {
 	case <-d.sem:
@@ -80,7 +79,7 @@ func (d *apiDiscovery) resultSince(ctx context.Context, notBefore time.Time) *di
 	return d.last
 }
 
-// read takes in the answer of a cluster, which may lack groups.
+// parse stores the answer of a cluster, which may lack groups.
 func (s *discoveryResult) parse(lists []*metav1.APIResourceList, err error) {
 	partial := &discovery.ErrGroupDiscoveryFailed{}
 	if err != nil && !errors.As(err, &partial) {
@@ -108,11 +107,11 @@ func (s *discoveryResult) parse(lists []*metav1.APIResourceList, err error) {
 	}
 }
 
-// isKnown reports whether the answer says whether a kind is served.
+// isConclusive reports whether the result says whether a kind is served.
 func (s *discoveryResult) isConclusive(kind schema.GroupVersionKind) bool {
 	_, groupFailed := s.failedGroups[kind.GroupVersion()]
 	return !s.failed && !groupFailed
 }
 
-// discoveryTimeout is the deadline of a request that finds out how a kind is served.
+// discoveryTimeout is the timeout of a discovery request.
 const discoveryTimeout = time.Minute

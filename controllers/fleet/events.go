@@ -19,29 +19,29 @@ const (
 	eventRefused = "KubeconfigRefused"
 	// eventRotationFailed is for a new kubeconfig that does not work.
 	eventRotationFailed = "RotationFailed"
-	// eventNameRefused is for a Secret that cannot have the name it asks for.
+	// eventNameRefused is for a Secret that cannot have the cluster name it requests.
 	eventNameRefused = "NameRefused"
 )
 
-// maxNote bounds the text of an event, in bytes. Kubernetes refuses one of more than 1 KiB, and the event would be lost.
+// maxNote is the maximum length of an event's note in bytes. Kubernetes rejects an event whose note exceeds 1 KiB.
 const maxNote = 1000
 
-// eventAction is what the controller is doing whenever it has something to say of a cluster.
+// eventAction is the action of all events on the Secrets of clusters.
 const eventAction = "Connect"
 
 // secretEvents records events on the Secrets of clusters while this replica leads. Until then it keeps the last warning about
-// each Secret, as long as that holds. It is safe for concurrent use.
+// each Secret as long as the warning holds. It is safe for concurrent use.
 type secretEvents struct {
 	recorder events.EventRecorder
 
 	mu sync.Mutex
 	// recording is true while this replica leads.
 	recording bool
-	// pending are the warnings that have not been recorded, by the UID of the Secret.
+	// pending holds the warnings that have not been recorded, by the UID of the Secret.
 	pending map[types.UID]pendingEvent
 }
 
-// recordf records an event on the Secret of a cluster, if there is one. A cluster under maintenance gives no warnings.
+// recordf records an event on the Secret of a cluster, if it has one. It records no warnings for a cluster under maintenance.
 func (e *secretEvents) recordf(spec clusterSpec, eventType, reason, format string, args ...any) {
 	if spec.secret == nil || spec.maintenance != "" && eventType == corev1.EventTypeWarning {
 		return
@@ -61,8 +61,8 @@ func (e *secretEvents) recordf(spec clusterSpec, eventType, reason, format strin
 	}
 }
 
-// drop drops a pending warning about a Secret, because it does not hold any more: one with one of the reasons, or
-// without reasons any.
+// drop drops the pending warning about a Secret, because it does not hold any more. With reasons, it drops only a warning with
+// one of them.
 func (e *secretEvents) drop(spec clusterSpec, reasons ...string) {
 	if spec.secret == nil {
 		return
@@ -74,7 +74,7 @@ func (e *secretEvents) drop(spec clusterSpec, reasons ...string) {
 	}
 }
 
-// pendingEvent is an event on the Secret of a cluster.
+// pendingEvent is an event on the Secret of a cluster that has not been recorded yet.
 type pendingEvent struct {
 	secret                     *corev1.ObjectReference
 	eventType, reason, message string
@@ -84,7 +84,7 @@ func (event pendingEvent) record(recorder events.EventRecorder) {
 	recorder.Eventf(event.secret, nil, event.eventType, event.reason, eventAction, "%s", event.message)
 }
 
-// run lets events be recorded until ctx ends. Only the leader calls it.
+// run enables the recording of events until ctx ends. Only the leader calls it.
 func (e *secretEvents) run(ctx context.Context) error {
 	e.startRecording()
 	defer e.stopRecording()
@@ -92,7 +92,7 @@ func (e *secretEvents) run(ctx context.Context) error {
 	return nil
 }
 
-// startRecording records the warnings from before this replica led that still hold, and lets others follow.
+// startRecording records the pending warnings, and enables the recording of further events.
 func (e *secretEvents) startRecording() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

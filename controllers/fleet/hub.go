@@ -20,35 +20,35 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// membersGrace is how long the hub waits, when it starts, to learn which clusters there are. Without the right to list
-// their Secrets it would never learn it.
+// membersGrace is how long a starting hub waits until it knows all clusters. Without the right to list their Secrets it
+// would wait indefinitely.
 const membersGrace = 20 * time.Second
 
-// hub keeps all clusters of a fleet connected.
+// hub manages the members of a fleet.
 type hub struct {
 	options Options
 	view    *View
 	clock   clock.WithTickerAndDelayedExecution
-	// config is how to reach the hub's own cluster.
+	// config is the client configuration of the hub's own cluster.
 	config *rest.Config
 	// secrets watches the Secrets of the other clusters; nil when there are none.
 	secrets *secretWatch
-	// events are those on these Secrets.
+	// events records events on these Secrets.
 	events secretEvents
-	// quotas counts what is held of all clusters.
+	// quotas counts what the hub holds of all clusters.
 	quotas  quotas
 	running sync.WaitGroup
 
 	mu      sync.RWMutex
 	members map[string]*member
 
-	// What follows is that of the goroutine of Start.
-	ctx context.Context //nolint:containedctx // The life of all members, which come and go in it.
+	// Only the goroutine of Start uses the fields below.
+	ctx context.Context //nolint:containedctx // The context of all members, which are added and removed while it lives.
 	// past is what is known from before a restart, by cluster.
 	past map[string]map[healthscope.Key]Seen
 }
 
-// timeout is how long a cluster may take for an answer; zero without Options.Liveness.
+// timeout is the timeout of an answer of a cluster; zero without Options.Liveness.
 func (h *hub) timeout() time.Duration {
 	if h.options.Liveness == nil {
 		return 0
@@ -77,7 +77,7 @@ func (h *hub) Start(ctx context.Context) error {
 	return h.secrets.run(ctx, func(secrets []*corev1.Secret) { h.reconcile(secrets, logger) }) //nolint:contextcheck // As above.
 }
 
-// refresh has bundles read again that were judged by rules here.
+// refresh makes all members read again the bundles that the hub judges by rules.
 func (h *hub) refresh() {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -89,13 +89,13 @@ func (h *hub) refresh() {
 // stopping reports whether the hub is about to stop.
 func (h *hub) stopping() bool { return h.ctx.Err() != nil }
 
-// loadPast loads what is known from before a restart.
+// loadPast loads the states of objects from before a restart.
 func (h *hub) loadPast(ctx context.Context, logger logr.Logger) {
 	if h.options.Past == nil {
 		return
 	}
 	past, err := h.options.Past(ctx)
-	if err != nil && ctx.Err() == nil { // It is of use, and no more than that.
+	if err != nil && ctx.Err() == nil { // The hub works without it.
 		logger.Error(err, "Cannot read since when resources are in their state; time limits begin again")
 	}
 	h.past = map[string]map[healthscope.Key]Seen{}
@@ -107,7 +107,7 @@ func (h *hub) loadPast(ctx context.Context, logger logr.Logger) {
 	}
 }
 
-// reconcile makes the members those that Secrets ask for.
+// reconcile adds, updates and removes members so that they match the Secrets.
 func (h *hub) reconcile(secrets []*corev1.Secret, logger logr.Logger) {
 	desired, rejected := desiredClusters(secrets, h.options.ClusterName)
 	h.mu.RLock()
@@ -118,7 +118,7 @@ func (h *hub) reconcile(secrets []*corev1.Secret, logger logr.Logger) {
 			h.remove(m)
 		}
 	}
-	h.reject(rejected, logger) // After the removals: a Secret may have had another name before.
+	h.reject(rejected, logger) // After the removals, because a Secret may have had another cluster name before.
 	for name, spec := range desired {
 		m := members[name]
 		if m == nil {
@@ -132,7 +132,7 @@ func (h *hub) reconcile(secrets []*corev1.Secret, logger logr.Logger) {
 	h.view.setComplete()
 }
 
-// reject reports Secrets that cannot have the names they ask for, each once.
+// reject reports each Secret that cannot have the cluster name it requests, once.
 func (h *hub) reject(rejected []RejectedSecret, logger logr.Logger) {
 	before := h.view.RejectedSecrets()
 	for _, r := range rejected {
@@ -158,12 +158,12 @@ func (h *hub) add(name string, local bool, logger logr.Logger) *member {
 	h.mu.Lock()
 	h.members[name] = m
 	h.mu.Unlock()
-	m.publish() // Before the view is complete: a cluster that a complete view does not know has no bundles.
+	m.publish() // Before the view is complete, because a cluster that a complete view does not know counts as one without bundles.
 	h.running.Go(func() { m.run(ctx) })
 	return m
 }
 
-// remove removes a member. When it returns the member is gone from the view.
+// remove removes a member, and waits until the view does not contain it any more.
 func (h *hub) remove(m *member) {
 	h.mu.Lock()
 	delete(h.members, m.name)
@@ -190,36 +190,36 @@ var _ manager.LeaderElectionRunnable = (*hub)(nil)
 type Options struct {
 	// ClusterName is the name of the hub's own cluster.
 	ClusterName string
-	// Policy is the installation's policy in matters of time.
+	// Policy holds the time limits by which resources are judged.
 	Policy healthscope.Policy
-	// Past returns what is remembered from before a restart of objects whose monitors keep no time, judged. The default is nothing.
+	// Past returns the judged states from before a restart of objects whose monitors do not report times. The default is none.
 	Past func(context.Context) (map[healthscope.Key]Seen, error)
 	// HealthChecks are the user's rules, or nil.
 	HealthChecks rules.UserRules
-	// Objects get to know all clusters, so that they can watch objects there; nil when none are to be watched.
+	// Objects is attached to all clusters, so that it can watch objects there; nil when no objects are watched.
 	Objects *Objects
-	// Liveness makes the hub find out whether it sees its clusters. Without it, a cluster that was read once is Connected.
+	// Liveness configures how the hub checks that what it knows of its clusters is current. Without it, a cluster that was read once stays Connected.
 	Liveness *Liveness
-	// Members makes the hub connect to other clusters. Without it, there is the hub's own cluster only.
+	// Members makes the hub connect to other clusters. Without it, the hub's own cluster is the only one.
 	Members *Members
-	// Budget bounds what clusters may take of the hub's memory. The default is no bound.
+	// Budget limits how much of the hub's memory clusters may use. The default is no limit.
 	Budget Budget
-	// Clock tells the time. The default is the machine's.
+	// Clock tells the time. The default is the real clock.
 	Clock clock.WithTickerAndDelayedExecution
 }
 
-// Liveness configures how a hub finds out whether it sees its clusters.
+// Liveness configures how a hub checks that what it knows of its clusters is current.
 type Liveness struct {
 	// MonitorNamespace is the namespace of the monitor's Lease in every cluster.
 	MonitorNamespace string
-	// Timeout is how long a cluster may take for an answer before it counts as away.
+	// Timeout is how long a cluster may take to answer before it counts as unreachable.
 	Timeout time.Duration
 }
 
-// Members configures from where a hub knows other clusters.
+// Members configures where a hub finds the kubeconfigs of other clusters.
 type Members struct {
-	// Namespace is the namespace of the Secrets with their kubeconfigs. Secrets are read in no other.
+	// Namespace is the namespace of the Secrets with kubeconfigs. The hub reads Secrets in no other namespace.
 	Namespace string
-	// Parse reads a kubeconfig, which is not to be trusted.
+	// Parse parses a kubeconfig, which is not trusted.
 	Parse func([]byte) (*rest.Config, error)
 }

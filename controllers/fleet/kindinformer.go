@@ -25,17 +25,17 @@ import (
 // DefaultFindInterval is the default of Objects.FindInterval.
 const DefaultFindInterval = 30 * time.Second
 
-// SettleTime is how long a kind may take to be read for the first time before
-// its objects are called Unknown for that reason. A slow API server is no problem:
-// with 10 seconds for an answer it takes 30 to find out how a kind is served, and 10 more to list it.
+// SettleTime is how long the initial list of a kind may take before its objects
+// are reported as Unknown. It leaves room for a slow API server: with 10 seconds
+// for each answer, discovery takes 30 seconds, and the list 10 more.
 const SettleTime = 90 * time.Second
 
-// kindRules are what is tolerated of the watch of a kind. An API server that is restarted, or an API behind it, takes less
-// than a minute.
+// kindRules say how long the watch of a kind may fail before its objects count as not current. A restart of an API server,
+// or of an aggregated one, takes less than a minute.
 var kindRules = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
 
-// rightHint says how the controller gets the right to read a kind, and workloadsHint how it gets that to read Kubernetes'
-// workloads in the member that it is formatted with.
+// rightHint says how to give the controller the right to read a kind, and workloadsHint how to give it the right to read
+// Kubernetes' workloads in the member whose name is inserted.
 const (
 	rightHint     = "to allow it, label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true"
 	workloadsHint = "to allow it: healthscope clusters add %s --context CONTEXT --workloads, with the other flags that the cluster was added with"
@@ -44,21 +44,22 @@ const (
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
 const confirmPause = observe.Doubt + time.Second
 
-// place is where a kind is watched: in one namespace of a cluster whose namespaces are limited, and else in all of them.
+// informerKey identifies an informer: by its kind, and by its namespace in a cluster whose namespaces are limited. In other
+// clusters the namespace is empty, which means all.
 type informerKey struct {
 	Kind
 
 	namespace string
 }
 
-// access is how the objects of a cluster are read; client is nil as long as they are not.
+// clusterClients are the clients that read the objects of a cluster. client is nil until the cluster is attached.
 type clusterClients struct {
 	client    dynamic.Interface
 	discovery *apiDiscovery
 	meter     *meter
 }
 
-// kindInformer holds what is kept of the objects of one kind.
+// kindInformer watches the objects of one kind, and holds a Lookup of each.
 type kindInformer struct {
 	informerKey
 
@@ -68,25 +69,25 @@ type kindInformer struct {
 	changes  *Subscription
 	stop     context.CancelFunc
 	informer *observe.Informer
-	// kept is what was read last: what Get returns while the cluster is seen. A budget counts it all.
+	// store holds what was read last: what Get returns while the cluster answers. The budget counts all of it.
 	store *observe.Store[*Lookup]
-	// uncount is called when what is being read is not held any more.
+	// uncount is called once the objects that are being read are not held any more.
 	uncount func()
 	// answered is true once the API server has answered.
 	answered atomic.Bool
 
-	// What follows is guarded by the lock of objects. since is since when the kind is being read, or read again.
+	// The lock of objects guards the fields below. since is when the current list began.
 	since time.Time
-	// away is the cluster's state while its results were stale.
+	// staleState is the cluster's state that explains why the results are stale while they are being read again.
 	staleState ClusterState
-	// clusterScoped is true when the kind is served, and its objects are in no namespace.
+	// clusterScoped is true when the kind is served, and is not namespaced.
 	clusterScoped bool
 }
 
-// newKindInformer returns what reads a kind once it runs. The caller has the lock of objects.
+// newKindInformer returns an informer, which the caller runs. The caller holds the lock of objects.
 func newKindInformer(o *Objects, at informerKey, stop context.CancelFunc) *kindInformer {
 	k := &kindInformer{informerKey: at, local: o.ensureCluster(at.Cluster).state.Local, objects: o, changes: o.changes, stop: stop, since: o.clock.Now(), uncount: func() {}}
-	// Before all was read for the first time, that it is makes a KindChange.
+	// The store notifies of no change before the initial list is complete; its completion is a KindChange.
 	k.store = observe.NewStore(k.toLookup, func(a, b *Lookup) bool { return reflect.DeepEqual(a, b) }, k.notify)
 	k.informer = observe.NewInformer(kindRules, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: k.describe, Answered: func() { k.answered.Store(true) }},
@@ -95,7 +96,7 @@ func newKindInformer(o *Objects, at informerKey, stop context.CancelFunc) *kindI
 	return k
 }
 
-// changed adds a change of an object that was kept, is kept, or both.
+// notify adds the changes for an object that was added, changed or removed: was is nil when it was added, and is when it was removed.
 func (k *kindInformer) notify(name types.NamespacedName, was, is *Lookup) {
 	if was != nil {
 		k.changes.Add(ObjectChange{k.Kind, name, was.Labels})
@@ -111,22 +112,22 @@ func (k *kindInformer) run(ctx context.Context) {
 	k.informer.Run(ctx)
 }
 
-// renew reads the kind again, because its cluster was away, is reached in another way, or is judged by other rules. What was
-// read before holds until then, as that of a cluster in the state away. The caller has the lock of objects.
+// relist reads the kind again, because its cluster was unreachable, has another connection, or because rules have changed.
+// The previous results stay until then, as those of a cluster in staleState. The caller holds the lock of objects.
 func (k *kindInformer) relist(staleState ClusterState) {
 	k.since, k.staleState = k.objects.clock.Now(), staleState
 	k.informer.Reread(!staleState.Answers())
 	k.objects.clock.AfterFunc(SettleTime, k.overdue)
 }
 
-// overdue adds a change if the kind has still not been read again: what was read before does not count any more.
+// overdue adds a change if the kind has not been read again in time: the previous results are not valid any more.
 func (k *kindInformer) overdue() {
 	if k.informer.State().Status == observe.Pending {
 		k.changes.Add(KindChange{k.Kind})
 	}
 }
 
-// describe returns why the kind cannot be read, as text.
+// describe returns a message that explains why the kind cannot be read.
 func (k *kindInformer) describe(reason observe.Reason, err error) string {
 	gvk, hint := k.GroupVersionKind, rightHint
 	if !k.local && (gvk.Group == "apps" || gvk.Group == "batch") {
@@ -143,7 +144,7 @@ func (k *kindInformer) describe(reason observe.Reason, err error) string {
 	return fmt.Sprintf("cannot list and watch %s %s: %s", gvk.GroupVersion(), gvk.Kind, shortened(withoutAddress(err).Error()))
 }
 
-// open returns how the kind is listed and watched, as soon as the cluster serves it so that it can be referred to.
+// open returns a ListerWatcher for the kind. It waits until the cluster serves the kind as a namespaced one.
 func (k *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 	a, err := k.objects.clientsOf(k.Cluster)
 	if err != nil {
@@ -159,10 +160,10 @@ func (k *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 	return source, nil
 }
 
-// find returns the resource of the kind, however long it takes until the cluster serves it in namespaces.
+// findResource waits until the cluster serves the kind as a namespaced one, and returns its resource.
 //
-// There is no event when a kind comes or changes, so this is polled while a scope wants the kind. All kinds of a cluster
-// share an answer, and wait for the same moment to ask again.
+// There is no event when a kind is added or changes, so discovery is polled while a scope wants the kind. All kinds of a
+// cluster share a discovery result, and wait for the same moment to request the next one.
 func (k *kindInformer) findResource(ctx context.Context, c *apiDiscovery) (schema.GroupVersionResource, error) {
 	var backoff time.Duration
 	at := k.discoveredAfter()
@@ -184,14 +185,14 @@ func (k *kindInformer) findResource(ctx context.Context, c *apiDiscovery) (schem
 			k.reportNotServed(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", k.GroupVersion(), k.GroupVersionKind.Kind))
 		case s.isConclusive(k.GroupVersionKind):
 			k.reportNotServed(fmt.Sprintf("the cluster does not serve %s %s", k.GroupVersion(), k.GroupVersionKind.Kind))
-		default: // There was no answer, which says nothing about the kind.
+		default: // The request failed, which says nothing about the kind.
 			backoff = nextPause(backoff, DefaultFindInterval)
 			pause = jittered(backoff)
 		}
 		if !k.informer.State().ConfirmBy().IsZero() {
 			pause = min(pause, confirmPause)
 		}
-		at = s.answeredAt.Add(pause) // Which all kinds have in common.
+		at = s.answeredAt.Add(pause) // The same moment for all kinds.
 		select {
 		case <-k.objects.clock.After(at.Sub(k.objects.clock.Now())):
 		case <-ctx.Done():
@@ -199,29 +200,29 @@ func (k *kindInformer) findResource(ctx context.Context, c *apiDiscovery) (schem
 	}
 }
 
-// fresh returns how old what a cluster has said that it serves may be for the next reading.
+// discoveredAfter returns the earliest time of a discovery result that may be used for the next list.
 func (k *kindInformer) discoveredAfter() time.Time {
 	if !k.informer.State().ConfirmBy().IsZero() {
-		return k.objects.clock.Now() // The API server has just said that it does not serve what it said it does.
+		return k.objects.clock.Now() // The API server has just answered that it does not serve the kind, in contradiction to discovery.
 	}
 	k.objects.mu.Lock()
 	defer k.objects.mu.Unlock()
 	return k.since.Add(-maxDiscoveryAge)
 }
 
-// reportNotServed reports that the cluster does not serve the kind in a way that references need. Discovery lists
-// everything that is served, so that the first such answer is certain.
+// reportNotServed reports that the cluster does not serve the kind as a namespaced one. Discovery lists everything that is
+// served, so that the first such answer is certain.
 func (k *kindInformer) reportNotServed(message string) {
 	k.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message, Certain: true})
 }
 
-// keep returns what is kept of an object.
+// toLookup returns the part of an object that is kept.
 func (k *kindInformer) toLookup(object any) *Lookup {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok { // A client returns nothing else than it was asked for.
 		return &Lookup{Result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}
 	}
-	bundle.Redact(u) // User rules see what they see in a monitor.
+	bundle.Redact(u) // User rules get the same input as in a monitor.
 	result := rules.Evaluate(u, rules.Options{User: k.objects.userRules})
 	result.Cluster = k.Cluster
 	for _, key := range k.objects.labelKeys {
@@ -240,7 +241,7 @@ func (k *kindInformer) toLookup(object any) *Lookup {
 	return kept
 }
 
-// reasonOf returns the reason of objects of a kind that cannot be read for a reason.
+// reasonOf returns the reason of objects whose kind cannot be read, for the reason of its informer.
 func (k *kindInformer) reasonOf(reason observe.Reason) healthscope.Reason {
 	switch reason {
 	case observe.Forbidden:

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// LabelSet is a set of labels that can be compared, and that selectors can match as it is. It is one text, sorted by
-// keys: each key and each value follows its length. That takes a third of a map, and does not rely on
-// labels being valid: other clusters are not trusted. It implements labels.Labels.
+// LabelSet is a comparable set of labels, which selectors can match without conversion. It is one string, sorted by
+// keys, in which each key and each value follows its length. It takes a third of the memory of a map, and does not rely
+// on valid labels: other clusters are not trusted. It implements labels.Labels.
 type LabelSet string
 
 // NewLabelSet returns labels as a LabelSet.
@@ -40,7 +40,7 @@ func (s LabelSet) All() iter.Seq2[string, string] {
 	}
 }
 
-// cutText returns the first text of packed ones, and the rest.
+// cutText returns the first string of a packed sequence, and the rest.
 func cutText(packed string) (text, rest string) {
 	// A length takes at most five bytes: no object has more than 4 GiB.
 	n, size := binary.Uvarint([]byte(packed[:min(len(packed), binary.MaxVarintLen32)]))
@@ -75,5 +75,5 @@ func (s LabelSet) Get(label string) string {
 
 var _ labels.Labels = LabelSet("")
 
-// intern returns a string of which there is only one in memory.
+// intern returns the canonical copy of a string, so that equal strings share memory.
 func intern[S ~string](s S) S { return unique.Make(s).Value() }

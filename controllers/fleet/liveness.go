@@ -13,18 +13,18 @@ import (
 // Times of liveness. With the default timeout of 10 seconds, an API server that does not answer any more shows after 17
 // seconds, and one that is restarted within 10 seconds does not show.
 const (
-	// probeEvery is the pause between two probes of an API server that answers.
+	// probeInterval is the pause between two probes of an API server that answers.
 	probeInterval = 5 * time.Second
-	// slack is how much longer than the timeout a probe is waited for.
+	// probeGrace is how much longer than the timeout a probe may take.
 	probeGrace = 2 * time.Second
-	// firstReadTime is how long the bundles of a cluster may take to be read for the first time.
+	// firstSyncTimeout is how long the initial list of a cluster's bundles may take.
 	firstSyncTimeout = time.Minute
-	// minStaleTime is how long a Lease may go without renewal at least, and staleSlack how much longer than it lasts.
+	// minLeaseTimeout is the minimum time after which a Lease without renewal counts as expired, and leaseGrace is added to the duration of a Lease.
 	minLeaseTimeout, leaseGrace = 40 * time.Second, 25 * time.Second
 )
 
-// What is tolerated of the watches of bundles and of the monitor's Lease: what is known of a cluster is not current
-// meanwhile, although its API server may answer.
+// The rules say how long the watches of bundles and of the monitor's Lease may fail. What is known of a cluster is not
+// current meanwhile, although its API server may answer.
 var (
 	bundleRules = observe.Rules{Grace: 20 * time.Second, Settle: 500 * time.Millisecond}
 	leaseRules  = observe.Rules{Grace: minLeaseTimeout, Settle: 500 * time.Millisecond}
@@ -35,14 +35,14 @@ const unwatchedMessage = "its bundles are filled by another monitor than HealthS
 
 // lease is what is known of the Lease of a cluster's monitor.
 type lease struct {
-	// present reports whether there is one, and since is since when there is, or is not, as far as the hub has seen.
+	// present is true while the Lease exists, and since is when the hub first saw that it does, or does not.
 	present bool
 	since   time.Time
-	// mark changes with each renewal. The times in a Lease are those of another clock, and are not compared with this one's.
+	// fingerprint changes with each renewal. The times in a Lease come from another clock, and are not compared with the hub's.
 	fingerprint string
-	// duration is how long the monitor says it lasts.
+	// duration is the duration of the Lease, which the monitor sets.
 	duration time.Duration
-	// renewed is when the hub saw it renewed last, or saw it first.
+	// renewed is when the hub last saw a renewal, or first saw the Lease.
 	renewed time.Time
 }
 
@@ -50,22 +50,22 @@ type lease struct {
 type liveness struct {
 	// local is true for the hub's own cluster.
 	local bool
-	// timeout is how long an answer may take; zero without Options.Liveness.
+	// timeout is the timeout of an answer; zero without Options.Liveness.
 	timeout time.Duration
-	// began is when the connection was begun.
+	// started is when the connection was started.
 	started time.Time
-	// lastContact is when the API server answered last, in whatever way, and answering since when it does so without a gap.
+	// lastContact is when the API server last answered any request, and answeringSince since when it has answered without an outage.
 	lastContact, answeringSince time.Time
-	// failed is when a request failed last without an answer, and cause why, as wording has it.
+	// lastFailure is when a request last failed without an answer, and cause is why. wording keeps cause from alternating between texts.
 	lastFailure time.Time
 	cause       string
 	wording     observe.Wording
-	// rejected is since when every probe is refused because of the credentials; zero when they are accepted.
+	// rejectedSince is since when the API server has rejected the credentials of every probe; zero while it accepts them.
 	rejectedSince time.Time
-	// own is true when there are bundles that a monitor of ours has filled, and foreign when there are some of another one.
+	// own is true while HealthScope's monitor fills some of the bundles, and foreign while another monitor does.
 	own     bool
 	foreign bool
-	// bundles and leases say whether what is held of them is current.
+	// bundles and leases are the states of the watches of bundles and of the Lease.
 	bundles, leases observe.State
 	lease           lease
 	// assessment is the last one.
@@ -78,11 +78,11 @@ type assessment struct {
 	message      string
 	// unreadable is true when bundles cannot be read, though the API server answers.
 	unreadable bool
-	// unwatched is true when bundles are another monitor's, and none of ours is there to see whether that one lives.
+	// unwatched is true when another monitor fills the bundles, and HealthScope's monitor does not run there, so that nothing checks whether that one runs.
 	unwatched bool
 }
 
-// newLiveness returns the liveness of a connection that begins.
+// newLiveness returns the liveness of a new connection.
 func newLiveness(local bool, timeout time.Duration, now time.Time) *liveness {
 	return &liveness{
 		local: local, timeout: timeout, started: now,
@@ -90,10 +90,10 @@ func newLiveness(local bool, timeout time.Duration, now time.Time) *liveness {
 	}
 }
 
-// off reports whether a cluster that has been read once stays Connected.
+// disabled reports whether liveness is not checked: a cluster that has been read once stays Connected.
 func (l *liveness) disabled() bool { return l.timeout == 0 }
 
-// answered notes that the API server has answered, and reports whether it does so again after a gap.
+// answered notes that the API server has answered, and reports whether this is its first answer, or the first one after an outage.
 func (l *liveness) answered(now time.Time) bool {
 	recovered := l.answeringSince.IsZero() || l.inOutage(now)
 	if recovered {
@@ -103,7 +103,7 @@ func (l *liveness) answered(now time.Time) bool {
 	return recovered
 }
 
-// unanswered notes that a request failed without an answer. The cause stays the first one until another one has been the case for a while.
+// unanswered notes that a request failed without an answer. The cause stays the first one until another one has persisted for a while.
 func (l *liveness) unanswered(now time.Time, cause string) {
 	if l.outageCause() == "" || l.wording.Changes(l.cause, cause, now) {
 		l.cause, l.wording = cause, observe.Wording{}
@@ -111,7 +111,7 @@ func (l *liveness) unanswered(now time.Time, cause string) {
 	l.lastFailure = later(l.lastFailure, now)
 }
 
-// probed notes how a probe has ended.
+// probed notes the result of a probe, and reports what answered does.
 func (l *liveness) probed(now time.Time, err error) bool {
 	switch {
 	case err == nil:
@@ -125,7 +125,7 @@ func (l *liveness) probed(now time.Time, err error) bool {
 	return l.answered(now)
 }
 
-// observed notes what the Lease is like; an empty mark means that there is none.
+// leaseObserved notes the current Lease; an empty fingerprint means that it does not exist.
 func (l *liveness) leaseObserved(fingerprint string, duration time.Duration, now time.Time) {
 	switch {
 	case fingerprint == "":
@@ -141,15 +141,15 @@ func (l *liveness) leaseObserved(fingerprint string, duration time.Duration, now
 	}
 }
 
-// outageFrom returns when the API server will count as one that does not answer, unless it answers before.
+// outageFrom returns when the API server counts as unreachable, unless it answers before.
 func (l *liveness) outageFrom() time.Time {
 	return later(l.lastContact, l.started).Add(probeInterval + l.timeout + probeGrace)
 }
 
-// inOutage reports whether the API server counts as one that does not answer.
+// inOutage reports whether the API server counts as unreachable.
 func (l *liveness) inOutage(now time.Time) bool { return !now.Before(l.outageFrom()) }
 
-// assess returns the assessment now, and keeps it.
+// assess returns the current assessment, and stores it.
 func (l *liveness) assess(now time.Time) assessment {
 	a := l.judge(now)
 	if l.local && a.reachability == Unreachable {
@@ -159,7 +159,7 @@ func (l *liveness) assess(now time.Time) assessment {
 	return a
 }
 
-// judge returns the assessment by what is known now.
+// judge returns the current assessment.
 func (l *liveness) judge(now time.Time) assessment {
 	switch denied := l.forbidden(now); {
 	case l.disabled() && l.bundles.Status != observe.Ready:
@@ -180,7 +180,7 @@ func (l *liveness) judge(now time.Time) assessment {
 	return assessment{reachability: Connected}
 }
 
-// judgeUnreadable judges a cluster that answers, and whose bundles are not current, or not yet again.
+// judgeUnreadable returns the assessment of a cluster that answers, and whose bundles are not current.
 func (l *liveness) judgeUnreadable(now time.Time) assessment {
 	switch {
 	case l.bundles.Reason == observe.NotServed:
@@ -195,8 +195,8 @@ func (l *liveness) judgeUnreadable(now time.Time) assessment {
 	return l.keepAssessment("its bundles are being read")
 }
 
-// forbidden returns why the cluster refuses the hub; empty when it does not. Everything is read with the same credentials: a
-// watch of bundles that was opened before these were rejected stays open for minutes, and shows nothing of that.
+// forbidden returns why the cluster refuses the hub; empty when it does not. All requests use the same credentials: a watch of
+// bundles that was opened before these were rejected stays open for minutes, and does not show the rejection.
 func (l *liveness) forbidden(now time.Time) string {
 	switch {
 	case confirmedSince(l.rejectedSince, now), l.leases.Reason == observe.Unauthorized && l.isConfirmed(l.leases, now):
@@ -207,12 +207,12 @@ func (l *liveness) forbidden(now time.Time) string {
 	return ""
 }
 
-// isConfirmed reports whether a refusal has lasted for long enough. The first one may be that of an API server that starts.
+// isConfirmed reports whether a refusal has lasted for long enough. An API server that starts may refuse requests for a moment.
 func (l *liveness) isConfirmed(s observe.State, now time.Time) bool {
 	return !s.AsOf.IsZero() || confirmedSince(s.Since, now)
 }
 
-// judgeMonitor decides about a cluster that has bundles of a monitor of ours, which are read.
+// judgeMonitor returns the assessment of a cluster whose bundles are current, and of which HealthScope's monitor fills some.
 func (l *liveness) judgeMonitor(now time.Time) assessment {
 	switch {
 	case l.leases.Status == observe.Problem:
@@ -235,7 +235,7 @@ func (l *liveness) judgeMonitor(now time.Time) assessment {
 	return assessment{reachability: Connected}
 }
 
-// judgeHiddenMonitor decides about a cluster whose monitor's Lease cannot be read.
+// judgeUnreadableLease returns the assessment of a cluster whose monitor's Lease cannot be read.
 func (l *liveness) judgeUnreadableLease(now time.Time) assessment {
 	switch {
 	case !refusesHub(l.leases.Reason) && now.Sub(l.lastContact) > probeInterval+probeGrace:
@@ -252,7 +252,7 @@ func (l *liveness) judgeUnreadableLease(now time.Time) assessment {
 	return assessment{reachability: MonitorMissing, message: l.leases.Message + ", so that it is not known whether its monitor lives"}
 }
 
-// refusesHub reports whether a reason means that the API server refuses the hub, which may be so for one resource and not for another.
+// refusesHub reports whether a reason means that the API server refuses the hub. It may refuse it one resource and not another.
 func refusesHub(reason observe.Reason) bool {
 	switch reason {
 	case observe.Forbidden, observe.Unauthorized:
@@ -262,30 +262,30 @@ func refusesHub(reason observe.Reason) bool {
 	return false
 }
 
-// wasStale reports whether the cluster was not current at the last assessment, although it was before.
+// wasStale reports whether the cluster was stale at the last assessment.
 func (l *liveness) wasStale() bool {
 	return l.assessment.reachability != Connected && l.assessment.reachability != Connecting
 }
 
-// watchedSince returns since when a renewal of the Lease would be seen.
+// watchedSince returns since when the hub would notice a renewal of the Lease.
 func (l *liveness) watchedSince() time.Time { return later(l.answeringSince, l.leases.Since) }
 
-// staleAfter is how long the Lease may go without renewal.
+// leaseTimeout returns how long the Lease may go without renewal.
 func (l *liveness) leaseTimeout() time.Duration {
 	return max(minLeaseTimeout, l.lease.duration+leaseGrace)
 }
 
-// staleFrom returns when the Lease counts as one that is not renewed, unless it is before.
+// leaseExpiry returns when the Lease counts as expired, unless it is renewed before.
 func (l *liveness) leaseExpiry() time.Time {
 	return later(l.lease.renewed, l.watchedSince()).Add(l.leaseTimeout())
 }
 
-// stale reports whether the Lease counts as one that is not renewed.
+// leaseExpired reports whether the Lease counts as expired.
 func (l *liveness) leaseExpired(now time.Time) bool {
 	return l.lease.present && !now.Before(l.leaseExpiry())
 }
 
-// unwatched reports whether it is certain that no HealthScope monitor lives.
+// unwatched reports whether it is certain that no HealthScope monitor runs.
 func (l *liveness) unwatched(now time.Time) bool {
 	switch {
 	case refusesHub(l.leases.Reason):
@@ -298,7 +298,7 @@ func (l *liveness) unwatched(now time.Time) bool {
 	return false
 }
 
-// pending keeps the last assessment, because nothing else is certain yet.
+// keepAssessment returns the last assessment, because no other one is certain yet. what is the message while nothing has been read.
 func (l *liveness) keepAssessment(what string) assessment {
 	if l.assessment.reachability == Connecting {
 		return assessment{reachability: Connecting, message: cmp.Or(l.bundles.Message, l.outageCause(), what)}
@@ -306,8 +306,8 @@ func (l *liveness) keepAssessment(what string) assessment {
 	return l.assessment
 }
 
-// reading takes back that a cluster is Connected, and returns what is said of it instead: what was said of it last, or
-// that it is being read if there was no problem.
+// revertConnected replaces the assessment Connected, and returns the replacement: the previous assessment if that was a
+// problem, and otherwise Connecting.
 func (l *liveness) revertConnected(was assessment) assessment {
 	if was.reachability == Connected || was.reachability == Connecting {
 		was = assessment{reachability: Connecting, message: "its bundles are being read"}
@@ -316,7 +316,7 @@ func (l *liveness) revertConnected(was assessment) assessment {
 	return was
 }
 
-// outageCause returns why the last request got no answer; empty if there was an answer since.
+// outageCause returns why the last request got no answer; empty if the API server has answered since.
 func (l *liveness) outageCause() string {
 	if l.lastFailure.IsZero() || l.lastContact.After(l.lastFailure) {
 		return ""
@@ -341,7 +341,7 @@ func (l *liveness) next(now time.Time) time.Time {
 	return next
 }
 
-// lastSeen returns when the cluster was known last to be as it was shown, now that it is not any more for that reason.
+// lastSeen returns when what is shown of the cluster was last known to be current. reachability is the current state.
 func (l *liveness) lastSeen(reachability Reachability) time.Time {
 	switch {
 	case reachability == MonitorStale:
@@ -356,7 +356,7 @@ func (l *liveness) lastSeen(reachability Reachability) time.Time {
 	return l.lastContact
 }
 
-// outage returns since when the API server does not answer, although it did before, and why.
+// outage returns since when the API server has not answered, and why; zero while it answers, or if it never did.
 func (l *liveness) outage(now time.Time) (s outage) {
 	if a := l.judge(now); a.reachability == Unreachable && !l.lastContact.IsZero() {
 		s.since, s.cause = l.lastSeen(Unreachable), a.message
@@ -364,7 +364,7 @@ func (l *liveness) outage(now time.Time) (s outage) {
 	return s
 }
 
-// continueFrom makes a new connection start from what the old one knew: reading the Lease for the first time is no renewal.
+// continueFrom copies what the old connection knew to a new one, because the first read of the Lease is no renewal.
 func (l *liveness) continueFrom(from *liveness) {
 	l.assessment, l.own = from.assessment, from.own
 	if l.lease.since.IsZero() || l.lease.fingerprint == from.lease.fingerprint {
@@ -372,7 +372,7 @@ func (l *liveness) continueFrom(from *liveness) {
 	}
 }
 
-// lasts reports whether a problem has lasted for long enough to be confirmed; the zero time means that there is none.
+// confirmedSince reports whether a problem that began at a time has lasted for long enough to be confirmed; the zero time means that there is none.
 func confirmedSince(since, now time.Time) bool {
 	return !since.IsZero() && now.Sub(since) >= observe.Doubt
 }

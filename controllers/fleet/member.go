@@ -14,13 +14,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// newKubeconfigFails begins the message while a new kubeconfig does not work.
+// newKubeconfigFails is the prefix of the message while a new kubeconfig does not work.
 const newKubeconfigFails = "the new kubeconfig does not work, and the one before stays in use: "
 
-// minTryTimeout is how long an API server may take at least to say whether it accepts a token.
+// minAttemptTimeout is the minimum timeout of an attempt to use a new token.
 const minAttemptTimeout = 10 * time.Second
 
-// member is a cluster of the fleet. One goroutine does everything that concerns it, so that no cluster waits for another one.
+// member is a cluster of the fleet. One goroutine manages it, so that no cluster waits for another one.
 type member struct {
 	hub    *hub
 	name   string
@@ -28,42 +28,42 @@ type member struct {
 	syncer *bundleSyncer
 	logger logr.Logger
 	cancel context.CancelFunc
-	// running are all goroutines of the member, and gone is closed when it is gone from the view.
+	// running counts the other goroutines of the member. removed is closed once the view does not contain the member any more.
 	running sync.WaitGroup
 	removed chan struct{}
-	// judging is the goroutine of the syncer.
+	// syncing counts the goroutine of the syncer.
 	syncing sync.WaitGroup
 
-	// desired is the spec that the hub has set last.
+	// desired is the spec that the hub has last set.
 	desired  clusterSpec
 	specs    chan clusterSpec
 	wakeups  chan struct{}
 	attempts chan renewalAttempt
-	// refreshes has room for one request to read again what was judged by rules here.
+	// refreshes holds at most one request to read again the bundles that the hub judges by rules.
 	refreshes chan struct{}
 
-	// What follows is the goroutine's own.
+	// Only the member's goroutine uses the fields below.
 	spec clusterSpec
-	// current is the connection that is in use, and next the one that is to replace it, or the first one.
+	// current is the connection in use, and next the one that will replace it, or the first one.
 	current, next *connection
 	// renewal is the new token that is being tried for current; nil when none is.
 	renewal *tokenRenewal
-	// specProblem is what is wrong with the present spec, and what is in use instead, if anything; empty when nothing is wrong.
+	// specProblem is what is wrong with the current spec, and what is in use instead, if anything; empty when nothing is wrong.
 	specProblem string
-	// quota counts what is held of the cluster, and cutOff says how it has been cut off.
+	// quota counts what the hub holds of the cluster, and cutOff is its state when it is cut off.
 	quota  *quota
 	cutOff cutOff
 	state  ClusterState
 }
 
-// renewal is a new token for the connection in use. It is tried until the API server accepts it, and not used before.
+// tokenRenewal is a new token for the connection in use. It is tried until the API server accepts it, and not used before.
 type tokenRenewal struct {
 	connection *connection
 	token      string
 	cancel     context.CancelFunc
 }
 
-// attempt is how a try of a new token has ended.
+// renewalAttempt is the result of an attempt to use a new token.
 type renewalAttempt struct {
 	renewal *tokenRenewal
 	err     error
@@ -91,13 +91,13 @@ func (m *member) wake() {
 // setSpec sets the member's spec. Only one goroutine may call it.
 func (m *member) setSpec(spec clusterSpec) {
 	select {
-	case <-m.specs: // It is out of date.
+	case <-m.specs: // Drop the outdated spec.
 	default:
 	}
 	m.specs <- spec
 }
 
-// refresh has bundles read again that were judged by rules here. It does not block.
+// refresh makes the member read again the bundles that the hub judges by rules. It does not block.
 func (m *member) refresh() {
 	select {
 	case m.refreshes <- struct{}{}:
@@ -105,7 +105,7 @@ func (m *member) refresh() {
 	}
 }
 
-// run keeps the member, which has been published, connected until ctx ends, and then removes it.
+// run keeps the published member connected until ctx ends, and then removes it.
 func (m *member) run(ctx context.Context) {
 	defer m.teardown()
 	m.syncing.Go(func() { m.syncer.run(ctx) })
@@ -126,13 +126,13 @@ func (m *member) run(ctx context.Context) {
 		case <-m.wakeups:
 		case <-timer:
 		}
-		m.swapInSynced() //nolint:contextcheck // As above.
+		m.swapInSynced() //nolint:contextcheck // Watches live longer than this call.
 		m.enforceBudget(ctx)
 		m.updateState() //nolint:contextcheck // As above.
 	}
 }
 
-// nextCheck returns when to check the connections again; zero means when something happens.
+// nextCheck returns when to check the connections again; zero means at the next event.
 func (m *member) nextCheck() time.Time {
 	var next time.Time
 	for _, c := range m.connections() {
@@ -145,7 +145,7 @@ func (m *member) nextCheck() time.Time {
 func (m *member) apply(ctx context.Context, spec clusterSpec) {
 	hasSpec := m.spec.name != "" // There was a spec before.
 	if hasSpec && spec.problem != "" {
-		spec.namespaces = m.spec.namespaces // A mistake does not mean all namespaces.
+		spec.namespaces = m.spec.namespaces // An invalid annotation does not mean all namespaces.
 	}
 	same := hasSpec && spec.sameConnection(m.spec)
 	switch {
@@ -170,8 +170,8 @@ func (m *member) apply(ctx context.Context, spec clusterSpec) {
 	m.startConnection(ctx, spec)
 }
 
-// restrict makes the cluster's state and its bundles those of the namespaces that a spec names. What is not shown any more
-// has not gone, so the state that says so comes before; and what is shown again comes before the state that says that all is.
+// restrict limits the cluster's state and its bundles to the namespaces of a spec. The state excludes a namespace before its
+// bundles are hidden, because these still exist, and includes a namespace only after its bundles are shown again.
 func (m *member) restrict(spec clusterSpec) {
 	readNamespaces := m.readNamespaces()
 	m.state.namespaces = intersectNamespaces(m.state.namespaces, readNamespaces)
@@ -181,7 +181,7 @@ func (m *member) restrict(spec clusterSpec) {
 	m.publish()
 }
 
-// inBoth returns the namespaces of two lists of a ClusterState that are in both.
+// intersectNamespaces returns the intersection of two lists in the form of ClusterState.namespaces.
 func intersectNamespaces(a, b string) string {
 	switch {
 	case a == "":
@@ -193,8 +193,8 @@ func intersectNamespaces(a, b string) string {
 	return "," + strings.Join(both, ",") + ","
 }
 
-// limits returns the namespaces from which bundles are read, as a ClusterState has them: those of the spec, as far as the
-// connection in use reads them.
+// readNamespaces returns the namespaces from which bundles are read, in the form of ClusterState.namespaces: those of the
+// spec that the connection in use reads.
 func (m *member) readNamespaces() string {
 	namespaces, limited := m.spec.namespaces, len(m.spec.namespaces) > 0
 	if m.current != nil && len(m.current.Namespaces) > 0 {
@@ -207,7 +207,7 @@ func (m *member) readNamespaces() string {
 	return "," + strings.Join(namespaces, ",") + ","
 }
 
-// begin begins a connection that is to replace the one in use, or is the first one.
+// startConnection starts the first connection, or one that will replace the connection in use.
 func (m *member) startConnection(ctx context.Context, spec clusterSpec) {
 	m.cancelRenewal()
 	m.specProblem = ""
@@ -242,7 +242,7 @@ func (m *member) connect(ctx context.Context, spec clusterSpec) (*connection, er
 	return c, nil
 }
 
-// renew begins to try a new token for the connection in use.
+// renewToken starts to try a new token for the connection in use.
 func (m *member) renewToken(ctx context.Context, token string) {
 	m.cancelRenewal()
 	m.disconnect(m.next)
@@ -271,7 +271,7 @@ func (m *member) renewToken(ctx context.Context, token string) {
 	})
 }
 
-// renewed takes a new token into use that the API server accepts, and reports one that it does not.
+// handleAttempt takes a new token into use if the API server accepts it, and reports it otherwise.
 func (m *member) handleAttempt(a renewalAttempt) {
 	r := a.renewal
 	switch {
@@ -287,7 +287,7 @@ func (m *member) handleAttempt(a renewalAttempt) {
 	}
 }
 
-// endRenewal stops trying a new token, because the spec has changed.
+// cancelRenewal stops trying a new token, because the spec has changed.
 func (m *member) cancelRenewal() {
 	if m.renewal != nil {
 		m.renewal.cancel()
@@ -295,7 +295,7 @@ func (m *member) cancelRenewal() {
 	}
 }
 
-// rotationFails notes why the present spec does not work, while a connection of an older one is in use, and reports that once.
+// recordRotationFailure notes why the current spec does not work, while a connection of an older spec is in use, and reports the first failure.
 func (m *member) recordRotationFailure(cause string) {
 	reported := m.specProblem != ""
 	m.specProblem = newKubeconfigFails + cause
@@ -305,13 +305,13 @@ func (m *member) recordRotationFailure(cause string) {
 	}
 }
 
-// rotated notes that the present spec works.
+// clearSpecProblem notes that the current spec works.
 func (m *member) clearSpecProblem() {
 	m.specProblem = ""
 	m.hub.events.drop(m.spec, eventRefused, eventRotationFailed)
 }
 
-// connections returns the connections that there are.
+// connections returns the connections that are not nil.
 func (m *member) connections() []*connection {
 	return slices.DeleteFunc([]*connection{m.next, m.current}, func(c *connection) bool { return c == nil })
 }
@@ -324,7 +324,7 @@ func (m *member) inUse() *connection {
 	return m.next
 }
 
-// swapInSynced takes the bundles of a connection into use once they have been read, and the connection with them.
+// swapInSynced takes the next connection into use once it has read all bundles, and stores these in the view.
 func (m *member) swapInSynced() {
 	if m.next != nil && m.next.isSynced() {
 		m.swapIn()
@@ -336,7 +336,7 @@ func (m *member) swapInSynced() {
 	}
 }
 
-// use takes the next connection into use, in place of the present one.
+// swapIn replaces the connection in use by the next one.
 func (m *member) swapIn() {
 	old := m.current
 	m.current, m.next = m.next, nil
@@ -350,22 +350,22 @@ func (m *member) swapIn() {
 	m.disconnect(old)
 }
 
-// swapInUnserved takes a connection into use through which objects can be read and bundles cannot, because they are not
-// served there, when there is none through which they can. It stays in use until another one is as good, or its bundles have been read.
+// swapInUnserved takes the next connection into use if its API server does not serve bundles, so that only objects can be
+// read through it, and the connection in use cannot read bundles either. It stays in use until another connection is as good.
 func (m *member) swapInUnserved() {
 	if m.next != nil && !m.readsBundles() && m.next.assess().reachability == MonitorMissing {
 		m.swapIn()
 	}
 }
 
-// readsBundles reports whether bundles are read through the connection in use, as far as is known. When they are not served
-// any more, or the hub is refused, it is no better than a new one.
+// readsBundles reports whether the connection in use reads bundles, as far as is known. When these are not served any more, or
+// the API server refuses the hub, it is no better than a new connection.
 func (m *member) readsBundles() bool {
 	unreadable := !m.state.Answers() && m.state.Reachability != Connecting || m.state.unreadable
 	return m.isSynced() && !unreadable
 }
 
-// attach lets objects be watched, and others ask, through a connection.
+// attach makes Objects, and readers of the view, use a connection.
 func (m *member) attach(c *connection) {
 	m.hub.view.setAccess(m.name, c.Access)
 	if o := m.hub.options.Objects; o != nil {
@@ -375,21 +375,21 @@ func (m *member) attach(c *connection) {
 	}
 }
 
-// disconnect ends a connection.
+// disconnect ends a connection; nil is ignored.
 func (m *member) disconnect(c *connection) {
 	if c != nil {
 		c.cancel()
 	}
 }
 
-// reread reads again what was judged by rules here.
+// reread reads again the bundles that the hub judges by rules.
 func (m *member) reread() {
 	for _, c := range m.connections() {
 		c.reread()
 	}
 }
 
-// keepWithin cuts the cluster off that is over its budget, and reads it again after a pause.
+// enforceBudget cuts the cluster off when it exceeds its budget, and reads it again after a pause.
 func (m *member) enforceBudget(ctx context.Context) {
 	exceeded, drop := m.quota.status()
 	now := m.hub.clock.Now()
@@ -417,7 +417,7 @@ func (m *member) enforceBudget(ctx context.Context) {
 	}
 }
 
-// reopen lets the cluster be read again if it has been cut off.
+// endCutOff lets the cluster be read again if it is cut off.
 func (m *member) endCutOff() {
 	if !m.cutOff.until.IsZero() {
 		m.cutOff.until = time.Time{}
@@ -454,7 +454,7 @@ func (m *member) updateState() {
 	m.setState(state)
 }
 
-// assess returns what is to be said of the cluster now, and when it was seen last.
+// assess returns the current assessment of the cluster, and when it was last seen.
 func (m *member) assess() (a assessment, lastContact time.Time) {
 	used := m.inUse()
 	switch {
@@ -471,7 +471,7 @@ func (m *member) assess() (a assessment, lastContact time.Time) {
 		l.own, l.foreign = own, foreign
 		was := l.assessment
 		if a = l.assess(now); a.reachability == Connected && !m.isSynced() {
-			a = l.revertConnected(was) // All has been read, and is about to be put in place: whose bundles they are is not known before.
+			a = l.revertConnected(was) // All bundles have been read, and are about to be stored. Which monitors fill them is not known before.
 		}
 		lastContact, outage = l.lastSeen(a.reachability), l.outage(now)
 	})
@@ -481,10 +481,10 @@ func (m *member) assess() (a assessment, lastContact time.Time) {
 	return a, lastContact
 }
 
-// isSynced reports whether all bundles have been read through the connection in use.
+// isSynced reports whether the connection in use has read all bundles.
 func (m *member) isSynced() bool { return m.current != nil && m.current.synced }
 
-// checkNext reports when a connection that is to replace another one does not work.
+// checkNext reports when the connection that will replace the one in use does not work.
 func (m *member) checkNext() {
 	if m.current == nil || m.next == nil {
 		return
@@ -496,7 +496,7 @@ func (m *member) checkNext() {
 	m.recordRotationFailure(a.message)
 }
 
-// setState makes a state that of the cluster.
+// setState sets the cluster's state, and publishes and records changes.
 func (m *member) setState(state ClusterState) {
 	old := m.state
 	if !old.sameAs(state) {
@@ -521,13 +521,13 @@ func (m *member) publish() {
 	m.syncer.setState(m.state)
 }
 
-// recordState logs and records that the state has changed.
+// recordState logs a change of the state, and records an event.
 func (m *member) recordState(old ClusterState) {
 	m.logger.Info("Cluster state changed", "state", m.state.Reachability, "before", old.Reachability, "message", m.state.Message)
 	switch {
 	case m.state.Reachable():
 		m.hub.events.recordf(m.spec, corev1.EventTypeNormal, string(m.state.Reachability), "what is known of cluster %q is current", m.name)
-	case m.state.Reachability != Connecting && m.state.Reachability != Refused: // The former is no problem, and the latter has been recorded.
+	case m.state.Reachability != Connecting && m.state.Reachability != Refused: // Connecting is no problem, and Refused has been recorded.
 		m.hub.events.recordf(m.spec, corev1.EventTypeWarning, string(m.state.Reachability), "cluster %q: %s", m.name, m.state.Message)
 	}
 }
@@ -535,7 +535,7 @@ func (m *member) recordState(old ClusterState) {
 // teardown ends the connections, and removes the cluster from the view unless the hub stops.
 func (m *member) teardown() {
 	m.syncer.queue.ShutDown()
-	m.syncing.Wait() // Bundles of this member must not get into the view of the next one of that name.
+	m.syncing.Wait() // The syncer must not store bundles in the view of the next member of that name.
 	if !m.hub.stopping() {
 		if m.hub.options.Objects != nil {
 			m.hub.options.Objects.Detach(m.name)

@@ -9,36 +9,36 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Memory remembers since when objects are in their state, for those whose time is
-// not kept elsewhere: the resources of other monitors' bundles, what
-// scopes refer to directly, and what is missing. It is not safe for concurrent use.
+// Memory remembers since when objects have been in their state, for those whose time is
+// not reported elsewhere: the resources of other monitors' bundles, objects that
+// scopes refer to directly, and missing objects. It is not safe for concurrent use.
 type Memory struct {
 	known map[healthscope.Key]Seen
 }
 
 // Seen is what is remembered of an object.
 type Seen struct {
-	// UID is the object's uid; empty when it is not known.
+	// UID is the object's uid; empty when unknown.
 	UID string
-	// State and Reason are what was said of it.
+	// State and Reason are its last state and reason.
 	State  healthscope.State
 	Reason healthscope.Reason
-	// Since is when it entered the state; zero when that is not known.
+	// Since is when it entered the state; zero when unknown.
 	Since time.Time
 }
 
-// Member returns what is remembered of an object as far as healthscope.Policy.WithHistory needs it.
+// Member returns what is remembered of an object in the form that healthscope.Policy.WithHistory needs.
 func (s Seen) Member(key healthscope.Key) healthscope.Member {
 	return healthscope.Member{Result: healthscope.Result{Key: key, UID: s.UID, State: s.State, Reason: s.Reason, Since: s.Since}}
 }
 
-// NewMemory returns a memory that begins with what is known from before a restart, judged: a status says so.
+// NewMemory returns a memory that begins with the judged states from before a restart, which a status has recorded.
 func NewMemory(past map[healthscope.Key]Seen) *Memory { return &Memory{known: past} }
 
-// Resume returns the results, each object once, with the time since when it is
-// in its state where the result does not say so itself, and remembers these
-// objects and no others. Of several results for an object the worst counts of
-// those that have seen it: with each of them in turn it would change its state all the time. It uses the memory of results.
+// Resume returns the results, each object once, and sets the time since when an object
+// has been in its state where the result does not have it. It remembers these objects
+// and no others. Of several results for an object it returns the worst of those that
+// could read it; otherwise the object's state would change all the time. It reuses the memory of results.
 func (m *Memory) Resume(results []healthscope.Result, policy healthscope.Policy, now time.Time) []healthscope.Result {
 	slices.SortFunc(results, compareResults)
 	results = slices.CompactFunc(results, func(a, b healthscope.Result) bool { return a.Key == b.Key })
@@ -54,7 +54,7 @@ func (m *Memory) Resume(results []healthscope.Result, policy healthscope.Policy,
 	return results
 }
 
-// unreadableReasons are the reasons of results that say nothing of the object itself, because it could not be read.
+// unreadableReasons are the reasons of results that say nothing about the object itself, because it could not be read.
 var unreadableReasons = []healthscope.Reason{
 	healthscope.ReasonForbidden, healthscope.ReasonKindNotFound, healthscope.ReasonNotSynced,
 	healthscope.ReasonUnknownCluster, healthscope.ReasonCrossNamespace, healthscope.ReasonInvalidReference, healthscope.ReasonTooManyKinds,
@@ -77,8 +77,8 @@ func isUnreadable(r healthscope.Result) bool {
 	return r.State == healthscope.Unknown && slices.Contains(unreadableReasons, r.Reason)
 }
 
-// compareResults sorts results by object, and those for one object first those
-// that have seen it, then the worse state. The rest makes the order complete.
+// compareResults sorts results by object, and those of one object by whether they could read it, then
+// by state, the worst first. The other fields make the order complete.
 func compareResults(a, b healthscope.Result) int {
 	if c := a.Compare(b.Key); c != 0 {
 		return c
@@ -87,8 +87,8 @@ func compareResults(a, b healthscope.Result) int {
 		strings.Compare(a.Message, b.Message), strings.Compare(a.UID, b.UID), strings.Compare(a.Version, b.Version))
 }
 
-// since returns since when an object is in the state of a result. A time that
-// is still to come is that of a clock that was wrong.
+// since returns since when an object has been in the state of a result. It treats a time in
+// the future, which a wrong clock caused, as now.
 func (m *Memory) since(r healthscope.Result, policy healthscope.Policy, now time.Time) time.Time {
 	was, ok := m.known[r.Key]
 	if was.Since.After(now) {
@@ -96,25 +96,25 @@ func (m *Memory) since(r healthscope.Result, policy healthscope.Policy, now time
 	}
 	switch {
 	case !ok && r.State == healthscope.Ready:
-		// It may have been ready for long: status does not remember healthy objects over a restart. No time is better than a wrong one.
+		// It may have been ready for long: the status does not record healthy objects. No time is better than a wrong one.
 		return time.Time{}
 	case !ok, was.UID != "" && r.UID != "" && was.UID != r.UID:
 		return now
 	case was.State == r.State:
 		return was.Since
 	case was.Reason == healthscope.ReasonPendingTimeout && r.State == healthscope.Pending:
-		// The status says since when the time was over; it began that much earlier.
+		// The status records when the timeout expired; the state began that much earlier.
 		return was.Since.Add(-cmp.Or(r.ProgressDeadline, policy.PendingTimeout))
 	case policy.FailureGrace > 0 && was.State == healthscope.Pending && r.State == healthscope.Failed && was.Reason == r.Reason:
-		// The status says Pending of a failure that is young.
+		// The status shows a recent failure as Pending.
 		return was.Since
 	default:
 		return now
 	}
 }
 
-// recall returns what the past says of the raw results of a bundle. It speaks of
-// judged members: a workload that was Failed for its pods is Pending by itself, and its pods have failed for as long.
+// carryOver converts the judged states from before a restart to those of the raw results of a
+// bundle: the raw result of a workload that was Failed because of its pods is Pending, and its pods have failed for as long.
 func carryOver(past map[healthscope.Key]Seen, results []healthscope.Result) map[healthscope.Key]Seen {
 	known := map[healthscope.Key]Seen{}
 	for _, r := range results {

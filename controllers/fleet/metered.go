@@ -29,51 +29,51 @@ import (
 // bundlesResource is the resource of bundles.
 const bundlesResource = "resourcebundlestates"
 
-// What is held of a bundle, of one of its resources and of an object that scopes refer to, in bytes, without the texts
-// that are theirs alone.
+// Estimates of the bytes that the hub holds of a bundle, of one of its resources and of an object that scopes refer to,
+// without the strings that are not shared.
 const (
 	bundleBytes   = 1536
 	resourceBytes = 768
 	objectBytes   = 1536
 
-	// resourceOverhead is what is held of a resource that an object names.
+	// resourceOverhead is the estimate for a resource that an object names.
 	resourceOverhead = 64
 )
 
-// copies is how often a name is held, at most: stores, queues and indexes have keys that are made of it.
+// nameCopies is how often a name is held at most: the keys of stores, queues and indexes contain it.
 const nameCopies = 6
 
-// The sizes of pages, by which no list comes with more than an answer may have.
+// The page sizes of lists, which keep each answer within its maximum size.
 const (
 	bundlesPage = 20
 	objectsPage = 500
 )
 
-// meteredListerWatcher reads a resource of a cluster within the cluster's budget: everything
-// is counted as soon as it is decoded, before it is stored.
+// meteredListerWatcher reads a resource of a cluster within the cluster's budget: it
+// counts each object as soon as it is decoded, before it is stored.
 type meteredListerWatcher struct {
 	toolscache.ListerWatcher
 
 	meter *meter
-	// usageOf takes off an object what is not to be held, and returns what the rest uses.
+	// usageOf trims an object to what is held, and returns the usage of the rest.
 	usageOf func(runtime.Object) usage
 	page    int64
-	// most is how many objects may come before a watch has delivered all there is; zero means any number.
+	// maxObjects is the maximum number of objects in the initial events of a watch; zero means no limit.
 	maxObjects int64
 
-	// What follows is guarded by the lock of quotas. round is that of the list or watch from the start that began last.
+	// The lock of quotas guards the fields below. round counts the initial lists, by list or watch.
 	counts map[types.NamespacedName]countedUsage
 	round  int
 }
 
-// counts is what an object uses, and in which round it was seen last.
+// countedUsage is the usage of an object, and the round in which it was last seen.
 type countedUsage struct {
 	usage
 
 	round int
 }
 
-// count returns what reads a resource within the budget, and what is to be called when nothing of it is held any more.
+// wrap returns a ListerWatcher that reads a resource within the budget. The caller calls uncount once nothing of the resource is held any more.
 func (m *meter) wrap(next toolscache.ListerWatcher, page int64, usageOf func(runtime.Object) usage) (metered toolscache.ListerWatcher, uncount func()) {
 	if m == nil {
 		return next, func() {}
@@ -85,8 +85,8 @@ func (m *meter) wrap(next toolscache.ListerWatcher, page int64, usageOf func(run
 	return c, c.releaseAll
 }
 
-// ListWithContext implements cache.ListerWatcherWithContext. It reads by pages: a server that holds what is asked for in
-// memory would disregard that in an answer of any age.
+// ListWithContext implements cache.ListerWatcherWithContext. It reads in pages. It does not accept
+// a list of any age (version 0), for which a server with a watch cache ignores the page size.
 func (c *meteredListerWatcher) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion, options.ResourceVersionMatch = "", ""
@@ -111,7 +111,7 @@ func (c *meteredListerWatcher) WatchWithContext(ctx context.Context, options met
 	if fromStart {
 		c.startRound()
 	} else {
-		c.sweep() // What was listed is in place.
+		c.sweep() // The list has been stored.
 	}
 	stream, err := toolscache.ToListerWatcherWithContext(c.ListerWatcher).WatchWithContext(ctx, options)
 	if err != nil {
@@ -121,16 +121,16 @@ func (c *meteredListerWatcher) WatchWithContext(ctx context.Context, options met
 	return observe.Filter(stream, func(event watch.Event) bool { return w.handleEvent(ctx, event) }), nil
 }
 
-// meteredWatch is a watch whose events are counted.
+// meteredWatch counts the events of a watch.
 type meteredWatch struct {
 	*meteredListerWatcher
 
-	// fromStart is true until all there is has come, and came is how many objects have come.
+	// fromStart is true until the initial events end, and received is the number of objects that were received.
 	fromStart bool
 	received  int64
 }
 
-// take counts an event, and reports whether it is to be passed on and the watch to go on.
+// handleEvent counts an event, and reports whether it is passed on and the watch continues.
 func (w *meteredWatch) handleEvent(ctx context.Context, event watch.Event) bool {
 	if !w.fromStart && event.Type != watch.Bookmark && w.meter.awaitChange(ctx) != nil {
 		return false
@@ -153,14 +153,14 @@ func (w *meteredWatch) handleEvent(ctx context.Context, event watch.Event) bool 
 	return true
 }
 
-// begin notes that all there is will come again.
+// startRound starts a round: all objects will be received again.
 func (c *meteredListerWatcher) startRound() {
 	c.meter.quota.quotas.mu.Lock()
 	defer c.meter.quota.quotas.mu.Unlock()
 	c.round++
 }
 
-// sweep notes that all there is has come: nothing else is held.
+// sweep ends a round: objects that were not received in it are not held any more.
 func (c *meteredListerWatcher) sweep() {
 	c.meter.quota.quotas.mu.Lock()
 	defer c.meter.quota.quotas.mu.Unlock()
@@ -171,13 +171,13 @@ func (c *meteredListerWatcher) sweep() {
 	}
 }
 
-// end notes that nothing is held any more.
+// releaseAll notes that no object is held any more.
 func (c *meteredListerWatcher) releaseAll() {
 	c.startRound()
 	c.sweep()
 }
 
-// admit counts an object before it is stored, and returns an error when it must not be.
+// admit counts an object before it is stored, and returns an error when it must not be stored.
 func (c *meteredListerWatcher) admit(object runtime.Object) error {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
@@ -197,7 +197,7 @@ func (c *meteredListerWatcher) admit(object runtime.Object) error {
 	return c.meter.errLocked()
 }
 
-// release counts an object no more.
+// release notes that an object is not held any more.
 func (c *meteredListerWatcher) release(object runtime.Object) {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
@@ -208,7 +208,7 @@ func (c *meteredListerWatcher) release(object runtime.Object) {
 	c.releaseLocked(types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()})
 }
 
-// drop is release for callers that have the lock.
+// releaseLocked is release for callers that hold the lock.
 func (c *meteredListerWatcher) releaseLocked(name types.NamespacedName) {
 	if c.meter.errLocked() == nil {
 		c.meter.quota.used = c.meter.quota.used.minus(c.counts[name].usage)
@@ -216,7 +216,7 @@ func (c *meteredListerWatcher) releaseLocked(name types.NamespacedName) {
 	delete(c.counts, name)
 }
 
-// usageOfBundle returns how to take off a bundle what is not held of it, and what the rest uses.
+// usageOfBundle returns a function that trims a bundle to what is held, and returns the usage of the rest.
 func usageOfBundle(userRules rules.UserRules) func(runtime.Object) usage {
 	return func(object runtime.Object) usage {
 		b, ok := object.(*k8spluginv1alpha1.ResourceBundleState)
@@ -225,7 +225,7 @@ func usageOfBundle(userRules rules.UserRules) func(runtime.Object) usage {
 		}
 		annotations, writes := b.Annotations, b.ManagedFields
 		bundle.Trim(b, userRules)
-		b.Annotations, b.ManagedFields = annotations, writes // They say when it was written, which is read when it is held.
+		b.Annotations, b.ManagedFields = annotations, writes // The store reads from them when the bundle was written.
 		u := usage{bundles: 1, resources: int64(len(b.Status.Resources)), bytes: bundleBytes + nameCopies*totalLength(b.Name, string(b.UID), b.ResourceVersion) + labelBytes(b.Labels)}
 		for i := range b.Status.Resources {
 			r := &b.Status.Resources[i]
@@ -238,7 +238,7 @@ func usageOfBundle(userRules rules.UserRules) func(runtime.Object) usage {
 	}
 }
 
-// usageOfObject returns what is held of an object that scopes refer to.
+// usageOfObject returns the usage of an object that scopes refer to.
 func usageOfObject(object runtime.Object) usage {
 	u := usage{resources: 1, bytes: objectBytes}
 	if accessor, err := meta.Accessor(object); err == nil {
@@ -264,7 +264,7 @@ func labelBytes(labels map[string]string) (bytes int64) {
 	return bytes
 }
 
-// client returns a client for a cluster with which nothing is read any more once the cluster is over its budget.
+// client returns a client for a cluster, which reads nothing any more once the cluster exceeds its budget.
 func (m *meter) client(config *rest.Config) (*http.Client, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil || m == nil {
@@ -277,7 +277,7 @@ func (m *meter) client(config *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: &meteredTransport{next, m}, Timeout: client.Timeout}, nil
 }
 
-// meteredTransport ends what is being read of a cluster as soon as it is over its budget.
+// meteredTransport ends all requests to a cluster as soon as it exceeds its budget.
 type meteredTransport struct {
 	next  http.RoundTripper
 	meter *meter
@@ -301,14 +301,14 @@ func (m *meteredTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, nil
 }
 
-// note ends everything when the bundles of a cluster are too large to be read. That of another kind is a problem of that kind.
+// checkTooLarge cuts the cluster off when its bundles are too large to be read. For another kind, it is a problem of that kind only.
 func (m *meteredTransport) checkTooLarge(bundles bool, err error) {
 	if tooLarge := (*kubeconfig.TooLargeError)(nil); bundles && errors.As(err, &tooLarge) {
 		m.meter.cutOff(err.Error())
 	}
 }
 
-// meteredBody is the body of an answer, which ends when the cluster is over its budget.
+// meteredBody is the body of an answer. Reading it fails once the cluster exceeds its budget.
 type meteredBody struct {
 	io.ReadCloser
 
@@ -330,7 +330,7 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 
 var _ toolscache.ListerWatcherWithContext = (*meteredListerWatcher)(nil)
 
-// keptOfStatus returns at most how many bytes are kept of the status of an object.
+// statusUsage returns the maximum number of bytes that are kept of an object's status.
 func statusUsage(u *unstructured.Unstructured) int64 {
 	if u.Object["status"] == nil {
 		return 0

@@ -19,13 +19,13 @@ var (
 		"1 while the cluster's Secret says that it is under maintenance, for alerts to leave it out. Other clusters have no series.", "cluster")
 )
 
-// collector computes the metrics of clusters when it is asked for them, so that a cluster that has gone leaves none behind.
+// collector computes the metrics of clusters when they are scraped, so that a removed cluster leaves no stale series.
 type collector struct {
 	states     func() []ClusterState
 	usedRatios func() map[string]map[string]float64
 }
 
-// NewCollector returns a collector of the metrics of all clusters of a view, for every replica: each sees its clusters for itself.
+// NewCollector returns a collector of the metrics of all clusters of a view. Every replica has one, because each connects to the clusters.
 func NewCollector(v *View) prometheus.Collector { return collector{v.States, v.usedRatios} }
 
 // Describe implements prometheus.Collector.

@@ -23,16 +23,16 @@ import (
 )
 
 // Objects watches kinds of objects on demand, in all clusters, and holds the raw
-// Result and the labels of each object, made as it comes in; the objects themselves are not
-// kept. A kind is watched as long as a scope wants it. It is safe for concurrent use.
+// Result and the labels of each object, which it computes when the object comes in; it does not keep
+// the objects themselves. A kind is watched as long as a scope wants it. It is safe for concurrent use.
 type Objects struct {
-	// FindInterval is how often a cluster is asked again for what it serves, as long
-	// as a scope wants a kind that it does not serve. It must not be changed once something is wanted.
+	// FindInterval is the interval at which discovery is repeated while a scope wants a kind that
+	// the cluster does not serve. It must not be changed after the first call of Want.
 	FindInterval time.Duration
 
 	labelKeys []string
 	userRules rules.UserRules
-	// clock is that of the fleet, as soon as Setup has been called.
+	// clock is the clock of the fleet once Setup has been called.
 	clock clock.WithTickerAndDelayedExecution
 
 	mu         sync.Mutex
@@ -41,7 +41,7 @@ type Objects struct {
 	kinds      map[informerKey]*kindInformer
 	wanted     map[types.NamespacedName]map[Kind]struct{}
 	wantCounts map[Kind]int
-	// changes is what changes are added to.
+	// changes receives the changes.
 	changes *Subscription
 }
 
@@ -53,40 +53,40 @@ type objectCluster struct {
 	state      ClusterState
 }
 
-// Lookup is the answer to a question for one object.
+// Lookup is what is known of one object.
 type Lookup struct {
-	// Result is raw: what the rule for the kind says of the object, NotPresent when it does not exist, or Unknown with the reason why it cannot be seen.
+	// Result is raw: the result of the rule for the kind, NotPresent when the object does not exist, or Unknown with the reason why it cannot be read.
 	Result healthscope.Result
-	// Labels are all labels of the object, as they were read last.
+	// Labels are all labels of the object, as they were last read.
 	Labels LabelSet
-	// Resources are what the object names in status.resources, the first 20 of Named.
+	// Resources are the first 20 resources that the object names in status.resources, and Named is the number of all of them.
 	Resources []Resource
 	Named     int
-	// Status is the status of an object that no rule can judge, as JSON, the first KiB of it; empty for all others.
+	// Status is the first KiB of the status, as JSON, of an object for which there is no rule; empty for all others.
 	Status string
-	// Settling is true while the kind is being read for the first time, SettleTime at most, or its cluster is, and the answer is Unknown for that reason only.
+	// Settling is true while the result is Unknown only because the initial list of the kind, or of its cluster, is not complete; for SettleTime at most.
 	Settling bool
-	// Since is since when the object is settling. Arriving is true when it is because objects of the kind are being delivered, and there are more to come.
+	// Since is since when the object has been settling. Arriving is true when objects of the kind are being delivered, and the initial list is not complete.
 	Since    time.Time
 	Arriving bool
-	// LastState is the state that was known last of an object whose cluster cannot be seen; empty when none was, or the cluster is seen.
+	// LastState is the last known state of an object whose cluster is unreachable; empty when there is none, or the cluster is reachable.
 	LastState healthscope.State
-	// Application is what an Application of KubeVela says, as far as its cluster was last seen; nil for other kinds, and when it is not known.
+	// Application is the content of a KubeVela Application, as it was last read; nil for other kinds, and when unknown.
 	Application *kubevela.Application
-	// Component is what KubeVela's labels say of the object's place in an Application; nil where there are none, and when the object is not known.
+	// Component is the object's component in an Application, according to KubeVela's labels; nil without these labels, and when the object is unknown.
 	Component *kubevela.Component
 }
 
-// Selection is the answer to a question for the objects that a selector matches.
+// Selection is what is known of the objects that a selector matches.
 type Selection struct {
-	// Objects are those that have been read, sorted by name, each as Get returns it.
+	// Objects are the objects that have been read, sorted by name, each as Get returns it.
 	Objects []Lookup
-	// Others is what Get returns of any other object: NotPresent when there are no others, else Unknown with the reason why those there may be cannot be seen.
+	// Others is what Get returns for any other object: NotPresent when there are no others, and otherwise Unknown with the reason why others cannot be read.
 	Others Lookup
 }
 
-// NewObjects returns an Objects that knows no cluster yet. allowedLabels are
-// the label keys that Results carry, user the user's rules or nil. It must be started before anything is wanted of it.
+// NewObjects returns an Objects without clusters. allowedLabels are the label keys
+// that Results carry. userRules may be nil. The caller calls Start before Want.
 func NewObjects(allowedLabels []string, userRules rules.UserRules) *Objects {
 	return &Objects{
 		FindInterval: DefaultFindInterval,
@@ -100,7 +100,7 @@ func NewObjects(allowedLabels []string, userRules rules.UserRules) *Objects {
 }
 
 // Start runs the watches until ctx ends, and returns a subscription to what changes: ObjectChange and KindChange. When it
-// is called again, after that, it begins with what is wanted from then on.
+// is called again after that, it starts without any wanted kinds.
 func (o *Objects) Start(ctx context.Context) *Subscription {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,7 +114,7 @@ func (o *Objects) Start(ctx context.Context) *Subscription {
 	return o.changes
 }
 
-// Want sets which kinds are watched for a scope, in place of those before. A kind that no scope wants any more is not
+// Want replaces the kinds that are watched for a scope. A kind that no scope wants any more is not
 // watched any more.
 func (o *Objects) Want(scope types.NamespacedName, kinds map[Kind]struct{}) {
 	o.mu.Lock()
@@ -138,7 +138,7 @@ func (o *Objects) Want(scope types.NamespacedName, kinds map[Kind]struct{}) {
 	}
 }
 
-// drop counts one less who wants a kind, and ends its watch when that was the last.
+// removeWant removes one want of a kind, and ends its watches when it was the last.
 func (o *Objects) removeWant(kind Kind) {
 	o.wantCounts[kind]--
 	if o.wantCounts[kind] > 0 {
@@ -153,7 +153,7 @@ func (o *Objects) removeWant(kind Kind) {
 	}
 }
 
-// ensure starts to watch a kind, unless it is watched already.
+// ensureInformers starts the informers of a kind that do not run yet.
 func (o *Objects) ensureInformers(kind Kind) {
 	known := o.clusters[kind.Cluster]
 	if known == nil || known.client == nil || o.ctx == nil || o.ctx.Err() != nil {
@@ -171,7 +171,7 @@ func (o *Objects) ensureInformers(kind Kind) {
 	}
 }
 
-// places are the namespaces in which kinds are watched, one of which may stand for all.
+// watchNamespaces returns the namespaces in which kinds are watched; the empty one stands for all.
 func (c *objectCluster) watchNamespaces() []string {
 	if len(c.namespaces) == 0 {
 		return []string{""}
@@ -179,8 +179,8 @@ func (c *objectCluster) watchNamespaces() []string {
 	return c.namespaces
 }
 
-// Attach makes a cluster known, or another way to it. What is wanted of it is
-// read again; until it has been, the results from before stay. Setup calls it for the clusters of a fleet.
+// Attach adds a cluster, or replaces the access to it. It reads the wanted kinds
+// again; until then the previous results stay. Setup calls it for the clusters of a fleet.
 func (o *Objects) Attach(cluster string, a Access) error {
 	clients, err := a.open(o.clock)
 	if err != nil {
@@ -212,7 +212,7 @@ func (a Access) open(c clock.PassiveClock) (clients clusterClients, err error) {
 	return clients, err
 }
 
-// accessOf returns how to read the objects of a cluster.
+// clientsOf returns the clients that read the objects of a cluster.
 func (o *Objects) clientsOf(cluster string) (clusterClients, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -222,7 +222,7 @@ func (o *Objects) clientsOf(cluster string) (clusterClients, error) {
 	return clusterClients{}, errors.Errorf("no way to cluster %q is known", cluster)
 }
 
-// known returns a cluster, which becomes known if it is not.
+// ensureCluster returns a cluster, and adds it if necessary.
 func (o *Objects) ensureCluster(cluster string) *objectCluster {
 	if o.clusters[cluster] == nil {
 		o.clusters[cluster] = &objectCluster{}
@@ -244,8 +244,8 @@ func (o *Objects) Detach(cluster string) {
 	o.notifyKinds(cluster)
 }
 
-// setState sets the state of a cluster. What is watched in one that comes back is read again: it may have been away for too
-// long for the watches to notice.
+// setState sets the state of a cluster. It reads kinds again in a cluster that answers again: the watches may not notice an
+// outage that was too long for them.
 func (o *Objects) setState(s ClusterState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -261,7 +261,7 @@ func (o *Objects) setState(s ClusterState) {
 	o.notifyKinds(s.Name)
 }
 
-// renew reads again what is wanted of a cluster. What was known holds until it has been, as that of a cluster in the state away.
+// relist reads the wanted kinds of a cluster again. The previous results stay until then, as those of a cluster in staleState.
 func (o *Objects) relist(cluster string, staleState ClusterState) {
 	known := o.clusters[cluster]
 	for at, k := range o.kinds {
@@ -281,7 +281,7 @@ func (o *Objects) relist(cluster string, staleState ClusterState) {
 	}
 }
 
-// changedIn adds a change of each kind of a cluster that is wanted.
+// notifyKinds adds a change of each wanted kind of a cluster.
 func (o *Objects) notifyKinds(cluster string) {
 	for kind := range o.wantCounts {
 		if kind.Cluster == cluster {
@@ -290,8 +290,8 @@ func (o *Objects) notifyKinds(cluster string) {
 	}
 }
 
-// Refresh reads all kinds that are wanted again, because rules have changed. As objects are not kept there is no other
-// way. Until a kind has been read what was known of it holds, also in a cluster that cannot be seen.
+// Refresh reads all wanted kinds again, because rules have changed and the objects are not kept. Until a kind has been
+// read, its previous results stay, also in a cluster that is unreachable.
 func (o *Objects) Refresh() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -315,7 +315,7 @@ func (o *Objects) Get(cluster string, gvk schema.GroupVersionKind, name types.Na
 }
 
 // Select returns what is known of the objects of a kind that is wanted, in a namespace of a cluster, whose labels a selector
-// matches. Of a cluster that cannot be seen it matches the labels that were read last.
+// matches. In a cluster that is unreachable, it matches the labels that were last read.
 func (o *Objects) Select(cluster string, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) Selection {
 	s := o.visibilityOf(cluster, gvk, types.NamespacedName{Namespace: namespace})
 	found := Selection{Others: s.others}
@@ -329,17 +329,17 @@ func (o *Objects) Select(cluster string, gvk schema.GroupVersionKind, namespace 
 	return found
 }
 
-// sight is how the objects of a kind in a namespace of a cluster can be seen.
+// visibility is which results hold for the objects of a kind in a namespace of a cluster.
 type visibility struct {
-	// kind holds those that have been read; nil when none of them says anything now.
+	// kind holds the results of the objects that have been read; nil when none of them holds now.
 	kind *kindInformer
-	// away is the state of their cluster, which cannot be seen; nil when it can.
+	// staleState is the state of the cluster that makes the results stale; nil when they are current.
 	staleState *ClusterState
 	// others is what is known of an object that has not been read.
 	others Lookup
 }
 
-// lookup returns what is to be said of an object that has been read.
+// lookup returns the Lookup of an object that has been read, which is stale if its cluster is.
 func (s visibility) lookup(kept *Lookup) Lookup {
 	found := *kept
 	if s.staleState == nil {
@@ -350,7 +350,7 @@ func (s visibility) lookup(kept *Lookup) Lookup {
 	return found
 }
 
-// look returns how the objects of a kind in a namespace can be seen, and names that of which nothing has been read.
+// visibilityOf returns the visibility of the objects of a kind in a namespace. Its others has the given name.
 func (o *Objects) visibilityOf(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) visibility {
 	unknown := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
@@ -384,7 +384,7 @@ func (o *Objects) visibilityOf(cluster string, gvk schema.GroupVersionKind, name
 	return k.visibility(unknown)
 }
 
-// look returns how the objects of the kind can be seen in a cluster that is seen. The caller has the lock of objects.
+// visibility returns the visibility of the objects of the kind in a cluster that answers. The caller holds the lock of objects.
 func (k *kindInformer) visibility(unknown healthscope.Result) visibility {
 	switch state := k.informer.State(); {
 	case state.Status == observe.Ready:
@@ -401,12 +401,12 @@ func (k *kindInformer) visibility(unknown healthscope.Result) visibility {
 	return visibility{kind: k, staleState: new(k.staleState), others: unreachableLookup(unknown, k.staleState)}
 }
 
-// settling is the answer while an object is being read for the first time, since a moment.
+// settlingLookup returns the Lookup of an object whose initial list began at a time.
 func settlingLookup(unknown healthscope.Result, since, now time.Time) Lookup {
 	return Lookup{Result: unknown, Settling: now.Sub(since) < SettleTime, Since: since}
 }
 
-// unseen returns the answer for an object that was never seen, in a cluster that cannot be seen.
+// unreachableLookup returns the Lookup of an object that was never read, in a cluster that is unreachable.
 func unreachableLookup(unknown healthscope.Result, s ClusterState) Lookup {
 	unknown.Reason, unknown.Message, unknown.Since = s.Reachability.Reason(), s.Problem(), s.Since
 	return Lookup{Result: unknown}
