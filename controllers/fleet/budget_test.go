@@ -28,7 +28,7 @@ func takes(t *testing.T, q *quota, name string, bytes int64) {
 }
 
 // The sum over all clusters is bounded: the cluster that uses most goes first, what is left of those that were cut off before that, and the hub's own cluster never.
-func TestTheSumIsBounded(t *testing.T) {
+func TestTotalBudgetIsEnforced(t *testing.T) {
 	t.Parallel()
 	qs := &quotas{hard: Budget{Total: 100}}
 	quiet := func() {}
@@ -60,7 +60,7 @@ func TestTheSumIsBounded(t *testing.T) {
 }
 
 // A cluster that is cut off again and again is read again after pauses that double up to an hour; one that was current in between starts from the minimum again.
-func TestPausesOfAClusterThatIsCutOffDouble(t *testing.T) {
+func TestCutOffPauseDoubles(t *testing.T) {
 	t.Parallel()
 	var o cutOff
 	now := noon
@@ -78,7 +78,7 @@ func TestPausesOfAClusterThatIsCutOffDouble(t *testing.T) {
 }
 
 // What was known of a cluster that is cut off is shown as Unknown until it is seen again, with the reason.
-func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
+func TestCutOffClusterKeepsStaleBundles(t *testing.T) {
 	t.Parallel()
 	at := clocktesting.NewFakeClock(noon)
 	m, s := newTestMember(t, Options{}, logr.Discard(), "web")
@@ -100,7 +100,7 @@ func TestAClusterThatIsCutOffKeepsWhatWasKnown(t *testing.T) {
 }
 
 // A cluster that changes faster than it may is slowed down, and cut off after a while; one that is quiet in between is not.
-func TestChangesAreBounded(t *testing.T) {
+func TestRateOfChangesIsLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		qs := &quotas{hard: Budget{Changes: 100}, clock: clock.RealClock{}}

@@ -10,7 +10,7 @@ import (
 )
 
 // No member waits for another: while some judge all of their bundles, which takes long for many, the bundles of others are judged.
-func TestNoMemberWaitsForAnotherToJudgeItsBundles(t *testing.T) {
+func TestMembersJudgeBundlesConcurrently(t *testing.T) {
 	t.Parallel()
 	h := &hub{view: newView("local"), clock: clock.RealClock{}, ctx: t.Context()}
 	start := func(name string) *member {

@@ -30,7 +30,7 @@ func filled(name string, deployments ...string) *k8spluginv1alpha1.ResourceBundl
 	return b
 }
 
-func TestACachedBundleSaysWhatTheBundleSays(t *testing.T) {
+func TestCachedBundleHasTheContentsOfTheBundle(t *testing.T) {
 	t.Parallel()
 	b := filled("17-web", "a", "b", "c")
 	if len(b.Status.DeploymentStatuses) == 0 {

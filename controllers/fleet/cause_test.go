@@ -43,7 +43,7 @@ func stuck() []runtime.Object {
 	}
 }
 
-func TestTheCauseOfAWorkloadIsItsPod(t *testing.T) {
+func TestJudgePodsFindsTheCause(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -98,8 +98,8 @@ func TestTheCauseOfAWorkloadIsItsPod(t *testing.T) {
 	}
 }
 
-// TestAPodThatHasFailedMakesItsWorkloadFailed: nothing of the Deployment works, and its only pod crashes.
-func TestAPodThatHasFailedMakesItsWorkloadFailed(t *testing.T) {
+// TestFailedPodMakesTheWorkloadFailed: nothing of the Deployment works, and its only pod crashes.
+func TestFailedPodMakesTheWorkloadFailed(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {

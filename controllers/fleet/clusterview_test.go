@@ -26,7 +26,7 @@ func own(key BundleKey) *Bundle {
 }
 
 // What is shown of a bundle depends on the cluster's state, and on who has filled it.
-func TestBundlesShowWhatCanBeKnown(t *testing.T) {
+func TestBundlesAreShownByClusterState(t *testing.T) {
 	t.Parallel()
 	since := noon.Add(time.Minute)
 	cases := map[Reachability]struct{ own, foreign string }{
@@ -81,7 +81,7 @@ func checkLost(t *testing.T, b *Bundle, since time.Time) {
 }
 
 // A loss is notified once for each bundle, and so is the return, together with what has changed in between.
-func TestLossAndReturnAreNotifiedOnce(t *testing.T) {
+func TestOutageAndRecoveryNotifyOnce(t *testing.T) {
 	t.Parallel()
 	v := openView("hub", "edge")
 	key, still := keyOf("edge", "1-sink"), keyOf("hub", "1-sink")
@@ -140,7 +140,7 @@ func follow(v *View, changes []Change, known map[BundleKey]*Bundle, states map[s
 }
 
 // A subscriber that reads what it is notified of knows what the view shows, whatever changes in whatever order.
-func TestSubscribersKnowWhatIsShown(t *testing.T) {
+func TestSubscribersSeeTheStateOfTheView(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		v := newView("hub")
@@ -182,9 +182,9 @@ func TestSubscribersKnowWhatIsShown(t *testing.T) {
 	})
 }
 
-// TestABundleIsFoundUnderAllLabelsItHad changes the labels of a bundle before a subscriber looks: a scope that has found
+// TestBundleChangesHaveOldAndNewLabels changes the labels of a bundle before a subscriber looks: a scope that has found
 // it under those in between must be notified.
-func TestABundleIsFoundUnderAllLabelsItHad(t *testing.T) {
+func TestBundleChangesHaveOldAndNewLabels(t *testing.T) {
 	t.Parallel()
 	v := openView("hub")
 	key := keyOf("hub", "1-sink")
@@ -235,8 +235,8 @@ func step(t *rapid.T, v *View) {
 	}
 }
 
-// TestEachClusterArrivesOnce counts clusters that come into sight for the first time: judgements from before that do not count for them.
-func TestEachClusterArrivesOnce(t *testing.T) {
+// TestFirstSyncIsCountedOnce counts clusters that come into sight for the first time: judgements from before that do not count for them.
+func TestFirstSyncIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	v := newView("hub")
 	subscription, _ := v.Subscribe(Clusters)
@@ -265,8 +265,8 @@ func TestEachClusterArrivesOnce(t *testing.T) {
 	}
 }
 
-// TestAnyClusterMayBeOneBeforeAllAreKnown has a hub that cannot read its Secrets: what is remembered of clusters must not be taken for gone.
-func TestAnyClusterMayBeOneBeforeAllAreKnown(t *testing.T) {
+// TestUnknownClusterIsConnectingUntilComplete has a hub that cannot read its Secrets: what is remembered of clusters must not be taken for gone.
+func TestUnknownClusterIsConnectingUntilComplete(t *testing.T) {
 	t.Parallel()
 	v := newView("local")
 	subscription, _ := v.Subscribe(Clusters)

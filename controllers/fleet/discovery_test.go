@@ -18,7 +18,7 @@ import (
 )
 
 // However many kinds are wanted that a cluster does not serve, it is asked for all of them at once, and at each interval once.
-func TestKindsThatAreNotServedAreLookedForTogether(t *testing.T) {
+func TestDiscoveryIsSharedByKinds(t *testing.T) {
 	t.Parallel()
 	const kinds = 1000
 	f := newFlaky(t)
@@ -47,7 +47,7 @@ func TestKindsThatAreNotServedAreLookedForTogether(t *testing.T) {
 }
 
 // What a member answers to discovery is bounded as all its answers are, by the transport of its kubeconfig.
-func TestAnEndlessAnswerToDiscoveryIsNotRead(t *testing.T) {
+func TestEndlessDiscoveryAnswerFails(t *testing.T) {
 	t.Parallel()
 	const most = 48 << 20 // One answer of 32 MiB, and what is under way.
 	var sent atomic.Int64

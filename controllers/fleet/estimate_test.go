@@ -15,7 +15,7 @@ import (
 
 // A budget counts bytes that are estimated. For bundles of any size the estimate is not far from what the heap holds of them.
 // That is measured in a process of its own, whose heap holds nothing of other tests.
-func TestTheEstimateOfABundleIsNotFarFromTheHeap(t *testing.T) {
+func TestUsageEstimateMatchesTheHeap(t *testing.T) {
 	const alone = "HEALTHSCOPE_TEST_ALONE"
 	if os.Getenv(alone) == "" {
 		test := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")

@@ -263,7 +263,7 @@ func disturb(t *testing.T, h *hub, n *neighbour, config []byte, want Reachabilit
 }
 
 // A member that sends as much as it can is cut off before it takes the hub's memory, and harms no other.
-func TestAFloodCutsOffItsMemberOnly(t *testing.T) {
+func TestFloodingMemberIsCutOff(t *testing.T) {
 	page := bundleJSON(t, "NAME", 200)
 	named := func(i int) string { return strings.Replace(page, `"name":"NAME"`, fmt.Sprintf(`"name":"b%d"`, i), 1) }
 	small := bundleJSON(t, "NAME", 0)
@@ -330,7 +330,7 @@ func TestAFloodCutsOffItsMemberOnly(t *testing.T) {
 }
 
 // A list that never ends and comes drop by drop harms no other cluster: nothing of it is taken for true.
-func TestASlowDripIsNotBelieved(t *testing.T) {
+func TestIncompleteInitialListIsNotShown(t *testing.T) {
 	h, stop := newFloodHub(t, floodBudget())
 	defer stop()
 	n := newNeighbour(t, h)
@@ -356,7 +356,7 @@ func TestASlowDripIsNotBelieved(t *testing.T) {
 }
 
 // A member that changes the same bundle without end is read as often as it may change, however often it does.
-func TestEndlessChangesAreReadAtTheirRate(t *testing.T) {
+func TestEndlessChangesAreThrottled(t *testing.T) {
 	const perSecond, atOnce = 50, 500
 	b := floodBudget()
 	b.Changes = perSecond

@@ -61,7 +61,7 @@ func heap() uint64 {
 
 // What is held of a resource of many clusters, in the stores of their caches and in the view together, must not grow
 // beyond what lets a hub hold 100,000 of them in 100 MiB.
-func TestAResourceTakesLittleMemory(t *testing.T) {
+func TestMemoryPerResourceIsBounded(t *testing.T) {
 	const clusters, bundles, resources, most = 10, 25, 20, 1024
 	before := heap()
 	v := newView("hub")

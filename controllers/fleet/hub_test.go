@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestAllClustersAreKnownOnceItIsSaidSo looks at the view in the moment in which it says that it knows which clusters
+// TestViewIsCompleteOnlyWithAllClusters looks at the view in the moment in which it says that it knows which clusters
 // there are. One that came later would count as one that is not there, and as one without bundles: what is kept for it would be deleted.
-func TestCompleteComesAfterAllClusters(t *testing.T) {
+func TestViewIsCompleteOnlyWithAllClusters(t *testing.T) {
 	t.Parallel()
 	const members = 200
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,8 +53,8 @@ func TestCompleteComesAfterAllClusters(t *testing.T) {
 	}
 }
 
-// TestAHubThatFailsEnds has the hub lose what it follows the Secrets with: it must say so, and not wait for members that are never ended.
-func TestAHubThatFailsEnds(t *testing.T) {
+// TestHubReturnsWhenItFails has the hub lose what it follows the Secrets with: it must say so, and not wait for members that are never ended.
+func TestHubReturnsWhenItFails(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("no informer today")
 	h := &hub{
@@ -147,8 +147,8 @@ func onlyTheLeaderRecordsEvents(t *testing.T) {
 	end()
 }
 
-// TestAnEventIsNotTooLongForKubernetes has a kubeconfig refused for more than an event may hold: it must be recorded all the same, before and after this replica leads.
-func TestAnEventIsNotTooLongForKubernetes(t *testing.T) {
+// TestEventNotesAreShortened has a kubeconfig refused for more than an event may hold: it must be recorded all the same, before and after this replica leads.
+func TestEventNotesAreShortened(t *testing.T) {
 	t.Parallel()
 	recorder := events.NewFakeRecorder(10)
 	e := &secretEvents{recorder: recorder}

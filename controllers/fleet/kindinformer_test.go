@@ -119,7 +119,7 @@ func keptResult(name types.NamespacedName, result healthscope.Result) any {
 	}
 }
 
-func TestAKindSaysWhyItCannotBeRead(t *testing.T) {
+func TestUnreadableKindHasAReason(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	w := &kindInformer{informerKey: informerKey{Kind: Kind{"local", deployments}}}
@@ -147,7 +147,7 @@ func TestAKindSaysWhyItCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestAForbiddenKindSaysWhatGivesTheRight(t *testing.T) {
+func TestForbiddenKindHasAHint(t *testing.T) {
 	t.Parallel()
 	const role, add = "label a ClusterRole with these verbs: healthscope.core.oam.dev/aggregate-to-controller=true", "to allow it: healthscope clusters add edge --context CONTEXT --workloads, with the other flags that the cluster was added with"
 	for at, want := range map[Kind]string{
@@ -165,7 +165,7 @@ func TestAForbiddenKindSaysWhatGivesTheRight(t *testing.T) {
 }
 
 // Objects arrive while the API server answers: not before it does, nor once an attempt to read them has failed.
-func TestObjectsArriveWhileTheAPIServerAnswers(t *testing.T) {
+func TestArrivingWhileTheAPIServerAnswers(t *testing.T) {
 	t.Parallel()
 	withAKind(t, func(k *aKind) {
 		expect := func(when string, want bool) {
@@ -212,8 +212,8 @@ func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestObjectsOfALostCluster has what is referred to keep its last state while its cluster cannot be seen, and until it has been read again.
-func TestObjectsOfALostCluster(t *testing.T) {
+// TestObjectsOfAnUnreachableCluster has what is referred to keep its last state while its cluster cannot be seen, and until it has been read again.
+func TestObjectsOfAnUnreachableCluster(t *testing.T) {
 	t.Parallel()
 	withAKind(t, func(k *aKind) {
 		state := func(r Reachability) { k.setState(ClusterState{Name: "local", Reachability: r, Since: time.Now()}) }
@@ -244,7 +244,7 @@ func TestObjectsOfALostCluster(t *testing.T) {
 }
 
 // While it is read again by other rules, an object is as it was; and as its cluster was, if that was away.
-func TestObjectsThatAreReadAgain(t *testing.T) {
+func TestRelistKeepsPreviousResults(t *testing.T) {
 	t.Parallel()
 	withAKind(t, func(k *aKind) {
 		k.read(readyWeb())
@@ -262,7 +262,7 @@ func TestObjectsThatAreReadAgain(t *testing.T) {
 
 // TestWhatWasKnownBeforeIsNotToldForEver has a cluster come back whose kinds cannot be read: that what was known before is
 // not shown any more must be notified.
-func TestStaleResultsOfAKindExpire(t *testing.T) {
+func TestStaleResultsExpire(t *testing.T) {
 	t.Parallel()
 	withAKind(t, func(k *aKind) {
 		k.read(readyWeb())
@@ -279,7 +279,7 @@ func TestStaleResultsOfAKindExpire(t *testing.T) {
 }
 
 // An object that cannot be read as what it says that it is exists all the same: it is malformed, and not missing.
-func TestAMalformedObjectIsNotMissing(t *testing.T) {
+func TestMalformedObjectIsUnknown(t *testing.T) {
 	t.Parallel()
 	withAKind(t, func(k *aKind) {
 		k.read(&unstructured.Unstructured{Object: map[string]any{
@@ -291,7 +291,7 @@ func TestAMalformedObjectIsNotMissing(t *testing.T) {
 }
 
 // Of an object whose labels change, there is a change with the labels before, and one with those after.
-func TestAChangeHasTheLabelsOfTheObject(t *testing.T) {
+func TestObjectChangesHaveOldAndNewLabels(t *testing.T) {
 	t.Parallel()
 	withAKind(t, func(k *aKind) {
 		k.read(readyWeb())
@@ -331,7 +331,7 @@ func (reader) Evaluate(object map[string]any) (healthscope.Result, string, bool)
 	return healthscope.Result{State: healthscope.Failed, Reason: healthscope.ReasonHealthCheckFailed, Message: fmt.Sprint(object)}, "reader", true
 }
 
-func TestRulesDoNotSeeWhatMayBeSecret(t *testing.T) {
+func TestRulesGetRedactedObjects(t *testing.T) {
 	t.Parallel()
 	w := &kindInformer{objects: NewObjects(nil, reader{})}
 	pod := &unstructured.Unstructured{Object: map[string]any{

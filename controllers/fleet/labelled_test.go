@@ -7,8 +7,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// TestViewFindsWhatABundleIsOf asserts that bundles are found by what identifies them in whatever namespace, and not any more when that is gone.
-func TestViewFindsWhatABundleIsOf(t *testing.T) {
+// TestLabelledFindsBundlesInAllNamespaces asserts that bundles are found by what identifies them in whatever namespace, and not any more when that is gone.
+func TestLabelledFindsBundlesInAllNamespaces(t *testing.T) {
 	v := newView("hub")
 	v.setState(ClusterState{Name: "hub", Reachability: Connected})
 	v.setState(ClusterState{Name: "edge", Reachability: Connected})

@@ -10,7 +10,7 @@ import (
 )
 
 // A LabelSet holds any labels, also what an API server would not accept, is the same for the same labels, and is matched as they are.
-func TestALabelSetHoldsAnyLabels(t *testing.T) {
+func TestLabelSetRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		set := rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "labels")

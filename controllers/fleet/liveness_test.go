@@ -292,7 +292,7 @@ func TestLiveness(t *testing.T) {
 // Whatever happens to a cluster: once all is well for a minute it is Connected,
 // it is never called Connected for long after it was last proven to be as is known, also
 // when one fault follows on another, or without a monitor that lives, and nothing needs to be looked at sooner than in the future.
-func TestLivenessIsHonest(t *testing.T) {
+func TestConnectedIsNeverStaleForLong(t *testing.T) {
 	t.Parallel()
 	var limit = probeInterval + 10*time.Second + probeGrace + bundleRules.Grace
 	rapid.Check(t, func(t *rapid.T) {
@@ -328,7 +328,7 @@ func TestLivenessIsHonest(t *testing.T) {
 }
 
 // What time alone changes is looked at in time: next never leads past a change.
-func TestNextComesBeforeEveryChange(t *testing.T) {
+func TestNextIsNotAfterAChangeOfTheAssessment(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]weather{"black": {black: true}, "silent": {silentMonitor: true}, "denied": {denied: true}, "none": {noLease: true}, "drips": {dripping: true}} {
 		s := newSimulation(false)
@@ -348,7 +348,7 @@ func TestNextComesBeforeEveryChange(t *testing.T) {
 	}
 }
 
-func TestRejectedCredentialsAreForbiddenThoughAWatchGoesOn(t *testing.T) {
+func TestRejectedCredentialsAreForbiddenDespiteOpenWatch(t *testing.T) {
 	t.Parallel()
 	rejected := refusedEvent(observe.Unauthorized, "401")
 	for name, bundles := range map[string]func(l *liveness, second int, now time.Time){

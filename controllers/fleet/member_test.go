@@ -54,8 +54,8 @@ func kept(name string) *observe.Kept[*cachedBundle] {
 	return &observe.Kept[*cachedBundle]{PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}}
 }
 
-// TestWhatChangesWhileAClusterComesBackIsSeen has bundles change after all have been read again, and before it shows that the cluster is back.
-func TestWhatChangesWhileAClusterComesBackIsSeen(t *testing.T) {
+// TestChangesDuringRecoveryAreShown has bundles change after all have been read again, and before it shows that the cluster is back.
+func TestChangesDuringRecoveryAreShown(t *testing.T) {
 	t.Parallel()
 	for _, away := range []Reachability{Unreachable, Forbidden, MonitorStale, MonitorMissing} {
 		var meanwhile func()
@@ -95,9 +95,9 @@ func TestWhatChangesWhileAClusterComesBackIsSeen(t *testing.T) {
 	}
 }
 
-// TestNamespacesThatComeBackBringTheirBundles narrows the namespaces of a cluster to one that its credentials may not
+// TestRestrictedNamespacesShowTheirBundlesAgain narrows the namespaces of a cluster to one that its credentials may not
 // read, so that the connection before stays in use, and takes that back. Whenever the view says that it knows a namespace, it must.
-func TestNamespacesThatComeBackBringTheirBundles(t *testing.T) {
+func TestRestrictedNamespacesShowTheirBundlesAgain(t *testing.T) {
 	t.Parallel()
 	m, s := newTestMember(t, Options{Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}}, logr.Discard(), "web")
 	view := m.hub.view
@@ -282,7 +282,7 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForEverForObjects asks for an object in a cluster that answers, and whose objects cannot be watched.
+// TestSettlingOfObjectsEnds asks for an object in a cluster that answers, and whose objects cannot be watched.
 func TestSettlingOfObjectsEnds(t *testing.T) {
 	t.Parallel()
 	o := NewObjects(nil, nil)
@@ -296,9 +296,9 @@ func TestSettlingOfObjectsEnds(t *testing.T) {
 	}
 }
 
-// TestAClusterWithoutItsMonitorsLeaseIsNeverConnected follows a member from its first connection on. Whose bundles
+// TestClusterWithoutMonitorLeaseIsNeverConnected follows a member from its first connection on. Whose bundles
 // they are is known only once they have been put in place; that all has been read is no reason to call them current.
-func TestAClusterWithoutItsMonitorsLeaseIsNeverConnected(t *testing.T) {
+func TestClusterWithoutMonitorLeaseIsNeverConnected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		read  time.Duration // how long it took to read the bundles

@@ -97,7 +97,7 @@ func TestMemory(t *testing.T) {
 }
 
 // Another monitor's bundle may name an object twice. Its states must not take turns.
-func TestAnObjectThatIsNamedTwiceKeepsItsTime(t *testing.T) {
+func TestDuplicateResultsKeepTheTime(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(nil)
 	both := func() []healthscope.Result {
@@ -111,7 +111,7 @@ func TestAnObjectThatIsNamedTwiceKeepsItsTime(t *testing.T) {
 }
 
 // Whatever the clock does, no time is in the future, and it moves only with the state or because the clock was set back.
-func TestMemoryBearsAnyClock(t *testing.T) {
+func TestMemoryToleratesClockChanges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMemory(nil)
@@ -132,7 +132,7 @@ func TestMemoryBearsAnyClock(t *testing.T) {
 	})
 }
 
-func TestRecall(t *testing.T) {
+func TestCarryOver(t *testing.T) {
 	t.Parallel()
 	old := noon.Add(-5 * time.Minute)
 	pod := healthscope.Result{
@@ -162,7 +162,7 @@ func TestRecall(t *testing.T) {
 }
 
 // What was said of a bundle last is given to the next judgement, also over a restart, as the policies that damp need it.
-func TestTheHubRemembersWhatItSaid(t *testing.T) {
+func TestStatesAreCarriedOverARestart(t *testing.T) {
 	t.Parallel()
 	policy := healthscope.DefaultPolicy()
 	policy.RecoveryHold = time.Minute

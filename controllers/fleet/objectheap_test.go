@@ -26,7 +26,7 @@ func listedDeployment(tb testing.TB, i int) *unstructured.Unstructured {
 }
 
 // What is held of an object with all its labels stays within what a budget counts for it.
-func TestAnObjectTakesLittleMemory(t *testing.T) {
+func TestMemoryPerObjectIsBounded(t *testing.T) {
 	const objects = 5_000
 	before := heap()
 	o := NewObjects([]string{"app.oam.dev/component"}, nil)

@@ -9,7 +9,7 @@ import (
 )
 
 // The hub's own cluster stays as it was for all who write, and shows its outage to all who only read.
-func TestOutageOfTheHub(t *testing.T) {
+func TestOutageOfTheHubsOwnCluster(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]weather{"dead": {dead: true}, "black": {black: true}} {
 		s := newSimulation(true).run(time.Minute, weather{})

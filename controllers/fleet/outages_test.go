@@ -186,7 +186,7 @@ func (h *flakyHub) await(when string, want map[schema.GroupVersionKind]string) {
 }
 
 // A member that goes away and comes back again and again does the hub no harm, whatever is referred to there, and each time all is shown as it is.
-func TestReferencesSurviveTwentyOutages(t *testing.T) {
+func TestObjectsRecoverFromTwentyOutages(t *testing.T) {
 	t.Parallel()
 	f := newFlaky(t)
 	h := newFlakyHub(t, f, readable, forbidden, mute, notServed)
@@ -210,7 +210,7 @@ func TestReferencesSurviveTwentyOutages(t *testing.T) {
 }
 
 // What an outage interrupts before it has been read again may be interrupted again and again.
-func TestAKindThatIsNotReadAgainSurvivesOutages(t *testing.T) {
+func TestKindThatIsNotRelistedRecoversFromOutages(t *testing.T) {
 	t.Parallel()
 	withAKind(t, func(k *aKind) {
 		k.read(readyWeb())

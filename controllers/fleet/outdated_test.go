@@ -25,8 +25,8 @@ func writtenByEMCO(name string, written time.Time) *k8spluginv1alpha1.ResourceBu
 	return b
 }
 
-// TestABundleThatIsMarkedIsOutOfDate has our monitor mark a bundle of another one, which then writes it again, or ours does.
-func TestABundleThatIsMarkedIsOutOfDate(t *testing.T) {
+// TestOutOfDateAnnotationMakesBundleStale has our monitor mark a bundle of another one, which then writes it again, or ours does.
+func TestOutOfDateAnnotationMakesBundleStale(t *testing.T) {
 	t.Parallel()
 	written, since := noon, noon.Add(10*time.Minute)
 	mark := k8spluginv1alpha1.OutOfDate{Written: written, Since: since}.String()
@@ -70,7 +70,7 @@ func TestABundleThatIsMarkedIsOutOfDate(t *testing.T) {
 }
 
 // TestAClusterWhoseMonitorNobodyWatchesIsSeenAsItWasWritten has bundles of another monitor, with and without one of ours.
-func TestAnUnwatchedClusterIsSeenAsItWasWritten(t *testing.T) {
+func TestUnwatchedClusterIsConnected(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(false).run(time.Minute, weather{foreign: true, noLease: true})
 	if v := s.liveness.assess(s.now); v.reachability != Connected || !v.unwatched || v.message == "" {
@@ -90,7 +90,7 @@ func TestAnUnwatchedClusterIsSeenAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestAnUnwatchedClusterWasSeenWhenItsBundlesWereWritten(t *testing.T) {
+func TestLastSeenOfUnwatchedClusterIsTheLastWrite(t *testing.T) {
 	t.Parallel()
 	v := openView("local", "edge01")
 	k := &bundleSyncer{cluster: "edge01", view: v, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*bundleMemory{}}
@@ -107,7 +107,7 @@ func TestAnUnwatchedClusterWasSeenWhenItsBundlesWereWritten(t *testing.T) {
 }
 
 // A bundle is counted before it is held: when it was written must not be lost by that.
-func TestABundleThatIsCountedSaysWhenItWasWritten(t *testing.T) {
+func TestMeteredBundleKeepsItsWriteTime(t *testing.T) {
 	t.Parallel()
 	b := writtenByEMCO("17-web", noon)
 	usageOfBundle(nil)(b)

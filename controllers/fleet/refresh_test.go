@@ -33,7 +33,7 @@ func (m *mood) Evaluate(map[string]any) (healthscope.Result, string, bool) {
 }
 
 // Bundles that other monitors fill are judged by the hub, by the rules that are in force.
-func TestOtherRulesReachBundlesOfOtherMonitors(t *testing.T) {
+func TestRefreshRejudgesForeignBundles(t *testing.T) {
 	t.Parallel()
 	theirs := filled("theirs", "web")
 	theirs.Status.Summary, theirs.Status.Resources = nil, nil
@@ -80,7 +80,7 @@ func TestOtherRulesReachBundlesOfOtherMonitors(t *testing.T) {
 }
 
 // Our monitors know the rules themselves: what they have filled is not read again.
-func TestOtherRulesLeaveOurBundlesToOurMonitors(t *testing.T) {
+func TestRefreshDoesNotRereadOwnBundles(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		own, want bool

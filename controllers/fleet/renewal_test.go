@@ -114,9 +114,9 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestRenewedTokensCostOneRequest renews the tokens of 100 members: each costs one request, and nothing is read again. What
+// TestTokenRenewalTakesOneRequest renews the tokens of 100 members: each costs one request, and nothing is read again. What
 // is asked later is asked with the new tokens.
-func TestRenewedTokensCostOneRequest(t *testing.T) {
+func TestTokenRenewalTakesOneRequest(t *testing.T) {
 	const members = 30
 	g := newGuarded(t)
 	h, stop := newFloodHub(t, Budget{})
@@ -165,8 +165,8 @@ func TestRenewedTokensCostOneRequest(t *testing.T) {
 	})
 }
 
-// TestATokenThatIsNotAcceptedIsNotUsed renews a token with one that the API server does not accept, until it does.
-func TestATokenThatIsNotAcceptedIsNotUsed(t *testing.T) {
+// TestRejectedTokenIsNotUsed renews a token with one that the API server does not accept, until it does.
+func TestRejectedTokenIsNotUsed(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
 	g.rejected["new"] = true
@@ -221,7 +221,7 @@ func TestRenewedToken(t *testing.T) {
 }
 
 // The token of the hub's own cluster is read from a file, which Kubernetes renews.
-func TestATokenOfAFileIsLeftAlone(t *testing.T) {
+func TestTokenFileIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{BearerToken: "t", BearerTokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token"}
 	if useToken(config) != nil || config.BearerToken != "t" {

@@ -120,9 +120,9 @@ func reachability(h *hub) Reachability {
 	return s.Reachability
 }
 
-// TestAClusterOfWhichOneNamespaceIsLostIsNotCurrent has the watch of one of two namespaces end for good, while that of the
+// TestClusterWithOneUnreadableNamespaceIsNotConnected has the watch of one of two namespaces end for good, while that of the
 // other one and the API server go on.
-func TestAClusterOfWhichOneNamespaceIsLostIsNotCurrent(t *testing.T) {
+func TestClusterWithOneUnreadableNamespaceIsNotConnected(t *testing.T) {
 	t.Parallel()
 	server := newShops(t)
 	h, stop := newFloodHub(t, Budget{})
@@ -154,8 +154,8 @@ func TestAClusterOfWhichOneNamespaceIsLostIsNotCurrent(t *testing.T) {
 	eventually(t, "both namespaces are current again", all(false))
 }
 
-// TestAConnectionThatIsReplacedLosesNoBundle changes what makes another connection of a cluster that is as it was before.
-func TestAConnectionThatIsReplacedLosesNoBundle(t *testing.T) {
+// TestReplacedConnectionKeepsAllBundles changes what makes another connection of a cluster that is as it was before.
+func TestReplacedConnectionKeepsAllBundles(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(t *testing.T, w *clusterSpec){
 		"the authority": func(t *testing.T, w *clusterSpec) {

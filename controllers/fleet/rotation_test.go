@@ -93,9 +93,9 @@ func readBundles(l *liveness, now time.Time) {
 	bundlesEvent(l, observe.Event{}, now.Add(bundleRules.Settle))
 }
 
-// TestNewCredentialsAreUsedWhereBundlesAreServedNoMore renews the credentials of a cluster that does not serve bundles
+// TestNewCredentialsAreUsedWithoutServedBundles renews the credentials of a cluster that does not serve bundles
 // any more. The old ones will end, so that the new ones must be in use by then; but not while bundles are read with the old ones.
-func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
+func TestNewCredentialsAreUsedWithoutServedBundles(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		old  func(l *liveness, now time.Time)
@@ -146,9 +146,9 @@ func TestNewCredentialsAreUsedWhereBundlesAreServedNoMore(t *testing.T) {
 	}
 }
 
-// TestARotationAfterAnOutageDoesNotBlameTheMonitor renews credentials that were not accepted for a while, so that the
+// TestRotationAfterOutageIsNotMonitorStale renews credentials that were not accepted for a while, so that the
 // Lease has not been seen for longer than it lasts. Only a monitor that does not renew it from then on is stale.
-func TestARotationAfterAnOutageDoesNotBlameTheMonitor(t *testing.T) {
+func TestRotationAfterOutageIsNotMonitorStale(t *testing.T) {
 	t.Parallel()
 	for fingerprint, c := range map[string]struct {
 		after time.Duration
@@ -175,9 +175,9 @@ func TestARotationAfterAnOutageDoesNotBlameTheMonitor(t *testing.T) {
 	}
 }
 
-// TestAMonitorBehindABlackHoleIsNotStale has watches go on after an outage that was longer than the Lease lasts: that the
+// TestOutageWithOpenWatchesIsNotMonitorStale has watches go on after an outage that was longer than the Lease lasts: that the
 // API server answers again may be noticed before the Lease is seen renewed.
-func TestAMonitorBehindABlackHoleIsNotStale(t *testing.T) {
+func TestOutageWithOpenWatchesIsNotMonitorStale(t *testing.T) {
 	t.Parallel()
 	r := newRotation(t)
 	r.next = r.connected(t)
@@ -193,9 +193,9 @@ func TestAMonitorBehindABlackHoleIsNotStale(t *testing.T) {
 	}
 }
 
-// TestALeaseThatIsReadAfterBundlesDoesNotBlameTheMonitor has an API server that was away for longer than the Lease lasts
+// TestLateLeaseReadIsNotMonitorMissing has an API server that was away for longer than the Lease lasts
 // come back, and the bundles be read before the Lease. Only a Lease that still cannot be read a while later is one that is hidden.
-func TestALeaseThatIsReadAfterBundlesDoesNotBlameTheMonitor(t *testing.T) {
+func TestLateLeaseReadIsNotMonitorMissing(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration][]Reachability{
 		3 * time.Second: {Connected, Unreachable, Connected},

@@ -123,7 +123,7 @@ func FuzzNamespaces(f *testing.F) {
 	})
 }
 
-func TestWhatIsNoUseOfASecretIsNotKept(t *testing.T) {
+func TestTrimSecret(t *testing.T) {
 	t.Parallel()
 	s := secretOf("a", "edge", 1)
 	s.Data["password"] = []byte("open-sesame")

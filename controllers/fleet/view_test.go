@@ -86,7 +86,7 @@ func TestViewFindsBundles(t *testing.T) {
 }
 
 // A selector finds the same bundles whether there is a short way to them or not, also when labels change.
-func TestSelectorsFindWhatTheyMatch(t *testing.T) {
+func TestSelectReturnsMatchingBundles(t *testing.T) {
 	t.Parallel()
 	selectors := []string{"", "app=sink", "app in (sink)", "app in (sink,source)", "app", "!app", "app!=sink", "tier=edge,app=sink", "app=sink,app=source", "app notin (sink),tier=edge"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -148,7 +148,7 @@ func setRead(v *View) {
 	v.setState(ClusterState{Name: v.Cluster(), Local: true, Reachability: Connected, synced: true})
 }
 
-func TestReadySaysWhatIsWaitedFor(t *testing.T) {
+func TestReadyReturnsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	v := newView("local")
 	if err := v.Ready(); err == nil {
@@ -168,7 +168,7 @@ func TestReadySaysWhatIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestViewNotifiesOfChangesOnly(t *testing.T) {
+func TestViewNotifiesOnlyOfChanges(t *testing.T) {
 	t.Parallel()
 	key := keyOf("local", "1-sink")
 	changed := map[string]func(*Bundle){

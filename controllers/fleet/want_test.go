@@ -9,7 +9,7 @@ import (
 )
 
 // In whatever order kinds are wanted, each is watched as long as a scope wants it.
-func TestKindsAreWatchedAsLongAsTheyAreWanted(t *testing.T) {
+func TestKindsAreWatchedWhileWanted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		o := NewObjects(nil, nil) // Not started, so that it watches nothing.

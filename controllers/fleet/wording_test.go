@@ -9,9 +9,9 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// TestAStateNamesItsLatestCause has attempts fail every ten seconds, for one cause after the other: what is said for people
+// TestMessageHasTheLatestCause has attempts fail every ten seconds, for one cause after the other: what is said for people
 // follows a cause that stays, and is not changed by what is different each time.
-func TestAStateNamesItsLatestCause(t *testing.T) {
+func TestMessageHasTheLatestCause(t *testing.T) {
 	t.Parallel()
 	const refused, distrust = "dial tcp 10.0.0.1:6443: connection refused", "x509: certificate signed by unknown authority"
 	outage := func(l *liveness, cause string, now time.Time) { l.unanswered(now, cause) }
