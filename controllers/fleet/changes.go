@@ -26,7 +26,7 @@ type ClusterChange struct {
 	Cluster string
 }
 
-// SelectionChange says that label selectors may select other clusters: the labels of a cluster changed, or a cluster was first synced.
+// SelectionChange says that label selectors may select other clusters: the labels of a cluster changed, or a cluster is Connected for the first time.
 type SelectionChange struct{}
 
 // CompleteChange says that all clusters are known from now on.

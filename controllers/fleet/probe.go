@@ -11,31 +11,31 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// errUnauthorized is why a cluster cannot be read with credentials that are not accepted.
+// errUnauthorized means that the API server does not accept the credentials.
 var errUnauthorized = errors.New("the API server does not accept the credentials (401 Unauthorized): the token or the certificate may have expired")
 
 // Pauses between probes that get no answer. They double, with jitter.
 const (
 	minProbePause = time.Second
-	// maxProbePause is the longest one for a cluster that was there, so that its return shows soon.
+	// maxProbePause is the maximum for a cluster that has answered before, so that its recovery shows soon.
 	maxProbePause = 10 * time.Second
-	// maxConnectPause is the longest one for a cluster that was never there.
+	// maxConnectPause is the maximum for a cluster that has never answered.
 	maxConnectPause = time.Minute
 )
 
-// nextPause returns the pause after a probe that got no answer, by the one before and the longest one.
+// nextPause returns the pause after a probe that got no answer: twice the previous one, between minProbePause and maxPause.
 func nextPause(last, maxPause time.Duration) time.Duration {
 	return min(max(2*last, minProbePause), maxPause)
 }
 
 // jittered returns a pause that is up to a quarter shorter.
 func jittered(pause time.Duration) time.Duration {
-	return pause*3/4 + rand.N(pause/4) //nolint:gosec // It is no secret when it is tried again.
+	return pause*3/4 + rand.N(pause/4) //nolint:gosec // The time of a retry is no secret.
 }
 
-// try asks an API server whether it is there, and returns why it seems not to be. That it refuses to answer the question
-// is an answer; that it is not ready is none. errUnauthorized means that it does not accept the credentials, which are those
-// of the client, or a token.
+// try probes an API server, and returns an error when it does not answer or is not ready. A refusal (403) counts as an answer.
+// The error is errUnauthorized when the API server does not accept the credentials, which are the token, or without a token
+// those of the client.
 //
 // See https://kubernetes.io/docs/reference/using-api/health-checks/ for /readyz, which every client may read by default.
 func (a Access) try(ctx context.Context, token string) error {
@@ -57,7 +57,7 @@ func (a Access) try(ctx context.Context, token string) error {
 	if err != nil {
 		return withoutAddress(err)
 	}
-	_ = response.Body.Close() // It is the status that counts.
+	_ = response.Body.Close() // Only the status matters.
 	switch {
 	case response.StatusCode >= http.StatusInternalServerError:
 		return errors.Errorf("it is not ready: /readyz answers %s", response.Status)
@@ -67,7 +67,7 @@ func (a Access) try(ctx context.Context, token string) error {
 	return nil
 }
 
-// withoutAddress returns the cause of a request that failed, without the address, which is in it already or says nothing.
+// withoutAddress returns the cause of a failed request without the address, which the cause contains already or which adds nothing.
 func withoutAddress(err error) error {
 	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
 		return urlErr.Err

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// maxResources bounds how many of the resources that an object names are kept.
+	// maxResources is the maximum number of resources in status.resources that are kept of an object.
 	maxResources = 20
-	// maxStatusText bounds the text of a status, in bytes.
+	// maxStatusText is the maximum length of a status, in bytes.
 	maxStatusText = 1 << 10
 )
 
-// Resource is what an object names in status.resources: an object that was made for it, as OAM's workloads do.
+// Resource is an entry of an object's status.resources: an object that was created for it, as by OAM's workloads.
 type Resource struct {
 	// APIVersion, Kind and Name name the object; Namespace is empty when it is that of the object that names it.
 	APIVersion, Kind, Namespace, Name string
 }
 
-// resourcesOf returns the first resources that an object names in status.resources, and how many it names. What has another
-// form than OAM's is left out: other kinds have a field of that name, which may mean something else.
+// resourcesOf returns the first maxResources entries of an object's status.resources, and the number of all entries. It ignores
+// entries that are not in OAM's form: other kinds have a field of that name with another meaning.
 func resourcesOf(u *unstructured.Unstructured) (first []Resource, total int) {
 	status, _ := u.Object["status"].(map[string]any)
 	list, _ := status["resources"].([]any)
@@ -43,7 +43,7 @@ func resourcesOf(u *unstructured.Unstructured) (first []Resource, total int) {
 	return first, total
 }
 
-// statusOf returns the status of an object that no rule can judge, as JSON of maxStatusText at most; empty for others.
+// statusOf returns the status of an object for which there is no rule, as JSON of maxStatusText bytes at most; empty for others.
 func statusOf(u *unstructured.Unstructured, result healthscope.Result) string {
 	if result.Reason != healthscope.ReasonNoRule {
 		return ""

@@ -27,37 +27,37 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
-// maxClusterName is how long the name of a cluster may be, in bytes: that of a Secret may be as long.
+// maxClusterName is the maximum length of a cluster's name in bytes, which is that of a Secret's name.
 const maxClusterName = 253
 
-// clusterName matches the names that a cluster may have: EMCO's <provider>+<cluster>, whose halves are names, and any one such half.
+// clusterName matches valid names of clusters: EMCO's <provider>+<cluster>, and a single name.
 var clusterName = regexp.MustCompile(`^[A-Za-z0-9]([-+_.A-Za-z0-9]*[A-Za-z0-9])?$`)
 
-// clusterSpec is what a Secret says of a cluster.
+// clusterSpec is the specification of a cluster in its Secret.
 type clusterSpec struct {
 	// name is the cluster's name.
 	name string
 	// secret refers to the Secret, for events; nil for the hub's own cluster.
 	secret *corev1.ObjectReference
-	// kubeconfig is the kubeconfig, and sum its checksum, by which a change is noticed.
+	// kubeconfig is the kubeconfig, and checksum its checksum, which detects changes.
 	kubeconfig []byte
 	checksum   [sha256.Size]byte
-	// namespaces are those from which data may be read, sorted; none means all.
+	// namespaces are the namespaces from which data may be read, sorted; empty means all.
 	namespaces []string
-	// labels are the labels of the Secret, as ClusterState has them.
+	// labels are the labels of the Secret, in the form of ClusterState.Labels.
 	labels string
-	// maintenance is why alerts leave out the cluster.
+	// maintenance is why alerts leave out the cluster; empty when they do not.
 	maintenance string
-	// problem is what is wrong with the Secret besides its kubeconfig; empty when nothing is.
+	// problem is what is wrong with the Secret apart from the content of its kubeconfig; empty when nothing is.
 	problem string
 }
 
-// sameConnection reports whether one connection fits two specs.
+// sameConnection reports whether two specs can share a connection.
 func (s clusterSpec) sameConnection(o clusterSpec) bool {
 	return s.checksum == o.checksum && s.problem == o.problem && slices.Equal(s.namespaces, o.namespaces)
 }
 
-// renewedToken returns the token of a spec that differs from another one in its token only; empty when it differs in more.
+// renewedToken returns the token of the spec if it differs from the other spec only in its token; otherwise it returns an empty string.
 func (s clusterSpec) renewedToken(o clusterSpec) string {
 	if s.problem != "" || o.problem != "" || !slices.Equal(s.namespaces, o.namespaces) {
 		return ""
@@ -81,9 +81,9 @@ func (s clusterSpec) reads(namespace string) bool {
 	return len(s.namespaces) == 0 || slices.Contains(s.namespaces, namespace)
 }
 
-// desiredClusters returns the clusters that Secrets ask for, by name, and those Secrets
-// that cannot have the name they ask for. local is the name of the hub's own cluster.
-// Of two Secrets with one name the older one counts.
+// desiredClusters returns the specs of the clusters of Secrets, by name, and the Secrets
+// that cannot have the name they request. local is the name of the hub's own cluster.
+// Of two Secrets with the same name the older one gets it.
 func desiredClusters(secrets []*corev1.Secret, local string) (map[string]clusterSpec, []RejectedSecret) {
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b *corev1.Secret) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
@@ -129,7 +129,7 @@ func newClusterSpec(s *corev1.Secret) clusterSpec {
 	return spec
 }
 
-// namespacesIn reads a list of namespaces. A list without any is a mistake, and does not mean all.
+// namespacesIn parses a comma-separated list of namespaces. An empty list is invalid, and does not mean all.
 func namespacesIn(list string) (namespaces []string, problem string) {
 	for namespace := range strings.SplitSeq(list, ",") {
 		namespace = strings.TrimSpace(namespace)
@@ -151,22 +151,22 @@ func namespacesIn(list string) (namespaces []string, problem string) {
 // +kubebuilder:rbac:groups="",namespace=healthscope-clusters,resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=healthscope-clusters,resources=events,verbs=patch
 
-// secretWatch watches the Secrets with the kubeconfigs of clusters. It asks for no others.
+// secretWatch watches the Secrets with the kubeconfigs of clusters, and no others.
 type secretWatch struct {
 	cache   cache.Cache
 	changed chan struct{}
 }
 
-// secretMapper knows Secrets without asking the API server, which may be away when the hub starts.
+// secretMapper returns a RESTMapper for Secrets that needs no API server, because it may be unreachable when the hub starts.
 func secretMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
-	for _, kind := range []string{"Secret", "SecretList"} { // A cache of several namespaces asks for the kind of the list, too.
+	for _, kind := range []string{"Secret", "SecretList"} { // A cache of several namespaces maps the kind of the list, too.
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	return mapper
 }
 
-// newSecretWatch prepares to watch the Secrets in a namespace of the manager's cluster.
+// newSecretWatch returns a watch of the Secrets in a namespace of the manager's cluster, which run starts.
 func newSecretWatch(mgr ctrl.Manager, namespace string) (*secretWatch, error) {
 	c, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: memberScheme, Mapper: secretMapper(), ReaderFailOnMissingInformer: true,
@@ -182,7 +182,7 @@ func newSecretWatch(mgr ctrl.Manager, namespace string) (*secretWatch, error) {
 	return &secretWatch{cache: c, changed: make(chan struct{}, 1)}, nil
 }
 
-// keepKubeconfig drops what is of no use in the Secret of a cluster.
+// trimSecret drops the parts of a cluster's Secret that the hub does not need.
 func trimSecret(object any) (any, error) {
 	s, ok := object.(*corev1.Secret)
 	if !ok {
@@ -197,7 +197,7 @@ func trimSecret(object any) (any, error) {
 	return kept, nil
 }
 
-// run calls reconcile with all Secrets, first when they have been read and then whenever they have changed, until ctx ends.
+// run calls reconcile with all Secrets once they have been read, and after each change, until ctx ends.
 func (s *secretWatch) run(ctx context.Context, reconcile func([]*corev1.Secret)) error {
 	informer, err := s.cache.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *secretWatch) run(ctx context.Context, reconcile func([]*corev1.Secret))
 				continue
 			}
 			secrets, err := s.list(ctx)
-			if err != nil && ctx.Err() == nil { // Nothing must be taken for removed that was not read.
+			if err != nil && ctx.Err() == nil { // A failed list must not remove clusters.
 				return errors.Wrap(err, "cannot read the Secrets of clusters")
 			}
 			reconcile(secrets)
@@ -251,8 +251,8 @@ func (s *secretWatch) list(ctx context.Context) ([]*corev1.Secret, error) {
 	return secrets, nil
 }
 
-// ReadAccess returns how to reach each cluster that has a Secret in a namespace of the hub, for a command that does so once.
-// What it returns reports false for a cluster that has none, or one that the hub rejects.
+// ReadAccess reads the Secrets in a namespace of the hub once, for a command, and returns a function that returns the Access of
+// a cluster. The function reports false for a cluster without a Secret, or with one that the hub rejects.
 func ReadAccess(ctx context.Context, hub client.Reader, namespace, local string) (func(cluster string) (Access, bool), error) {
 	var list corev1.SecretList
 	if err := hub.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{corev1alpha2.LabelClusterKubeconfig: "true"}); err != nil {

@@ -14,18 +14,18 @@ import (
 // +kubebuilder:rbac:groups=k8splugin.io,resources=resourcebundlestates,verbs=list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=healthscope-system,resources=leases,verbs=list;watch,resourceNames=healthscope-monitor
 
-// memberScheme has the kinds that are read of clusters, and of their Secrets.
+// memberScheme contains bundles and Secrets.
 var memberScheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(errors.Join(corev1.AddToScheme(scheme), k8spluginv1alpha1.AddToScheme(scheme)))
 	return scheme
 }()
 
-// Setup adds to a manager what keeps a view of the bundles of all clusters, and
-// returns the view. It runs on every replica, so that a new leader has a warm view.
-// Only View.RecordEvents is for the leader.
+// Setup adds a fleet to a manager, and returns its view of the bundles of all clusters.
+// It runs on every replica, so that a new leader has a warm view. Only the leader calls
+// View.RecordEvents.
 //
-// The hub's own cluster is a member as any other. As long as its API server
+// The hub's own cluster is a member like any other. As long as its API server
 // does not serve bundles, the hub waits for their CRD, and View.Ready says so.
 func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 	if o.Clock == nil {

@@ -2,10 +2,10 @@ package fleet
 
 import "github.com/healthscope/healthscope/healthscope"
 
-// maxErrorText bounds the text of an error in a message, in bytes.
+// maxErrorText is the maximum length of an error in a message, in bytes.
 const maxErrorText = 200
 
-// shortened bounds the text of an error.
+// shortened returns the text of an error, shortened to maxErrorText.
 func shortened(text string) string { return healthscope.Shorten(text, maxErrorText) }
 
 func joinProblems(a, b string) string {

@@ -2,7 +2,7 @@ package fleet
 
 import "time"
 
-// first returns the time that is set, or now.
+// first returns at if it is set, and otherwise now.
 func first(at, now time.Time) time.Time {
 	if at.IsZero() {
 		return now
@@ -17,7 +17,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// soonest returns the earlier of two times, of which zero means never.
+// soonest returns the earlier of two times; zero means never.
 func soonest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -24,19 +24,19 @@ type View struct {
 
 	cluster string
 	synced  chan struct{}
-	// refresh has bundles read again that were judged by rules here.
+	// refresh makes all members read again the bundles that the hub judges by rules.
 	refresh func()
 
 	mu sync.RWMutex
-	// complete is true once it is known which clusters there are, and late when that took too long.
+	// complete is true once all clusters are known, and clustersTimedOut when that took longer than membersGrace.
 	complete, clustersTimedOut bool
-	// clusters are all that are known, with all of their bundles, and arrivals is how many have come into sight for the first time.
+	// clusters are all known clusters with all of their bundles, and firstSyncs is the number of clusters that have been Connected at least once.
 	clusters   map[string]*clusterView
 	firstSyncs uint64
-	// The bundles that are shown, by what is asked for.
+	// bundles and byLabel are indexes of the bundles that are shown.
 	bundles map[types.NamespacedName]map[string]*Bundle
 	byLabel map[labelKey]map[BundleKey]*Bundle
-	// rejected are the Secrets that are none of a cluster.
+	// rejected are the Secrets that are rejected.
 	rejected []RejectedSecret
 	// outage is that of the hub's own API server, which the state of its cluster does not show.
 	outage outage
@@ -44,11 +44,11 @@ type View struct {
 	usedRatios func() map[string]map[string]float64
 	// record is RecordEvents.
 	record func(context.Context) error
-	// subscriptions are what changes are added to.
+	// subscriptions receive the changes.
 	subscriptions map[*Subscription]Topic
 }
 
-// RejectedSecret is a Secret of a cluster that cannot have the name that it asks for, so that the hub has no cluster for it.
+// RejectedSecret is a Secret that cannot have the cluster name it requests, so that the hub does not add a cluster for it.
 type RejectedSecret struct {
 	// Name is the name of the Secret.
 	Name string `json:"name"`
@@ -77,8 +77,8 @@ func newView(cluster string) *View {
 // Secrets returns the cache of the Secrets of members, and of no others; nil without Options.Members. The fleet starts it.
 func (v *View) Secrets() cache.Cache { return v.secrets }
 
-// RecordEvents lets the fleet record events on the Secrets of members, until ctx ends. Only the leader calls it, so that an
-// event is recorded once. It begins with the warnings from before that still hold.
+// RecordEvents makes the fleet record events on the Secrets of members until ctx ends. Only the leader calls it, so that an
+// event is recorded once. It first records the earlier warnings that still hold.
 func (v *View) RecordEvents(ctx context.Context) error { return v.record(ctx) }
 
 // Cluster returns the name of the cluster the hub itself is in.
@@ -106,7 +106,7 @@ func (v *View) Synced() bool {
 	}
 }
 
-// Ready returns nil once the view is synced, and what it waits for until then. It is fit for a readiness check.
+// Ready returns nil once the view is synced, and until then an error that says what is missing. It is suitable for a readiness check.
 func (v *View) Ready() error {
 	if v.Synced() {
 		return nil
@@ -119,14 +119,14 @@ func (v *View) Ready() error {
 	return errors.New(cmp.Or(v.clusters[v.cluster].state.Message, "the bundles have not been read yet"))
 }
 
-// Complete reports whether it is known which clusters there are.
+// Complete reports whether all clusters are known.
 func (v *View) Complete() bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.complete
 }
 
-// setComplete notes that it is known which clusters there are.
+// setComplete notes that all clusters are known.
 func (v *View) setComplete() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -137,7 +137,7 @@ func (v *View) setComplete() {
 	v.checkSynced()
 }
 
-// setLate notes that it takes too long to find out which clusters there are.
+// setClustersTimedOut notes that the clusters were not known within membersGrace.
 func (v *View) setClustersTimedOut() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -145,14 +145,14 @@ func (v *View) setClustersTimedOut() {
 	v.checkSynced()
 }
 
-// checkSynced lets who waits for the view go on if it is synced. The caller holds the lock.
+// checkSynced ends WaitSynced if the view is synced. The caller holds the lock.
 func (v *View) checkSynced() {
 	if v.isLocalSynced() && (v.complete || v.clustersTimedOut) && !v.Synced() {
 		close(v.synced)
 	}
 }
 
-// isRead reports whether the bundles of the hub's own cluster have been judged.
+// isLocalSynced reports whether the bundles of the hub's own cluster have been judged.
 func (v *View) isLocalSynced() bool {
 	own := v.clusters[v.cluster].state
 	return own.synced && own.Reachability != Connecting
@@ -187,8 +187,8 @@ func (v *View) Select(namespace string, selector labels.Selector) []*Bundle {
 	})
 }
 
-// RequiredLabel returns a label without which a selector matches nothing; no label and false
-// when it does not ask for any one label. It is always the same one for a selector.
+// RequiredLabel returns a label that every match of a selector has; false when the selector
+// does not require a single label. It always returns the same label for a selector.
 func RequiredLabel(selector labels.Selector) (key, value string, ok bool) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
@@ -304,7 +304,7 @@ func (v *View) NeverSynced() []ClusterState {
 	return slices.DeleteFunc(v.States(), func(s ClusterState) bool { return s.synced })
 }
 
-// Arrivals returns how many clusters have come into sight for the first time. What is read of the view after it knows of all of these.
+// Arrivals returns the number of clusters that have been Connected at least once. Later reads of the view include all of them.
 func (v *View) Arrivals() uint64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -326,7 +326,7 @@ func (v *View) Outage() (ClusterState, bool) {
 	return state, true
 }
 
-// setOutage stores whether the hub's own API server answers.
+// setOutage stores the outage of the hub's own API server.
 func (v *View) setOutage(s outage) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -384,7 +384,7 @@ func (v *View) completeFor(cluster string, reads func(ClusterState) bool) bool {
 	return c.state.Answers() && !c.state.unreadable && reads(c.state)
 }
 
-// filled reports whether a cluster has bundles that a HealthScope monitor has filled, and bundles that another one has.
+// hasBundles reports whether HealthScope's monitor fills bundles of a cluster, and whether another monitor does.
 func (v *View) hasBundles(cluster string) (own, foreign bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -392,7 +392,7 @@ func (v *View) hasBundles(cluster string) (own, foreign bool) {
 	return c != nil && c.own > 0, c != nil && c.foreign > 0
 }
 
-// written returns when another monitor than ours has filled a bundle of a cluster last, by that cluster's clock.
+// lastForeignWrite returns when a monitor other than HealthScope's last wrote a bundle of a cluster, by that cluster's clock.
 func (v *View) lastForeignWrite(cluster string) (at time.Time) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -402,7 +402,7 @@ func (v *View) lastForeignWrite(cluster string) (at time.Time) {
 	return at
 }
 
-// judged returns a bundle as it was judged last, whatever is shown of it; nil when there is none.
+// judged returns a bundle as it was last judged, independent of what is shown; nil when there is none.
 func (v *View) judged(key BundleKey) *Bundle {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -412,7 +412,7 @@ func (v *View) judged(key BundleKey) *Bundle {
 	return nil
 }
 
-// names returns the names of the bundles of a cluster, also of those that are not shown.
+// names returns the names of the bundles of a cluster, including those that are not shown.
 func (v *View) names(cluster string) []types.NamespacedName {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -422,7 +422,7 @@ func (v *View) names(cluster string) []types.NamespacedName {
 	return nil
 }
 
-// setState stores what is known of a cluster, and shows its bundles accordingly. A cluster that is not known becomes so.
+// setState stores the state of a cluster, and shows its bundles accordingly. It adds the cluster if it is not known.
 func (v *View) setState(s ClusterState) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -468,7 +468,7 @@ func (v *View) removeCluster(cluster string) {
 	}
 }
 
-// put stores a bundle, or with nil removes it. Of a cluster that is not known it stores nothing.
+// put stores a bundle; nil removes it. It ignores bundles of unknown clusters.
 func (v *View) put(key BundleKey, b *Bundle) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -488,7 +488,7 @@ func (v *View) put(key BundleKey, b *Bundle) {
 	v.show(key, c.shown(b))
 }
 
-// show shows a bundle, or with nil shows it no more.
+// show shows a bundle; nil hides it.
 func (v *View) show(key BundleKey, b *Bundle) {
 	name := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 	old := v.bundles[name][key.Cluster]
@@ -512,7 +512,7 @@ func (v *View) show(key BundleKey, b *Bundle) {
 	}
 }
 
-// label puts a bundle, in place of the old one, where its labels lead to it.
+// updateIndex replaces the old bundle by b in byLabel.
 func (v *View) updateIndex(old, b *Bundle) {
 	if old != nil {
 		for l := range old.labelKeys() {
@@ -532,15 +532,14 @@ func (v *View) updateIndex(old, b *Bundle) {
 	}
 }
 
-// Subscribe returns a subscription to what changes from now on, until cancel is called.
+// Subscribe returns a subscription to the changes from now on, until cancel is called.
 func (v *View) Subscribe(topics Topic) (s *Subscription, cancel func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.subscribe(NewSubscription(), topics)
 }
 
-// Follow is Subscribe for those who need to know what there is already: the subscription holds a change of each cluster and
-// of each bundle there is.
+// Follow is Subscribe with the existing state: the subscription starts with a change of each existing cluster and bundle.
 func (v *View) Follow(topics Topic) (s *Subscription, cancel func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -570,7 +569,7 @@ func (v *View) subscribe(s *Subscription, topics Topic) (_ *Subscription, cancel
 	}
 }
 
-// changed adds a change to the subscriptions to a topic. The caller holds the lock.
+// notify adds a change to the subscriptions to a topic. The caller holds the lock.
 func (v *View) notify(topic Topic, c Change) {
 	for s, topics := range v.subscriptions {
 		if topics&topic != 0 {
@@ -579,7 +578,7 @@ func (v *View) notify(topic Topic, c Change) {
 	}
 }
 
-// bundleChanged is changed for a bundle. Old is nil when it came, now when it went.
+// notifyBundle is notify for a bundle. old is nil when it was added, and now when it was removed.
 func (v *View) notifyBundle(topic Topic, old, now *Bundle) {
 	if old != nil {
 		v.notify(topic, BundleChange{old.BundleKey, NewLabelSet(old.Labels)})

@@ -16,23 +16,23 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// wholeTimeout is the deadline of reading a bundle from its cluster.
+// wholeTimeout is the timeout for reading a bundle from its cluster.
 const wholeTimeout = 30 * time.Second
 
 // ErrGone says that a bundle does not exist in its cluster.
 var ErrGone = errors.New("the bundle does not exist any more")
 
-// Whole is a ResourceBundleState as its API server holds it: with all objects.
+// Whole is a complete ResourceBundleState, with all objects, as its API server stores it.
 type Whole struct {
 	metav1.ObjectMeta `json:"metadata"`
 
-	// Status is the status in JSON, byte for byte as it came; empty when no monitor has reported.
+	// Status is the status as unmodified JSON; empty when no monitor has reported.
 	Status json.RawMessage `json:"status"`
 }
 
-// Whole reads a bundle from its cluster, because the view does not store it
-// whole, with one request and a deadline. It returns ErrGone when there is no
-// such bundle. It asks for a list of one, so that a hub needs no right beyond those by which it follows bundles.
+// Whole reads a complete bundle, which the view does not store, from its cluster
+// with one request and a timeout. It returns ErrGone when the bundle does not
+// exist. It lists this one bundle, so that the hub needs no rights beyond those for its watch of bundles.
 func (v *View) Whole(ctx context.Context, key BundleKey) (*Whole, error) {
 	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
 	defer cancel()
