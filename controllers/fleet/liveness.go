@@ -117,7 +117,9 @@ func (l *liveness) probed(now time.Time, err error) bool {
 	case err == nil:
 		l.rejectedSince = time.Time{}
 	case errors.Is(err, errUnauthorized):
-		l.rejectedSince = first(l.rejectedSince, now)
+		if l.rejectedSince.IsZero() {
+			l.rejectedSince = now
+		}
 	default:
 		l.unanswered(now, shortened(err.Error()))
 		return false

@@ -2,14 +2,6 @@ package fleet
 
 import "time"
 
-// first returns at if it is set, and otherwise now.
-func first(at, now time.Time) time.Time {
-	if at.IsZero() {
-		return now
-	}
-	return at
-}
-
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
