@@ -80,8 +80,8 @@ func bundleJSON(tb testing.TB, name string, n int) string {
 	return string(data)
 }
 
-// serveMember starts an API server that sends of bundles what watch does, and serves nothing else; it returns the kubeconfig.
-func serveMember(tb testing.TB, watch func(*stream)) []byte {
+// serveBundles starts an API server whose watch of bundles sends what watch does, and which serves nothing else. It returns the kubeconfig.
+func serveBundles(tb testing.TB, watch func(*stream)) []byte {
 	tb.Helper()
 	return kubeconfigOf(tb, startMember(tb, func(w http.ResponseWriter, r *http.Request) {
 		switch resource := path.Base(r.URL.Path); {
@@ -142,8 +142,8 @@ type quietRecorder struct{ events.EventRecorder }
 
 func (quietRecorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
 
-// engage makes a server a member of the hub.
-func engage(h *hub, name string, config []byte) {
+// addMember adds a server as a member of the hub.
+func addMember(h *hub, name string, config []byte) {
 	h.add(name, false, logr.Discard()).setSpec(clusterSpec{name: name, kubeconfig: config, secret: &corev1.ObjectReference{Name: name, UID: types.UID(name)}})
 }
 
@@ -173,7 +173,7 @@ func newNeighbour(t *testing.T, h *hub) *neighbour {
 			n.seen <- c.Name
 		}
 	})
-	engage(h, "neighbour", serveMember(t, func(s *stream) {
+	addMember(h, "neighbour", serveBundles(t, func(s *stream) {
 		s.complete()
 		for {
 			select {
@@ -244,7 +244,7 @@ func disturb(t *testing.T, h *hub, n *neighbour, config []byte, want Reachabilit
 	t.Helper()
 	before := n.delay("undisturbed", undisturbed)
 	late := time.Now().Add(2 * time.Minute)
-	engage(h, "edge", config)
+	addMember(h, "edge", config)
 	during := n.delay("disturbed", func() bool {
 		most = max(most, liveHeap())
 		state, _ = h.view.State("edge")
@@ -311,7 +311,7 @@ func TestFloodingMemberIsCutOff(t *testing.T) {
 			h, stop := newFloodHub(t, floodBudget())
 			defer stop()
 			n := newNeighbour(t, h)
-			state, most := disturb(t, h, n, serveMember(t, c.watch), OverBudget)
+			state, most := disturb(t, h, n, serveBundles(t, c.watch), OverBudget)
 			if !strings.Contains(state.Message, c.want) {
 				t.Errorf("the state says %q", state.Message)
 			}
@@ -336,7 +336,7 @@ func TestIncompleteInitialListIsNotShown(t *testing.T) {
 	n := newNeighbour(t, h)
 	var once sync.Once
 	dripping := make(chan struct{})
-	drip := serveMember(t, func(s *stream) {
+	drip := serveBundles(t, func(s *stream) {
 		for i := 0; s.send("ADDED", bundleJSON(t, fmt.Sprintf("b%d", i), 2)); i++ {
 			s.flush()
 			if i == 20 {
@@ -364,7 +364,7 @@ func TestEndlessChangesAreThrottled(t *testing.T) {
 	defer stop()
 	bundle := bundleJSON(t, "same", 2)
 	begin := time.Now()
-	engage(h, "edge", serveMember(t, func(s *stream) {
+	addMember(h, "edge", serveBundles(t, func(s *stream) {
 		s.complete()
 		for i := 1; s.send("MODIFIED", strings.Replace(bundle, `"resourceVersion":"4711"`, fmt.Sprintf(`"resourceVersion":"%d"`, i), 1)); i++ {
 		}

@@ -28,8 +28,8 @@ var (
 	shopWeb     = types.NamespacedName{Namespace: "shop", Name: "web"}
 )
 
-// aKind is an Objects that watches one kind of a cluster which never says what it serves: the test reports what happens to its requests.
-type aKind struct {
+// kindFixture is an Objects that watches one kind of a cluster whose discovery always fails. The test reports the results of its requests.
+type kindFixture struct {
 	*Objects
 
 	t *testing.T
@@ -38,12 +38,12 @@ type aKind struct {
 	notified *Subscription
 }
 
-// withAKind runs a test with time of its own.
-func withAKind(t *testing.T, test func(k *aKind)) {
+// withKindFixture runs a test in a synctest bubble.
+func withKindFixture(t *testing.T, test func(k *kindFixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		k := &aKind{Objects: NewObjects(nil, nil), t: t}
+		k := &kindFixture{Objects: NewObjects(nil, nil), t: t}
 		k.setState(ClusterState{Name: "local", Reachability: Connected})
 		k.clusters["local"].clusterClients = clusterClients{
 			client: struct{ dynamic.Interface }{},
@@ -62,7 +62,7 @@ func withAKind(t *testing.T, test func(k *aKind)) {
 }
 
 // report reports events, with so much time after each.
-func (k *aKind) report(pause time.Duration, events ...observe.Event) {
+func (k *kindFixture) report(pause time.Duration, events ...observe.Event) {
 	for _, e := range events {
 		k.w.informer.Tracker.Report(e)
 		<-time.After(pause)
@@ -71,7 +71,7 @@ func (k *aKind) report(pause time.Duration, events ...observe.Event) {
 }
 
 // read stores Deployment web, which is Ready, as all there is.
-func (k *aKind) read(objects ...any) {
+func (k *kindFixture) read(objects ...any) {
 	if err := k.w.store.Replace(objects, ""); err != nil {
 		k.t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (k *aKind) read(objects ...any) {
 }
 
 // expect asserts what is known of Deployment web.
-func (k *aKind) expect(want healthscope.State, reason healthscope.Reason, last healthscope.State, settling bool) {
+func (k *kindFixture) expect(want healthscope.State, reason healthscope.Reason, last healthscope.State, settling bool) {
 	k.t.Helper()
 	synctest.Wait()
 	got := k.Get("local", deployments, shopWeb)
@@ -91,7 +91,7 @@ func (k *aKind) expect(want healthscope.State, reason healthscope.Reason, last h
 }
 
 // expectSelected asserts that a selector finds Deployment web when it has been read, and says the same of it; and says the same as of web of what has not.
-func (k *aKind) expectSelected(web Lookup) {
+func (k *kindFixture) expectSelected(web Lookup) {
 	k.t.Helper()
 	selected := k.Select("local", deployments, shopWeb.Namespace, labels.SelectorFromSet(labels.Set{"app": "web"}))
 	found := selected.Others
@@ -167,7 +167,7 @@ func TestForbiddenKindHasAHint(t *testing.T) {
 // Objects arrive while the API server answers: not before it does, nor once an attempt to read them has failed.
 func TestArrivingWhileTheAPIServerAnswers(t *testing.T) {
 	t.Parallel()
-	withAKind(t, func(k *aKind) {
+	withKindFixture(t, func(k *kindFixture) {
 		expect := func(when string, want bool) {
 			if got := k.Get("local", deployments, shopWeb); got.Arriving != want || !got.Settling {
 				t.Errorf("%s: arriving %t, settling %t; want %t, true", when, got.Arriving, got.Settling, want)
@@ -184,7 +184,7 @@ func TestArrivingWhileTheAPIServerAnswers(t *testing.T) {
 // What is not read any more is Unknown, with the reason, from when that is confirmed; and is notified once each time.
 func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	withAKind(t, func(k *aKind) {
+	withKindFixture(t, func(k *kindFixture) {
 		forbidden := observe.Event{Kind: observe.Refused, Reason: observe.Forbidden, Message: "no right"}
 		failed := observe.Event{Kind: observe.Failed, Message: "no route"}
 		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", true)
@@ -215,7 +215,7 @@ func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
 // TestObjectsOfAnUnreachableCluster has what is referred to keep its last state while its cluster cannot be seen, and until it has been read again.
 func TestObjectsOfAnUnreachableCluster(t *testing.T) {
 	t.Parallel()
-	withAKind(t, func(k *aKind) {
+	withKindFixture(t, func(k *kindFixture) {
 		state := func(r Reachability) { k.setState(ClusterState{Name: "local", Reachability: r, Since: time.Now()}) }
 		k.read(readyWeb())
 		state(MonitorStale)
@@ -246,7 +246,7 @@ func TestObjectsOfAnUnreachableCluster(t *testing.T) {
 // While it is read again by other rules, an object is as it was; and as its cluster was, if that was away.
 func TestRelistKeepsPreviousResults(t *testing.T) {
 	t.Parallel()
-	withAKind(t, func(k *aKind) {
+	withKindFixture(t, func(k *kindFixture) {
 		k.read(readyWeb())
 		k.Refresh()
 		k.expect(healthscope.Ready, "", "", false)
@@ -264,7 +264,7 @@ func TestRelistKeepsPreviousResults(t *testing.T) {
 // not shown any more must be notified.
 func TestStaleResultsExpire(t *testing.T) {
 	t.Parallel()
-	withAKind(t, func(k *aKind) {
+	withKindFixture(t, func(k *kindFixture) {
 		k.read(readyWeb())
 		k.setState(ClusterState{Name: "local", Reachability: Unreachable, Since: time.Now()})
 		k.setState(ClusterState{Name: "local", Reachability: Connected, Since: time.Now()})
@@ -281,7 +281,7 @@ func TestStaleResultsExpire(t *testing.T) {
 // An object that cannot be read as what it says that it is exists all the same: it is malformed, and not missing.
 func TestMalformedObjectIsUnknown(t *testing.T) {
 	t.Parallel()
-	withAKind(t, func(k *aKind) {
+	withKindFixture(t, func(k *kindFixture) {
 		k.read(&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": shopWeb.Namespace, "name": shopWeb.Name, "labels": map[string]any{"app": shopWeb.Name}},
 			"spec": "none", "status": []any{"three"},
@@ -293,7 +293,7 @@ func TestMalformedObjectIsUnknown(t *testing.T) {
 // Of an object whose labels change, there is a change with the labels before, and one with those after.
 func TestObjectChangesHaveOldAndNewLabels(t *testing.T) {
 	t.Parallel()
-	withAKind(t, func(k *aKind) {
+	withKindFixture(t, func(k *kindFixture) {
 		k.read(readyWeb())
 		k.notified.Take()
 		set := func(app string) *Lookup {

@@ -212,7 +212,7 @@ func TestObjectsRecoverFromTwentyOutages(t *testing.T) {
 // What an outage interrupts before it has been read again may be interrupted again and again.
 func TestKindThatIsNotRelistedRecoversFromOutages(t *testing.T) {
 	t.Parallel()
-	withAKind(t, func(k *aKind) {
+	withKindFixture(t, func(k *kindFixture) {
 		k.read(readyWeb())
 		for range 20 {
 			k.setState(ClusterState{Name: "local", Reachability: Unreachable, Since: time.Now()})

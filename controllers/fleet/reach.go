@@ -12,26 +12,26 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Reachability is whether a hub sees a cluster as it is now, in one word.
+// Reachability is whether what a hub knows of a cluster is current, and if not, why.
 type Reachability string
 
 // The values of Reachability.
 const (
 	// Connected means that what is known of the cluster is current.
 	Connected Reachability = "Connected"
-	// Connecting means that the cluster has not been read yet since the hub started, or since its Secret came.
+	// Connecting means that the cluster has not been read yet since the hub started, or since its Secret was added.
 	Connecting Reachability = "Connecting"
-	// Unreachable means that its API server does not answer, or cannot be understood. The hub's own cluster is never in this state, which could not be written; see View.Outage.
+	// Unreachable means that its API server does not answer, or sends answers that the hub cannot parse. The hub's own cluster is never in this state, which could not be written; see View.Outage.
 	Unreachable Reachability = "Unreachable"
 	// Forbidden means that its API server refuses the hub: a right is missing, or the credentials are not accepted.
 	Forbidden Reachability = "Forbidden"
-	// MonitorMissing means that the API server answers, and the monitor that has filled bundles there has no Lease any more; or that bundles are not served at all.
+	// MonitorMissing means that the API server answers, and the monitor that filled bundles there has no Lease any more; or that the API server does not serve bundles.
 	MonitorMissing Reachability = "MonitorMissing"
 	// MonitorStale means that the API server answers, and that monitor does not renew its Lease.
 	MonitorStale Reachability = "MonitorStale"
-	// OverBudget means that the hub holds more of the cluster than it may, or is sent more or more often than it can read, so that it has cut the cluster off for a while.
+	// OverBudget means that the cluster exceeds its budget, or that its answers or its rate of changes are too large, so that the hub has cut it off for a while.
 	OverBudget Reachability = "OverBudget"
-	// Refused means that the kubeconfig is refused, so that nothing was tried.
+	// Refused means that the kubeconfig is refused, so that the hub does not try to connect.
 	Refused Reachability = "Refused"
 )
 
@@ -40,7 +40,7 @@ func Reachabilities() []Reachability {
 	return []Reachability{Connected, Connecting, MonitorStale, MonitorMissing, Forbidden, Unreachable, OverBudget, Refused}
 }
 
-// Reason returns why an object cannot be seen in a cluster of that reachability; empty for Connected.
+// Reason returns the reason of objects that are stale because of the reachability of their cluster; empty for Connected.
 func (r Reachability) Reason() healthscope.Reason {
 	switch r {
 	case Connecting:
@@ -62,7 +62,7 @@ func (r Reachability) Reason() healthscope.Reason {
 	return ""
 }
 
-// ClusterState is what a hub knows of a cluster itself.
+// ClusterState is the state of a cluster.
 type ClusterState struct {
 	// Name is the cluster's name.
 	Name string
@@ -70,13 +70,13 @@ type ClusterState struct {
 	Local bool
 	// SecretUID is the uid of the cluster's Secret. The hub's own cluster has none.
 	SecretUID types.UID
-	// Reachability is whether the cluster is seen as it is now, and if not, why.
+	// Reachability is whether what is known of the cluster is current, and if not, why.
 	Reachability Reachability
-	// Since is since when it is seen, or since when it is not: it stays when only the reason changes why it is not.
+	// Since is since when the cluster has been Reachable, or not Reachable. It does not change when only the reason changes.
 	Since time.Time
-	// LastSeen is when the cluster was known last to be as it was shown. While it is not Reachable it stands still. Zero means never.
+	// LastSeen is when what is shown of the cluster was last known to be current. It does not advance while the cluster is not Reachable. Zero means never.
 	LastSeen time.Time
-	// Arrival counts the clusters that had been read for the first time when this one was, itself among them; it is zero before that.
+	// Arrival is the position of the cluster in the order in which clusters were Connected for the first time, from 1; zero before that.
 	Arrival uint64
 	// Message describes the problem; empty when there is none.
 	Message string
@@ -84,18 +84,18 @@ type ClusterState struct {
 	Maintenance string
 	// Labels are the labels of the cluster's Secret, in the form of labels.Set.String, so that states can be compared. The hub's own cluster has none.
 	Labels string
-	// Unwatched is true when bundles there are another monitor's than ours, and none of ours is there to see whether that one
-	// lives: LastSeen is then when it wrote last.
+	// Unwatched is true when another monitor fills the bundles, and HealthScope's monitor does not run there, so that nothing
+	// checks whether that one runs. LastSeen is then when it last wrote a bundle.
 	Unwatched bool
 	// synced is true once the cluster's bundles have been read since the hub started.
 	synced bool
-	// unreadable is true when bundles cannot be read there, though the API server answers.
+	// unreadable is true when bundles cannot be read, although the API server answers.
 	unreadable bool
-	// namespaces are those from which bundles are read, with a comma before and after each; empty means all.
+	// namespaces are the namespaces from which bundles are read, with a comma before and after each; empty means all.
 	namespaces string
 }
 
-// Problem describes why the cluster is not seen as it is, with its name.
+// Problem returns a message with the cluster's name that explains why it is not current.
 func (s ClusterState) Problem() string {
 	return fmt.Sprintf("cluster %q: %s", s.Name, cmp.Or(s.Message, string(s.Reachability)))
 }
@@ -112,7 +112,7 @@ func (s ClusterState) LabelSet() labels.Set {
 // Reachable reports whether all that is known of the cluster is current.
 func (s ClusterState) Reachable() bool { return s.Reachability == Connected }
 
-// Answers reports whether the cluster's API server can be read, so that objects
+// Answers reports whether the cluster's API server answers, so that objects
 // that are read from it directly are current even if bundles are not.
 func (s ClusterState) Answers() bool {
 	switch s.Reachability {
@@ -128,8 +128,8 @@ func (s ClusterState) reads(namespace string) bool {
 	return s.namespaces == "" || strings.Contains(s.namespaces, ","+namespace+",")
 }
 
-// isStale reports whether a bundle is not current in a cluster of that state. One that another monitor than HealthScope's
-// has filled does not depend on HealthScope's.
+// isStale reports whether a bundle is stale in a cluster of this state. own is true for a bundle that HealthScope's monitor
+// fills; only these depend on that monitor.
 func (s ClusterState) isStale(own bool) bool {
 	return !s.Answers() || s.unreadable || own && s.Reachability != Connected
 }
@@ -143,7 +143,7 @@ func (s ClusterState) sameAs(o ClusterState) bool {
 	return s == o
 }
 
-// outage is since when the hub's own API server does not answer, and why; zero while it does.
+// outage is since when the hub's own API server has not answered, and why; zero while it answers.
 type outage struct {
 	since time.Time
 	cause string

@@ -56,12 +56,12 @@ func (r *rotation) lease(fingerprint string) {
 	r.updateState()
 }
 
-// pass lets time pass in which something is reported to connections each second.
-func (r *rotation) pass(d time.Duration, tell func(l *liveness, now time.Time), lines ...*connection) {
+// advance lets time pass, and reports something to connections each second.
+func (r *rotation) advance(d time.Duration, deliver func(l *liveness, now time.Time), connections ...*connection) {
 	for range d / time.Second {
 		r.clock.SetTime(r.clock.Now().Add(time.Second))
-		for _, l := range lines {
-			l.updateLiveness(tell)
+		for _, l := range connections {
+			l.updateLiveness(deliver)
 		}
 		r.updateState()
 		if len(r.seen) == 0 || r.seen[len(r.seen)-1] != r.state.Reachability {
@@ -115,12 +115,12 @@ func TestNewCredentialsAreUsedWithoutServedBundles(t *testing.T) {
 			r.read(old)
 			if c.old != nil {
 				r.lease("1")
-				r.pass(time.Second, answers, old)
-				r.pass(30*time.Second, c.old, old)
+				r.advance(time.Second, answers, old)
+				r.advance(30*time.Second, c.old, old)
 			}
 			r.next = r.connected(t)
 			renewed := r.next
-			r.pass(11*time.Second, unserves, renewed)
+			r.advance(11*time.Second, unserves, renewed)
 			if used := r.current == renewed; used != c.used {
 				t.Fatalf("the new credentials are in use: %t, and the cluster is %s: %s", used, r.state.Reachability, r.state.Message)
 			}
@@ -132,7 +132,7 @@ func TestNewCredentialsAreUsedWithoutServedBundles(t *testing.T) {
 			}
 			for range 20 {
 				old.updateLiveness(rejects)
-				r.pass(time.Second, unserves, renewed)
+				r.advance(time.Second, unserves, renewed)
 			}
 			if r.state.Reachability != MonitorMissing {
 				t.Errorf("once the old token has ended the cluster is %s", r.state.Reachability)
@@ -162,13 +162,13 @@ func TestRotationAfterOutageIsNotMonitorStale(t *testing.T) {
 		r.next = old
 		r.read(old)
 		r.lease("1")
-		r.pass(time.Second, answers, old)
-		r.pass(2*time.Minute, rejects, old)
+		r.advance(time.Second, answers, old)
+		r.advance(2*time.Minute, rejects, old)
 		r.next = r.connected(t)
 		r.read(r.next)
-		r.pass(3*time.Second, answers, r.current)
+		r.advance(3*time.Second, answers, r.current)
 		r.lease(fingerprint)
-		r.pass(c.after, answers, r.current)
+		r.advance(c.after, answers, r.current)
 		if !slices.Equal(r.seen, c.want) {
 			t.Errorf("with the Lease %q went through %v, want %v", fingerprint, r.seen, c.want)
 		}
@@ -183,11 +183,11 @@ func TestOutageWithOpenWatchesIsNotMonitorStale(t *testing.T) {
 	r.next = r.connected(t)
 	r.read(r.next)
 	r.lease("1")
-	r.pass(time.Second, answers, r.current)
-	r.pass(2*time.Minute, func(*liveness, time.Time) {}, r.current)
-	r.pass(3*time.Second, answers, r.current)
+	r.advance(time.Second, answers, r.current)
+	r.advance(2*time.Minute, func(*liveness, time.Time) {}, r.current)
+	r.advance(3*time.Second, answers, r.current)
 	r.lease("2")
-	r.pass(time.Second, answers, r.current)
+	r.advance(time.Second, answers, r.current)
 	if want := []Reachability{Connected, Unreachable, Connected}; !slices.Equal(r.seen, want) {
 		t.Errorf("went through %v, want %v", r.seen, want)
 	}
@@ -205,13 +205,13 @@ func TestLateLeaseReadIsNotMonitorMissing(t *testing.T) {
 		r.next = r.connected(t)
 		r.read(r.next)
 		r.lease("1")
-		r.pass(time.Second, answers, r.current)
-		r.pass(time.Minute, dies, r.current)
-		r.pass(time.Second, answers, r.current)
+		r.advance(time.Second, answers, r.current)
+		r.advance(time.Minute, dies, r.current)
+		r.advance(time.Second, answers, r.current)
 		r.current.updateLiveness(readBundles)
-		r.pass(after, answers, r.current)
+		r.advance(after, answers, r.current)
 		r.lease("2")
-		r.pass(time.Second, answers, r.current)
+		r.advance(time.Second, answers, r.current)
 		if !slices.Equal(r.seen, want) {
 			t.Errorf("with the Lease after %s went through %v, want %v", after, r.seen, want)
 		}

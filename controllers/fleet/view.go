@@ -222,8 +222,8 @@ func sortedBundles(bundles func(func(*Bundle) bool)) []*Bundle {
 	return slices.SortedFunc(bundles, func(a, b *Bundle) int { return a.Compare(b.BundleKey) })
 }
 
-// Refresh reads the bundles of clusters again in which others than monitors of ours have filled some, because rules have
-// changed: the hub judges these, and does not keep what it judged. Until one has been read it is shown as it was.
+// Refresh reads the bundles again of clusters in which other monitors than HealthScope's fill some, because rules have
+// changed: the hub judges these, and does not keep the objects. Until a bundle has been read it is shown as it was.
 func (v *View) Refresh() { v.refresh() }
 
 // Access returns how a cluster is reached by the connection in use; false when it has not been read yet, or is not known.
@@ -255,8 +255,8 @@ func (v *View) Clusters() []string {
 	return slices.Sorted(maps.Keys(v.clusters))
 }
 
-// State returns what is known of a cluster itself; false when there is no cluster of that name. Before it is known which
-// clusters there are, any may be one, and is not connected yet.
+// State returns what is known of a cluster itself; false when there is no cluster of that name. Until all
+// clusters are known, every name counts as a cluster that is Connecting.
 func (v *View) State(cluster string) (ClusterState, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
