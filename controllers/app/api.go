@@ -20,11 +20,11 @@ import (
 )
 
 // addStatusAPI adds the status REST server to every replica: a listener for callers with a token and one for callers
-// without, each unless it is turned off. store holds the AppContexts; it may be nil.
+// without, each unless it is disabled. store holds the AppContexts; it may be nil.
 func addStatusAPI(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, tracker *observe.Tracker, logger logr.Logger) error {
-	guarded := config.API.BindAddress != configv1alpha1.NoServer
-	open := cmp.Or(config.API.AnonymousBindAddress, configv1alpha1.NoServer) != configv1alpha1.NoServer
-	if !guarded && !open {
+	authenticated := config.API.BindAddress != configv1alpha1.NoServer
+	anonymous := cmp.Or(config.API.AnonymousBindAddress, configv1alpha1.NoServer) != configv1alpha1.NoServer
+	if !authenticated && !anonymous {
 		return nil
 	}
 	scopes := newCachedScopes(mgr, view, tracker)
@@ -39,21 +39,21 @@ func addStatusAPI(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configura
 	if config.Rsync.Enabled {
 		options.Deployments = rsync.Groups{Store: store}
 	}
-	if open {
+	if anonymous {
 		if err := addServer(mgr, config.API.AnonymousBindAddress, options, nil); err != nil {
 			return err
 		}
 	}
-	if guarded {
-		if err := addGuardedServer(mgr, &config.API, options); err != nil {
+	if authenticated {
+		if err := addAuthenticatedServer(mgr, &config.API, options); err != nil {
 			return err
 		}
 	}
 	return errors.Wrap(mgr.Add(scopes), "cannot watch HealthScopes")
 }
 
-// addGuardedServer adds the listener for callers with a token.
-func addGuardedServer(mgr ctrl.Manager, config *configv1alpha1.API, options api.Options) error {
+// addAuthenticatedServer adds the listener for callers with a token.
+func addAuthenticatedServer(mgr ctrl.Manager, config *configv1alpha1.API, options api.Options) error {
 	guard, err := access.NewGuard(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
@@ -62,19 +62,19 @@ func addGuardedServer(mgr ctrl.Manager, config *configv1alpha1.API, options api.
 	if config.CertFile == "" {
 		return addServer(mgr, config.BindAddress, options, nil)
 	}
-	settings, err := certificateOf(mgr, config.CertFile, config.KeyFile, "the status REST server")
+	tlsConfig, err := servingTLSConfig(mgr, config.CertFile, config.KeyFile, "the status REST server")
 	if err != nil {
 		return err
 	}
-	return addServer(mgr, config.BindAddress, options, settings)
+	return addServer(mgr, config.BindAddress, options, tlsConfig)
 }
 
-func addServer(mgr ctrl.Manager, address string, options api.Options, tls *tls.Config) error {
-	server := api.NewServer(api.ServerOptions{Address: address, Handler: api.NewHandler(options), TLS: tls, Logger: options.Logger})
+func addServer(mgr ctrl.Manager, address string, options api.Options, tlsConfig *tls.Config) error {
+	server := api.NewServer(api.ServerOptions{Address: address, Handler: api.NewHandler(options), TLS: tlsConfig, Logger: options.Logger})
 	return errors.Wrap(mgr.Add(everyReplica(server.Run)), "cannot add the status REST server")
 }
 
-// newDocuments returns what makes status documents. It adds the cache of AppContexts, which they are made from, to the manager.
+// newDocuments returns the builder of status documents. It adds the cache of AppContexts, which the builder reads, to the manager.
 func newDocuments(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store) (*api.Documents, error) {
 	options := api.DocumentsOptions{Clusters: viewClusters{view, checks}, Policy: PolicyOf(config.Policy), HealthChecks: checks}
 	if store != nil {

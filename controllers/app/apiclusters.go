@@ -20,8 +20,8 @@ type viewClusters struct {
 
 // Bundle implements api.Clusters.
 func (c viewClusters) Bundle(cluster, name, namespace string) (api.Observation, bool) {
-	if b := choose(c.view.LabelledIn(cluster, k8spluginv1alpha1.LabelDeploymentID, name), name, namespace); b != nil {
-		return c.of(b), true
+	if b := selectBundle(c.view.LabelledIn(cluster, k8spluginv1alpha1.LabelDeploymentID, name), name, namespace); b != nil {
+		return c.observation(b), true
 	}
 	state, outage, known := c.state(cluster)
 	switch {
@@ -38,8 +38,8 @@ func (c viewClusters) Bundle(cluster, name, namespace string) (api.Observation, 
 	}
 }
 
-// state returns the state of a cluster. outage reports whether the cluster is the hub's own and its API server is away; the
-// state is then that of a member that is away.
+// state returns the state of a cluster. outage reports whether the cluster is the hub's own and its API server is unreachable;
+// state is then that of an unreachable member.
 func (c viewClusters) state(cluster string) (state fleet.ClusterState, outage, known bool) {
 	if cluster == c.view.Cluster() {
 		if state, outage := c.view.Outage(); outage {
@@ -50,22 +50,22 @@ func (c viewClusters) state(cluster string) (state fleet.ClusterState, outage, k
 	return state, false, known
 }
 
-// unreachableReport is the report on an app in a cluster that cannot be reached and of which no bundle was read before.
+// unreachableReport returns the report on an app in an unreachable cluster from which no bundle was read before.
 func unreachableReport(state fleet.ClusterState) status.Report {
 	return status.Report{Lost: true, Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
 }
 
-// choose returns the bundle of an app among those with its label: the one in the namespace that its context names, else the
-// one with the name that EMCO gives it, else one that a monitor has filled, else any; nil if there are none.
-func choose(bundles []*fleet.Bundle, name, namespace string) *fleet.Bundle {
-	for _, fits := range []func(*fleet.Bundle) bool{
+// selectBundle returns the bundle of an app among those with its label: the one in the namespace that its context names, else the
+// one with the name that EMCO gives it, else one that a monitor has filled, else any. It returns nil if there is none.
+func selectBundle(bundles []*fleet.Bundle, name, namespace string) *fleet.Bundle {
+	for _, matches := range []func(*fleet.Bundle) bool{
 		func(b *fleet.Bundle) bool { return b.Namespace == namespace && b.Name == name },
 		func(b *fleet.Bundle) bool { return b.Namespace == namespace },
 		func(b *fleet.Bundle) bool { return b.Name == name && b.Observed },
 		func(b *fleet.Bundle) bool { return b.Observed },
 		func(*fleet.Bundle) bool { return true },
 	} {
-		if i := slices.IndexFunc(bundles, fits); i >= 0 {
+		if i := slices.IndexFunc(bundles, matches); i >= 0 {
 			return bundles[i]
 		}
 	}
@@ -73,41 +73,41 @@ func choose(bundles []*fleet.Bundle, name, namespace string) *fleet.Bundle {
 }
 
 // Instance implements api.Clusters.
-func (c viewClusters) Instance(id string) (found []api.Observation, unread []string) {
+func (c viewClusters) Instance(id string) (found []api.Observation, neverSynced []string) {
 	for _, b := range c.view.Labelled(status.InstanceLabel, id) {
-		found = append(found, c.of(b))
+		found = append(found, c.observation(b))
 	}
 	for _, state := range c.view.NeverSynced() {
-		unread = append(unread, state.Name)
+		neverSynced = append(neverSynced, state.Name)
 	}
-	return found, unread
+	return found, neverSynced
 }
 
-// of returns a bundle as status documents show it.
-func (c viewClusters) of(b *fleet.Bundle) api.Observation {
+// observation returns a bundle in the form that status documents are built from.
+func (c viewClusters) observation(b *fleet.Bundle) api.Observation {
 	state, outage, _ := c.state(b.Cluster)
 	if outage {
 		b = b.StaleIn(state)
 	}
-	observation := api.Observation{Report: status.Report{
+	o := api.Observation{Report: status.Report{
 		Namespace: b.Namespace, Members: b.Members, Observed: b.Observed, Truncated: b.Truncated, Unlisted: b.Unlisted, Malformed: b.Malformed, LastSeen: state.LastSeen,
 	}}
 	if state.Unwatched && !b.Own {
-		observation.LastSeen = b.Written
+		o.LastSeen = b.Written
 	}
 	if b.Lost {
-		observation.Lost, observation.Reason, observation.Message = true, state.Reachability.Reason(), state.Problem()
+		o.Lost, o.Reason, o.Message = true, state.Reachability.Reason(), state.Problem()
 		if state.Answers() && !b.Outdated.IsZero() {
-			observation.Reason, observation.Message, observation.LastSeen = healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.Outdated
+			o.Reason, o.Message, o.LastSeen = healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.Outdated
 		}
-		return observation
+		return o
 	}
-	observation.Read = func(ctx context.Context) (*status.Bundle, error) {
+	o.Read = func(ctx context.Context) (*status.Bundle, error) {
 		whole, err := c.view.Whole(ctx, b.BundleKey)
 		if err != nil {
 			return nil, err
 		}
 		return status.DecodeBundle(b.Cluster, string(whole.Status), c.user), nil
 	}
-	return observation
+	return o
 }

@@ -23,21 +23,21 @@ type cachedScopes struct {
 	reader    client.Reader
 	informers cache.Informers
 	view      *fleet.View
-	scopes    *observe.Tracker
+	tracker   *observe.Tracker
 
 	subscribers subscribers[func(namespace, name string)]
 }
 
-func newCachedScopes(mgr ctrl.Manager, view *fleet.View, scopes *observe.Tracker) *cachedScopes {
-	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), view: view, scopes: scopes}
+func newCachedScopes(mgr ctrl.Manager, view *fleet.View, tracker *observe.Tracker) *cachedScopes {
+	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), view: view, tracker: tracker}
 }
 
-// current is for api.Options: it returns an api.OutageError while the cache may be stale.
+// current returns an api.OutageError while the cache may be stale. It serves as api.Options.Current.
 func (c *cachedScopes) current() error {
 	if state, outage := c.view.Outage(); outage {
 		return &api.OutageError{Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
 	}
-	switch state, _ := c.scopes.State(); {
+	switch state, _ := c.tracker.State(); {
 	case state.Status != observe.Ready && state.AsOf.IsZero():
 		return &api.OutageError{Reason: healthscope.ReasonNotSynced, Message: "HealthScopes have not been read yet: " + cmp.Or(state.Message, "the API server has not answered")}
 	case state.Status == observe.Problem:
@@ -72,8 +72,8 @@ func (c *cachedScopes) Subscribe(changed func(namespace, name string)) (cancel f
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
 func (*cachedScopes) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable. It returns when the context ends. The informer is made here, because a manager does not start
-// before the informers that it has are synced; it retries.
+// Start implements manager.Runnable. It returns when the context ends. It creates the informer, which retries, because a manager
+// does not start before the informers that it already has are synced.
 func (c *cachedScopes) Start(ctx context.Context) error {
 	informer, err := c.informers.GetInformer(ctx, &corev1alpha2.HealthScope{}, cache.BlockUntilSynced(false))
 	if err == nil {

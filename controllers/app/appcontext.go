@@ -15,31 +15,31 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// addAppContext opens the etcd with the AppContexts, and adds to the manager what follows its credentials. It returns nil
-// when none is configured. The caller closes the store.
+// addAppContext opens the etcd with the AppContexts, and adds to the manager a watch on the files with its credentials. It
+// returns nil when no etcd is configured. The caller closes the store.
 func addAppContext(mgr ctrl.Manager, config *configv1alpha1.AppContext, stop func(), logger logr.Logger) (*appcontext.Store, error) {
 	if config == nil {
-		return nil, nil //nolint:nilnil // No store is what was asked for.
+		return nil, nil //nolint:nilnil // No store is configured.
 	}
-	contents, err := digests(config.UsernameFile, config.PasswordFile, config.CAFile)
+	digests, err := fileDigests(config.UsernameFile, config.PasswordFile, config.CAFile)
 	if err != nil {
 		return nil, err
 	}
 	store, err := OpenAppContext(config)
-	if err != nil || len(contents) == 0 {
+	if err != nil || len(digests) == 0 {
 		return store, err
 	}
-	return store, errors.Wrap(mgr.Add(watchCredentials(contents, stop, logger)), "cannot watch the files of appContext")
+	return store, errors.Wrap(mgr.Add(watchCredentials(digests, stop, logger)), "cannot watch the files of appContext")
 }
 
-// watchCredentials returns what stops the program when files have other contents than those it has started with.
-func watchCredentials(contents map[string][sha256.Size]byte, stop func(), logger logr.Logger) *fileWatch {
-	return &fileWatch{paths: slices.Sorted(maps.Keys(contents)), logger: logger, changed: func() {
-		for path, before := range contents {
+// watchCredentials returns a watch that stops the program when the contents of a file no longer have the given digest.
+func watchCredentials(digests map[string][sha256.Size]byte, stop func(), logger logr.Logger) *fileWatch {
+	return &fileWatch{paths: slices.Sorted(maps.Keys(digests)), logger: logger, changed: func() {
+		for path, initial := range digests {
 			data, err := os.ReadFile(path)
 			if err != nil {
 				logger.Error(err, "Cannot read a file; what was in it before stays in use", "file", path)
-			} else if sha256.Sum256(data) != before {
+			} else if sha256.Sum256(data) != initial {
 				logger.Info("A file has changed; exiting to be restarted with it", "file", path)
 				stop()
 			}
@@ -47,9 +47,9 @@ func watchCredentials(contents map[string][sha256.Size]byte, stop func(), logger
 	}}
 }
 
-// digests returns digests of what is in files, those that are named.
-func digests(paths ...string) (map[string][sha256.Size]byte, error) {
-	contents := map[string][sha256.Size]byte{}
+// fileDigests returns the digests of files, by path. It skips empty paths.
+func fileDigests(paths ...string) (map[string][sha256.Size]byte, error) {
+	digests := map[string][sha256.Size]byte{}
 	for _, path := range paths {
 		if path == "" {
 			continue
@@ -58,9 +58,9 @@ func digests(paths ...string) (map[string][sha256.Size]byte, error) {
 		if err != nil {
 			return nil, errors.Wrap(err, "cannot read a file of the configuration")
 		}
-		contents[path] = sha256.Sum256(data)
+		digests[path] = sha256.Sum256(data)
 	}
-	return contents, nil
+	return digests, nil
 }
 
 // OpenAppContext opens the etcd with the AppContexts. It does not wait for etcd.

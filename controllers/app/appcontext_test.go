@@ -13,7 +13,7 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
 
-func TestCredentialsOfEtcd(t *testing.T) {
+func TestOpenAppContextReadsCredentials(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -48,19 +48,19 @@ func TestCredentialsOfEtcd(t *testing.T) {
 	}
 }
 
-func TestNewCredentialsEndTheProgram(t *testing.T) {
+func TestChangedCredentialsStopTheProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	contents, err := digests(path)
+	digests, err := fileDigests(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	watch := watchCredentials(contents, cancel, logr.Discard())
+	watch := watchCredentials(digests, cancel, logr.Discard())
 	go func() { ended <- watch.Start(ctx) }()
 	if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 var metricBuildInfo = metric.New(metric.Gauge, "healthscope_build_info",
 	"1, with the version of the program, the commit that it was built from, if that is known, and the version of Go that it was built with.", "version", "revision", "goversion")
 
-// buildInfo says which program this is, as a collector of metrics.
+// buildInfo is the collector of metricBuildInfo.
 type buildInfo struct{ version, commit string }
 
 // Describe implements prometheus.Collector.

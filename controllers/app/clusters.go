@@ -8,7 +8,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// setupClusters adds what renews the tokens of members, and what publishes the states of clusters.
+// setupClusters adds the renewal of the members' tokens, and the publisher of the states of clusters.
 func setupClusters(mgr *term, o *Options, config *configv1alpha1.Configuration, view *fleet.View) error {
 	return enrol.Setup(mgr, enrol.Options{
 		Namespace: config.Fleet.Namespace, Secrets: mgr.cache(view.Secrets()), States: view,

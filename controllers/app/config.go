@@ -30,41 +30,41 @@ func LoadConfig(path string) (*configv1alpha1.Configuration, error) {
 
 // ParseConfig decodes a configuration file, strictly, and fills in defaults.
 func ParseConfig(data []byte) (*configv1alpha1.Configuration, error) {
-	if n := documents(data); n > 1 {
+	if n := countDocuments(data); n > 1 {
 		return nil, errors.Errorf("it holds %d YAML documents; it must hold one", n)
 	}
 	config := &configv1alpha1.Configuration{}
 	if err := yaml.UnmarshalStrict(data, config); err != nil {
-		return nil, inTermsOfTheFile(err)
+		return nil, decodeError(err)
 	}
 	if config.APIVersion == "" || config.Kind == "" {
 		return nil, errors.Errorf("apiVersion and kind must be %q and %q", configv1alpha1.APIVersion, configv1alpha1.Kind)
 	}
-	given := config.TypeMeta
+	typeMeta := config.TypeMeta
 	configv1alpha1.SetDefaults(config)
-	config.TypeMeta = given
+	config.TypeMeta = typeMeta
 	return config, configv1alpha1.Validate(config).ToAggregate()
 }
 
-// documents counts the YAML documents of a file that are not empty: the decoder would ignore all but the first.
-func documents(data []byte) int {
-	n, within := 0, false
+// countDocuments returns the number of YAML documents in a file that are not empty: the decoder would ignore all but the first.
+func countDocuments(data []byte) int {
+	n, inDocument := 0, false
 	for line := range strings.Lines(string(data)) {
-		word, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+		marker, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
 		text := strings.TrimSpace(line)
 		switch {
-		case word == "---":
-			within = false
-		case !within && text != "" && !strings.HasPrefix(text, "#"):
-			within = true
+		case marker == "---":
+			inDocument = false
+		case !inDocument && text != "" && !strings.HasPrefix(text, "#"):
+			inDocument = true
 			n++
 		}
 	}
 	return n
 }
 
-// inTermsOfTheFile turns the error of a decoder, which goes by way of JSON and Go, into one that the author of the file understands.
-func inTermsOfTheFile(err error) error {
+// decodeError turns an error of the decoder, which speaks of JSON and Go, into one that the author of the file understands.
+func decodeError(err error) error {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {
 		return errors.Errorf("%s is a %s; it must be a %s", wrongType.Field, wrongType.Value, wrongType.Type.Kind())

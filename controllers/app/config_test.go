@@ -15,11 +15,11 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// head begins every configuration file.
-const head = "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
+// configHeader begins every configuration file.
+const configHeader = "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\n"
 
-// write writes a configuration file and returns its path.
-func write(t *testing.T, content string) string {
+// writeConfig writes a configuration file and returns its path.
+func writeConfig(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -28,8 +28,8 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-func TestConfigurationThatCannotBeUsed(t *testing.T) {
-	const aai = head + "inventory:\n  url: https://aai.example:8443\n"
+func TestLoadConfigRejectsInvalidFiles(t *testing.T) {
+	const aai = configHeader + "inventory:\n  url: https://aai.example:8443\n"
 	cases := map[string]struct {
 		file string
 		// want are what the error says: the field and the value, mostly.
@@ -39,39 +39,39 @@ func TestConfigurationThatCannotBeUsed(t *testing.T) {
 		"no kind":            {"apiVersion: config.healthscope.io/v1alpha1\n", []string{"apiVersion and kind"}},
 		"other apiVersion":   {"apiVersion: config.healthscope.io/v2\nkind: Configuration\n", []string{"apiVersion", `"config.healthscope.io/v2"`, `"config.healthscope.io/v1alpha1"`}},
 		"other kind":         {"apiVersion: config.healthscope.io/v1alpha1\nkind: Config\n", []string{"kind", `"Config"`, `"Configuration"`}},
-		"no YAML":            {head + "policy: [\n", []string{"line 3"}},
-		"two documents":      {head + "---\nclusterName: hub\n", []string{"2 YAML documents"}},
-		"a field twice":      {head + "clusterName: a\nclusterName: b\n", []string{`"clusterName"`, "already set"}},
-		"unknown field":      {head + "clustername2: x\n", []string{`unknown field "clustername2"`}},
+		"no YAML":            {configHeader + "policy: [\n", []string{"line 3"}},
+		"two documents":      {configHeader + "---\nclusterName: hub\n", []string{"2 YAML documents"}},
+		"a field twice":      {configHeader + "clusterName: a\nclusterName: b\n", []string{`"clusterName"`, "already set"}},
+		"unknown field":      {configHeader + "clustername2: x\n", []string{`unknown field "clustername2"`}},
 		"unknown field deep": {aai + "  regions:\n  - {cluster: c, cloudowner2: x}\n", []string{`unknown field`, `cloudowner2`}},
-		"wrong type":         {head + "policy: {pendingTimeoutSeconds: soon}\n", []string{"policy.pendingTimeoutSeconds is a string", "int32"}},
-		"wrong shape":        {head + "monitor: all\n", []string{"monitor is a string"}},
-		"fraction":           {head + "policy: {pendingTimeoutSeconds: 1.5}\n", []string{"policy.pendingTimeoutSeconds", "1.5"}},
+		"wrong type":         {configHeader + "policy: {pendingTimeoutSeconds: soon}\n", []string{"policy.pendingTimeoutSeconds is a string", "int32"}},
+		"wrong shape":        {configHeader + "monitor: all\n", []string{"monitor is a string"}},
+		"fraction":           {configHeader + "policy: {pendingTimeoutSeconds: 1.5}\n", []string{"policy.pendingTimeoutSeconds", "1.5"}},
 
-		"pendingTimeoutSeconds":  {head + "policy: {pendingTimeoutSeconds: -1}\n", []string{"policy.pendingTimeoutSeconds", "-1", "at least 0"}},
-		"notPresentGraceSeconds": {head + "policy: {notPresentGraceSeconds: -2}\n", []string{"policy.notPresentGraceSeconds", "-2"}},
-		"failureGraceSeconds":    {head + "policy: {failureGraceSeconds: -3}\n", []string{"policy.failureGraceSeconds", "-3"}},
+		"pendingTimeoutSeconds":  {configHeader + "policy: {pendingTimeoutSeconds: -1}\n", []string{"policy.pendingTimeoutSeconds", "-1", "at least 0"}},
+		"notPresentGraceSeconds": {configHeader + "policy: {notPresentGraceSeconds: -2}\n", []string{"policy.notPresentGraceSeconds", "-2"}},
+		"failureGraceSeconds":    {configHeader + "policy: {failureGraceSeconds: -3}\n", []string{"policy.failureGraceSeconds", "-3"}},
 
-		"labelKeys":     {head + "monitor: {labelKeys: [ok/key, no/such/key]}\n", []string{"monitor.labelKeys[1]", `"no/such/key"`}},
-		"allowedLabels": {head + "monitor: {allowedLabels: ['a b']}\n", []string{"monitor.allowedLabels[0]", `"a b"`}},
-		"namespaces":    {head + "monitor: {namespaces: [Default]}\n", []string{"monitor.namespaces[0]", `"Default"`}},
+		"labelKeys":     {configHeader + "monitor: {labelKeys: [ok/key, no/such/key]}\n", []string{"monitor.labelKeys[1]", `"no/such/key"`}},
+		"allowedLabels": {configHeader + "monitor: {allowedLabels: ['a b']}\n", []string{"monitor.allowedLabels[0]", `"a b"`}},
+		"namespaces":    {configHeader + "monitor: {namespaces: [Default]}\n", []string{"monitor.namespaces[0]", `"Default"`}},
 
-		"bindAddress without port":     {head + "api: {bindAddress: localhost}\n", []string{"api.bindAddress", `"localhost"`, "host:port"}},
-		"bindAddress with a bad port":  {head + "api: {bindAddress: '127.0.0.1:http'}\n", []string{"api.bindAddress", `"127.0.0.1:http"`, "port"}},
-		"bindAddress with a high port": {head + "api: {bindAddress: '127.0.0.1:65536'}\n", []string{"api.bindAddress", "65536"}},
-		"bindAddress of all":           {head + "api: {bindAddress: ':8082'}\n", []string{"api.certFile", "loopback", "tokens"}},
-		"bindAddress of all, spelt":    {head + "api: {bindAddress: '0.0.0.0:8082'}\n", []string{"api.certFile", "loopback"}},
-		"bindAddress of all, IPv6":     {head + "api: {bindAddress: '[::]:8082'}\n", []string{"api.certFile", "loopback"}},
-		"bindAddress of a network":     {head + "api: {bindAddress: '10.0.0.1:8082'}\n", []string{"api.certFile", "loopback"}},
-		"bindAddress by a name":        {head + "api: {bindAddress: 'host.example:8082'}\n", []string{"api.certFile", "loopback"}},
-		"defaultNamespace":             {head + "api: {defaultNamespace: '*'}\n", []string{"api.defaultNamespace", `"*"`}},
+		"bindAddress without port":     {configHeader + "api: {bindAddress: localhost}\n", []string{"api.bindAddress", `"localhost"`, "host:port"}},
+		"bindAddress with a bad port":  {configHeader + "api: {bindAddress: '127.0.0.1:http'}\n", []string{"api.bindAddress", `"127.0.0.1:http"`, "port"}},
+		"bindAddress with a high port": {configHeader + "api: {bindAddress: '127.0.0.1:65536'}\n", []string{"api.bindAddress", "65536"}},
+		"bindAddress of all":           {configHeader + "api: {bindAddress: ':8082'}\n", []string{"api.certFile", "loopback", "tokens"}},
+		"bindAddress of all, spelt":    {configHeader + "api: {bindAddress: '0.0.0.0:8082'}\n", []string{"api.certFile", "loopback"}},
+		"bindAddress of all, IPv6":     {configHeader + "api: {bindAddress: '[::]:8082'}\n", []string{"api.certFile", "loopback"}},
+		"bindAddress of a network":     {configHeader + "api: {bindAddress: '10.0.0.1:8082'}\n", []string{"api.certFile", "loopback"}},
+		"bindAddress by a name":        {configHeader + "api: {bindAddress: 'host.example:8082'}\n", []string{"api.certFile", "loopback"}},
+		"defaultNamespace":             {configHeader + "api: {defaultNamespace: '*'}\n", []string{"api.defaultNamespace", `"*"`}},
 
-		"no url":               {head + "inventory: {}\n", []string{"inventory.url", "Required"}},
-		"url without scheme":   {head + "inventory: {url: 'aai.example:8443'}\n", []string{"inventory.url", "http or https"}},
-		"url of another kind":  {head + "inventory: {url: 'ftp://aai.example'}\n", []string{"inventory.url", `"ftp://aai.example"`}},
-		"url with a path":      {head + "inventory: {url: 'https://aai.example/aai'}\n", []string{"inventory.url", `"https://aai.example/aai"`}},
-		"url with a password":  {head + "inventory: {url: 'https://me:canary@aai.example'}\n", []string{"inventory.url", "passwordFile"}},
-		"url that is none":     {head + "inventory: {url: 'https://me:canary@aai example'}\n", []string{"inventory.url"}},
+		"no url":               {configHeader + "inventory: {}\n", []string{"inventory.url", "Required"}},
+		"url without scheme":   {configHeader + "inventory: {url: 'aai.example:8443'}\n", []string{"inventory.url", "http or https"}},
+		"url of another kind":  {configHeader + "inventory: {url: 'ftp://aai.example'}\n", []string{"inventory.url", `"ftp://aai.example"`}},
+		"url with a path":      {configHeader + "inventory: {url: 'https://aai.example/aai'}\n", []string{"inventory.url", `"https://aai.example/aai"`}},
+		"url with a password":  {configHeader + "inventory: {url: 'https://me:canary@aai.example'}\n", []string{"inventory.url", "passwordFile"}},
+		"url that is none":     {configHeader + "inventory: {url: 'https://me:canary@aai example'}\n", []string{"inventory.url"}},
 		"selflinkBase":         {aai + "  selflinkBase: hub\n", []string{"inventory.selflinkBase", `"hub"`}},
 		"schemaVersion":        {aai + "  schemaVersion: v23\n", []string{"inventory.schemaVersion", `"v23"`, "v24"}},
 		"installation":         {aai + "  installation: My_Hub\n", []string{"inventory.installation", `"My_Hub"`}},
@@ -84,11 +84,11 @@ func TestConfigurationThatCannotBeUsed(t *testing.T) {
 		"region without where": {aai + "  regions: [{cluster: c}]\n", []string{"inventory.regions[0].cloudOwner", "inventory.regions[0].cloudRegionId", "inventory.regions[0].tenantId"}},
 		"region of nothing":    {aai + "  regions: [{cloudOwner: o, cloudRegionId: r, tenantId: t}]\n", []string{"inventory.regions[0].cluster"}},
 		"link of nobody":       {aai + "  links: [{genericVnfIds: ['*']}]\n", []string{"inventory.links[0].namespace"}},
-		"several at once":      {head + "policy: {failureGraceSeconds: -3}\napi: {defaultNamespace: '*'}\n", []string{"policy.failureGraceSeconds", "api.defaultNamespace"}},
+		"several at once":      {configHeader + "policy: {failureGraceSeconds: -3}\napi: {defaultNamespace: '*'}\n", []string{"policy.failureGraceSeconds", "api.defaultNamespace"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			path := write(t, c.file)
+			path := writeConfig(t, c.file)
 			_, err := LoadConfig(path)
 			if err == nil {
 				t.Fatal("it is taken")
@@ -105,7 +105,7 @@ func TestConfigurationThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestConfigurationThatCanBeUsed(t *testing.T) {
+func TestLoadConfigAcceptsValidFiles(t *testing.T) {
 	complete := func(change func(*configv1alpha1.Configuration)) *configv1alpha1.Configuration {
 		c := &configv1alpha1.Configuration{}
 		change(c)
@@ -116,13 +116,13 @@ func TestConfigurationThatCanBeUsed(t *testing.T) {
 		file string
 		want *configv1alpha1.Configuration
 	}{
-		"nothing is said":      {head, complete(func(*configv1alpha1.Configuration) {})},
-		"comments and markers": {"# A file.\n---\n" + head + "# The end.\n---\n# Really.\n", complete(func(*configv1alpha1.Configuration) {})},
-		"on loopback, by name": {head + "api: {bindAddress: 'localhost:0'}\n", complete(func(c *configv1alpha1.Configuration) { c.API.BindAddress = "localhost:0" })},
-		"on loopback, IPv6":    {head + "api: {bindAddress: '[::1]:8082'}\n", complete(func(c *configv1alpha1.Configuration) { c.API.BindAddress = "[::1]:8082" })},
-		"no server":            {head + "api: {bindAddress: '0'}\n", complete(func(c *configv1alpha1.Configuration) { c.API.BindAddress = "0" })},
-		"no limit":             {head + "policy: {pendingTimeoutSeconds: 0}\n", complete(func(c *configv1alpha1.Configuration) { c.Policy.PendingTimeoutSeconds = new(int32(0)) })},
-		"no labels":            {head + "monitor: {allowedLabels: []}\n", complete(func(c *configv1alpha1.Configuration) { c.Monitor.AllowedLabels = []string{} })},
+		"nothing is said":      {configHeader, complete(func(*configv1alpha1.Configuration) {})},
+		"comments and markers": {"# A file.\n---\n" + configHeader + "# The end.\n---\n# Really.\n", complete(func(*configv1alpha1.Configuration) {})},
+		"on loopback, by name": {configHeader + "api: {bindAddress: 'localhost:0'}\n", complete(func(c *configv1alpha1.Configuration) { c.API.BindAddress = "localhost:0" })},
+		"on loopback, IPv6":    {configHeader + "api: {bindAddress: '[::1]:8082'}\n", complete(func(c *configv1alpha1.Configuration) { c.API.BindAddress = "[::1]:8082" })},
+		"no server":            {configHeader + "api: {bindAddress: '0'}\n", complete(func(c *configv1alpha1.Configuration) { c.API.BindAddress = "0" })},
+		"no limit":             {configHeader + "policy: {pendingTimeoutSeconds: 0}\n", complete(func(c *configv1alpha1.Configuration) { c.Policy.PendingTimeoutSeconds = new(int32(0)) })},
+		"no labels":            {configHeader + "monitor: {allowedLabels: []}\n", complete(func(c *configv1alpha1.Configuration) { c.Monitor.AllowedLabels = []string{} })},
 		"JSON": {
 			`{"apiVersion":"config.healthscope.io/v1alpha1","kind":"Configuration","clusterName":"hub"}`,
 			complete(func(c *configv1alpha1.Configuration) { c.ClusterName = "hub" }),
@@ -130,7 +130,7 @@ func TestConfigurationThatCanBeUsed(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := LoadConfig(write(t, c.file))
+			got, err := LoadConfig(writeConfig(t, c.file))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestConfigurationThatCanBeUsed(t *testing.T) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestLoadConfigFillsInDefaults(t *testing.T) {
 	c, err := LoadConfig("")
 	if err != nil {
 		t.Fatal(err)
@@ -157,8 +157,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestPolicy(t *testing.T) {
-	c, err := LoadConfig(write(t, head+"policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 5, noStatusGraceSeconds: 3, failureGraceSeconds: 7, recoveryHoldSeconds: 9}\n"))
+func TestPolicyOf(t *testing.T) {
+	c, err := LoadConfig(writeConfig(t, configHeader+"policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 5, noStatusGraceSeconds: 3, failureGraceSeconds: 7, recoveryHoldSeconds: 9}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,11 +168,11 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// FuzzConfiguration: whatever is in the file, there is a configuration that is valid, or an error.
-func FuzzConfiguration(f *testing.F) {
-	f.Add(head)
-	f.Add(head + "inventory: {url: 'https://aai.example', regions: [{cluster: c}]}\n")
-	f.Add("---\n---\n--- # x\n" + head + "---")
+// FuzzParseConfig checks that any file gives a valid configuration or an error.
+func FuzzParseConfig(f *testing.F) {
+	f.Add(configHeader)
+	f.Add(configHeader + "inventory: {url: 'https://aai.example', regions: [{cluster: c}]}\n")
+	f.Add("---\n---\n--- # x\n" + configHeader + "---")
 	f.Add("apiVersion: [")
 	f.Fuzz(func(t *testing.T, file string) {
 		c, err := ParseConfig([]byte(file))
@@ -186,7 +186,7 @@ func FuzzConfiguration(f *testing.F) {
 }
 
 func TestMonitorOptions(t *testing.T) {
-	c, err := LoadConfig(write(t, head+`
+	c, err := LoadConfig(writeConfig(t, configHeader+`
 monitor:
   labelKeys: [a]
   namespaces: [store]
@@ -213,7 +213,7 @@ monitor:
 
 func TestRsyncOptions(t *testing.T) {
 	for file, want := range map[string]configv1alpha1.DeletionOrder{"rsync: {enabled: true}": "Reverse", "rsync: {enabled: true, deletionOrder: Listed}": "Listed"} {
-		c, err := LoadConfig(write(t, head+"appContext: {endpoints: ['http://etcd:2379']}\npolicy: {failureGraceSeconds: 7}\n"+file))
+		c, err := LoadConfig(writeConfig(t, configHeader+"appContext: {endpoints: ['http://etcd:2379']}\npolicy: {failureGraceSeconds: 7}\n"+file))
 		if err != nil {
 			t.Fatal(err)
 		}

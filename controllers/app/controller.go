@@ -40,7 +40,7 @@ import (
 const controllerLease = "healthscope-controller"
 
 // RunController runs the controller of a hub. It returns nil when ctx ends, and when the configuration has changed so that
-// the program must be started again.
+// the program must be restarted.
 func RunController(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	return o.run(ctx, "controller", config, logger, runController)
 }
@@ -52,7 +52,7 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 	if err != nil {
 		return err
 	}
-	leader, err := newTerms(mgr, o.LeaseNamespace, controllerLease, logger.WithName("leader"))
+	election, err := newLeaderElection(mgr, o.LeaseNamespace, controllerLease, logger.WithName("leader"))
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 		return err
 	}
 	guard := pruning.NewGuard("HealthScopes")
-	leader.setup = func(t *term) error {
+	election.setup = func(t *term) error {
 		return errors.Join(
 			t.Add(manager.RunnableFunc(view.RecordEvents)),
 			setupClusters(t, o, config, view),
@@ -92,7 +92,7 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 			setupOAM(ctx, t, config),
 		)
 	}
-	if err := addLeader(mgr, leader, config, logger); err != nil {
+	if err := addLeaderElection(mgr, election, config, logger); err != nil {
 		return err
 	}
 	if err := addProbes(mgr, func(*http.Request) error { return errors.Join(view.Ready(), guard.Ready()) }); err != nil {
@@ -102,27 +102,27 @@ func runController(ctx context.Context, o *Options, config *configv1alpha1.Confi
 	return mgr.Start(ctx)
 }
 
-// addLeader adds to a manager leader election, and a check that scopes can be read.
-func addLeader(mgr ctrl.Manager, leader *terms, config *configv1alpha1.Configuration, logger logr.Logger) error {
+// addLeaderElection adds to a manager leader election and, for every replica, a check that scopes can be read.
+func addLeaderElection(mgr ctrl.Manager, election *leaderElection, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	if config.Inventory != nil {
-		if err := mgr.AddMetricsServerExtraHandler(inventory.UnsyncedPath, &leader.unsynced); err != nil {
+		if err := mgr.AddMetricsServerExtraHandler(inventory.UnsyncedPath, &election.unsynced); err != nil {
 			return errors.Wrapf(err, "cannot serve %q", inventory.UnsyncedPath)
 		}
 	}
 	readable := everyReplica(func(ctx context.Context) error {
-		return awaitScopes(ctx, mgr.GetAPIReader(), checkReadable(config), logger)
+		return waitForScopes(ctx, mgr.GetAPIReader(), checkReadable(config), logger)
 	})
-	return errors.Wrap(errors.Join(mgr.Add(readable), mgr.Add(leader)), "cannot add what the leader runs")
+	return errors.Wrap(errors.Join(mgr.Add(readable), mgr.Add(election)), "cannot add what the leader runs")
 }
 
-// scopesPause is how long the program waits before it asks again whether scopes can be read.
-const scopesPause = 5 * time.Second
+// scopesPollInterval is the pause between checks of whether scopes can be read.
+const scopesPollInterval = 5 * time.Second
 
-// awaitScopes asks whether scopes can be read until there is an answer. Without their CRD or the right to read them it
-// fails: a controller that waited for these would do nothing, and not say why. An API server that gives no answer is waited for.
-func awaitScopes(ctx context.Context, reader client.Reader, check func(context.Context, client.Reader) error, logger logr.Logger) error {
+// waitForScopes checks whether scopes can be read until the API server answers. It returns an error if their CRD or the right
+// to read them is missing: a controller that waited for these would do nothing, and not report why.
+func waitForScopes(ctx context.Context, reader client.Reader, check func(context.Context, client.Reader) error, logger logr.Logger) error {
 	problem := ""
-	err := wait.PollUntilContextCancel(ctx, scopesPause, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, scopesPollInterval, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx, reader)
 		if err == nil || scope.IsUnreadable(err) {
 			return true, err
@@ -145,7 +145,7 @@ func newControllerManager(o *Options, config *configv1alpha1.Configuration, scop
 		return nil, err
 	}
 	return newMetricsManager(o, &config.Metrics, ctrl.Options{
-		Scheme: scheme, HealthProbeBindAddress: o.ProbeAddress, MapperProvider: knownKinds,
+		Scheme: scheme, HealthProbeBindAddress: o.ProbeAddress, MapperProvider: newRESTMapper,
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // Each term makes controllers with the same names.
 		Cache: cache.Options{
 			DefaultTransform: scope.KeepWriters, NewInformer: trackScopes(scopes), ByObject: map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.KeepApplication}},
@@ -153,9 +153,9 @@ func newControllerManager(o *Options, config *configv1alpha1.Configuration, scop
 	})
 }
 
-// knownKinds returns a mapper of the kinds that the controller reads and writes in the hub's own API server. It knows them
-// without asking: the API server may be away when the program starts, and a mapper's questions do not end with a context.
-func knownKinds(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+// newRESTMapper returns a static mapper of the kinds that the controller reads and writes in the hub's own API server. It does
+// not use discovery: the API server may be unreachable when the program starts, and discovery requests do not end with a context.
+func newRESTMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []schema.GroupVersionKind{
 		corev1alpha2.GroupVersion.WithKind(corev1alpha2.HealthScopeKind),
@@ -197,7 +197,7 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 	if config.Inventory != nil {
 		i, err := inventory.New(inventory.Options{
 			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: slices.Concat(config.Monitor.TrustedNamespaces, config.OAM.TrustedNamespaces), View: view, Registry: registry, Metrics: t,
-			Spans: spans, Leads: t.terms.lock.held, Takeover: leaseDuration,
+			Spans: spans, Leads: t.election.lock.held, Takeover: leaseDuration,
 		})
 		if err != nil {
 			return err
@@ -210,12 +210,12 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 	return scope.Setup(t, o)
 }
 
-// termChecks are the health checks for subscribers that live for one term.
+// termChecks are the health checks whose subscriptions end with the term.
 type termChecks struct {
 	*healthChecks
 
 	term *term
 }
 
-// Subscribe calls changed whenever other expressions are in force, until the term ends.
+// Subscribe calls changed whenever the expressions change, until the term ends.
 func (c termChecks) Subscribe(changed func()) { c.term.onEnd(c.changed.add(changed)) }

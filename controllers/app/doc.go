@@ -5,11 +5,11 @@
 // The manager of the controller has no leader election of its own, because
 // losing its Lease would end the program. What every replica runs (the view of
 // the fleet, the REST server, metrics) is added to the manager and runs until
-// the program ends. What only the leader runs is set up by a term: terms takes
-// part in the election, and each time it wins, it makes a new term, runs it
-// until the Lease is lost, and removes what the term has registered. A program
-// that starts while its API server is away lives and is not ready; only an
-// answer that HealthScopes cannot be read ends it. In an outage the leader loses
-// its Lease and the REST server answers 503 for what the API server holds;
-// afterwards the same process is elected again.
+// the program ends. What only the leader runs is added to a term: each time this
+// replica is elected, leaderElection creates a term, runs it until the Lease is
+// lost, and removes what the term has registered. A program that starts while
+// its API server is unreachable keeps running and is not ready; it ends only
+// when the API server answers that HealthScopes cannot be read. In an outage the
+// leader loses its Lease, and the REST server answers 503 for what the API
+// server holds; afterwards the same process is elected again.
 package app

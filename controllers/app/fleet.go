@@ -12,17 +12,17 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// setupFleet adds to the manager of a hub what keeps it connected to its clusters, and returns what it sees of them.
-func setupFleet(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configuration, user rules.UserRules) (*fleet.View, *fleet.Objects, error) {
-	objects := fleet.NewObjects(config.Monitor.AllowedLabels, user)
+// setupFleet adds to the manager of a hub the connections to its clusters, and returns what they observe.
+func setupFleet(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configuration, userRules rules.UserRules) (*fleet.View, *fleet.Objects, error) {
+	objects := fleet.NewObjects(config.Monitor.AllowedLabels, userRules)
 	timeout := time.Duration(*config.Fleet.TimeoutSeconds) * time.Second
 	member := kubeconfig.Options{
 		QPS: float32(*config.Fleet.QueriesPerSecond), Burst: int(*config.Fleet.Burst), UserAgent: "healthscope/" + o.Version + " controller",
-		// A list takes longer than it takes until it begins.
+		// A whole list takes longer than its first byte.
 		Timeout: max(2*timeout, kubeconfig.DefaultTimeout),
 	}
 	view, err := fleet.Setup(mgr, fleet.Options{
-		ClusterName: config.ClusterName, Policy: PolicyOf(config.Policy), Past: scope.Past(mgr.GetClient()), HealthChecks: user, Objects: objects,
+		ClusterName: config.ClusterName, Policy: PolicyOf(config.Policy), Past: scope.Past(mgr.GetClient()), HealthChecks: userRules, Objects: objects,
 		Liveness: &fleet.Liveness{MonitorNamespace: config.Fleet.MonitorNamespace, Timeout: timeout},
 		Budget: fleet.Budget{
 			Bundles: int64(*config.Fleet.Budget.Bundles), Resources: int64(*config.Fleet.Budget.Resources),

@@ -7,11 +7,11 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// TestTheLeaseIsHeldUntilAnotherReplicaMayHaveIt has the machine sleep between two renewals.
-func TestTheLeaseIsHeldUntilAnotherReplicaMayHaveIt(t *testing.T) {
+// TestLockIsHeldUntilTheLeaseExpires simulates a machine that sleeps between two renewals.
+func TestLockIsHeldUntilTheLeaseExpires(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	store := &memoryLease{}
-	lease := &ownLease{Interface: memoryLock{store, "this"}, now: func() time.Time { return now }}
+	lease := &trackedLock{Interface: memoryLock{store, "this"}, now: func() time.Time { return now }}
 	expect := func(when string, want bool) {
 		t.Helper()
 		if lease.held() != want {

@@ -15,29 +15,31 @@ import (
 	"github.com/healthscope/healthscope/controllers/access"
 )
 
-// newMetricsManager makes a manager that serves metrics, and the profiles of the program, as the configuration says: to callers with a token, and to those without at an address of their own.
+// newMetricsManager returns a manager that serves metrics and the profiles of the program to callers with a token and, at a
+// separate address, metrics only to callers without one.
 func newMetricsManager(o *Options, config *configv1alpha1.Metrics, managerOptions ctrl.Options) (ctrl.Manager, error) {
-	files := &tls.Config{MinVersion: tls.VersionTLS12}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
 	managerOptions.Metrics = metricsserver.Options{
 		BindAddress: config.BindAddress, FilterProvider: access.MetricsFilter, ExtraHandlers: profiles(),
 		// Tokens do not go over the network in the clear. Without files the server makes a certificate itself.
 		SecureServing: config.CertFile != "" || !configv1alpha1.IsLoopback(config.BindAddress),
-		TLSOpts:       []func(*tls.Config){func(c *tls.Config) { c.GetCertificate, c.MinVersion = files.GetCertificate, files.MinVersion }},
+		TLSOpts:       []func(*tls.Config){func(c *tls.Config) { c.GetCertificate, c.MinVersion = tlsConfig.GetCertificate, tlsConfig.MinVersion }},
 	}
 	mgr, err := ctrl.NewManager(o.REST, managerOptions)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make the manager")
 	}
 	if config.BindAddress != configv1alpha1.NoServer && config.CertFile != "" {
-		if files, err = certificateOf(mgr, config.CertFile, config.KeyFile, "the metrics server"); err != nil {
+		if tlsConfig, err = servingTLSConfig(mgr, config.CertFile, config.KeyFile, "the metrics server"); err != nil {
 			return nil, err
 		}
 	}
 	return mgr, addAnonymousMetrics(mgr, config)
 }
 
-// certificateOf returns the settings of a server with the certificate in files, and adds to the manager what reads them again when they change.
-func certificateOf(mgr ctrl.Manager, certFile, keyFile, server string) (*tls.Config, error) {
+// servingTLSConfig returns the TLS configuration of a server, and adds to the manager a watcher that reloads its certificate when
+// the files change.
+func servingTLSConfig(mgr ctrl.Manager, certFile, keyFile, server string) (*tls.Config, error) {
 	certificates, err := certwatcher.New(certFile, keyFile)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot read the certificate of %s", server)
@@ -59,7 +61,7 @@ func profiles() map[string]http.Handler {
 	}
 }
 
-// addAnonymousMetrics adds the server for callers without a token, if one is wanted. It serves /metrics only.
+// addAnonymousMetrics adds the server for callers without a token, if one is configured. It serves /metrics only.
 func addAnonymousMetrics(mgr ctrl.Manager, config *configv1alpha1.Metrics) error {
 	address := cmp.Or(config.AnonymousBindAddress, configv1alpha1.NoServer)
 	if address == configv1alpha1.NoServer {

@@ -14,11 +14,11 @@ import (
 	"github.com/healthscope/healthscope/controllers/monitor"
 )
 
-// probeTimeout is the deadline of answering a probe.
+// probeTimeout bounds the answer to a probe of the kubelet.
 const probeTimeout = 500 * time.Millisecond
 
 // RunMonitor runs the monitor of a workload cluster. It returns nil when ctx ends, and when the configuration has changed so
-// that the program must be started again.
+// that the program must be restarted.
 func RunMonitor(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	return o.run(ctx, "monitor", config, logger, runMonitor)
 }
@@ -75,7 +75,7 @@ func kibibytes(n *int32) int {
 	return int(*n) << 10
 }
 
-// cacheSynced reports whether the manager's cache has been read once.
+// cacheSynced returns a readiness check that fails until the manager's cache has synced.
 func cacheSynced(mgr ctrl.Manager) func(*http.Request) error {
 	return func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)

@@ -11,8 +11,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
-// setupOAM adds to a manager what keeps references of scopes for ApplicationConfigurations, and what writes the health of
-// Applications, as far as that is wanted.
+// setupOAM adds to a manager the controller that maintains the references of scopes for ApplicationConfigurations, and the one
+// that writes the health of Applications, each if it is enabled.
 func setupOAM(ctx context.Context, mgr *term, config *configv1alpha1.Configuration) error {
 	if config.OAM.ApplicationConfigurations {
 		if err := oam.Setup(ctx, mgr, oam.Options{LabelServices: config.OAM.LabelServices}); err != nil {
@@ -25,7 +25,7 @@ func setupOAM(ctx context.Context, mgr *term, config *configv1alpha1.Configurati
 	return nil
 }
 
-// checkReadable returns what reports why the kinds that the controller watches by its configuration cannot be read.
+// checkReadable returns a check that fails when a kind that the controller is configured to watch cannot be read.
 func checkReadable(config *configv1alpha1.Configuration) func(context.Context, client.Reader) error {
 	return func(ctx context.Context, reader client.Reader) error {
 		err := scope.CheckReadable(ctx, reader)

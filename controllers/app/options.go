@@ -30,7 +30,7 @@ type Options struct {
 	// Version is the version of the program, and Commit the revision in git that it was built from; empty when that is not known.
 	Version, Commit string
 
-	// spans makes spans of what the program does; nil when traces are not wanted.
+	// spans is nil when tracing is not configured.
 	spans trace.TracerProvider
 	// stop ends the program gracefully.
 	stop func()
@@ -39,7 +39,7 @@ type Options struct {
 // runner runs a program until ctx ends.
 type runner func(ctx context.Context, o *Options, config *configv1alpha1.Configuration, logger logr.Logger) error
 
-// run runs a program with traces, until ctx ends or until the configuration changes in a way that takes a restart.
+// run runs a program with traces, until ctx ends or until the configuration changes in a way that requires a restart.
 func (o Options) run(ctx context.Context, name string, config *configv1alpha1.Configuration, logger logr.Logger, run runner) error {
 	stopTracing, err := o.startTracing(ctx, name, config, logger.WithName("tracing"))
 	if err != nil {
@@ -62,7 +62,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// addProbes adds the answers to /healthz and /readyz.
+// addProbes adds the checks of /healthz and /readyz.
 func addProbes(mgr ctrl.Manager, ready healthz.Checker) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return errors.Wrap(err, "cannot add the health check")

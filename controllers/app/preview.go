@@ -24,7 +24,7 @@ import (
 // would change in A&AI. The configuration must have the section inventory.
 func PreviewInventory(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) (preview inventory.Preview, err error) {
 	checks := newHealthChecks(config.HealthCheckExprs, logger)
-	mgr, err := newReadingManager(&o)
+	mgr, err := newReadOnlyManager(&o)
 	if err != nil {
 		return preview, err
 	}
@@ -53,7 +53,7 @@ func PreviewInventory(ctx context.Context, o Options, config *configv1alpha1.Con
 	return preview, err
 }
 
-// setupPreview adds to a manager what judges, and returns the inventory that learns of it.
+// setupPreview adds to a manager the fleet and the scope controller, and returns the inventory that receives their results.
 func setupPreview(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configuration, checks rules.UserRules) (*inventory.Inventory, error) {
 	view, objects, err := setupFleet(mgr, o, config, checks)
 	if err != nil {
@@ -69,10 +69,10 @@ func setupPreview(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configura
 	return i, scope.Setup(mgr, scope.Options{View: view, Objects: objects, Registry: registry, Policy: PolicyOf(config.Policy), TrustedNamespaces: config.OAM.TrustedNamespaces})
 }
 
-// newReadingManager returns a manager that can write nothing.
-func newReadingManager(o *Options) (ctrl.Manager, error) {
+// newReadOnlyManager returns a manager whose clients cannot write.
+func newReadOnlyManager(o *Options) (ctrl.Manager, error) {
 	config := rest.CopyConfig(o.REST)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return readOnly{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return readOnlyTransport{next} })
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, err
@@ -85,11 +85,11 @@ func newReadingManager(o *Options) (ctrl.Manager, error) {
 	return mgr, errors.Wrap(err, "cannot make the manager")
 }
 
-// readOnly refuses every request to the API server that could change something.
-type readOnly struct{ next http.RoundTripper }
+// readOnlyTransport rejects every request that could change an object.
+type readOnlyTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (r readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
+func (r readOnlyTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet && request.Method != http.MethodHead {
 		return nil, errors.Errorf("this command changes nothing: no %s", request.Method)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// setupRecorder adds to a manager what saves bundles in AppContexts, if that is wanted. store is where these are.
+// setupRecorder adds to a manager the recorder, which saves bundles in the AppContexts of store, if it is configured.
 func setupRecorder(mgr *term, o *Options, config *configv1alpha1.Configuration, view *fleet.View, store *appcontext.Store) error {
 	if config.Recorder == nil {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"github.com/healthscope/healthscope/controllers/metric"
 )
 
-// metricRefused is the metric of a configuration file that cannot be used. It is computed when it is asked for.
+// metricRefused is the metric of a configuration file that cannot be used. It is computed at scrape time.
 var metricRefused = metric.New(metric.Gauge, "healthscope_configuration_refused",
 	"1 while the [configuration file](configuration.md) cannot be read or used, so that the configuration from before it was changed stays in use; else 0. Without a file there is no series. Monitor and controller have it, each replica.")
 
-// configReload reads a configuration file again while the program runs. Health check expressions take effect at once. When
-// other settings change, the program ends, and whatever runs it, such as a kubelet, starts it again. A file that cannot be
-// used is reported, and changes nothing. As a Prometheus collector it reports whether the file is such a one.
+// configReload reloads a configuration file while the program runs. Health check expressions take effect immediately. When
+// other settings change, the program exits, and its supervisor, such as the kubelet, restarts it. A file that cannot be used is
+// logged, and changes nothing. configReload is the collector of metricRefused.
 type configReload struct {
 	// path is the configuration file.
 	path string
@@ -26,7 +26,7 @@ type configReload struct {
 	running *configv1alpha1.Configuration
 	// exprs are the health check expressions in force.
 	exprs []configv1alpha1.HealthCheckExpr
-	// changed is called with each configuration whose health check expressions differ from those before.
+	// changed is called with each configuration whose health check expressions differ from those in force.
 	changed func(*configv1alpha1.Configuration)
 	// stop is called when other settings differ from those that the program has started with.
 	stop   func()
@@ -35,21 +35,21 @@ type configReload struct {
 	refused atomic.Bool
 }
 
-// watch returns what reads the file whenever it changes.
+// watch returns a watch that reloads the file when it changes.
 func (w *configReload) watch() *fileWatch {
 	w.exprs = w.running.HealthCheckExprs
-	return &fileWatch{paths: []string{w.path}, changed: w.read, logger: w.logger}
+	return &fileWatch{paths: []string{w.path}, changed: w.reload, logger: w.logger}
 }
 
-// read reads the file, and acts when there is anything new in it.
-func (w *configReload) read() {
+// reload reads the file and applies what has changed.
+func (w *configReload) reload() {
 	config, err := LoadConfig(w.path)
 	w.refused.Store(err != nil)
 	if err != nil {
 		w.logger.Error(err, "The configuration file is refused; the configuration stays as it is")
 		return
 	}
-	if settings := differing(w.running, config); len(settings) > 0 {
+	if settings := changedSettings(w.running, config); len(settings) > 0 {
 		w.logger.Info("Settings have changed; exiting to be restarted with them", "file", w.path, "settings", settings)
 		w.stop()
 	}
@@ -71,8 +71,8 @@ func (w *configReload) Collect(out chan<- prometheus.Metric) {
 	out <- metricRefused.Value(value)
 }
 
-// differing returns the names of the settings, other than health check expressions, in which two configurations differ.
-func differing(a, b *configv1alpha1.Configuration) []string {
+// changedSettings returns the names of the settings, other than health check expressions, in which two configurations differ.
+func changedSettings(a, b *configv1alpha1.Configuration) []string {
 	var names []string
 	left, right := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range left.NumField() {

@@ -21,8 +21,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// overdue is how long a test waits for what must come.
-const overdue = 20 * time.Second
+// testTimeout bounds the wait for an expected event.
+const testTimeout = 20 * time.Second
 
 // logs are lines that a test can wait for.
 type logs struct {
@@ -57,7 +57,7 @@ func (l *logs) logger() logr.Logger {
 // waitFor waits until a text has been logged.
 func (l *logs) waitFor(t *testing.T, text string) {
 	t.Helper()
-	deadline := time.After(overdue)
+	deadline := time.After(testTimeout)
 	for !strings.Contains(l.String(), text) {
 		select {
 		case <-l.added:
@@ -67,8 +67,8 @@ func (l *logs) waitFor(t *testing.T, text string) {
 	}
 }
 
-// watched is a configuration file that is watched.
-type watched struct {
+// watchedFile is a configuration file that is watched.
+type watchedFile struct {
 	path string
 	logs *logs
 	// changed receives the expressions of rules each time they change.
@@ -80,14 +80,14 @@ type watched struct {
 }
 
 // watch watches a file, and ends with the test.
-func watch(t *testing.T, path string) *watched {
+func watch(t *testing.T, path string) *watchedFile {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
 	running, err := LoadConfig(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watched{path: path, logs: newLogs(), changed: make(chan []configv1alpha1.HealthCheckExpr, 100), stopped: make(chan struct{}, 100)}
+	w := &watchedFile{path: path, logs: newLogs(), changed: make(chan []configv1alpha1.HealthCheckExpr, 100), stopped: make(chan struct{}, 100)}
 	reload := &configReload{
 		path: path, running: running, logger: w.logs.logger(), stop: func() { w.stopped <- struct{}{} },
 		changed: func(c *configv1alpha1.Configuration) { w.changed <- c.HealthCheckExprs },
@@ -107,7 +107,7 @@ func watch(t *testing.T, path string) *watched {
 }
 
 // save replaces the file in one step, as editors do.
-func (w *watched) save(t *testing.T, text string) {
+func (w *watchedFile) save(t *testing.T, text string) {
 	t.Helper()
 	other := w.path + ".new"
 	if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
@@ -119,7 +119,7 @@ func (w *watched) save(t *testing.T, text string) {
 }
 
 // expect waits for a change of rules to those of some kinds.
-func (w *watched) expect(t *testing.T, kinds ...string) {
+func (w *watchedFile) expect(t *testing.T, kinds ...string) {
 	t.Helper()
 	select {
 	case exprs := <-w.changed:
@@ -130,13 +130,13 @@ func (w *watched) expect(t *testing.T, kinds ...string) {
 		if diff := cmp.Diff(kinds, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-	case <-time.After(overdue):
+	case <-time.After(testTimeout):
 		t.Fatalf("no change to %q was seen; logged:\n%s", kinds, w.logs)
 	}
 }
 
-// quiet fails when there is a change of rules that nobody has waited for.
-func (w *watched) quiet(t *testing.T) {
+// expectNoChange fails the test when there is a change of rules that it has not waited for.
+func (w *watchedFile) expectNoChange(t *testing.T) {
 	t.Helper()
 	select {
 	case exprs := <-w.changed:
@@ -145,8 +145,8 @@ func (w *watched) quiet(t *testing.T) {
 	}
 }
 
-// refused fails when the metric is another one.
-func (w *watched) refused(t *testing.T, want float64) {
+// expectRefused fails the test when the metric differs from want.
+func (w *watchedFile) expectRefused(t *testing.T, want float64) {
 	t.Helper()
 	if got := testutil.ToFloat64(w.metric); got != want {
 		t.Errorf("healthscope_configuration_refused is %v, want %v; logged:\n%s", got, want, w.logs)
@@ -156,7 +156,7 @@ func (w *watched) refused(t *testing.T, want float64) {
 // ruleFor returns a configuration with a rule for each of some kinds.
 func ruleFor(kinds ...string) string {
 	var b strings.Builder
-	b.WriteString(head)
+	b.WriteString(configHeader)
 	b.WriteString("healthCheckExprs:\n")
 	for _, kind := range kinds {
 		b.WriteString("- {apiVersion: v1, kind: " + kind + ", current: 'true'}\n")
@@ -164,56 +164,56 @@ func ruleFor(kinds ...string) string {
 	return b.String()
 }
 
-func TestAChangeOfTheFileIsSeen(t *testing.T) {
-	w := watch(t, write(t, head))
+func TestReloadAppliesChangesOfTheFile(t *testing.T) {
+	w := watch(t, writeConfig(t, configHeader))
 	w.save(t, ruleFor("Pod"))
 	w.expect(t, "Pod")
 	if err := os.WriteFile(w.path, []byte(ruleFor("Pod", "Service")), 0o600); err != nil { // In place.
 		t.Fatal(err)
 	}
 	w.expect(t, "Pod", "Service")
-	w.save(t, head)
+	w.save(t, configHeader)
 	w.expect(t)
-	w.quiet(t)
+	w.expectNoChange(t)
 }
 
-func TestAFileThatCannotBeUsedChangesNothing(t *testing.T) {
-	w := watch(t, write(t, ruleFor("Pod")))
-	w.refused(t, 0)
+func TestReloadIgnoresAnInvalidFile(t *testing.T) {
+	w := watch(t, writeConfig(t, ruleFor("Pod")))
+	w.expectRefused(t, 0)
 	w.save(t, ruleFor("Service")+"unknown: field\n")
 	w.logs.waitFor(t, `unknown field \"unknown\"`)
-	w.refused(t, 1)
+	w.expectRefused(t, 1)
 	w.save(t, ruleFor("Pod", "Job"))
 	w.expect(t, "Pod", "Job")
-	w.refused(t, 0)
+	w.expectRefused(t, 0)
 	if err := os.Remove(w.path); err != nil {
 		t.Fatal(err)
 	}
 	w.logs.waitFor(t, "cannot read the configuration file")
-	w.refused(t, 1)
+	w.expectRefused(t, 1)
 	w.save(t, ruleFor("Pod", "Job"))
 	w.save(t, ruleFor("Pod", "Pod2"))
 	w.expect(t, "Pod", "Pod2")
-	w.refused(t, 0)
-	w.quiet(t)
+	w.expectRefused(t, 0)
+	w.expectNoChange(t)
 }
 
-func TestOtherSettingsEndTheProgram(t *testing.T) {
-	w := watch(t, write(t, ruleFor("Pod")))
+func TestReloadStopsTheProgramWhenOtherSettingsChange(t *testing.T) {
+	w := watch(t, writeConfig(t, ruleFor("Pod")))
 	w.save(t, ruleFor("Pod")+"clusterName: north\napi: {bindAddress: '0'}\n")
 	select {
 	case <-w.stopped:
-	case <-time.After(overdue):
+	case <-time.After(testTimeout):
 		t.Fatalf("the program goes on:\n%s", w.logs)
 	}
 	if !strings.Contains(w.logs.String(), `settings="[clusterName api]"`) {
 		t.Errorf("the settings are not named: %s", w.logs)
 	}
-	w.quiet(t)
+	w.expectNoChange(t)
 }
 
-// TestAMountedConfigMap changes as the kubelet does it: a link to the folder with the data is replaced.
-func TestAMountedConfigMap(t *testing.T) {
+// TestReloadFollowsAMountedConfigMap changes the file as the kubelet does: it replaces a link to the folder with the data.
+func TestReloadFollowsAMountedConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	publish := func(version, text string) {
 		t.Helper()
@@ -241,7 +241,7 @@ func TestAMountedConfigMap(t *testing.T) {
 	w.expect(t, "Pod")
 }
 
-func TestAFileThatCannotBeWatchedStopsNobody(t *testing.T) {
+func TestFileWatchWaitsWhenWatchingFails(t *testing.T) {
 	lines := newLogs()
 	w := &fileWatch{paths: []string{filepath.Join(t.TempDir(), "absent", "config.yaml")}, logger: lines.logger()}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -259,12 +259,12 @@ func TestAFileThatCannotBeWatchedStopsNobody(t *testing.T) {
 	}
 }
 
-func TestHealthChecksInForce(t *testing.T) {
+func TestHealthChecksAreReplaced(t *testing.T) {
 	lines := newLogs()
 	pod := map[string]any{"apiVersion": "v1", "kind": "Pod"}
 	exprs := func(text string) []configv1alpha1.HealthCheckExpr {
 		t.Helper()
-		c, err := ParseConfig([]byte(head + "healthCheckExprs: " + text + "\n"))
+		c, err := ParseConfig([]byte(configHeader + "healthCheckExprs: " + text + "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// setupRsync adds to a manager what deploys AppContexts, if that is wanted. store is where these are.
+// setupRsync adds to a manager rsync, which deploys the AppContexts of store, if it is enabled.
 func setupRsync(mgr *term, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, logger logr.Logger) error {
 	if !config.Rsync.Enabled {
 		return nil
@@ -35,8 +35,8 @@ func rsyncOptionsOf(config *configv1alpha1.Configuration) rsync.Options {
 	return rsync.Options{DeletionOrder: config.Rsync.DeletionOrder, Policy: PolicyOf(config.Policy)}
 }
 
-// addRsyncServer adds the gRPC server of rsync to every replica, if that is wanted. store is where the AppContexts are. The
-// server asks callers who they are when it speaks TLS.
+// addRsyncServer adds the gRPC server of rsync to every replica, if it is enabled. store holds the AppContexts. The server
+// authenticates callers if it serves TLS.
 func addRsyncServer(mgr ctrl.Manager, o *Options, rsyncConfig *configv1alpha1.Rsync, store *appcontext.Store, logger logr.Logger) error {
 	config := rsyncConfig.GRPC
 	if !rsyncConfig.Enabled || config == nil || config.BindAddress == configv1alpha1.NoServer {
@@ -58,13 +58,13 @@ func addRsyncServer(mgr ctrl.Manager, o *Options, rsyncConfig *configv1alpha1.Rs
 	return errors.Wrap(mgr.Add(server.New(options)), "cannot add rsync's gRPC server")
 }
 
-// rsyncTLS returns how the gRPC server speaks TLS, and adds to the manager what follows its files.
+// rsyncTLS returns the TLS configuration of the gRPC server, and adds to the manager watches on its files.
 func rsyncTLS(mgr ctrl.Manager, o *Options, config *configv1alpha1.RsyncGRPC, logger logr.Logger) (*tls.Config, error) {
-	settings, err := certificateOf(mgr, config.CertFile, config.KeyFile, "rsync's gRPC server")
+	tlsConfig, err := servingTLSConfig(mgr, config.CertFile, config.KeyFile, "rsync's gRPC server")
 	if err != nil || config.ClientCAFile == "" {
-		return settings, err
+		return tlsConfig, err
 	}
-	contents, err := digests(config.ClientCAFile)
+	digests, err := fileDigests(config.ClientCAFile)
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +72,9 @@ func rsyncTLS(mgr ctrl.Manager, o *Options, config *configv1alpha1.RsyncGRPC, lo
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read rsync.grpc.clientCAFile")
 	}
-	settings.ClientCAs, settings.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven // Others bring a token.
-	if !settings.ClientCAs.AppendCertsFromPEM(authorities) {
+	tlsConfig.ClientCAs, tlsConfig.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven // Callers without a certificate send a token.
+	if !tlsConfig.ClientCAs.AppendCertsFromPEM(authorities) {
 		return nil, errors.Errorf("the file %q of rsync.grpc.clientCAFile holds no certificate", config.ClientCAFile)
 	}
-	return settings, errors.Wrap(mgr.Add(watchCredentials(contents, o.stop, logger)), "cannot watch rsync.grpc.clientCAFile")
+	return tlsConfig, errors.Wrap(mgr.Add(watchCredentials(digests, o.stop, logger)), "cannot watch rsync.grpc.clientCAFile")
 }

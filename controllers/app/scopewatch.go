@@ -11,20 +11,20 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// scopeRules are what is tolerated of the watch of scopes. Every watch ends now and then, and is resumed within a second.
-var scopeRules = observe.Rules{Grace: 5 * time.Second, Settle: 500 * time.Millisecond}
+// scopeWatchTolerances are the tolerances for the watch of scopes. Every watch ends from time to time, and is resumed within a second.
+var scopeWatchTolerances = observe.Rules{Grace: 5 * time.Second, Settle: 500 * time.Millisecond}
 
-// newScopeTracker returns what tells whether the cache of scopes is current, once its informer was made by trackScopes.
+// newScopeTracker returns a tracker that reports whether the cache of scopes is current. trackScopes must create its informer.
 func newScopeTracker() *observe.Tracker {
-	return observe.NewTracker(scopeRules, clock.RealClock{}, nil)
+	return observe.NewTracker(scopeWatchTolerances, clock.RealClock{}, nil)
 }
 
-// trackScopes returns, for cache.Options, what makes informers as usual and reports to scopes what happens to that of HealthScopes.
-func trackScopes(scopes *observe.Tracker) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+// trackScopes returns a cache.Options.NewInformer that reports to tracker the state of the watch of HealthScopes.
+func trackScopes(tracker *observe.Tracker) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if _, ok := object.(*corev1alpha2.HealthScope); ok {
 			lw = observe.NewTracked(lw, observe.TrackedOptions{
-				Tracker: scopes, Clock: clock.RealClock{},
+				Tracker: tracker, Clock: clock.RealClock{},
 				Describe: func(_ observe.Reason, err error) string { return err.Error() },
 			})
 		}

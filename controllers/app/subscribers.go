@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// subscribers are functions to call, each until its subscription is cancelled. It is safe for concurrent use.
+// subscribers are callbacks, each registered until its subscription is cancelled. It is safe for concurrent use.
 type subscribers[F any] struct {
 	mu  sync.Mutex
 	all map[*F]F

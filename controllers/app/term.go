@@ -25,7 +25,7 @@ import (
 type term struct {
 	ctrl.Manager
 
-	terms     *terms
+	election  *leaderElection
 	runnables []manager.Runnable
 
 	mu sync.Mutex
@@ -50,8 +50,8 @@ func (t *term) AddMetricsServerExtraHandler(path string, handler http.Handler) e
 	if path != inventory.UnsyncedPath {
 		return errors.Errorf("cannot serve %q: the program does not serve it when it starts", path)
 	}
-	t.terms.unsynced.current.Store(&handler)
-	t.onEnd(func() { t.terms.unsynced.current.Store(nil) })
+	t.election.unsynced.current.Store(&handler)
+	t.onEnd(func() { t.election.unsynced.current.Store(nil) })
 	return nil
 }
 
@@ -104,16 +104,16 @@ func (t *term) MustRegister(all ...prometheus.Collector) {
 // Unregister implements prometheus.Registerer.
 func (*term) Unregister(c prometheus.Collector) bool { return metrics.Registry.Unregister(c) }
 
-// termCache is a cache of the program, as a term uses it.
+// termCache is a cache of the program whose event handlers are removed when the term ends.
 type termCache struct {
 	cache.Cache
 
 	term *term
 }
 
-// IndexField implements client.FieldIndexer. The index of a field must be the same in each term. It is called by terms.setup.
+// IndexField implements client.FieldIndexer. The index of a field must be the same in each term. leaderElection.setup calls it.
 func (c termCache) IndexField(ctx context.Context, object client.Object, field string, values client.IndexerFunc) error {
-	indexed, name := c.term.terms.indexed, fmt.Sprintf("%T %s", object, field)
+	indexed, name := c.term.election.indexed, fmt.Sprintf("%T %s", object, field)
 	if indexed[name] {
 		return nil
 	}
@@ -142,21 +142,21 @@ type termInformer struct {
 
 // AddEventHandler implements cache.Informer.
 func (i termInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (registration, error) {
-	return i.removedAtEnd(i.Informer.AddEventHandler(handler))
+	return i.removeAtEnd(i.Informer.AddEventHandler(handler))
 }
 
 // AddEventHandlerWithResyncPeriod implements cache.Informer.
 func (i termInformer) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, period time.Duration) (registration, error) {
-	return i.removedAtEnd(i.Informer.AddEventHandlerWithResyncPeriod(handler, period))
+	return i.removeAtEnd(i.Informer.AddEventHandlerWithResyncPeriod(handler, period))
 }
 
 // AddEventHandlerWithOptions implements cache.Informer.
 func (i termInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (registration, error) {
-	return i.removedAtEnd(i.Informer.AddEventHandlerWithOptions(handler, options))
+	return i.removeAtEnd(i.Informer.AddEventHandlerWithOptions(handler, options))
 }
 
-// removedAtEnd removes an event handler when the term ends.
-func (i termInformer) removedAtEnd(added registration, err error) (registration, error) {
+// removeAtEnd removes an event handler when the term ends.
+func (i termInformer) removeAtEnd(added registration, err error) (registration, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot add an event handler")
 	}

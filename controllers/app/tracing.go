@@ -9,7 +9,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
-// startTracing makes what makes spans, if traces are wanted, and returns what sends the last of them when the program stops.
+// startTracing creates the tracer provider, if tracing is configured. stop flushes it when the program stops.
 func (o *Options) startTracing(ctx context.Context, command string, config *configv1alpha1.Configuration, logger logr.Logger) (stop func(), err error) {
 	if config.Tracing == nil {
 		return func() {}, nil

@@ -10,13 +10,13 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// settle is how long a change of a file may take from its first sign: a writer may need several steps.
-const settle = 250 * time.Millisecond
+// debounce is the time from the first event of a change to the call of fileWatch.changed: a writer may need several steps.
+const debounce = 250 * time.Millisecond
 
-// configMapData is the link that the kubelet exchanges when a mounted ConfigMap or Secret changes.
+// configMapData is the symbolic link that the kubelet replaces when a mounted ConfigMap or Secret changes.
 const configMapData = "..data"
 
-// watchDirectories watches the directories of files, because a file that is replaced is another file.
+// watchDirectories watches the directories of files, because a watch on a file does not follow its replacement.
 func watchDirectories(paths []string) (*fsnotify.Watcher, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -40,8 +40,8 @@ func concerns(paths []string, event fsnotify.Event) bool {
 // fileWatch watches files while the program runs.
 type fileWatch struct {
 	paths []string
-	// changed is called at the start, because files may have changed since they were read, and whenever they may have
-	// changed since, never twice at a time.
+	// changed is called at the start, because files may have changed since they were read, and after each possible change
+	// of one. Calls do not overlap.
 	changed func()
 	logger  logr.Logger
 }
@@ -49,8 +49,8 @@ type fileWatch struct {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica uses the files.
 func (*fileWatch) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable. It returns when the context ends. When the files cannot be watched it says so, and
-// does nothing else.
+// Start implements manager.Runnable. It returns when the context ends. When the files cannot be watched, it logs that and
+// never calls changed.
 func (w *fileWatch) Start(ctx context.Context) error {
 	watcher, err := watchDirectories(w.paths)
 	if err != nil {
@@ -58,24 +58,24 @@ func (w *fileWatch) Start(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	defer func() { _ = watcher.Close() }() // There is nothing left to do with it.
+	defer func() { _ = watcher.Close() }() // Nothing uses it afterwards.
 	w.changed()
-	var settled <-chan time.Time
+	var debounced <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case event := <-watcher.Events:
-			if settled == nil && concerns(w.paths, event) {
-				settled = time.After(settle)
+			if debounced == nil && concerns(w.paths, event) {
+				debounced = time.After(debounce)
 			}
 		case err := <-watcher.Errors:
 			w.logger.Error(err, "Cannot watch files; they are read again", "files", w.paths)
-			if settled == nil {
-				settled = time.After(settle)
+			if debounced == nil {
+				debounced = time.After(debounce)
 			}
-		case <-settled:
-			settled = nil
+		case <-debounced:
+			debounced = nil
 			w.changed()
 		}
 	}

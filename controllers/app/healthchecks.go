@@ -20,12 +20,12 @@ import (
 
 var _ rules.UserRules = &healthChecks{}
 
-// metricRuleErrors is the metric of rules that cannot be used. It is computed when it is asked for.
+// metricRuleErrors is the metric of rules that cannot be used. It is computed at scrape time.
 var metricRuleErrors = metric.New(metric.Gauge, "healthscope_health_rule_errors",
 	"1 for each [rule of yours](rules.md) that cannot be used. The others have no series. Monitor and controller have it, each replica.", "rule")
 
-// healthChecks are the health check expressions in force. They implement rules.UserRules, and can be exchanged
-// while they are in use. As a Prometheus collector they tell which rules cannot be used.
+// healthChecks holds the health check expressions in force. It implements rules.UserRules, and the expressions can be
+// replaced while it is in use. It is the collector of metricRuleErrors.
 type healthChecks struct {
 	logger   logr.Logger
 	compiled atomic.Pointer[compiledChecks]
@@ -46,7 +46,7 @@ func newHealthChecks(exprs []configv1alpha1.HealthCheckExpr, logger logr.Logger)
 	return h
 }
 
-// use compiles expressions and puts them in force, those that can be used, and logs the others. Then it notifies the subscribers, which judge again.
+// use compiles expressions, puts those that compile in force and logs the others. Then it notifies the subscribers.
 func (h *healthChecks) use(exprs []configv1alpha1.HealthCheckExpr) {
 	set, problems := expr.Compile(exprs)
 	h.compiled.Store(&compiledChecks{set: set, problems: problems, total: len(exprs)})
@@ -58,21 +58,21 @@ func (h *healthChecks) use(exprs []configv1alpha1.HealthCheckExpr) {
 	}
 }
 
-// Subscribe calls changed whenever other expressions are in force.
+// Subscribe calls changed whenever the expressions change.
 func (h *healthChecks) Subscribe(changed func()) { h.changed.add(changed) }
 
-// Problem says for people which rules cannot be used; it is empty when all can.
+// Problem returns a message that names the rules that cannot be used; empty if there are none.
 func (h *healthChecks) Problem() string {
 	c := h.compiled.Load()
 	if len(c.problems) == 0 {
 		return ""
 	}
-	names := c.broken()
+	names := c.invalidRules()
 	return fmt.Sprintf("%d of %d health checks cannot be used: %s. The first: %v", len(names), c.total, strings.Join(names, ", "), c.problems[0])
 }
 
-// broken returns the names of the rules that cannot be used, in their order, each once.
-func (c *compiledChecks) broken() []string {
+// invalidRules returns the names of the rules that cannot be used, in the order of the file, each once.
+func (c *compiledChecks) invalidRules() []string {
 	var names []string
 	for i := range c.problems {
 		if name := c.problems[i].Rule; len(names) == 0 || names[len(names)-1] != name {
@@ -97,12 +97,13 @@ func (*healthChecks) Describe(out chan<- *prometheus.Desc) { out <- metricRuleEr
 
 // Collect implements prometheus.Collector.
 func (h *healthChecks) Collect(out chan<- prometheus.Metric) {
-	for _, name := range h.compiled.Load().broken() {
+	for _, name := range h.compiled.Load().invalidRules() {
 		out <- metricRuleErrors.Value(1, name)
 	}
 }
 
-// addHealthChecks adds to a manager what keeps health checks in step with the configuration file, and the metrics of both and of the program itself.
+// addHealthChecks adds to a manager a watch that updates the health checks from the configuration file, and registers the metrics of
+// both and of the build.
 func (o *Options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, running *configv1alpha1.Configuration, logger logr.Logger) error {
 	if err := errors.Join(metrics.Registry.Register(buildInfo{o.Version, o.Commit}), metrics.Registry.Register(checks)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")

@@ -41,8 +41,8 @@ import (
 type memoryLease struct {
 	mu     sync.Mutex
 	record *resourcelock.LeaderElectionRecord
-	// away makes all requests fail, and stuck those that renew the Lease.
-	away, stuck bool
+	// unreachable makes all requests fail, and stuck those that renew the Lease.
+	unreachable, rejectRenewals bool
 	// renewed is when the Lease was renewed last.
 	renewed time.Time
 }
@@ -51,7 +51,7 @@ func (l *memoryLease) get() (resourcelock.LeaderElectionRecord, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.away:
+	case l.unreachable:
 		return resourcelock.LeaderElectionRecord{}, errors.New("the API server is away")
 	case l.record == nil:
 		return resourcelock.LeaderElectionRecord{}, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, controllerLease)
@@ -62,7 +62,7 @@ func (l *memoryLease) get() (resourcelock.LeaderElectionRecord, error) {
 func (l *memoryLease) set(record resourcelock.LeaderElectionRecord) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.away || l.stuck && record.HolderIdentity != "" {
+	if l.unreachable || l.rejectRenewals && record.HolderIdentity != "" {
 		return errors.New("the API server is away")
 	}
 	l.record, l.renewed = &record, time.Now()
@@ -73,7 +73,7 @@ func (l *memoryLease) set(record resourcelock.LeaderElectionRecord) error {
 func (l *memoryLease) fail(all, renewals bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.away, l.stuck = all, renewals
+	l.unreachable, l.rejectRenewals = all, renewals
 }
 
 func (l *memoryLease) holder() string {
@@ -149,7 +149,7 @@ type countingInformer struct {
 
 // AddEventHandlerWithOptions implements cache.Informer.
 func (i countingInformer) AddEventHandlerWithOptions(_ toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (registration, error) {
-	i.of.mu.Lock() // The fake is not made for controllers that start side by side.
+	i.of.mu.Lock() // The fake is not safe for controllers that start concurrently.
 	defer i.of.mu.Unlock()
 	i.of.handlers.Add(1)
 	return i.Informer.AddEventHandlerWithOptions(toolscache.ResourceEventHandlerFuncs{}, options)
@@ -161,7 +161,7 @@ func (i countingInformer) RemoveEventHandler(toolscache.ResourceEventHandlerRegi
 	return nil
 }
 
-// countingRegistry counts its collectors, and knows the last inventory among them.
+// countingRegistry counts its collectors, and holds the last inventory among them.
 type countingRegistry struct {
 	metrics.RegistererGatherer
 
@@ -189,15 +189,15 @@ func (r *countingRegistry) Unregister(c prometheus.Collector) bool {
 
 // replica is a replica of the controller without an API server. Its inventory selects all resources.
 type replica struct {
-	*terms
+	*leaderElection
 
 	lease    *memoryLease
 	cache    *countingCache
 	registry *countingRegistry
 	checks   *healthChecks
-	// setUp counts the terms.
-	setUp atomic.Int64
-	ended chan error
+	// termCount counts the terms.
+	termCount atomic.Int64
+	ended     chan error
 }
 
 // newReplica makes a replica. Another one holds the Lease.
@@ -217,7 +217,7 @@ func newReplica(t *testing.T) *replica {
 	}
 	r.cache.Scheme = scheme
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "127.0.0.1:1"}, ctrl.Options{
-		Scheme: scheme, MapperProvider: knownKinds, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme, MapperProvider: newRESTMapper, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 		NewCache:   func(*rest.Config, cache.Options) (cache.Cache, error) { return r.cache, nil },
 	})
@@ -230,9 +230,9 @@ func newReplica(t *testing.T) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.terms = &terms{mgr: mgr, lock: &ownLease{now: time.Now, Interface: memoryLock{r.lease, "this"}}, logger: logr.Discard(), indexed: map[string]bool{}}
+	r.leaderElection = &leaderElection{mgr: mgr, lock: &trackedLock{now: time.Now, Interface: memoryLock{r.lease, "this"}}, logger: logr.Discard(), indexed: map[string]bool{}}
 	r.setup = func(current *term) error {
-		r.setUp.Add(1)
+		r.termCount.Add(1)
 		return setupScopes(current, view, objects, pruning.NewGuard("HealthScopes"), r.checks, config, nil, nil)
 	}
 	return r
@@ -273,16 +273,16 @@ func (r *replica) registered(t *testing.T) registered {
 	return count
 }
 
-// TestOnlyTheLeaderHasWhatATermRegisters follows a replica from standby to leader, through an outage in which it loses its
+// TestOnlyTheLeaderRegisters follows a replica from standby to leader, through an outage in which it loses its
 // Lease, and to its end. A standby registers nothing, so that nothing in it collects changes.
-func TestOnlyTheLeaderHasWhatATermRegisters(t *testing.T) { //nolint:paralleltest // It replaces the registry of metrics.
+func TestOnlyTheLeaderRegisters(t *testing.T) { //nolint:paralleltest // It replaces the registry of metrics.
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplica(t)
 		stop := r.start(t)
 		expect := func(when string, terms int, want registered) {
 			t.Helper()
-			if got := r.registered(t); got != want || int(r.setUp.Load()) != terms {
-				t.Errorf("%s: %d terms, registered %+v; want %d and %+v", when, r.setUp.Load(), got, terms, want)
+			if got := r.registered(t); got != want || int(r.termCount.Load()) != terms {
+				t.Errorf("%s: %d terms, registered %+v; want %d and %+v", when, r.termCount.Load(), got, terms, want)
 			}
 		}
 		for range 100 {
@@ -319,14 +319,14 @@ func TestOnlyTheLeaderHasWhatATermRegisters(t *testing.T) { //nolint:paralleltes
 	})
 }
 
-// TestALostLeaseIsKeptUntilTheTermHasStopped has a term that takes its time to stop, while the API server refuses to renew
+// TestLeaseIsKeptUntilTheTermHasStopped runs a term that is slow to stop, while the API server refuses to renew
 // the Lease and would let it be released. Another replica must not lead before.
-func TestALostLeaseIsKeptUntilTheTermHasStopped(t *testing.T) { //nolint:paralleltest // As above.
+func TestLeaseIsKeptUntilTheTermHasStopped(t *testing.T) { //nolint:paralleltest // As above.
 	for name, c := range map[string]struct {
 		stopping time.Duration
 		fails    bool
 	}{
-		"in time":  {stopping: stopTime - time.Millisecond},
+		"in time":  {stopping: stopTimeout - time.Millisecond},
 		"too late": {stopping: time.Hour, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
