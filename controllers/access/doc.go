@@ -1,5 +1,4 @@
-// Package access owns the questions to Kubernetes who the callers of the status REST server and of the metrics server
-// are and what they may ask for: a TokenReview for each bearer token, and a SubjectAccessReview for each thing that is
-// asked for. Package app calls it. It must never let a caller in without an answer of the API server, which it keeps for
-// a short time.
+// Package access owns the authentication and authorization of callers of the status REST server, the metrics server and
+// the gRPC server of rsync: a TokenReview for each bearer token, and a SubjectAccessReview for each access. Package app
+// calls it. It must never admit a caller without an answer of the API server, which it caches for a short time.
 package access

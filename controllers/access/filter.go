@@ -14,68 +14,69 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// retrySeconds is the header Retry-After of what may be answered otherwise a little later.
-const retrySeconds = "5"
+// retryAfterSeconds is the value of the header Retry-After for temporary errors.
+const retryAfterSeconds = "5"
 
-// Refusals of a request, as callers read them.
+// Details of the problem documents for rejected requests.
 const (
 	detailNoToken  = `there is no bearer token; send "Authorization: Bearer <token>" with a token of a Kubernetes user or ServiceAccount`
 	detailBadToken = "the bearer token is not accepted: it may have expired, or be of another cluster"
 	detailUnknown  = "the Kubernetes API server cannot be asked who you are and what you may do; the log says why"
 )
 
-// MetricsFilter returns what lets those callers of a metrics server pass whose
-// bearer token gives the right to get the path, as a nonResourceURL. It has the form of metricsserver.Options.FilterProvider.
+// MetricsFilter returns a filter that admits callers of a metrics server whose bearer token gives the right to get the path, as a
+// nonResourceURL. It is a metricsserver.Options.FilterProvider.
 func MetricsFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
 	guard, err := NewGuard(config, client)
 	if err != nil {
 		return nil, err
 	}
 	return func(logger logr.Logger, next http.Handler) (http.Handler, error) {
-		return guarded(guard, logger, next), nil
+		return withAuthorization(guard, logger, next), nil
 	}, nil
 }
 
-// guarded answers 401 to callers that are not known, 403 to those without the right, 503 when the API server does not say, each with a problem document, and leaves the rest to next.
-func guarded(guard api.Guard, logger logr.Logger, next http.Handler) http.Handler {
+// withAuthorization returns a handler that answers 401 to callers that are not authenticated, 403 to those without the right, 429 or
+// 503 when it cannot ask the API server, each with a problem document, and passes other requests to next.
+func withAuthorization(guard api.Guard, logger logr.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
-			refuse(w, r, http.StatusUnauthorized, detailNoToken)
+			writeProblem(w, r, http.StatusUnauthorized, detailNoToken)
 			return
 		}
 		caller, known, err := guard.Authenticate(r, token)
 		allowed := false
 		if err == nil && known {
-			// All that is served is for reading, by whatever method: profilers POST what they want to know.
+			// All that is served is for reading, whatever the method: profilers POST their queries.
 			allowed, err = guard.Authorize(r.Context(), caller, api.Access{Verb: "get", Path: r.URL.Path})
 		}
 		switch {
-		case r.Context().Err() != nil: // The caller has gone, which is no failure, and needs no answer.
+		case r.Context().Err() != nil: // The caller has disconnected: there is no failure to report.
 		case errors.Is(err, api.ErrTooMany):
-			w.Header().Set("Retry-After", retrySeconds)
-			refuse(w, r, http.StatusTooManyRequests, err.Error())
+			w.Header().Set("Retry-After", retryAfterSeconds)
+			writeProblem(w, r, http.StatusTooManyRequests, err.Error())
 		case errors.Is(err, api.ErrBusy):
-			w.Header().Set("Retry-After", retrySeconds)
-			refuse(w, r, http.StatusServiceUnavailable, err.Error())
+			w.Header().Set("Retry-After", retryAfterSeconds)
+			writeProblem(w, r, http.StatusServiceUnavailable, err.Error())
 		case err != nil:
 			logger.Error(err, "Cannot find out who a caller is and what they may do", "path", r.URL.Path)
-			refuse(w, r, http.StatusServiceUnavailable, detailUnknown)
+			writeProblem(w, r, http.StatusServiceUnavailable, detailUnknown)
 		case !known:
-			refuse(w, r, http.StatusUnauthorized, detailBadToken)
+			writeProblem(w, r, http.StatusUnauthorized, detailBadToken)
 		case !allowed:
-			refuse(w, r, http.StatusForbidden, fmt.Sprintf("user %q may not get the URL %q", caller.Name, r.URL.Path))
+			writeProblem(w, r, http.StatusForbidden, fmt.Sprintf("user %q may not get the URL %q", caller.Name, r.URL.Path))
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// refuse answers with a problem document, as the status REST server does.
-func refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
+// writeProblem answers with a problem document of the form that the status REST server uses.
+func writeProblem(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	body, err := json.Marshal(api.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Instance: r.URL.EscapedPath()})
 	if err != nil {
-		body = nil // The status says it too.
+		body = nil // The status is enough.
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -83,5 +84,5 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="healthscope"`)
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // A caller that has gone needs no answer.
+	_, _ = w.Write(body) // The caller may have disconnected.
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// fakeGuard knows two callers, of whom one may get /metrics.
+// fakeGuard authenticates three callers, of which one may get /metrics.
 type fakeGuard struct{}
 
 func (fakeGuard) Authenticate(_ *http.Request, token string) (api.Caller, bool, error) {
@@ -34,7 +34,7 @@ func (fakeGuard) Authorize(_ context.Context, caller api.Caller, access api.Acce
 	return caller.Name == "prometheus" && access == api.Access{Verb: "get", Path: "/metrics"}, nil
 }
 
-func TestGuarded(t *testing.T) {
+func TestWithAuthorization(t *testing.T) {
 	cases := map[string]struct {
 		method, path, authorization string
 		want                        int
@@ -56,7 +56,7 @@ func TestGuarded(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			passed := false
-			h := guarded(fakeGuard{}, logr.Discard(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed = true }))
+			h := withAuthorization(fakeGuard{}, logr.Discard(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed = true }))
 			r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, http.NoBody)
 			if c.authorization != "" {
 				r.Header.Set("Authorization", c.authorization)

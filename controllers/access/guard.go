@@ -24,27 +24,28 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// How long answers of Kubernetes are kept. Who is given a right has it soon, and who loses one, or a token, loses it within a minute.
+// The times for which answers of the API server are cached. A right that is granted takes effect within deniedTTL, and one that is
+// revoked, or a token that is, within allowedTTL.
 const (
-	allowedTime = time.Minute
-	deniedTime  = 5 * time.Second
+	allowedTTL = time.Minute
+	deniedTTL  = 5 * time.Second
 )
 
-// reviewTimeout is the deadline of one question to the API server.
+// reviewTimeout is the deadline of one review by the API server.
 const reviewTimeout = 10 * time.Second
 
 // scopesResource is the plural of HealthScope.
 const scopesResource = "healthscopes"
 
-// Guard asks the API server of the hub. It implements api.Guard, and is safe for concurrent use.
+// Guard authenticates and authorizes callers by the API server of the hub. It implements api.Guard, and is safe for concurrent use.
 type Guard struct {
-	tokens     *tokens
+	tokens     *authenticator
 	authorizer authorizer.Authorizer
 }
 
 var _ api.Guard = &Guard{}
 
-// NewGuard returns a Guard that asks an API server.
+// NewGuard returns a Guard that uses an API server.
 func NewGuard(config *rest.Config, client *http.Client) (*Guard, error) {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, client)
 	if err != nil {
@@ -55,13 +56,13 @@ func NewGuard(config *rest.Config, client *http.Client) (*Guard, error) {
 		return nil, errors.Wrap(err, "cannot make a client for access reviews")
 	}
 	authorizer, err := authorizerfactory.DelegatingAuthorizerConfig{
-		SubjectAccessReviewClient: authorization, AllowCacheTTL: allowedTime, DenyCacheTTL: deniedTime,
+		SubjectAccessReviewClient: authorization, AllowCacheTTL: allowedTTL, DenyCacheTTL: deniedTTL,
 		WebhookRetryBackoff: &wait.Backoff{Steps: 1}, // The caller is waiting, and can ask again.
 	}.New()
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make an authorizer")
 	}
-	return &Guard{tokens: newTokens(reviewer{authentication.TokenReviews()}.review, clock.RealClock{}), authorizer: authorizer}, nil
+	return &Guard{tokens: newAuthenticator(reviewer{authentication.TokenReviews()}.review, clock.RealClock{}), authorizer: authorizer}, nil
 }
 
 // Authenticate implements api.Guard.
@@ -69,7 +70,8 @@ func (g *Guard) Authenticate(r *http.Request, token string) (api.Caller, bool, e
 	return g.tokens.authenticate(r.Context(), sourceOf(r), token)
 }
 
-// Authorize implements api.Guard. The question outlives the caller, whose successor will ask the same; one that was taken back would be logged as a failure.
+// Authorize implements api.Guard. The review does not end with the caller's request: the next caller needs the same answer, and a
+// cancelled review would be logged as a failure.
 func (g *Guard) Authorize(ctx context.Context, caller api.Caller, access api.Access) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 	defer cancel()
@@ -77,7 +79,7 @@ func (g *Guard) Authorize(ctx context.Context, caller api.Caller, access api.Acc
 	return decision == authorizer.DecisionAllow, err
 }
 
-// attributesOf returns what is asked for as Kubernetes knows it.
+// attributesOf returns the attributes of a request for access as Kubernetes authorizes them.
 func attributesOf(caller api.Caller, access api.Access) authorizer.Attributes {
 	a := authorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: caller.Name, UID: caller.UID, Groups: caller.Groups, Extra: caller.Extra},
@@ -96,7 +98,7 @@ type reviewer struct {
 	reviews authenticationclient.TokenReviewInterface
 }
 
-// review returns who a token belongs to. A token that Kubernetes does not accept is no error.
+// review returns the caller that a token belongs to, and whether Kubernetes accepts the token. A token that it rejects is no error.
 func (r reviewer) review(ctx context.Context, token string) (api.Caller, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()

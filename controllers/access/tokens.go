@@ -17,118 +17,119 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// Bounds of what callers can make the API server, and this program, do before anybody knows who they are.
+// Bounds on what callers that are not authenticated yet can make the API server and this program do.
 const (
-	// wrongTokens is how many tokens in a second, and wrongTokensAtOnce how many at once, a source may try that are not accepted.
-	wrongTokens, wrongTokensAtOnce = 1, 20
-	// maxReviews is how many TokenReviews are under way at once, and maxWaiting how many callers wait for them.
+	// rejectedPerSecond is how many tokens that are not accepted a source may try in a second, and rejectedBurst how many at once.
+	rejectedPerSecond, rejectedBurst = 1, 20
+	// maxReviews bounds the TokenReviews that are in flight, and maxWaiting the callers that wait for them.
 	maxReviews, maxWaiting = 32, 256
-	// maxTokens is how many tokens are remembered, and maxSources how many sources. Of more, those that were not seen for longest are forgotten.
-	maxTokens, maxSources = 8192, 4096
-	// familiarTime is how long a token that was good is none that a source tries.
-	familiarTime = time.Hour
+	// maxCachedTokens bounds the cached tokens, and maxCachedSources the cached sources. The least recently used are evicted.
+	maxCachedTokens, maxCachedSources = 8192, 4096
+	// acceptedTTL is how long a token that was accepted is exempt from the limit of its source.
+	acceptedTTL = time.Hour
 )
 
-// identity is whose a token is; known is false when the API server does not accept it.
+// identity is the caller that a token belongs to; known is false when the API server does not accept the token.
 type identity struct {
 	caller api.Caller
 	known  bool
 }
 
-// tokens finds out whose tokens are, and keeps the answers for a while. It is safe for concurrent use.
-type tokens struct {
+// authenticator finds the callers that tokens belong to, and caches them. It is safe for concurrent use.
+type authenticator struct {
 	review func(ctx context.Context, token string) (api.Caller, bool, error)
 	clock  clock.PassiveClock
-	// identities are kept by token, and familiar those tokens that were good. sources have a limiter each.
-	identities, familiar, sources *cache.LRUExpireCache
-	// flights make callers with the same token ask once.
-	flights singleflight.Group
-	// reviews bounds the TokenReviews that are under way, and waiting the callers that wait for them.
+	// identities are by token, accepted holds the tokens that were accepted, and sources the limiter of each source.
+	identities, accepted, sources *cache.LRUExpireCache
+	// inFlight makes concurrent callers with the same token share one review.
+	inFlight singleflight.Group
+	// reviews bounds the TokenReviews that are in flight, and waiting the callers that wait for them.
 	reviews, waiting *semaphore.Weighted
 }
 
-func newTokens(review func(ctx context.Context, token string) (api.Caller, bool, error), now clock.PassiveClock) *tokens {
+func newAuthenticator(review func(ctx context.Context, token string) (api.Caller, bool, error), now clock.PassiveClock) *authenticator {
 	lru := func(size int) *cache.LRUExpireCache { return cache.NewLRUExpireCacheWithClock(size, now) }
-	return &tokens{
-		review: review, clock: now, identities: lru(maxTokens), familiar: lru(maxTokens), sources: lru(maxSources),
+	return &authenticator{
+		review: review, clock: now, identities: lru(maxCachedTokens), accepted: lru(maxCachedTokens), sources: lru(maxCachedSources),
 		reviews: semaphore.NewWeighted(maxReviews), waiting: semaphore.NewWeighted(maxWaiting),
 	}
 }
 
-// authenticate returns who a token belongs to. A token that was good costs nothing while that is remembered, whatever others do meanwhile.
-func (t *tokens) authenticate(ctx context.Context, source, token string) (api.Caller, bool, error) {
+// authenticate returns the caller that a token belongs to. A cached token needs no review, and a token that was accepted within
+// acceptedTTL is not subject to the limit of its source.
+func (a *authenticator) authenticate(ctx context.Context, source, token string) (api.Caller, bool, error) {
 	key := sha256.Sum256([]byte(token))
-	if v, ok := get[identity](t.identities, key); ok {
+	if v, ok := lookup[identity](a.identities, key); ok {
 		return v.caller, v.known, nil
 	}
-	limiter := t.limiterOf(source)
-	if _, familiar := t.familiar.Get(key); !familiar && limiter.TokensAt(t.clock.Now()) < 1 {
+	limiter := a.limiterOf(source)
+	if _, accepted := a.accepted.Get(key); !accepted && limiter.TokensAt(a.clock.Now()) < 1 {
 		return api.Caller{}, false, fmt.Errorf("%w: too many tokens that are not accepted have come from your address; try again", api.ErrTooMany)
 	}
-	if !t.waiting.TryAcquire(1) {
+	if !a.waiting.TryAcquire(1) {
 		return api.Caller{}, false, fmt.Errorf("%w: %d requests wait already for the Kubernetes API server to say whose their tokens are; try again", api.ErrBusy, maxWaiting)
 	}
-	defer t.waiting.Release(1)
+	defer a.waiting.Release(1)
 	shared := context.WithoutCancel(ctx) // Others may wait for the same answer.
-	answer := t.flights.DoChan(string(key[:]), func() (any, error) { return t.ask(shared, key, token, limiter) })
+	answer := a.inFlight.DoChan(string(key[:]), func() (any, error) { return a.reviewAndCache(shared, key, token, limiter) })
 	select {
 	case <-ctx.Done():
 		return api.Caller{}, false, ctx.Err()
-	case a := <-answer:
-		v, _ := a.Val.(identity)
-		return v.caller, v.known, a.Err
+	case result := <-answer:
+		v, _ := result.Val.(identity)
+		return v.caller, v.known, result.Err
 	}
 }
 
-// ask reviews a token, and remembers what comes of it.
-func (t *tokens) ask(ctx context.Context, key [sha256.Size]byte, token string, limiter *rate.Limiter) (identity, error) {
-	if !t.reviews.TryAcquire(1) {
+// reviewAndCache reviews a token and caches the result.
+func (a *authenticator) reviewAndCache(ctx context.Context, key [sha256.Size]byte, token string, limiter *rate.Limiter) (identity, error) {
+	if !a.reviews.TryAcquire(1) {
 		return identity{}, fmt.Errorf("%w: %d tokens are being reviewed already; try again", api.ErrBusy, maxReviews)
 	}
-	defer t.reviews.Release(1)
-	caller, known, err := t.review(ctx, token)
+	defer a.reviews.Release(1)
+	caller, known, err := a.review(ctx, token)
 	if err != nil {
 		return identity{}, err
 	}
 	v := identity{caller: caller, known: known}
 	if known {
-		t.familiar.Add(key, true, familiarTime)
-		t.identities.Add(key, v, allowedTime)
+		a.accepted.Add(key, true, acceptedTTL)
+		a.identities.Add(key, v, allowedTTL)
 		return v, nil
 	}
-	limiter.AllowN(t.clock.Now(), 1)
-	t.familiar.Remove(key)
-	t.identities.Add(key, v, deniedTime)
+	limiter.AllowN(a.clock.Now(), 1)
+	a.accepted.Remove(key)
+	a.identities.Add(key, v, deniedTTL)
 	return v, nil
 }
 
-// limiterOf returns the limiter of a source. One that was dropped for want of room begins again.
-func (t *tokens) limiterOf(source string) *rate.Limiter {
-	if l, ok := get[*rate.Limiter](t.sources, source); ok {
+// limiterOf returns the limiter of a source. A source that was evicted from the cache gets a new one.
+func (a *authenticator) limiterOf(source string) *rate.Limiter {
+	if l, ok := lookup[*rate.Limiter](a.sources, source); ok {
 		return l
 	}
-	l := rate.NewLimiter(wrongTokens, wrongTokensAtOnce)
-	t.sources.Add(source, l, familiarTime)
+	l := rate.NewLimiter(rejectedPerSecond, rejectedBurst)
+	a.sources.Add(source, l, acceptedTTL)
 	return l
 }
 
-func get[V any](c *cache.LRUExpireCache, key any) (V, bool) {
+func lookup[V any](c *cache.LRUExpireCache, key any) (V, bool) {
 	v, _ := c.Get(key)
 	value, ok := v.(V)
 	return value, ok
 }
 
-// sourceBits is how much of an IPv6 address distinguishes sources: a host usually has all of its network.
-const sourceBits = 64
+// sourcePrefixBits is the length of the IPv6 prefix that identifies a source: a host usually has all addresses of its network.
+const sourcePrefixBits = 64
 
-// sourceOf returns where a request comes from: its address, or for IPv6 the network.
+// sourceOf returns the source of a request: its address, or for IPv6 its network.
 func sourceOf(r *http.Request) string {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
 	}
 	address := at.Addr().Unmap().WithZone("")
-	if network, err := address.Prefix(sourceBits); err == nil && address.Is6() {
+	if network, err := address.Prefix(sourcePrefixBits); err == nil && address.Is6() {
 		return network.String()
 	}
 	return address.String()

@@ -17,7 +17,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// reviews counts TokenReviews. Tokens that begin with "good" are somebody's; "slow" waits until it is released.
+// reviews counts TokenReviews. It accepts tokens that begin with "good"; those that begin with "slow" wait for release.
 type reviews struct {
 	n       atomic.Int32
 	entered chan struct{}
@@ -41,32 +41,32 @@ func newReviews() *reviews {
 	return &reviews{entered: make(chan struct{}, 1000), release: make(chan struct{})}
 }
 
-func TestASourceTriesFewWrongTokens(t *testing.T) {
+func TestRejectedTokensOfASourceAreLimited(t *testing.T) {
 	v, now := newReviews(), clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	k := newTokens(v.review, now)
-	var refused int
+	k := newAuthenticator(v.review, now)
+	var rejected int
 	for n := range 5000 {
 		_, known, err := k.authenticate(t.Context(), "a", fmt.Sprintf("wrong-%d", n))
 		if known || err != nil && !errors.Is(err, api.ErrTooMany) {
 			t.Fatal(known, err)
 		}
 		if err != nil {
-			refused++
+			rejected++
 		}
 	}
-	if got := v.n.Load(); got > wrongTokensAtOnce || refused != 5000-wrongTokensAtOnce {
-		t.Errorf("5000 wrong tokens cost %d reviews; %d were refused", got, refused)
+	if got := v.n.Load(); got > rejectedBurst || rejected != 5000-rejectedBurst {
+		t.Errorf("5000 wrong tokens cost %d reviews; %d were refused", got, rejected)
 	}
 }
 
-func TestWrongTokensOfASourceHarmNoToken(t *testing.T) {
+func TestLimitOfASourceSparesAcceptedTokensAndOtherSources(t *testing.T) {
 	v, now := newReviews(), clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-	k := newTokens(v.review, now)
+	k := newAuthenticator(v.review, now)
 	if _, known, err := k.authenticate(t.Context(), "a", "good-old"); err != nil || !known {
 		t.Fatal(known, err)
 	}
-	now.SetTime(now.Now().Add(allowedTime + time.Millisecond))
-	for n := range 5000 { // The source goes on, and uses up what it may try.
+	now.SetTime(now.Now().Add(allowedTTL + time.Millisecond))
+	for n := range 5000 { // The source exhausts its limit.
 		_, _, _ = k.authenticate(t.Context(), "a", fmt.Sprintf("other-%d", n))
 	}
 	if _, known, err := k.authenticate(t.Context(), "a", "good-old"); err != nil || !known {
@@ -81,9 +81,9 @@ func TestWrongTokensOfASourceHarmNoToken(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForAReviewTurnsNobodyAwayWhoIsKnown(t *testing.T) {
+func TestPendingReviewsDoNotBlockKnownCallers(t *testing.T) {
 	v := newReviews()
-	k := newTokens(v.review, clock.RealClock{})
+	k := newAuthenticator(v.review, clock.RealClock{})
 	if _, known, err := k.authenticate(t.Context(), "a", "good"); err != nil || !known {
 		t.Fatal(known, err)
 	}
@@ -111,9 +111,9 @@ func TestWhoWaitsForAReviewTurnsNobodyAwayWhoIsKnown(t *testing.T) {
 	}
 }
 
-func TestACallerThatLeavesIsNoError(t *testing.T) {
+func TestDisconnectedCallerIsNotLogged(t *testing.T) {
 	v := newReviews()
-	k := newTokens(v.review, clock.RealClock{})
+	k := newAuthenticator(v.review, clock.RealClock{})
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 	ctx, leave := context.WithCancel(t.Context())
@@ -122,7 +122,7 @@ func TestACallerThatLeavesIsNoError(t *testing.T) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		guarded(&Guard{tokens: k}, logger, http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
+		withAuthorization(&Guard{tokens: k}, logger, http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
 	}()
 	<-v.entered
 	leave()
@@ -133,7 +133,7 @@ func TestACallerThatLeavesIsNoError(t *testing.T) {
 	close(v.release)
 }
 
-func TestSourcesAreAddresses(t *testing.T) {
+func TestSourceOf(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1:80": "192.0.2.1", "[::ffff:192.0.2.1]:80": "192.0.2.1", "[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64", "[fe80::1%eth0]:80": "fe80::/64", "@": "@",
 	} {
