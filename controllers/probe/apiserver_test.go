@@ -16,13 +16,12 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// apiServer serves Services, and answers in place of what is behind them: for tests of many targets, which a real one has no
-// pods for. Every namespace has the same Services, all of the scope called web.
+// apiServer serves Services, and answers in place of their pods: for tests of more targets than a real API server has pods for. Every namespace has the same Services, all of the scope called web.
 type apiServer struct {
 	services []string
 	// proxy answers for a Service.
 	proxy func(w http.ResponseWriter, r *http.Request, namespace, service string)
-	// inFlight is how many probes are being answered, and most how many were at once.
+	// inFlight is the number of concurrent probes, and most the largest so far.
 	inFlight, most atomic.Int64
 }
 
@@ -41,7 +40,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer s.inFlight.Add(-1)
 		s.proxy(w, r, parts[0], strings.Split(parts[2], ":")[1])
 	case r.URL.Query().Has("sendInitialEvents"):
-		w.WriteHeader(http.StatusUnprocessableEntity) // As API servers do that cannot stream lists.
+		w.WriteHeader(http.StatusUnprocessableEntity) // As an API server answers that cannot stream lists.
 	case r.URL.Query().Has("watch"):
 		w.Header().Set("Content-Type", "application/json")
 		_ = http.NewResponseController(w).Flush()
@@ -79,7 +78,7 @@ func (s *apiServer) start(t testing.TB) *httptest.Server {
 	return server
 }
 
-// oneCluster is a fleet of one cluster that is always there.
+// oneCluster is a fleet of one cluster that is always connected.
 type oneCluster struct {
 	access  fleet.Access
 	changes *fleet.Subscription

@@ -7,7 +7,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// Metrics of probes, computed when they are asked for, so that no series outlives its target.
+// Metrics of probes, computed at scrape time, so that no series outlives its target.
 var (
 	metricSuccess = metric.New(metric.Gauge, "healthscope_probe_success",
 		"1 when the last [probe](probes.md) of a Service was answered with success, 0 when it was not. A Service that could not be asked has no series.", "namespace", "scope", "cluster", "service")
@@ -28,14 +28,14 @@ func (p *Prober) Collect(out chan<- prometheus.Metric) {
 		for ref, t := range targets {
 			success := 0.0
 			switch {
-			case t.took == 0 || t.last.Kind != probe.Success && t.last.Kind != probe.Failure:
+			case t.duration == 0 || t.lastOutcome.Kind != probe.Success && t.lastOutcome.Kind != probe.Failure:
 				continue
-			case t.last.Kind == probe.Success:
+			case t.lastOutcome.Kind == probe.Success:
 				success = 1
 			}
 			labels := []string{scope.Namespace, scope.Name, ref.Cluster, ref.Name}
 			out <- metricSuccess.Value(success, labels...)
-			out <- metricDuration.Value(t.took.Seconds(), labels...)
+			out <- metricDuration.Value(t.duration.Seconds(), labels...)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// Clusters are the part of fleet.View by which clusters are reached.
+// Clusters is the part of fleet.View that gives access to clusters.
 type Clusters interface {
 	State(cluster string) (fleet.ClusterState, bool)
 	Access(cluster string) (fleet.Access, bool)
@@ -28,7 +28,7 @@ type Clusters interface {
 
 // Options configure a Prober.
 type Options struct {
-	// Clusters are the clusters that there are.
+	// Clusters gives access to the clusters.
 	Clusters Clusters
 	// Clock is the clock. The default is the machine's.
 	Clock clock.WithTickerAndDelayedExecution
@@ -39,20 +39,20 @@ type Prober struct {
 	Options
 
 	queue workqueue.TypedDelayingInterface[key]
-	// inFlight has room for the probes that may be made at once.
+	// inFlight bounds the number of concurrent probes.
 	inFlight chan struct{}
 
 	mu sync.Mutex
-	// ctx is the life of what runs; nil before Run.
+	// ctx is the context of watches and probes; nil before Run.
 	ctx context.Context //nolint:containedctx // Watches start on demand, as in fleet.Objects.
-	// wants are what scopes want, and targets are what is probed for each.
+	// wants are the wants of scopes, and targets are the probed Services of each scope.
 	wants   map[types.NamespacedName]*probe.Want
 	targets map[types.NamespacedName]map[probe.Ref]*target
-	// services are the places in which a scope wants probes, and paces are when places were probed last.
-	services map[place]*services
-	paces    map[place]*probe.Pace
-	running  sync.WaitGroup
-	// notify is called for each scope for which there may be another report.
+	// watches has an entry for each namespace of a cluster in which a scope wants probes. paces are the rate limits of those namespaces.
+	watches    map[clusterNamespace]*serviceWatch
+	paces      map[clusterNamespace]*probe.Pace
+	goroutines sync.WaitGroup
+	// notify is called for each scope whose report may have changed.
 	notify func(types.NamespacedName)
 }
 
@@ -62,7 +62,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Prober, error) {
 	return p, errors.Wrap(mgr.Add(manager.RunnableFunc(p.Run)), "cannot add the probes")
 }
 
-// New returns a Prober, which probes once it runs.
+// New returns a Prober. It probes while Run runs.
 func New(o Options) *Prober {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -72,37 +72,37 @@ func New(o Options) *Prober {
 		queue:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Clock: o.Clock}),
 		inFlight: make(chan struct{}, maxInFlight),
 		wants:    map[types.NamespacedName]*probe.Want{}, targets: map[types.NamespacedName]map[probe.Ref]*target{},
-		services: map[place]*services{}, paces: map[place]*probe.Pace{},
+		watches: map[clusterNamespace]*serviceWatch{}, paces: map[clusterNamespace]*probe.Pace{},
 		notify: func(types.NamespacedName) {},
 	}
 }
 
-// Subscribe calls changed for every scope for which there may be another report. changed must not block.
+// Subscribe calls changed for every scope whose report may have changed. changed must not block.
 func (p *Prober) Subscribe(changed func(scope types.NamespacedName)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.notify = changed
 }
 
-// Run probes until ctx ends. When it returns nothing of it runs any more.
+// Run probes until ctx ends. When it returns, all its goroutines have ended.
 func (p *Prober) Run(ctx context.Context) error {
 	changes, cancel := p.Clusters.Subscribe(fleet.Clusters)
 	defer cancel()
 	p.mu.Lock()
 	p.ctx = ctx
-	p.watch() //nolint:contextcheck // It uses the context that is kept.
+	p.syncWatches() //nolint:contextcheck // It uses p.ctx.
 	p.mu.Unlock()
-	var reading sync.WaitGroup
-	reading.Go(func() { changes.Deliver(ctx, p.clusterChanged) })
-	reading.Go(func() { p.work(ctx) })
+	var workers sync.WaitGroup
+	workers.Go(func() { changes.Deliver(ctx, p.clusterChanged) })
+	workers.Go(func() { p.work(ctx) })
 	<-ctx.Done()
 	p.queue.ShutDown()
-	reading.Wait()
-	p.running.Wait()
+	workers.Wait()
+	p.goroutines.Wait()
 	return nil
 }
 
-// clusterChanged reads Services again of a cluster that is reached in another way.
+// clusterChanged reconnects the watches of a cluster whose connection has changed.
 func (p *Prober) clusterChanged(c fleet.Change) {
 	changed, ok := c.(fleet.ClusterChange)
 	if !ok {
@@ -110,25 +110,25 @@ func (p *Prober) clusterChanged(c fleet.Change) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for at, s := range p.services {
-		if at.cluster == changed.Cluster {
-			s.follow()
+	for cn, s := range p.watches {
+		if cn.cluster == changed.Cluster {
+			s.reconnect()
 		}
 	}
 }
 
-// servicesChanged notifies of the scopes that want probes in a place.
-func (p *Prober) servicesChanged(at place) {
+// servicesChanged notifies of the scopes that want probes in a namespace of a cluster.
+func (p *Prober) servicesChanged(cn clusterNamespace) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for scope, want := range p.wants {
-		if scope.Namespace == at.namespace && slices.Contains(want.Clusters, at.cluster) {
+		if scope.Namespace == cn.namespace && slices.Contains(want.Clusters, cn.cluster) {
 			p.notify(scope)
 		}
 	}
 }
 
-// Want sets what is probed for a scope in place of what was before, and returns what is known of it. Without a want nothing is.
+// Want replaces the want of a scope, and returns the report on its probes. A nil want ends its probes.
 func (p *Prober) Want(scope types.NamespacedName, want *probe.Want) probe.Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *Prober) Want(scope types.NamespacedName, want *probe.Want) probe.Report
 		p.wants[scope] = want
 	}
 	if (before == nil) != (want == nil) || want != nil && !slices.Equal(before.Clusters, want.Clusters) {
-		p.watch()
+		p.syncWatches()
 	}
 	if want == nil {
 		return probe.Report{}
@@ -148,46 +148,46 @@ func (p *Prober) Want(scope types.NamespacedName, want *probe.Want) probe.Report
 	return p.report(scope, want)
 }
 
-// watch reads the Services of those places in which a scope wants probes, and of no others.
-func (p *Prober) watch() {
+// syncWatches watches the Services of exactly those namespaces of clusters in which a scope wants probes.
+func (p *Prober) syncWatches() {
 	if p.ctx == nil || p.ctx.Err() != nil {
 		return
 	}
-	wanted := map[place]struct{}{}
+	wanted := map[clusterNamespace]struct{}{}
 	for scope, want := range p.wants {
 		for _, cluster := range want.Clusters {
-			wanted[place{cluster, scope.Namespace}] = struct{}{}
+			wanted[clusterNamespace{cluster, scope.Namespace}] = struct{}{}
 		}
 	}
-	for at, s := range p.services {
-		if _, ok := wanted[at]; !ok {
+	for cn, s := range p.watches {
+		if _, ok := wanted[cn]; !ok {
 			s.stop()
-			delete(p.services, at)
+			delete(p.watches, cn)
 		}
 	}
-	for at := range wanted {
-		if p.services[at] == nil {
+	for cn := range wanted {
+		if p.watches[cn] == nil {
 			ctx, stop := context.WithCancel(p.ctx)
-			s := p.newServices(at, stop)
-			p.services[at] = s
-			p.running.Go(func() { s.run(ctx) })
+			s := p.newServiceWatch(cn, stop)
+			p.watches[cn] = s
+			p.goroutines.Go(func() { s.run(ctx) })
 		}
 	}
 	now := p.Clock.Now()
-	maps.DeleteFunc(p.paces, func(at place, pace *probe.Pace) bool { return p.services[at] == nil && pace.Idle(now) })
+	maps.DeleteFunc(p.paces, func(cn clusterNamespace, pace *probe.Pace) bool { return p.watches[cn] == nil && pace.Idle(now) })
 }
 
-// report returns what is known of the probes of a scope, and probes the Services that it names and no others.
+// report returns the report on the probes of a scope, and makes the Services that it wants its targets.
 func (p *Prober) report(scope types.NamespacedName, want *probe.Want) (r probe.Report) {
 	before, targets := p.targets[scope], map[probe.Ref]*target{}
 	for _, cluster := range want.Clusters {
-		s := p.services[place{cluster, scope.Namespace}]
+		s := p.watches[clusterNamespace{cluster, scope.Namespace}]
 		if s == nil {
 			r.Unread = append(r.Unread, probe.Unread{Cluster: cluster, Since: p.Clock.Now()})
 			continue
 		}
-		if unread, is := s.unread(); is {
-			r.Unread = append(r.Unread, unread)
+		if unreadable, ok := s.unreadable(); ok {
+			r.Unread = append(r.Unread, unreadable)
 		}
 		for _, service := range s.store.All() {
 			if !want.Wants(scope.Name, cluster, service) {
@@ -198,7 +198,7 @@ func (p *Prober) report(scope types.NamespacedName, want *probe.Want) (r probe.R
 			var address string
 			if address, probed.Port, probed.Problem = service.Target(want.Spec); probed.Problem == "" {
 				t := target{uid: service.UID, address: address, spec: want.Spec}
-				targets[ref] = p.target(key{scope, ref}, before[ref], t)
+				targets[ref] = p.keepOrReplace(key{scope, ref}, before[ref], t)
 				probed.Finding = targets[ref].history.Finding()
 			}
 			r.Services = append(r.Services, probed)
@@ -211,14 +211,14 @@ func (p *Prober) report(scope types.NamespacedName, want *probe.Want) (r probe.R
 	return r
 }
 
-// target returns the target that there is if it is the same, and else begins to probe another one.
-func (p *Prober) target(k key, before *target, now target) *target {
-	if before != nil && before.uid == now.uid && before.address == now.address && before.spec == now.spec {
-		return before
+// keepOrReplace returns the existing target if the desired one is the same. Otherwise it enqueues the desired one and returns it.
+func (p *Prober) keepOrReplace(k key, existing *target, desired target) *target {
+	if existing != nil && existing.uid == desired.uid && existing.address == desired.address && existing.spec == desired.spec {
+		return existing
 	}
-	if before != nil && before.uid == now.uid && before.address == now.address && before.spec.Path == now.spec.Path && before.spec.Method == now.spec.Method {
-		now.history = before.history // It is asked the same at other times.
+	if existing != nil && existing.uid == desired.uid && existing.address == desired.address && existing.spec.Path == desired.spec.Path && existing.spec.Method == desired.spec.Method {
+		desired.history = existing.history // The request is the same.
 	}
 	p.queue.Add(k)
-	return &now
+	return &desired
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// testTimeout is how long is waited for what must come.
+// testTimeout bounds the wait for an expected event.
 const testTimeout = 20 * time.Second
 
 // run runs a Prober until the test ends.
@@ -48,7 +48,7 @@ func authorityOf(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-// wants returns what the scope web wants: its Services each second, or as change says.
+// wants returns the want of the scope web.
 func wants(t testing.TB, interval, timeout int32) *probe.Want {
 	t.Helper()
 	spec, err := probe.Parse(&corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health", ProbeInterval: &interval, ProbeTimeout: &timeout})
@@ -70,7 +70,7 @@ func scopeIn(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: "web"}
 }
 
-// wantIn has a Prober look for Services in namespaces, and waits until it has found n in each.
+// wantIn sets a want in each of some namespaces, and waits until the Prober has found n Services in each.
 func wantIn(t testing.TB, p *probes.Prober, w *probe.Want, namespaces []string, n int) {
 	t.Helper()
 	for _, namespace := range namespaces {
@@ -78,7 +78,7 @@ func wantIn(t testing.TB, p *probes.Prober, w *probe.Want, namespaces []string, 
 	}
 }
 
-// eventually waits for what must come.
+// eventually waits until a condition is true.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(testTimeout); !is(); {
@@ -89,8 +89,8 @@ func eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// Targets that hang, however many, delay no other: neither in their namespace beyond its pace, nor elsewhere.
-func TestTargetsThatHangDelayNoOther(t *testing.T) {
+// Hanging targets, however many, delay no other: neither in their namespace beyond its pace, nor elsewhere.
+func TestHangingTargetsDelayNoOther(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	asked := map[string][]time.Time{}
@@ -130,13 +130,13 @@ func TestTargetsThatHangDelayNoOther(t *testing.T) {
 			}
 		}
 	}
-	if took := asked["calm"][3].Sub(asked["calm"][0]); took > 2*3*probe.Gap {
-		t.Errorf("four probes beside targets that hang took %s", took)
+	if duration := asked["calm"][3].Sub(asked["calm"][0]); duration > 2*3*probe.Gap {
+		t.Errorf("four probes beside targets that hang took %s", duration)
 	}
 }
 
 // A Service has one probe at a time, also when it takes longer than the interval.
-func TestAServiceHasOneProbeAtATime(t *testing.T) {
+func TestServiceHasOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	var asked sync.WaitGroup
 	asked.Add(2)
@@ -155,8 +155,8 @@ func TestAServiceHasOneProbeAtATime(t *testing.T) {
 	p.Want(scopeIn("n"), nil)
 }
 
-// What no scope wants any more is not probed.
-func TestWhatIsNotWantedIsNotProbed(t *testing.T) {
+// Probes of a Service end when no scope wants them.
+func TestProbesStopWithoutAWant(t *testing.T) {
 	t.Parallel()
 	answers := make(chan struct{}, 100)
 	server := &apiServer{services: []string{"a"}, proxy: func(http.ResponseWriter, *http.Request, string, string) { answers <- struct{}{} }}
@@ -179,8 +179,8 @@ func TestWhatIsNotWantedIsNotProbed(t *testing.T) {
 	}
 }
 
-// An API server that gives no answer says nothing of the Service at first, and then that it cannot be probed: it does not fail.
-func TestASilentAPIServerIsNoFailure(t *testing.T) {
+// While the API server is unreachable, a Service keeps its result at first and then is blocked: it does not fail.
+func TestUnreachableAPIServerBlocksProbes(t *testing.T) {
 	t.Parallel()
 	down := make(chan struct{})
 	server := &apiServer{services: []string{"a"}, proxy: func(http.ResponseWriter, *http.Request, string, string) {}}
@@ -213,7 +213,7 @@ func TestASilentAPIServerIsNoFailure(t *testing.T) {
 	})
 }
 
-// movedCluster is a cluster that is reached in another way from a moment on.
+// movedCluster is a cluster whose connection a test replaces.
 type movedCluster struct {
 	oneCluster
 
@@ -222,18 +222,18 @@ type movedCluster struct {
 
 func (c *movedCluster) Access(string) (fleet.Access, bool) { return *c.now.Load(), true }
 
-// A cluster whose Secret leads to another API server is probed there, with the Services that are there.
+// When the Secret of a cluster leads to another API server, the Services of that one are probed.
 func TestProbesFollowAClusterThatMoves(t *testing.T) {
 	t.Parallel()
 	var asked [2]atomic.Int64
-	var ways [2]oneCluster
+	var clusters [2]oneCluster
 	for i, name := range []string{"old", "new"} {
 		server := &apiServer{services: []string{name}, proxy: func(http.ResponseWriter, *http.Request, string, string) { asked[i].Add(1) }}
 		s := server.start(t)
-		ways[i] = clusterAt(t, s.URL, authorityOf(s))
+		clusters[i] = clusterAt(t, s.URL, authorityOf(s))
 	}
-	at := &movedCluster{oneCluster: ways[0]}
-	at.now.Store(&ways[0].access)
+	at := &movedCluster{oneCluster: clusters[0]}
+	at.now.Store(&clusters[0].access)
 	p := run(t, at)
 	w := wants(t, 1, 1)
 	name := func() string {
@@ -244,13 +244,13 @@ func TestProbesFollowAClusterThatMoves(t *testing.T) {
 		return services[0].Name
 	}
 	eventually(t, "the old one is probed", func() bool { return name() == "old" && asked[0].Load() > 0 })
-	at.now.Store(&ways[1].access)
+	at.now.Store(&clusters[1].access)
 	at.changes.Add(fleet.ClusterChange{Cluster: "edge"})
 	eventually(t, "the new one is probed", func() bool { return name() == "new" && asked[1].Load() > 0 })
 }
 
-// Another interval does not make a Service that fails well, or one that is well new.
-func TestAnotherIntervalKeepsWhatIsKnown(t *testing.T) {
+// A new interval changes the result of no Service.
+func TestNewIntervalKeepsTheHistory(t *testing.T) {
 	t.Parallel()
 	server := &apiServer{services: []string{"a"}, proxy: func(http.ResponseWriter, *http.Request, string, string) {}}
 	s := server.start(t)

@@ -12,11 +12,11 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// wayTimeout is how long an API server may take to say that it is there.
-const wayTimeout = 5 * time.Second
+// readyTimeout is how long an API server may take to answer a readiness check.
+const readyTimeout = 5 * time.Second
 
-// ask probes a target once.
-func (p *Prober) ask(ctx context.Context, k key, t *target) probe.Outcome {
+// attempt sends one probe to a target. It returns probe.Unanswered unless the API server is reachable.
+func (p *Prober) attempt(ctx context.Context, k key, t *target) probe.Outcome {
 	access, ok := p.Clusters.Access(k.Cluster)
 	if !ok {
 		return probe.Unanswered()
@@ -25,25 +25,25 @@ func (p *Prober) ask(ctx context.Context, k key, t *target) probe.Outcome {
 	if err != nil {
 		return probe.Unanswered() // The fleet has connected to the same address.
 	}
-	within, cancel := context.WithTimeout(ctx, t.spec.Timeout)
+	probeCtx, cancel := context.WithTimeout(ctx, t.spec.Timeout)
 	defer cancel()
-	outcome, err := send(request.WithContext(within), access.Client)
+	outcome, err := send(request.WithContext(probeCtx), access.Client)
 	if err == nil {
 		return outcome
 	}
-	// The target is slow, or breaks off, or the API server does.
-	deadline, end := context.WithTimeout(ctx, wayTimeout)
-	defer end()
+	// Either the target or the API server is slow or has closed the connection: the API server's readiness tells which.
+	readyCtx, cancelReady := context.WithTimeout(ctx, readyTimeout)
+	defer cancelReady()
 	switch {
-	case access.Ask(deadline) != nil:
+	case access.Ask(readyCtx) != nil:
 		return probe.Unanswered()
-	case within.Err() != nil:
+	case probeCtx.Err() != nil:
 		return probe.TimedOut()
 	}
 	return probe.BrokenOff()
 }
 
-// newRequest makes the request for a probe. Nothing in it is the user's but what package probe has let pass.
+// newRequest returns the request for a probe. Of the user's input it contains only what package healthscope/probe has validated.
 func newRequest(config *rest.Config, namespace string, t *target) (*http.Request, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -60,14 +60,14 @@ func newRequest(config *rest.Config, namespace string, t *target) (*http.Request
 	return request, nil
 }
 
-// send sends a probe. It fails without a whole answer, as much of it as is read.
+// send sends a probe. It returns an error unless the answer is complete, up to probe.MaxBody bytes.
 func send(request *http.Request, client *http.Client) (probe.Outcome, error) {
 	direct := &http.Client{Transport: client.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := direct.Do(request)
 	if err != nil {
 		return probe.Outcome{}, err
 	}
-	defer func() { _ = response.Body.Close() }() // What is beyond the bound is not read.
+	defer func() { _ = response.Body.Close() }() // The rest of the body is not read.
 	body, err := io.ReadAll(io.LimitReader(response.Body, probe.MaxBody))
 	if err != nil {
 		return probe.Outcome{}, err

@@ -20,67 +20,67 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// servicesRules are what is tolerated of a watch of Services, as of other objects that scopes refer to.
-var servicesRules = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
+// servicesTolerances are the tolerances for a watch of Services, as for other objects that scopes refer to.
+var servicesTolerances = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
 
-// maxRefused is the longest pause before Services are read again whose reading is refused.
-const maxRefused = 30 * time.Second
+// maxRefusedPause is the longest pause before Services are listed again after the API server has refused it.
+const maxRefusedPause = 30 * time.Second
 
-// rightHint says how the controller gets the rights that it needs for probes.
-const rightHint = "probes need rights, namespace by namespace: see config/docs/probes.md"
+// rightsHint tells how to grant the controller the rights that it needs for probes.
+const rightsHint = "probes need rights, namespace by namespace: see config/docs/probes.md"
 
-// place is a namespace of a cluster.
-type place struct{ cluster, namespace string }
+// clusterNamespace is a namespace of a cluster.
+type clusterNamespace struct{ cluster, namespace string }
 
-// services are the Services of a place.
-type services struct {
-	place
+// serviceWatch watches the Services of a namespace of a cluster.
+type serviceWatch struct {
+	clusterNamespace
 
 	clusters Clusters
 	informer *observe.Informer
 	store    *observe.Store[probe.Service]
 	stop     context.CancelFunc
-	// since is since when they are read.
+	// since is when the watch was created.
 	since time.Time
 
 	mu sync.Mutex
-	// client is that through which they are read; nil before the first time.
+	// client is the HTTP client of the current watch; nil before the first one.
 	client *http.Client
-	// uncount is called when what is being read is not held any more.
-	uncount func()
+	// release is called when the objects of the current watch are no longer stored.
+	release func()
 }
 
-// newServices returns what reads the Services of a place once it runs. changed is called for every change.
-func (p *Prober) newServices(at place, stop context.CancelFunc) *services {
-	s := &services{place: at, clusters: p.Clusters, stop: stop, since: p.Clock.Now(), uncount: func() {}}
-	changed := func() { p.servicesChanged(at) }
-	s.store = observe.NewStore(keep, func(a, b probe.Service) bool { return reflect.DeepEqual(a, b) }, func(types.NamespacedName, probe.Service, probe.Service) { changed() })
-	s.informer = observe.NewInformer(servicesRules, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: p.Clock, MaxRefused: maxRefused, Describe: s.describe},
+// newServiceWatch returns a watch of the Services of cn. run starts it, and stop must end it.
+func (p *Prober) newServiceWatch(cn clusterNamespace, stop context.CancelFunc) *serviceWatch {
+	s := &serviceWatch{clusterNamespace: cn, clusters: p.Clusters, stop: stop, since: p.Clock.Now(), release: func() {}}
+	changed := func() { p.servicesChanged(cn) }
+	s.store = observe.NewStore(toService, func(a, b probe.Service) bool { return reflect.DeepEqual(a, b) }, func(types.NamespacedName, probe.Service, probe.Service) { changed() })
+	s.informer = observe.NewInformer(servicesTolerances, observe.InformerOptions{
+		TrackedOptions: observe.TrackedOptions{Clock: p.Clock, MaxRefused: maxRefusedPause, Describe: s.describe},
 		Open:           s.open, Store: s.store, Changed: func(observe.State) { changed() },
 	})
 	return s
 }
 
-// keep returns what is kept of a Service.
-func keep(object any) probe.Service {
+// toService returns the part of a Service that is stored.
+func toService(object any) probe.Service {
 	service, ok := object.(*corev1.Service)
-	if !ok { // A client returns nothing else than it was asked for.
+	if !ok { // The client returns Services only.
 		return probe.Service{}
 	}
 	return probe.NewService(service)
 }
 
-// run reads the Services until ctx ends.
-func (s *services) run(ctx context.Context) {
+// run watches the Services until ctx ends.
+func (s *serviceWatch) run(ctx context.Context) {
 	s.informer.Run(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.uncount()
+	s.release()
 }
 
-// open returns how Services are listed and watched.
-func (s *services) open(context.Context) (cache.ListerWatcher, error) {
+// open returns a lister and watcher of the Services.
+func (s *serviceWatch) open(context.Context) (cache.ListerWatcher, error) {
 	access, ok := s.clusters.Access(s.cluster)
 	switch {
 	case !ok:
@@ -94,33 +94,33 @@ func (s *services) open(context.Context) (cache.ListerWatcher, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.uncount()
-	source, uncount := access.Count(cache.NewListWatchFromClient(client.RESTClient(), "services", s.namespace, fields.Everything()))
-	s.client, s.uncount = access.Client, uncount
+	s.release()
+	source, release := access.Count(cache.NewListWatchFromClient(client.RESTClient(), "services", s.namespace, fields.Everything()))
+	s.client, s.release = access.Client, release
 	return source, nil
 }
 
-// follow reads the Services again if their cluster is reached in another way.
-func (s *services) follow() {
+// reconnect lists the Services again if the client for their cluster has changed.
+func (s *serviceWatch) reconnect() {
 	access, ok := s.clusters.Access(s.cluster)
 	s.mu.Lock()
-	other := ok && s.client != access.Client
+	changed := ok && s.client != access.Client
 	s.mu.Unlock()
-	if other {
+	if changed {
 		s.informer.Reread(true)
 	}
 }
 
-// describe returns why the Services cannot be read, as text.
-func (s *services) describe(reason observe.Reason, err error) string {
+// describe returns a message that tells why the Services cannot be read.
+func (s *serviceWatch) describe(reason observe.Reason, err error) string {
 	if reason == observe.Forbidden {
-		return fmt.Sprintf("the controller may not list and watch Services in namespace %q; %s", s.namespace, rightHint)
+		return fmt.Sprintf("the controller may not list and watch Services in namespace %q; %s", s.namespace, rightsHint)
 	}
 	return fmt.Sprintf("cannot list and watch Services in namespace %q: %s", s.namespace, reason)
 }
 
-// unread returns why the Services of the place are not known as they are, and whether that is so.
-func (s *services) unread() (probe.Unread, bool) {
+// unreadable returns why the Services cannot be read or have not been read yet, and whether that is so.
+func (s *serviceWatch) unreadable() (probe.Unread, bool) {
 	state := s.informer.State()
 	u := probe.Unread{Cluster: s.cluster, Problem: state.Message, Since: s.since}
 	if state.Status != observe.Problem {

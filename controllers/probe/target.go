@@ -10,8 +10,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// maxInFlight bounds the probes that are made at once. One namespace of one cluster has as many as the timeout has seconds,
-// at most, so that targets that hang delay others only when they are in a hundred namespaces.
+// maxInFlight bounds the number of concurrent probes. One namespace of one cluster has at most as many as the timeout has
+// seconds, so that hanging targets delay others only when they are in a hundred namespaces.
 const maxInFlight = 1000
 
 // key identifies what is probed: a Service for a scope.
@@ -20,7 +20,9 @@ type key struct {
 	probe.Ref
 }
 
-func (k key) place() place { return place{k.Cluster, k.scope.Namespace} }
+func (k key) clusterNamespace() clusterNamespace {
+	return clusterNamespace{k.Cluster, k.scope.Namespace}
+}
 
 // target is a Service that is probed for a scope.
 type target struct {
@@ -28,14 +30,14 @@ type target struct {
 	uid, address string
 	spec         probe.Spec
 
-	// What follows is guarded by the lock of the Prober. due is when the next probe is to be made, and reserved is true once
-	// that is also the turn of the target in its place.
+	// The lock of the Prober guards the following fields. due is the time of the next probe, and reserved is true once that time
+	// is a slot in the pace of the target's namespace.
 	due      time.Time
 	reserved bool
 	history  probe.History
-	// last is the outcome of the last probe, and took how long it took; zero before the first.
-	last probe.Outcome
-	took time.Duration
+	// lastOutcome is the outcome of the last probe, and duration how long it took; both are zero before the first.
+	lastOutcome probe.Outcome
+	duration    time.Duration
 }
 
 // work probes targets when they are due, until the queue shuts down.
@@ -45,7 +47,7 @@ func (p *Prober) work(ctx context.Context) {
 		if stopped {
 			return
 		}
-		t, wait := p.begin(k)
+		t, wait := p.nextTarget(k)
 		if t == nil {
 			if wait > 0 {
 				p.queue.AddAfter(k, wait)
@@ -59,18 +61,18 @@ func (p *Prober) work(ctx context.Context) {
 			p.queue.Done(k)
 			return
 		}
-		p.running.Go(func() {
+		p.goroutines.Go(func() {
 			defer func() {
 				<-p.inFlight
-				p.queue.Done(k) // Not before: a target has one probe at a time.
+				p.queue.Done(k) // Only now, so that a target has one probe at a time.
 			}()
 			p.probe(ctx, k, t)
 		})
 	}
 }
 
-// begin returns the target to probe now, or how long to wait before asking again; zero when it is not probed any more.
-func (p *Prober) begin(k key) (*target, time.Duration) {
+// nextTarget returns the target to probe now, or how long to wait before the next call; zero when the target no longer exists.
+func (p *Prober) nextTarget(k key) (*target, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t, now := p.targets[k.scope][k.Ref], p.Clock.Now()
@@ -78,42 +80,42 @@ func (p *Prober) begin(k key) (*target, time.Duration) {
 		return nil, 0
 	}
 	if !t.reserved && !t.due.After(now) {
-		t.due, t.reserved = p.pace(k.place()).Slot(now), true
+		t.due, t.reserved = p.pace(k.clusterNamespace()).Slot(now), true
 	}
 	if t.due.After(now) {
 		return nil, t.due.Sub(now)
 	}
-	t.due, t.reserved = probe.Next(now, t.spec.Interval, rand.Float64()), false //nolint:gosec // It is no secret when it is probed.
+	t.due, t.reserved = probe.Next(now, t.spec.Interval, rand.Float64()), false //nolint:gosec // The time of a probe is no secret.
 	if s, known := p.Clusters.State(k.Cluster); !known || !s.Answers() {
-		return nil, t.due.Sub(now) // The cluster is known to be away, and the scope says so.
+		return nil, t.due.Sub(now) // The cluster is unreachable, which the scope reports.
 	}
 	return t, 0
 }
 
-// pace returns the pace of a place.
-func (p *Prober) pace(at place) *probe.Pace {
-	if p.paces[at] == nil {
-		p.paces[at] = &probe.Pace{}
+// pace returns the pace of a namespace of a cluster.
+func (p *Prober) pace(cn clusterNamespace) *probe.Pace {
+	if p.paces[cn] == nil {
+		p.paces[cn] = &probe.Pace{}
 	}
-	return p.paces[at]
+	return p.paces[cn]
 }
 
-// probe probes a target, and has it probed again when it is due.
+// probe probes a target, and enqueues it for the next probe.
 func (p *Prober) probe(ctx context.Context, k key, t *target) {
 	started := p.Clock.Now()
-	outcome := p.ask(ctx, k, t)
+	outcome := p.attempt(ctx, k, t)
 	if ctx.Err() != nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.targets[k.scope][k.Ref] != t {
-		return // If another one has taken its place, that has been enqueued.
+		return // If another target has replaced it, that one is in the queue.
 	}
 	now := p.Clock.Now()
 	before := t.history.Finding()
 	t.history.Add(outcome, t.spec.Thresholds, now)
-	t.last, t.took = outcome, now.Sub(started)
+	t.lastOutcome, t.duration = outcome, now.Sub(started)
 	if t.history.Finding() != before {
 		p.notify(k.scope)
 	}
