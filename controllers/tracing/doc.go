@@ -3,5 +3,5 @@
 // (https://www.w3.org/TR/trace-context/). Package app sets it up, and the controllers wrap their reconcilers in it. A
 // span must never hold a token, a body or an error message.
 //
-// Spans say what was looked at, how long it took and what came of it. The log has the messages, under the same reconcileID.
+// Spans hold the object, the duration and the outcome of a reconcile. The log has the messages, under the same reconcileID.
 package tracing

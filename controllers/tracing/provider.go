@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// exportTimeout is the deadline of sending one batch, repetitions included.
+	// exportTimeout is the deadline of sending one batch, retries included.
 	exportTimeout = 10 * time.Second
-	// flushTimeout bounds how long a stop waits for the last batch.
+	// flushTimeout bounds how long Stop waits for the last batch.
 	flushTimeout = 3 * time.Second
 	// tracesPath is where a collector takes traces (https://opentelemetry.io/docs/specs/otlp/#otlphttp-request).
 	tracesPath = "/v1/traces"
@@ -33,12 +33,12 @@ type Options struct {
 	SamplingPercent int32
 	// Service and Version name the program, and Cluster the cluster it runs in, in every trace.
 	Service, Version, Cluster string
-	// Logger logs when the collector cannot be reached, and when it can again.
+	// Logger logs when the collector becomes unreachable, and when it is reachable again.
 	Logger logr.Logger
 }
 
-// Provider makes spans and sends them, in batches and by itself. What it cannot
-// send in time is dropped: nothing waits for it.
+// Provider creates spans and sends them to the collector in batches, in the
+// background. It drops spans that it cannot send in time, and blocks no caller.
 type Provider struct {
 	*sdktrace.TracerProvider
 }
@@ -57,7 +57,7 @@ func Start(ctx context.Context, o Options) (*Provider, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	// What the SDK complains of besides, such as spans that a collector has refused.
+	// The handler gets the other errors of the SDK, such as spans that the collector has rejected.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { o.Logger.V(1).Info("A problem with traces", "cause", err.Error()) }))
 	return &Provider{sdktrace.NewTracerProvider(
 		sdktrace.WithSampler(sdktrace.TraceIDRatioBased(float64(o.SamplingPercent)/100)),
@@ -70,24 +70,24 @@ func Start(ctx context.Context, o Options) (*Provider, error) {
 	)}, nil
 }
 
-// Stop sends what is left, as far as that is possible in three seconds, also when ctx has ended. No spans are made from then on.
+// Stop sends the remaining spans, within three seconds, even if ctx has ended. The provider creates no spans afterwards.
 func (p *Provider) Stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	_ = p.Shutdown(ctx) // The exporter has said what is wrong, if anything is.
+	_ = p.Shutdown(ctx) // The exporter has logged the error, if there is one.
 }
 
-// exporter logs that the collector is away, once, and that it is back.
+// exporter logs once that the collector is unreachable, and once that it is reachable again.
 type exporter struct {
 	sdktrace.SpanExporter
-	logger logr.Logger
-	away   atomic.Bool
+	logger      logr.Logger
+	unreachable atomic.Bool
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
-	switch before := e.away.Swap(err != nil); {
+	switch before := e.unreachable.Swap(err != nil); {
 	case err != nil && !before:
 		e.logger.Error(err, "Cannot send traces; they are lost until the collector takes them")
 	case err == nil && before:

@@ -22,7 +22,7 @@ const scopeName = "github.com/healthscope/healthscope/controllers/tracing"
 const (
 	// AttributeController is the name of the controller.
 	AttributeController = attribute.Key("healthscope.controller")
-	// AttributeNamespace, AttributeName and AttributeCluster say what was looked at; those that do not apply are left out.
+	// AttributeNamespace, AttributeName and AttributeCluster name the object of the reconcile; those that do not apply are left out.
 	AttributeNamespace = attribute.Key("k8s.namespace.name")
 	AttributeName      = attribute.Key("healthscope.name")
 	AttributeCluster   = attribute.Key("healthscope.cluster")
@@ -34,22 +34,22 @@ const (
 	AttributeTransaction = attribute.Key("healthscope.aai.transaction_id")
 )
 
-// Subject is what a reconcile is about. What does not apply is empty.
+// Subject is the object of a reconcile. Fields that do not apply are empty.
 type Subject struct {
 	Namespace, Name, Cluster string
 }
 
-// Object returns the subject of a request for an object of the cluster itself.
+// Object returns the subject of a request for an object of the own cluster.
 func Object(r ctrl.Request) Subject { return Subject{Namespace: r.Namespace, Name: r.Name} }
 
-// Reconciler returns a reconciler that makes a span for each call of another one; that one itself when spans is nil.
-func Reconciler[request comparable](spans trace.TracerProvider, name string, about func(request) Subject, next reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
+// Reconciler returns a reconciler that creates a span for each call of next. It returns next if spans is nil.
+func Reconciler[request comparable](spans trace.TracerProvider, name string, subject func(request) Subject, next reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
 	if spans == nil {
 		return next
 	}
 	tracer := spans.Tracer(scopeName)
 	return reconcile.TypedFunc[request](func(ctx context.Context, r request) (ctrl.Result, error) {
-		ctx, span := tracer.Start(ctx, "reconcile "+name, trace.WithAttributes(describe(ctx, name, about(r))...))
+		ctx, span := tracer.Start(ctx, "reconcile "+name, trace.WithAttributes(describe(ctx, name, subject(r))...))
 		defer span.End()
 		failed := false
 		result, err := next.Reconcile(context.WithValue(ctx, failedKey{}, &failed), r)
@@ -66,11 +66,11 @@ func Reconciler[request comparable](spans trace.TracerProvider, name string, abo
 	})
 }
 
-// failedKey is the key of what Failed sets.
+// failedKey is the context key of the flag that Failed sets.
 type failedKey struct{}
 
-// Failed says that the reconcile that ctx belongs to has failed, though it returns no error because it knows when to try again.
-// It is to be called from the reconciler's own goroutine.
+// Failed marks the reconcile that ctx belongs to as failed, although it returns no error because it knows when to retry. The
+// reconciler must call it from its own goroutine.
 func Failed(ctx context.Context) {
 	if failed, ok := ctx.Value(failedKey{}).(*bool); ok {
 		*failed = true
@@ -88,12 +88,13 @@ func describe(ctx context.Context, name string, s Subject) []attribute.KeyValue 
 	return attributes
 }
 
-// Transport returns a transport that makes a span for each request to A&AI that another one carries, and tells A&AI of the trace; that one itself when spans is nil.
+// Transport returns a transport that creates a span for each request to A&AI, and passes the trace context to A&AI. It returns next
+// if spans is nil.
 func Transport(spans trace.TracerProvider, next http.RoundTripper) http.RoundTripper {
 	if spans == nil {
 		return next
 	}
-	return otelhttp.NewTransport(transactions{next},
+	return otelhttp.NewTransport(transactionTransport{next},
 		otelhttp.WithTracerProvider(spans),
 		otelhttp.WithPropagators(propagation.TraceContext{}),
 		otelhttp.WithMeterProvider(noop.NewMeterProvider()),
@@ -101,11 +102,11 @@ func Transport(spans trace.TracerProvider, next http.RoundTripper) http.RoundTri
 	)
 }
 
-// transactions notes X-TransactionId in the span of a request.
-type transactions struct{ next http.RoundTripper }
+// transactionTransport records the X-TransactionId of a request in its span.
+type transactionTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (t transactions) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t transactionTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if id := r.Header.Get("X-TransactionId"); id != "" {
 		trace.SpanFromContext(r.Context()).SetAttributes(AttributeTransaction.String(id))
 	}

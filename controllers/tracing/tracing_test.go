@@ -22,28 +22,28 @@ import (
 	"github.com/healthscope/healthscope/e2e/collector"
 )
 
-// lines are lines of a log that several goroutines write.
-type lines struct {
+// logBuffer is a log that several goroutines write.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-func (l *lines) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-func (l *lines) logger() logr.Logger { return logr.FromSlogHandler(slog.NewTextHandler(l, nil)) }
+func (l *logBuffer) logger() logr.Logger { return logr.FromSlogHandler(slog.NewTextHandler(l, nil)) }
 
-// begin returns a provider that sends to an endpoint.
-func begin(t *testing.T, endpoint string, percent int32, log *lines) *tracing.Provider {
+// startProvider returns a provider that sends to an endpoint.
+func startProvider(t *testing.T, endpoint string, percent int32, log *logBuffer) *tracing.Provider {
 	t.Helper()
 	p, err := tracing.Start(t.Context(), tracing.Options{Endpoint: endpoint, SamplingPercent: percent, Service: "healthscope-test", Version: "v1.2.3", Cluster: "hub", Logger: log.logger()})
 	if err != nil {
@@ -52,25 +52,25 @@ func begin(t *testing.T, endpoint string, percent int32, log *lines) *tracing.Pr
 	return p
 }
 
-// request names what the test's reconcilers look at.
+// request is the request of the tests' reconcilers.
 var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 
-// ask sends a request to A&AI with what must be in no span.
-func ask(ctx context.Context, client *http.Client, url string) error {
+// sendRequest sends a request to A&AI whose credentials and body must be in no span.
+func sendRequest(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url+"/aai/v32/x?resource-version=7", strings.NewReader("canary body of the request"))
 	if err != nil {
 		return err
 	}
 	request.SetBasicAuth("canary-user", "canary-password")
 	request.Header.Set("X-TransactionId", "transaction-1")
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}
-	return answer.Body.Close()
+	return response.Body.Close()
 }
 
-func TestSpansOfAReconcileAndItsRequests(t *testing.T) {
+func TestReconcilerCreatesSpansForReconcilesAndRequests(t *testing.T) {
 	received := &collector.Collector{}
 	sink := httptest.NewServer(received)
 	t.Cleanup(sink.Close)
@@ -81,10 +81,10 @@ func TestSpansOfAReconcileAndItsRequests(t *testing.T) {
 		fmt.Fprint(w, "canary body of the answer")
 	}))
 	t.Cleanup(aai.Close)
-	p := begin(t, sink.URL+"/", 100, &lines{})
+	p := startProvider(t, sink.URL+"/", 100, &logBuffer{})
 	client := &http.Client{Transport: tracing.Transport(p, http.DefaultTransport)}
 	r := tracing.Reconciler(p, "inventory", tracing.Object, reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-		return ctrl.Result{RequeueAfter: time.Minute}, errors.Join(ask(ctx, client, aai.URL), ask(ctx, client, aai.URL))
+		return ctrl.Result{RequeueAfter: time.Minute}, errors.Join(sendRequest(ctx, client, aai.URL), sendRequest(ctx, client, aai.URL))
 	}))
 	if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != time.Minute {
 		t.Fatalf("the reconciler's answer is changed: %v, %v", result, err)
@@ -125,11 +125,11 @@ func expect(t *testing.T, got, want map[string]string) {
 	}
 }
 
-func TestOutcomes(t *testing.T) {
+func TestReconcilerRecordsOutcomes(t *testing.T) {
 	received := &collector.Collector{}
 	sink := httptest.NewServer(received)
 	t.Cleanup(sink.Close)
-	p := begin(t, sink.URL, 100, &lines{})
+	p := startProvider(t, sink.URL, 100, &logBuffer{})
 	cases := map[string]struct {
 		next func(ctx context.Context) (ctrl.Result, error)
 		want string
@@ -161,11 +161,11 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestNothingIsSampled(t *testing.T) {
+func TestNoSpansAreSentWithoutSampling(t *testing.T) {
 	received := &collector.Collector{}
 	sink := httptest.NewServer(received)
 	t.Cleanup(sink.Close)
-	p := begin(t, sink.URL, 0, &lines{})
+	p := startProvider(t, sink.URL, 0, &logBuffer{})
 	calls := 0
 	r := tracing.Reconciler(p, "x", tracing.Object, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { calls++; return ctrl.Result{}, nil }))
 	for range 100 {
@@ -179,29 +179,29 @@ func TestNothingIsSampled(t *testing.T) {
 	}
 }
 
-// idle is a reconciler that does nothing.
-type idle struct{ reconcile.Reconciler }
+// idleReconciler is a reconciler that does nothing.
+type idleReconciler struct{ reconcile.Reconciler }
 
-func TestWithoutTracingNothingIsWrapped(t *testing.T) {
+func TestNilProviderWrapsNothing(t *testing.T) {
 	if tracing.Transport(nil, http.DefaultTransport) != http.DefaultTransport {
 		t.Error("the transport is wrapped")
 	}
-	var r reconcile.Reconciler = &idle{}
+	var r reconcile.Reconciler = &idleReconciler{}
 	if tracing.Reconciler(nil, "x", tracing.Object, r) != r {
 		t.Error("the reconciler is wrapped")
 	}
-	tracing.Failed(t.Context()) // As reconcilers call it.
+	tracing.Failed(t.Context()) // Reconcilers call it without tracing, too.
 }
 
-// TestACollectorThatIsAway harms nobody: work goes on, one line in the log says so, and another when it is back.
-func TestACollectorThatIsAway(t *testing.T) {
+// TestUnreachableCollectorIsLoggedOnce checks that reconciles continue, that one log line reports the outage, and another its end.
+func TestUnreachableCollectorIsLoggedOnce(t *testing.T) {
 	received := &collector.Collector{}
-	var away bool
+	var unreachable bool
 	var mu sync.Mutex
-	setAway := func(to bool) { mu.Lock(); away = to; mu.Unlock() }
+	setUnreachable := func(to bool) { mu.Lock(); unreachable = to; mu.Unlock() }
 	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
-		refuse := away
+		refuse := unreachable
 		mu.Unlock()
 		if refuse {
 			w.WriteHeader(http.StatusForbidden)
@@ -210,8 +210,8 @@ func TestACollectorThatIsAway(t *testing.T) {
 		received.ServeHTTP(w, r)
 	}))
 	t.Cleanup(sink.Close)
-	var log lines
-	p := begin(t, sink.URL, 100, &log)
+	var log logBuffer
+	p := startProvider(t, sink.URL, 100, &log)
 	r := tracing.Reconciler(p, "x", tracing.Object, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
 	work := func(n int) {
 		t.Helper()
@@ -224,11 +224,11 @@ func TestACollectorThatIsAway(t *testing.T) {
 			}
 		}
 	}
-	setAway(true)
+	setUnreachable(true)
 	work(3)
-	setAway(false)
+	setUnreachable(false)
 	work(2)
-	setAway(true)
+	setUnreachable(true)
 	work(2)
 	p.Stop(t.Context())
 	if n := strings.Count(log.String(), "Cannot send traces"); n != 2 {
@@ -242,13 +242,13 @@ func TestACollectorThatIsAway(t *testing.T) {
 	}
 }
 
-// TestACollectorThatHangs holds nobody up: neither work, however much there is, nor the stop.
-func TestACollectorThatHangs(t *testing.T) {
+// TestHangingCollectorBlocksNothing checks that a collector that hangs delays neither reconciles nor Stop.
+func TestHangingCollectorBlocksNothing(t *testing.T) {
 	release := make(chan struct{})
 	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	t.Cleanup(sink.Close)
 	t.Cleanup(func() { close(release) })
-	p := begin(t, sink.URL, 100, &lines{})
+	p := startProvider(t, sink.URL, 100, &logBuffer{})
 	r := tracing.Reconciler(p, "x", tracing.Object, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
 	done := make(chan struct{})
 	go func() {
