@@ -33,23 +33,23 @@ type Metric struct {
 	Desc *prometheus.Desc
 }
 
-// all are the metrics that the packages of the program describe. Only the initialisation of their variables writes it.
-var all []Metric
+// registered are the metrics that the packages of the program describe. Only the initialisation of package variables writes it.
+var registered []Metric
 
-// New describes a metric. It is for variables of packages, so that All returns the metric.
+// New describes a metric and registers it for All. Call it only to initialise package variables.
 func New(t Type, name, meaning string, labels ...string) Metric {
-	help := plain(meaning)
+	help := plainText(meaning)
 	m := Metric{Name: name, Type: t, Labels: labels, Meaning: meaning, Help: help, Desc: prometheus.NewDesc(name, help, labels, nil)}
-	all = append(all, m)
+	registered = append(registered, m)
 	return m
 }
 
 // All returns the metrics that the packages of the program describe, by name.
 func All() []Metric {
-	return slices.SortedFunc(slices.Values(all), func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.SortedFunc(slices.Values(registered), func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Describe sends the descriptions of metrics, for the method of that name of a collector.
+// Describe sends the descriptions of metrics. It is for the Describe methods of collectors.
 func Describe(out chan<- *prometheus.Desc, metrics ...Metric) {
 	for _, m := range metrics {
 		out <- m.Desc
@@ -70,7 +70,7 @@ func (m Metric) NewCounterVec() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
 }
 
-// Words returns the values of a label as they are listed in the meaning of a metric.
+// Words returns the values of a label as a list for the meaning of a metric, such as "`a`, `b` or `c`".
 func Words[S ~string](values []S) string {
 	words := make([]string, len(values))
 	for i, v := range values {
@@ -80,10 +80,10 @@ func Words[S ~string](values []S) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// link matches a link in Markdown.
-var link = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
+// markdownLink matches a link in Markdown.
+var markdownLink = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
 
-// plain returns Markdown without links and marks of code.
-func plain(markdown string) string {
-	return strings.ReplaceAll(link.ReplaceAllString(markdown, "$1"), "`", "")
+// plainText returns Markdown without links and code marks.
+func plainText(markdown string) string {
+	return strings.ReplaceAll(markdownLink.ReplaceAllString(markdown, "$1"), "`", "")
 }

@@ -7,14 +7,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-func TestTheHelpIsPlainText(t *testing.T) {
+func TestPlainText(t *testing.T) {
 	const want = "1 for the health of the scope: healthy or unknown."
-	if got := plain("1 for the [health](healthscope.md#status) of the [scope](x.md): `healthy` or `unknown`."); got != want {
+	if got := plainText("1 for the [health](healthscope.md#status) of the [scope](x.md): `healthy` or `unknown`."); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestACounterIsExposedAsOne(t *testing.T) {
+func TestValueHasTheTypeOfTheMetric(t *testing.T) {
 	for _, kind := range []Type{Gauge, Counter} {
 		m := Metric{Desc: prometheus.NewDesc("healthscope_x", "x", nil, nil), Type: kind}
 		var got dto.Metric
