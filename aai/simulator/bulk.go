@@ -19,28 +19,28 @@ type bulkBody struct {
 	Operations []bulkOperation `json:"operations"`
 }
 
-// bulk answers POST bulk/single-transaction: all operations in order in one transaction, each seeing those before it, or none
-// of them. The answer is JSON whatever is accepted.
+// bulk answers POST bulk/single-transaction. It applies all operations in order in one transaction, or none; each sees the effects
+// of those before it. The answer is JSON, whatever the Accept header.
 func (s *Simulator) bulk(q *request) reply {
 	q.xml = false
 	if q.mediaType() != jsonType {
 		return statusPage(http.StatusUnsupportedMediaType)
 	}
-	asked, err := parseBulk(q.body, s.bulkLimit)
+	entries, err := parseBulk(q.body, s.bulkLimit)
 	if err != nil {
-		return err.at(q.method, q.versioned()).reply()
+		return err.forRequest(q.method, q.versioned()).reply()
 	}
-	ops := make([]*operation, len(asked))
-	for i, a := range asked {
+	ops := make([]*operation, len(entries))
+	for i, a := range entries {
 		if ops[i], err = a.operation(q); err != nil {
-			return bulkRejection(i, err).at(q.method, q.versioned()).reply()
+			return bulkRejection(i, err).forRequest(q.method, q.versioned()).reply()
 		}
 	}
-	return s.commit(q, asked, ops)
+	return s.commit(q, entries, ops)
 }
 
-// commit does the operations of a bulk request, or none.
-func (s *Simulator) commit(q *request, asked []bulkOperation, ops []*operation) reply {
+// commit applies all operations of a bulk request, or none.
+func (s *Simulator) commit(q *request, entries []bulkOperation, ops []*operation) reply {
 	responses := make([]object, len(ops))
 	failed := -1
 	err := s.transact(q.schema, func(t *tx) *apiError {
@@ -51,7 +51,7 @@ func (s *Simulator) commit(q *request, asked []bulkOperation, ops []*operation) 
 				return err
 			}
 			responses[i] = object{
-				{"action", asked[i].Action}, {"uri", asked[i].URI}, {"response-status-code", done.status}, {"response-body", nil},
+				{"action", entries[i].Action}, {"uri", entries[i].URI}, {"response-status-code", done.status}, {"response-body", nil},
 			}
 		}
 		return s.strictError(q)
@@ -65,32 +65,32 @@ func (s *Simulator) commit(q *request, asked []bulkOperation, ops []*operation) 
 	return jsonReply(http.StatusCreated, object{{"operation-responses", responses}})
 }
 
-// parseBulk reads the body and checks what it must have.
+// parseBulk decodes the body and checks its required fields.
 func parseBulk(body []byte, limit int) ([]bulkOperation, *apiError) {
 	var parsed *bulkBody
 	if json.Unmarshal(body, &parsed) != nil || parsed == nil {
-		return nil, fail(errBadEnvelope, "Input payload does not follow bulk/single-transaction interface")
+		return nil, newAPIError(errBadEnvelope, "Input payload does not follow bulk/single-transaction interface")
 	}
 	switch n := len(parsed.Operations); {
 	case n == 0:
-		return nil, fail(errFieldMissing, " Payload has no objects to operate on")
+		return nil, newAPIError(errFieldMissing, " Payload has no objects to operate on")
 	case n > limit:
-		return nil, fail(errPayloadLimit, " Allowed limit = %d", limit)
+		return nil, newAPIError(errPayloadLimit, " Allowed limit = %d", limit)
 	}
 	var missing []string
 	for i, a := range parsed.Operations {
 		missing = append(missing, a.problems(i)...)
 	}
 	if len(missing) > 0 {
-		return nil, fail(errBadEnvelope, "input payload missing required properties. [%s]", strings.Join(missing, ", "))
+		return nil, newAPIError(errBadEnvelope, "input payload missing required properties. [%s]", strings.Join(missing, ", "))
 	}
 	return parsed.Operations, nil
 }
 
-// problems returns what an entry lacks, in A&AI's words.
+// problems returns the errors in an entry, in A&AI's words.
 func (a bulkOperation) problems(i int) []string {
 	var list []string
-	if a.Action != "" && !a.known() {
+	if a.Action != "" && !a.hasValidAction() {
 		list = append(list, fmt.Sprintf("Operation %d has invalid action '%s'", i, a.Action))
 	}
 	for _, f := range []struct{ name, value string }{{"action", a.Action}, {"uri", a.URI}, {"body", string(a.Body)}} {
@@ -101,8 +101,8 @@ func (a bulkOperation) problems(i int) []string {
 	return list
 }
 
-// known reports whether the action is put, patch or delete.
-func (a bulkOperation) known() bool {
+// hasValidAction reports whether the action is put, patch or delete.
+func (a bulkOperation) hasValidAction() bool {
 	_, known := verbs[strings.ToUpper(a.Action)]
 	return known && a.Action == strings.ToLower(a.Action)
 }
@@ -114,7 +114,7 @@ func (a bulkOperation) split() (v verb, path, query string) {
 	return verbOf(strings.ToUpper(a.Action), path), path, query
 }
 
-// operation reads one entry. Its uri need not be encoded canonically.
+// operation decodes one entry. Its uri need not be encoded canonically.
 func (a bulkOperation) operation(q *request) (*operation, *apiError) {
 	v, path, query := a.split()
 	parameters, ok := parseQuery(query)
@@ -133,7 +133,7 @@ func bulkRejection(i int, e *apiError) *apiError {
 	if e.crash {
 		return containerPage(http.StatusInternalServerError)
 	}
-	return fail(e.errorSpec, "Error with operation %d: %s", i, e.detail)
+	return newAPIError(e.errorSpec, "Error with operation %d: %s", i, e.detail)
 }
 
 // bulkFailure is the answer when entry i failed. The status is that of the entry and the code always AAI_3000. The entry's own
@@ -141,9 +141,9 @@ func bulkRejection(i int, e *apiError) *apiError {
 func bulkFailure(q *request, i int, e *apiError) reply {
 	vars := e.variables()
 	last := len(vars) - 1
-	rep := fail(errInvalidInput,
+	rep := newAPIError(errInvalidInput,
 		"Operation %d with action (%s) on uri (%s) failed with status code (%d), error code (%s) and msg (%s)",
-		i, vars[0], vars[1], e.status, vars[last], strings.Join(vars[2:last], ": ")).at(q.method, q.versioned()).reply()
+		i, vars[0], vars[1], e.status, vars[last], strings.Join(vars[2:last], ": ")).forRequest(q.method, q.versioned()).reply()
 	rep.status = e.status
 	return rep
 }

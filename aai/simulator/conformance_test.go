@@ -29,7 +29,7 @@ func TestErrorTable(t *testing.T) {
 		h := newHarness(t, Options{})
 		h.fault(Fault{Code: code})
 		out := h.send(call{path: vnf})
-		got := out.refusal(t)
+		got := out.errorBody(t)
 		diff(t, code, want, fmt.Sprintf("%d %s %s", out.status, got.id, out.ec(t)))
 		at := slices.Index(got.variables, out.ec(t)) // a client finds the code by its form, and the message just before it
 		diff(t, code+": placeholders", fmt.Sprintf("(msg=%%%d) (ec=%%%d)", at, at+1), got.text[strings.LastIndex(got.text, "(msg="):])
@@ -205,7 +205,7 @@ func TestMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, Options{})
 			h.fault(Fault{FromAppID: "slow", Code: "AAI_7406"})
-			variables := h.send(tc.call).refusal(t).variables
+			variables := h.send(tc.call).errorBody(t).variables
 			for i, v := range variables {
 				if ecPattern.MatchString(v) {
 					diff(t, "message", tc.want, variables[i-1])
@@ -343,7 +343,7 @@ func TestBulkFailureNamesTheOperation(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := h.send(bulk1(operations(good, tc.bad))).refusal(t)
+			got := h.send(bulk1(operations(good, tc.bad))).errorBody(t)
 			diff(t, "variables", []string{"POST", "v32/bulk/single-transaction", tc.want, "ERR.5.2.3000"}, got.variables)
 		})
 	}

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Request is one request to the A&AI API as the journal has it.
+// Request is one request to the A&AI API in the journal.
 type Request struct {
-	// Sequence counts requests from 1, in the order in which their answers were ready.
+	// Sequence is the number of the request, from 1, in the order in which answers were ready.
 	Sequence uint64 `json:"sequence"`
 	// Time is when the request arrived, by Options.Clock.
 	Time time.Time `json:"time"`
@@ -23,7 +23,7 @@ type Request struct {
 	Path string `json:"path"`
 	// Query is the raw query string.
 	Query string `json:"query,omitempty"`
-	// Header has the request headers, credentials replaced.
+	// Header holds the request headers, with credentials redacted.
 	Header http.Header `json:"header"`
 	// Body is the request body.
 	Body string `json:"body,omitempty"`
@@ -34,7 +34,7 @@ type Request struct {
 // maxJournal is how many requests the journal remembers.
 const maxJournal = 10_000
 
-// record puts the request into the journal.
+// record adds the request to the journal.
 func (x *exchange) record(status int) {
 	header := x.r.Header.Clone()
 	for _, name := range []string{"Authorization", "Proxy-Authorization", "Cookie"} {
@@ -46,7 +46,7 @@ func (x *exchange) record(status int) {
 	defer x.mu.Unlock()
 	x.sequence++
 	x.journal = append(x.journal, Request{
-		x.sequence, x.arrival, x.r.Method, x.r.URL.EscapedPath(), x.r.URL.RawQuery, header, string(x.body), status,
+		x.sequence, x.receivedAt, x.r.Method, x.r.URL.EscapedPath(), x.r.URL.RawQuery, header, string(x.body), status,
 	})
 	x.journal = x.journal[max(0, len(x.journal)-maxJournal):]
 }
@@ -77,7 +77,7 @@ type Action struct {
 	Body map[string]any `json:"body,omitempty"`
 }
 
-// Act does writes as another program, one after the other. It ends at the first that A&AI refuses; those before it stay done.
+// Act applies writes as another program, in order. It returns at the first that A&AI rejects, and does not undo those before it.
 func (s *Simulator) Act(actions ...Action) error {
 	for i, a := range actions {
 		if err := s.act(a); err != nil {
@@ -95,12 +95,12 @@ func (s *Simulator) act(a Action) error {
 	if a.Body == nil {
 		raw = []byte("{}")
 	}
-	asked := bulkOperation{Action: a.Action, URI: a.URI, Body: raw}
-	if !asked.known() {
+	entry := bulkOperation{Action: a.Action, URI: a.URI, Body: raw}
+	if !entry.hasValidAction() {
 		return fmt.Errorf("action %q is not put, patch or delete", a.Action)
 	}
 	q := &request{schema: s.newest()}
-	op, refused := asked.operation(q)
+	op, refused := entry.operation(q)
 	if refused != nil {
 		return refused
 	}
@@ -175,17 +175,17 @@ func (s *Simulator) showRequests(w http.ResponseWriter, r *http.Request) {
 	writeControl(w, s.requestsSince(since))
 }
 
-// restart is what may be asked of a restart.
+// restart is the body of POST /__sim/restart.
 type restart struct {
 	LoseLastWrite bool `json:"lose-last-write"`
 }
 
-// show returns a handler that answers a value.
+// show returns a handler that answers with the value of get.
 func show[T any](get func() T) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { writeControl(w, get()) }
 }
 
-// accept returns a handler for a function that takes a JSON value.
+// accept returns a handler that decodes a JSON value and passes it to take.
 func accept[T any](take func(T) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		value, err := decodeStrictly[T](http.MaxBytesReader(w, r.Body, maxControlBody))
@@ -200,7 +200,7 @@ func accept[T any](take func(T) error) http.HandlerFunc {
 	}
 }
 
-// decodeStrictly reads one JSON value. With an unknown field allowed, a misspelt one would be a rule or a node that does nothing.
+// decodeStrictly decodes one JSON value. It rejects unknown fields: a rule or node with a misspelt one would have no effect.
 func decodeStrictly[T any](r io.Reader) (T, error) {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
@@ -222,5 +222,5 @@ func writeControl(w http.ResponseWriter, v any) {
 		return
 	}
 	w.Header().Set("Content-Type", jsonType)
-	_, _ = w.Write(append(body, '\n')) // a client that has gone needs no answer
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestJournalHasEverythingButSecrets(t *testing.T) {
+func TestJournalOmitsCredentials(t *testing.T) {
 	h := newHarness(t, Options{Users: map[string]string{"AAI": "secret"}})
 	h.must(call{method: "PUT", path: pod, body: podBody, header: map[string]string{"Authorization": basicAuth("AAI", "secret")}})
 	h.send(call{path: resources + "?data-owner=x", header: map[string]string{"Cookie": "session"}})
@@ -32,7 +32,7 @@ func TestJournalHasEverythingButSecrets(t *testing.T) {
 	diff(t, "since nonsense", 400, h.control("GET", "/__sim/requests?since=x", "").status)
 }
 
-func TestStateGoesOutAndComesBack(t *testing.T) {
+func TestStateRoundTrip(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.must(put1(pod, strings.Replace(linked(vnf, module), "{", `{"labels":["a","b"],`, 1)))
 	h.must(patch1(vnf, `{"vcpu":4}`))
@@ -56,7 +56,7 @@ func TestStateGoesOutAndComesBack(t *testing.T) {
 	diff(t, "empty state", "[]\n", copied.control("GET", "/__sim/state", "").body)
 }
 
-func TestStateIsReplacedWhollyOrNotAtAll(t *testing.T) {
+func TestReplaceStateIsAtomic(t *testing.T) {
 	for name, tc := range map[string]struct{ body, want string }{
 		"unknown field":   {`[{"uri":"` + vnf + `","body":{},"extra":1}]`, "extra"},
 		"no list":         {`{}`, "cannot read body"},
@@ -103,7 +103,7 @@ func TestSeedAddsAndReplaces(t *testing.T) {
 	}
 }
 
-func TestHelpersRefuseMistypedURIs(t *testing.T) {
+func TestGetAndListPanicOnInvalidURIs(t *testing.T) {
 	h := newHarness(t, Options{})
 	for name, use := range map[string]func(){
 		"get of a container": func() { h.Get(resources) },
@@ -144,20 +144,20 @@ func TestFaultsOnTheControlSurface(t *testing.T) {
 	}
 }
 
-func TestStrictModeNamesWhatACarefulClientAvoids(t *testing.T) {
+func TestStrictModeLogsViolations(t *testing.T) {
 	withHeader := func(c call, name, value string) call {
 		c.header = map[string]string{name: value, "X-TransactionId": "tx-0"}
 		return c
 	}
 	fresh := func(c call) call { return withHeader(c, "X-TransactionId", "tx-0") }
 	for name, tc := range map[string]struct {
-		given []call
+		setup []call
 		call  call
 		want  []ViolationKind
 	}{
 		"good create":             {call: fresh(put1(pod, linked(vnf))), want: nil},
-		"good patch":              {given: []call{put1(pod, podBody)}, call: fresh(patch1(pod, `{"labels":["a"]}`)), want: nil},
-		"good delete":             {given: []call{put1(pod, podBody)}, call: fresh(delete1(pod+"?resource-version={rv}", "")), want: nil},
+		"good patch":              {setup: []call{put1(pod, podBody)}, call: fresh(patch1(pod, `{"labels":["a"]}`)), want: nil},
+		"good delete":             {setup: []call{put1(pod, podBody)}, call: fresh(delete1(pod+"?resource-version={rv}", "")), want: nil},
 		"good bulk":               {call: fresh(bulk1(operations(op("put", pod, podBody), op("patch", pod, `{"labels":["a"]}`)))), want: nil},
 		"good nested create":      {call: fresh(put1(vnf+"3", `{"vnf-type":"t","vf-modules":{"vf-module":[{"vf-module-id":"m"}]}}`)), want: nil},
 		"unknown property":        {call: fresh(put1(pod, `{`+podFields+`,"status":"Ready"}`)), want: []ViolationKind{UnknownProperty}},
@@ -175,17 +175,17 @@ func TestStrictModeNamesWhatACarefulClientAvoids(t *testing.T) {
 		"any accept":              {call: withHeader(call{path: vnf}, "Accept", "*/*"), want: []ViolationKind{XMLAccept}},
 		"raw colon":               {call: fresh(call{path: resources + "/k8s-resource/a:b"}), want: []ViolationKind{NonCanonicalEncoding}},
 		"raw colon in bulk":       {call: fresh(bulk1(operations(op("put", resources+"/k8s-resource/a:b", podBody)))), want: []ViolationKind{NonCanonicalEncoding}},
-		"patch of nothing":        {given: []call{put1(pod, podBody)}, call: fresh(patch1(pod, `{}`)), want: []ViolationKind{UnchangedPatch}},
-		"patch of the same edges": {given: []call{put1(pod, linked(vnf))}, call: fresh(patch1(pod, `{"relationship-list":{"relationship":[{"related-link":"`+vnf+`"}]}}`)), want: []ViolationKind{UnchangedPatch}},
-		"patch of edges":          {given: []call{put1(pod, linked(vnf))}, call: fresh(patch1(pod, `{"relationship-list":{"relationship":[{"related-link":"`+otherVNF+`"}]}}`)), want: nil},
+		"patch of nothing":        {setup: []call{put1(pod, podBody)}, call: fresh(patch1(pod, `{}`)), want: []ViolationKind{UnchangedPatch}},
+		"patch of the same edges": {setup: []call{put1(pod, linked(vnf))}, call: fresh(patch1(pod, `{"relationship-list":{"relationship":[{"related-link":"`+vnf+`"}]}}`)), want: []ViolationKind{UnchangedPatch}},
+		"patch of edges":          {setup: []call{put1(pod, linked(vnf))}, call: fresh(patch1(pod, `{"relationship-list":{"relationship":[{"related-link":"`+otherVNF+`"}]}}`)), want: nil},
 		"two faults in one body":  {call: fresh(put1(pod, `{`+podFields+`,"status":"Ready","labels":["a","a"]}`)), want: []ViolationKind{DuplicateLabel, UnknownProperty}},
-		"transaction id again":    {given: []call{put1(pod, podBody)}, call: call{path: pod}, want: []ViolationKind{ReusedTransactionID}},
-		"the same request again":  {given: []call{{path: vnf}}, call: call{path: vnf}, want: nil},
-		"another body":            {given: []call{put1(pod, podBody)}, call: put1(pod, linked(vnf)), want: []ViolationKind{ReusedTransactionID}},
+		"transaction id again":    {setup: []call{put1(pod, podBody)}, call: call{path: pod}, want: []ViolationKind{ReusedTransactionID}},
+		"the same request again":  {setup: []call{{path: vnf}}, call: call{path: vnf}, want: nil},
+		"another body":            {setup: []call{put1(pod, podBody)}, call: put1(pod, linked(vnf)), want: []ViolationKind{ReusedTransactionID}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, Options{Strict: true})
-			for _, c := range tc.given {
+			for _, c := range tc.setup {
 				h.must(c)
 			}
 			h.send(tc.call)
@@ -217,7 +217,7 @@ func TestUnchangedPut(t *testing.T) {
 	diff(t, "violation", want, got)
 }
 
-func TestFaithfulModeLogsNothingAndAnswersTheSame(t *testing.T) {
+func TestDefaultModeLogsNothingAndAnswersTheSame(t *testing.T) {
 	bad := put1(pod, `{`+podFields+`,"status":"Ready","labels":"a"}`)
 	strict, faithful := newHarness(t, Options{Strict: true}), newHarness(t, Options{})
 	diff(t, "status", strict.send(bad).status, faithful.send(bad).status)
@@ -226,14 +226,14 @@ func TestFaithfulModeLogsNothingAndAnswersTheSame(t *testing.T) {
 	diff(t, "violations in strict mode", 2, len(strict.Violations()))
 }
 
-func TestRejectRefusesWhatStrictModeLogs(t *testing.T) {
+func TestRejectRejectsWhatStrictModeLogs(t *testing.T) {
 	created := []call{put1(pod, podBody)}
 	fresh := func(c call) call {
 		c.header = map[string]string{"X-TransactionId": "fresh"}
 		return c
 	}
 	for name, tc := range map[string]struct {
-		given  []call
+		setup  []call
 		call   call
 		status int
 		names  string
@@ -247,7 +247,7 @@ func TestRejectRefusesWhatStrictModeLogs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, Options{Reject: true})
-			for _, c := range tc.given {
+			for _, c := range tc.setup {
 				h.must(c)
 			}
 			before := h.State()

@@ -17,7 +17,7 @@ type document struct {
 	version  string                 // resource-version as sent, empty for none
 	children map[string][]*document // by container; a container that is present but empty has an entry
 	links    []relationship
-	linked   bool // a relationship-list was present, even an empty one
+	hasLinks bool // a relationship-list was present, even an empty one
 }
 
 // relationship is one entry of a relationship-list, or the body for .../relationship-list/relationship.
@@ -28,7 +28,7 @@ type relationship struct {
 	data      map[string]string // "generic-vnf.vnf-id" -> "vnf-1", used when there is no link
 }
 
-// decodeObject reads a body that must be a JSON object. Numbers keep their digits, and of duplicate keys the last one counts.
+// decodeObject decodes a body that must be a JSON object. Numbers keep their digits. The last of duplicate keys takes effect.
 func decodeObject(body []byte) (map[string]any, *apiError) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -38,20 +38,20 @@ func decodeObject(body []byte) (map[string]any, *apiError) {
 		err = errors.New("unexpected data after the JSON value")
 	}
 	if err != nil {
-		return nil, fail(errInvalidInput, "Could not unmarshall: %v", err)
+		return nil, newAPIError(errInvalidInput, "Could not unmarshall: %v", err)
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		return v, nil
 	case []any:
-		return nil, crashed()
+		return nil, crashError()
 	default:
-		return nil, fail(errInvalidInput, "Could not unmarshall: not an object")
+		return nil, newAPIError(errInvalidInput, "Could not unmarshall: not an object")
 	}
 }
 
-// document reads the body of a node. What the schema does not have is dropped, and what has the wrong type is converted or
-// dropped. Only an array in place of a string fails.
+// document reads the body of a node. It drops properties that the schema does not have, and converts or drops values of the wrong
+// type. Only an array in place of a string is an error.
 func (q *request) document(t *nodeType, raw map[string]any) (*document, *apiError) {
 	doc := &document{props: map[string]any{}, children: map[string][]*document{}}
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
@@ -76,13 +76,13 @@ func (q *request) field(doc *document, t *nodeType, p *property, value any) *api
 		return q.text(doc, t, p, value)
 	case booleanKind:
 		_, isBoolean := value.(bool)
-		q.expect(t, p, value, isBoolean)
+		q.checkType(t, p, value, isBoolean)
 		if text := scalarText(value); text == "true" || text == "false" {
 			doc.props[p.name] = text == "true"
 		}
 	case integerKind:
 		_, isNumber := value.(json.Number)
-		q.expect(t, p, value, isNumber)
+		q.checkType(t, p, value, isNumber)
 		if n, err := strconv.ParseInt(scalarText(value), 10, 64); err == nil {
 			doc.props[p.name] = n
 		}
@@ -100,9 +100,9 @@ func (q *request) field(doc *document, t *nodeType, p *property, value any) *api
 
 func (q *request) text(doc *document, t *nodeType, p *property, value any) *apiError {
 	_, isText := value.(string)
-	q.expect(t, p, value, isText)
+	q.checkType(t, p, value, isText)
 	if _, isArray := value.([]any); isArray {
-		return crashed()
+		return crashError()
 	}
 	switch {
 	case p.kind == versionKind:
@@ -113,11 +113,11 @@ func (q *request) text(doc *document, t *nodeType, p *property, value any) *apiE
 	return nil
 }
 
-// textSet reads a list property. A&AI stores a set: duplicates and the order are lost.
+// textSet reads a list property. A&AI stores a set: it drops duplicates and the order.
 func (q *request) textSet(t *nodeType, p *property, value any) []string {
 	items, isArray := value.([]any)
 	if !isArray {
-		q.expect(t, p, value, false)
+		q.checkType(t, p, value, false)
 		items = []any{value}
 	}
 	var set []string
@@ -126,7 +126,7 @@ func (q *request) textSet(t *nodeType, p *property, value any) []string {
 			continue
 		}
 		_, isText := item.(string)
-		q.expect(t, p, item, isText)
+		q.checkType(t, p, item, isText)
 		set = append(set, scalarText(item))
 	}
 	slices.Sort(set)
@@ -153,7 +153,7 @@ func (q *request) children(doc *document, t *nodeType, p *property, value any) *
 
 // relationshipList reads a relationship-list. Anything but an object counts as present and empty, which removes all edges.
 func (q *request) relationshipList(doc *document, t *nodeType, p *property, value any) *apiError {
-	doc.linked = true
+	doc.hasLinks = true
 	for _, raw := range q.members(t, p, value, edgeSegment) {
 		r, err := q.relationship(raw)
 		if err != nil {
@@ -167,7 +167,7 @@ func (q *request) relationshipList(doc *document, t *nodeType, p *property, valu
 // members unwraps {"tenant":[{...}]}.
 func (q *request) members(t *nodeType, p *property, value any, name string) []map[string]any {
 	wrapper, isObject := value.(map[string]any)
-	q.expect(t, p, value, isObject)
+	q.checkType(t, p, value, isObject)
 	for _, key := range slices.Sorted(maps.Keys(wrapper)) {
 		if key != name {
 			q.reportf(UnknownProperty, "%s.%s has no property %q", t.name, p.name, key)
@@ -206,7 +206,7 @@ func (q *request) relationship(raw map[string]any) (relationship, *apiError) {
 		switch raw[name].(type) {
 		case nil, string:
 		case []any:
-			return relationship{}, crashed()
+			return relationship{}, crashError()
 		default:
 			q.reportf(WrongType, "relationship.%s got %s", name, jsonKind(raw[name]))
 		}
@@ -221,14 +221,14 @@ func (q *request) relationship(raw map[string]any) (relationship, *apiError) {
 	return r, nil
 }
 
-// target returns where a relationship points to: by its link, else by type and keys.
+// target returns the place that a relationship points to: by its link, else by type and keys.
 func (r relationship) target(schema int) (*place, *apiError) {
 	if r.link == "" {
 		return r.targetByKeys(r.relatedTo, schema)
 	}
 	found, err := parsePath(trimVersion(r.link), schema)
 	if err != nil || found.scope != nodeScope {
-		return nil, fail(errInvalidInput, "related-link %q is not the path of a node", r.link)
+		return nil, newAPIError(errInvalidInput, "related-link %q is not the path of a node", r.link)
 	}
 	return found.node, nil
 }
@@ -237,7 +237,7 @@ func (r relationship) target(schema int) (*place, *apiError) {
 func (r relationship) targetByKeys(name string, schema int) (*place, *apiError) {
 	t := typeNamed(name, schema)
 	if t == nil {
-		return nil, fail(errInvalidInput, "relationship names no target: related-to %q", r.relatedTo)
+		return nil, newAPIError(errInvalidInput, "relationship names no target: related-to %q", r.relatedTo)
 	}
 	var parent *place
 	if t.parent != "" {
@@ -250,32 +250,32 @@ func (r relationship) targetByKeys(name string, schema int) (*place, *apiError) 
 	for _, key := range t.keys() {
 		value := r.data[t.name+"."+key]
 		if value == "" {
-			return nil, fail(errInvalidInput, "relationship-data lacks %s.%s", t.name, key)
+			return nil, newAPIError(errInvalidInput, "relationship-data lacks %s.%s", t.name, key)
 		}
 		keys = append(keys, value)
 	}
 	return newPlace(t, parent, keys...), nil
 }
 
-// check checks the document of a PUT or a PATCH, and sets its key properties to those of the URI. The body may repeat but not
-// contradict them.
+// check validates the document of a PUT or a PATCH, and sets its key properties to those of the URI. Keys in the body must equal
+// them.
 func (doc *document) check(v verb, p *place, schema int) *apiError {
 	if v == mergePatch && len(doc.children) > 0 {
-		return fail(errInvalidInput, "maximum depth exceeded: a patch cannot hold child nodes")
+		return newAPIError(errInvalidInput, "maximum depth exceeded: a patch cannot hold child nodes")
 	}
 	for i, key := range p.typ.keys() {
 		if given, ok := doc.props[key]; ok && given != p.keys[i] {
-			return fail(errInvalidInput, "uri and payload keys don't match")
+			return newAPIError(errInvalidInput, "uri and payload keys don't match")
 		}
 		doc.props[key] = p.keys[i]
 	}
 	if missing := doc.missing(p.typ, schema); v == put && len(missing) > 0 {
-		return fail(errInvalidInput, "Missing required property: %s", strings.Join(missing, ",Missing required property: "))
+		return newAPIError(errInvalidInput, "Missing required property: %s", strings.Join(missing, ",Missing required property: "))
 	}
 	return nil
 }
 
-// missing returns the names of the properties that a PUT must have and has not, in the schema's order, children included.
+// missing returns the names of the required properties that a PUT lacks, in the schema's order, children included.
 func (doc *document) missing(t *nodeType, schema int) []string {
 	var names []string
 	for _, p := range t.properties {
@@ -293,7 +293,7 @@ func (doc *document) missing(t *nodeType, schema int) []string {
 	return names
 }
 
-// scalarText returns the text that MOXy makes of a value for a string property; that of an object is empty.
+// scalarText returns the text to which MOXy converts a value of a string property; empty for an object.
 func scalarText(value any) string {
 	switch value := value.(type) {
 	case string:

@@ -23,7 +23,7 @@ const (
 	noTargetText = "Failed to make edge to missing target node of type %3 with keys %4 performing %1 on %2"
 )
 
-// errorSpecs are the errors by A&AI's own code, which a fault rule can name.
+// errorSpecs holds the errors by A&AI's own code. A fault rule can name the code.
 var errorSpecs = map[string]*errorSpec{}
 
 func define(code string, status int, id, text, message, ec string) *errorSpec {
@@ -71,40 +71,40 @@ var (
 	_ = define("AAI_7406", 400, "SVC7406", "Request Timed Out", "", "ERR.5.4.7406")
 )
 
-// slots returns how many placeholders the text has. The message and the ec follow them in the variables, and after these
-// come the variables that have no placeholder.
-func (s *errorSpec) slots() int { return strings.Count(s.text, "%") }
+// placeholders returns the number of placeholders in the text. In the variables, the message and the ec follow their values, and
+// then the variables that have no placeholder.
+func (s *errorSpec) placeholders() int { return strings.Count(s.text, "%") }
 
-// apiError is a refused request.
+// apiError is the error for a rejected request.
 type apiError struct {
 	*errorSpec
 
 	detail     string   // follows the message after a colon, if any
-	verb, path string   // what was being done; both empty when A&AI does not say
+	verb, path string   // of the request; both empty when A&AI omits them
 	extras     []string // variables after verb and path
-	page       int      // status of an error page of the servlet container, answered instead; 0 for none
+	page       int      // status of an error page of the servlet container that replaces the error; 0 for none
 	crash      bool     // a null dereference inside A&AI, which bulk requests do not catch
 }
 
-func fail(spec *errorSpec, format string, args ...any) *apiError {
+func newAPIError(spec *errorSpec, format string, args ...any) *apiError {
 	return &apiError{errorSpec: spec, detail: fmt.Sprintf(format, args...)}
 }
 
-// containerPage is an error of the servlet container, without A&AI's body.
+// containerPage returns an error that the servlet container answers, without A&AI's body.
 func containerPage(status int) *apiError { return &apiError{page: status} }
 
-// crashed is the error for a document that makes A&AI's unmarshaller crash.
-func crashed() *apiError { return &apiError{errorSpec: errInternal, crash: true} }
+// crashError returns the error for a document that makes A&AI's unmarshaller crash.
+func crashError() *apiError { return &apiError{errorSpec: errInternal, crash: true} }
 
-// at says which request the error belongs to, unless something closer to the cause has said so before.
-func (e *apiError) at(verb, path string) *apiError {
+// forRequest sets the request that the error belongs to, unless a caller closer to the cause has set it.
+func (e *apiError) forRequest(verb, path string) *apiError {
 	if e.verb == "" {
-		e.verb, e.path = verb, readable(path)
+		e.verb, e.path = verb, unescaped(path)
 	}
 	return e
 }
 
-func (e *apiError) with(extras ...string) *apiError {
+func (e *apiError) withVariables(extras ...string) *apiError {
 	e.extras = extras
 	return e
 }
@@ -120,27 +120,27 @@ func (e *apiError) fullMessage() string {
 	return message
 }
 
-// Error makes a refusal usable as a Go error by callers in the same process.
+// Error implements error, for callers in the same process.
 func (e *apiError) Error() string {
 	return fmt.Sprintf("status %d, %s: %s", e.status, e.ec, e.fullMessage())
 }
 
-// variables returns the list that a client gets.
+// variables returns the list of variables in the error body.
 func (e *apiError) variables() []string {
 	var all []string
 	if e.verb != "" {
 		all = append(all, e.verb, e.path)
 	}
 	all = append(all, e.extras...)
-	for len(all) < e.slots() {
+	for len(all) < e.placeholders() {
 		all = append(all, "null")
 	}
-	vars := append([]string{}, all[:e.slots()]...)
+	vars := append([]string{}, all[:e.placeholders()]...)
 	vars = append(vars, e.fullMessage(), e.ec)
-	return append(vars, all[e.slots():]...)
+	return append(vars, all[e.placeholders():]...)
 }
 
-// reply returns the answer to the refused request.
+// reply returns the answer to the rejected request.
 func (e *apiError) reply() reply {
 	if e.page != 0 {
 		return statusPage(e.page)
@@ -149,13 +149,13 @@ func (e *apiError) reply() reply {
 	if strings.HasPrefix(e.id, "POL") {
 		exception = "policyException"
 	}
-	text := fmt.Sprintf("%s (msg=%%%d) (ec=%%%d)", e.text, e.slots()+1, e.slots()+2)
+	text := fmt.Sprintf("%s (msg=%%%d) (ec=%%%d)", e.text, e.placeholders()+1, e.placeholders()+2)
 	return jsonReply(e.status, object{{"requestError", object{{exception, object{
 		{"messageId", e.id}, {"text", text}, {"variables", e.variables()},
 	}}}}})
 }
 
-// statusPage is an answer that does not come from A&AI itself but from its servlet container or a proxy in front of it.
+// statusPage returns an answer of A&AI's servlet container, or of a proxy in front of it.
 func statusPage(status int) reply {
 	text := fmt.Sprintf("<html><body><h1>%d %s</h1></body></html>", status, http.StatusText(status))
 	return reply{status: status, header: http.Header{"Content-Type": {"text/html"}}, body: []byte(text)}

@@ -10,41 +10,41 @@ import (
 	"time"
 )
 
-// exchange is a request on the wire and the fault that hits it, if any.
+// exchange is a request and its answer on the wire, with the fault that hits it, if any.
 type exchange struct {
 	*Simulator
 
-	fault     Fault
-	w         http.ResponseWriter
-	r         *http.Request
-	body      []byte
-	arrival   time.Time
-	operation int // of a bulk request, which the fault is for
-	cleared   <-chan struct{}
-	restarted <-chan struct{}
+	fault      Fault
+	w          http.ResponseWriter
+	r          *http.Request
+	body       []byte
+	receivedAt time.Time
+	operation  int // of a bulk request, which the fault is for
+	cleared    <-chan struct{}
+	restarted  <-chan struct{}
 }
 
-// serve answers the request, or ends its connection where the fault says so.
+// serve answers the request, or ends its connection if the fault requires that.
 func (x *exchange) serve() {
 	q := newRequest(x.r, x.body)
 	q.stale = x.fault.Stale
-	if !x.pause(x.fault.Delay) || x.fault.Drop == DropBeforeCommit {
+	if !x.wait(x.fault.Delay) || x.fault.Drop == DropBeforeCommit {
 		x.dropConnection()
 	}
-	rep, instead := x.faultReply(q)
-	if !instead {
+	rep, replaced := x.faultReply(q)
+	if !replaced {
 		rep = x.handle(q)
 	}
-	x.alter(&rep)
+	x.alterReply(&rep)
 	if x.fault.Drop == DropAfterCommit {
 		x.dropConnection()
 	}
-	rep.header.Set("X-AAI-TXID", "sim-"+strconv.FormatInt(x.arrival.UnixNano(), 36))
+	rep.header.Set("X-AAI-TXID", "sim-"+strconv.FormatInt(x.receivedAt.UnixNano(), 36))
 	x.send(rep)
 }
 
-// pause waits, and reports whether the connection is still to be used.
-func (x *exchange) pause(d time.Duration) bool {
+// wait waits, and reports whether the connection is still usable.
+func (x *exchange) wait(d time.Duration) bool {
 	if d == 0 {
 		return true
 	}
@@ -59,8 +59,8 @@ func (x *exchange) pause(d time.Duration) bool {
 	return false
 }
 
-// alter does to an answer what the rule says.
-func (x *exchange) alter(rep *reply) {
+// alterReply applies the fault to an answer.
+func (x *exchange) alterReply(rep *reply) {
 	if x.fault.RetryAfter != "" {
 		rep.header.Set("Retry-After", x.fault.RetryAfter)
 	}
@@ -72,14 +72,14 @@ func (x *exchange) alter(rep *reply) {
 	}
 	if x.fault.Gzip && len(rep.body) > 0 {
 		rep.header.Set("Content-Encoding", "gzip")
-		rep.body = zipped(rep.body)
+		rep.body = gzipped(rep.body)
 	}
 	if x.fault.Truncate {
 		rep.body = rep.body[:len(rep.body)/2]
 	}
 }
 
-func zipped(body []byte) []byte {
+func gzipped(body []byte) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	_, _ = w.Write(body) // a Buffer never fails
@@ -87,23 +87,23 @@ func zipped(body []byte) []byte {
 	return b.Bytes()
 }
 
-// send sends the answer, whole or not.
+// send sends the answer, or the part of it that the fault lets through.
 func (x *exchange) send(rep reply) {
-	sent, announced := rep.body, len(rep.body)
+	sent, contentLength := rep.body, len(rep.body)
 	switch {
 	case x.fault.Drop == DropMidBody:
-		sent, announced = sent[:len(sent)/2], max(announced, 1)
+		sent, contentLength = sent[:len(sent)/2], max(contentLength, 1)
 	case x.fault.WrongLength:
-		announced = max(2*announced, 1)
+		contentLength = max(2*contentLength, 1)
 	}
-	broken := announced > len(sent)
+	broken := contentLength > len(sent)
 	if broken && (x.r.Method == http.MethodHead || rep.status == http.StatusNoContent || rep.status == http.StatusNotModified) {
 		x.dropConnection()
 	}
 	x.record(rep.status)
 	maps.Copy(x.w.Header(), rep.header)
 	if broken {
-		x.w.Header().Set("Content-Length", strconv.Itoa(announced))
+		x.w.Header().Set("Content-Length", strconv.Itoa(contentLength))
 	}
 	x.w.WriteHeader(rep.status)
 	complete := x.write(sent)
@@ -115,15 +115,15 @@ func (x *exchange) send(rep reply) {
 	}
 }
 
-// write sends bytes, slowly if the rule says so, and reports whether the connection is still to be used. An error of writing
-// means that the client has gone, and needs no answer.
+// write sends bytes, with the pauses of Fault.Drip, and reports whether the connection is still usable. It ignores write errors:
+// they mean that the client has disconnected.
 func (x *exchange) write(body []byte) bool {
 	if x.fault.Drip == 0 {
 		_, _ = x.w.Write(body)
 		return true
 	}
 	for i := range body {
-		if !x.pause(x.fault.Drip) {
+		if !x.wait(x.fault.Drip) {
 			return false
 		}
 		_, _ = x.w.Write(body[i : i+1])
@@ -132,16 +132,16 @@ func (x *exchange) write(body []byte) bool {
 	return true
 }
 
-// flush sends what is written so far. Where that is impossible it is sent later.
+// flush sends the bytes written so far. If the ResponseWriter cannot flush, they are sent later.
 func (x *exchange) flush() { _ = http.NewResponseController(x.w).Flush() }
 
-// dropConnection records a request that gets no answer, with status 0, and ends its connection.
+// dropConnection records an unanswered request, with status 0, and ends its connection.
 func (x *exchange) dropConnection() {
 	x.record(0)
 	x.closeConnection()
 }
 
-// closeConnection ends the connection in the manner of the rule. It does not return.
+// closeConnection ends the connection in the manner of the fault. It does not return.
 func (x *exchange) closeConnection() {
 	switch x.fault.Manner {
 	case MannerReset:
@@ -169,5 +169,5 @@ func (x *exchange) reset() {
 	if tcp, ok := connection.(interface{ SetLinger(seconds int) error }); ok {
 		_ = tcp.SetLinger(0) // at worst the connection ends in an orderly way
 	}
-	_ = connection.Close() // The client has gone: an error cannot be reported.
+	_ = connection.Close() // There is no client to report an error to.
 }

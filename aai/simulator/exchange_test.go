@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// A fault that breaks a connection must break it on a wire and in process alike.
+// A fault that breaks a connection must break it over the network and in process alike.
 func TestBrokenConnections(t *testing.T) {
 	create, list := put1(resources+"/k8s-resource/new", podBody), call{path: resources}
 	for name, tc := range map[string]struct {
@@ -42,7 +42,7 @@ func TestBrokenConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for transport, sender := range map[string]func(*harness) func(call) (outcome, error){
-				"wire": (*harness).wired, "in process": func(h *harness) func(call) (outcome, error) { return h.carry },
+				"wire": (*harness).overNetwork, "in process": func(h *harness) func(call) (outcome, error) { return h.sendInProcess },
 			} {
 				h := newHarness(t, Options{})
 				h.must(put1(pod, podBody))
@@ -62,7 +62,7 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-func TestResetIsAReset(t *testing.T) {
+func TestMannerResetSendsRST(t *testing.T) {
 	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, Options{})
@@ -90,10 +90,10 @@ func TestResetIsAReset(t *testing.T) {
 	}
 }
 
-func TestHalfOfABodyArrives(t *testing.T) {
+func TestDropMidBodySendsHalfOfTheBody(t *testing.T) {
 	h := newHarness(t, Options{})
 	whole := h.must(call{path: vnf}).body
-	send := h.wired()
+	send := h.overNetwork()
 	for _, f := range []Fault{{Drop: DropMidBody, Count: 1}, {WrongLength: true, Count: 1}} {
 		h.fault(f)
 		out, err := send(call{path: vnf})
@@ -109,11 +109,11 @@ func TestHalfOfABodyArrives(t *testing.T) {
 	diff(t, "in the journal", http.StatusOK, h.Requests()[1].Status)
 }
 
-func TestSpoiltAnswers(t *testing.T) {
+func TestFaultsAlterAnswers(t *testing.T) {
 	const date = "Fri, 20 Nov 2026 12:00:00 GMT"
 	h := newHarness(t, Options{})
 	whole := h.must(call{path: vnf}).body
-	send := h.wired()
+	send := h.overNetwork()
 	for name, tc := range map[string]struct {
 		fault         Fault
 		call          call
@@ -127,9 +127,9 @@ func TestSpoiltAnswers(t *testing.T) {
 		"page that says OK":       {Fault{Status: 200}, call{path: vnf}, 200, "Content-Type", "text/html", "<html><body><h1>200 OK</h1></body></html>"},
 		"JSON of another program": {Fault{Status: 200, Body: `{"login":"/sso"}`}, call{path: vnf}, 200, "Content-Type", "application/json", `{"login":"/sso"}`},
 		"gzip of nothing":         {Fault{Gzip: true}, put1(pod, podBody), 201, "Content-Encoding", "", ""},
-		"XML":                     {Fault{XML: true}, call{path: vnf}, 200, "Content-Type", "application/xml", xmlFault},
-		"XML of an error":         {Fault{XML: true, Code: "AAI_6134"}, call{path: vnf}, 500, "Content-Type", "application/xml", xmlFault},
-		"XML of the health":       {Fault{XML: true}, call{path: "/aai/util/echo"}, 200, "Content-Type", "application/xml", xmlFault},
+		"XML":                     {Fault{XML: true}, call{path: vnf}, 200, "Content-Type", "application/xml", xmlErrorBody},
+		"XML of an error":         {Fault{XML: true, Code: "AAI_6134"}, call{path: vnf}, 500, "Content-Type", "application/xml", xmlErrorBody},
+		"XML of the health":       {Fault{XML: true}, call{path: "/aai/util/echo"}, 200, "Content-Type", "application/xml", xmlErrorBody},
 		"redirect":                {Fault{Status: 307, Location: "http://127.0.0.1:1/aai", Empty: true}, call{path: vnf}, 307, "Location", "http://127.0.0.1:1/aai", ""},
 		"wait":                    {Fault{Status: 503, RetryAfter: date, Empty: true}, call{path: vnf}, 503, "Retry-After", date, ""},
 		"version that is right":   {Fault{Code: "AAI_6131", Empty: true}, patch1(vnf, "{}"), 412, "Content-Type", "application/json", ""},
@@ -161,12 +161,12 @@ func TestSpoiltAnswers(t *testing.T) {
 	diff(t, "unpacked", whole, string(body))
 }
 
-// Many clients at once: every create, edge and bulk either happens wholly or not at all. Run it with -race.
+// Many concurrent clients: every create, edge and bulk request takes effect completely or not at all. Run it with -race.
 func TestConcurrentClients(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("clients", func(t *testing.T) {
 		h := newHarness(t, Options{Strict: true})
-		send := h.wired()
+		send := h.overNetwork()
 		var clients sync.WaitGroup
 		for client := range 8 {
 			clients.Go(func() { h.churn(send, client) })
@@ -195,8 +195,8 @@ func (h *harness) churn(send func(call) (outcome, error), client int) {
 	}
 }
 
-// A request that a fault holds up ends with its client and with the server, one that hangs also with the faults.
-func TestHeldUpRequestsEnd(t *testing.T) {
+// A delayed request ends when its client or the server ends, and a hanging one also when the faults are cleared.
+func TestDelayedAndHangingRequestsEnd(t *testing.T) {
 	delay, hang := Fault{Delay: time.Hour}, Fault{Drop: DropAfterCommit, Manner: MannerHang}
 	clientGoes := func(_ *harness, cancel func()) { cancel() }
 	restarts := func(h *harness, _ func()) { _ = h.Restart(false) }
@@ -250,7 +250,7 @@ func TestDelayAndDripAreSlow(t *testing.T) {
 	})
 }
 
-func TestBodiesThatAreTooLargeAreRefused(t *testing.T) {
+func TestTooLargeBodiesAreRejected(t *testing.T) {
 	h := newHarness(t, Options{})
 	diff(t, "status", 400, h.send(put1(pod, strings.Repeat(" ", maxBody+1))).status)
 }

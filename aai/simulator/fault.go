@@ -107,12 +107,12 @@ type Fault struct {
 	Manner Manner `json:"manner,omitempty"`
 }
 
-// plainFault is Fault without its methods.
-type plainFault Fault
+// faultFields is Fault without its methods, to avoid recursion in MarshalJSON.
+type faultFields Fault
 
 // faultJSON is Fault on the wire, with durations as people write them.
 type faultJSON struct {
-	plainFault
+	faultFields
 
 	Delay string `json:"delay,omitempty"`
 	Stale string `json:"stale,omitempty"`
@@ -127,7 +127,7 @@ func (f Fault) MarshalJSON() ([]byte, error) {
 		}
 		return d.String()
 	}
-	return json.Marshal(faultJSON{plainFault(f), text(f.Delay), text(f.Stale), text(f.Drip)})
+	return json.Marshal(faultJSON{faultFields(f), text(f.Delay), text(f.Stale), text(f.Drip)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. An unknown field is an error: a misspelt path-prefix would hit every path.
@@ -138,7 +138,7 @@ func (f *Fault) UnmarshalJSON(data []byte) error {
 	if err := d.Decode(&wire); err != nil {
 		return err
 	}
-	read := Fault(wire.plainFault)
+	read := Fault(wire.faultFields)
 	for _, one := range []struct {
 		text string
 		into *time.Duration
@@ -155,7 +155,7 @@ func (f *Fault) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Validate reports what is wrong with the rule.
+// Validate returns an error if the rule is invalid.
 func (f Fault) Validate() error {
 	dropped := f.Drop == DropBeforeCommit || f.Drop == DropAfterCommit
 	cuts := 0
@@ -198,11 +198,11 @@ type rule struct {
 	Fault
 
 	paths, operations *regexp.Regexp // nil for any
-	chance            *rand.Rand
-	underWay          int // requests that match and are not over
+	rng               *rand.Rand
+	inFlight          int // matching requests in flight
 }
 
-// glob returns an expression for a pattern with * and **, nil for an empty one.
+// glob returns a regular expression for a pattern with * and **; nil for an empty one.
 func glob(pattern string) *regexp.Regexp {
 	if pattern == "" {
 		return nil
@@ -214,7 +214,7 @@ func glob(pattern string) *regexp.Regexp {
 // noOperation stands for none of the operations of a bulk request.
 const noOperation = -1
 
-// matches reports whether the rule is for a request, and for which operation of a bulk request.
+// matches reports whether the rule matches a request, and which operation of a bulk request.
 func (r *rule) matches(x *exchange) (operation int, ok bool) {
 	path := x.r.URL.EscapedPath()
 	switch {
@@ -232,7 +232,7 @@ func (r *rule) matches(x *exchange) (operation int, ok bool) {
 	return operation, operation != noOperation
 }
 
-// operations returns the operations of a bulk request, as far as its body can be read.
+// operations returns the operations of a bulk request; nil if it is another request or its body is invalid.
 func (x *exchange) operations() []bulkOperation {
 	var parsed bulkBody
 	if !strings.HasSuffix(x.r.URL.EscapedPath(), "/"+bulkPath) || json.Unmarshal(x.body, &parsed) != nil {
@@ -241,20 +241,20 @@ func (x *exchange) operations() []bulkOperation {
 	return parsed.Operations
 }
 
-// due reports whether the rule hits the request that matches it now.
-func (r *rule) due() bool {
-	if r.underWay < r.Concurrent {
+// hits reports whether the rule hits the current request, which matches it, and counts down Skip.
+func (r *rule) hits() bool {
+	if r.inFlight < r.Concurrent {
 		return false
 	}
 	if r.Skip > 0 {
 		r.Skip--
 		return false
 	}
-	return r.Probability == 0 || r.chance.Float64() < r.Probability
+	return r.Probability == 0 || r.rng.Float64() < r.Probability
 }
 
-// findFault finds the rule that hits a request, and uses it up by one. The caller calls leave when the request is over.
-func (x *exchange) findFault() (leave func()) {
+// selectFault selects the rule that hits a request, and counts down its Count. The caller calls release when the request is over.
+func (x *exchange) selectFault() (release func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.cleared, x.restarted, x.operation = x.Simulator.cleared, x.Simulator.restarted, noOperation
@@ -262,12 +262,12 @@ func (x *exchange) findFault() (leave func()) {
 	for _, r := range x.rules {
 		if operation, ok := r.matches(x); ok {
 			matching[r] = operation
-			r.underWay++
+			r.inFlight++
 		}
 	}
 	for i, r := range x.rules {
 		operation, ok := matching[r]
-		if !ok || !r.due() {
+		if !ok || !r.hits() {
 			continue
 		}
 		if r.Count == 1 {
@@ -282,20 +282,20 @@ func (x *exchange) findFault() (leave func()) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		for r := range maps.Keys(matching) {
-			r.underWay--
+			r.inFlight--
 		}
 	}
 }
 
-// AddFaults puts rules behind those in force. If one is invalid none is added.
+// AddFaults appends rules to those in force. If one is invalid, it adds none.
 func (s *Simulator) AddFaults(rules ...Fault) error {
 	var added []*rule
 	for _, f := range rules {
 		if err := f.Validate(); err != nil {
 			return fmt.Errorf("cannot add fault: %w", err)
 		}
-		chance := rand.New(rand.NewPCG(f.Seed, 0)) //nolint:gosec // dice that can be thrown again, no secret
-		added = append(added, &rule{Fault: f, paths: glob(f.Path), operations: glob(f.Operation), chance: chance})
+		rng := rand.New(rand.NewPCG(f.Seed, 0)) //nolint:gosec // reproducible, and no secret
+		added = append(added, &rule{Fault: f, paths: glob(f.Path), operations: glob(f.Operation), rng: rng})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,29 +323,29 @@ func (s *Simulator) Faults() []Fault {
 	return list
 }
 
-// past is what the inventory was until a moment.
-type past struct {
+// snapshot is the state of the inventory until a time.
+type snapshot struct {
 	until time.Time
 	nodes map[string]*node
 }
 
-// maxPast bounds how many states of the inventory are remembered for Fault.Stale.
-const maxPast = 100
+// maxSnapshots bounds the number of snapshots for Fault.Stale.
+const maxSnapshots = 100
 
-// keepPast remembers the inventory before a write, if a rule may ask for it. The Simulator is locked.
-func (s *Simulator) keepPast() {
+// takeSnapshot stores the inventory before a write, if a rule has Stale set. The caller holds the lock.
+func (s *Simulator) takeSnapshot() {
 	if !slices.ContainsFunc(s.rules, func(r *rule) bool { return r.Stale > 0 }) {
-		s.past = nil
+		s.snapshots = nil
 		return
 	}
-	s.past = append(s.past, past{s.now(), maps.Clone(s.inventory.nodes)})
-	s.past = s.past[max(0, len(s.past)-maxPast):]
+	s.snapshots = append(s.snapshots, snapshot{s.now(), maps.Clone(s.inventory.nodes)})
+	s.snapshots = s.snapshots[max(0, len(s.snapshots)-maxSnapshots):]
 }
 
-// inventoryFor returns the inventory that a request reads. The Simulator is locked.
+// inventoryFor returns the inventory that a request reads. The caller holds the lock.
 func (s *Simulator) inventoryFor(q *request) *inventory {
 	then := s.now().Add(-q.stale)
-	for _, p := range s.past {
+	for _, p := range s.snapshots {
 		if q.stale > 0 && p.until.After(then) {
 			return &inventory{nodes: p.nodes}
 		}
@@ -353,7 +353,7 @@ func (s *Simulator) inventoryFor(q *request) *inventory {
 	return s.inventory
 }
 
-// faultReply returns what the rule answers in place of A&AI, and whether it does.
+// faultReply returns the answer of the fault, and whether it replaces that of A&AI.
 func (x *exchange) faultReply(q *request) (reply, bool) {
 	switch {
 	case x.fault.Status != 0:
@@ -369,10 +369,10 @@ func (x *exchange) faultReply(q *request) (reply, bool) {
 		return reply{}, false
 	}
 	_ = x.checkVersion(q) // for the path and the version that the error quotes; a fault needs no valid request
-	err := fail(errorSpecs[x.fault.Code], "by a fault rule")
+	err := newAPIError(errorSpecs[x.fault.Code], "by a fault rule")
 	if x.operation != noOperation {
 		v, path, _ := x.operations()[x.operation].split()
-		return bulkFailure(q, x.operation, err.at(string(v), path)), true
+		return bulkFailure(q, x.operation, err.forRequest(string(v), path)), true
 	}
-	return err.at(q.method, q.path).reply(), true
+	return err.forRequest(q.method, q.path).reply(), true
 }

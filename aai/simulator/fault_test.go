@@ -64,7 +64,7 @@ func TestFaultsHitWhatTheyDescribe(t *testing.T) {
 	}
 }
 
-func TestNthCall(t *testing.T) {
+func TestSkipAndCountSelectTheNthCall(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.fault(Fault{Method: "GET", Skip: 2, Count: 1, Status: 503})
 	get := call{path: vnf}
@@ -92,8 +92,8 @@ func TestProbabilityIsRepeatable(t *testing.T) {
 	}
 }
 
-// Six writers at once, of which three find the storage locked.
-func TestLockStorm(t *testing.T) {
+// Of six concurrent writers, three find the storage locked.
+func TestConcurrentFaultHitsTheBusyWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, Options{})
 		h.fault(Fault{Method: "PUT", Concurrent: 4, Code: "AAI_6134"}, Fault{Method: "PUT", Delay: time.Second})
@@ -110,13 +110,13 @@ func TestLockStorm(t *testing.T) {
 			synctest.Wait() // until it waits for the delay, or is over
 		}
 		writers.Wait()
-		// Those that are refused are over at once, so that each of the last three is the fourth.
+		// Rejected requests end immediately, so that each of the last three is the fourth in flight.
 		diff(t, "statuses", map[int]int{201: 3, 500: 3}, got)
 		diff(t, "alone", http.StatusCreated, h.send(put1(pod, podBody)).status)
 	})
 }
 
-func TestOneOperationOfMany(t *testing.T) {
+func TestFaultHitsOneOperationOfABulkRequest(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.fault(Fault{Operation: "**/k8s-resource/b*", Code: "AAI_6131", Count: 1})
 	many := bulk1(operations(
@@ -127,7 +127,7 @@ func TestOneOperationOfMany(t *testing.T) {
 	diff(t, "status", 412, out.status)
 	want := "Invalid input performing %1 on %2:Operation 1 with action (PUT) on uri (" + resources + "/k8s-resource/b) failed with status code (412), " +
 		"error code (ERR.5.4.6131) and msg (Precondition Failed:by a fault rule)"
-	diff(t, "variables", []string{"POST", "v32/bulk/single-transaction", want, "ERR.5.2.3000"}, out.refusal(t).variables)
+	diff(t, "variables", []string{"POST", "v32/bulk/single-transaction", want, "ERR.5.2.3000"}, out.errorBody(t).variables)
 	diff(t, "nothing is done", 0, len(h.List(resources)))
 	h.fault(Fault{Operation: "**/relationship", Code: "AAI_6140", Count: 1})
 	if body := h.send(many).body; !strings.Contains(body, "Operation 2 with action (PUT_EDGE) on uri ("+resources+"/k8s-resource/b/relationship-list/relationship)") {
@@ -169,7 +169,7 @@ func TestStaleReads(t *testing.T) {
 	diff(t, "relationships before they went", 200, h.send(call{path: pod + "/relationship-list"}).status)
 	h.ClearFaults()
 	h.must(patch1(vnf, "{}"))
-	if len(h.past) > 0 {
+	if len(h.snapshots) > 0 {
 		t.Error("the past is remembered though no fault wants it")
 	}
 }
@@ -209,7 +209,7 @@ func TestRestart(t *testing.T) {
 	diff(t, "unknown field", http.StatusBadRequest, h.control("POST", "/__sim/restart", `{"lose":true}`).status)
 }
 
-func TestFaultsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestAddFaultsRejectsInvalidRules(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault Fault
 		want  string
@@ -242,8 +242,8 @@ func TestFaultsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// What a client may meet in one history: a list page that is wrongly 404, and a server restored from an older backup.
-func TestWrongPageAndOlderBackup(t *testing.T) {
+// A list page that is wrongly 404, and a server that is restored from an older backup.
+func TestMissingPageAndRestoredBackup(t *testing.T) {
 	h := withResources(t, 3)
 	page := func(n int) call { return call{path: fmt.Sprintf("%s?resultIndex=%d&resultSize=1", resources, n)} }
 	h.fault(Fault{Method: "GET", Path: "**/k8s-resources", Skip: 1, Count: 1, Code: "AAI_6114"})

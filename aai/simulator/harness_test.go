@@ -29,10 +29,10 @@ const (
 	podBody   = `{` + podFields + `}`
 )
 
-// base is where the test clock stands still until a test moves it.
+// base is the time of the test clock until a test changes it.
 var base = time.UnixMilli(1_763_600_000_000)
 
-// harness is a simulator with a region, a tenant, two VNFs and a module, and a client that behaves.
+// harness is a simulator with a region, a tenant, two VNFs and a module, and a client that sends valid headers.
 type harness struct {
 	*Simulator
 	t   *testing.T
@@ -110,7 +110,7 @@ func (c call) request(t *testing.T) *http.Request {
 	return r
 }
 
-// must sends a request that has to succeed.
+// must sends a request, and fails the test unless the request succeeds.
 func (h *harness) must(c call) outcome {
 	h.t.Helper()
 	out := h.send(c)
@@ -156,13 +156,13 @@ func bulk1(body string) call {
 // ecPattern is how a client finds the error code among the variables.
 var ecPattern = regexp.MustCompile(`^(ERR\.)?\d\.\d\.\d{4}$`)
 
-// refusal is an error body taken apart.
-type refusal struct {
+// errorBody is a decoded error body.
+type errorBody struct {
 	id, text  string
 	variables []string
 }
 
-func (o outcome) refusal(t *testing.T) refusal {
+func (o outcome) errorBody(t *testing.T) errorBody {
 	t.Helper()
 	var doc struct {
 		RequestError map[string]struct {
@@ -175,10 +175,10 @@ func (o outcome) refusal(t *testing.T) refusal {
 		t.Fatalf("error body is no JSON: %v\n%s", err, o.body)
 	}
 	for _, e := range doc.RequestError {
-		return refusal{e.MessageID, e.Text, e.Variables}
+		return errorBody{e.MessageID, e.Text, e.Variables}
 	}
 	t.Fatalf("no requestError in %s", o.body)
-	return refusal{}
+	return errorBody{}
 }
 
 // ec returns the error code, empty for an answer without one.
@@ -187,7 +187,7 @@ func (o outcome) ec(t *testing.T) string {
 	if o.status < 400 || !strings.Contains(o.body, "requestError") {
 		return ""
 	}
-	for _, v := range o.refusal(t).variables {
+	for _, v := range o.errorBody(t).variables {
 		if ecPattern.MatchString(v) {
 			return v
 		}
@@ -212,20 +212,20 @@ func diff(t *testing.T, what string, want, got any) {
 	}
 }
 
-// answers is a table of single requests on a prepared inventory.
-type answers map[string]struct {
-	given  []call // must succeed
+// requestTests is a table of single requests on a prepared inventory.
+type requestTests map[string]struct {
+	setup  []call // must succeed
 	call   call
 	status int
 	ec     string
 }
 
-func (table answers) run(t *testing.T) {
+func (table requestTests) run(t *testing.T) {
 	t.Helper()
 	for name, tc := range table {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, Options{})
-			for _, c := range tc.given {
+			for _, c := range tc.setup {
 				h.must(c)
 			}
 			before := h.State()
@@ -251,8 +251,8 @@ func as[T any](t *testing.T, v any) T {
 	return typed
 }
 
-// carry sends a request without a network, as in-process transports do: a panic to abort is a broken connection.
-func (h *harness) carry(c call) (out outcome, err error) {
+// sendInProcess sends a request without a network, as in-process transports do: a panic to abort is a broken connection.
+func (h *harness) sendInProcess(c call) (out outcome, err error) {
 	h.t.Helper()
 	defer func() {
 		if p := recover(); p != nil {
@@ -265,8 +265,8 @@ func (h *harness) carry(c call) (out outcome, err error) {
 	return h.send(c), nil
 }
 
-// wired returns what sends requests over a loopback connection; the error is that of the request or of its body.
-func (h *harness) wired() func(call) (outcome, error) {
+// overNetwork returns a function that sends requests over a loopback connection. Its error is that of the request or of its body.
+func (h *harness) overNetwork() func(call) (outcome, error) {
 	h.t.Helper()
 	server := httptest.NewServer(h)
 	transport := &http.Transport{DisableCompression: true}

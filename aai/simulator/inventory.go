@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// node is one node of the inventory. A node never changes: a write stores another one under the same URI, so that a pointer
-// stays what the node was.
+// node is one node of the inventory. It is immutable: a write stores a new node under the same URI, so that a pointer keeps
+// the old state.
 type node struct {
 	id      uint64 // vertex-id, and the order of creation, in which lists are answered
 	place   *place
@@ -17,7 +17,7 @@ type node struct {
 	edges   []edge         // in order of creation
 }
 
-// edge is a relationship as one of its ends has it. The other end has the opposite one. Containment is no edge: it follows
+// edge is a relationship as one of its ends stores it. The other end stores the opposite one. Containment is no edge: it follows
 // from the URI.
 type edge struct {
 	rule  *edgeRule
@@ -27,8 +27,8 @@ type edge struct {
 // inventory is what A&AI stores. The Simulator guards it.
 type inventory struct {
 	nodes    map[string]*node // by URI
-	sequence uint64           // last id given out
-	latest   int64            // last resource-version given out
+	sequence uint64           // last id assigned
+	latest   int64            // last resource-version assigned
 }
 
 // list returns the nodes of a container in order of creation.
@@ -48,25 +48,25 @@ func (v *inventory) sorted(match func(*node) bool) []*node {
 	return list
 }
 
-// lookup returns the nodes that a path names: all members of a container, else at most one.
-func (v *inventory) lookup(what target) []*node {
-	if what.scope == containerScope {
-		return v.list(containerURI(what.typ, what.node))
+// lookup returns the nodes of a target: all members of a container, else at most one.
+func (v *inventory) lookup(tgt target) []*node {
+	if tgt.scope == containerScope {
+		return v.list(containerURI(tgt.typ, tgt.node))
 	}
-	if n := v.nodes[what.node.uri]; n != nil {
+	if n := v.nodes[tgt.node.uri]; n != nil {
 		return []*node{n}
 	}
 	return nil
 }
 
-// tx is one transaction. Its changes show at once; rollback takes them back. All nodes that it writes get the same
+// tx is one transaction. Its changes are visible immediately, and rollback undoes them. All nodes that it writes get the same
 // resource-version, as in A&AI.
 type tx struct {
 	*inventory
 
 	schema  int
 	version string
-	before  map[string]*node // what it has changed, by URI; nil for a node that was not there
+	before  map[string]*node // nodes before their first change, by URI; nil for a new node
 }
 
 // begin starts a transaction. Its resource-version is the time in milliseconds since 1970, but always more than the one before:
@@ -92,7 +92,7 @@ func (t *tx) save(n node) {
 	t.replace(n.place.uri, &n)
 }
 
-// replace stores a node as it is, or removes the one that is there if n is nil.
+// replace stores a node with its own resource-version, or removes the node at the URI if n is nil.
 func (t *tx) replace(uri string, n *node) {
 	if _, known := t.before[uri]; !known {
 		t.before[uri] = t.nodes[uri]
@@ -124,7 +124,7 @@ func (t *tx) addEdge(uri string, e edge) *apiError {
 		n := *t.nodes[end]
 		taken := slices.ContainsFunc(n.edges, func(e edge) bool { return e.rule == added.rule })
 		if taken && n.place.typ.name == e.rule.single {
-			return fail(errMultiplicity, "multiplicity rule violated: only one edge can exist with label: %s between %s and %s",
+			return newAPIError(errMultiplicity, "multiplicity rule violated: only one edge can exist with label: %s between %s and %s",
 				e.rule.label, e.rule.from, e.rule.to)
 		}
 		n.edges = append(slices.Clone(n.edges), added)

@@ -76,7 +76,7 @@ func TestBodiesAreReadLeniently(t *testing.T) {
 	}
 }
 
-func TestLabelsComeBackInAnOrderOfTheirOwn(t *testing.T) {
+func TestLabelsAreReturnedInAnotherOrder(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.must(put1(pod, `{`+podFields+`,"labels":["a","b","c","d","e","f","g","h"]}`))
 	first := h.must(call{path: pod}).body
@@ -86,7 +86,7 @@ func TestLabelsComeBackInAnOrderOfTheirOwn(t *testing.T) {
 	diff(t, "second read", first, h.must(call{path: pod}).body)
 }
 
-func TestEveryWriteMovesTheVersion(t *testing.T) {
+func TestEveryWriteChangesTheResourceVersion(t *testing.T) {
 	h := newHarness(t, Options{})
 	last := ""
 	for _, step := range []struct {
@@ -173,7 +173,7 @@ func TestNestedWritesAreGuarded(t *testing.T) {
 	}
 }
 
-func TestDeleteOfAVNFTakesItsModulesAlong(t *testing.T) {
+func TestDeleteOfVNFDeletesItsModules(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.must(put1(pod, linked(module, vnf)))
 	version := h.version(pod)
@@ -189,7 +189,7 @@ func TestDeleteOfAVNFTakesItsModulesAlong(t *testing.T) {
 	}
 }
 
-func TestDeleteOfResourceMovesTheOtherEndsButNotTheTenant(t *testing.T) {
+func TestDeleteOfResourceChangesVersionsOfOtherEndsOnly(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.must(put1(pod, `{`+podFields+`,"relationship-list":{"relationship":[{"related-link":"`+module+`"},{"related-link":"`+vnf+`"}]}}`))
 	before := h.versions(vnf, module, tenant, otherVNF)
@@ -258,7 +258,7 @@ func links(h *harness, uri string) []string {
 	return uris
 }
 
-func TestSubResourceMovesBothEnds(t *testing.T) {
+func TestRelationshipWriteChangesVersionsOfBothEnds(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.must(put1(pod, podBody))
 	for _, step := range []struct {

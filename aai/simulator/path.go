@@ -16,7 +16,7 @@ const (
 	relationshipPath = "/" + listSegment + "/" + edgeSegment
 )
 
-// place is where a node is, or would be.
+// place is the location of a node, which need not exist.
 type place struct {
 	typ       *nodeType
 	keys      []string // decoded, in the order of the URI
@@ -50,7 +50,7 @@ func containerURI(t *nodeType, parent *place) string {
 	return parent.uri + "/" + t.container
 }
 
-// scope says what a path names.
+// scope is the kind of a target.
 type scope int
 
 const (
@@ -60,23 +60,23 @@ const (
 	edgeScope // .../relationship-list/relationship
 )
 
-// target is what a path names.
+// target is the node, container or list that a path names.
 type target struct {
 	scope scope
 	node  *place    // of all scopes but containerScope; of that the parent, nil at the top
 	typ   *nodeType // of the node, or of the members of the container
 }
 
-// parsePath reads a percent-encoded path below /aai/vN, with or without the slash in front. Errors: AAI_3000 for a name that
-// is no type in the schema version, AAI_3001 for a type in the wrong place.
+// parsePath parses a percent-encoded path below /aai/vN, with or without a leading slash. It returns AAI_3000 for a name that is no
+// type in the schema version, and AAI_3001 for a type in the wrong place.
 func parsePath(path string, schema int) (target, *apiError) {
 	segments := strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
 	namespace, rest := segments[0], segments[1:]
 	switch {
 	case !isNamespace(namespace):
-		return target{}, misplaced(path, namespace, schema)
+		return target{}, pathError(path, namespace, schema)
 	case len(rest) == 0:
-		return target{}, fail(errInvalidInput, "%s not a valid path", path)
+		return target{}, newAPIError(errInvalidInput, "%s not a valid path", path)
 	}
 	var r target
 	for len(rest) > 0 {
@@ -91,28 +91,28 @@ func parsePath(path string, schema int) (target, *apiError) {
 	return r, nil
 }
 
-// descend reads one container segment and, when more follows, the node below it. It returns the segments that are left.
+// descend parses one container segment and, if more follow, the node below it. It returns the remaining segments.
 func (r *target) descend(path, namespace string, rest []string, schema int) ([]string, *apiError) {
 	t := typeContained(rest[0], schema)
 	if t == nil || !r.mayHold(t, namespace) {
-		return nil, misplaced(path, rest[0], schema)
+		return nil, pathError(path, rest[0], schema)
 	}
 	r.scope, r.typ = containerScope, t
 	if len(rest) == 1 {
 		return nil, nil
 	}
 	if rest[1] != t.name {
-		return nil, misplaced(path, rest[1], schema)
+		return nil, pathError(path, rest[1], schema)
 	}
 	end := 2 + len(t.keys())
 	if len(rest) < end {
-		return nil, fail(errBadNesting, "%s ends before the key of %s", path, t.name)
+		return nil, newAPIError(errBadNesting, "%s ends before the key of %s", path, t.name)
 	}
 	var keys []string
 	for _, segment := range rest[2:end] {
 		key, err := url.PathUnescape(segment)
 		if err != nil || key == "" {
-			return nil, fail(errInvalidInput, "%s not a valid path: key %q of %s", path, segment, t.name)
+			return nil, newAPIError(errInvalidInput, "%s not a valid path: key %q of %s", path, segment, t.name)
 		}
 		keys = append(keys, key)
 	}
@@ -120,7 +120,7 @@ func (r *target) descend(path, namespace string, rest []string, schema int) ([]s
 	return rest[end:], nil
 }
 
-// mayHold reports whether a container of the type may come next.
+// mayHold reports whether the next segment may be a container of the type.
 func (r *target) mayHold(t *nodeType, namespace string) bool {
 	if r.node == nil {
 		return t.parent == "" && t.namespace == namespace
@@ -135,21 +135,21 @@ func (r target) relations(path string, rest []string) (target, *apiError) {
 	case len(rest) == 1 && rest[0] == edgeSegment:
 		r.scope = edgeScope
 	default:
-		return target{}, fail(errInvalidInput, "%s not a valid path", path)
+		return target{}, newAPIError(errInvalidInput, "%s not a valid path", path)
 	}
 	return r, nil
 }
 
-// misplaced tells a name that no type has from one in the wrong place.
-func misplaced(path, segment string, schema int) *apiError {
+// pathError returns the error for a segment: one for a name that no type has, another for a name in the wrong place.
+func pathError(path, segment string, schema int) *apiError {
 	if typeNamed(segment, schema) == nil && typeContained(segment, schema) == nil && !isNamespace(segment) {
-		return fail(errInvalidInput, "Unrecognized AAI object %s", segment)
+		return newAPIError(errInvalidInput, "Unrecognized AAI object %s", segment)
 	}
-	return fail(errBadNesting, "%s not a valid path. %s not valid", path, segment)
+	return newAPIError(errBadNesting, "%s not a valid path. %s not valid", path, segment)
 }
 
-// trimVersion removes from a link, and from the uri of a bulk operation, what A&AI removes: /aai and any version, never a
-// host. The result has a slash in front.
+// trimVersion removes /aai and any version, but no host, from a link or from the uri of a bulk operation, as A&AI does. The result
+// has a leading slash.
 func trimVersion(link string) string {
 	path := strings.TrimPrefix(link, "/")
 	if below, ok := strings.CutPrefix(path, basePath[1:]+"/"); ok {
@@ -161,7 +161,7 @@ func trimVersion(link string) string {
 	return "/" + strings.TrimPrefix(path, "/")
 }
 
-// schemaNumber reads "v32".
+// schemaNumber parses a version such as "v32".
 func schemaNumber(name string) (int, bool) {
 	digits, ok := strings.CutPrefix(name, "v")
 	n, err := strconv.Atoi(digits)
@@ -182,7 +182,7 @@ func escapeSegment(segment string) string {
 	return b.String()
 }
 
-// canonical reports whether every segment of a path is encoded as escapeSegment does it.
+// canonical reports whether every segment of a path is encoded as by escapeSegment.
 func canonical(path string) bool {
 	return !slices.ContainsFunc(strings.Split(path, "/"), func(segment string) bool {
 		decoded, err := url.PathUnescape(segment)
@@ -190,8 +190,8 @@ func canonical(path string) bool {
 	})
 }
 
-// readable decodes a path for people; one that cannot be decoded stays as it is.
-func readable(path string) string {
+// unescaped decodes a percent-encoded path for messages. It returns an invalid path unchanged.
+func unescaped(path string) string {
 	if decoded, err := url.PathUnescape(path); err == nil {
 		return decoded
 	}
@@ -211,7 +211,7 @@ func parseQuery(raw string) (parameters []parameter, ok bool) {
 		name, value, _ := strings.Cut(part, "=")
 		value = strings.ReplaceAll(value, "+", "%20")
 		ok = ok && canonicalSegment(name) && canonicalSegment(value)
-		parameters = append(parameters, parameter{readable(name), readable(value)})
+		parameters = append(parameters, parameter{unescaped(name), unescaped(value)})
 	}
 	return parameters, ok
 }

@@ -18,8 +18,8 @@ type failer interface {
 	Errorf(format string, args ...any)
 }
 
-// checkInvariants asserts what must hold of an inventory at any time: no node without its parent, edges seen from both ends and
-// no more of them than their rule allows.
+// checkInvariants asserts the invariants of an inventory: every node has its parent, both ends store an edge, and no node has more
+// edges than their rule allows.
 func checkInvariants(t failer, v *inventory) {
 	t.Helper()
 	for uri, n := range v.nodes {
@@ -36,7 +36,7 @@ func checkInvariants(t failer, v *inventory) {
 				t.Errorf("edge %s -- %s is unknown to the other end", uri, e.other)
 				continue
 			}
-			if r := ruleBetween(n.place.typ, other.place.typ, e.rule.label); r != e.rule || r.tree {
+			if r := ruleBetween(n.place.typ, other.place.typ, e.rule.label); r != e.rule || r.containment {
 				t.Errorf("edge %s -- %s does not follow its rule", uri, e.other)
 			}
 			if used[e.rule]++; used[e.rule] > 1 && n.place.typ.name == e.rule.single {
@@ -126,7 +126,7 @@ func (h *history) request() call {
 	return bulk1(operations(list...))
 }
 
-func TestRandomHistoriesKeepTheInventoryWhole(t *testing.T) {
+func TestRandomHistoriesKeepInvariants(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := &history{harness: newHarness(t, Options{}), rt: rt}
 		versions := map[string]int64{}
@@ -150,7 +150,7 @@ func TestRandomHistoriesKeepTheInventoryWhole(t *testing.T) {
 	})
 }
 
-// checkVersions asserts that the resource-version at a URI never goes back, not even when the node is made again.
+// checkVersions asserts that the resource-version at a URI never decreases, not even when the node is recreated.
 func checkVersions(t failer, v *inventory, last map[string]int64) {
 	t.Helper()
 	for uri, n := range v.nodes {
@@ -184,15 +184,15 @@ func (h *history) anyFault() Fault {
 	return f
 }
 
-// A fault changes what a client sees. What is done is either what would have been done without it, or nothing.
-func TestFaultsNeverChangeWhatIsDone(t *testing.T) {
+// A fault changes what a client sees. The request has either the same effect as without the fault, or none.
+func TestFaultsNeverChangeTheEffectOfARequest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := &history{harness: newHarness(t, Options{}), rt: rt}
 		twin := newHarness(t, Options{})
 		for range rapid.IntRange(1, 8).Draw(rt, "length") {
 			f, c := h.anyFault(), h.request()
 			h.fault(f)
-			_, err := h.carry(c)
+			_, err := h.sendInProcess(c)
 			if f.Status == 0 && f.Code == "" && f.Drop != DropBeforeCommit {
 				twin.send(c)
 			}
@@ -206,7 +206,7 @@ func TestFaultsNeverChangeWhatIsDone(t *testing.T) {
 	})
 }
 
-// FuzzRequest sends any path, query and body to any method: no panic, and an inventory that stays whole.
+// FuzzRequest sends any path, query and body with any method. It checks that there is no panic, and the invariants.
 func FuzzRequest(f *testing.F) {
 	for _, body := range []string{podBody, linked(vnf), `{"labels":{},"relationship-list":[]}`, `[]`, `null`, `{"k8s-resources":{"k8s-resource":[{}]}}`} {
 		f.Add("PUT", pod, "", body)

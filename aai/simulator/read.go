@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// view is what is to be seen of nodes.
+// view selects the parts of nodes that an answer shows.
 type view struct {
 	schema        int
 	depth         int  // levels of children
@@ -20,10 +20,10 @@ type view struct {
 // allDepths is deeper than the schema.
 const allDepths = 1 << 16
 
-// link returns the path of a place as the view's clients have to ask for it.
+// link returns the path of a place in the schema version of the view.
 func (w view) link(p *place) string { return basePath + "/v" + strconv.Itoa(w.schema) + p.uri }
 
-// selection is what a GET asks for besides the path.
+// selection holds the query options of a GET.
 type selection struct {
 	view
 
@@ -34,7 +34,7 @@ type selection struct {
 	totals  bool                // total-results and total-pages are wanted
 }
 
-// parseSelection reads the query parameters of a GET on nodes of a type. Whatever is no option is a filter by property.
+// parseSelection parses the query parameters of a GET on nodes of a type. A parameter that is no option is a filter by property.
 func parseSelection(parameters []parameter, t *nodeType, w view) (selection, *apiError) {
 	s := selection{view: w, filters: map[string][]string{}, totals: true}
 	for _, p := range parameters {
@@ -61,7 +61,7 @@ func (s *selection) set(p parameter, t *nodeType) *apiError {
 		s.skipRelatedTo = p.value == "true"
 	case "format":
 		if !slices.Contains(formats, p.value) {
-			return fail(errBadParameter, "format %s is not available here, only %s", p.value, strings.Join(formats, ", "))
+			return newAPIError(errBadParameter, "format %s is not available here, only %s", p.value, strings.Join(formats, ", "))
 		}
 		s.format = p.value
 	case "resultIndex":
@@ -74,7 +74,7 @@ func (s *selection) set(p parameter, t *nodeType) *apiError {
 	default:
 		known := t.property(p.name)
 		if known == nil || known.kind == containerKind || known.kind == relationsKind {
-			return fail(errInvalidInput, "property: %s not found on %s", p.name, t.name)
+			return newAPIError(errInvalidInput, "property: %s not found on %s", p.name, t.name)
 		}
 		s.filters[p.name] = append(s.filters[p.name], p.value)
 	}
@@ -87,16 +87,16 @@ func (s *selection) setDepth(value string) *apiError {
 		s.depth, err = allDepths, nil
 	}
 	if err != nil || s.depth < 0 {
-		return fail(errBadDepth, "")
+		return newAPIError(errBadDepth, "")
 	}
 	return nil
 }
 
-// positive reads the number or the size of a page. A&AI answers a bad one with an internal error.
+// positive parses the number or the size of a page. A&AI answers an invalid one with an internal error.
 func positive(into *int, p parameter) *apiError {
 	var err error
 	if *into, err = strconv.Atoi(p.value); err != nil || *into < 1 {
-		return fail(errInternal, "%s %q is not a positive number", p.name, p.value)
+		return newAPIError(errInternal, "%s %q is not a positive number", p.name, p.value)
 	}
 	return nil
 }
@@ -104,15 +104,15 @@ func positive(into *int, p parameter) *apiError {
 // matches reports whether a node passes all filters.
 func (s *selection) matches(n *node) bool {
 	for name, values := range s.filters {
-		if !slices.ContainsFunc(values, func(v string) bool { return n.holds(name, v) }) {
+		if !slices.ContainsFunc(values, func(v string) bool { return n.hasValue(name, v) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// holds reports whether a property has a value. A list has each of its items.
-func (n *node) holds(name, value string) bool {
+// hasValue reports whether a property has a value. A list has the value of each of its items.
+func (n *node) hasValue(name, value string) bool {
 	switch stored := n.props[name].(type) {
 	case string:
 		return stored == value
@@ -139,29 +139,29 @@ func (s *selection) page(all []*node) []*node {
 	return all[first : first+min(s.size, len(all)-first)]
 }
 
-// get answers GET of a node, a container or a relationship-list. Nothing found, an empty container and a page past the end are
+// get answers GET of a node, a container or a relationship-list. A missing node, an empty container and a page past the end are
 // all 404.
 func (s *Simulator) get(q *request) reply {
-	what, err := parsePath(q.path, q.schema)
+	tgt, err := parsePath(q.path, q.schema)
 	if err != nil {
-		return err.at(q.method, q.versioned()).reply()
+		return err.forRequest(q.method, q.versioned()).reply()
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	v := s.inventoryFor(q)
-	if what.scope == listScope {
-		return v.getRelationships(q, what)
+	if tgt.scope == listScope {
+		return v.getRelationships(q, tgt)
 	}
-	want, err := parseSelection(q.parameters, what.typ, view{schema: q.schema})
+	want, err := parseSelection(q.parameters, tgt.typ, view{schema: q.schema})
 	if err != nil {
-		return err.at(q.method, q.path).reply()
+		return err.forRequest(q.method, q.path).reply()
 	}
-	all := slices.DeleteFunc(v.lookup(what), func(n *node) bool { return !want.matches(n) })
+	all := slices.DeleteFunc(v.lookup(tgt), func(n *node) bool { return !want.matches(n) })
 	found := want.page(all)
 	if len(found) == 0 {
-		return absent(what.typ, q.path).at(q.method, q.path).reply()
+		return nodeNotFound(tgt.typ, q.path).forRequest(q.method, q.path).reply()
 	}
-	rep := jsonReply(http.StatusOK, v.present(what, want, found))
+	rep := jsonReply(http.StatusOK, v.render(tgt, want, found))
 	rep.header.Set("vertex-id", strconv.FormatUint(found[0].id, 10))
 	if want.index > 0 && want.totals {
 		rep.header.Set("total-results", strconv.Itoa(len(all)))
@@ -170,46 +170,46 @@ func (s *Simulator) get(q *request) reply {
 	return rep
 }
 
-// present returns what is answered of the nodes that were found.
-func (v *inventory) present(what target, want selection, found []*node) object {
+// render returns the answer for the nodes that were found.
+func (v *inventory) render(tgt target, want selection, found []*node) object {
 	switch {
 	case want.format == "count":
-		return object{{"results", []object{{{what.typ.name, len(found)}}}}}
-	case want.format == "" && what.scope == nodeScope:
+		return object{{"results", []object{{{tgt.typ.name, len(found)}}}}}
+	case want.format == "" && tgt.scope == nodeScope:
 		return v.document(found[0], want.view)
 	}
 	list := make([]object, len(found))
 	for i, n := range found {
 		switch want.format {
 		case "pathed":
-			list[i] = object{{"resource-type", what.typ.name}, {"resource-link", want.link(n.place)}}
+			list[i] = object{{"resource-type", tgt.typ.name}, {"resource-link", want.link(n.place)}}
 		case "resource":
-			list[i] = object{{what.typ.name, v.document(n, want.view)}}
+			list[i] = object{{tgt.typ.name, v.document(n, want.view)}}
 		default:
 			list[i] = v.document(n, want.view)
 		}
 	}
 	if want.format == "" {
-		return object{{what.typ.name, list}}
+		return object{{tgt.typ.name, list}}
 	}
 	return object{{"results", list}}
 }
 
-func (v *inventory) getRelationships(q *request, what target) reply {
+func (v *inventory) getRelationships(q *request, tgt target) reply {
 	path := strings.TrimSuffix(strings.TrimSuffix(q.path, "/"), "/"+listSegment)
-	n := v.nodes[what.node.uri]
+	n := v.nodes[tgt.node.uri]
 	if n == nil {
-		return absent(what.typ, path).at("GET_RELATIONSHIP", path).reply()
+		return nodeNotFound(tgt.typ, path).forRequest("GET_RELATIONSHIP", path).reply()
 	}
 	list := v.relationships(n, view{schema: q.schema})
 	if len(list) == 0 {
-		return fail(errNoRelationship, "No relationship found of type %s at the given URI: %s/%s", what.typ.name, readable(path), listSegment).
-			at("GET_RELATIONSHIP", path).reply()
+		return newAPIError(errNoRelationship, "No relationship found of type %s at the given URI: %s/%s", tgt.typ.name, unescaped(path), listSegment).
+			forRequest("GET_RELATIONSHIP", path).reply()
 	}
 	return jsonReply(http.StatusOK, object{{edgeSegment, list}})
 }
 
-// document returns a node in the order of the schema. What is not set is left out.
+// document returns the properties of a node that are set, in the order of the schema.
 func (v *inventory) document(n *node, w view) object {
 	var doc object
 	for _, p := range n.place.typ.properties {
@@ -258,8 +258,8 @@ func (v *inventory) members(child *nodeType, parent *place, w view) any {
 	return object{{child.name, list}}
 }
 
-// shuffled returns a set in an order that is neither the one in which it was written nor that of the alphabet, but the same
-// every time: A&AI promises no order, and a test should see that without being random.
+// shuffled returns a set in an order that is neither that of the write nor alphabetical, but deterministic: A&AI guarantees no
+// order, and tests must notice that reproducibly.
 func shuffled(set []string, salt string) []string {
 	list := slices.Clone(set)
 	slices.SortFunc(list, func(a, b string) int { return strings.Compare(digest(salt, a)+a, digest(salt, b)+b) })
@@ -341,17 +341,17 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// plain turns an ordered document into maps.
-func plain(o object) map[string]any {
+// toMap converts an ordered document to maps.
+func toMap(o object) map[string]any {
 	m := map[string]any{}
 	for _, f := range o {
 		switch value := f.value.(type) {
 		case object:
-			m[f.name] = plain(value)
+			m[f.name] = toMap(value)
 		case []object:
 			list := make([]map[string]any, len(value))
 			for i, item := range value {
-				list[i] = plain(item)
+				list[i] = toMap(item)
 			}
 			m[f.name] = list
 		default:

@@ -22,15 +22,15 @@ type request struct {
 	path       string // percent-encoded, below /aai/vN once the version is known
 	schema     int    // schema version
 	parameters []parameter
-	canonical  bool // the query is canonically encoded
+	canonical  bool // the query is encoded canonically
 	header     http.Header
 	body       []byte
-	xml        bool          // XML is accepted rather than JSON
+	xml        bool          // the answer is XML
 	stale      time.Duration // how old the inventory is that it reads
 
 	// Strict mode only.
 	strict     bool
-	arrival    time.Time
+	receivedAt time.Time
 	original   string // method, path and query as sent
 	violations []Violation
 }
@@ -67,7 +67,7 @@ func (q *request) mediaType() string {
 	return media
 }
 
-// reply is an answer before it is sent.
+// reply is an answer that has not been sent.
 type reply struct {
 	status int
 	header http.Header
@@ -82,27 +82,27 @@ func jsonReply(status int, doc object) reply {
 	return reply{status: status, header: http.Header{"Content-Type": {jsonType}}, body: body}
 }
 
-// xmlFault is what is sent to a client that wants XML, whatever it has asked for.
-const xmlFault = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Fault><requestError><serviceException>` +
+// xmlErrorBody is the body of every XML answer.
+const xmlErrorBody = `<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Fault><requestError><serviceException>` +
 	`<messageId>SVC3000</messageId><text>Invalid input performing %1 on %2 (msg=%3) (ec=%4)</text><variables>` +
 	`<variable>null</variable><variable>null</variable>` +
 	`<variable>Invalid input performing %1 on %2:the simulator has no XML, send Accept: application/json</variable>` +
 	`<variable>ERR.5.2.3000</variable></variables></serviceException></requestError></Fault>`
 
-// toXML replaces a JSON body by xmlFault.
+// toXML replaces a JSON body by xmlErrorBody.
 func (rep *reply) toXML() {
 	if rep.header.Get("Content-Type") != jsonType {
 		return
 	}
 	rep.header.Set("Content-Type", xmlType)
 	if len(rep.body) > 0 {
-		rep.body = []byte(xmlFault)
+		rep.body = []byte(xmlErrorBody)
 	}
 }
 
-// handle passes a request through the filters in A&AI's order, and then to what its path names.
+// handle passes a request through the filters, in A&AI's order, and then to the handler of its path.
 func (s *Simulator) handle(q *request) reply {
-	q.strict, q.arrival = s.strict, s.now()
+	q.strict, q.receivedAt = s.strict, s.now()
 	rep := s.admit(q)
 	if err := s.strictError(q); err != nil && rep.status < http.StatusBadRequest {
 		rep = err.reply()
@@ -116,7 +116,7 @@ func (s *Simulator) handle(q *request) reply {
 
 func (s *Simulator) admit(q *request) reply {
 	if !strings.HasPrefix(q.path, basePath+"/") {
-		return fail(errUnknownFunction, "").reply()
+		return newAPIError(errUnknownFunction, "").reply()
 	}
 	for _, filter := range []func(*request) *apiError{s.negotiate, s.checkHeaders, s.authorize, s.checkVersion} {
 		if err := filter(q); err != nil {
@@ -161,18 +161,18 @@ func acceptsXML(list string) bool {
 func (s *Simulator) checkHeaders(q *request) *apiError {
 	switch {
 	case q.header.Get("X-FromAppId") == "":
-		return fail(errNoAppID, "")
+		return newAPIError(errNoAppID, "")
 	case q.transactionID() == "":
-		return fail(errNoTransactionID, "")
+		return newAPIError(errNoTransactionID, "")
 	}
-	s.identify(q)
+	s.checkTransactionID(q)
 	if q.method == http.MethodPost && q.header.Get("X-HTTP-Method-Override") == http.MethodPatch {
 		q.method = http.MethodPatch // for clients that cannot send PATCH
 	}
 	return nil
 }
 
-// authorize compares the Authorization header as it is. Failure is 403, not 401.
+// authorize compares the Authorization header verbatim. Failure is 403, not 401.
 func (s *Simulator) authorize(q *request) *apiError {
 	given := []byte(q.header.Get("Authorization"))
 	match := len(s.credentials) == 0
@@ -180,7 +180,7 @@ func (s *Simulator) authorize(q *request) *apiError {
 		match = subtle.ConstantTimeCompare(given, []byte(wanted)) == 1 || match
 	}
 	if !match {
-		return fail(errUnauthorized, "")
+		return newAPIError(errUnauthorized, "")
 	}
 	return nil
 }
@@ -190,10 +190,10 @@ const (
 	bulkPath = "bulk/single-transaction" // below /aai/vN
 )
 
-// retiredVersion matches versions that are answered 410 whatever is configured.
+// retiredVersion matches versions that are answered 410, whatever Options.Versions.
 var retiredVersion = regexp.MustCompile(`^v([1-9]|10)$`)
 
-// checkVersion takes /aai/vN/ off the path. What it leaves has no slash in front.
+// checkVersion removes /aai/vN/ from the path. The rest has no leading slash.
 func (s *Simulator) checkVersion(q *request) *apiError {
 	if q.path == echoPath {
 		return nil
@@ -207,27 +207,27 @@ func (s *Simulator) checkVersion(q *request) *apiError {
 	n, ok := schemaNumber(name)
 	switch {
 	case retiredVersion.MatchString(name):
-		return fail(errRetiredVersion, "").with(name, latest)
+		return newAPIError(errRetiredVersion, "").withVariables(name, latest)
 	case !ok:
-		return fail(errNoVersion, "").at(q.method, below).with("null")
+		return newAPIError(errNoVersion, "").forRequest(q.method, below).withVariables("null")
 	case !slices.Contains(s.versions, n):
-		return fail(errVersionNotServed, "").at(q.method, below).with(name)
+		return newAPIError(errVersionNotServed, "").forRequest(q.method, below).withVariables(name)
 	}
 	q.schema, q.path = n, rest
 	return nil
 }
 
-// route sends an admitted request to its handler. A method that a path does not have is 400 AAI_3012, as A&AI rewrites
+// route passes an admitted request to its handler. A method that a path does not support is 400 AAI_3012, because A&AI rewrites
 // every 405.
 func (s *Simulator) route(q *request) reply {
 	methods, handler := s.handlerFor(q)
 	if !slices.Contains(methods, q.method) {
-		return fail(errUnknownFunction, "").at(q.method, q.versioned()).reply()
+		return newAPIError(errUnknownFunction, "").forRequest(q.method, q.versioned()).reply()
 	}
 	if !canonical(q.path) || !q.canonical {
 		q.reportf(NonCanonicalEncoding, "%s", q.original)
 		if q.path != bulkPath {
-			return fail(errBadEncoding, "uri=%s", q.versioned()).at(q.method, q.versioned()).reply()
+			return newAPIError(errBadEncoding, "uri=%s", q.versioned()).forRequest(q.method, q.versioned()).reply()
 		}
 	}
 	return handler(q)
@@ -249,7 +249,7 @@ func (s *Simulator) handlerFor(q *request) (methods []string, handler func(*requ
 	return []string{http.MethodPut, http.MethodPatch, http.MethodDelete}, s.write
 }
 
-// echo is the health answer, JSON whatever is accepted.
+// echo answers the health check. The answer is JSON, whatever the Accept header.
 func (s *Simulator) echo(q *request) reply {
 	q.xml = false
 	return jsonReply(http.StatusOK, object{{"status", "UP"}, {"groups", []string{"liveness", "readiness"}}})
@@ -257,14 +257,14 @@ func (s *Simulator) echo(q *request) reply {
 
 // write answers PUT, PATCH and DELETE of nodes and relationships.
 func (s *Simulator) write(q *request) reply {
-	if !q.consumable() {
+	if !q.hasAcceptedMediaType() {
 		return statusPage(http.StatusUnsupportedMediaType)
 	}
 	op, err := q.operation()
 	if err != nil {
-		return err.at(q.method, q.versioned()).reply()
+		return err.forRequest(q.method, q.versioned()).reply()
 	}
-	var done effect
+	var done writeResult
 	err = s.transact(q.schema, func(t *tx) (err *apiError) {
 		if done, err = t.apply(q, op); err != nil {
 			return err
@@ -281,8 +281,8 @@ func (s *Simulator) write(q *request) reply {
 	return rep
 }
 
-// consumable reports whether the body has the right type. DELETE of a node has no body.
-func (q *request) consumable() bool {
+// hasAcceptedMediaType reports whether the body has a type that A&AI accepts. DELETE of a node has no body.
+func (q *request) hasAcceptedMediaType() bool {
 	switch {
 	case q.method == http.MethodPatch:
 		return q.mediaType() == patchType
@@ -293,10 +293,10 @@ func (q *request) consumable() bool {
 	}
 }
 
-// verbs are what a method, or an action of a bulk request, does to a node and to a relationship.
+// verbs holds the verbs for a node and for a relationship by HTTP method or action of a bulk request.
 var verbs = map[string]struct{ node, edge verb }{"PUT": {put, putEdge}, "PATCH": {mergePatch, mergePatch}, "DELETE": {remove, deleteEdge}}
 
-// verbOf returns what a method does to the path, which is that of a node or of a relationship.
+// verbOf returns the verb for a method on the path of a node or of a relationship.
 func verbOf(method, path string) verb {
 	if strings.HasSuffix(path, relationshipPath) {
 		return verbs[method].edge
@@ -304,11 +304,11 @@ func verbOf(method, path string) verb {
 	return verbs[method].node
 }
 
-// operation reads a single write.
+// operation decodes a single write.
 func (q *request) operation() (*operation, *apiError) {
 	v := verbOf(q.method, q.path)
 	if v == deleteEdge && len(q.body) == 0 {
-		return nil, fail(errNoPayload, "You must supply a relationship")
+		return nil, newAPIError(errNoPayload, "You must supply a relationship")
 	}
 	raw, err := map[string]any{}, (*apiError)(nil)
 	if v != remove && (len(q.body) > 0 || v == putEdge) { // A&AI takes an empty body of PUT and PATCH for {}
@@ -316,7 +316,7 @@ func (q *request) operation() (*operation, *apiError) {
 	}
 	switch {
 	case err != nil && v == mergePatch && !err.crash:
-		return nil, fail(errInvalidInput, "could not perform patch operation")
+		return nil, newAPIError(errInvalidInput, "could not perform patch operation")
 	case err != nil:
 		return nil, err
 	}

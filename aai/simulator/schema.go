@@ -17,28 +17,28 @@ const (
 
 // property is one field of a node type.
 type property struct {
-	name     string
-	kind     kind
-	key      bool   // part of the node's key, and so of its URI
-	required bool   // PUT fails without it
-	fallback bool   // a boolean that is false when it was never written
-	internal bool   // never accepted from a client
-	requires string // PUT fails when this property is set and the named one is not
+	name            string
+	kind            kind
+	key             bool   // part of the node's key, and so of its URI
+	required        bool   // PUT fails without it
+	defaultsToFalse bool   // a boolean that is false if it is not written
+	internal        bool   // never accepted from a client
+	requires        string // PUT fails when this property is set and the named one is not
 }
 
 // nodeType is one type of node. Its properties are in the order in which A&AI writes them.
 type nodeType struct {
-	name           string
-	container      string // plural path segment and JSON field that holds nodes of this type
-	namespace      string // first path segment of a top-level type, empty for children
-	parent         string // type that contains this one, empty at the top
-	goesWithParent bool   // deleted together with its parent; nodes of the other types prevent that deletion
-	since          int    // first schema version that has the type
-	nameProperty   string // shown as related-to-property of relationships to this type, empty for none
-	properties     []property
+	name              string
+	container         string // plural path segment and JSON field that holds nodes of this type
+	namespace         string // first path segment of a top-level type, empty for children
+	parent            string // type that contains this one, empty at the top
+	deletedWithParent bool   // deleted together with its parent; nodes of other types prevent that deletion
+	since             int    // first schema version that has the type
+	nameProperty      string // shown as related-to-property of relationships to this type, empty for none
+	properties        []property
 }
 
-// Schema versions that the types below are right for. Only k8s-resource is not in all of them.
+// Schema versions of the types below. Only k8s-resource is not in all of them.
 const (
 	oldestSchema     = 22
 	firstK8sResource = 24
@@ -69,7 +69,7 @@ var nodeTypes = []*nodeType{
 	{
 		name: "k8s-resource", container: "k8s-resources", parent: "tenant", since: firstK8sResource, nameProperty: "name",
 		properties: slices.Concat(
-			keys("id"), required("name", "group", "version", "kind", "namespace"), each(property{kind: textListKind}, "labels"),
+			keys("id"), required("name", "group", "version", "kind", "namespace"), propertiesLike(property{kind: textListKind}, "labels"),
 			required("selflink"), provenance, versionStamp, relations,
 		),
 	},
@@ -83,7 +83,7 @@ var nodeTypes = []*nodeType{
 			integers("vcpu"), texts("vcpu-units"), integers("vmemory"), texts("vmemory-units"),
 			integers("vdisk"), texts("vdisk-units"), integers("nshd", "nvm", "nnet"),
 			defaulted("in-maint", "is-closed-loop-disabled"), versionStamp, texts("summary-status"),
-			each(property{kind: booleanKind}, "encrypted-access-flag"),
+			propertiesLike(property{kind: booleanKind}, "encrypted-access-flag"),
 			texts("entitlement-assignment-group-uuid", "entitlement-resource-uuid", "license-assignment-group-uuid", "license-key-uuid"),
 			model, texts("model-customization-id", "widget-model-id", "widget-model-version", "as-number",
 				"regional-resource-subzone", "nf-type", "nf-function", "nf-role", "nf-naming-code", "selflink", "ipv4-oam-gateway-address"),
@@ -92,7 +92,7 @@ var nodeTypes = []*nodeType{
 		),
 	},
 	{
-		name: "vf-module", container: "vf-modules", parent: "generic-vnf", goesWithParent: true,
+		name: "vf-module", container: "vf-modules", parent: "generic-vnf", deletedWithParent: true,
 		properties: slices.Concat(
 			keys("vf-module-id"), texts("vf-module-name", "heat-stack-id", "orchestration-status"),
 			defaulted("is-base-vf-module", "automated-assignment"), versionStamp,
@@ -103,8 +103,8 @@ var nodeTypes = []*nodeType{
 }
 
 var (
-	versionStamp = each(property{kind: versionKind}, "resource-version")
-	relations    = each(property{kind: relationsKind}, listSegment)
+	versionStamp = propertiesLike(property{kind: versionKind}, "resource-version")
+	relations    = propertiesLike(property{kind: relationsKind}, listSegment)
 	provenance   = texts("data-owner", "data-source", "data-source-version")
 	model        = []property{
 		{name: "model-invariant-id", requires: "model-version-id"},
@@ -113,17 +113,23 @@ var (
 	}
 )
 
-func keys(names ...string) []property       { return each(property{key: true, required: true}, names...) }
-func required(names ...string) []property   { return each(property{required: true}, names...) }
-func texts(names ...string) []property      { return each(property{}, names...) }
-func integers(names ...string) []property   { return each(property{kind: integerKind}, names...) }
-func containers(names ...string) []property { return each(property{kind: containerKind}, names...) }
+func keys(names ...string) []property {
+	return propertiesLike(property{key: true, required: true}, names...)
+}
+func required(names ...string) []property { return propertiesLike(property{required: true}, names...) }
+func texts(names ...string) []property    { return propertiesLike(property{}, names...) }
+func integers(names ...string) []property {
+	return propertiesLike(property{kind: integerKind}, names...)
+}
+func containers(names ...string) []property {
+	return propertiesLike(property{kind: containerKind}, names...)
+}
 func defaulted(names ...string) []property {
-	return each(property{kind: booleanKind, fallback: true}, names...)
+	return propertiesLike(property{kind: booleanKind, defaultsToFalse: true}, names...)
 }
 
-// each returns one property per name, like the pattern.
-func each(pattern property, names ...string) []property {
+// propertiesLike returns one property per name, each a copy of the pattern.
+func propertiesLike(pattern property, names ...string) []property {
 	list := make([]property, len(names))
 	for i, name := range names {
 		list[i] = pattern
@@ -178,10 +184,10 @@ func isNamespace(segment string) bool {
 
 // edgeRule allows one kind of edge between two types.
 type edgeRule struct {
-	from, to string
-	label    string
-	single   string // type of the end that may have only one such edge, empty for none
-	tree     bool   // containment: follows from the URI, and cannot be written as a relationship
+	from, to    string
+	label       string
+	single      string // type of the end that may have only one such edge, empty for none
+	containment bool   // the edge follows from the URI, and cannot be written as a relationship
 }
 
 const (
@@ -195,9 +201,9 @@ const (
 // edgeRules are those of ONAP's DbEdgeRules_v32.json with both ends in nodeTypes. The rules about k8s-resource are the same
 // since v24; v24 itself has no Supports between VNFs.
 var edgeRules = []*edgeRule{
-	{from: "tenant", to: "cloud-region", label: belongsTo, tree: true},
-	{from: "k8s-resource", to: "tenant", label: belongsTo, tree: true},
-	{from: "vf-module", to: "generic-vnf", label: belongsTo, tree: true},
+	{from: "tenant", to: "cloud-region", label: belongsTo, containment: true},
+	{from: "k8s-resource", to: "tenant", label: belongsTo, containment: true},
+	{from: "vf-module", to: "generic-vnf", label: belongsTo, containment: true},
 	{from: "vf-module", to: "k8s-resource", label: uses, single: "k8s-resource"},
 	{from: "generic-vnf", to: "k8s-resource", label: hostedOn, single: "k8s-resource"},
 	{from: "generic-vnf", to: "cloud-region", label: locatedIn, single: "generic-vnf"},

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Fixture is one node to be in the inventory.
+// Fixture is one node to store in the inventory.
 type Fixture struct {
 	// URI is the path of the node, with or without /aai/vN in front.
 	URI string `json:"uri"`
@@ -46,8 +46,8 @@ func vnfPlace(id string) *place { return newPlace(typeNamed("generic-vnf", newes
 // ReadFixtures reads a seed file: a JSON array of fixtures.
 func ReadFixtures(r io.Reader) ([]Fixture, error) { return decodeStrictly[[]Fixture](r) }
 
-// Seed adds or replaces nodes, all or none: parents before children, relationships when all nodes are there. The rules of a PUT
-// hold except those about resource-version and headers. Nothing of it is in the journal.
+// Seed adds or replaces nodes, all or none. Parents must come before their children; it adds relationships after all nodes. The
+// rules of a PUT apply, except those about resource-version and headers. The journal does not record it.
 func (s *Simulator) Seed(fixtures ...Fixture) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +55,8 @@ func (s *Simulator) Seed(fixtures ...Fixture) error {
 	return s.seed(s.inventory, fixtures)
 }
 
-// ReplaceState makes the inventory exactly these nodes, as when an older backup is restored, or leaves it as it is if one of them
-// cannot be stored.
+// ReplaceState replaces the inventory by these nodes, like the restore of an older backup. If one of them cannot be stored, it
+// changes nothing.
 func (s *Simulator) ReplaceState(fixtures ...Fixture) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Simulator) ReplaceState(fixtures ...Fixture) error {
 	if err := s.seed(v, fixtures); err != nil {
 		return err
 	}
-	s.inventory, s.last, s.past = v, nil, nil
+	s.inventory, s.last, s.snapshots = v, nil, nil
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (s *Simulator) State() []Fixture {
 	defer s.mu.RUnlock()
 	state := []Fixture{}
 	for _, n := range s.inventory.sorted(func(*node) bool { return true }) {
-		state = append(state, Fixture{n.place.uri, plain(s.inventory.document(n, view{schema: newestSchema}))})
+		state = append(state, Fixture{n.place.uri, toMap(s.inventory.document(n, view{schema: newestSchema}))})
 	}
 	return state
 }
@@ -95,23 +95,23 @@ func (s *Simulator) Get(uri string) (map[string]any, bool) {
 func (s *Simulator) List(uri string) []map[string]any { return s.resolve(uri, containerScope) }
 
 func (s *Simulator) resolve(uri string, wanted scope) []map[string]any {
-	what, err := parsePath(trimVersion(uri), s.newest())
+	tgt, err := parsePath(trimVersion(uri), s.newest())
 	if err != nil {
 		panic(fmt.Sprintf("simulator: cannot read URI %q: %v", uri, err))
 	}
-	if what.scope != wanted {
+	if tgt.scope != wanted {
 		panic(fmt.Sprintf("simulator: URI %q names no %s", uri, map[scope]string{nodeScope: "node", containerScope: "container"}[wanted]))
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var list []map[string]any
-	for _, n := range s.inventory.lookup(what) {
-		list = append(list, plain(s.inventory.document(n, view{schema: s.newest()})))
+	for _, n := range s.inventory.lookup(tgt) {
+		list = append(list, toMap(s.inventory.document(n, view{schema: s.newest()})))
 	}
 	return list
 }
 
-// seed stores fixtures in an inventory, or none of them.
+// seed stores all fixtures in an inventory, or none.
 func (s *Simulator) seed(v *inventory, fixtures []Fixture) error {
 	t := v.begin(newestSchema, s.now())
 	versions, err := t.seedAll(fixtures)
@@ -127,20 +127,20 @@ func (s *Simulator) seed(v *inventory, fixtures []Fixture) error {
 	return nil
 }
 
-// seedAll stores fixtures, and returns the resource-versions that they ask for, by URI.
+// seedAll stores fixtures, and returns the resource-versions in their bodies, by URI.
 func (t *tx) seedAll(fixtures []Fixture) (map[string]string, error) {
-	s, versions := &storing{tx: t}, map[string]string{}
+	s, versions := &putOperation{tx: t}, map[string]string{}
 	for _, f := range fixtures {
-		op, err := f.read()
+		op, err := f.operation()
 		if err != nil {
 			return nil, fmt.Errorf("cannot seed %q: %w", f.URI, err)
 		}
-		if asked := op.doc.version; asked != "" {
-			number, err := strconv.ParseInt(asked, 10, 64)
+		if version := op.doc.version; version != "" {
+			number, err := strconv.ParseInt(version, 10, 64)
 			if err != nil {
-				return nil, fmt.Errorf("cannot seed %q: resource-version %q is not a number", f.URI, asked)
+				return nil, fmt.Errorf("cannot seed %q: resource-version %q is not a number", f.URI, version)
 			}
-			versions[op.place.uri] = asked
+			versions[op.place.uri] = version
 			t.latest = max(t.latest, number)
 		}
 		op.doc.version = ""
@@ -159,8 +159,8 @@ func (t *tx) seedAll(fixtures []Fixture) (map[string]string, error) {
 	return versions, nil
 }
 
-// read turns a fixture into what a PUT would be.
-func (f Fixture) read() (*operation, error) {
+// operation returns a fixture as the operation of a PUT.
+func (f Fixture) operation() (*operation, error) {
 	body, err := json.Marshal(f.Body)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode body: %w", err)

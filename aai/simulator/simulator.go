@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// Options say which A&AI is simulated. The zero value serves v24 to v32 without authentication.
+// Options configure a Simulator. The zero value serves v24 to v32 without authentication.
 type Options struct {
 	// Versions are the schema versions served, "v22" to "v32"; others are answered 400, as by a server whose configuration
 	// lacks them (schema.version.list). The newest is /aai/latest, and how Get and List see the inventory. Default: v24 to v32.
 	Versions []string
 	// Users maps names to passwords for Basic authentication; requests without one of them get 403. Default: no check.
 	Users map[string]string
-	// Clock gives the time for resource-versions and the journal. Default: time.Now. Delays of faults use real time.
+	// Clock returns the time for resource-versions and the journal. Default: time.Now. Delays of faults use real time.
 	Clock func() time.Time
 	// BulkLimit is how many operations a bulk request may hold (aai.bulkconsumer.payloadlimit). Default: 30.
 	BulkLimit int
-	// Strict keeps a log of requests that a careful client would not send. The answers stay the same.
+	// Strict keeps a log of requests that a correct client would not send. It does not change the answers.
 	Strict bool
-	// Reject is Strict, and such requests are answered 400 AAI_3000 and do nothing.
+	// Reject implies Strict. Such requests are answered 400 AAI_3000 and change nothing.
 	Reject bool
 }
 
-// Validate reports what is wrong with the options.
+// Validate returns an error if the options are invalid.
 func (o Options) Validate() error {
 	for _, name := range o.Versions {
 		if n, ok := schemaNumber(name); !ok || n < oldestSchema || n > newestSchema {
@@ -52,7 +52,7 @@ type Simulator struct {
 
 	mu           sync.RWMutex // guards what follows
 	inventory    *inventory
-	past         []past            // older inventories, oldest first, while a fault wants them
+	snapshots    []snapshot        // older inventories, oldest first, while a fault needs them
 	last         *tx               // the last write, until something else replaces the inventory
 	transactions map[string]string // strict mode: the request that a transaction id belongs to
 	violations   []Violation
@@ -63,7 +63,7 @@ type Simulator struct {
 	restarted    chan struct{} // closed by Restart, and replaced
 }
 
-// New returns an empty A&AI. It panics when the options do not pass Validate: they are written by a programmer.
+// New returns an empty Simulator. It panics if the options are invalid, which is a programming error.
 func New(o Options) *Simulator {
 	if err := o.Validate(); err != nil {
 		panic("simulator.New: " + err.Error())
@@ -103,26 +103,26 @@ func (s *Simulator) newest() int { return slices.Max(s.versions) }
 const maxBody = 16 << 20
 
 // ServeHTTP answers one request to the A&AI API, unless a fault rule prevents that, and writes it to the journal. Where a
-// fault ends the connection it panics with http.ErrAbortHandler, as net/http wants it. A caller that is not net/http must
+// fault ends the connection it panics with http.ErrAbortHandler, as net/http requires. A caller that is not net/http must
 // recover from that and treat it as a broken connection.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	arrival := s.now()
+	receivedAt := s.now()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		http.Error(w, "cannot read request body: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	x := &exchange{Simulator: s, w: w, r: r, body: body, arrival: arrival}
-	leave := x.findFault()
-	defer leave()
+	x := &exchange{Simulator: s, w: w, r: r, body: body, receivedAt: receivedAt}
+	release := x.selectFault()
+	defer release()
 	x.serve()
 }
 
-// transact does a write: all of it, or nothing if it fails.
+// transact runs a write in a transaction, and rolls it back on error.
 func (s *Simulator) transact(schema int, write func(*tx) *apiError) *apiError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keepPast()
+	s.takeSnapshot()
 	t := s.inventory.begin(schema, s.now())
 	if err := write(t); err != nil {
 		t.rollback()
@@ -132,9 +132,9 @@ func (s *Simulator) transact(schema int, write func(*tx) *apiError) *apiError {
 	return nil
 }
 
-// Restart does what a restart of the server does to its clients: requests that a fault delays or lets hang lose their
-// connection. If loseLastWrite is set, what the last request or Act has written is gone, as if it had not been stored yet. It
-// is an error when there is no such write, or fixtures came after it. Faults, journal and violations stay.
+// Restart simulates a restart of the server: requests that a fault delays or lets hang lose their connection. If loseLastWrite is
+// set, it undoes the last write of a request or of Act, as if that had not been stored yet. It returns an error if there is no such
+// write, or if fixtures were stored after it. It keeps faults, journal and violations.
 func (s *Simulator) Restart(loseLastWrite bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ViolationKind names something that A&AI accepts, or punishes late, and a careful client does not do.
+// ViolationKind names a mistake of a client that A&AI accepts, or rejects late.
 type ViolationKind string
 
 // The violations that strict mode logs.
@@ -42,27 +42,27 @@ const (
 type Violation struct {
 	// Time is when the request was handled, by Options.Clock.
 	Time time.Time `json:"time"`
-	// Kind says what is wrong.
+	// Kind is the kind of the violation.
 	Kind ViolationKind `json:"kind"`
 	// Request is method, path and query of the request.
 	Request string `json:"request"`
 	// TransactionID is the request's own id, empty for none.
 	TransactionID string `json:"transaction-id,omitempty"`
-	// Detail says where.
+	// Detail describes the violation.
 	Detail string `json:"detail"`
 }
 
 // maxViolations bounds the log.
 const maxViolations = 10_000
 
-// reportf notes a violation of a request in strict mode.
+// reportf records a violation of a request in strict mode.
 func (q *request) reportf(kind ViolationKind, format string, args ...any) {
 	if q.strict {
-		q.violations = append(q.violations, Violation{q.arrival, kind, q.original, q.transactionID(), fmt.Sprintf(format, args...)})
+		q.violations = append(q.violations, Violation{q.receivedAt, kind, q.original, q.transactionID(), fmt.Sprintf(format, args...)})
 	}
 }
 
-// logViolations puts what was noted of a request into the log.
+// logViolations adds the violations of a request to the log.
 func (s *Simulator) logViolations(q *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,17 +76,17 @@ func (s *Simulator) Violations() []Violation {
 	return append([]Violation{}, s.violations...)
 }
 
-// strictError is the error for a request with violations, if strict mode refuses them.
+// strictError returns the error for a request with violations if Options.Reject is set, else nil.
 func (s *Simulator) strictError(q *request) *apiError {
 	if !s.reject || len(q.violations) == 0 {
 		return nil
 	}
 	first := q.violations[0]
-	return fail(errInvalidInput, "refused by strict mode: %s: %s", first.Kind, first.Detail).at(q.method, q.versioned())
+	return newAPIError(errInvalidInput, "refused by strict mode: %s: %s", first.Kind, first.Detail).forRequest(q.method, q.versioned())
 }
 
-// identify checks that no other request had the transaction id.
-func (s *Simulator) identify(q *request) {
+// checkTransactionID reports a transaction id that another request has used.
+func (s *Simulator) checkTransactionID(q *request) {
 	if !s.strict {
 		return
 	}
@@ -102,8 +102,8 @@ func (s *Simulator) identify(q *request) {
 	}
 }
 
-// expect reports a value of the wrong type.
-func (q *request) expect(t *nodeType, p *property, value any, ok bool) {
+// checkType reports a value of the wrong type unless ok is set.
+func (q *request) checkType(t *nodeType, p *property, value any, ok bool) {
 	if !ok {
 		q.reportf(WrongType, "%s.%s got %s", t.name, p.name, jsonKind(value))
 	}
@@ -112,7 +112,7 @@ func (q *request) expect(t *nodeType, p *property, value any, ok bool) {
 func (q *request) reportUnknown(t *nodeType, name string, raw map[string]any) {
 	_, nested := raw[name].(map[string]any)
 	misspelt := slices.IndexFunc(t.properties, func(p property) bool {
-		return plainLetters(p.name) == plainLetters(name) && p.name != name
+		return normalizeName(p.name) == normalizeName(name) && p.name != name
 	})
 	switch {
 	case nested && len(raw) == 1 && name == t.name:
@@ -124,12 +124,12 @@ func (q *request) reportUnknown(t *nodeType, name string, raw map[string]any) {
 	}
 }
 
-// plainLetters removes what people get wrong in a name: case and separators.
-func plainLetters(name string) string {
+// normalizeName removes the case and separators of a name, which clients often misspell.
+func normalizeName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }
 
-// digest tells contents apart. It is no protection against intent.
+// digest returns a hash that distinguishes contents. It is not cryptographic.
 func digest(parts ...string) string {
 	h := fnv.New64a()
 	for _, part := range parts {

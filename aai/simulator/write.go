@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// verb is what a write does, by the name that A&AI has for it in its messages.
+// verb is the kind of a write, by its name in A&AI's messages.
 type verb string
 
 const (
@@ -19,7 +19,7 @@ const (
 	deleteEdge verb = "DELETE_EDGE"
 )
 
-// operation is one write, checked as far as that goes without the inventory.
+// operation is one write, validated without the inventory.
 type operation struct {
 	verb    verb
 	path    string // as messages quote it
@@ -30,23 +30,23 @@ type operation struct {
 	version string         // parameter resource-version of remove
 }
 
-// effect is what a write did.
-type effect struct {
+// writeResult is the result of a write.
+type writeResult struct {
 	status int
 	vertex uint64 // id of the node written, 0 for none
 }
 
-// prepare checks path and body of a write: unknown names, required properties, keys that contradict the URI.
+// prepare validates path and body of a write: unknown names, required properties, keys that contradict the URI.
 func (q *request) prepare(v verb, path string, parameters []parameter, raw map[string]any) (*operation, *apiError) {
-	what, err := parsePath(path, q.schema)
+	tgt, err := parsePath(path, q.schema)
 	if err != nil {
 		return nil, err
 	}
 	edges := v == putEdge || v == deleteEdge
-	if edges != (what.scope == edgeScope) || !edges && what.scope != nodeScope {
-		return nil, fail(errInvalidInput, "%s not a valid path for %s", path, v)
+	if edges != (tgt.scope == edgeScope) || !edges && tgt.scope != nodeScope {
+		return nil, newAPIError(errInvalidInput, "%s not a valid path for %s", path, v)
 	}
-	op := &operation{verb: v, path: path, place: what.node, raw: raw}
+	op := &operation{verb: v, path: path, place: tgt.node, raw: raw}
 	for _, p := range parameters {
 		if p.name == "resource-version" {
 			op.version = p.value
@@ -54,8 +54,8 @@ func (q *request) prepare(v verb, path string, parameters []parameter, raw map[s
 	}
 	switch v {
 	case put, mergePatch:
-		if op.doc, err = q.document(what.typ, raw); err == nil {
-			err = op.doc.check(v, what.node, q.schema)
+		if op.doc, err = q.document(tgt.typ, raw); err == nil {
+			err = op.doc.check(v, tgt.node, q.schema)
 		}
 	case putEdge, deleteEdge:
 		op.link, err = q.relationship(raw)
@@ -64,76 +64,76 @@ func (q *request) prepare(v verb, path string, parameters []parameter, raw map[s
 	return op, err
 }
 
-// apply does an operation. After an error the transaction must be rolled back.
-func (t *tx) apply(q *request, op *operation) (done effect, err *apiError) {
+// apply executes an operation. After an error the caller must roll back the transaction.
+func (t *tx) apply(q *request, op *operation) (done writeResult, err *apiError) {
 	n := t.nodes[op.place.uri]
 	switch {
 	case op.verb == put:
 		done, err = t.put(q, op)
 	case n == nil:
-		err = absent(op.place.typ, op.path)
+		err = nodeNotFound(op.place.typ, op.path)
 	case op.verb == mergePatch:
 		done, err = t.patch(q, n, op)
 	case op.verb == remove:
-		done, err = effect{status: http.StatusNoContent}, t.delete(n, op.version)
+		done, err = writeResult{status: http.StatusNoContent}, t.delete(n, op.version)
 	case op.verb == putEdge:
-		done, err = effect{status: http.StatusOK}, t.putEdge(n, op.link)
+		done, err = writeResult{status: http.StatusOK}, t.putEdge(n, op.link)
 	case op.verb == deleteEdge:
-		done, err = effect{status: http.StatusNoContent}, t.deleteEdge(n, op.link)
+		done, err = writeResult{status: http.StatusNoContent}, t.deleteEdge(n, op.link)
 	}
 	if err != nil {
-		return effect{}, err.at(string(op.verb), op.path)
+		return writeResult{}, err.forRequest(string(op.verb), op.path)
 	}
 	return done, nil
 }
 
-func absent(t *nodeType, path string) *apiError {
-	return fail(errNodeNotFound, "No Node of type %s found at: %s", t.name, readable(path))
+func nodeNotFound(t *nodeType, path string) *apiError {
+	return newAPIError(errNodeNotFound, "No Node of type %s found at: %s", t.name, unescaped(path))
 }
 
-func (t *tx) put(q *request, op *operation) (effect, *apiError) {
+func (t *tx) put(q *request, op *operation) (writeResult, *apiError) {
 	created := t.nodes[op.place.uri] == nil
-	s := &storing{tx: t}
+	s := &putOperation{tx: t}
 	if err := s.store(op.place, op.doc); err != nil {
-		return effect{}, err
+		return writeResult{}, err
 	}
 	for _, l := range s.links {
 		if err := s.setEdges(l.place, l.links); err != nil {
-			return effect{}, err
+			return writeResult{}, err
 		}
 	}
 	if !s.changed {
 		q.reportf(UnchangedPut, "%s already is what was sent", op.path)
 	}
-	done := effect{http.StatusOK, t.nodes[op.place.uri].id}
+	done := writeResult{http.StatusOK, t.nodes[op.place.uri].id}
 	if created {
 		done.status = http.StatusCreated
 	}
 	return done, nil
 }
 
-// storing is a PUT on its way through a document and its children. Relationships come last, when all nodes are there.
-type storing struct {
+// putOperation stores a document and its children. It collects the relationships, which are stored after all nodes.
+type putOperation struct {
 	*tx
 
 	links   []placeLinks
 	changed bool
 }
 
-// placeLinks is a relationship-list that is still to be stored.
+// placeLinks is a relationship-list that has not been stored yet.
 type placeLinks struct {
 	place *place
 	links []relationship
 }
 
 // store writes one document and its children.
-func (s *storing) store(p *place, doc *document) *apiError {
+func (s *putOperation) store(p *place, doc *document) *apiError {
 	old := s.nodes[p.uri]
 	if err := checkVersion(p, old, doc.version); err != nil {
 		return err
 	}
 	if p.parent != nil && s.nodes[p.parent.uri] == nil {
-		return fail(errNodeNotFound, "No parent Node of type %s for %s", p.parent.typ.name, strings.TrimPrefix(readable(p.uri), "/"))
+		return newAPIError(errNodeNotFound, "No parent Node of type %s for %s", p.parent.typ.name, strings.TrimPrefix(unescaped(p.uri), "/"))
 	}
 	s.replaceProperties(p, doc.props)
 	for _, container := range slices.Sorted(maps.Keys(doc.children)) {
@@ -141,29 +141,29 @@ func (s *storing) store(p *place, doc *document) *apiError {
 			return err
 		}
 	}
-	if doc.linked {
+	if doc.hasLinks {
 		s.links = append(s.links, placeLinks{p, doc.links})
 	}
 	return nil
 }
 
-// checkVersion applies the rules of PUT for the resource-version: none on creation, the current one on update.
+// checkVersion checks the resource-version of a PUT: none on creation, the current one on update.
 func checkVersion(p *place, old *node, sent string) *apiError {
 	switch {
 	case old == nil && sent != "":
-		return fail(errVersionOnCreate, "resource-version passed for create of %s", p.local())
+		return newAPIError(errVersionOnCreate, "resource-version passed for create of %s", p.local())
 	case old != nil && sent == "":
-		return fail(errVersionRequired, "resource-version not passed for update of %s", p.local())
+		return newAPIError(errVersionRequired, "resource-version not passed for update of %s", p.local())
 	case old != nil && sent != old.version:
-		return fail(errVersionMismatch, "resource-version MISMATCH for update of %s", p.local())
+		return newAPIError(errVersionMismatch, "resource-version MISMATCH for update of %s", p.local())
 	}
 	return nil
 }
 
 // replaceProperties gives a node, which may be new, exactly these properties. Booleans with a default get it.
-func (s *storing) replaceProperties(p *place, props map[string]any) {
+func (s *putOperation) replaceProperties(p *place, props map[string]any) {
 	for _, known := range p.typ.properties {
-		if _, given := props[known.name]; known.fallback && !given {
+		if _, given := props[known.name]; known.defaultsToFalse && !given {
 			props[known.name] = false
 		}
 	}
@@ -176,9 +176,9 @@ func (s *storing) replaceProperties(p *place, props map[string]any) {
 	s.save(n)
 }
 
-// storeChildren writes the children of one container. They are the full set: leaving one out would delete it, which A&AI
-// forbids to all applications that it has no exception for.
-func (s *storing) storeChildren(parent *place, t *nodeType, docs []*document) *apiError {
+// storeChildren writes the children of one container. They must be the full set: to omit one would delete it, which A&AI forbids
+// to applications without an exception.
+func (s *putOperation) storeChildren(parent *place, t *nodeType, docs []*document) *apiError {
 	named := map[string]bool{}
 	for _, doc := range docs {
 		var keys []string
@@ -194,15 +194,15 @@ func (s *storing) storeChildren(parent *place, t *nodeType, docs []*document) *a
 	}
 	for _, n := range s.list(containerURI(t, parent)) {
 		if !named[n.place.uri] {
-			return fail(errImplicitDelete, "%s", n.place.uri)
+			return newAPIError(errImplicitDelete, "%s", n.place.uri)
 		}
 	}
 	return nil
 }
 
-// setEdges makes the edges of a node those of a relationship-list: missing ones are added, the others are removed. To a schema
-// version that does not have a type, the edges to its nodes do not exist.
-func (s *storing) setEdges(p *place, links []relationship) *apiError {
+// setEdges replaces the edges of a node by those of a relationship-list: it adds missing ones and removes the others. It ignores
+// edges to nodes of a type that the schema version does not have.
+func (s *putOperation) setEdges(p *place, links []relationship) *apiError {
 	wanted := make([]edge, len(links))
 	for i, link := range links {
 		var err *apiError
@@ -234,20 +234,20 @@ func (t *tx) edgeFor(p *place, link relationship) (edge, *apiError) {
 	rule := ruleBetween(p.typ, other.typ, link.label)
 	switch {
 	case t.nodes[other.uri] == nil:
-		return edge{}, noTarget(other, other.uri)
+		return edge{}, targetNotFound(other, other.uri)
 	case rule == nil:
-		return edge{}, fail(errBadParameter, "No EdgeRule found for passed nodeTypes: %s, %s%s.", p.typ.name, other.typ.name, labelled(link.label))
-	case rule.tree:
-		return edge{}, fail(errContainmentEdge, "")
+		return edge{}, newAPIError(errBadParameter, "No EdgeRule found for passed nodeTypes: %s, %s%s.", p.typ.name, other.typ.name, labelSuffix(link.label))
+	case rule.containment:
+		return edge{}, newAPIError(errContainmentEdge, "")
 	}
 	return edge{rule, other.uri}, nil
 }
 
-func noTarget(other *place, link string) *apiError {
-	return fail(errTargetNotFound, "Node of type %s. Could not find object at: %s", other.typ.name, link).with(other.typ.name, link)
+func targetNotFound(other *place, link string) *apiError {
+	return newAPIError(errTargetNotFound, "Node of type %s. Could not find object at: %s", other.typ.name, link).withVariables(other.typ.name, link)
 }
 
-func labelled(label string) string {
+func labelSuffix(label string) string {
 	if label == "" {
 		return ""
 	}
@@ -263,11 +263,11 @@ func (t *tx) putEdge(n *node, link relationship) *apiError {
 	rule := ruleBetween(n.place.typ, other.typ, link.label)
 	switch {
 	case t.nodes[other.uri] == nil && link.link == "":
-		return noTarget(other, other.uri)
+		return targetNotFound(other, other.uri)
 	case t.nodes[other.uri] == nil:
-		return noTarget(other, link.link)
-	case rule == nil || rule.tree:
-		return noRule(n.place, other, link.label)
+		return targetNotFound(other, link.link)
+	case rule == nil || rule.containment:
+		return edgeRuleNotFound(n.place, other, link.label)
 	}
 	t.touch(n.place.uri)
 	t.touch(other.uri)
@@ -282,7 +282,7 @@ func (t *tx) deleteEdge(n *node, link relationship) *apiError {
 	}
 	rule := ruleBetween(n.place.typ, other.typ, link.label)
 	if rule == nil {
-		return noRule(n.place, other, link.label)
+		return edgeRuleNotFound(n.place, other, link.label)
 	}
 	t.touch(n.place.uri)
 	if e := (edge{rule, other.uri}); t.has(n.place.uri, e) {
@@ -291,31 +291,31 @@ func (t *tx) deleteEdge(n *node, link relationship) *apiError {
 	return nil
 }
 
-func noRule(a, b *place, label string) *apiError {
-	return fail(errNoEdgeRule, "EdgeRuleNotFoundException: No rule found for node type: %s, node type: %s%s, type: COUSIN",
-		a.typ.name, b.typ.name, labelled(label))
+func edgeRuleNotFound(a, b *place, label string) *apiError {
+	return newAPIError(errNoEdgeRule, "EdgeRuleNotFoundException: No rule found for node type: %s, node type: %s%s, type: COUSIN",
+		a.typ.name, b.typ.name, labelSuffix(label))
 }
 
-// patch changes the properties that the patch names, as a merge patch (RFC 7396) does that was read like a document. As in A&AI no
-// resource-version is needed, and no property is required. Relationships change only if the patch names them; null does not.
-func (t *tx) patch(q *request, n *node, op *operation) (effect, *apiError) {
+// patch applies a merge patch (RFC 7396) that was read like a document. As in A&AI, no resource-version and no property is
+// required. Relationships change only if the patch names them; a null relationship-list does not.
+func (t *tx) patch(q *request, n *node, op *operation) (writeResult, *apiError) {
 	props := maps.Clone(n.props)
 	for name := range op.raw {
 		delete(props, name)
 	}
 	maps.Copy(props, op.doc.props)
-	s := &storing{tx: t}
+	s := &putOperation{tx: t}
 	s.replaceProperties(n.place, props)
 	list, isObject := op.raw[listSegment].(map[string]any)
-	if _, named := list[edgeSegment]; op.doc.linked && (named || !isObject) {
+	if _, named := list[edgeSegment]; op.doc.hasLinks && (named || !isObject) {
 		if err := s.setEdges(n.place, op.doc.links); err != nil {
-			return effect{}, err
+			return writeResult{}, err
 		}
 	}
 	if !s.changed {
 		q.reportf(UnchangedPatch, "%s already is what was sent", op.path)
 	}
-	return effect{http.StatusOK, n.id}, nil
+	return writeResult{http.StatusOK, n.id}, nil
 }
 
 // delete removes a node, and its children that go with it. The other end of each of their edges gets a new resource-version;
@@ -323,10 +323,10 @@ func (t *tx) patch(q *request, n *node, op *operation) (effect, *apiError) {
 func (t *tx) delete(n *node, sent string) *apiError {
 	switch sent {
 	case "":
-		return fail(errVersionRequired, "resource-version not passed for delete of %s", n.place.typ.name)
+		return newAPIError(errVersionRequired, "resource-version not passed for delete of %s", n.place.typ.name)
 	case n.version:
 	default:
-		return fail(errVersionMismatch, "resource-version MISMATCH for delete of %s", n.place.typ.name)
+		return newAPIError(errVersionMismatch, "resource-version MISMATCH for delete of %s", n.place.typ.name)
 	}
 	removed := []*node{n}
 	for _, child := range nodeTypes {
@@ -334,8 +334,8 @@ func (t *tx) delete(n *node, sent string) *apiError {
 			continue
 		}
 		children := t.list(containerURI(child, n.place))
-		if len(children) > 0 && !child.goesWithParent {
-			return fail(errDeleteBlocked, "Object is being reference by additional objects preventing it from being "+
+		if len(children) > 0 && !child.deletedWithParent {
+			return newAPIError(errDeleteBlocked, "Object is being reference by additional objects preventing it from being "+
 				"deleted. Please clean up references from the following types [%s]", child.name)
 		}
 		removed = append(removed, children...)

@@ -5,8 +5,8 @@
 //	aai http://127.0.0.1:8447
 //	control http://127.0.0.1:8448
 //
-// The first is the A&AI API, below /aai; the second shows what was asked of it and makes it fail on demand. The command imports
-// the simulator and the standard library only.
+// The first is the A&AI API, below /aai; the second shows its requests and injects faults. The command imports the simulator and
+// the standard library only.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// settings are the command line.
+// settings are the values of the flags.
 type settings struct {
 	listen, controlListen string
 	seed                  string
@@ -47,13 +47,13 @@ type settings struct {
 	tls                   tlsSettings
 }
 
-// The values of --seed that are no files.
+// The values of --seed that are not files.
 const (
 	seedBuiltIn = "builtin"
 	seedNone    = "none"
 )
 
-// flags declares the command line.
+// flags returns the flag set.
 func (c *settings) flags(stderr io.Writer) *flag.FlagSet {
 	f := flag.NewFlagSet("aai-simulator", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -95,7 +95,7 @@ looking at what was asked of it and for making it fail. With its defaults:
 Flags:
 `
 
-// parse reads the command line and what it refers to.
+// parse parses and validates the command line, and reads the password file.
 func parse(args []string, stderr io.Writer) (settings, error) {
 	var c settings
 	f := c.flags(stderr)
@@ -121,7 +121,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	return c, errors.Join(c.options.Validate(), c.tls.check())
 }
 
-// fixtures returns the first inventory.
+// fixtures returns the initial inventory.
 func (c settings) fixtures() ([]simulator.Fixture, error) {
 	switch c.seed {
 	case seedBuiltIn:
@@ -147,7 +147,7 @@ func (c settings) fixtures() ([]simulator.Fixture, error) {
 	return list, nil
 }
 
-// run serves until the context ends, and then lets requests finish for a moment.
+// run serves until the context ends, and then waits up to stopTimeout for requests to finish.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	c, err := parse(args, stderr)
 	if err != nil {
@@ -168,7 +168,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return serve(ctx, listeners, stdout, log.New(stderr, "", log.LstdFlags))
 }
 
-// listener is one address and what it serves.
+// listener is an address and the handler that it serves.
 type listener struct {
 	name, address string
 	handler       http.Handler
@@ -178,7 +178,7 @@ type listener struct {
 	server        *http.Server
 }
 
-// Time limits: a request or its answer may be as slow as the slowest fault one would simulate, but not indefinitely.
+// Timeouts. They bound requests and answers, but allow the slowest faults that are useful.
 const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = time.Minute
@@ -221,7 +221,7 @@ func serve(ctx context.Context, listeners []*listener, stdout io.Writer, logger 
 }
 
 func (l *listener) open(ctx context.Context, logger *log.Logger) error {
-	host, _, _ := net.SplitHostPort(l.address) // Listen says what is wrong with the address
+	host, _, _ := net.SplitHostPort(l.address) // Listen reports an invalid address
 	config, err := l.tls.config(host)
 	if err != nil {
 		return fmt.Errorf("cannot serve %s: %w", l.name, err)
@@ -235,14 +235,14 @@ func (l *listener) open(ctx context.Context, logger *log.Logger) error {
 	}
 	l.server = &http.Server{
 		Handler: l.handler, ErrorLog: logger, TLSConfig: config,
-		// Requests see the end of the context, so that a delayed one does not hold up the stop.
+		// Requests end with the context, so that a delayed one does not block Shutdown.
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
 	}
 	return nil
 }
 
-// serve returns when the server is shut down, or with the reason why it cannot serve.
+// serve serves until the server is shut down. It returns an error if it cannot serve.
 func (l *listener) serve() error {
 	serve := l.server.Serve
 	if l.scheme == "https" {

@@ -25,7 +25,7 @@ import (
 
 const seed = `[{"uri":"/network/generic-vnfs/generic-vnf/vnf-1","body":{"vnf-type":"cnf"}}]`
 
-// start runs the command until the test ends and returns the URLs it announces by name.
+// start runs the command until the test ends, and returns the URLs that it prints, by name.
 func start(t *testing.T, listeners int, args ...string) map[string]string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -139,7 +139,7 @@ func TestFlagsReachTheSimulator(t *testing.T) {
 	}
 }
 
-func TestBadCommandLinesAreExplained(t *testing.T) {
+func TestInvalidFlagsAreReported(t *testing.T) {
 	free := []string{"--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0"}
 	socket, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -217,8 +217,8 @@ func TestStopDoesNotWaitForDelayedRequests(t *testing.T) {
 	}
 }
 
-// trusting returns a client configuration that trusts the generated CA in a directory.
-func trusting(t *testing.T, dir string) *tls.Config {
+// clientConfig returns a client configuration that trusts the generated CA in a directory.
+func clientConfig(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
 	if err != nil {
@@ -231,8 +231,8 @@ func trusting(t *testing.T, dir string) *tls.Config {
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
-// reach asks for the health of an A&AI.
-func reach(t *testing.T, client *http.Client, url string) error {
+// checkHealth sends a health check to an A&AI.
+func checkHealth(t *testing.T, client *http.Client, url string) error {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/aai/util/echo", nil)
 	if err != nil {
@@ -250,14 +250,14 @@ func TestCertificates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "certs")
 	urls := start(t, 1, "--listen", "127.0.0.1:0", "--control-listen", "", "--tls-generate", dir, "--tls-client-ca", filepath.Join(dir, "ca.pem"))
 	var unknown x509.UnknownAuthorityError
-	if err := reach(t, newClient(t, nil), urls["aai"]); !errors.As(err, &unknown) {
+	if err := checkHealth(t, newClient(t, nil), urls["aai"]); !errors.As(err, &unknown) {
 		t.Errorf("a client that does not know the CA gets %v", err)
 	}
-	config := trusting(t, dir)
-	// With TLS 1.3 a client can be through before the server has looked at its certificate, and then finds the connection
-	// broken as often as it hears why.
+	config := clientConfig(t, dir)
+	// With TLS 1.3 the client's handshake can end before the server has verified its certificate. Then the client gets either
+	// the reason or a broken connection.
 	config.MaxVersion = tls.VersionTLS12
-	if err := reach(t, newClient(t, config), urls["aai"]); err == nil || !strings.Contains(err.Error(), "remote error: tls: ") {
+	if err := checkHealth(t, newClient(t, config), urls["aai"]); err == nil || !strings.Contains(err.Error(), "remote error: tls: ") {
 		t.Errorf("without a certificate: %v", err)
 	}
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.pem"), filepath.Join(dir, "client-key.pem"))
@@ -265,7 +265,7 @@ func TestCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	config.Certificates = []tls.Certificate{pair}
-	if err := reach(t, newClient(t, config), urls["aai"]); err != nil {
+	if err := checkHealth(t, newClient(t, config), urls["aai"]); err != nil {
 		t.Errorf("with the certificate: %v", err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "client-key.pem")); err != nil || info.Mode().Perm() != 0o600 {
@@ -277,12 +277,12 @@ func TestCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	stranger.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &foreign, nil }
-	if err := reach(t, newClient(t, stranger), urls["aai"]); err == nil {
+	if err := checkHealth(t, newClient(t, stranger), urls["aai"]); err == nil {
 		t.Error("a certificate of another program is taken")
 	}
 }
 
-func TestCertificateOfTheUser(t *testing.T) {
+func TestCertificateFromFiles(t *testing.T) {
 	dir := t.TempDir()
 	pair, err := generate(dir, "", time.Now())
 	if err != nil {
@@ -295,12 +295,12 @@ func TestCertificateOfTheUser(t *testing.T) {
 	urls := start(t, 1, "--listen", "127.0.0.1:0", "--control-listen", "",
 		"--tls-cert", write(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}))),
 		"--tls-key", write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))))
-	if err := reach(t, newClient(t, trusting(t, dir)), urls["aai"]); err != nil {
+	if err := checkHealth(t, newClient(t, clientConfig(t, dir)), urls["aai"]); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestHelpAndPageNameEveryFlag(t *testing.T) {
+func TestHelpAndDocumentationListEveryFlag(t *testing.T) {
 	var help bytes.Buffer
 	if err := run(t.Context(), []string{"--help"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("run() = %v, want help", err)

@@ -23,7 +23,7 @@ type tlsSettings struct {
 	clientCA          string
 }
 
-// check reports flags that contradict each other.
+// check returns an error if flags contradict each other.
 func (t tlsSettings) check() error {
 	switch {
 	case (t.certFile == "") != (t.keyFile == ""):
@@ -73,11 +73,11 @@ func readPool(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// lifetime is how long generated certificates are valid.
-const lifetime = 24 * time.Hour
+// certificateLifetime is how long generated certificates are valid.
+const certificateLifetime = 24 * time.Hour
 
-// generate makes a CA, a certificate for the host signed by it, and one for a client. The CA's certificate and what the client
-// needs are written to the directory.
+// generate creates a CA, and certificates for the host and for a client signed by it. It writes the CA's certificate and the
+// client's certificate and key to the directory.
 func generate(dir, host string, now time.Time) (tls.Certificate, error) {
 	server := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "aai-simulator"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -94,31 +94,31 @@ func generate(dir, host string, now time.Time) (tls.Certificate, error) {
 	client := &x509.Certificate{Subject: pkix.Name{CommonName: "client"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	var issued []tls.Certificate
 	var signer *tls.Certificate
-	for _, wanted := range []*x509.Certificate{ca, client, server} {
-		wanted.NotBefore, wanted.NotAfter = now.Add(-time.Hour), now.Add(lifetime)
-		one, err := issue(wanted, signer)
+	for _, template := range []*x509.Certificate{ca, client, server} {
+		template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.Add(certificateLifetime)
+		pair, err := issue(template, signer)
 		if err != nil {
-			return one, fmt.Errorf("cannot issue certificate %q: %w", wanted.Subject.CommonName, err)
+			return pair, fmt.Errorf("cannot issue certificate %q: %w", template.Subject.CommonName, err)
 		}
 		if signer == nil {
-			signer = &one
+			signer = &pair
 		}
-		issued = append(issued, one)
+		issued = append(issued, pair)
 	}
 	return issued[2], writeFiles(dir, issued[0], issued[1])
 }
 
-// issue makes a key and a certificate for it, signed by a CA, or by itself if there is none.
-func issue(wanted *x509.Certificate, ca *tls.Certificate) (tls.Certificate, error) {
+// issue creates a key and a certificate for it, signed by ca, or self-signed if ca is nil.
+func issue(template *x509.Certificate, ca *tls.Certificate) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	parent, signer := wanted, any(key)
+	parent, signer := template, any(key)
 	if ca != nil {
 		parent, signer = ca.Leaf, ca.PrivateKey
 	}
-	der, err := x509.CreateCertificate(rand.Reader, wanted, parent, key.Public(), signer)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
 		return tls.Certificate{}, err
 	}

@@ -23,8 +23,8 @@ func op(action, uri, body string) string {
 	return fmt.Sprintf(`{"action":%q,"uri":%q,"body":%s}`, action, uri, body)
 }
 
-func TestRefusedBeforeTheInventory(t *testing.T) {
-	answers{
+func TestInvalidRequestsAreRejected(t *testing.T) {
+	requestTests{
 		"outside /aai":                         {call: call{path: "/aai2/x"}, status: 400, ec: "ERR.5.6.3012"},
 		"no application id":                    {call: call{path: pod, header: map[string]string{"X-FromAppId": ""}}, status: 400, ec: "4.0.4009"},
 		"no transaction id":                    {call: call{path: pod, header: map[string]string{"X-TransactionId": ""}}, status: 400, ec: "4.0.4010"},
@@ -67,18 +67,18 @@ func TestRefusedBeforeTheInventory(t *testing.T) {
 
 func TestReads(t *testing.T) {
 	created := []call{put1(pod, podBody)}
-	answers{
-		"node":                    {given: created, call: call{path: pod}, status: 200},
-		"trailing slash":          {given: created, call: call{path: resources + "/"}, status: 200},
+	requestTests{
+		"node":                    {setup: created, call: call{path: pod}, status: 200},
+		"trailing slash":          {setup: created, call: call{path: resources + "/"}, status: 200},
 		"missing node":            {call: call{path: pod}, status: 404, ec: "ERR.5.4.6114"},
 		"empty container":         {call: call{path: resources}, status: 404, ec: "ERR.5.4.6114"},
 		"container of no node":    {call: call{path: tenant + "x/k8s-resources"}, status: 404, ec: "ERR.5.4.6114"},
-		"nothing matches":         {given: created, call: call{path: resources + "?kind=Job"}, status: 404, ec: "ERR.5.4.6114"},
-		"node fails the filter":   {given: created, call: call{path: pod + "?kind=Job"}, status: 404, ec: "ERR.5.4.6114"},
-		"page past the end":       {given: created, call: call{path: resources + "?resultIndex=2&resultSize=1"}, status: 404, ec: "ERR.5.4.6114"},
-		"page far past the end":   {given: created, call: call{path: resources + "?resultIndex=9223372036854775807&resultSize=9223372036854775807"}, status: 404, ec: "ERR.5.4.6114"},
-		"page that is no number":  {given: created, call: call{path: resources + "?resultIndex=x&resultSize=1"}, status: 500, ec: "ERR.5.4.4000"},
-		"unknown property":        {given: created, call: call{path: resources + "?status=Ready"}, status: 400, ec: "ERR.5.2.3000"},
+		"nothing matches":         {setup: created, call: call{path: resources + "?kind=Job"}, status: 404, ec: "ERR.5.4.6114"},
+		"node fails the filter":   {setup: created, call: call{path: pod + "?kind=Job"}, status: 404, ec: "ERR.5.4.6114"},
+		"page past the end":       {setup: created, call: call{path: resources + "?resultIndex=2&resultSize=1"}, status: 404, ec: "ERR.5.4.6114"},
+		"page far past the end":   {setup: created, call: call{path: resources + "?resultIndex=9223372036854775807&resultSize=9223372036854775807"}, status: 404, ec: "ERR.5.4.6114"},
+		"page that is no number":  {setup: created, call: call{path: resources + "?resultIndex=x&resultSize=1"}, status: 500, ec: "ERR.5.4.4000"},
+		"unknown property":        {setup: created, call: call{path: resources + "?status=Ready"}, status: 400, ec: "ERR.5.2.3000"},
 		"container as a property": {call: call{path: tenant + "?k8s-resources=x"}, status: 400, ec: "ERR.5.2.3000"},
 		"depth that is no number": {call: call{path: tenant + "?depth=deep"}, status: 400, ec: "4.0.4016"},
 		"unknown format":          {call: call{path: tenant + "?format=nice"}, status: 400, ec: "ERR.5.4.6120"},
@@ -91,13 +91,13 @@ func TestReads(t *testing.T) {
 func TestWrites(t *testing.T) {
 	created := []call{put1(pod, podBody)}
 	missing := strings.Replace(pod, "tenant/t1", "tenant/nope", 1)
-	answers{
+	requestTests{
 		"create":                       {call: put1(pod, podBody), status: 201},
 		"create with version":          {call: put1(pod, `{`+podFields+`,"resource-version":"1"}`), status: 412, ec: "ERR.5.4.6135"},
 		"create below missing parent":  {call: put1(missing, podBody), status: 404, ec: "ERR.5.4.6114"},
 		"version comes before parent":  {call: put1(missing, `{`+podFields+`,"resource-version":"1"}`), status: 412, ec: "ERR.5.4.6135"},
-		"update without version":       {given: created, call: put1(pod, podBody), status: 412, ec: "ERR.5.4.6130"},
-		"update with stale version":    {given: created, call: put1(pod, `{`+podFields+`,"resource-version":"1"}`), status: 412, ec: "ERR.5.4.6131"},
+		"update without version":       {setup: created, call: put1(pod, podBody), status: 412, ec: "ERR.5.4.6130"},
+		"update with stale version":    {setup: created, call: put1(pod, `{`+podFields+`,"resource-version":"1"}`), status: 412, ec: "ERR.5.4.6131"},
 		"empty body lacks everything":  {call: put1(pod, ""), status: 400, ec: "ERR.5.2.3000"},
 		"null for a required property": {call: put1(pod, strings.Replace(podBody, `"Pod"`, `null`, 1)), status: 400, ec: "ERR.5.2.3000"},
 		"key matches":                  {call: put1(pod, `{"id":"pod-1",`+podFields+`}`), status: 201},
@@ -112,19 +112,19 @@ func TestWrites(t *testing.T) {
 		"model id without its version": {call: put1(vnf+"3", `{"vnf-type":"x","model-invariant-id":"m"}`), status: 400, ec: "ERR.5.2.3000"},
 		"model id with its version":    {call: put1(vnf+"3", `{"vnf-type":"x","model-invariant-id":"m","model-version-id":"v"}`), status: 201},
 
-		"patch":                       {given: created, call: patch1(pod, `{"data-source-version":"8"}`), status: 200},
+		"patch":                       {setup: created, call: patch1(pod, `{"data-source-version":"8"}`), status: 200},
 		"patch a missing node":        {call: patch1(pod, `{}`), status: 404, ec: "ERR.5.4.6114"},
-		"patch ignores the version":   {given: created, call: patch1(pod, `{"resource-version":"1","kind":"Job"}`), status: 200},
-		"patch a key":                 {given: created, call: patch1(pod, `{"id":"pod-2"}`), status: 400, ec: "ERR.5.2.3000"},
-		"patch a required property":   {given: created, call: patch1(pod, `{"kind":null}`), status: 200},
+		"patch ignores the version":   {setup: created, call: patch1(pod, `{"resource-version":"1","kind":"Job"}`), status: 200},
+		"patch a key":                 {setup: created, call: patch1(pod, `{"id":"pod-2"}`), status: 400, ec: "ERR.5.2.3000"},
+		"patch a required property":   {setup: created, call: patch1(pod, `{"kind":null}`), status: 200},
 		"patch with children":         {call: patch1(tenant, `{"k8s-resources":{"k8s-resource":[]}}`), status: 400, ec: "ERR.5.2.3000"},
-		"patch with array for string": {given: created, call: patch1(pod, `{"kind":["Job"]}`), status: 500, ec: "ERR.5.4.4000"},
-		"patch with broken JSON":      {given: created, call: patch1(pod, `{`), status: 400, ec: "ERR.5.2.3000"},
+		"patch with array for string": {setup: created, call: patch1(pod, `{"kind":["Job"]}`), status: 500, ec: "ERR.5.4.4000"},
+		"patch with broken JSON":      {setup: created, call: patch1(pod, `{`), status: 400, ec: "ERR.5.2.3000"},
 
-		"delete without version":         {given: created, call: delete1(pod, ""), status: 412, ec: "ERR.5.4.6130"},
-		"delete with stale version":      {given: created, call: delete1(pod+"?resource-version=1", ""), status: 412, ec: "ERR.5.4.6131"},
+		"delete without version":         {setup: created, call: delete1(pod, ""), status: 412, ec: "ERR.5.4.6130"},
+		"delete with stale version":      {setup: created, call: delete1(pod+"?resource-version=1", ""), status: 412, ec: "ERR.5.4.6131"},
 		"delete a missing node":          {call: delete1(pod+"?resource-version=1", ""), status: 404, ec: "ERR.5.4.6114"},
-		"delete a tenant with resources": {given: created, call: delete1(tenant+"?resource-version={rv}", ""), status: 400, ec: "ERR.5.4.6110"},
+		"delete a tenant with resources": {setup: created, call: delete1(tenant+"?resource-version={rv}", ""), status: 400, ec: "ERR.5.4.6110"},
 		"delete a region with tenants":   {call: delete1(region+"?resource-version={rv}", ""), status: 400, ec: "ERR.5.4.6110"},
 		"version is checked before that": {call: delete1(region+"?resource-version=1", ""), status: 412, ec: "ERR.5.4.6131"},
 	}.run(t)
@@ -133,34 +133,34 @@ func TestWrites(t *testing.T) {
 func TestRelationships(t *testing.T) {
 	created := []call{put1(pod, podBody)}
 	withVNF := []call{put1(pod, linked(vnf))}
-	answers{
-		"put":                        {given: created, call: put1(podEdge, `{"related-link":"`+vnf+`"}`), status: 200},
-		"put with version in link":   {given: created, call: put1(podEdge, `{"related-link":"/aai/v24`+vnf+`"}`), status: 200},
-		"put by keys":                {given: created, call: put1(podEdge, `{"related-to":"generic-vnf","relationship-data":[{"relationship-key":"generic-vnf.vnf-id","relationship-value":"vnf-1"}]}`), status: 200},
-		"put with label":             {given: created, call: put1(podEdge, `{"related-link":"`+vnf+`","relationship-label":"tosca.relationships.HostedOn"}`), status: 200},
-		"put from the other end":     {given: created, call: put1(vnf+"/relationship-list/relationship", `{"related-link":"`+pod+`"}`), status: 200},
-		"put again":                  {given: withVNF, call: put1(podEdge, `{"related-link":"`+vnf+`"}`), status: 200},
+	requestTests{
+		"put":                        {setup: created, call: put1(podEdge, `{"related-link":"`+vnf+`"}`), status: 200},
+		"put with version in link":   {setup: created, call: put1(podEdge, `{"related-link":"/aai/v24`+vnf+`"}`), status: 200},
+		"put by keys":                {setup: created, call: put1(podEdge, `{"related-to":"generic-vnf","relationship-data":[{"relationship-key":"generic-vnf.vnf-id","relationship-value":"vnf-1"}]}`), status: 200},
+		"put with label":             {setup: created, call: put1(podEdge, `{"related-link":"`+vnf+`","relationship-label":"tosca.relationships.HostedOn"}`), status: 200},
+		"put from the other end":     {setup: created, call: put1(vnf+"/relationship-list/relationship", `{"related-link":"`+pod+`"}`), status: 200},
+		"put again":                  {setup: withVNF, call: put1(podEdge, `{"related-link":"`+vnf+`"}`), status: 200},
 		"source missing":             {call: put1(podEdge, `{"related-link":"`+vnf+`"}`), status: 404, ec: "ERR.5.4.6114"},
-		"target missing":             {given: created, call: put1(podEdge, `{"related-link":"`+vnf+`9"}`), status: 404, ec: "ERR.5.4.6129"},
-		"absolute link":              {given: created, call: put1(podEdge, `{"related-link":"https://aai:8443/aai/v32`+vnf+`"}`), status: 400, ec: "ERR.5.2.3000"},
-		"link without version":       {given: created, call: put1(podEdge, `{"related-link":"/aai/inventory`+vnf+`"}`), status: 400, ec: "ERR.5.2.3000"},
-		"no target named":            {given: created, call: put1(podEdge, `{}`), status: 400, ec: "ERR.5.2.3000"},
-		"empty body":                 {given: created, call: put1(podEdge, ``), status: 400, ec: "ERR.5.2.3000"},
-		"keys incomplete":            {given: created, call: put1(podEdge, `{"related-to":"vf-module","relationship-data":[{"relationship-key":"vf-module.vf-module-id","relationship-value":"mod-1"}]}`), status: 400, ec: "ERR.5.2.3000"},
-		"unknown label":              {given: created, call: put1(podEdge, `{"related-link":"`+vnf+`","relationship-label":"x"}`), status: 400, ec: "ERR.5.4.6107"},
-		"no rule for the pair":       {given: created, call: put1(podEdge, `{"related-link":"`+region+`"}`), status: 400, ec: "ERR.5.4.6107"},
-		"containment":                {given: created, call: put1(podEdge, `{"related-link":"`+tenant+`"}`), status: 400, ec: "ERR.5.4.6107"},
-		"second VNF":                 {given: withVNF, call: put1(podEdge, `{"related-link":"`+otherVNF+`"}`), status: 400, ec: "ERR.5.4.6140"},
-		"second VNF from its end":    {given: withVNF, call: put1(otherVNF+"/relationship-list/relationship", `{"related-link":"`+pod+`"}`), status: 400, ec: "ERR.5.4.6140"},
-		"module beside VNF":          {given: withVNF, call: put1(podEdge, `{"related-link":"`+module+`"}`), status: 200},
-		"array for the link":         {given: created, call: put1(podEdge, `{"related-link":["`+vnf+`"]}`), status: 500, ec: "ERR.5.4.4000"},
-		"delete":                     {given: withVNF, call: delete1(podEdge, `{"related-link":"`+vnf+`"}`), status: 204},
-		"delete an absent edge":      {given: created, call: delete1(podEdge, `{"related-link":"`+vnf+`"}`), status: 204},
-		"delete to an absent target": {given: created, call: delete1(podEdge, `{"related-link":"`+vnf+`9"}`), status: 204},
-		"delete without body":        {given: withVNF, call: delete1(podEdge, ``), status: 400, ec: "ERR.5.1.3102"},
+		"target missing":             {setup: created, call: put1(podEdge, `{"related-link":"`+vnf+`9"}`), status: 404, ec: "ERR.5.4.6129"},
+		"absolute link":              {setup: created, call: put1(podEdge, `{"related-link":"https://aai:8443/aai/v32`+vnf+`"}`), status: 400, ec: "ERR.5.2.3000"},
+		"link without version":       {setup: created, call: put1(podEdge, `{"related-link":"/aai/inventory`+vnf+`"}`), status: 400, ec: "ERR.5.2.3000"},
+		"no target named":            {setup: created, call: put1(podEdge, `{}`), status: 400, ec: "ERR.5.2.3000"},
+		"empty body":                 {setup: created, call: put1(podEdge, ``), status: 400, ec: "ERR.5.2.3000"},
+		"keys incomplete":            {setup: created, call: put1(podEdge, `{"related-to":"vf-module","relationship-data":[{"relationship-key":"vf-module.vf-module-id","relationship-value":"mod-1"}]}`), status: 400, ec: "ERR.5.2.3000"},
+		"unknown label":              {setup: created, call: put1(podEdge, `{"related-link":"`+vnf+`","relationship-label":"x"}`), status: 400, ec: "ERR.5.4.6107"},
+		"no rule for the pair":       {setup: created, call: put1(podEdge, `{"related-link":"`+region+`"}`), status: 400, ec: "ERR.5.4.6107"},
+		"containment":                {setup: created, call: put1(podEdge, `{"related-link":"`+tenant+`"}`), status: 400, ec: "ERR.5.4.6107"},
+		"second VNF":                 {setup: withVNF, call: put1(podEdge, `{"related-link":"`+otherVNF+`"}`), status: 400, ec: "ERR.5.4.6140"},
+		"second VNF from its end":    {setup: withVNF, call: put1(otherVNF+"/relationship-list/relationship", `{"related-link":"`+pod+`"}`), status: 400, ec: "ERR.5.4.6140"},
+		"module beside VNF":          {setup: withVNF, call: put1(podEdge, `{"related-link":"`+module+`"}`), status: 200},
+		"array for the link":         {setup: created, call: put1(podEdge, `{"related-link":["`+vnf+`"]}`), status: 500, ec: "ERR.5.4.4000"},
+		"delete":                     {setup: withVNF, call: delete1(podEdge, `{"related-link":"`+vnf+`"}`), status: 204},
+		"delete an absent edge":      {setup: created, call: delete1(podEdge, `{"related-link":"`+vnf+`"}`), status: 204},
+		"delete to an absent target": {setup: created, call: delete1(podEdge, `{"related-link":"`+vnf+`9"}`), status: 204},
+		"delete without body":        {setup: withVNF, call: delete1(podEdge, ``), status: 400, ec: "ERR.5.1.3102"},
 		"delete from a missing node": {call: delete1(podEdge, `{"related-link":"`+vnf+`"}`), status: 404, ec: "ERR.5.4.6114"},
-		"list":                       {given: withVNF, call: call{path: pod + "/relationship-list"}, status: 200},
-		"empty list":                 {given: created, call: call{path: pod + "/relationship-list"}, status: 404, ec: "ERR.5.4.6149"},
+		"list":                       {setup: withVNF, call: call{path: pod + "/relationship-list"}, status: 200},
+		"empty list":                 {setup: created, call: call{path: pod + "/relationship-list"}, status: 404, ec: "ERR.5.4.6149"},
 		"list of a missing node":     {call: call{path: pod + "/relationship-list"}, status: 404, ec: "ERR.5.4.6114"},
 		"body: target missing":       {call: put1(pod, linked(vnf+"9")), status: 404, ec: "ERR.5.4.6129"},
 		"body: no rule":              {call: put1(pod, linked(region)), status: 400, ec: "ERR.5.4.6120"},
@@ -176,7 +176,7 @@ func TestBulk(t *testing.T) {
 		thirty = append(thirty, op("put", fmt.Sprintf("%s/k8s-resource/r%d", resources, i), podBody))
 	}
 	create := op("put", pod, podBody)
-	answers{
+	requestTests{
 		"thirty":               {call: bulk1(operations(thirty...)), status: 201},
 		"thirty-one":           {call: bulk1(operations(append(thirty, create)...)), status: 400, ec: "ERR.5.4.6147"},
 		"none":                 {call: bulk1(operations()), status: 400, ec: "ERR.5.4.6118"},

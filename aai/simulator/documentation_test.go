@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The tables of the simulator's page name every route, field of a fault, code and violation, and nothing that does not exist.
-func TestThePageNamesWhatThereIs(t *testing.T) {
+// The tables of the simulator's documentation list every route, field of a fault, code and violation, and nothing else.
+func TestDocumentationListsEverything(t *testing.T) {
 	page, err := os.ReadFile("../../config/docs/simulator.md")
 	if err != nil {
 		t.Fatal(err)
