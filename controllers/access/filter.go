@@ -36,8 +36,9 @@ func MetricsFilter(config *rest.Config, client *http.Client) (metricsserver.Filt
 	}, nil
 }
 
-// withAuthorization returns a handler that answers 401 to callers that are not authenticated, 403 to those without the right, 429 or
-// 503 when it cannot ask the API server, each with a problem document, and passes other requests to next.
+// withAuthorization returns a handler that answers 401 to callers that are not authenticated, 403 to those without the right, 429 to
+// sources with too many rejected tokens, and 503 when the API server does not answer, each with a problem document. It passes other
+// requests to next.
 func withAuthorization(guard api.Guard, logger logr.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
