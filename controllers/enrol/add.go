@@ -14,25 +14,25 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
-// Clusters are the two clusters of an enrolment, each reached with the rights of the user who runs the command.
+// Clusters are the two clusters of an enrolment. The clients have the rights of the user who runs the command.
 type Clusters struct {
 	// Hub reads and writes the hub.
 	Hub client.Client
 	// Member reads and writes the member.
 	Member client.Client
-	// MemberConfig is how to reach the member: Add asks it for a token, Remove for all that is in the namespace.
+	// MemberConfig is the client configuration for the member: Add requests a token, and Remove lists the contents of the namespace.
 	MemberConfig *rest.Config
-	// Report is called after each change, or lack of one, of an object.
+	// Report is called for each object, after it was changed or found unchanged.
 	Report func(Change)
 }
 
 func (c Clusters) hub() target    { return target{where: "hub", client: c.Hub, report: c.Report} }
 func (c Clusters) member() target { return target{where: "member", client: c.Member, report: c.Report} }
 
-// Add makes a cluster a member, or renews what is no longer right: the hub's
-// account and rights in the member, and the hub's Secret. A cluster that is in the
-// hub by another name, or is the hub, is refused before anything is made. A token that is still
-// good stays. What it leaves undone when it fails, it does when it is called again.
+// Add makes a cluster a member, or updates what differs: the hub's account and
+// rights in the member, and the hub's Secret. It rejects a cluster that is a member
+// by another name, or is the hub, before it creates anything. It keeps a token that
+// need not be renewed. After an error, call it again to complete the enrolment.
 func Add(ctx context.Context, c Clusters, e Enrolment, now time.Time) error {
 	if err := e.Validate(); err != nil {
 		return err
@@ -45,7 +45,7 @@ func Add(ctx context.Context, c Clusters, e Enrolment, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	uid, err := checkNew(ctx, c, e, secrets)
+	uid, err := checkNotEnrolled(ctx, c, e, secrets)
 	if err != nil {
 		return err
 	}
@@ -53,24 +53,25 @@ func Add(ctx context.Context, c Clusters, e Enrolment, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	token, ok := goodToken(secret, account, e.TokenLifetime, now)
+	token, ok := reusableToken(secret, account, e.TokenLifetime, now)
 	if !ok {
 		if token, err = requestToken(ctx, c.MemberConfig, client.ObjectKeyFromObject(account), e.lifetime(), now); err != nil {
 			return errors.Wrap(err, "member")
 		}
 	}
-	want, err := e.Secret(token)
+	desired, err := e.Secret(token)
 	if err != nil {
 		return err
 	}
 	if uid != "" {
-		want.Annotations[corev1alpha2.AnnotationClusterUID] = string(uid)
+		desired.Annotations[corev1alpha2.AnnotationClusterUID] = string(uid)
 	}
-	_, err = c.hub().apply(ctx, want)
+	_, err = c.hub().apply(ctx, desired)
 	return err
 }
 
-// findSecret returns the hub's Secret of a cluster, or nil. There must be no other for that cluster, and it must be for no other cluster.
+// findSecret returns the hub's Secret of a cluster, or nil. It is an error if the cluster has a Secret of another name, or if its
+// Secret is that of another cluster.
 func findSecret(secrets []corev1.Secret, e Enrolment) (*corev1.Secret, error) {
 	var found *corev1.Secret
 	for i := range secrets {
@@ -94,37 +95,39 @@ func clusterSecrets(ctx context.Context, hub client.Client, namespace string) ([
 	return list.Items, errors.Wrap(err, "hub: cannot find the Secrets of clusters")
 }
 
-// applyMember makes what the hub needs in the member, deletes what an earlier call made and is needed no longer, and returns the hub's account.
+// applyMember applies the objects that the hub needs in the member, deletes those that an earlier call created and that are no
+// longer needed, and returns the hub's account.
 func applyMember(ctx context.Context, t target, objects []client.Object) (client.Object, error) {
 	var account client.Object
-	wanted := map[string]bool{}
-	for _, want := range objects {
-		have, err := t.apply(ctx, want)
+	keep := map[string]bool{}
+	for _, desired := range objects {
+		existing, err := t.apply(ctx, desired)
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := have.(*corev1.ServiceAccount); ok {
-			account = have
+		if _, ok := existing.(*corev1.ServiceAccount); ok {
+			account = existing
 		}
-		wanted[t.name(want)] = true
+		keep[t.name(desired)] = true
 	}
-	return account, t.prune(ctx, wanted)
+	return account, t.prune(ctx, keep)
 }
 
-// goodToken returns the token of a Secret if it is of the account as it is now, if it is not to be renewed yet, and if it is valid for as long as is asked for.
-func goodToken(secret *corev1.Secret, account client.Object, lifetime time.Duration, now time.Time) (Token, bool) {
+// reusableToken returns the token of a Secret if it belongs to the current account, is not due for renewal, and has the requested
+// lifetime.
+func reusableToken(secret *corev1.Secret, account client.Object, lifetime time.Duration, now time.Time) (Token, bool) {
 	if secret == nil {
 		return Token{}, false
 	}
-	t, ok, err := tokenOf(secret)
-	if !ok || err != nil || !now.Before(t.renewal(secret.UID)) || lifetime != 0 && lifetime != t.Lifetime {
+	t, ok, err := tokenFromAnnotations(secret)
+	if !ok || err != nil || !now.Before(t.renewalTime(secret.UID)) || lifetime != 0 && lifetime != t.Lifetime {
 		return Token{}, false
 	}
 	if t.Value, err = kubeconfig.Token(secret.Data[corev1alpha2.KubeconfigKey]); err != nil {
 		return Token{}, false
 	}
 	name, uid, err := accountOf(t.Value)
-	return t, err == nil && name == client.ObjectKeyFromObject(account) && isUID(uid, account.GetUID())
+	return t, err == nil && name == client.ObjectKeyFromObject(account) && sameUID(uid, account.GetUID())
 }
 
-func isUID(a, b types.UID) bool { return a != "" && a == b }
+func sameUID(a, b types.UID) bool { return a != "" && a == b }

@@ -20,7 +20,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// Action is what was done to an object, in kubectl's words.
+// Action is what was done to an object, in kubectl's terms.
 type Action string
 
 // The values of Action.
@@ -37,13 +37,13 @@ const (
 
 // Change is what was done to an object.
 type Change struct {
-	// Where is the cluster, in a word: hub or member.
+	// Where is the cluster: hub or member.
 	Where string
 	// Object is the object, as kubectl names it, such as role.rbac.authorization.k8s.io/x -n y.
 	Object string
 	// Action is what was done to it.
 	Action Action
-	// Why says why, where that is not clear.
+	// Why is the reason, if it is not obvious.
 	Why string
 }
 
@@ -65,83 +65,83 @@ type target struct {
 	dryRun bool
 }
 
-// apply creates or updates an object, and returns the result. What was
-// not made by this package is used if it is a Namespace or ServiceAccount, and an error if it grants rights or holds a Secret.
-func (t target) apply(ctx context.Context, want client.Object) (client.Object, error) {
-	have, ok := want.DeepCopyObject().(client.Object)
+// apply creates or updates an object, and returns the result. It uses an existing Namespace or ServiceAccount as it is. An
+// existing object of another kind that this package has not created is an error: it grants rights or is a Secret.
+func (t target) apply(ctx context.Context, desired client.Object) (client.Object, error) {
+	existing, ok := desired.DeepCopyObject().(client.Object)
 	if !ok {
-		return nil, errors.Errorf("cannot copy %s", t.name(want))
+		return nil, errors.Errorf("cannot copy %s", t.name(desired))
 	}
-	err := t.client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	err := t.client.Get(ctx, client.ObjectKeyFromObject(desired), existing)
 	if apierrors.IsNotFound(err) {
-		if err := t.client.Create(ctx, want); err != nil {
-			return nil, errors.Wrapf(err, "%s: cannot create %s", t.where, t.name(want))
+		if err := t.client.Create(ctx, desired); err != nil {
+			return nil, errors.Wrapf(err, "%s: cannot create %s", t.where, t.name(desired))
 		}
-		t.reportChange(want, Created, "")
-		return want, nil
+		t.reportChange(desired, Created, "")
+		return desired, nil
 	}
 	if err != nil {
-		return nil, errors.Wrapf(err, "%s: cannot read %s", t.where, t.name(want))
+		return nil, errors.Wrapf(err, "%s: cannot read %s", t.where, t.name(desired))
 	}
-	before, _ := have.DeepCopyObject().(client.Object)
-	if err := update(have, want); err != nil {
-		return nil, errors.Wrapf(err, "%s: cannot use %s", t.where, t.name(want))
+	before, _ := existing.DeepCopyObject().(client.Object)
+	if err := update(existing, desired); err != nil {
+		return nil, errors.Wrapf(err, "%s: cannot use %s", t.where, t.name(desired))
 	}
-	if equality.Semantic.DeepEqual(before, have) {
-		t.reportChange(have, Unchanged, "")
-		return have, nil
+	if equality.Semantic.DeepEqual(before, existing) {
+		t.reportChange(existing, Unchanged, "")
+		return existing, nil
 	}
-	if err := t.client.Update(ctx, have); err != nil {
-		return nil, errors.Wrapf(err, "%s: cannot change %s", t.where, t.name(want))
+	if err := t.client.Update(ctx, existing); err != nil {
+		return nil, errors.Wrapf(err, "%s: cannot change %s", t.where, t.name(desired))
 	}
-	t.reportChange(have, Configured, "")
-	return have, nil
+	t.reportChange(existing, Configured, "")
+	return existing, nil
 }
 
-// errForeign is why an object is not touched.
-var errForeign = errors.Errorf("it was not created by this command: delete it, or give it the label %s=%s", LabelManagedBy, ManagedBy)
+// errNotManaged is the error for an object that this package has not created and must not change.
+var errNotManaged = errors.Errorf("it was not created by this command: delete it, or give it the label %s=%s", LabelManagedBy, ManagedBy)
 
-// update changes an object to the desired one, and leaves what others own: their annotations and labels, and the rules that Kubernetes aggregates.
-func update(have, want client.Object) error {
-	switch w := want.(type) {
+// update changes an existing object to the desired one. It keeps what others own: annotations, labels and aggregated rules.
+func update(existing, desired client.Object) error {
+	switch w := desired.(type) {
 	case *corev1.Namespace, *corev1.ServiceAccount:
 		return nil
 	case *rbacv1.Role:
-		if h, ok := have.(*rbacv1.Role); ok {
+		if h, ok := existing.(*rbacv1.Role); ok {
 			h.Rules = w.Rules
 		}
 	case *rbacv1.ClusterRole:
-		if h, ok := have.(*rbacv1.ClusterRole); ok {
+		if h, ok := existing.(*rbacv1.ClusterRole); ok {
 			h.AggregationRule = w.AggregationRule
 			if w.AggregationRule == nil {
 				h.Rules = w.Rules
 			}
 		}
 	case *rbacv1.RoleBinding:
-		if h, ok := have.(*rbacv1.RoleBinding); ok {
+		if h, ok := existing.(*rbacv1.RoleBinding); ok {
 			h.RoleRef, h.Subjects = w.RoleRef, w.Subjects
 		}
 	case *rbacv1.ClusterRoleBinding:
-		if h, ok := have.(*rbacv1.ClusterRoleBinding); ok {
+		if h, ok := existing.(*rbacv1.ClusterRoleBinding); ok {
 			h.RoleRef, h.Subjects = w.RoleRef, w.Subjects
 		}
 	case *corev1.Secret:
-		if h, ok := have.(*corev1.Secret); ok {
+		if h, ok := existing.(*corev1.Secret); ok {
 			h.Data = w.Data
-			delete(h.Annotations, corev1alpha2.AnnotationNamespaces) // Without it all are meant.
+			delete(h.Annotations, corev1alpha2.AnnotationNamespaces) // Without it the hub may read all namespaces.
 		}
 	}
-	if !isOurs(have) {
-		return errForeign
+	if !isManaged(existing) {
+		return errNotManaged
 	}
-	have.SetLabels(merged(have.GetLabels(), want.GetLabels()))
-	have.SetAnnotations(merged(have.GetAnnotations(), want.GetAnnotations()))
+	existing.SetLabels(merged(existing.GetLabels(), desired.GetLabels()))
+	existing.SetAnnotations(merged(existing.GetAnnotations(), desired.GetAnnotations()))
 	return nil
 }
 
-func isOurs(o client.Object) bool { return o.GetLabels()[LabelManagedBy] == ManagedBy }
+func isManaged(o client.Object) bool { return o.GetLabels()[LabelManagedBy] == ManagedBy }
 
-// merged returns the entries of both maps; those of more count.
+// merged returns the entries of both maps. Those of more take precedence.
 func merged(base, more map[string]string) map[string]string {
 	if len(more) == 0 {
 		return base
@@ -152,15 +152,15 @@ func merged(base, more map[string]string) map[string]string {
 	return all
 }
 
-// prune deletes what this package has made in the member, but for its namespace and the objects with the wanted names.
-func (t target) prune(ctx context.Context, wanted map[string]bool) error {
+// prune deletes the objects that this package has created in the member, except the namespace and the objects whose names are in keep.
+func (t target) prune(ctx context.Context, keep map[string]bool) error {
 	for _, list := range memberLists() {
 		if err := t.client.List(ctx, list, client.MatchingLabels{LabelManagedBy: ManagedBy}); err != nil {
 			return errors.Wrapf(err, "%s: cannot find what is to be deleted", t.where)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			o, ok := item.(client.Object)
-			if !ok || !slices.Contains(memberNames, o.GetName()) || wanted[t.name(o)] {
+			if !ok || !slices.Contains(memberNames, o.GetName()) || keep[t.name(o)] {
 				return nil
 			}
 			return t.delete(ctx, o)
@@ -172,7 +172,7 @@ func (t target) prune(ctx context.Context, wanted map[string]bool) error {
 	return nil
 }
 
-// delete deletes an object, if it is still the one that was read.
+// delete deletes an object unless it was recreated since it was read.
 func (t target) delete(ctx context.Context, o client.Object) error {
 	if t.dryRun {
 		t.reportChange(o, ToDelete, "")
@@ -191,7 +191,7 @@ func (t target) reportChange(o client.Object, action Action, why string) {
 	t.report(Change{Where: t.where, Object: t.name(o), Action: action, Why: why})
 }
 
-// name returns an object as kubectl names it.
+// name returns the name of an object as kubectl prints it.
 func (t target) name(o client.Object) string {
 	kind := "object"
 	if gvk, err := apiutil.GVKForObject(o, t.client.Scheme()); err == nil {

@@ -35,12 +35,12 @@ func asHub(ctx context.Context) client.Client {
 	return c
 }
 
-// rightsIn returns what the holder of a client may do in a namespace beyond what any account may, one line for each verb and resource.
+// rightsIn returns the rights that a client has in a namespace beyond those of any account, one line for each verb and resource.
 func rightsIn(ctx context.Context, c client.Client, namespace string) []string {
 	GinkgoHelper()
 	var own []string
-	everyone := linesOf(ctx, anyAccount(ctx), namespace)
-	for _, line := range linesOf(ctx, c, namespace) {
+	everyone := rules(ctx, anyAccount(ctx), namespace)
+	for _, line := range rules(ctx, c, namespace) {
 		if !slices.Contains(everyone, line) {
 			own = append(own, line)
 		}
@@ -48,7 +48,7 @@ func rightsIn(ctx context.Context, c client.Client, namespace string) []string {
 	return own
 }
 
-func linesOf(ctx context.Context, c client.Client, namespace string) []string {
+func rules(ctx context.Context, c client.Client, namespace string) []string {
 	GinkgoHelper()
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	Expect(c.Create(ctx, review)).To(Succeed())
@@ -69,14 +69,14 @@ func linesOf(ctx context.Context, c client.Client, namespace string) []string {
 	return slices.Compact(lines)
 }
 
-// mayAtLast waits until the holder of a client may do just this in a namespace: the API server notices a moment later what is made or deleted.
-func mayAtLast(ctx context.Context, c client.Client, namespace string, want ...string) {
+// expectRights waits until a client has exactly the given rights in a namespace: changes of roles take effect with a delay.
+func expectRights(ctx context.Context, c client.Client, namespace string, want ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func() []string { return rightsIn(ctx, c, namespace) }).Should(ConsistOf(want))
 }
 
-// reading returns how to list bundles again and again, as the holder of a client.
-func reading(ctx context.Context, c client.Client, options ...client.ListOption) func() error {
+// listBundles returns a function that lists bundles with a client.
+func listBundles(ctx context.Context, c client.Client, options ...client.ListOption) func() error {
 	return func() error { return c.List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{}, options...) }
 }
 
@@ -111,9 +111,9 @@ var _ = Describe("A cluster that is added", func() {
 			"hub: secret/provider-edge01 -n healthscope-clusters created",
 		}))
 		c := asHub(ctx)
-		mayAtLast(ctx, c, enrol.MemberNamespace, append(slices.Clone(bundles), leaseAndToken...)...)
-		mayAtLast(ctx, c, "default", bundles...)
-		Eventually(ctx, reading(ctx, c)).Should(Succeed())
+		expectRights(ctx, c, enrol.MemberNamespace, append(slices.Clone(bundles), leaseAndToken...)...)
+		expectRights(ctx, c, "default", bundles...)
+		Eventually(ctx, listBundles(ctx, c)).Should(Succeed())
 		Expect(c.List(ctx, &corev1.SecretList{})).To(MatchError(ContainSubstring("forbidden")))
 
 		By("labelling a role for what scopes refer to directly")
@@ -127,7 +127,7 @@ rules:
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(member.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "workloads"}})).To(Succeed())
 		})
-		mayAtLast(ctx, c, "default", append(slices.Clone(bundles), "list deployments.apps", "watch deployments.apps")...)
+		expectRights(ctx, c, "default", append(slices.Clone(bundles), "list deployments.apps", "watch deployments.apps")...)
 
 		By("adding it again")
 		before := secret(ctx)
@@ -137,7 +137,7 @@ rules:
 		By("adding it again when the token is old")
 		Expect(add(ctx, enrolment(), time.Now().Add(20*time.Hour))).To(ContainElement("hub: secret/provider-edge01 -n healthscope-clusters configured"))
 		Expect(secret(ctx).Data).NotTo(Equal(before.Data))
-		Eventually(ctx, reading(ctx, asHub(ctx))).Should(Succeed())
+		Eventually(ctx, listBundles(ctx, asHub(ctx))).Should(Succeed())
 	}, SpecTimeout(3*time.Minute))
 
 	It("has its monitor in the namespace that is given", func(ctx SpecContext) {
@@ -149,8 +149,8 @@ rules:
 		Expect(add(ctx, e, time.Now())).To(ContainElement("member: rolebinding.rbac.authorization.k8s.io/healthscope-hub -n watchers created"))
 		asHub := asHub(ctx)
 		lease := leaseAndToken[1:]
-		mayAtLast(ctx, asHub, "watchers", append(slices.Clone(bundles), lease...)...)
-		mayAtLast(ctx, asHub, enrol.MemberNamespace, append(slices.Clone(bundles), leaseAndToken[0])...)
+		expectRights(ctx, asHub, "watchers", append(slices.Clone(bundles), lease...)...)
+		expectRights(ctx, asHub, enrol.MemberNamespace, append(slices.Clone(bundles), leaseAndToken[0])...)
 		Expect(add(ctx, e, time.Now())).To(HaveEach(HaveSuffix(" unchanged")))
 
 		By("moving the monitor")
@@ -159,7 +159,7 @@ rules:
 			"member: role.rbac.authorization.k8s.io/healthscope-hub -n watchers deleted",
 			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub -n watchers deleted",
 		))
-		mayAtLast(ctx, asHub, "watchers", bundles...)
+		expectRights(ctx, asHub, "watchers", bundles...)
 	}, SpecTimeout(2*time.Minute))
 
 	It("can be read in some namespaces only, and in others once that is changed", func(ctx SpecContext) {
@@ -171,17 +171,17 @@ rules:
 		))
 		Expect(secret(ctx).Annotations).To(HaveKeyWithValue(corev1alpha2.AnnotationNamespaces, "default"))
 		c := asHub(ctx)
-		mayAtLast(ctx, c, "default", bundles...)
-		mayAtLast(ctx, c, "kube-system")
-		Eventually(ctx, reading(ctx, c)).Should(MatchError(ContainSubstring("forbidden")))
-		Eventually(ctx, reading(ctx, c, client.InNamespace("default"))).Should(Succeed())
+		expectRights(ctx, c, "default", bundles...)
+		expectRights(ctx, c, "kube-system")
+		Eventually(ctx, listBundles(ctx, c)).Should(MatchError(ContainSubstring("forbidden")))
+		Eventually(ctx, listBundles(ctx, c, client.InNamespace("default"))).Should(Succeed())
 
 		add(ctx, enrolment("kube-system"), time.Now())
-		mayAtLast(ctx, c, "default")
-		mayAtLast(ctx, c, "kube-system", bundles...)
+		expectRights(ctx, c, "default")
+		expectRights(ctx, c, "kube-system", bundles...)
 		add(ctx, enrolment(), time.Now())
 		Expect(secret(ctx).Annotations).NotTo(HaveKey(corev1alpha2.AnnotationNamespaces))
-		Eventually(ctx, reading(ctx, c)).Should(Succeed())
+		Eventually(ctx, listBundles(ctx, c)).Should(Succeed())
 	}, SpecTimeout(3*time.Minute))
 
 	It("can have its Services probed in some namespaces, until that is changed", func(ctx SpecContext) {
@@ -193,13 +193,13 @@ rules:
 		))
 		c := asHub(ctx)
 		probing := append([]string{"get services/proxy.", "list services.", "watch services."}, bundles...)
-		mayAtLast(ctx, c, "default", probing...)
-		mayAtLast(ctx, c, "kube-system", bundles...)
+		expectRights(ctx, c, "default", probing...)
+		expectRights(ctx, c, "kube-system", bundles...)
 		Expect(add(ctx, enrolment(), time.Now())).To(ContainElements(
 			"member: role.rbac.authorization.k8s.io/healthscope-hub-probes -n default deleted",
 			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub-probes -n default deleted",
 		))
-		mayAtLast(ctx, c, "default", bundles...)
+		expectRights(ctx, c, "default", bundles...)
 
 		elsewhere := enrolment("kube-system")
 		elsewhere.ProbeNamespaces = []string{"default"}
@@ -215,8 +215,8 @@ rules:
 			"list cronjobs.batch", "list daemonsets.apps", "list deployments.apps", "list jobs.batch", "list pods.", "list replicasets.apps", "list statefulsets.apps",
 			"watch cronjobs.batch", "watch daemonsets.apps", "watch deployments.apps", "watch jobs.batch", "watch replicasets.apps", "watch statefulsets.apps",
 		}, bundles...)
-		mayAtLast(ctx, c, "default", workloads...)
-		mayAtLast(ctx, c, "kube-system")
+		expectRights(ctx, c, "default", workloads...)
+		expectRights(ctx, c, "kube-system")
 
 		By("reading those of OAM, too")
 		with.Workloads, with.OAM = false, true
@@ -224,15 +224,15 @@ rules:
 			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-oam created",
 			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-workloads deleted",
 		))
-		mayAtLast(ctx, c, "default", append([]string{
+		expectRights(ctx, c, "default", append([]string{
 			"list applications.core.oam.dev", "list containerizedworkloads.core.oam.dev", "list podspecworkloads.standard.oam.dev", "list services.",
 			"watch applications.core.oam.dev", "watch containerizedworkloads.core.oam.dev", "watch podspecworkloads.standard.oam.dev", "watch services.",
 		}, workloads...)...)
-		mayAtLast(ctx, c, "kube-system")
+		expectRights(ctx, c, "kube-system")
 
 		By("reading bundles only")
 		Expect(add(ctx, enrolment("default"), time.Now())).To(ContainElement("member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-oam deleted"))
-		mayAtLast(ctx, c, "default", bundles...)
+		expectRights(ctx, c, "default", bundles...)
 	}, SpecTimeout(time.Minute))
 
 	It("can have AppContexts applied in some namespaces, or in all that are read, until that is changed", func(ctx SpecContext) {
@@ -253,25 +253,25 @@ rules:
 		with.DeployNamespaces = []string{"default"}
 		Expect(add(ctx, with, time.Now())).To(ContainElement("member: rolebinding.rbac.authorization.k8s.io/healthscope-hub-deploy-kinds -n default created"))
 		c := asHub(ctx)
-		mayAtLast(ctx, c, "default", applying...)
-		mayAtLast(ctx, c, "kube-system", bundles...)
+		expectRights(ctx, c, "default", applying...)
+		expectRights(ctx, c, "kube-system", bundles...)
 
 		with.DeployNamespaces = []string{enrol.AllNamespaces}
 		Expect(add(ctx, with, time.Now())).To(ContainElements(
 			"member: clusterrolebinding.rbac.authorization.k8s.io/healthscope-hub-deploy-kinds created",
 			"member: rolebinding.rbac.authorization.k8s.io/healthscope-hub-deploy-kinds -n default deleted",
 		))
-		mayAtLast(ctx, c, "kube-system", applying...)
+		expectRights(ctx, c, "kube-system", applying...)
 		with.Namespaces = []string{"default"}
 		add(ctx, with, time.Now())
-		mayAtLast(ctx, c, "default", applying...)
-		mayAtLast(ctx, c, "kube-system")
+		expectRights(ctx, c, "default", applying...)
+		expectRights(ctx, c, "kube-system")
 
 		Expect(add(ctx, enrolment(), time.Now())).To(ContainElements(
 			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-deploy deleted",
 			"member: clusterrole.rbac.authorization.k8s.io/healthscope-hub-deploy-kinds deleted",
 		))
-		mayAtLast(ctx, c, "default", bundles...)
+		expectRights(ctx, c, "default", bundles...)
 		with.DeployNamespaces = []string{"kube-system"}
 		Expect(with.Validate()).To(MatchError(ContainSubstring(`cannot deploy into namespace "kube-system"`)))
 		with.DeployNamespaces = []string{enrol.AllNamespaces, "default"}
@@ -284,7 +284,7 @@ rules:
 		Expect(member.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: enrol.MemberNamespace, Name: enrol.AccountName}})).To(Succeed())
 		Expect(add(ctx, enrolment(), time.Now())).To(ContainElement("hub: secret/provider-edge01 -n healthscope-clusters configured"))
 		Expect(secret(ctx).Data).NotTo(Equal(before.Data))
-		Eventually(ctx, reading(ctx, asHub(ctx))).Should(Succeed(), "the API server notices the account a moment later")
+		Eventually(ctx, listBundles(ctx, asHub(ctx))).Should(Succeed(), "the API server notices the account a moment later")
 	}, SpecTimeout(time.Minute))
 
 	It("leaves nothing behind when it is removed", func(ctx SpecContext) {

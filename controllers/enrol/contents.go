@@ -14,16 +14,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// contentsPage is how many objects of a kind are asked for at once: one is enough, and Kubernetes creates one automatically.
-const contentsPage = 2
+// contentsPageSize is the limit of a list: one object is enough, and Kubernetes creates one of some kinds itself.
+const contentsPageSize = 2
 
-// contents look for what is in a namespace, of whatever kind.
+// contents lists the objects in a namespace, of all kinds.
 type contents struct {
 	discovery *discovery.DiscoveryClient
 	metadata  metadata.Interface
 }
 
-// kind is a kind of objects, by both of its names.
+// kind identifies a kind of objects by its resource and its kind.
 type kind struct {
 	schema.GroupVersionResource
 
@@ -32,8 +32,8 @@ type kind struct {
 
 func newContents(config *rest.Config) (contents, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // There is one request for each kind, one after another.
-	// A server warns of kinds that are deprecated, which the user of the command cannot change.
+	config.QPS = -1 // The requests, one for each kind, are sequential.
+	// API servers warn of deprecated kinds, which the user of the command cannot change.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -43,22 +43,23 @@ func newContents(config *rest.Config) (contents, error) {
 	return contents{discovery: d, metadata: m}, err
 }
 
-// whyKeep returns why a namespace is not to be deleted: something is in it, or that cannot be found out. It is empty for an empty namespace.
-func (t target) whyKeep(ctx context.Context, in contents, namespace string) (string, error) {
+// keepReason returns why a namespace must not be deleted: it holds an object, or its contents cannot be listed. The reason is empty
+// for an empty namespace.
+func (t target) keepReason(ctx context.Context, in contents, namespace string) (string, error) {
 	kinds, err := in.kinds()
 	if discovery.IsGroupDiscoveryFailedError(err) {
-		return cannotTell(err), nil
+		return notVerified(err), nil
 	}
 	if err != nil {
 		return "", err
 	}
 	for _, k := range kinds {
-		o, err := in.first(ctx, k, namespace)
+		o, err := in.firstObject(ctx, k, namespace)
 		switch {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
 		case err != nil:
-			return cannotTell(errors.Wrapf(err, "cannot list %s", k.GroupResource())), nil
+			return notVerified(errors.Wrapf(err, "cannot list %s", k.GroupResource())), nil
 		case o != nil:
 			return "it holds " + t.name(o), nil
 		}
@@ -66,10 +67,10 @@ func (t target) whyKeep(ctx context.Context, in contents, namespace string) (str
 	return "", nil
 }
 
-func cannotTell(err error) string { return "cannot find out whether it is empty: " + err.Error() }
+func notVerified(err error) string { return "cannot find out whether it is empty: " + err.Error() }
 
-// kinds returns the kinds of what would go with a namespace. What cannot be
-// deleted is left out, as Kubernetes does: it is a view of something else.
+// kinds returns the kinds whose objects are deleted with a namespace. Like
+// Kubernetes it leaves out kinds that cannot be deleted: they are views of other objects.
 func (c contents) kinds() ([]kind, error) {
 	lists, err := c.discovery.ServerPreferredNamespacedResources()
 	if err != nil {
@@ -89,19 +90,19 @@ func (c contents) kinds() ([]kind, error) {
 		}
 	}
 	if !slices.ContainsFunc(kinds, func(k kind) bool { return k.Group == corev1.GroupName && k.Resource == "secrets" }) {
-		return nil, errors.New("the API server does not name the kinds of its core") // A client takes 404 for none.
+		return nil, errors.New("the API server does not name the kinds of its core") // The discovery client treats 404 as no kinds.
 	}
 	return kinds, nil
 }
 
-// isEvents reports whether a kind is that of events, which expire.
+// isEvents reports whether a resource is that of events, which expire.
 func isEvents(r schema.GroupResource) bool {
 	return r.Resource == "events" && (r.Group == corev1.GroupName || r.Group == eventsv1.GroupName)
 }
 
-// first returns an object of a kind in a namespace that Kubernetes does not create in every namespace; nil when there is none.
-func (c contents) first(ctx context.Context, k kind, namespace string) (*metav1.PartialObjectMetadata, error) {
-	options := metav1.ListOptions{Limit: contentsPage}
+// firstObject returns an object of a kind in a namespace that Kubernetes does not create in every namespace; nil when there is none.
+func (c contents) firstObject(ctx context.Context, k kind, namespace string) (*metav1.PartialObjectMetadata, error) {
+	options := metav1.ListOptions{Limit: contentsPageSize}
 	for {
 		list, err := c.metadata.Resource(k.GroupVersionResource).Namespace(namespace).List(ctx, options)
 		if err != nil {

@@ -19,23 +19,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// given is what Kubernetes makes in every namespace, in the form of heldBy.
-var given = map[string]string{"/v1 serviceaccounts": "default", "/v1 configmaps": "kube-root-ca.crt"}
+// defaultObjects are the objects that Kubernetes creates in every namespace, in the form of fakeMember.objects.
+var defaultObjects = map[string]string{"/v1 serviceaccounts": "default", "/v1 configmaps": "kube-root-ca.crt"}
 
-// held plays a member's API server, with the kinds of Kubernetes that matter here and what the hub's namespace holds of them.
-type held struct {
+// fakeMember is the API server of a member, with the kinds of memberResources and the objects of the hub's namespace.
+type fakeMember struct {
 	// objects are the names by group, version and resource, separated by commas.
 	objects map[string]string
-	// broken are paths that are answered with an error.
+	// broken is the end of the paths that are answered with an error.
 	broken string
-	// asked are the paths of lists.
-	asked []string
-	// silence, if it is set, is called in place of an answer to a list, which never comes.
-	silence func()
+	// listed are the paths of the lists so far.
+	listed []string
+	// hang, if set, is called for a list, which is then never answered.
+	hang func()
 }
 
-// served are the kinds of the member by group and version: the resource, the kind, and what may be done with it.
-var served = map[string][]metav1.APIResource{
+// memberResources are the kinds of the member by group and version: the resource, the kind, and its verbs.
+var memberResources = map[string][]metav1.APIResource{
 	"/v1": {
 		apiResource("configmaps", "ConfigMap"), apiResource("events", "Event"), apiResource("persistentvolumeclaims", "PersistentVolumeClaim"),
 		apiResource("pods", "Pod"), apiResource("secrets", "Secret"), apiResource("serviceaccounts", "ServiceAccount"), apiResource("services", "Service"),
@@ -55,7 +55,7 @@ func apiResource(name, kind string) metav1.APIResource {
 }
 
 // ServeHTTP answers discovery, and lists of metadata.
-func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Replace(r.URL.Path, "/api/v1", "/apis//v1", 1)
 	if h.broken != "" && strings.HasSuffix(r.URL.Path, h.broken) {
 		w.Header().Set("Content-Type", "application/json")
@@ -70,16 +70,16 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, groups())
 	case len(parts) == 2:
 		writeJSON(w, metav1.APIResourceList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: strings.Trim(parts[0]+"/"+parts[1], "/"), APIResources: served[parts[0]+"/"+parts[1]],
+			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: strings.Trim(parts[0]+"/"+parts[1], "/"), APIResources: memberResources[parts[0]+"/"+parts[1]],
 		})
 	case len(parts) == 5 && parts[3] == MemberNamespace:
-		h.asked = append(h.asked, r.URL.Path)
+		h.listed = append(h.listed, r.URL.Path)
 		if !contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") || r.URL.Query().Get("limit") == "" {
 			http.Error(w, "more is asked for than is needed", http.StatusBadRequest)
 			return
 		}
-		if h.silence != nil {
-			h.silence()
+		if h.hang != nil {
+			h.hang()
 			<-r.Context().Done()
 			return
 		}
@@ -91,7 +91,7 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func groups() metav1.APIGroupList {
 	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-	for _, gv := range slices.Sorted(maps.Keys(served)) {
+	for _, gv := range slices.Sorted(maps.Keys(memberResources)) {
 		if group, version, _ := strings.Cut(gv, "/"); group != "" {
 			v := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: version}
 			list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
@@ -100,8 +100,8 @@ func groups() metav1.APIGroupList {
 	return list
 }
 
-// page returns one object of a kind, as a server may however many are asked for: the rest is to be asked for.
-func (h *held) page(resource string, r *http.Request) metav1.PartialObjectMetadataList {
+// page returns one object of a kind and, if there are more, a continue token: a server may return fewer objects than the limit.
+func (h *fakeMember) page(resource string, r *http.Request) metav1.PartialObjectMetadataList {
 	list := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}}
 	names := strings.Split(h.objects[resource], ",")
 	at := slices.Index(names, r.URL.Query().Get("continue")) + 1
@@ -114,12 +114,12 @@ func (h *held) page(resource string, r *http.Request) metav1.PartialObjectMetada
 	return list
 }
 
-// removed removes a member that has the hub's namespace, and returns what is reported, and whether the namespace is still there.
-func removed(ctx context.Context, t *testing.T, h *held) ([]string, bool, error) {
+// runRemove removes a member that has the hub's namespace, and returns the reported lines, and whether the namespace still exists.
+func runRemove(ctx context.Context, t *testing.T, h *fakeMember) ([]string, bool, error) {
 	t.Helper()
 	server := httptest.NewServer(h)
 	defer server.Close()
-	namespace := &corev1.Namespace{ObjectMeta: owned("", MemberNamespace)}
+	namespace := &corev1.Namespace{ObjectMeta: managedMeta("", MemberNamespace)}
 	var lines []string
 	c := Clusters{
 		Hub: fake.NewClientBuilder().Build(), Member: fake.NewClientBuilder().WithObjects(namespace).Build(),
@@ -133,7 +133,7 @@ func removed(ctx context.Context, t *testing.T, h *held) ([]string, bool, error)
 	return lines, there == nil, err
 }
 
-func TestANamespaceGoesWithItsMemberOnlyWhenItIsEmpty(t *testing.T) {
+func TestRemoveDeletesTheNamespaceOnlyWhenItIsEmpty(t *testing.T) {
 	const gone, kept = "member: namespace/healthscope-system deleted", "member: namespace/healthscope-system kept: "
 	cases := map[string]struct {
 		objects map[string]string
@@ -156,9 +156,9 @@ func TestANamespaceGoesWithItsMemberOnlyWhenItIsEmpty(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			h := &held{objects: maps.Clone(given), broken: c.broken}
+			h := &fakeMember{objects: maps.Clone(defaultObjects), broken: c.broken}
 			maps.Copy(h.objects, c.objects)
-			lines, there, err := removed(t.Context(), t, h)
+			lines, there, err := runRemove(t.Context(), t, h)
 			if err != nil || len(lines) != 1 || !strings.HasPrefix(lines[0], c.want) || there != (c.want != gone) {
 				t.Errorf("reported %q, %v, and the namespace is there: %t; want %q", lines, err, there, c.want)
 			}
@@ -166,25 +166,25 @@ func TestANamespaceGoesWithItsMemberOnlyWhenItIsEmpty(t *testing.T) {
 	}
 }
 
-// TestANamespaceStaysWhenNothingCanBeFoundOut: giving the command again may help.
-func TestANamespaceStaysWhenNothingCanBeFoundOut(t *testing.T) {
-	lines, there, err := removed(t.Context(), t, &held{broken: "/apis"})
+// TestRemoveKeepsTheNamespaceWhenDiscoveryFails checks that Remove returns an error, so that the user can retry.
+func TestRemoveKeepsTheNamespaceWhenDiscoveryFails(t *testing.T) {
+	lines, there, err := runRemove(t.Context(), t, &fakeMember{broken: "/apis"})
 	if err == nil || !contains(err.Error(), `cannot find out whether namespace "healthscope-system" is empty`) || len(lines) > 0 || !there {
 		t.Errorf("reported %q, %v, and the namespace is there: %t", lines, err, there)
 	}
 }
 
-func TestANamespaceStaysWhenTheTimeIsOver(t *testing.T) {
+func TestRemoveKeepsTheNamespaceWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	lines, there, err := removed(ctx, t, &held{silence: cancel})
+	lines, there, err := runRemove(ctx, t, &fakeMember{hang: cancel})
 	if !errors.Is(err, context.Canceled) || len(lines) > 0 || !there {
 		t.Errorf("reported %q, %v, and the namespace is there: %t", lines, err, there)
 	}
 }
 
-func TestEveryKindThatGoesWithANamespaceIsListedOnce(t *testing.T) {
-	h := &held{objects: given}
-	if _, _, err := removed(t.Context(), t, h); err != nil {
+func TestRemoveListsEveryNamespacedKindOnce(t *testing.T) {
+	h := &fakeMember{objects: defaultObjects}
+	if _, _, err := runRemove(t.Context(), t, h); err != nil {
 		t.Fatal(err)
 	}
 	of := func(root string, resources ...string) (paths []string) {
@@ -195,8 +195,8 @@ func TestEveryKindThatGoesWithANamespaceIsListedOnce(t *testing.T) {
 	}
 	want := slices.Concat(of("/api/v1", "configmaps", "persistentvolumeclaims", "pods", "secrets", "serviceaccounts", "services"),
 		of("/apis/apps/v1", "deployments"), of("/apis/batch/v1", "cronjobs"), of("/apis/example.org/v1", "events"))
-	slices.Sort(h.asked)
-	if diff := cmp.Diff(want, h.asked); diff != "" {
+	slices.Sort(h.listed)
+	if diff := cmp.Diff(want, h.listed); diff != "" {
 		t.Errorf("lists (-want +got):\n%s", diff)
 	}
 }

@@ -39,7 +39,7 @@ func (twoClusters) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
 	return fleet.NewSubscription(), func() {}
 }
 
-// runController runs what Setup adds, by the given time, until the spec is over.
+// runController runs the controllers of Setup, with a clock at the given time, until the spec ends.
 func runController(now time.Time) {
 	GinkgoHelper()
 	ctx, cancel := suite.Lasting()

@@ -4,7 +4,7 @@
 //
 // Add and Remove are what the commands of the same names do: they give the hub
 // an account of its own in the member, with the few rights it needs, and the
-// hub a Secret by which it finds the member. Setup adds to the controller what
-// renews the tokens in these Secrets, and the Publisher, which writes the
+// hub a Secret with a kubeconfig for the member. Setup adds to the controller the
+// renewal of the tokens in these Secrets, and the Publisher, which writes the
 // states of all clusters to a ConfigMap that Read reads.
 package enrol

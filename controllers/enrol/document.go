@@ -14,24 +14,24 @@ import (
 const (
 	// ConfigMapName is the name of the ConfigMap, in the namespace of the Secrets of clusters, in which the controller publishes their states.
 	ConfigMapName = "healthscope-clusters"
-	// documentKey is the key of the document in its data. Names of clusters may hold characters that no key may.
+	// documentKey is the key of the document in its data. The names of clusters may hold characters that are invalid in keys.
 	documentKey = "clusters.json"
-	// maxDocument is the size in bytes of a document at most: an object may have 1 MiB altogether.
-	maxDocument = 900 << 10
-	// maxText is how much of a message a document holds, in bytes.
-	maxText = 512
+	// maxDocumentBytes is the maximum size of a document: an object may have 1 MiB.
+	maxDocumentBytes = 900 << 10
+	// maxMessageBytes is the maximum size of a message in a document.
+	maxMessageBytes = 512
 )
 
-// Document is what the controller publishes of its clusters. It has nothing
-// that changes with time alone, so that it is written only when something happens.
+// Document is what the controller publishes about its clusters. It has no field
+// that changes with time alone, so that it is written only when a state changes.
 type Document struct {
 	// Lease names the Lease of the controller: while it is renewed, the document is up to date.
 	Lease ObjectName `json:"lease"`
 	// Clusters are the clusters, by name, the hub's own among them.
 	Clusters []Cluster `json:"clusters"`
-	// RejectedSecrets are the Secrets that are none of a cluster, and why.
+	// RejectedSecrets are the Secrets that the hub rejects, and the reasons.
 	RejectedSecrets []fleet.RejectedSecret `json:"rejectedSecrets,omitempty"`
-	// Omitted is how many clusters and Secrets more there are, which did not fit.
+	// Omitted is the number of clusters and Secrets that did not fit.
 	Omitted int `json:"omitted,omitempty"`
 }
 
@@ -61,13 +61,13 @@ type Cluster struct {
 	Maintenance string `json:"maintenance,omitempty"`
 }
 
-// newDocument returns the document for states, which are sorted.
+// newDocument returns the document for states, which must be sorted by name.
 func newDocument(lease ObjectName, states []fleet.ClusterState, rejected []fleet.RejectedSecret) Document {
 	d := Document{Lease: lease, Clusters: make([]Cluster, len(states)), RejectedSecrets: rejected}
 	for i, s := range states {
 		c := Cluster{
-			Name: s.Name, Local: s.Local, SecretUID: s.SecretUID, State: s.Reachability, Since: instant(s.Since), LastSeen: instant(s.LastSeen),
-			Message: shortened(s.Message), Maintenance: shortened(s.Maintenance),
+			Name: s.Name, Local: s.Local, SecretUID: s.SecretUID, State: s.Reachability, Since: wholeSeconds(s.Since), LastSeen: wholeSeconds(s.LastSeen),
+			Message: truncated(s.Message), Maintenance: truncated(s.Maintenance),
 		}
 		if s.Reachable() && !s.Unwatched {
 			c.LastSeen = nil
@@ -77,8 +77,8 @@ func newDocument(lease ObjectName, states []fleet.ClusterState, rejected []fleet
 	return d
 }
 
-// instant returns a time in whole seconds; nil when it is zero.
-func instant(t time.Time) *time.Time {
+// wholeSeconds returns a time truncated to seconds; nil if it is zero.
+func wholeSeconds(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -86,12 +86,13 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
-func shortened(text string) string { return healthscope.Shorten(text, maxText) }
+func truncated(text string) string { return healthscope.Shorten(text, maxMessageBytes) }
 
-// encode returns the document as JSON of at most maxDocument bytes. What does not fit is left out: first all messages and rejected Secrets, then clusters.
+// encode returns the document as JSON of at most maxDocumentBytes. To fit, it omits first all messages and rejected Secrets, then
+// clusters.
 func (d Document) encode() ([]byte, error) {
 	data, err := json.Marshal(d)
-	if err != nil || len(data) <= maxDocument {
+	if err != nil || len(data) <= maxDocumentBytes {
 		return data, err
 	}
 	bare := make([]Cluster, len(d.Clusters))
@@ -103,7 +104,7 @@ func (d Document) encode() ([]byte, error) {
 	d.RejectedSecrets = nil
 	for d.Clusters = bare; ; d.Clusters = d.Clusters[:len(d.Clusters)*9/10] {
 		d.Omitted = len(bare) - len(d.Clusters) + rejected
-		if data, err = json.Marshal(d); err != nil || len(data) <= maxDocument {
+		if data, err = json.Marshal(d); err != nil || len(data) <= maxDocumentBytes {
 			return data, err
 		}
 	}

@@ -50,7 +50,7 @@ func (f *fakeStates) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
 	return f.changes, func() { f.changes = nil }
 }
 
-// set changes the states and tells of it.
+// set changes the states and notifies the subscriber.
 func (f *fakeStates) set(states ...fleet.ClusterState) {
 	f.mu.Lock()
 	f.states = states
@@ -58,7 +58,7 @@ func (f *fakeStates) set(states ...fleet.ClusterState) {
 	f.changes.Add(fleet.ClusterChange{})
 }
 
-// hub is an API server in memory that counts writes, and may fail.
+// memoryHub is an API server in memory that counts writes, and may reject them.
 type memoryHub struct {
 	client.Client
 
@@ -74,7 +74,7 @@ func (h *memoryHub) breakWith(err error) {
 	h.broken = err
 }
 
-// written returns when something was written, or tried to.
+// written returns the times of the writes, including failed ones.
 func (h *memoryHub) written() []time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +135,7 @@ func lost(name string) fleet.ClusterState {
 	return fleet.ClusterState{Name: name, Reachability: fleet.Unreachable, Since: begin, LastSeen: begin, Message: "no answer"}
 }
 
-func TestPublisherWritesWhenSomethingChangesAndNotMoreOften(t *testing.T) {
+func TestPublisherCoalescesChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, states := newHub(), &fakeStates{states: []fleet.ClusterState{connected("a"), connected("b")}}
 		stop := publishing(t, h, states)
@@ -143,7 +143,7 @@ func TestPublisherWritesWhenSomethingChangesAndNotMoreOften(t *testing.T) {
 		if len(h.written()) != 1 {
 			t.Fatalf("%d writes at the start, want 1", len(h.written()))
 		}
-		// Time goes on, and nothing happens but that connected clusters are seen.
+		// Time passes, and connected clusters are seen, but no state changes.
 		states.set(connected("a"), connected("b"))
 		<-time.After(time.Hour)
 		if len(h.written()) != 1 {
@@ -178,7 +178,7 @@ func TestPublisherWritesWhenSomethingChangesAndNotMoreOften(t *testing.T) {
 	})
 }
 
-func TestPublisherTriesAgain(t *testing.T) {
+func TestPublisherRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, states := newHub(), &fakeStates{states: []fleet.ClusterState{lost("a")}}
 		h.breakWith(errors.New("no"))
@@ -196,8 +196,8 @@ func TestPublisherTriesAgain(t *testing.T) {
 	})
 }
 
-// TestAnotherPublisherGoesOn: a new leader writes nothing if the old one has written it.
-func TestAnotherPublisherGoesOn(t *testing.T) {
+// TestNewPublisherWritesNothingUnchanged checks that a new leader does not write what the old one has written.
+func TestNewPublisherWritesNothingUnchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, states := newHub(), &fakeStates{states: []fleet.ClusterState{connected("a"), lost("b")}}
 		for range 2 {
@@ -211,7 +211,7 @@ func TestAnotherPublisherGoesOn(t *testing.T) {
 	})
 }
 
-func TestDocumentSaysNothingThatPasses(t *testing.T) {
+func TestDocumentDoesNotChangeWithTime(t *testing.T) {
 	at := func(lastSeen time.Time) Document {
 		s := connected("a")
 		s.LastSeen = lastSeen
@@ -225,7 +225,7 @@ func TestDocumentSaysNothingThatPasses(t *testing.T) {
 	}
 }
 
-func TestDocumentHasABound(t *testing.T) {
+func TestDocumentSizeIsBounded(t *testing.T) {
 	for _, n := range []int{0, 1, 500, 3000, 9000} {
 		for name, text := range map[string]string{
 			"no message": "", "short": "no answer", "long": strings.Repeat("x", 2000), "two bytes a letter": strings.Repeat("ä", 1000), "six bytes a letter": strings.Repeat("\x00", 2000),
@@ -236,7 +236,7 @@ func TestDocumentHasABound(t *testing.T) {
 				states[i].Message = text
 			}
 			data, err := newDocument(ObjectName(lease), states, nil).encode()
-			if err != nil || len(data) > maxDocument {
+			if err != nil || len(data) > maxDocumentBytes {
 				t.Fatalf("%d, %s: %d bytes, %v", n, name, len(data), err)
 			}
 			d, err := decode(string(data))

@@ -21,12 +21,12 @@ import (
 const AllNamespaces = "*"
 
 const (
-	// DefaultTokenLifetime is how long a token is asked for.
+	// DefaultTokenLifetime is the default of Enrolment.TokenLifetime.
 	DefaultTokenLifetime = 24 * time.Hour
-	// MinTokenLifetime is the shortest lifetime that API servers take
+	// MinTokenLifetime is the shortest lifetime that API servers accept
 	// (https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/).
 	MinTokenLifetime = 10 * time.Minute
-	// MaxTokenLifetime is the longest that they take. They may shorten it.
+	// MaxTokenLifetime is the longest that they accept. They may shorten it.
 	MaxTokenLifetime = (1 << 32) * time.Second
 )
 
@@ -42,9 +42,9 @@ type Enrolment struct {
 	Authority []byte
 	// Namespaces are those that the hub may read. None means all.
 	Namespaces []string
-	// Workloads lets the hub read workloads too, in the namespaces in which it may read bundles: what scopes select by labels.
+	// Workloads lets the hub read the workloads that scopes select by labels, in the namespaces in which it may read bundles.
 	Workloads bool
-	// OAM lets the hub read workloads of OAM and Applications of KubeVela, there too, and what these lead to.
+	// OAM lets the hub read, in the same namespaces, workloads of OAM and Applications of KubeVela, and the objects that both lead to.
 	OAM bool
 	// ProbeNamespaces are those in which the hub may probe Services.
 	ProbeNamespaces []string
@@ -69,7 +69,7 @@ func ValidateName(cluster string) error {
 	return nil
 }
 
-// SecretName returns the name of the Secret of a cluster. That of another cluster may be the same; the annotation of the name distinguishes them.
+// SecretName returns the name of the Secret of a cluster. Two clusters may have the same; AnnotationClusterName distinguishes them.
 func SecretName(cluster string) string {
 	return strings.NewReplacer("+", "-", "_", "-").Replace(strings.ToLower(cluster))
 }
@@ -104,7 +104,7 @@ func (e Enrolment) Validate() error {
 	return errors.Join(problems...)
 }
 
-// checkKubeconfig returns why the hub would refuse the kubeconfig.
+// checkKubeconfig returns an error if the hub would reject the kubeconfig.
 func (e Enrolment) checkKubeconfig() error {
 	data, err := e.kubeconfig("token")
 	if err != nil {
@@ -122,10 +122,10 @@ func (e Enrolment) kubeconfig(token string) ([]byte, error) {
 func (e Enrolment) MemberObjects() []client.Object {
 	objects := append(MemberObjects(e.Namespaces, e.monitorNamespace()), probeObjects(e.ProbeNamespaces)...)
 	if e.Workloads {
-		objects = append(objects, kindsObject(workloadsRole, workloadRules()))
+		objects = append(objects, aggregatedRole(workloadsRole, workloadRules()))
 	}
 	if e.OAM {
-		objects = append(objects, kindsObject(oamRole, oamRules()))
+		objects = append(objects, aggregatedRole(oamRole, oamRules()))
 	}
 	if len(e.DeployNamespaces) > 0 {
 		objects = append(objects, deployObjects(e.deployNamespaces())...)
@@ -133,7 +133,7 @@ func (e Enrolment) MemberObjects() []client.Object {
 	return objects
 }
 
-// deployNamespaces returns the namespaces in which the hub may apply AppContexts, if it may at all; none means all.
+// deployNamespaces returns the namespaces in which the hub may apply AppContexts. If DeployNamespaces is set, none means all.
 func (e Enrolment) deployNamespaces() []string {
 	if slices.Equal(e.DeployNamespaces, []string{AllNamespaces}) {
 		return e.Namespaces
@@ -143,7 +143,7 @@ func (e Enrolment) deployNamespaces() []string {
 
 func (e Enrolment) monitorNamespace() string { return cmp.Or(e.MonitorNamespace, MemberNamespace) }
 
-// lifetime returns how long a token is asked for.
+// lifetime returns the requested lifetime of a token.
 func (e Enrolment) lifetime() time.Duration {
 	if e.TokenLifetime == 0 {
 		return DefaultTokenLifetime
@@ -159,7 +159,7 @@ func (e Enrolment) Secret(t Token) (*corev1.Secret, error) {
 	}
 	s := &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: owned(e.SecretNamespace, SecretName(e.Name)),
+		ObjectMeta: managedMeta(e.SecretNamespace, SecretName(e.Name)),
 		Data:       map[string][]byte{corev1alpha2.KubeconfigKey: data},
 	}
 	s.Labels[corev1alpha2.LabelClusterKubeconfig] = "true"
@@ -171,7 +171,7 @@ func (e Enrolment) Secret(t Token) (*corev1.Secret, error) {
 	return s, nil
 }
 
-// Preview returns the Secret as a manifest for people: its content as text, with a word in place of the token.
+// Preview returns the Secret as a readable manifest: its content as text, with a placeholder for the token.
 func (e Enrolment) Preview() (*corev1.Secret, error) {
 	s, err := e.Secret(Token{Value: "TOKEN"})
 	if err != nil {

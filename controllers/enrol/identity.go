@@ -15,8 +15,8 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
-// checkNew returns an error when a cluster is in the hub already: as the hub itself, or by another name. It returns the cluster's UID.
-func checkNew(ctx context.Context, c Clusters, e Enrolment, secrets []corev1.Secret) (types.UID, error) {
+// checkNotEnrolled returns an error if a cluster is the hub itself, or a member by another name. It returns the cluster's UID.
+func checkNotEnrolled(ctx context.Context, c Clusters, e Enrolment, secrets []corev1.Secret) (types.UID, error) {
 	if err := checkOwnName(ctx, c.Hub, e); err != nil {
 		return "", err
 	}
@@ -28,7 +28,7 @@ func checkNew(ctx context.Context, c Clusters, e Enrolment, secrets []corev1.Sec
 	if err != nil {
 		return "", errors.Wrap(err, "member")
 	}
-	if isUID(own, uid) {
+	if sameUID(own, uid) {
 		return "", errors.Errorf("the cluster is the hub itself, which is its own member already: namespace %q has UID %s in both", metav1.NamespaceSystem, uid)
 	}
 	account, err := hubAccount(ctx, c.Member)
@@ -39,12 +39,12 @@ func checkNew(ctx context.Context, c Clusters, e Enrolment, secrets []corev1.Sec
 	for i := range secrets {
 		if s := secrets[i]; clusterOf(&s) != e.Name {
 			others = append(others, s)
-			if isUID(uid, types.UID(s.Annotations[corev1alpha2.AnnotationClusterUID])) {
+			if sameUID(uid, types.UID(s.Annotations[corev1alpha2.AnnotationClusterUID])) {
 				return "", alreadyMember(&s)
 			}
 		}
 	}
-	if s := userOf(account, others); s != nil {
+	if s := secretUsing(account, others); s != nil {
 		return "", alreadyMember(s)
 	}
 	return uid, nil
@@ -54,7 +54,7 @@ func alreadyMember(s *corev1.Secret) error {
 	return errors.Errorf("the cluster is a member already, by the name %q of Secret %q; to give it another name, remove that first", clusterOf(s), s.Namespace+"/"+s.Name)
 }
 
-// checkOwnName returns an error when a name is that of the hub's own cluster, as its controller has published it.
+// checkOwnName returns an error if a name is that of the hub's own cluster, which its controller publishes.
 func checkOwnName(ctx context.Context, hub client.Client, e Enrolment) error {
 	var published corev1.ConfigMap
 	err := hub.Get(ctx, types.NamespacedName{Namespace: e.SecretNamespace, Name: ConfigMapName}, &published)
@@ -73,7 +73,8 @@ func checkOwnName(ctx context.Context, hub client.Client, e Enrolment) error {
 	return nil
 }
 
-// clusterUID returns what identifies a cluster: the UID of its namespace kube-system, which lasts as long as the cluster. It is empty for a user who may not read it.
+// clusterUID returns the UID that identifies a cluster: that of its namespace kube-system, which lasts as long as the cluster. It is
+// empty if the user may not read the namespace.
 func clusterUID(ctx context.Context, c client.Client) (types.UID, error) {
 	var namespace corev1.Namespace
 	err := c.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &namespace)
@@ -88,19 +89,19 @@ func hubAccount(ctx context.Context, member client.Client) (*corev1.ServiceAccou
 	account := &corev1.ServiceAccount{}
 	err := member.Get(ctx, types.NamespacedName{Namespace: MemberNamespace, Name: AccountName}, account)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // It is an answer.
+		return nil, nil //nolint:nilnil // No account is no error.
 	}
 	return account, errors.Wrapf(err, "member: cannot read serviceaccount/%s -n %s", AccountName, MemberNamespace)
 }
 
-// userOf returns the first of some Secrets whose token is of an account; nil when there is none.
-func userOf(account *corev1.ServiceAccount, secrets []corev1.Secret) *corev1.Secret {
+// secretUsing returns the first of some Secrets whose token belongs to an account; nil if there is none.
+func secretUsing(account *corev1.ServiceAccount, secrets []corev1.Secret) *corev1.Secret {
 	for i := range secrets {
 		token, err := kubeconfig.Token(secrets[i].Data[corev1alpha2.KubeconfigKey])
 		if err != nil || account == nil {
-			continue // It is of no use to anybody.
+			continue // There is no token or no account to compare.
 		}
-		if _, uid, err := accountOf(token); err == nil && isUID(uid, account.UID) {
+		if _, uid, err := accountOf(token); err == nil && sameUID(uid, account.UID) {
 			return &secrets[i]
 		}
 	}

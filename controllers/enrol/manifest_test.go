@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestManifestsForHandsAreThoseOfTheCommand: a member that is made by hand has what the command makes.
-func TestManifestsForHandsAreThoseOfTheCommand(t *testing.T) {
+// TestManifestsEqualTheObjectsOfTheCommand compares the manifests for an enrolment by hand with the objects of the command.
+func TestManifestsEqualTheObjectsOfTheCommand(t *testing.T) {
 	for folder, want := range map[string][]client.Object{
 		"member":        Enrolment{}.MemberObjects(),
-		"member/oam":    {kindsObject(oamRole, oamRules())},
+		"member/oam":    {aggregatedRole(oamRole, oamRules())},
 		"member/deploy": deployObjects([]string{""}), // The namespace is for kubectl to say.
 	} {
 		got := readObjects(t, filepath.Join("../../config/rbac", folder))

@@ -16,7 +16,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// Names of what a hub has in a member. They are those of config/rbac/member, which is for those who create them by hand.
+// Names of the objects that a hub has in a member. The manifests in config/rbac/member have the same.
 const (
 	// MemberNamespace is the namespace of the hub's account in a member, and by default of the monitor there.
 	MemberNamespace = "healthscope-system"
@@ -55,37 +55,37 @@ const labelKinds = "healthscope.core.oam.dev/aggregate-to-controller"
 const labelDeployKinds = "healthscope.core.oam.dev/aggregate-to-deploy"
 
 // MemberObjects returns what a hub needs in a member, in the order in which it
-// is to be made: everywhere, or in the given namespaces only. The monitor's Lease
-// is in monitorNamespace, which is not among the objects when it is another than
-// MemberNamespace: it comes with the monitor.
+// must be created: for all namespaces, or for the given ones. The monitor's Lease
+// is in monitorNamespace, which is among the objects only if it is
+// MemberNamespace: otherwise the monitor's installation creates it.
 func MemberObjects(namespaces []string, monitorNamespace string) []client.Object {
 	lease := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{monitorLease}, Verbs: []string{"list", "watch"}}
 	token := rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{AccountName}, Verbs: []string{"create"}}
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: owned("", MemberNamespace)},
-		&corev1.ServiceAccount{ObjectMeta: owned(MemberNamespace, AccountName)},
+		&corev1.Namespace{ObjectMeta: managedMeta("", MemberNamespace)},
+		&corev1.ServiceAccount{ObjectMeta: managedMeta(MemberNamespace, AccountName)},
 	}
 	if monitorNamespace == MemberNamespace {
-		objects = append(objects, inNamespace(MemberNamespace, lease, token)...)
+		objects = append(objects, roleAndBinding(MemberNamespace, lease, token)...)
 	} else {
-		objects = append(append(objects, inNamespace(MemberNamespace, token)...), inNamespace(monitorNamespace, lease)...)
+		objects = append(append(objects, roleAndBinding(MemberNamespace, token)...), roleAndBinding(monitorNamespace, lease)...)
 	}
-	objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: owned("", kindsRole), AggregationRule: &rbacv1.AggregationRule{
+	objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: managedMeta("", kindsRole), AggregationRule: &rbacv1.AggregationRule{
 		ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{labelKinds: "true"}}},
 	}})
 	bundles := []rbacv1.PolicyRule{{APIGroups: []string{k8spluginv1alpha1.GroupVersion.Group}, Resources: []string{"resourcebundlestates"}, Verbs: []string{"list", "watch"}}}
 	if len(namespaces) == 0 {
 		return append(objects,
-			&rbacv1.ClusterRole{ObjectMeta: owned("", bundlesRole), Rules: bundles},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: owned("", bundlesRole), RoleRef: roleRef("ClusterRole", bundlesRole), Subjects: hub()},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: owned("", kindsRole), RoleRef: roleRef("ClusterRole", kindsRole), Subjects: hub()},
+			&rbacv1.ClusterRole{ObjectMeta: managedMeta("", bundlesRole), Rules: bundles},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: managedMeta("", bundlesRole), RoleRef: roleRef("ClusterRole", bundlesRole), Subjects: hubSubjects()},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: managedMeta("", kindsRole), RoleRef: roleRef("ClusterRole", kindsRole), Subjects: hubSubjects()},
 		)
 	}
 	for _, namespace := range namespaces {
 		objects = append(objects,
-			&rbacv1.Role{ObjectMeta: owned(namespace, bundlesRole), Rules: bundles},
-			&rbacv1.RoleBinding{ObjectMeta: owned(namespace, bundlesRole), RoleRef: roleRef("Role", bundlesRole), Subjects: hub()},
-			&rbacv1.RoleBinding{ObjectMeta: owned(namespace, kindsRole), RoleRef: roleRef("ClusterRole", kindsRole), Subjects: hub()},
+			&rbacv1.Role{ObjectMeta: managedMeta(namespace, bundlesRole), Rules: bundles},
+			&rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, bundlesRole), RoleRef: roleRef("Role", bundlesRole), Subjects: hubSubjects()},
+			&rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, kindsRole), RoleRef: roleRef("ClusterRole", kindsRole), Subjects: hubSubjects()},
 		)
 	}
 	return objects
@@ -111,9 +111,9 @@ func oamRules() []rbacv1.PolicyRule {
 
 var listAndWatch = []string{"list", "watch"}
 
-// kindsObject returns a role whose rules are those of the hub wherever it may read bundles.
-func kindsObject(name string, rules []rbacv1.PolicyRule) client.Object {
-	role := &rbacv1.ClusterRole{ObjectMeta: owned("", name), Rules: rules}
+// aggregatedRole returns a role that is aggregated into kindsRole, so that the hub has its rules wherever it may read bundles.
+func aggregatedRole(name string, rules []rbacv1.PolicyRule) client.Object {
+	role := &rbacv1.ClusterRole{ObjectMeta: managedMeta("", name), Rules: rules}
 	role.Labels[labelKinds] = "true"
 	return role
 }
@@ -122,11 +122,11 @@ func kindsObject(name string, rules []rbacv1.PolicyRule) client.Object {
 func probeObjects(namespaces []string) (objects []client.Object) {
 	for _, namespace := range namespaces {
 		objects = append(objects,
-			&rbacv1.Role{ObjectMeta: owned(namespace, probesRole), Rules: []rbacv1.PolicyRule{
+			&rbacv1.Role{ObjectMeta: managedMeta(namespace, probesRole), Rules: []rbacv1.PolicyRule{
 				{APIGroups: []string{corev1.GroupName}, Resources: []string{"services"}, Verbs: listAndWatch},
 				{APIGroups: []string{corev1.GroupName}, Resources: []string{"services/proxy"}, Verbs: []string{"get"}},
 			}},
-			&rbacv1.RoleBinding{ObjectMeta: owned(namespace, probesRole), RoleRef: roleRef("Role", probesRole), Subjects: hub()},
+			&rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, probesRole), RoleRef: roleRef("Role", probesRole), Subjects: hubSubjects()},
 		)
 	}
 	return objects
@@ -135,12 +135,12 @@ func probeObjects(namespaces []string) (objects []client.Object) {
 // deployObjects returns what a hub needs to apply AppContexts in namespaces, or in all when there are none.
 func deployObjects(namespaces []string) []client.Object {
 	apply := []string{"create", "delete", "get", "patch"}
-	await := append([]string{"watch"}, apply...) // Kinds of hooks, for which it waits.
-	role := &rbacv1.ClusterRole{ObjectMeta: owned("", deployRole), Rules: []rbacv1.PolicyRule{
+	applyAndWatch := append([]string{"watch"}, apply...) // For kinds of hooks, on which it waits.
+	role := &rbacv1.ClusterRole{ObjectMeta: managedMeta("", deployRole), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"}, Verbs: apply},
-		{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: await},
-		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: await},
-		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"jobs"}, Verbs: await},
+		{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: applyAndWatch},
+		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: applyAndWatch},
+		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"jobs"}, Verbs: applyAndWatch},
 		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"cronjobs"}, Verbs: apply},
 		{APIGroups: []string{autoscalingv2.GroupName}, Resources: []string{"horizontalpodautoscalers"}, Verbs: apply},
 		{APIGroups: []string{networkingv1.GroupName}, Resources: []string{"ingresses", "networkpolicies"}, Verbs: apply},
@@ -148,28 +148,28 @@ func deployObjects(namespaces []string) []client.Object {
 		{APIGroups: []string{k8spluginv1alpha1.GroupVersion.Group}, Resources: []string{"resourcebundlestates"}, Verbs: apply},
 	}}
 	role.Labels[labelDeployKinds] = "true"
-	objects := []client.Object{role, &rbacv1.ClusterRole{ObjectMeta: owned("", deployKindsRole), AggregationRule: &rbacv1.AggregationRule{
+	objects := []client.Object{role, &rbacv1.ClusterRole{ObjectMeta: managedMeta("", deployKindsRole), AggregationRule: &rbacv1.AggregationRule{
 		ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{labelDeployKinds: "true"}}},
 	}}}
 	if len(namespaces) == 0 {
-		return append(objects, &rbacv1.ClusterRoleBinding{ObjectMeta: owned("", deployKindsRole), RoleRef: roleRef("ClusterRole", deployKindsRole), Subjects: hub()})
+		return append(objects, &rbacv1.ClusterRoleBinding{ObjectMeta: managedMeta("", deployKindsRole), RoleRef: roleRef("ClusterRole", deployKindsRole), Subjects: hubSubjects()})
 	}
 	for _, namespace := range namespaces {
-		objects = append(objects, &rbacv1.RoleBinding{ObjectMeta: owned(namespace, deployKindsRole), RoleRef: roleRef("ClusterRole", deployKindsRole), Subjects: hub()})
+		objects = append(objects, &rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, deployKindsRole), RoleRef: roleRef("ClusterRole", deployKindsRole), Subjects: hubSubjects()})
 	}
 	return objects
 }
 
-// inNamespace returns a Role with rules, and its binding to the hub's account.
-func inNamespace(namespace string, rules ...rbacv1.PolicyRule) []client.Object {
+// roleAndBinding returns a Role with rules, and its binding to the hub's account.
+func roleAndBinding(namespace string, rules ...rbacv1.PolicyRule) []client.Object {
 	return []client.Object{
-		&rbacv1.Role{ObjectMeta: owned(namespace, AccountName), Rules: rules},
-		&rbacv1.RoleBinding{ObjectMeta: owned(namespace, AccountName), RoleRef: roleRef("Role", AccountName), Subjects: hub()},
+		&rbacv1.Role{ObjectMeta: managedMeta(namespace, AccountName), Rules: rules},
+		&rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, AccountName), RoleRef: roleRef("Role", AccountName), Subjects: hubSubjects()},
 	}
 }
 
-// memberLists returns the lists of kinds in which objects of MemberObjects are, in the order in which they are to be deleted.
-// The namespace is not among them: it may hold more than what is ours.
+// memberLists returns a list for each kind of MemberObjects, in the order in which they must be deleted. The namespace is not among
+// them: it may hold objects of others.
 func memberLists() []client.ObjectList {
 	return []client.ObjectList{
 		&rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}, &rbacv1.ClusterRoleList{}, &rbacv1.RoleList{}, &corev1.ServiceAccountList{},
@@ -179,7 +179,7 @@ func memberLists() []client.ObjectList {
 // memberNames are the names of objects in memberLists.
 var memberNames = []string{AccountName, bundlesRole, kindsRole, workloadsRole, oamRole, probesRole, deployRole, deployKindsRole}
 
-func owned(namespace, name string) metav1.ObjectMeta {
+func managedMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{LabelManagedBy: ManagedBy}}
 }
 
@@ -187,6 +187,6 @@ func roleRef(kind, name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 }
 
-func hub() []rbacv1.Subject {
+func hubSubjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: MemberNamespace, Name: AccountName}}
 }

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// publishPause is how long is waited before each write: what happens meanwhile goes with it.
-	publishPause = 2 * time.Second
+	// publishInterval is the pause before each write, which coalesces changes.
+	publishInterval = 2 * time.Second
 	// publishTimeout is the deadline of one attempt to write.
 	publishTimeout = 10 * time.Second
-	// maxPublishPause is how long is waited at most after attempts that failed.
-	maxPublishPause = time.Minute
+	// maxPublishBackoff is the longest pause after a failed attempt.
+	maxPublishBackoff = time.Minute
 )
 
-// States are the clusters of a hub. fleet.View implements it.
+// States gives the states of a hub's clusters. fleet.View implements it.
 type States interface {
 	// States returns the states of all clusters, sorted by name.
 	States() []fleet.ClusterState
@@ -57,16 +57,16 @@ func (*Publisher) NeedLeaderElection() bool { return true }
 func (p *Publisher) Start(ctx context.Context) error {
 	changes, cancel := p.states.Subscribe(fleet.Clusters)
 	defer cancel()
-	for pause := publishPause; ; {
-		if !wait(ctx, pause) {
+	for pause := publishInterval; ; {
+		if !sleep(ctx, pause) {
 			return nil
 		}
 		if err := p.publish(ctx); err != nil {
-			p.logger.Error(err, "Cannot publish the states of clusters", "retryIn", min(2*pause, maxPublishPause).String())
-			pause = min(2*pause, maxPublishPause)
+			p.logger.Error(err, "Cannot publish the states of clusters", "retryIn", min(2*pause, maxPublishBackoff).String())
+			pause = min(2*pause, maxPublishBackoff)
 			continue
 		}
-		pause = publishPause
+		pause = publishInterval
 		select {
 		case <-changes.Ready():
 			changes.Take() // All states are written together.
@@ -76,8 +76,8 @@ func (p *Publisher) Start(ctx context.Context) error {
 	}
 }
 
-// wait waits, and returns false when ctx ends before.
-func wait(ctx context.Context, pause time.Duration) bool {
+// sleep waits for pause, and returns false if ctx ends first.
+func sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -88,7 +88,7 @@ func wait(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// publish writes the ConfigMap if it does not say what there is to say.
+// publish writes the ConfigMap if its content differs from the states.
 func (p *Publisher) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -99,7 +99,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	published := &corev1.ConfigMap{}
 	err = p.reader.Get(ctx, types.NamespacedName{Namespace: p.namespace, Name: ConfigMapName}, published)
 	if apierrors.IsNotFound(err) {
-		published = &corev1.ConfigMap{ObjectMeta: owned(p.namespace, ConfigMapName), Data: map[string]string{documentKey: string(data)}}
+		published = &corev1.ConfigMap{ObjectMeta: managedMeta(p.namespace, ConfigMapName), Data: map[string]string{documentKey: string(data)}}
 		return errors.Wrapf(p.writer.Create(ctx, published), "cannot create ConfigMap %q", p.namespace+"/"+ConfigMapName)
 	}
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
-// MemberLeftError says that a cluster is no member any more, and that something of the hub's may be left in it.
+// MemberLeftError reports that a cluster was removed from the hub, but that objects of the hub may be left in it.
 type MemberLeftError struct {
 	// Cluster is its name.
 	Cluster string
-	// Cause is why it could not be removed.
+	// Cause is why they could not be removed.
 	Cause error
 }
 
@@ -34,7 +34,7 @@ func (e *MemberLeftError) Error() string {
 // Unwrap returns the cause.
 func (e *MemberLeftError) Unwrap() error { return e.Cause }
 
-// Removal says which cluster is to be a member no more.
+// Removal specifies which cluster to remove.
 type Removal struct {
 	// Cluster is its name.
 	Cluster string
@@ -46,25 +46,25 @@ type Removal struct {
 	DryRun bool
 }
 
-// Remove makes a cluster be no member any more: it deletes the hub's Secret
-// first, and then, unless Clusters.Member is nil, what Add has made in the
-// member. That the member is the one of the Secret, and that no other Secret uses
-// its account, is checked before, where both can be read.
+// Remove ends the membership of a cluster: it deletes the hub's Secret first, and
+// then, unless Clusters.Member is nil, what Add has created in the member. Before,
+// it checks, as far as both can be read, that the member is the cluster of the
+// Secret, and that no other Secret uses its account.
 func Remove(ctx context.Context, c Clusters, r Removal) error {
-	secrets, others, err := toRemove(ctx, c, r)
+	secrets, others, err := findSecrets(ctx, c, r)
 	if err != nil {
 		return err
 	}
-	var unread error
+	var memberErr error
 	if c.Member != nil {
 		var account *corev1.ServiceAccount
-		account, unread = hubAccount(ctx, c.Member)
-		if answered := unread == nil || apierrors.ReasonForError(unread) != metav1.StatusReasonUnknown; answered { // Else it is not asked a second time.
-			if err := checkMember(ctx, c.Member, secrets); err != nil {
+		account, memberErr = hubAccount(ctx, c.Member)
+		if answered := memberErr == nil || apierrors.ReasonForError(memberErr) != metav1.StatusReasonUnknown; answered { // Otherwise a second request would only time out.
+			if err := checkSameCluster(ctx, c.Member, secrets); err != nil {
 				return err
 			}
 		}
-		if s := userOf(account, others); s != nil {
+		if s := secretUsing(account, others); s != nil {
 			return errors.Errorf("Secret %q of cluster %q uses the account that would be deleted: nothing was deleted; --keep-member removes cluster %q from the hub only", s.Namespace+"/"+s.Name, clusterOf(s), r.Cluster)
 		}
 	}
@@ -78,20 +78,21 @@ func Remove(ctx context.Context, c Clusters, r Removal) error {
 	if c.Member == nil {
 		return nil
 	}
-	if unread == nil { // What may be in use is left alone.
-		unread = removeMember(ctx, member, c.MemberConfig)
+	if memberErr == nil { // Otherwise another Secret may use the account.
+		memberErr = removeMember(ctx, member, c.MemberConfig)
 	}
 	switch {
-	case unread == nil:
+	case memberErr == nil:
 		return nil
 	case r.DryRun:
-		return unread
+		return memberErr
 	}
-	return &MemberLeftError{Cluster: r.Cluster, Cause: unread}
+	return &MemberLeftError{Cluster: r.Cluster, Cause: memberErr}
 }
 
-// toRemove returns the hub's Secrets of the cluster that is to be removed, and those of others. That there is none of the cluster is an error, unless something may be left in the member.
-func toRemove(ctx context.Context, c Clusters, r Removal) (own []*corev1.Secret, others []corev1.Secret, err error) {
+// findSecrets returns the hub's Secrets of the cluster to remove, and those of other clusters. It is an error if the cluster has
+// none, unless the caller forces the removal of what is left in the member.
+func findSecrets(ctx context.Context, c Clusters, r Removal) (own []*corev1.Secret, others []corev1.Secret, err error) {
 	all, err := clusterSecrets(ctx, c.Hub, r.SecretNamespace)
 	if err != nil {
 		return nil, nil, err
@@ -111,18 +112,18 @@ func toRemove(ctx context.Context, c Clusters, r Removal) (own []*corev1.Secret,
 	if more := len(names) - maxNames; more > 0 {
 		names = append(names[:maxNames], fmt.Sprintf("%d more", more))
 	}
-	has := "none of any cluster"
+	existing := "none of any cluster"
 	if len(names) > 0 {
-		has = "those of " + strings.Join(names, ", ")
+		existing = "those of " + strings.Join(names, ", ")
 	}
-	return nil, nil, errors.Errorf("hub: there is no Secret of cluster %q in namespace %q, which has %s; nothing was deleted; --force with --context deletes what is left in the member", r.Cluster, r.SecretNamespace, has)
+	return nil, nil, errors.Errorf("hub: there is no Secret of cluster %q in namespace %q, which has %s; nothing was deleted; --force with --context deletes what is left in the member", r.Cluster, r.SecretNamespace, existing)
 }
 
-// maxNames is how many names of clusters an error has.
+// maxNames is the maximum number of names of clusters in an error.
 const maxNames = 10
 
-// checkMember returns an error when a member is certainly another cluster than the one of a Secret.
-func checkMember(ctx context.Context, member client.Client, secrets []*corev1.Secret) error {
+// checkSameCluster returns an error if a member is certainly not the cluster of a Secret.
+func checkSameCluster(ctx context.Context, member client.Client, secrets []*corev1.Secret) error {
 	for _, s := range secrets {
 		token, err := kubeconfig.Token(s.Data[corev1alpha2.KubeconfigKey])
 		if err != nil {
@@ -134,7 +135,7 @@ func checkMember(ctx context.Context, member client.Client, secrets []*corev1.Se
 		}
 		var account corev1.ServiceAccount
 		if err := member.Get(ctx, name, &account); err != nil {
-			continue // What cannot be read now cannot be deleted either.
+			continue // An account that cannot be read cannot be deleted either.
 		}
 		if account.UID != uid {
 			return errors.Errorf("the context is of another cluster than Secret %q: nothing was deleted", s.Namespace+"/"+s.Name)
@@ -165,14 +166,14 @@ func removeNamespace(ctx context.Context, t target, in contents) error {
 	if err != nil {
 		return errors.Wrapf(err, "%s: cannot read namespace %q", t.where, MemberNamespace)
 	}
-	if !isOurs(namespace) || namespace.DeletionTimestamp != nil {
+	if !isManaged(namespace) || namespace.DeletionTimestamp != nil {
 		return nil
 	}
 	if t.dryRun {
 		t.reportChange(namespace, ToDelete, "if it is empty then")
 		return nil
 	}
-	why, err := t.whyKeep(ctx, in, MemberNamespace)
+	why, err := t.keepReason(ctx, in, MemberNamespace)
 	if err != nil {
 		return errors.Wrapf(err, "%s: cannot find out whether namespace %q is empty", t.where, MemberNamespace)
 	}

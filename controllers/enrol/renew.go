@@ -25,18 +25,18 @@ import (
 const (
 	// ReasonTokenRenewed means that the Secret holds a new token.
 	ReasonTokenRenewed = "TokenRenewed"
-	// ReasonTokenNotRenewed means that a new token is due and could not be had; the message says why.
+	// ReasonTokenNotRenewed means that the renewal of the token failed; the message gives the cause.
 	ReasonTokenNotRenewed = "TokenNotRenewed"
 )
 
 const (
-	// renewTimeout is the deadline of renewing one token, by all requests together.
+	// renewTimeout is the deadline of renewing one token, for all requests together.
 	renewTimeout = time.Minute
-	// maxCause is how much is said of a cause, in bytes. An event may hold 1 KiB, and a member may say what it likes.
-	maxCause = 900
+	// maxCauseBytes is the maximum size of a cause in a message. An event may hold 1 KiB, and the member controls the text.
+	maxCauseBytes = 900
 )
 
-// errConflict means that a token was not written because the Secret has changed meanwhile. The change starts another reconcile.
+// errConflict means that a token was not written because the Secret has changed in the meantime. The change triggers a reconcile.
 var errConflict = errors.New("the Secret has changed meanwhile")
 
 // renewer renews the tokens in the Secrets of clusters.
@@ -48,7 +48,7 @@ type renewer struct {
 	tokens   *tokens
 }
 
-// Reconcile renews the token of a Secret when it is time, and says when to ask again.
+// Reconcile renews the token of a Secret when it is due, and requeues the Secret for the next renewal.
 func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var s corev1.Secret
 	if err := r.secrets.Get(ctx, request.NamespacedName, &s); err != nil {
@@ -58,39 +58,39 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		return reconcile.Result{}, errors.Wrap(err, "cannot read the Secret of a cluster")
 	}
-	token, ok, err := tokenOf(&s)
+	token, ok, err := tokenFromAnnotations(&s)
 	switch {
 	case err != nil:
-		r.tokens.see(&s, time.Time{})
-		r.warn(&s, r.printable(&s, err))
-		return reconcile.Result{}, nil // Before the Secret changes there is nothing to do.
+		r.tokens.record(&s, time.Time{})
+		r.warn(&s, r.sanitize(&s, err))
+		return reconcile.Result{}, nil // Only a change of the Secret can help.
 	case !ok:
 		r.tokens.remove(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	r.tokens.see(&s, token.Expires)
+	r.tokens.record(&s, token.Expires)
 	now := r.clock.Now()
-	if wait := token.renewal(s.UID).Sub(now); wait > 0 {
-		return reconcile.Result{RequeueAfter: min(wait, maxPause)}, nil
+	if wait := token.renewalTime(s.UID).Sub(now); wait > 0 {
+		return reconcile.Result{RequeueAfter: min(wait, maxRequeueDelay)}, nil
 	}
 	renewed, err := r.renew(ctx, &s, token.Lifetime, now)
 	switch {
 	case errors.Is(err, errConflict):
 		return reconcile.Result{}, nil
 	case err != nil:
-		cause := r.printable(&s, err)
+		cause := r.sanitize(&s, err)
 		r.warn(&s, cause)
 		return reconcile.Result{}, errors.Errorf("cannot renew the token of cluster %q: %s", clusterOf(&s), cause)
 	}
-	r.tokens.see(&s, renewed.Expires)
+	r.tokens.record(&s, renewed.Expires)
 	r.recorder.Eventf(&s, nil, corev1.EventTypeNormal, ReasonTokenRenewed, "Renew", "the token of cluster %q is valid until %s", clusterOf(&s), renewed.Expires.UTC().Format(time.RFC3339))
 	log.FromContext(ctx).Info("Token renewed", "cluster", clusterOf(&s), "expires", renewed.Expires.UTC())
-	return reconcile.Result{RequeueAfter: min(renewed.renewal(s.UID).Sub(now), maxPause)}, nil
+	return reconcile.Result{RequeueAfter: min(renewed.renewalTime(s.UID).Sub(now), maxRequeueDelay)}, nil
 }
 
-// renew asks the member for a new token of the same ServiceAccount, and writes it to the Secret.
+// renew requests a new token of the same ServiceAccount from the member, and writes it to the Secret.
 func (r *renewer) renew(ctx context.Context, s *corev1.Secret, lifetime time.Duration, now time.Time) (Token, error) {
-	// client-go logs whole requests and answers at high log levels.
+	// client-go logs whole requests and responses at high log levels.
 	ctx, cancel := context.WithTimeout(logr.NewContext(ctx, logr.Discard()), renewTimeout)
 	defer cancel()
 	data := s.Data[corev1alpha2.KubeconfigKey]
@@ -124,18 +124,19 @@ func (r *renewer) renew(ctx context.Context, s *corev1.Secret, lifetime time.Dur
 	return token, errors.Wrap(err, "cannot write the Secret")
 }
 
-// warn records an event for a cause, once.
+// warn records an event for a cause, unless the last one was for the same cause.
 func (r *renewer) warn(s *corev1.Secret, cause string) {
 	if r.tokens.warn(s, cause) {
 		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonTokenNotRenewed, "Renew", "the token of cluster %q is not renewed: %s", clusterOf(s), cause)
 	}
 }
 
-// printable returns a cause without the token, which a member might repeat, without control characters, and not too long.
-func (r *renewer) printable(s *corev1.Secret, err error) string {
+// sanitize returns the message of an error without the token, which a member might repeat, without control characters, and with at
+// most maxCauseBytes.
+func (r *renewer) sanitize(s *corev1.Secret, err error) string {
 	cause := err.Error()
 	if token, err := kubeconfig.Token(s.Data[corev1alpha2.KubeconfigKey]); err == nil && token != "" {
 		cause = strings.ReplaceAll(cause, token, "[token]")
 	}
-	return healthscope.Shorten(healthscope.Clean(cause), maxCause)
+	return healthscope.Shorten(healthscope.Clean(cause), maxCauseBytes)
 }

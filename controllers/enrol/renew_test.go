@@ -33,7 +33,7 @@ func contains(text, part string) bool { return strings.Contains(text, part) }
 // begin is when the tests of renewal begin: the token in the Secret is new.
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// renewal is a renewer between a hub and a member that the test plays.
+// renewal is a renewer with a fake hub and a fake member.
 type renewal struct {
 	*renewer
 
@@ -150,7 +150,7 @@ func (r *renewal) expiries() map[string]float64 {
 	return found
 }
 
-func TestTokenIsNotRenewedBeforeItIsTime(t *testing.T) {
+func TestTokenIsNotRenewedEarly(t *testing.T) {
 	r := newRenewal(t, nil)
 	for len(r.asked) == 0 && r.clock.Since(begin) < time.Hour {
 		result, err := r.reconcile()
@@ -166,12 +166,12 @@ func TestTokenIsNotRenewedBeforeItIsTime(t *testing.T) {
 	}
 }
 
-func TestTokenIsRenewedWhenItIsTime(t *testing.T) {
+func TestTokenIsRenewedWhenDue(t *testing.T) {
 	r := newRenewal(t, nil)
 	now := begin.Add(48 * time.Minute)
 	r.clock.SetTime(now)
 	before := r.secret()
-	if result, err := r.reconcile(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > maxPause {
+	if result, err := r.reconcile(); err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > maxRequeueDelay {
 		t.Fatalf("asks again after %s, %v", result.RequeueAfter, err)
 	}
 	if want := "POST /api/v1/namespaces/healthscope-system/serviceaccounts/healthscope-hub/token Bearer " + r.first; len(r.asked) != 1 || r.asked[0] != want {
@@ -209,7 +209,7 @@ func TestSecretsWithoutTheAnnotationAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestFailuresAreToldOnceAndNothingIsWritten(t *testing.T) {
+func TestFailedRenewalIsReportedOnceAndWritesNothing(t *testing.T) {
 	refuse := func(w http.ResponseWriter, _ *authenticationv1.TokenRequest) {
 		w.WriteHeader(http.StatusForbidden)
 		writeJSON(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no right"})
@@ -271,8 +271,8 @@ func replaceToken(s *corev1.Secret, token string) {
 	s.Data[corev1alpha2.KubeconfigKey] = changed
 }
 
-// TestAMemberCannotMakeTheHubSayItsToken: an answer may repeat what it was asked with.
-func TestAMemberCannotMakeTheHubSayItsToken(t *testing.T) {
+// TestMessagesNeverContainTheToken has a member that repeats the token in its answer.
+func TestMessagesNeverContainTheToken(t *testing.T) {
 	r := newRenewal(t, nil)
 	r.answer = func(w http.ResponseWriter, _ *authenticationv1.TokenRequest) {
 		w.WriteHeader(http.StatusForbidden)
@@ -291,7 +291,7 @@ func TestAMemberCannotMakeTheHubSayItsToken(t *testing.T) {
 	}
 }
 
-func TestAnnotationsThatAreWrongAreToldOnce(t *testing.T) {
+func TestInvalidAnnotationIsReportedOnce(t *testing.T) {
 	r := newRenewal(t, func(s *corev1.Secret) { s.Annotations[corev1alpha2.AnnotationTokenExpires] = "soon" })
 	for range 2 {
 		if result, err := r.reconcile(); err != nil || result.RequeueAfter != 0 {
@@ -303,8 +303,8 @@ func TestAnnotationsThatAreWrongAreToldOnce(t *testing.T) {
 	}
 }
 
-// TestASecretThatChangesMeanwhileIsNotOverwritten: a write to the Secret at the same time is not undone.
-func TestASecretThatChangesMeanwhileIsNotOverwritten(t *testing.T) {
+// TestConcurrentChangeOfTheSecretIsNotOverwritten writes to the Secret during the renewal.
+func TestConcurrentChangeOfTheSecretIsNotOverwritten(t *testing.T) {
 	r := newRenewal(t, nil)
 	r.answer = func(w http.ResponseWriter, asked *authenticationv1.TokenRequest) {
 		s := r.secret()
@@ -324,13 +324,13 @@ func TestASecretThatChangesMeanwhileIsNotOverwritten(t *testing.T) {
 	}
 }
 
-func TestMetricsOfASecretThatIsGone(t *testing.T) {
+func TestMetricOfADeletedSecretIsRemoved(t *testing.T) {
 	r := newRenewal(t, nil)
 	if _, err := r.reconcile(); err != nil || len(r.expiries()) != 1 {
 		t.Fatalf("metric %v, %v", r.expiries(), err)
 	}
 	// Two Secrets may name one cluster; a series must not come twice.
-	r.tokens.see(secretWith(map[string]string{corev1alpha2.AnnotationClusterName: "provider+edge01"}), begin.Add(time.Minute))
+	r.tokens.record(secretWith(map[string]string{corev1alpha2.AnnotationClusterName: "provider+edge01"}), begin.Add(time.Minute))
 	if got := r.expiries(); got["provider+edge01"] != float64(begin.Add(time.Minute).Unix()) {
 		t.Errorf("metric %v, want the first end", got)
 	}

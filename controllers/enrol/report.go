@@ -14,12 +14,12 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// leaseGrace is how much longer than its duration a Lease may go without renewal before its holder counts as gone: clocks differ.
+// leaseGrace is how long after its duration a Lease may go without renewal before its holder counts as gone: clocks differ.
 const leaseGrace = 15 * time.Second
 
 // Report is what the controller has published, and whether it is up to date.
 type Report struct {
-	// Controller is true when a controller keeps it up to date.
+	// Controller is the state of the controller that keeps it up to date.
 	Controller Controller `json:"controller"`
 	Document
 }
@@ -30,7 +30,7 @@ type Controller struct {
 	Running bool `json:"running"`
 	// LastRenewed is when the Lease was renewed last; nil when that is not known.
 	LastRenewed *time.Time `json:"lastRenewed,omitempty"`
-	// Message says why it does not count as running.
+	// Message is why it does not count as running.
 	Message string `json:"message,omitempty"`
 }
 
@@ -61,7 +61,8 @@ func Read(ctx context.Context, reader client.Reader, namespace string, now time.
 	return Report{Document: d, Controller: controllerOf(ctx, reader, d.Lease, now)}, nil
 }
 
-// controllerOf reads the Lease of the controller. Without it, what is published is still worth something.
+// controllerOf returns the state of the controller by its Lease. A Lease that cannot be read is no error: the document is still
+// useful.
 func controllerOf(ctx context.Context, reader client.Reader, name ObjectName, now time.Time) Controller {
 	var lease coordinationv1.Lease
 	err := reader.Get(ctx, types.NamespacedName(name), &lease)
@@ -71,27 +72,27 @@ func controllerOf(ctx context.Context, reader client.Reader, name ObjectName, no
 	case err != nil:
 		return Controller{Message: "its Lease cannot be read: " + err.Error()}
 	default:
-		return holder(lease, name, now)
+		return controllerState(lease, name, now)
 	}
 }
 
 // String returns the name as namespace/name.
 func (n ObjectName) String() string { return n.Namespace + "/" + n.Name }
 
-// holder returns whether a Lease has a holder who renews it.
-func holder(lease coordinationv1.Lease, name ObjectName, now time.Time) Controller {
+// controllerState returns the state of the controller by its Lease: it runs if a holder renews the Lease.
+func controllerState(lease coordinationv1.Lease, name ObjectName, now time.Time) Controller {
 	var c Controller
 	if lease.Spec.RenewTime != nil {
-		c.LastRenewed = instant(lease.Spec.RenewTime.Time)
+		c.LastRenewed = wholeSeconds(lease.Spec.RenewTime.Time)
 	}
-	lasts := leaseGrace
+	validity := leaseGrace
 	if lease.Spec.LeaseDurationSeconds != nil {
-		lasts += time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+		validity += time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
 	}
 	switch {
 	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "":
 		c.Message = "it has given its Lease " + name.String() + " back"
-	case c.LastRenewed == nil || now.Sub(*c.LastRenewed) > lasts:
+	case c.LastRenewed == nil || now.Sub(*c.LastRenewed) > validity:
 		c.Message = "it does not renew its Lease " + name.String()
 	default:
 		c.Running = true

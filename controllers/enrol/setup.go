@@ -24,18 +24,18 @@ import (
 	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
-// Rights in the namespace of the Secrets of clusters. Those on Secrets to list and watch them are the fleet's.
+// Rights in the namespace of the Secrets of clusters. Package fleet has those to list and watch Secrets.
 //
 // +kubebuilder:rbac:groups="",namespace=healthscope-clusters,resources=secrets,verbs=patch
 // +kubebuilder:rbac:groups="",namespace=healthscope-clusters,resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",namespace=healthscope-clusters,resources=configmaps,resourceNames=healthscope-clusters,verbs=get;update
 
-// The pauses between attempts to renew the token of one cluster.
+// The bounds of the backoff between attempts to renew the token of one cluster.
 const (
-	minPause = 5 * time.Second
-	// maxPause is also the longest wait for a token that is not due yet: the queue's
-	// timer stands still while the machine sleeps, and the token's lifetime does not.
-	maxPause = time.Minute
+	minRetryDelay = 5 * time.Second
+	// maxRequeueDelay is also the longest wait for a token that is not due yet: the queue's
+	// timer stops while the machine sleeps, and the token's lifetime does not.
+	maxRequeueDelay = time.Minute
 )
 
 // Options configure Setup.
@@ -44,19 +44,20 @@ type Options struct {
 	Namespace string
 	// Secrets holds the Secrets of clusters and no others, at least their metadata and kubeconfigs. The caller starts it.
 	Secrets cache.Cache
-	// States are the clusters.
+	// States gives the states of the clusters.
 	States States
 	// Lease is the Lease of the controller.
 	Lease types.NamespacedName
 	// Metrics receives the metrics of tokens.
 	Metrics prometheus.Registerer
-	// Spans makes spans of reconciles. Nil means that there are none.
+	// Spans traces reconciles. Nil disables tracing.
 	Spans trace.TracerProvider
-	// Clock is the clock. The default is that of the machine.
+	// Clock is the clock. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
-// Setup adds to a manager what renews the tokens of members, and what publishes the states of clusters. Both run on the replica that leads.
+// Setup adds to a manager the controller that renews the tokens of members, and the publisher of the states of clusters. Both run on
+// the leader.
 func Setup(mgr ctrl.Manager, o Options) error {
 	namespace := cmp.Or(o.Namespace, corev1alpha2.DefaultClustersNamespace)
 	if o.Clock == nil {
@@ -74,30 +75,30 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	err := builder.TypedControllerManagedBy[reconcile.Request](mgr).
 		Named("tokens").
-		WatchesRawSource(secretsOf(o.Secrets)).
+		WatchesRawSource(secretSource(o.Secrets)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minPause, maxPause),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay, maxRequeueDelay),
 		}).
 		Complete(tracing.Reconciler(o.Spans, "tokens", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the renewal of tokens")
 }
 
-// secretsOf returns the source of requests for every Secret of a cache. It waits
-// for nothing: a hub that may not read the Secrets yet does without members, and does not stop.
-func secretsOf(secrets cache.Cache) source.Func {
+// secretSource returns a source of a request for every event of a Secret in a cache. It does not
+// wait for the cache to sync: a hub that may not read the Secrets yet runs without members.
+func secretSource(secrets cache.Cache) source.Func {
 	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		informer, err := secrets.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
 		if err != nil {
 			return errors.Wrap(err, "cannot watch the Secrets of clusters")
 		}
-		ask := func(object any) {
+		enqueue := func(object any) {
 			if name, err := toolscache.DeletionHandlingObjectToName(object); err == nil {
 				q.Add(reconcile.Request{NamespacedName: name.AsNamespacedName()})
 			}
 		}
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: ask, UpdateFunc: func(_, object any) { ask(object) }, DeleteFunc: ask,
+			AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) }, DeleteFunc: enqueue,
 		})
 		return errors.Wrap(err, "cannot watch the Secrets of clusters")
 	}

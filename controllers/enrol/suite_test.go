@@ -45,7 +45,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1alpha2.DefaultClustersNamespace}})).To(Succeed())
 }, NodeTimeout(8*time.Minute))
 
-// clusters returns both clusters, and the lines that are reported.
+// clusters returns both clusters, and a function that returns the reported lines.
 func clusters() (enrol.Clusters, func() []string) {
 	var lines []string
 	c := enrol.Clusters{Hub: hub, Member: member, MemberConfig: memberPlane.Config(), Report: func(change enrol.Change) { lines = append(lines, change.String()) }}
@@ -58,7 +58,7 @@ func enrolment(namespaces ...string) enrol.Enrolment {
 	return enrol.Enrolment{Name: "provider+edge01", Server: config.Host, Authority: config.CAData, Namespaces: namespaces, SecretNamespace: corev1alpha2.DefaultClustersNamespace}
 }
 
-// add makes the member one, and returns the lines that are reported.
+// add enrols the member, and returns the reported lines.
 func add(ctx context.Context, e enrol.Enrolment, now time.Time) []string {
 	GinkgoHelper()
 	c, lines := clusters()
@@ -66,12 +66,12 @@ func add(ctx context.Context, e enrol.Enrolment, now time.Time) []string {
 	return lines()
 }
 
-// removal removes the member.
+// removal returns the removal of the member.
 func removal() enrol.Removal {
 	return enrol.Removal{Cluster: "provider+edge01", SecretNamespace: corev1alpha2.DefaultClustersNamespace}
 }
 
-// removeAll makes the member none, whatever a spec has left.
+// removeAll removes the member, and what a spec has left.
 func removeAll(ctx context.Context) {
 	GinkgoHelper()
 	Expect(hub.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(corev1alpha2.DefaultClustersNamespace))).To(Succeed())

@@ -26,21 +26,22 @@ import (
 type Token struct {
 	// Value is the token itself.
 	Value string
-	// Expires is when it ends, by the clock of the one who asked for it.
+	// Expires is when it expires, by the clock of the requester.
 	Expires time.Time
-	// Lifetime is how long it is valid altogether.
+	// Lifetime is how long it is valid from its issue.
 	Lifetime time.Duration
 }
 
-// annotate writes to a Secret when its token ends.
+// annotate writes the expiry and lifetime of the token to the annotations of its Secret.
 func (t Token) annotate(s *corev1.Secret) {
 	s.Annotations[corev1alpha2.AnnotationTokenExpires] = t.Expires.UTC().Format(time.RFC3339)
 	s.Annotations[corev1alpha2.AnnotationTokenLifetime] = t.Lifetime.String()
 }
 
-// requestToken asks a cluster for a token of a ServiceAccount. The cluster may give a shorter one than is asked for, and not one that is too short to be of use.
+// requestToken requests a token of a ServiceAccount from a cluster. The token may have a shorter lifetime than requested, but it is an
+// error if that is shorter than MinTokenLifetime.
 func requestToken(ctx context.Context, config *rest.Config, account types.NamespacedName, lifetime time.Duration, now time.Time) (Token, error) {
-	// client-go logs whole answers at high log levels.
+	// client-go logs whole responses at high log levels.
 	ctx = logr.NewContext(ctx, logr.Discard())
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
@@ -48,18 +49,18 @@ func requestToken(ctx context.Context, config *rest.Config, account types.Namesp
 	}
 	seconds := int64(lifetime / time.Second)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	answer, err := core.ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, request, metav1.CreateOptions{})
+	response, err := core.ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, request, metav1.CreateOptions{})
 	if err != nil {
 		return Token{}, errors.Wrapf(err, "cannot get a token of ServiceAccount %q", account)
 	}
-	if answer.Spec.ExpirationSeconds != nil {
-		seconds = min(seconds, *answer.Spec.ExpirationSeconds)
+	if response.Spec.ExpirationSeconds != nil {
+		seconds = min(seconds, *response.Spec.ExpirationSeconds)
 	}
-	t := Token{Value: answer.Status.Token, Lifetime: time.Duration(seconds) * time.Second}
+	t := Token{Value: response.Status.Token, Lifetime: time.Duration(seconds) * time.Second}
 	if t.Value == "" || t.Lifetime < MinTokenLifetime {
 		return Token{}, errors.Errorf("cannot use the token of ServiceAccount %q that the cluster gives: it has %d bytes and is valid for %s", account, len(t.Value), t.Lifetime)
 	}
-	// Not by the cluster's clock: who renews it has this one.
+	// Not by the cluster's clock: the renewal uses the clock of this program.
 	t.Expires = now.Add(t.Lifetime)
 	return t, nil
 }
@@ -78,31 +79,33 @@ type claims struct {
 // subjectPrefix begins the subject of every token of a ServiceAccount; namespace:name follows.
 const subjectPrefix = "system:serviceaccount:"
 
-// accountOf returns the ServiceAccount that a token says it is of, and its uid. It believes it: only the account's own cluster can check it.
+// accountOf returns the ServiceAccount that a token claims to belong to, and its UID. It does not verify the token: only the
+// account's own cluster can.
 func accountOf(token string) (types.NamespacedName, types.UID, error) {
-	notOurs := errors.New("the token is not one of a ServiceAccount")
+	errNotServiceAccount := errors.New("the token is not one of a ServiceAccount")
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return types.NamespacedName{}, "", notOurs
+		return types.NamespacedName{}, "", errNotServiceAccount
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return types.NamespacedName{}, "", notOurs
+		return types.NamespacedName{}, "", errNotServiceAccount
 	}
 	var c claims
 	if json.Unmarshal(payload, &c) != nil {
-		return types.NamespacedName{}, "", notOurs
+		return types.NamespacedName{}, "", errNotServiceAccount
 	}
 	subject, ok := strings.CutPrefix(c.Subject, subjectPrefix)
 	namespace, name, both := strings.Cut(subject, ":")
 	if !ok || !both || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return types.NamespacedName{}, "", notOurs
+		return types.NamespacedName{}, "", errNotServiceAccount
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, c.Kubernetes.ServiceAccount.UID, nil
 }
 
-// tokenOf returns when the token of a Secret ends and how long it is valid, without its value; false when the Secret does not ask for its token to be renewed.
-func tokenOf(s *corev1.Secret) (Token, bool, error) {
+// tokenFromAnnotations returns the expiry and lifetime of the token of a Secret, without its value. It returns false if the Secret has
+// no annotation that requests the renewal of its token.
+func tokenFromAnnotations(s *corev1.Secret) (Token, bool, error) {
 	expires, ok := s.Annotations[corev1alpha2.AnnotationTokenExpires]
 	if !ok {
 		return Token{}, false, nil
@@ -122,16 +125,16 @@ func tokenOf(s *corev1.Secret) (Token, bool, error) {
 }
 
 const (
-	// renewBy is the share of its lifetime after which a token is renewed at the latest.
-	renewBy = 0.8
-	// renewSpread is by what share of the lifetime some are renewed earlier, so that members that were added together are not renewed together.
-	renewSpread = 0.1
+	// latestRenewal is the fraction of its lifetime after which a token is renewed at the latest.
+	latestRenewal = 0.8
+	// renewalJitter is by what share of the lifetime some are renewed earlier, so that members that were added together are not renewed together.
+	renewalJitter = 0.1
 )
 
-// renewal returns when a token is to be renewed: always the same time for the token of one Secret.
-func (t Token) renewal(uid types.UID) time.Time {
+// renewalTime returns when a token is due for renewal. It is deterministic for a token and the UID of its Secret.
+func (t Token) renewalTime(uid types.UID) time.Time {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(string(uid) + t.Expires.UTC().Format(time.RFC3339)))
-	left := 1 - renewBy + renewSpread*float64(hash.Sum32())/math.MaxUint32
+	left := 1 - latestRenewal + renewalJitter*float64(hash.Sum32())/math.MaxUint32
 	return t.Expires.Add(-time.Duration(float64(t.Lifetime) * left))
 }

@@ -15,13 +15,13 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// newJWT returns a token that says these claims, and of which nobody can check the signature.
+// newJWT returns a token with the given claims and an invalid signature.
 func newJWT(payload string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	return encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(payload)) + "." + encode([]byte("signature"))
 }
 
-// tokenFor returns a token of the hub's account; serial tells it from others.
+// tokenFor returns a token of the hub's account with a serial number.
 func tokenFor(serial int) string {
 	return newJWT(fmt.Sprintf(`{"sub":"system:serviceaccount:healthscope-system:healthscope-hub","jti":"%d","kubernetes.io":{"serviceaccount":{"uid":"u-1"}}}`, serial))
 }
@@ -52,7 +52,7 @@ func secretWith(annotations map[string]string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "healthscope-clusters", Name: "edge01", UID: "s-1", Annotations: annotations}}
 }
 
-func TestTokenOf(t *testing.T) {
+func TestTokenFromAnnotations(t *testing.T) {
 	expires := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	cases := map[string]struct {
 		annotations map[string]string
@@ -71,7 +71,7 @@ func TestTokenOf(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, renewed, err := tokenOf(secretWith(c.annotations))
+			got, renewed, err := tokenFromAnnotations(secretWith(c.annotations))
 			if renewed != c.renewed || (err != nil) != c.wrong {
 				t.Errorf("renewed %v, error %v", renewed, err)
 			}
@@ -82,33 +82,34 @@ func TestTokenOf(t *testing.T) {
 	}
 }
 
-// TestRenewalIsInTime: whatever the lifetime, a token is renewed after seven and before nine tenths of it, always at the same time, and not all at once.
-func TestRenewalIsInTime(t *testing.T) {
+// TestRenewalTimeIsBeforeExpiry checks that a token of any lifetime is renewed after seven to eight tenths of it, always at the same
+// time, and that the renewals of many tokens are spread.
+func TestRenewalTimeIsBeforeExpiry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		token := Token{
 			Expires:  time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "expires"), 0),
 			Lifetime: time.Duration(rapid.Int64Range(int64(MinTokenLifetime), int64(MaxTokenLifetime)).Draw(t, "lifetime")),
 		}
 		uid := types.UID(rapid.String().Draw(t, "uid"))
-		at := token.renewal(uid)
+		at := token.renewalTime(uid)
 		used := 1 - float64(token.Expires.Sub(at))/float64(token.Lifetime)
 		if used < 0.699 || used > 0.801 {
 			t.Errorf("renewed after %.3f of its lifetime", used)
 		}
-		if token.Expires = token.Expires.In(time.FixedZone("x", 3600)); !token.renewal(uid).Equal(at) {
+		if token.Expires = token.Expires.In(time.FixedZone("x", 3600)); !token.renewalTime(uid).Equal(at) {
 			t.Error("the same token is renewed at another time")
 		}
 	})
 	times := map[time.Time]bool{}
 	for i := range 100 {
-		times[Token{Expires: time.Unix(1e9, 0), Lifetime: 24 * time.Hour}.renewal(types.UID(fmt.Sprint(i))).Truncate(time.Minute)] = true
+		times[Token{Expires: time.Unix(1e9, 0), Lifetime: 24 * time.Hour}.renewalTime(types.UID(fmt.Sprint(i))).Truncate(time.Minute)] = true
 	}
 	if len(times) < 20 {
 		t.Errorf("100 tokens of one time are renewed in %d different minutes", len(times))
 	}
 }
 
-func TestSecretSaysWhenItsTokenEnds(t *testing.T) {
+func TestSecretHasTheExpiryOfItsToken(t *testing.T) {
 	e := Enrolment{Name: "vfw-cluster-provider+edge01", Server: "https://edge01:6443", Namespaces: []string{"vfw", "shop"}, SecretNamespace: "healthscope-clusters"}
 	s, err := e.Secret(Token{Value: "t", Expires: time.Date(2026, 3, 1, 12, 0, 0, 5e8, time.FixedZone("CET", 3600)), Lifetime: time.Hour})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 var metricExpiry = metric.New(metric.Gauge, "healthscope_cluster_token_expiry_timestamp_seconds",
 	"When the token of a cluster ends, in seconds since 1970, if it is one that is [renewed](clusters.md). Only the replica that leads has it.", "cluster")
 
-// tokens are the tokens that are to be renewed. They are safe for concurrent use.
+// tokens holds the tokens that are renewed. It is safe for concurrent use.
 type tokens struct {
 	mu       sync.Mutex
 	bySecret map[types.NamespacedName]secretToken
@@ -24,7 +24,7 @@ type tokens struct {
 // secretToken is the token of a Secret.
 type secretToken struct {
 	cluster string
-	// expires is when it ends; zero when the Secret does not say so in a form that can be read.
+	// expires is when it expires; zero if the annotation of the Secret is invalid.
 	expires time.Time
 	// warning is the last cause for which it was not renewed.
 	warning string
@@ -32,8 +32,8 @@ type secretToken struct {
 
 func newTokens() *tokens { return &tokens{bySecret: map[types.NamespacedName]secretToken{}} }
 
-// see records when the token in a Secret ends. Of another token than before, there has been no warning.
-func (t *tokens) see(s *corev1.Secret, expires time.Time) {
+// record records when the token in a Secret expires. For a new token, it forgets the last warning.
+func (t *tokens) record(s *corev1.Secret, expires time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key, now := client.ObjectKeyFromObject(s), secretToken{cluster: clusterOf(s), expires: expires}
@@ -43,7 +43,7 @@ func (t *tokens) see(s *corev1.Secret, expires time.Time) {
 	t.bySecret[key] = now
 }
 
-// remove removes a Secret that is gone, or that has no token to renew.
+// remove removes a Secret that was deleted, or that has no token to renew.
 func (t *tokens) remove(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *tokens) warn(s *corev1.Secret, cause string) bool {
 // Describe implements prometheus.Collector.
 func (t *tokens) Describe(out chan<- *prometheus.Desc) { out <- metricExpiry.Desc }
 
-// Collect implements prometheus.Collector. Of two Secrets for one cluster, the token that ends first counts.
+// Collect implements prometheus.Collector. If a cluster has two Secrets, it reports the token that expires first.
 func (t *tokens) Collect(out chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

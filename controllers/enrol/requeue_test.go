@@ -13,26 +13,26 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// TestATokenIsRenewedSoonAfterTheMachineWakesUp: the timer of a long wait stands still while the machine sleeps, so no wait is long.
-func TestATokenIsRenewedSoonAfterTheMachineWakesUp(t *testing.T) {
+// TestTokenIsRenewedSoonAfterTheMachineWakesUp checks that no wait is long, because timers stop while the machine sleeps.
+func TestTokenIsRenewedSoonAfterTheMachineWakesUp(t *testing.T) {
 	r := newRenewal(t, func(s *corev1.Secret) {
 		s.Annotations[corev1alpha2.AnnotationTokenExpires] = begin.Add(24 * time.Hour).Format(time.RFC3339)
 		s.Annotations[corev1alpha2.AnnotationTokenLifetime] = "24h"
 	})
 	before := r.secret()
-	token, _, err := tokenOf(before)
+	token, _, err := tokenFromAnnotations(before)
 	if err != nil {
 		t.Fatal(err)
 	}
-	due := token.renewal(before.UID)
+	due := token.renewalTime(before.UID)
 	var lines []string
 	ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: 9}))
 	reconciled := func(now time.Time) {
 		t.Helper()
 		r.clock.SetTime(now)
 		result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(before)})
-		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > maxPause {
-			t.Fatalf("asks again after %s, %v; want at most %s", result.RequeueAfter, err, maxPause)
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > maxRequeueDelay {
+			t.Fatalf("asks again after %s, %v; want at most %s", result.RequeueAfter, err, maxRequeueDelay)
 		}
 	}
 
