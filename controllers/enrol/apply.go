@@ -83,7 +83,7 @@ func (t target) apply(ctx context.Context, desired client.Object) (client.Object
 	if err != nil {
 		return nil, errors.Wrapf(err, "%s: cannot read %s", t.where, t.name(desired))
 	}
-	before, _ := existing.DeepCopyObject().(client.Object)
+	before := existing.DeepCopyObject()
 	if err := update(existing, desired); err != nil {
 		return nil, errors.Wrapf(err, "%s: cannot use %s", t.where, t.name(desired))
 	}

@@ -144,12 +144,7 @@ func (e Enrolment) deployNamespaces() []string {
 func (e Enrolment) monitorNamespace() string { return cmp.Or(e.MonitorNamespace, MemberNamespace) }
 
 // lifetime returns the requested lifetime of a token.
-func (e Enrolment) lifetime() time.Duration {
-	if e.TokenLifetime == 0 {
-		return DefaultTokenLifetime
-	}
-	return e.TokenLifetime
-}
+func (e Enrolment) lifetime() time.Duration { return cmp.Or(e.TokenLifetime, DefaultTokenLifetime) }
 
 // Secret returns the Secret by which a hub finds the member, with the given token.
 func (e Enrolment) Secret(t Token) (*corev1.Secret, error) {

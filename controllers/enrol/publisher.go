@@ -62,8 +62,8 @@ func (p *Publisher) Start(ctx context.Context) error {
 			return nil
 		}
 		if err := p.publish(ctx); err != nil {
-			p.logger.Error(err, "Cannot publish the states of clusters", "retryIn", min(2*pause, maxPublishBackoff).String())
 			pause = min(2*pause, maxPublishBackoff)
+			p.logger.Error(err, "Cannot publish the states of clusters", "retryIn", pause.String())
 			continue
 		}
 		pause = publishInterval

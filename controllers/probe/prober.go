@@ -213,10 +213,11 @@ func (p *Prober) report(scope types.NamespacedName, want *probe.Want) (r probe.R
 
 // keepOrReplace returns the existing target if the desired one is the same. Otherwise it enqueues the desired one and returns it.
 func (p *Prober) keepOrReplace(k key, existing *target, desired target) *target {
-	if existing != nil && existing.uid == desired.uid && existing.address == desired.address && existing.spec == desired.spec {
+	sameService := existing != nil && existing.uid == desired.uid && existing.address == desired.address
+	if sameService && existing.spec == desired.spec {
 		return existing
 	}
-	if existing != nil && existing.uid == desired.uid && existing.address == desired.address && existing.spec.Path == desired.spec.Path && existing.spec.Method == desired.spec.Method {
+	if sameService && existing.spec.Path == desired.spec.Path && existing.spec.Method == desired.spec.Method {
 		desired.history = existing.history // The request is the same.
 	}
 	p.queue.Add(k)
