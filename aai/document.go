@@ -79,13 +79,13 @@ func (r Relationship) TargetID() (property, id string) {
 	return r.RelatedTo + "-id", id
 }
 
-// ToGenericVNF returns the relationship to a VNF. A k8s-resource can have one at most.
-func ToGenericVNF(vnfID string) Relationship {
+// RelationshipToGenericVNF returns the relationship to a VNF. A k8s-resource can have one at most.
+func RelationshipToGenericVNF(vnfID string) Relationship {
 	return Relationship{RelatedTo: "generic-vnf", RelatedLink: vnfPath(vnfID)}
 }
 
-// ToVFModule returns the relationship to a module of a VNF. A k8s-resource can have one at most.
-func ToVFModule(vnfID, vfModuleID string) Relationship {
+// RelationshipToVFModule returns the relationship to a module of a VNF. A k8s-resource can have one at most.
+func RelationshipToVFModule(vnfID, vfModuleID string) Relationship {
 	return Relationship{RelatedTo: "vf-module", RelatedLink: VFModule{GenericVNFID: vnfID, ID: vfModuleID}.Path()}
 }
 

@@ -22,7 +22,7 @@ func TestDocumentOnTheWire(t *testing.T) {
 			document: aai.Document{
 				ID: "1", Name: "n", Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "ns", Labels: []string{"a=b"}, Selflink: "http://x",
 				DataOwner: "healthscope-x", DataSource: "edge", DataSourceVersion: "8", ResourceVersion: "17",
-				RelationshipList: aai.RelationshipList{Relationships: []aai.Relationship{aai.ToGenericVNF("vnf-1")}},
+				RelationshipList: aai.RelationshipList{Relationships: []aai.Relationship{aai.RelationshipToGenericVNF("vnf-1")}},
 			},
 			want: `{"id":"1","name":"n","group":"apps","version":"v1","kind":"Deployment","namespace":"ns","labels":["a=b"],"selflink":"http://x",` +
 				`"data-owner":"healthscope-x","data-source":"edge","data-source-version":"8","resource-version":"17",` +
@@ -72,7 +72,7 @@ func TestDocumentAsAAIAnswers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got.RelationshipList.Relationships[0].Target() != aai.ToGenericVNF("vnf-1").Target() {
+	if got.RelationshipList.Relationships[0].Target() != aai.RelationshipToGenericVNF("vnf-1").Target() {
 		t.Error("the relationship that was read does not have the target of the one that is made")
 	}
 }

@@ -20,8 +20,8 @@ func TestPaths(t *testing.T) {
 		"resource":         {aai.Key{Tenant: plain, ID: "13dd"}.Path(), region + "k8scloudowner4/k8sregionone/tenants/tenant/3444a2a0/k8s-resources/k8s-resource/13dd"},
 		"canonical tenant": {odd.Path(), region + "a%2Fb/r%3A1%3D%C3%BC/tenants/tenant/t%20t%2B~"},
 		"people's name":    {plain.String(), "k8scloudowner4/k8sregionone/3444a2a0"},
-		"vnf":              {aai.ToGenericVNF("vnf:1").RelatedLink, "/network/generic-vnfs/generic-vnf/vnf%3A1"},
-		"module":           {aai.ToVFModule("v", "m/2").RelatedLink, "/network/generic-vnfs/generic-vnf/v/vf-modules/vf-module/m%2F2"},
+		"vnf":              {aai.RelationshipToGenericVNF("vnf:1").RelatedLink, "/network/generic-vnfs/generic-vnf/vnf%3A1"},
+		"module":           {aai.RelationshipToVFModule("v", "m/2").RelatedLink, "/network/generic-vnfs/generic-vnf/v/vf-modules/vf-module/m%2F2"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

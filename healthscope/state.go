@@ -156,9 +156,9 @@ func (p Progress) Equal(o Progress) bool {
 	return at && p == o
 }
 
-// Following returns the higher numbers of p and before. Its At is now if p has advanced beyond before, unless p has a later At than before.
+// Merge returns the higher numbers of p and before. Its At is now if p has advanced beyond before, unless p has a later At than before.
 // A number that has been reached before is no progress, so that an object that flaps does not progress.
-func (p Progress) Following(before Progress, now time.Time) Progress {
+func (p Progress) Merge(before Progress, now time.Time) Progress {
 	furthest, at := p, later(p.At, before.At)
 	advanced := p.Generation > before.Generation
 	if p.Generation == before.Generation {

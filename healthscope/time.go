@@ -68,7 +68,7 @@ func (j *judgeState) updateProgress(m *Member) {
 	if m.Progress == nil || history == nil || history.Progress == nil || history.State == Ready || m.State != Pending || m.Serving {
 		return
 	}
-	m.Progress = new(m.Progress.Following(*history.Progress, j.now))
+	m.Progress = new(m.Progress.Merge(*history.Progress, j.now))
 }
 
 // later returns the later of two moments.

@@ -48,11 +48,11 @@ func (w Write) operation() bulkOperation {
 	}
 }
 
-// WriteTogether does all writes in their order in one transaction, or none of
+// BulkWrite does all writes in their order in one transaction, or none of
 // them. After an error of kind Retry, it is not known which. An error of another kind means
 // that nothing was done, and does not say for certain which of the writes it is
 // about; with the code CodePayloadLimit there are too many of them.
-func (c *Client) WriteTogether(ctx context.Context, writes []Write) error {
+func (c *Client) BulkWrite(ctx context.Context, writes []Write) error {
 	operations := make([]bulkOperation, len(writes))
 	for i, w := range writes {
 		operations[i] = w.operation()

@@ -18,7 +18,7 @@ func TestWriteTogether(t *testing.T) {
 	s, url := simulate(t, simulator.Options{Users: map[string]string{user: password}})
 	c := connect(t, url)
 	ctx := t.Context()
-	if err := c.WriteTogether(ctx, []client.Write{
+	if err := c.BulkWrite(ctx, []client.Write{
 		{Op: aai.OpPut, Key: key, Document: document(key.ID)},
 		{Op: aai.OpRelate, Key: key, Relationship: vnf},
 		{Op: aai.OpPut, Key: other("b"), Document: document("b")},
@@ -33,7 +33,7 @@ func TestWriteTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.WriteTogether(client.WithTransaction(ctx, "together-1"), []client.Write{
+	if err := c.BulkWrite(client.WithTransaction(ctx, "together-1"), []client.Write{
 		{Op: aai.OpUpdate, Key: key, Document: inVersion(d.ResourceVersion, "hs/status=Failed")},
 		{Op: aai.OpUnrelate, Key: key, Relationship: vnf},
 		{Op: aai.OpDelete, Key: other("b"), ResourceVersion: b.ResourceVersion},
@@ -88,7 +88,7 @@ func TestWriteTogetherIsAtomic(t *testing.T) {
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := failure(t, c.WriteTogether(ctx, tt.writes))
+			e := failure(t, c.BulkWrite(ctx, tt.writes))
 			if e.Kind != tt.kind || e.Op != aai.OpBulk || tt.code != "" && e.Code != tt.code {
 				t.Errorf("got %s %q: %v", e.Kind, e.Code, e)
 			}
@@ -115,7 +115,7 @@ func TestWriteTogetherWithUnexpectedResponse(t *testing.T) {
 				_, _ = w.Write([]byte(body))
 			})
 			writes := []client.Write{{Op: aai.OpPut, Key: key, Document: document("13dd")}, {Op: aai.OpPut, Key: other("b"), Document: document("b")}}
-			if e := failure(t, connect(t, s.URL).WriteTogether(t.Context(), writes)); e.Kind != aai.Retry || !e.Outage() {
+			if e := failure(t, connect(t, s.URL).BulkWrite(t.Context(), writes)); e.Kind != aai.Retry || !e.Outage() {
 				t.Errorf("got %s: %v", e.Kind, e)
 			}
 		})

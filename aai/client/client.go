@@ -180,7 +180,7 @@ func (c *Client) DeleteRelationship(ctx context.Context, key aai.Key, r aai.Rela
 
 func relationshipPath(key aai.Key) string { return key.Path() + "/relationship-list/relationship" }
 
-// ErrNotLeading is in the tree of an error about a request that was not sent because Options.Leads forbids it.
+// ErrNotLeading is in the tree of an error about a request that was not sent because Options.HoldsLease forbids it.
 var ErrNotLeading = errors.New("this replica does not lead any more")
 
 // errInvalidResource says what is wrong with an answer that holds something else than documents.

@@ -29,7 +29,7 @@ const (
 var (
 	tenant = aai.Tenant{CloudOwner: "k8s owner", CloudRegionID: "r:1", TenantID: "t=1"}
 	key    = aai.Key{Tenant: tenant, ID: "13dd"}
-	vnf    = aai.ToGenericVNF("vnf-1")
+	vnf    = aai.RelationshipToGenericVNF("vnf-1")
 )
 
 const (
@@ -124,7 +124,7 @@ func calls(t *testing.T, c *client.Client) map[string]func() error {
 		"unrelate": func() error { return c.DeleteRelationship(ctx, key, vnf) },
 		"tenant":   func() error { _, err := c.HasTenant(ctx, tenant); return err },
 		"bulk": func() error {
-			return c.WriteTogether(ctx, []client.Write{{Op: aai.OpPut, Key: key, Document: document(key.ID)}})
+			return c.BulkWrite(ctx, []client.Write{{Op: aai.OpPut, Key: key, Document: document(key.ID)}})
 		},
 		"modules": func() error { _, err := c.ListVFModules(ctx, "vnf-1"); return err },
 		"status": func() error {

@@ -87,7 +87,7 @@ func TestRefusalsOfTheSimulator(t *testing.T) {
 	ctx := t.Context()
 	nowhere := aai.Key{Tenant: aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "none"}, ID: "x"}
 	linked := document("linked")
-	linked.RelationshipList.Relationships = []aai.Relationship{aai.ToGenericVNF("none")}
+	linked.RelationshipList.Relationships = []aai.Relationship{aai.RelationshipToGenericVNF("none")}
 	if err := c.PutK8sResource(ctx, key, document(key.ID)); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestRefusalsOfTheSimulator(t *testing.T) {
 		"create twice":        {c.PutK8sResource(ctx, key, document(key.ID)), aai.Conflict},
 		"no tenant":           {c.PutK8sResource(ctx, nowhere, document("x")), aai.MissingDependency},
 		"no VNF, in a create": {c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "linked"}, linked), aai.MissingDependency},
-		"no VNF":              {c.PutRelationship(ctx, key, aai.ToGenericVNF("none")), aai.MissingDependency},
+		"no VNF":              {c.PutRelationship(ctx, key, aai.RelationshipToGenericVNF("none")), aai.MissingDependency},
 		"update of nothing":   {c.UpdateK8sResource(ctx, aai.Key{Tenant: tenant, ID: "13dd1"}, func() aai.Document { d := inVersion("1", "a=b"); d.ID = "13dd1"; return d }()), aai.Conflict},
 		"delete of nothing":   {c.DeleteK8sResource(ctx, nowhere, "1"), aai.Conflict},
 		"no region":           {c.PutRelationship(ctx, key, aai.Relationship{RelatedTo: "cloud-region", RelatedLink: "/cloud-infrastructure/cloud-regions/cloud-region/x/y"}), aai.MissingDependency},

@@ -70,7 +70,7 @@ func Map(r Resource, o Options) Entry {
 	if !o.includesKind(m.Group, m.Kind) {
 		return Entry{Decision: Exclude}
 	}
-	key, ok := Place(m.Key, o)
+	key, ok := KeyFor(m.Key, o)
 	if !ok {
 		return Entry{Decision: Unmapped}
 	}
@@ -178,15 +178,15 @@ func relationships(r Resource, o Options) (links []aai.Relationship, denied bool
 	if !o.mayLink(r.Scope.Namespace, r.GenericVNFID) {
 		return nil, true
 	}
-	links = []aai.Relationship{aai.ToGenericVNF(r.GenericVNFID)}
+	links = []aai.Relationship{aai.RelationshipToGenericVNF(r.GenericVNFID)}
 	if r.VFModuleID != "" {
-		links = append(links, aai.ToVFModule(r.GenericVNFID, r.VFModuleID))
+		links = append(links, aai.RelationshipToVFModule(r.GenericVNFID, r.VFModuleID))
 	}
 	return links, false
 }
 
-// Place returns where a resource is in A&AI, and false when no region is configured for its cluster and namespace.
-func Place(k healthscope.Key, o Options) (aai.Key, bool) {
+// KeyFor returns where a resource is in A&AI, and false when no region is configured for its cluster and namespace.
+func KeyFor(k healthscope.Key, o Options) (aai.Key, bool) {
 	tenant, ok := o.tenant(k.Cluster, k.Namespace)
 	if !ok {
 		return aai.Key{}, false

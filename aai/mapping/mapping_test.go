@@ -216,10 +216,10 @@ func TestATenantThatIsLeftIsStillRead(t *testing.T) {
 	o := options()
 	former := o.Regions[0]
 	key := healthscope.Key{Cluster: "p+edge", Namespace: "vfw", Name: "web"}
-	before, _ := mapping.Place(key, o)
+	before, _ := mapping.KeyFor(key, o)
 	former.TenantID = "former"
 	o.Regions = append(o.Regions, former)
-	if now, ok := mapping.Place(key, o); !ok || now != before {
+	if now, ok := mapping.KeyFor(key, o); !ok || now != before {
 		t.Errorf("the resource goes to %v, want %v", now, before)
 	}
 	if left := (aai.Tenant{CloudOwner: former.CloudOwner, CloudRegionID: former.CloudRegionID, TenantID: "former"}); !slices.Contains(o.Tenants(), left) {
@@ -306,7 +306,7 @@ func TestPatterns(t *testing.T) {
 		{"q+edge12", "vfw-1", ""},
 		{"p+[", "vfw-1", "odd"},
 	} {
-		place, ok := mapping.Place(healthscope.Key{Cluster: c.cluster, Group: "apps", Kind: "Deployment", Namespace: c.namespace, Name: "sink"}, o)
+		place, ok := mapping.KeyFor(healthscope.Key{Cluster: c.cluster, Group: "apps", Kind: "Deployment", Namespace: c.namespace, Name: "sink"}, o)
 		if got := place.Tenant.CloudRegionID; got != c.region || ok != (c.region != "") {
 			t.Errorf("namespace %q of cluster %q goes to region %q, want %q", c.namespace, c.cluster, got, c.region)
 		}

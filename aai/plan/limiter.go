@@ -37,8 +37,8 @@ func NewDeletionLimiter(owned int, l Limit) *DeletionLimiter {
 	return &DeletionLimiter{owned: owned, limit: l, granted: map[aai.Key]bool{}}
 }
 
-// Take reports whether a document may be deleted. A granted document stays granted.
-func (d *DeletionLimiter) Take(key aai.Key) bool {
+// Allow reports whether a document may be deleted. A granted document stays granted.
+func (d *DeletionLimiter) Allow(key aai.Key) bool {
 	if n := d.limit.allowance(d.owned); n >= 0 && len(d.granted) >= n && !d.granted[key] {
 		d.refused = true
 		return false

@@ -93,8 +93,8 @@ func TestLimitedDeletionsComplete(t *testing.T) {
 		left, times := owned, 0
 		for next := 0; left > 0; times++ {
 			granted := 0
-			for i := next; i < owned && limiter.Take(key(fmt.Sprint(i))); i++ {
-				if !limiter.Take(key(fmt.Sprint(i))) {
+			for i := next; i < owned && limiter.Allow(key(fmt.Sprint(i))); i++ {
+				if !limiter.Allow(key(fmt.Sprint(i))) {
 					t.Fatalf("%d was granted and is refused", i)
 				}
 				granted++
@@ -109,7 +109,7 @@ func TestLimitedDeletionsComplete(t *testing.T) {
 		if most := (owned + most - 1) / most; times > most {
 			t.Fatalf("it took %d times, want %d at most", times, most)
 		}
-		if !limiter.Take(key("x")) || limiter.Refused() {
+		if !limiter.Allow(key("x")) || limiter.Refused() {
 			t.Fatalf("when all is gone there is nothing to refuse")
 		}
 	})

@@ -160,7 +160,7 @@ func Diff(desired, current map[aai.Key]aai.Document, guards Guards, o Options) P
 			if limiters[source] == nil {
 				limiters[source] = NewDeletionLimiter(owned[source], o.Limit)
 			}
-			if !limiters[source].Take(key) {
+			if !limiters[source].Allow(key) {
 				d = Decision{Skipped: limiters[source].Skipped(key, source)}
 			}
 		}

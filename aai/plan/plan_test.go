@@ -14,8 +14,8 @@ const owner = "healthscope-lab"
 var (
 	options = plan.Options{Owner: owner, LabelPrefix: "hs/", LabelKeys: []string{"app"}}
 	tenant  = aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}
-	vnf1    = aai.ToGenericVNF("vnf-1")
-	vnf2    = aai.ToGenericVNF("vnf-2")
+	vnf1    = aai.RelationshipToGenericVNF("vnf-1")
+	vnf2    = aai.RelationshipToGenericVNF("vnf-2")
 )
 
 const (

@@ -20,7 +20,7 @@ var (
 )
 
 func anyLinks(t *rapid.T) []aai.Relationship {
-	return rapid.SliceOfNDistinct(rapid.SampledFrom([]aai.Relationship{vnf1, vnf2, aai.ToVFModule("vnf-1", "m")}), 0, 3, func(r aai.Relationship) string { return r.Target() }).Draw(t, "links")
+	return rapid.SliceOfNDistinct(rapid.SampledFrom([]aai.Relationship{vnf1, vnf2, aai.RelationshipToVFModule("vnf-1", "m")}), 0, 3, func(r aai.Relationship) string { return r.Target() }).Draw(t, "links")
 }
 
 // desiredDocument is a document as the mapping makes it: with a claim for each relationship.

@@ -145,7 +145,7 @@ func TestRequestsAreFewerThanThoseOfCNFAdapter(t *testing.T) {
 	w := start(t)
 	w.seed(simulator.VFModule("vnf-1", "module-1"))
 	related := func(d *aai.Document) {
-		for _, r := range []aai.Relationship{aai.ToGenericVNF("vnf-1"), aai.ToVFModule("vnf-1", "module-1")} {
+		for _, r := range []aai.Relationship{aai.RelationshipToGenericVNF("vnf-1"), aai.RelationshipToVFModule("vnf-1", "module-1")} {
 			d.RelationshipList.Relationships = append(d.RelationshipList.Relationships, r)
 			d.Labels = append(d.Labels, "hs/link="+r.Target())
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Written is a write to one object, for the audit.
-type Written struct {
+// WriteEvent is a write to one object, for the audit.
+type WriteEvent struct {
 	// Verb says what was done.
 	Verb plan.Verb
 	// Key says to which document.
@@ -42,13 +42,13 @@ func (p *pass) execute(ctx context.Context, ops []plan.Operation) error {
 				Op: opByVerb[op.Verb], Key: op.Key, Document: withResourceVersion(op), ResourceVersion: op.ResourceVersion, Relationship: op.Relationship,
 			}
 		}
-		err = p.options.Client.WriteTogether(ctx, writes)
+		err = p.options.Client.BulkWrite(ctx, writes)
 	}
 	if notSent(err) {
 		return err
 	}
 	for _, op := range ops {
-		p.options.Audit(Written{Verb: op.Verb, Key: op.Key, Resource: p.resourceOf(op.Key), Labels: op.Document.Labels, TransactionID: id, Err: err})
+		p.options.Audit(WriteEvent{Verb: op.Verb, Key: op.Key, Resource: p.resourceOf(op.Key), Labels: op.Document.Labels, TransactionID: id, Err: err})
 	}
 	return err
 }

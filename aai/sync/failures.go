@@ -37,7 +37,7 @@ type limiter struct {
 // take reports whether a document may be deleted.
 func (l *limiter) take(key aai.Key, now time.Time) bool {
 	before := l.Refused()
-	granted := l.Take(key)
+	granted := l.Allow(key)
 	if !before && l.Refused() {
 		l.since = now
 	}

@@ -57,7 +57,7 @@ func document(id, status string, changes ...func(*aai.Document)) aai.Document {
 func linked(vnfs ...string) func(*aai.Document) {
 	return func(d *aai.Document) {
 		for _, vnf := range vnfs {
-			r := aai.ToGenericVNF(vnf)
+			r := aai.RelationshipToGenericVNF(vnf)
 			d.RelationshipList.Relationships = append(d.RelationshipList.Relationships, r)
 			d.Labels = append(d.Labels, "hs/link="+r.Target())
 		}
@@ -89,11 +89,11 @@ type world struct {
 	syncer  *aaisync.Syncer
 	// asked is what the syncer was asked for, and objects what it has reported.
 	asked   map[aai.Key]aaisync.Desired
-	objects map[aai.Key]aaisync.Object
+	objects map[aai.Key]aaisync.ObjectStatus
 	// options of the plan.
 	plan plan.Options
 	// written is what was audited.
-	written []aaisync.Written
+	written []aaisync.WriteEvent
 	// intercept answers a request in place of A&AI when it returns an answer or an error.
 	intercept func(*http.Request) (*http.Response, error)
 	// observe is called with every request before it is sent to A&AI.
@@ -190,10 +190,10 @@ func (w *world) advance(d time.Duration) {
 // restart makes a Syncer that knows nothing.
 func (w *world) restart() {
 	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit})
-	w.asked, w.objects = map[aai.Key]aaisync.Desired{}, map[aai.Key]aaisync.Object{}
+	w.asked, w.objects = map[aai.Key]aaisync.Desired{}, map[aai.Key]aaisync.ObjectStatus{}
 }
 
-func (w *world) audit(o aaisync.Written) {
+func (w *world) audit(o aaisync.WriteEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.written = append(w.written, o)
@@ -266,7 +266,7 @@ func (w *world) faults(faults ...simulator.Fault) {
 // outcome is a report with all objects, as they are known from this report and those before.
 type outcome struct {
 	aaisync.Report
-	Objects map[aai.Key]aaisync.Object
+	Objects map[aai.Key]aaisync.ObjectStatus
 }
 
 // sync makes a pass that must end well.

@@ -18,8 +18,8 @@ import (
 // moduleMaxAge is how old the knowledge of a module may be when it is changed: A&AI compares no version then, and what others have set must not be overwritten unseen.
 const moduleMaxAge = 5 * time.Second
 
-// WrittenStatus is a write of a module's operational-status, for the audit.
-type WrittenStatus struct {
+// StatusWriteEvent is a write of a module's operational-status, for the audit.
+type StatusWriteEvent struct {
 	plan.StatusChange
 	// TransactionID is the X-TransactionId of the request.
 	TransactionID string
@@ -30,7 +30,7 @@ type WrittenStatus struct {
 // ModuleReport is the outcome of a pass over the modules of a VNF.
 type ModuleReport struct {
 	// Modules is the sync status of each desired module.
-	Modules map[aai.VFModule]Object
+	Modules map[aai.VFModule]ObjectStatus
 	// Written counts the modules that this pass has changed.
 	Written int
 	// NextPass is when there will be something to do even if nothing changes.
@@ -183,7 +183,7 @@ func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
 		p.haltErr = err
 		return
 	}
-	p.syncer.options.AuditStatus(WrittenStatus{StatusChange: c, TransactionID: id, Err: err})
+	p.syncer.options.AuditStatus(StatusWriteEvent{StatusChange: c, TransactionID: id, Err: err})
 	if err == nil {
 		p.observed[c.Module] = aai.VFModuleStatus{Status: c.To} // A&AI does not tell the new version.
 		p.written++
@@ -205,7 +205,7 @@ func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
 
 // report returns the outcome of the pass.
 func (p *modulePass) report() ModuleReport {
-	r := ModuleReport{Modules: map[aai.VFModule]Object{}, Written: p.written, NextPass: p.syncer.options.nextResync(p.resynced, p.syncer.takeoverEnd)}
+	r := ModuleReport{Modules: map[aai.VFModule]ObjectStatus{}, Written: p.written, NextPass: p.syncer.options.nextResync(p.resynced, p.syncer.takeoverEnd)}
 	for m := range p.desired {
 		r.Modules[m] = p.statusOf(m)
 		if next := p.readAt.Add(p.syncer.options.DependencyInterval); r.Modules[m].Reason == ReasonMissingDependency && next.Before(r.NextPass) {
@@ -216,24 +216,24 @@ func (p *modulePass) report() ModuleReport {
 }
 
 // statusOf returns the sync status of a module.
-func (p *modulePass) statusOf(m aai.VFModule) Object {
+func (p *modulePass) statusOf(m aai.VFModule) ObjectStatus {
 	want := p.desired[m]
 	have, exists := p.observed[m]
 	err := p.failed[m]
 	if r, rejected := p.rejected[m]; rejected && r.to == want {
-		return Object{State: Failed, Reason: ReasonRejected, Message: r.err.Error()}
+		return ObjectStatus{State: Failed, Reason: ReasonRejected, Message: r.err.Error()}
 	}
 	switch {
 	case err != nil:
-		return Object{State: Pending, Reason: ReasonUnavailable, Message: err.Error()}
+		return ObjectStatus{State: Pending, Reason: ReasonUnavailable, Message: err.Error()}
 	case exists && have.Status == want:
-		return Object{State: Synced}
+		return ObjectStatus{State: Synced}
 	case p.haltErr != nil:
-		return Object{State: Pending, Reason: ReasonNotTried, Message: p.haltErr.Error()}
+		return ObjectStatus{State: Pending, Reason: ReasonNotTried, Message: p.haltErr.Error()}
 	case !exists:
-		return Object{State: Pending, Reason: ReasonMissingDependency, Message: fmt.Sprintf("generic-vnf %q has no vf-module %q", m.GenericVNFID, m.ID)}
+		return ObjectStatus{State: Pending, Reason: ReasonMissingDependency, Message: fmt.Sprintf("generic-vnf %q has no vf-module %q", m.GenericVNFID, m.ID)}
 	default:
-		return Object{State: Pending, Reason: ReasonNotTried}
+		return ObjectStatus{State: Pending, Reason: ReasonNotTried}
 	}
 }
 

@@ -112,11 +112,11 @@ func (h *history) look(id string) {
 // move relates a document to another VNF.
 func (h *history) move(id string) {
 	edge := func(vnf string) map[string]any {
-		return map[string]any{"related-to": "generic-vnf", "related-link": aai.ToGenericVNF(vnf).Target()}
+		return map[string]any{"related-to": "generic-vnf", "related-link": aai.RelationshipToGenericVNF(vnf).Target()}
 	}
 	path := key(id).Path() + "/relationship-list/relationship"
 	d, _ := h.Get(key(id).Path())
-	if _, ok := h.Get(aai.ToGenericVNF("vnf-2").Target()); !ok || !slices.Equal(targets(d), []string{"-> vnf-1"}) {
+	if _, ok := h.Get(aai.RelationshipToGenericVNF("vnf-2").Target()); !ok || !slices.Equal(targets(d), []string{"-> vnf-1"}) {
 		return
 	}
 	if h.Act(simulator.Action{Action: "delete", URI: path, Body: edge("vnf-1")}, simulator.Action{Action: "put", URI: path, Body: edge("vnf-2")}) == nil {
@@ -139,5 +139,5 @@ func (h *history) tenantComesOrGoes(string) {
 
 // vnfGoes deletes the VNF to which documents are related.
 func (h *history) vnfGoes(string) {
-	_ = h.Act(simulator.Action{Action: "delete", URI: aai.ToGenericVNF("vnf-1").Target()}) // It may have gone before.
+	_ = h.Act(simulator.Action{Action: "delete", URI: aai.RelationshipToGenericVNF("vnf-1").Target()}) // It may have gone before.
 }

@@ -245,7 +245,7 @@ func (h *history) othersRemove(t *rapid.T) {
 func (h *history) othersRelate(t *rapid.T) {
 	id := anyID(t)
 	d, ok := h.Get(key(id).Path())
-	if _, vnf := h.Get(aai.ToGenericVNF("vnf-2").Target()); ok && vnf && len(targets(d)) == 0 {
+	if _, vnf := h.Get(aai.RelationshipToGenericVNF("vnf-2").Target()); ok && vnf && len(targets(d)) == 0 {
 		h.withoutFaults(func() {
 			h.others(http.MethodPut, key(id).Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-2"}`)
 		})
@@ -253,7 +253,7 @@ func (h *history) othersRelate(t *rapid.T) {
 }
 
 func (h *history) vnfComesOrGoes(*rapid.T) {
-	path := aai.ToGenericVNF("vnf-1").Target()
+	path := aai.RelationshipToGenericVNF("vnf-1").Target()
 	vnf, ok := h.Get(path)
 	if !ok {
 		h.seed(simulator.GenericVNF("vnf-1"))
@@ -313,9 +313,9 @@ func (h *history) pass(t *rapid.T, guards plan.Guards) outcome {
 
 // isMadeAgain reports whether a document that was not desired when a pass began was deleted in it, as far as is known. If it is
 // there after the pass, it has become desired meanwhile: it is another document, without what others had added to the one before.
-func isMadeAgain(key aai.Key, desired map[aai.Key]aai.Document, written []aaisync.Written) bool {
+func isMadeAgain(key aai.Key, desired map[aai.Key]aai.Document, written []aaisync.WriteEvent) bool {
 	_, is := desired[key]
-	return !is && slices.ContainsFunc(written, func(o aaisync.Written) bool {
+	return !is && slices.ContainsFunc(written, func(o aaisync.WriteEvent) bool {
 		return o.Key == key && o.Verb == plan.Delete && (o.Err == nil || aai.KindOf(o.Err) == aai.Retry)
 	})
 }
@@ -369,7 +369,7 @@ func (h *history) end(t *rapid.T) {
 }
 
 // checkOurs checks that our part of a document is as desired. A relationship can be in the way of ours.
-func checkOurs(t *rapid.T, want aai.Document, is map[string]any, o aaisync.Object) {
+func checkOurs(t *rapid.T, want aai.Document, is map[string]any, o aaisync.ObjectStatus) {
 	has, _ := is["labels"].([]string)
 	has = slices.DeleteFunc(slices.Clone(has), func(l string) bool { return strings.HasPrefix(l, "team=") })
 	if diff := cmp.Diff(slices.Sorted(slices.Values(want.Labels)), slices.Sorted(slices.Values(has))); diff != "" {

@@ -42,8 +42,8 @@ const (
 	ReasonConflict Reason = "Conflict"
 )
 
-// Object is the sync status of one object.
-type Object struct {
+// ObjectStatus is the sync status of one object.
+type ObjectStatus struct {
 	// State says how far it is.
 	State State
 	// Reason says why it is not synced; empty when it is.
@@ -57,7 +57,7 @@ type Object struct {
 // Report is the outcome of a pass.
 type Report struct {
 	// Changed has every object whose standing has changed since the pass before. One that has none any more has no state.
-	Changed map[aai.Key]Object
+	Changed map[aai.Key]ObjectStatus
 	// Synced, Pending and Failed count all objects of the tenant by state.
 	Synced, Pending, Failed int
 	// Skipped are all documents that should be deleted and are not, by key.
@@ -75,7 +75,7 @@ type Report struct {
 // report returns the outcome of the pass.
 func (p *pass) report() Report {
 	r := Report{
-		Changed: map[aai.Key]Object{}, Acknowledged: p.acknowledged, Lags: p.lags, NextPass: p.nextPass(), Missing: p.missingProblem(),
+		Changed: map[aai.Key]ObjectStatus{}, Acknowledged: p.acknowledged, Lags: p.lags, NextPass: p.nextPass(), Missing: p.missingProblem(),
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(p.toReport), aai.Key.Compare) {
 		now := p.statusOf(key)
@@ -114,7 +114,7 @@ func (p *pass) missingProblem() aai.Problem {
 }
 
 // lag returns how late an object was written, if this pass has written it, and ends the wait of one that needs nothing any more. What is held waits, though it has no standing.
-func (p *pass) lag(key aai.Key, now Object) (lag time.Duration, known bool) {
+func (p *pass) lag(key aai.Key, now ObjectStatus) (lag time.Duration, known bool) {
 	if now.State != "" && now.State != Synced || p.guards.Keys[key] {
 		return 0, false
 	}
@@ -125,7 +125,7 @@ func (p *pass) lag(key aai.Key, now Object) (lag time.Duration, known bool) {
 }
 
 // recordStatus stores the status of an object and updates the counts.
-func (p *pass) recordStatus(key aai.Key, now Object) {
+func (p *pass) recordStatus(key aai.Key, now ObjectStatus) {
 	if before, had := p.reported[key]; had {
 		p.counts[before.State]--
 	}
@@ -149,10 +149,10 @@ func (p *pass) resource(key aai.Key) healthscope.Key {
 }
 
 // statusOf returns the status of an object, and drops its outdated failures.
-func (p *pass) statusOf(key aai.Key) Object {
+func (p *pass) statusOf(key aai.Key) ObjectStatus {
 	t, failed := p.failed[key]
 	if p.rejected(key) {
-		return Object{State: Failed, Reason: ReasonRejected, Message: t.err.Error()}
+		return ObjectStatus{State: Failed, Reason: ReasonRejected, Message: t.err.Error()}
 	}
 	if t.reason == ReasonRejected {
 		delete(p.failed, key)
@@ -160,23 +160,23 @@ func (p *pass) statusOf(key aai.Key) Object {
 	}
 	if p.guards.Keys[key] {
 		p.clearFailures(key)
-		return Object{}
+		return ObjectStatus{}
 	}
 	if c, taken := p.conflicts[key]; taken {
 		p.clearFailures(key)
-		return Object{State: Failed, Reason: ReasonConflict, Message: fmt.Sprintf("%q belongs to data-owner %q", key.Path(), c.Owner)}
+		return ObjectStatus{State: Failed, Reason: ReasonConflict, Message: fmt.Sprintf("%q belongs to data-owner %q", key.Path(), c.Owner)}
 	}
 	if p.needsWork(key) {
 		if failed {
-			return Object{State: Pending, Reason: t.reason, Message: t.err.Error()}
+			return ObjectStatus{State: Pending, Reason: t.reason, Message: t.err.Error()}
 		}
 		return p.notTried()
 	}
 	p.clearFailures(key)
 	if p.desired[key] != nil {
-		return Object{State: Synced}
+		return ObjectStatus{State: Synced}
 	}
-	return Object{}
+	return ObjectStatus{}
 }
 
 // clearFailures drops the failures of an object that needs no further request.
@@ -197,8 +197,8 @@ func (p *pass) needsWork(key aai.Key) bool {
 }
 
 // notTried returns the status of an object that this pass has not tried.
-func (p *pass) notTried() Object {
-	o := Object{State: Pending, Reason: ReasonNotTried}
+func (p *pass) notTried() ObjectStatus {
+	o := ObjectStatus{State: Pending, Reason: ReasonNotTried}
 	if p.haltErr != nil {
 		o.Message = p.haltErr.Error()
 	}

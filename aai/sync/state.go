@@ -33,7 +33,7 @@ type tenantState struct {
 	observedState
 	failures
 	// reported is the last reported status of each object.
-	reported map[aai.Key]Object
+	reported map[aai.Key]ObjectStatus
 	counts   map[State]int
 }
 
@@ -50,7 +50,7 @@ func newTenantState() *tenantState {
 			failed: map[aai.Key]failure{}, batchLimits: map[aai.Key]int{}, missingTargets: map[string]bool{},
 			conflicts: map[aai.Key]plan.Conflict{}, skipped: map[aai.Key]plan.Skipped{}, limiters: map[string]*limiter{},
 		},
-		reported: map[aai.Key]Object{},
+		reported: map[aai.Key]ObjectStatus{},
 		counts:   map[State]int{},
 	}
 }

@@ -45,9 +45,9 @@ type Options struct {
 	// Takeover is how long a syncer of another process may still have written after this one was made. Then each tenant is read again in full.
 	Takeover time.Duration
 	// Audit is called after every write that was tried, unless it is nil.
-	Audit func(Written)
+	Audit func(WriteEvent)
 	// AuditStatus is called after every change of a module's operational-status that was tried, unless it is nil.
-	AuditStatus func(WrittenStatus)
+	AuditStatus func(StatusWriteEvent)
 	// Clock returns the time. The default is time.Now.
 	Clock func() time.Time
 }
@@ -68,10 +68,10 @@ func (o *Options) setDefaults() {
 		o.Parallelism = DefaultParallelism
 	}
 	if o.Audit == nil {
-		o.Audit = func(Written) {}
+		o.Audit = func(WriteEvent) {}
 	}
 	if o.AuditStatus == nil {
-		o.AuditStatus = func(WrittenStatus) {}
+		o.AuditStatus = func(StatusWriteEvent) {}
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now

@@ -236,7 +236,7 @@ func (f *flips) take() aaisync.Change {
 }
 
 // arrive notes that an object was written.
-func (f *flips) arrive(w aaisync.Written) {
+func (f *flips) arrive(w aaisync.WriteEvent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if since, flipped := f.since[w.Key]; flipped && w.Err == nil && slices.Contains(w.Labels, "hs/status=Failed") {

@@ -11,7 +11,7 @@ import (
 func commandTables() map[string]table {
 	list := table{{"command", "what it does"}}
 	tables := map[string]table{}
-	root := commands.Command()
+	root := commands.NewCommand()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	var walk func(*cobra.Command)

@@ -50,7 +50,7 @@ func (oneScope) Subscribe(func(namespace, name string)) (cancel func()) { return
 type anything struct{}
 
 // View implements api.Contexts.
-func (anything) View(context.Context, appcontext.Subject, string) (appcontext.View, error) {
+func (anything) View(context.Context, appcontext.DeploymentRef, string) (appcontext.View, error) {
 	return appcontext.View{Info: appcontext.StateInfo{Actions: []appcontext.Action{{State: appcontext.ActionCreated}}}}, nil
 }
 

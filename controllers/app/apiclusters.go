@@ -20,7 +20,7 @@ type viewClusters struct {
 
 // Bundle implements api.Clusters.
 func (c viewClusters) Bundle(cluster, name, namespace string) (api.Observation, bool) {
-	if b := selectBundle(c.view.LabelledIn(cluster, k8spluginv1alpha1.LabelDeploymentID, name), name, namespace); b != nil {
+	if b := selectBundle(c.view.ListByLabelIn(cluster, k8spluginv1alpha1.LabelDeploymentID, name), name, namespace); b != nil {
 		return c.observation(b), true
 	}
 	state, outage, known := c.state(cluster)
@@ -52,7 +52,7 @@ func (c viewClusters) state(cluster string) (state fleet.ClusterState, outage, k
 
 // unreachableReport returns the report on an app in an unreachable cluster from which no bundle was read before.
 func unreachableReport(state fleet.ClusterState) status.Report {
-	return status.Report{Lost: true, Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
+	return status.Report{Unreachable: true, Reason: state.Reachability.Reason(), Message: state.Problem(), LastSeen: state.LastSeen}
 }
 
 // selectBundle returns the bundle of an app among those with its label: the one in the namespace that its context names, else the
@@ -74,7 +74,7 @@ func selectBundle(bundles []*fleet.Bundle, name, namespace string) *fleet.Bundle
 
 // Instance implements api.Clusters.
 func (c viewClusters) Instance(id string) (found []api.Observation, neverSynced []string) {
-	for _, b := range c.view.Labelled(status.InstanceLabel, id) {
+	for _, b := range c.view.ListByLabel(status.InstanceLabel, id) {
 		found = append(found, c.observation(b))
 	}
 	for _, state := range c.view.NeverSynced() {
@@ -92,18 +92,18 @@ func (c viewClusters) observation(b *fleet.Bundle) api.Observation {
 	o := api.Observation{Report: status.Report{
 		Namespace: b.Namespace, Members: b.Members, Observed: b.Observed, Truncated: b.Truncated, Unlisted: b.Unlisted, Malformed: b.Malformed, LastSeen: state.LastSeen,
 	}}
-	if state.Unwatched && !b.Own {
-		o.LastSeen = b.Written
+	if state.Unmonitored && !b.Own {
+		o.LastSeen = b.WrittenAt
 	}
-	if b.Lost {
-		o.Lost, o.Reason, o.Message = true, state.Reachability.Reason(), state.Problem()
-		if state.Answers() && !b.Outdated.IsZero() {
-			o.Reason, o.Message, o.LastSeen = healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.Outdated
+	if b.Stale {
+		o.Unreachable, o.Reason, o.Message = true, state.Reachability.Reason(), state.Problem()
+		if state.Answers() && !b.OutdatedSince.IsZero() {
+			o.Reason, o.Message, o.LastSeen = healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.OutdatedSince
 		}
 		return o
 	}
 	o.Read = func(ctx context.Context) (*status.Bundle, error) {
-		whole, err := c.view.Whole(ctx, b.BundleKey)
+		whole, err := c.view.ReadBundle(ctx, b.BundleKey)
 		if err != nil {
 			return nil, err
 		}

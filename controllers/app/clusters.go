@@ -12,6 +12,6 @@ import (
 func setupClusters(mgr *term, o *Options, config *configv1alpha1.Configuration, view *fleet.View) error {
 	return enrol.Setup(mgr, enrol.Options{
 		Namespace: config.Fleet.Namespace, Secrets: mgr.cache(view.Secrets()), States: view,
-		Lease: types.NamespacedName{Namespace: o.LeaseNamespace, Name: controllerLease}, Metrics: mgr, Spans: o.spans,
+		Lease: types.NamespacedName{Namespace: o.LeaseNamespace, Name: controllerLease}, Metrics: mgr, TracerProvider: o.spans,
 	})
 }

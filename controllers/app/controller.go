@@ -148,7 +148,7 @@ func newControllerManager(o *Options, config *configv1alpha1.Configuration, scop
 		Scheme: scheme, HealthProbeBindAddress: o.ProbeAddress, MapperProvider: newRESTMapper,
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // Each term makes controllers with the same names.
 		Cache: cache.Options{
-			DefaultTransform: scope.KeepWriters, NewInformer: trackScopes(scopes), ByObject: map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.KeepApplication}},
+			DefaultTransform: scope.TransformManagedFields, NewInformer: trackScopes(scopes), ByObject: map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.TransformApplication}},
 		},
 	})
 }
@@ -176,7 +176,7 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 	if err := t.Register(scope.NewCollector(registry)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: PolicyOf(config.Policy), Guard: guard, HealthChecks: termChecks{checks, t}, Spans: spans, TrustedNamespaces: config.OAM.TrustedNamespaces}
+	o := scope.Options{View: view, Objects: objects, Registry: registry, Policy: PolicyOf(config.Policy), Guard: guard, HealthChecks: termChecks{checks, t}, TracerProvider: spans, TrustedNamespaces: config.OAM.TrustedNamespaces}
 	if store != nil {
 		contexts, err := recorder.SetupContexts(t, store, spans, clock.RealClock{})
 		if err != nil {
@@ -197,7 +197,7 @@ func setupScopes(t *term, view *fleet.View, objects *fleet.Objects, guard *pruni
 	if config.Inventory != nil {
 		i, err := inventory.New(inventory.Options{
 			Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: slices.Concat(config.Monitor.TrustedNamespaces, config.OAM.TrustedNamespaces), View: view, Registry: registry, Metrics: t,
-			Spans: spans, Leads: t.election.lock.held, Takeover: leaseDuration,
+			TracerProvider: spans, HoldsLease: t.election.lock.held, Takeover: leaseDuration,
 		})
 		if err != nil {
 			return err

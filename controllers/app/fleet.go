@@ -22,7 +22,7 @@ func setupFleet(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configurati
 		Timeout: max(2*timeout, kubeconfig.DefaultTimeout),
 	}
 	view, err := fleet.Setup(mgr, fleet.Options{
-		ClusterName: config.ClusterName, Policy: PolicyOf(config.Policy), Past: scope.Past(mgr.GetClient()), HealthChecks: userRules, Objects: objects,
+		ClusterName: config.ClusterName, Policy: PolicyOf(config.Policy), History: scope.ReadHistory(mgr.GetClient()), HealthChecks: userRules, Objects: objects,
 		Liveness: &fleet.Liveness{MonitorNamespace: config.Fleet.MonitorNamespace, Timeout: timeout},
 		Budget: fleet.Budget{
 			Bundles: int64(*config.Fleet.Budget.Bundles), Resources: int64(*config.Fleet.Budget.Resources),

@@ -30,7 +30,7 @@ func checkReadable(config *configv1alpha1.Configuration) func(context.Context, c
 	return func(ctx context.Context, reader client.Reader) error {
 		err := scope.CheckReadable(ctx, reader)
 		if err == nil && config.OAM.ApplicationConfigurations {
-			err = oam.CheckReadable(ctx, reader, oam.Kind)
+			err = oam.CheckReadable(ctx, reader, oam.ApplicationConfigurationKind)
 		}
 		if err == nil && config.OAM.WriteApplicationHealth {
 			err = oam.CheckReadable(ctx, reader, kubevela.ApplicationKind)

@@ -15,5 +15,5 @@ func setupRecorder(mgr *term, o *Options, config *configv1alpha1.Configuration, 
 		return nil
 	}
 	lease := types.NamespacedName{Namespace: o.LeaseNamespace, Name: controllerLease}
-	return recorder.Setup(mgr, recorder.Options{View: view, Store: store, Lease: lease, Registry: mgr, Spans: o.spans, ReadyKeys: config.Recorder.ReadyKeys})
+	return recorder.Setup(mgr, recorder.Options{View: view, Store: store, Lease: lease, Registry: mgr, TracerProvider: o.spans, ReadyKeys: config.Recorder.ReadyKeys})
 }

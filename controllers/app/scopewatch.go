@@ -12,7 +12,7 @@ import (
 )
 
 // scopeWatchTolerances are the tolerances for the watch of scopes. Every watch ends from time to time, and is resumed within a second.
-var scopeWatchTolerances = observe.Rules{Grace: 5 * time.Second, Settle: 500 * time.Millisecond}
+var scopeWatchTolerances = observe.Rules{Grace: 5 * time.Second, CatchUp: 500 * time.Millisecond}
 
 // newScopeTracker returns a tracker that reports whether the cache of scopes is current. trackScopes must create its informer.
 func newScopeTracker() *observe.Tracker {

@@ -27,7 +27,7 @@ func TestPlansAreSortedByResource(t *testing.T) {
 			Operations: []plan.Operation{
 				{Verb: plan.Create, Key: key("0"), Document: service("d")}, {Verb: plan.Delete, Key: key("1")},
 				{Verb: plan.Create, Key: key("6"), Document: edge("edge02")}, {Verb: plan.Create, Key: key("7"), Document: edge("edge01")},
-				{Verb: plan.Update, Key: key("9")}, {Verb: plan.Update, Key: key("2")}, {Verb: plan.Relate, Key: key("2"), Relationship: aai.ToGenericVNF("v")},
+				{Verb: plan.Update, Key: key("9")}, {Verb: plan.Update, Key: key("2")}, {Verb: plan.Relate, Key: key("2"), Relationship: aai.RelationshipToGenericVNF("v")},
 			},
 			Skipped:   []plan.Skipped{{Key: key("3"), Message: "the policy is upsert-only"}},
 			Conflicts: []plan.Conflict{{Key: key("4"), Owner: "other"}},

@@ -98,7 +98,7 @@ func newGroup(ctx context.Context, store *appcontext.Store, project string) (id 
 	id = ac.InitAppContext()
 	root, err := ac.CreateCompositeApp(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	created := appcontext.Record{Subject: appcontext.GroupSubject(project, "shop", "v1", "autumn"), Action: appcontext.Action{State: appcontext.ActionCreated, Time: time.Now()}}
+	created := appcontext.Record{Subject: appcontext.GroupRef(project, "shop", "v1", "autumn"), Action: appcontext.Action{State: appcontext.ActionCreated, Time: time.Now()}}
 	Expect(store.RecordAction(ctx, created)).To(Succeed())
 	Expect(ac.AddCompositeAppMeta(ctx, appcontext.CompositeAppMeta{Project: project, CompositeApp: "shop", Version: "v1", DeploymentIntentGroup: "autumn"})).To(Succeed())
 	app, err := ac.AddApp(ctx, root, "web")

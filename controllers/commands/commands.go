@@ -17,7 +17,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
-	root := Command()
+	root := NewCommand()
 	root.InitDefaultCompletionCmd(args...)
 	rejectUnknownSubcommands(root)
 	// Before a command starts, every error is one of the command line.
@@ -68,8 +68,8 @@ func rejectUnknownSubcommands(root *cobra.Command) {
 	}
 }
 
-// Command returns the program's root command with all subcommands.
-func Command() *cobra.Command {
+// NewCommand returns the program's root command with all subcommands.
+func NewCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "healthscope",
 		Short:         "Is my application healthy, in every cluster it runs in?",

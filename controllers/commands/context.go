@@ -158,7 +158,7 @@ func enqueueUpdate(ctx context.Context, store *appcontext.Store, args []string, 
 
 // printStandingDown prints why the controller has stopped all work on contexts, if it has.
 func printStandingDown(ctx context.Context, store *appcontext.Store, out io.Writer) error {
-	reason, err := store.Own(ctx, deploy.StandingDownHandle)
+	reason, err := store.Sidecar(ctx, deploy.StandingDownHandle)
 	if err == nil && reason != "" {
 		_, err = fmt.Fprintf(out, "nothing is deployed until the controller is started again: %s\n", printable(reason))
 	}
@@ -207,7 +207,7 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 	if err != nil {
 		return err
 	}
-	problem, err := store.Own(ctx, rsync.ProblemHandle(id))
+	problem, err := store.Sidecar(ctx, rsync.ProblemHandle(id))
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func printWaiting(ctx context.Context, store *appcontext.Store, s *appcontext.Sn
 		return nil // What is stored is left over from a wait that was interrupted.
 	}
 	for _, a := range s.Apps() {
-		waits, err := store.OwnBelow(ctx, rsync.WaitsHandle(s.ID(), a.Name()))
+		waits, err := store.ListSidecars(ctx, rsync.WaitReasonHandle(s.ID(), a.Name()))
 		if err != nil {
 			return err
 		}
@@ -279,7 +279,7 @@ func resourceTable(ctx context.Context, store *appcontext.Store, s *appcontext.S
 				if err != nil {
 					return t, err
 				}
-				reason, err := store.Own(ctx, r.Handle().Level("status"))
+				reason, err := store.Sidecar(ctx, r.Handle().Level("status"))
 				if err != nil {
 					return t, err
 				}

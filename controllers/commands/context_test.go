@@ -83,7 +83,7 @@ var _ = Describe("healthscope context", func() {
 		Expect(ask("stop", id)).To(Equal("context " + id + " is stopped\n"))
 
 		ask("terminate", id, "--wait")
-		said := []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true, Value: "another program is at work"}}
+		said := []appcontext.Write{{Handle: deploy.StandingDownHandle, Sidecar: true, Value: "another program is at work"}}
 		Expect(store.WriteLevels(ctx, "", said, appcontext.Condition{})).To(Succeed())
 		for _, args := range [][]string{{"list"}, {"show", id}} {
 			Expect(ask(args...)).To(HavePrefix("nothing is deployed until the controller is started again: another program is at work\n"))

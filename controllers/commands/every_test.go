@@ -175,7 +175,7 @@ Failed    Pod/web-1-a        -           CrashLoopBackOff   Pod          contain
 		{"monitor stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope monitor\"\n"},
 		{"clusters stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope clusters\"\n"},
 	} {
-		command, args, _ := Command().Find(strings.Fields(c.args)) // What is no command is an argument of the one before it.
+		command, args, _ := NewCommand().Find(strings.Fields(c.args)) // What is no command is an argument of the one before it.
 		for column, is := range map[string]bool{
 			"no input":   len(args) == 0,
 			"bad input":  len(args) > 0 && c.code == exitUsage,
@@ -192,7 +192,7 @@ Failed    Pod/web-1-a        -           CrashLoopBackOff   Pod          contain
 			}
 		})
 	}
-	for _, command := range allCommands(Command())[1:] {
+	for _, command := range allCommands(NewCommand())[1:] {
 		for _, column := range columnsOf(command) {
 			if at := command.CommandPath() + " with " + column; !has[at] {
 				t.Errorf("the table has no row of %s", at)

@@ -21,7 +21,7 @@ func allCommands(c *cobra.Command) []*cobra.Command {
 func TestEveryHelpHasExamplesThatParse(t *testing.T) {
 	t.Parallel()
 	left := maps.Clone(examples)
-	for _, c := range allCommands(Command())[1:] {
+	for _, c := range allCommands(NewCommand())[1:] {
 		text := c.Example
 		if text == "" {
 			t.Errorf("%q has no example", c.CommandPath())
@@ -29,7 +29,7 @@ func TestEveryHelpHasExamplesThatParse(t *testing.T) {
 		delete(left, c.CommandPath())
 		for line := range strings.Lines(text) {
 			words := strings.Fields(line)
-			root := Command() // Flags keep their values.
+			root := NewCommand() // Flags keep their values.
 			found, args, err := root.Find(words[1:])
 			if err != nil || words[0] != "healthscope" || !strings.HasPrefix(found.CommandPath(), c.CommandPath()) {
 				t.Errorf("%q is no example of %q: %v", line, c.CommandPath(), err)

@@ -20,7 +20,7 @@ var _ = Describe("the recorder of healthscope controller", func() {
 	It("saves bundles where healthscope status shows them after the cluster has gone", func(ctx SpecContext) {
 		etcd, store := newStore(ctx)
 		newGroup(ctx, store, "retail")
-		view, err := store.View(ctx, appcontext.GroupSubject("retail", "shop", "v1", "autumn"), "")
+		view, err := store.View(ctx, appcontext.GroupRef("retail", "shop", "v1", "autumn"), "")
 		Expect(err).NotTo(HaveOccurred())
 
 		namespace := suite.NewNamespace(ctx, api)
@@ -39,7 +39,7 @@ var _ = Describe("the recorder of healthscope controller", func() {
 			return out.String() + errOut.String()
 		}
 		r.configureWithf("clusterName: local+local\napi: {bindAddress: '0', anonymousBindAddress: %q}\nappContext: {endpoints: [%q]}\nrecorder: {}\n", r.api, etcd.Endpoint())
-		place := appcontext.Place{ContextID: view.ContextID, App: "web", Cluster: "local+local"}
+		place := appcontext.AppInCluster{ContextID: view.ContextID, App: "web", Cluster: "local+local"}
 		stored := func(g Gomega) appcontext.StoredBundle {
 			at, err := store.ReadBundle(ctx, place)
 			g.Expect(err).NotTo(HaveOccurred())

@@ -72,7 +72,7 @@ func (c podTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			continue
 		}
 		transport := portforward.Transport{Config: c.config, Pod: client.ObjectKeyFromObject(pod), Port: apiPortOf(pod)}
-		if err := transport.Verified(); err != nil {
+		if err := transport.CheckVerified(); err != nil {
 			return nil, errors.Wrap(err, "a token is not sent")
 		}
 		r = r.Clone(r.Context())

@@ -118,7 +118,7 @@ var _ = Describe("The command status with a kubeconfig alone", func() {
 			ctx, cancel := context.WithCancel(ctx)
 			DeferCleanup(cancel)
 			out, ended := gbytes.NewBuffer(), make(chan error, 1)
-			root := commands.Command()
+			root := commands.NewCommand()
 			root.SetArgs(append([]string{"status", "--kubeconfig", kubeconfig, "-w"}, args...))
 			root.SetOut(out)
 			root.SetErr(GinkgoWriter)

@@ -135,9 +135,9 @@ func (*statusHub) Authorize(_ context.Context, c api.Caller, _ api.Access) (bool
 }
 
 // View implements api.Contexts: a group in two clusters, one of which is unreachable, and the network intents of one.
-func (h *statusHub) View(_ context.Context, s appcontext.Subject, instance string) (appcontext.View, error) {
+func (h *statusHub) View(_ context.Context, s appcontext.DeploymentRef, instance string) (appcontext.View, error) {
 	switch {
-	case s != appcontext.GroupSubject("retail", "shop", "v2", "autumn") && s != appcontext.ClusterSubject("west", "bonn"):
+	case s != appcontext.GroupRef("retail", "shop", "v2", "autumn") && s != appcontext.ClusterRef("west", "bonn"):
 		return appcontext.View{}, nil
 	case instance != "" && instance != autumnID:
 		return appcontext.View{}, appcontext.ErrNotFound
@@ -173,7 +173,7 @@ func (h *statusHub) Bundle(cluster, _, _ string) (api.Observation, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if cluster != bonn {
-		return api.Observation{Report: status.Report{Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer"}}, false
+		return api.Observation{Report: status.Report{Unreachable: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer"}}, false
 	}
 	r := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: "apps", Kind: "Deployment", Namespace: "store", Name: "web"},

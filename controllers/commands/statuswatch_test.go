@@ -67,7 +67,7 @@ func watchStatus(t *testing.T, server string, args ...string) *follower {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	w := &follower{out: newOutputBuffer(), errOut: newOutputBuffer(), cancel: cancel, ended: make(chan error, 1)}
-	root := Command()
+	root := NewCommand()
 	root.SetArgs(append([]string{"status", "--server", server, "-w"}, args...))
 	root.SetOut(w.out)
 	root.SetErr(w.errOut)

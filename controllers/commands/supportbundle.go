@@ -68,8 +68,8 @@ func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time
 		return usageError(errors.Errorf("--log-lines is %d; it must not be negative", s.logLines))
 	}
 	o := support.Options{
-		Namespace: s.namespace, Selector: s.selector, ClustersNamespace: s.clustersNamespace, Version: versionLine(), Scopes: s.scopes, LogLines: s.logLines, Now: now,
-		Check: func(data []byte) error { _, err := app.ParseConfig(data); return err },
+		Namespace: s.namespace, Selector: s.selector, ClustersNamespace: s.clustersNamespace, Version: versionLine(), IncludeScopes: s.scopes, LogLines: s.logLines, Now: now,
+		ValidateConfiguration: func(data []byte) error { _, err := app.ParseConfig(data); return err },
 	}
 	var err error
 	if s.config != "" {
@@ -103,7 +103,7 @@ func (s *supportBundle) run(ctx context.Context, out, errOut io.Writer, now time
 }
 
 // write writes the archive to the output of the flags, and returns its name. It removes a file that it cannot write completely.
-func (s *supportBundle) write(ctx context.Context, out io.Writer, o support.Options) (name string, summary support.Gathered, err error) {
+func (s *supportBundle) write(ctx context.Context, out io.Writer, o support.Options) (name string, summary support.Result, err error) {
 	if s.output == "-" {
 		summary, err = support.Write(ctx, out, o)
 		return "standard output", summary, err

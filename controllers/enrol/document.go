@@ -69,7 +69,7 @@ func newDocument(lease ObjectName, states []fleet.ClusterState, rejected []fleet
 			Name: s.Name, Local: s.Local, SecretUID: s.SecretUID, State: s.Reachability, Since: wholeSeconds(s.Since), LastSeen: wholeSeconds(s.LastSeen),
 			Message: truncated(s.Message), Maintenance: truncated(s.Maintenance),
 		}
-		if s.Reachable() && !s.Unwatched {
+		if s.Reachable() && !s.Unmonitored {
 			c.LastSeen = nil
 		}
 		d.Clusters[i] = c

@@ -50,8 +50,8 @@ type Options struct {
 	Lease types.NamespacedName
 	// Metrics receives the metrics of tokens.
 	Metrics prometheus.Registerer
-	// Spans traces reconciles. Nil disables tracing.
-	Spans trace.TracerProvider
+	// TracerProvider traces reconciles. Nil disables tracing.
+	TracerProvider trace.TracerProvider
 	// Clock is the clock. The default is the real clock.
 	Clock clock.PassiveClock
 }
@@ -80,7 +80,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: 4,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay, maxRequeueDelay),
 		}).
-		Complete(tracing.Reconciler(o.Spans, "tokens", tracing.Object, r))
+		Complete(tracing.Reconciler(o.TracerProvider, "tokens", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the renewal of tokens")
 }
 

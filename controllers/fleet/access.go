@@ -28,10 +28,10 @@ func (a Access) Reads(namespace string) bool {
 	return len(a.Namespaces) == 0 || slices.Contains(a.Namespaces, namespace)
 }
 
-// Count returns a ListerWatcher that reads from source within the cluster's budget. The caller calls uncount once it holds none of the objects any more.
-func (a Access) Count(source toolscache.ListerWatcher) (metered toolscache.ListerWatcher, uncount func()) {
+// Meter returns a ListerWatcher that reads from source within the cluster's budget. The caller calls uncount once it holds none of the objects any more.
+func (a Access) Meter(source toolscache.ListerWatcher) (metered toolscache.ListerWatcher, uncount func()) {
 	return a.meter.wrap(source, objectsPage, usageOfObject)
 }
 
-// Ask probes the API server, and returns an error when it is not reachable or not ready.
-func (a Access) Ask(ctx context.Context) error { return a.try(ctx, "") }
+// CheckReady probes the API server, and returns an error when it is not reachable or not ready.
+func (a Access) CheckReady(ctx context.Context) error { return a.try(ctx, "") }

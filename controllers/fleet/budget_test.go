@@ -91,7 +91,7 @@ func TestCutOffClusterKeepsStaleBundles(t *testing.T) {
 	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}
 	b := m.hub.view.Bundle(key)
 	state, _ := m.hub.view.State("edge")
-	if b == nil || !b.Lost || state.Reachability != OverBudget || state.Message != "it sends too much" || m.hub.view.CompleteFor("edge", "shop") {
+	if b == nil || !b.Stale || state.Reachability != OverBudget || state.Message != "it sends too much" || m.hub.view.CompleteFor("edge", "shop") {
 		t.Fatalf("it is %s: %s; its bundle is %v", state.Reachability, state.Message, b)
 	}
 	if !m.cutOff.until.Equal(noon.Add(minCutOff)) {

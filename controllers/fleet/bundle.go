@@ -54,12 +54,12 @@ type Bundle struct {
 	Members []healthscope.Member
 	// Unlisted counts, by state, the resources that a truncated bundle counts and does not list. Time limits do not apply to them.
 	Unlisted healthscope.Summary
-	// Written is when the bundle was last written, by its cluster's clock; zero when unknown.
-	Written time.Time
-	// Outdated is since when the bundle no longer matches its objects, because the monitor that fills it has not written a change of theirs; zero while it matches.
-	Outdated time.Time
-	// Lost is true while the bundle is stale, because of its cluster's state or because it is Outdated. Members are then what healthscope.MarkUnreachable returns, and all Unlisted are Unknown.
-	Lost bool
+	// WrittenAt is when the bundle was last written, by its cluster's clock; zero when unknown.
+	WrittenAt time.Time
+	// OutdatedSince is since when the bundle no longer matches its objects, because the monitor that fills it has not written a change of theirs; zero while it matches.
+	OutdatedSince time.Time
+	// Stale is true while the bundle is stale, because of its cluster's state or because it does not match its objects. Members are then what healthscope.MarkUnreachable returns, and all Unlisted are Unknown.
+	Stale bool
 }
 
 // StaleIn returns the bundle as a view shows it while its cluster is in a state that makes it stale.
@@ -70,13 +70,13 @@ func (b *Bundle) StaleIn(s ClusterState) *Bundle {
 // stale returns the bundle as a view shows it while it is stale.
 func (b *Bundle) stale(reason healthscope.Reason, problem string, since time.Time) *Bundle {
 	shown := *b
-	shown.Lost = true
+	shown.Stale = true
 	shown.Members = healthscope.MarkUnreachable(b.Members, reason, problem, since)
 	shown.Unlisted = b.Unlisted.MarkUnreachable()
 	return &shown
 }
 
-// OutdatedMessage returns a message that explains why the bundle is Outdated.
+// OutdatedMessage returns a message that explains why the bundle does not match its objects.
 func (b *Bundle) OutdatedMessage() string {
 	return fmt.Sprintf("cluster %q: the objects of bundle %q have changed, and its monitor has not written that", b.Cluster, b.Namespace+"/"+b.Name)
 }
@@ -106,17 +106,17 @@ func bundlesEqual(a, b *Bundle) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.UID == b.UID && a.App == b.App && a.Own == b.Own && a.Lost == b.Lost && a.Outdated.Equal(b.Outdated) && a.Unlisted == b.Unlisted && a.Observed == b.Observed && a.Truncated == b.Truncated &&
+	return a.UID == b.UID && a.App == b.App && a.Own == b.Own && a.Stale == b.Stale && a.OutdatedSince.Equal(b.OutdatedSince) && a.Unlisted == b.Unlisted && a.Observed == b.Observed && a.Truncated == b.Truncated &&
 		slices.Equal(a.Malformed, b.Malformed) && maps.Equal(a.Labels, b.Labels) &&
 		slices.EqualFunc(a.Members, b.Members, membersEqual)
 }
 
-// sameVersion reports whether two bundles are the same ResourceBundleState in the same version, and both Lost or neither.
+// sameVersion reports whether two bundles are the same ResourceBundleState in the same version, and both Stale or neither.
 func sameVersion(a, b *Bundle) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.Lost == b.Lost
+	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.Stale == b.Stale
 }
 
 func membersEqual(a, b healthscope.Member) bool {

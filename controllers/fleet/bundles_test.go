@@ -286,9 +286,9 @@ var _ = Describe("View", func() {
 		Expect(timeout.Since).To(Equal(since.Add(policy.PendingTimeout)))
 		v.stop()
 
-		past := map[healthscope.Key]fleet.Seen{timeout.Key: {State: timeout.State, Reason: timeout.Reason, Since: timeout.Since}}
+		past := map[healthscope.Key]fleet.Observation{timeout.Key: {State: timeout.State, Reason: timeout.Reason, Since: timeout.Since}}
 		v = look(policy, withClock(fake), func(o *fleet.Options, _ *rest.Config) {
-			o.Past = func(context.Context) (map[healthscope.Key]fleet.Seen, error) { return past, nil }
+			o.History = func(context.Context) (map[healthscope.Key]fleet.Observation, error) { return past, nil }
 		}).sync(ctx)
 		again := v.one(namespace, "1-emco")().Members[0]
 		Expect(again.State).To(Equal(healthscope.Failed))
@@ -297,7 +297,7 @@ var _ = Describe("View", func() {
 
 		forgetful := errors.New("no past")
 		v = look(policy, withClock(fake), func(o *fleet.Options, _ *rest.Config) {
-			o.Past = func(context.Context) (map[healthscope.Key]fleet.Seen, error) { return nil, forgetful }
+			o.History = func(context.Context) (map[healthscope.Key]fleet.Observation, error) { return nil, forgetful }
 		}).sync(ctx)
 		Expect(v.one(namespace, "1-emco")().Members[0].State).To(Equal(healthscope.Pending), "without a past the time begins again")
 	})

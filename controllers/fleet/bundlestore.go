@@ -76,7 +76,7 @@ type cachedBundle struct {
 
 	app      string
 	contents bundle.Contents
-	// written and outdated are Bundle.Written and Bundle.Outdated.
+	// written and outdated are Bundle.WrittenAt and Bundle.OutdatedSince.
 	written, outdated time.Time
 }
 

@@ -35,17 +35,17 @@ type bundleSyncer struct {
 	// memories hold the times of state changes for bundles whose monitors do not report them.
 	memories map[BundleKey]*bundleMemory
 	// past is what is known from before a restart; nil once all bundles have been judged.
-	past map[healthscope.Key]Seen
+	past map[healthscope.Key]Observation
 }
 
-// bundleMemory is the Memory of one bundle.
+// bundleMemory is the History of one bundle.
 type bundleMemory struct {
-	*Memory
+	*History
 
 	uid types.UID
 }
 
-func newBundleSyncer(cluster string, v *View, policy healthscope.Policy, c clock.WithTicker, past map[healthscope.Key]Seen, wake func()) *bundleSyncer {
+func newBundleSyncer(cluster string, v *View, policy healthscope.Policy, c clock.WithTicker, past map[healthscope.Key]Observation, wake func()) *bundleSyncer {
 	return &bundleSyncer{
 		cluster: cluster, view: v, policy: policy, clock: c, wake: wake,
 		// A queue with a name would wake twice a second for its metrics.
@@ -187,7 +187,7 @@ func (s *bundleSyncer) judge(key BundleKey, cached *cachedBundle) time.Duration 
 	s.view.put(key, &Bundle{
 		BundleKey: key, UID: cached.UID, ResourceVersion: cached.ResourceVersion, App: cached.app, Labels: cached.Labels,
 		Own: cached.contents.Own, Observed: cached.contents.Observed, Truncated: cached.contents.Truncated, Malformed: cached.contents.Malformed,
-		Members: judgement.Members, Unlisted: cached.contents.Unlisted, Written: cached.written, Outdated: cached.outdated,
+		Members: judgement.Members, Unlisted: cached.contents.Unlisted, WrittenAt: cached.written, OutdatedSince: cached.outdated,
 	})
 	return healthscope.Until(judgement.NextCheck, now)
 }
@@ -211,7 +211,7 @@ func (s *bundleSyncer) previous(key BundleKey, uid types.UID, results []healthsc
 func (s *bundleSyncer) resume(key BundleKey, uid types.UID, results []healthscope.Result, now time.Time) []healthscope.Result {
 	m := s.memories[key]
 	if m == nil || m.uid != uid {
-		m = &bundleMemory{Memory: NewMemory(carryOver(s.past, results)), uid: uid}
+		m = &bundleMemory{History: NewMemory(carryOver(s.past, results)), uid: uid}
 		s.memories[key] = m
 	}
 	return m.Resume(results, s.policy, now)

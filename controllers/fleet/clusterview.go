@@ -28,8 +28,8 @@ func (c *clusterView) shown(b *Bundle) *Bundle {
 		return nil
 	case c.state.isStale(b.Own):
 		return b.StaleIn(c.state)
-	case !b.Outdated.IsZero():
-		return b.stale(healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.Outdated)
+	case !b.OutdatedSince.IsZero():
+		return b.stale(healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.OutdatedSince)
 	default:
 		return b
 	}
@@ -38,7 +38,7 @@ func (c *clusterView) shown(b *Bundle) *Bundle {
 // currentState returns the state with an up-to-date LastSeen.
 func (c *clusterView) currentState() ClusterState {
 	s := c.state
-	if s.Unwatched {
+	if s.Unmonitored {
 		s.LastSeen = c.lastForeignWrite
 	}
 	return s
@@ -52,6 +52,6 @@ func (c *clusterView) countBundle(b *Bundle, n int) {
 		c.own += n
 	case b.Observed:
 		c.foreign += n
-		c.lastForeignWrite = later(c.lastForeignWrite, b.Written)
+		c.lastForeignWrite = later(c.lastForeignWrite, b.WrittenAt)
 	}
 }

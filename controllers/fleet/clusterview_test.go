@@ -72,7 +72,7 @@ func checkLost(t *testing.T, b *Bundle, since time.Time) {
 	t.Helper()
 	m := b.Members[0]
 	lost := m.State == healthscope.Unknown
-	if b.Lost != lost || lost && (m.LastState != healthscope.Ready || !m.Since.Equal(since) || b.Unlisted != b.Unlisted.MarkUnreachable()) {
+	if b.Stale != lost || lost && (m.LastState != healthscope.Ready || !m.Since.Equal(since) || b.Unlisted != b.Unlisted.MarkUnreachable()) {
 		t.Errorf("%s is %+v", b.Name, b)
 	}
 	if lost && m.Message != `cluster "edge": so it is; last seen Ready` {
@@ -147,7 +147,7 @@ func TestSubscribersSeeTheStateOfTheView(t *testing.T) {
 		for range rapid.IntRange(0, 5).Draw(t, "before") {
 			step(t, v)
 		}
-		s, _ := v.Follow(Bundles | Clusters)
+		s, _ := v.SubscribeFromStart(Bundles | Clusters)
 		known, states := map[BundleKey]*Bundle{}, map[string]Reachability{}
 		look := func() { follow(v, s.Take(), known, states) }
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
@@ -249,10 +249,10 @@ func TestFirstSyncIsCountedOnce(t *testing.T) {
 		{"edge", Unreachable, 2}, {"edge", Connected, 2}, {"far", MonitorStale, 0}, {"far", Connected, 3},
 	} {
 		before, known := v.clusters[step.cluster]
-		arrives := known && before.state.Arrival != step.want
+		arrives := known && before.state.FirstSync != step.want
 		v.setState(ClusterState{Name: step.cluster, Reachability: step.reach})
-		if s, _ := v.State(step.cluster); s.Arrival != step.want {
-			t.Errorf("%s becomes %s as arrival %d, want %d", step.cluster, step.reach, s.Arrival, step.want)
+		if s, _ := v.State(step.cluster); s.FirstSync != step.want {
+			t.Errorf("%s becomes %s as arrival %d, want %d", step.cluster, step.reach, s.FirstSync, step.want)
 		}
 		if notified := slices.Contains(subscription.Take(), Change(SelectionChange{})); notified != arrives {
 			t.Errorf("%s becomes %s: notified that it can be selected: %t, want %t", step.cluster, step.reach, notified, arrives)
@@ -260,8 +260,8 @@ func TestFirstSyncIsCountedOnce(t *testing.T) {
 	}
 	v.removeCluster("edge")
 	v.setState(ClusterState{Name: "edge", Reachability: Connected})
-	if s, _ := v.State("edge"); s.Arrival != 4 || v.Arrivals() != 4 {
-		t.Errorf("a cluster that was removed comes back as arrival %d of %d, want 4 of 4", s.Arrival, v.Arrivals())
+	if s, _ := v.State("edge"); s.FirstSync != 4 || v.FirstSyncs() != 4 {
+		t.Errorf("a cluster that was removed comes back as arrival %d of %d, want 4 of 4", s.FirstSync, v.FirstSyncs())
 	}
 }
 

@@ -131,7 +131,7 @@ func (c *connection) newLeaseInformer(namespace string) error {
 func (c *connection) newInformer(r observe.Rules, what, remedy string, store toolscache.ReflectorStore, source toolscache.ListerWatcher) *observe.Informer {
 	return observe.NewInformer(r, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{
-			Clock: c.clock, MaxRefused: maxRefusedPause,
+			Clock: c.clock, MaxRetryInterval: maxRefusedPause,
 			Describe: func(reason observe.Reason, err error) string { return describe(what, remedy, reason, err) },
 			Answered: c.answered,
 			Failed: func(err error) {
@@ -191,7 +191,7 @@ func (c *connection) runProbes(ctx context.Context) {
 			continue
 		}
 		probeCtx, cancel := context.WithTimeout(ctx, c.liveness.timeout+probeGrace)
-		err := c.Ask(probeCtx)
+		err := c.CheckReady(probeCtx)
 		cancel()
 		if ctx.Err() != nil {
 			return
@@ -236,7 +236,7 @@ func (c *connection) answered() {
 // kick lets all informers that wait before a retry begin at once.
 func (c *connection) kick() {
 	for _, informer := range c.informers() {
-		informer.Kick()
+		informer.RetryNow()
 	}
 }
 
@@ -252,7 +252,7 @@ func (c *connection) informers() []*observe.Informer {
 func (c *connection) reread() {
 	for _, informer := range c.bundles {
 		if c.store.hasForeign() || informer.State().Status != observe.Ready {
-			informer.Reread(false)
+			informer.Relist(false)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func (c *connection) updateWatchStates() {
 		for _, informer := range c.bundles {
 			states = append(states, informer.State())
 		}
-		c.liveness.bundles = observe.All(states...)
+		c.liveness.bundles = observe.Aggregate(states...)
 	}
 	if c.lease != nil {
 		c.liveness.leases = c.lease.State()

@@ -321,7 +321,7 @@ func TestFloodingMemberIsCutOff(t *testing.T) {
 			}
 			n.change("after")
 			for _, b := range h.view.All() {
-				if b.Cluster == "edge" && !b.Lost {
+				if b.Cluster == "edge" && !b.Stale {
 					t.Fatal("a bundle of the member that was cut off is shown as current")
 				}
 			}

@@ -45,7 +45,7 @@ type hub struct {
 	// Only the goroutine of Start uses the fields below.
 	ctx context.Context //nolint:containedctx // The context of all members, which are added and removed while it lives.
 	// past is what is known from before a restart, by cluster.
-	past map[string]map[healthscope.Key]Seen
+	past map[string]map[healthscope.Key]Observation
 }
 
 // timeout is the timeout of an answer of a cluster; zero without Options.Liveness.
@@ -91,17 +91,17 @@ func (h *hub) stopping() bool { return h.ctx.Err() != nil }
 
 // loadPast loads the states of objects from before a restart.
 func (h *hub) loadPast(ctx context.Context, logger logr.Logger) {
-	if h.options.Past == nil {
+	if h.options.History == nil {
 		return
 	}
-	past, err := h.options.Past(ctx)
+	past, err := h.options.History(ctx)
 	if err != nil && ctx.Err() == nil { // The hub works without it.
 		logger.Error(err, "Cannot read since when resources are in their state; time limits begin again")
 	}
-	h.past = map[string]map[healthscope.Key]Seen{}
+	h.past = map[string]map[healthscope.Key]Observation{}
 	for key, seen := range past {
 		if h.past[key.Cluster] == nil {
-			h.past[key.Cluster] = map[healthscope.Key]Seen{}
+			h.past[key.Cluster] = map[healthscope.Key]Observation{}
 		}
 		h.past[key.Cluster][key] = seen
 	}
@@ -192,8 +192,8 @@ type Options struct {
 	ClusterName string
 	// Policy holds the time limits by which resources are judged.
 	Policy healthscope.Policy
-	// Past returns the judged states from before a restart of objects whose monitors do not report times. The default is none.
-	Past func(context.Context) (map[healthscope.Key]Seen, error)
+	// History returns the judged states from before a restart of objects whose monitors do not report times. The default is none.
+	History func(context.Context) (map[healthscope.Key]Observation, error)
 	// HealthChecks are the user's rules, or nil.
 	HealthChecks rules.UserRules
 	// Objects is attached to all clusters, so that it can watch objects there; nil when no objects are watched.

@@ -25,14 +25,14 @@ import (
 // DefaultFindInterval is the default of Objects.FindInterval.
 const DefaultFindInterval = 30 * time.Second
 
-// SettleTime is how long the initial list of a kind may take before its objects
+// InitialSyncTimeout is how long the initial list of a kind may take before its objects
 // are reported as Unknown. It leaves room for a slow API server: with 10 seconds
 // for each answer, discovery takes 30 seconds, and the list 10 more.
-const SettleTime = 90 * time.Second
+const InitialSyncTimeout = 90 * time.Second
 
 // kindRules say how long the watch of a kind may fail before its objects count as not current. A restart of an API server,
 // or of an aggregated one, takes less than a minute.
-var kindRules = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
+var kindRules = observe.Rules{Grace: time.Minute, CatchUp: 500 * time.Millisecond}
 
 // rightHint says how to give the controller the right to read a kind, and workloadsHint how to give it the right to read
 // Kubernetes' workloads in the member whose name is inserted.
@@ -42,7 +42,7 @@ const (
 )
 
 // confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
-const confirmPause = observe.Doubt + time.Second
+const confirmPause = observe.ConfirmAfter + time.Second
 
 // informerKey identifies an informer: by its kind, and by its namespace in a cluster whose namespaces are limited. In other
 // clusters the namespace is empty, which means all.
@@ -90,7 +90,7 @@ func newKindInformer(o *Objects, at informerKey, stop context.CancelFunc) *kindI
 	// The store notifies of no change before the initial list is complete; its completion is a KindChange.
 	k.store = observe.NewStore(k.toLookup, func(a, b *Lookup) bool { return reflect.DeepEqual(a, b) }, k.notify)
 	k.informer = observe.NewInformer(kindRules, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRefused: o.FindInterval, Describe: k.describe, Answered: func() { k.answered.Store(true) }},
+		TrackedOptions: observe.TrackedOptions{Clock: o.clock, MaxRetryInterval: o.FindInterval, Describe: k.describe, Answered: func() { k.answered.Store(true) }},
 		Open:           k.open, Store: k.store, Changed: func(observe.State) { k.changes.Add(KindChange{k.Kind}) },
 	})
 	return k
@@ -116,8 +116,8 @@ func (k *kindInformer) run(ctx context.Context) {
 // The previous results stay until then, as those of a cluster in staleState. The caller holds the lock of objects.
 func (k *kindInformer) relist(staleState ClusterState) {
 	k.since, k.staleState = k.objects.clock.Now(), staleState
-	k.informer.Reread(!staleState.Answers())
-	k.objects.clock.AfterFunc(SettleTime, k.overdue)
+	k.informer.Relist(!staleState.Answers())
+	k.objects.clock.AfterFunc(InitialSyncTimeout, k.overdue)
 }
 
 // overdue adds a change if the kind has not been read again in time: the previous results are not valid any more.
@@ -154,7 +154,7 @@ func (k *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, uncount := a.meter.wrap(observe.SourceOf(a.client.Resource(resource).Namespace(k.namespace)), objectsPage, usageOfObject)
+	source, uncount := a.meter.wrap(observe.NewListerWatcher(a.client.Resource(resource).Namespace(k.namespace)), objectsPage, usageOfObject)
 	k.uncount()
 	k.uncount = uncount
 	return source, nil
@@ -213,7 +213,7 @@ func (k *kindInformer) discoveredAfter() time.Time {
 // reportNotServed reports that the cluster does not serve the kind as a namespaced one. Discovery lists everything that is
 // served, so that the first such answer is certain.
 func (k *kindInformer) reportNotServed(message string) {
-	k.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message, Certain: true})
+	k.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message, Confirmed: true})
 }
 
 // toLookup returns the part of an object that is kept.

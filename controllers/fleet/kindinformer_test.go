@@ -84,8 +84,8 @@ func (k *kindFixture) expect(want healthscope.State, reason healthscope.Reason, 
 	k.t.Helper()
 	synctest.Wait()
 	got := k.Get("local", deployments, shopWeb)
-	if got.Result.State != want || got.Result.Reason != reason || got.LastState != last || got.Settling != settling {
-		k.t.Errorf("got %s %s, last %q, settling %t: %s", got.Result.State, got.Result.Reason, got.LastState, got.Settling, got.Result.Message)
+	if got.Result.State != want || got.Result.Reason != reason || got.LastState != last || got.Syncing != settling {
+		k.t.Errorf("got %s %s, last %q, settling %t: %s", got.Result.State, got.Result.Reason, got.LastState, got.Syncing, got.Result.Message)
 	}
 	k.expectSelected(got)
 }
@@ -113,7 +113,7 @@ func readyWeb() any {
 
 // keptResult returns what is kept of an object with the label app.
 func keptResult(name types.NamespacedName, result healthscope.Result) any {
-	return &observe.Kept[*Lookup]{
+	return &observe.Entry[*Lookup]{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
 		Value:                 &Lookup{Result: result, Labels: NewLabelSet(map[string]string{"app": name.Name})},
 	}
@@ -169,8 +169,8 @@ func TestArrivingWhileTheAPIServerAnswers(t *testing.T) {
 	t.Parallel()
 	withKindFixture(t, func(k *kindFixture) {
 		expect := func(when string, want bool) {
-			if got := k.Get("local", deployments, shopWeb); got.Arriving != want || !got.Settling {
-				t.Errorf("%s: arriving %t, settling %t; want %t, true", when, got.Arriving, got.Settling, want)
+			if got := k.Get("local", deployments, shopWeb); got.Listing != want || !got.Syncing {
+				t.Errorf("%s: arriving %t, settling %t; want %t, true", when, got.Listing, got.Syncing, want)
 			}
 		}
 		expect("before an answer", false)
@@ -270,7 +270,7 @@ func TestStaleResultsExpire(t *testing.T) {
 		k.setState(ClusterState{Name: "local", Reachability: Connected, Since: time.Now()})
 		synctest.Wait()
 		k.notified.Take()
-		<-time.After(SettleTime + time.Second)
+		<-time.After(InitialSyncTimeout + time.Second)
 		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", false)
 		if got := k.notified.Take(); len(got) != 1 {
 			t.Errorf("notified of %v", got)

@@ -28,9 +28,9 @@ func TestLabelledFindsBundlesInAllNamespaces(t *testing.T) {
 		{"", "app", "web", 0},
 	}
 	for _, tt := range tests {
-		got := v.Labelled(tt.key, tt.value)
+		got := v.ListByLabel(tt.key, tt.value)
 		if tt.cluster != "" {
-			got = v.LabelledIn(tt.cluster, tt.key, tt.value)
+			got = v.ListByLabelIn(tt.cluster, tt.key, tt.value)
 		}
 		if len(got) != tt.want {
 			t.Errorf("%d bundles have %s=%s in cluster %q, want %d", len(got), tt.key, tt.value, tt.cluster, tt.want)
@@ -39,7 +39,7 @@ func TestLabelledFindsBundlesInAllNamespaces(t *testing.T) {
 	key := BundleKey{"hub", "a", "1-web"}
 	v.put(key, &Bundle{BundleKey: key})
 	v.removeCluster("edge")
-	if got := v.Labelled(status.InstanceLabel, "fox"); len(got) != 1 || got[0].Namespace != "b" {
+	if got := v.ListByLabel(status.InstanceLabel, "fox"); len(got) != 1 || got[0].Namespace != "b" {
 		t.Errorf("after one has lost its labels and a cluster has gone: %v", got)
 	}
 }

@@ -26,8 +26,8 @@ const (
 // The rules say how long the watches of bundles and of the monitor's Lease may fail. What is known of a cluster is not
 // current meanwhile, although its API server may answer.
 var (
-	bundleRules = observe.Rules{Grace: 20 * time.Second, Settle: 500 * time.Millisecond}
-	leaseRules  = observe.Rules{Grace: minLeaseTimeout, Settle: 500 * time.Millisecond}
+	bundleRules = observe.Rules{Grace: 20 * time.Second, CatchUp: 500 * time.Millisecond}
+	leaseRules  = observe.Rules{Grace: minLeaseTimeout, CatchUp: 500 * time.Millisecond}
 )
 
 // unwatchedMessage is the message of a Connected cluster that has no HealthScope monitor.
@@ -56,10 +56,10 @@ type liveness struct {
 	started time.Time
 	// lastContact is when the API server last answered any request, and answeringSince since when it has answered without an outage.
 	lastContact, answeringSince time.Time
-	// lastFailure is when a request last failed without an answer, and cause is why. wording keeps cause from alternating between texts.
+	// lastFailure is when a request last failed without an answer, and cause is why. debouncer keeps cause from alternating between texts.
 	lastFailure time.Time
 	cause       string
-	wording     observe.Wording
+	debouncer   observe.MessageDebouncer
 	// rejectedSince is since when the API server has rejected the credentials of every probe; zero while it accepts them.
 	rejectedSince time.Time
 	// own is true while HealthScope's monitor fills some of the bundles, and foreign while another monitor does.
@@ -105,8 +105,8 @@ func (l *liveness) answered(now time.Time) bool {
 
 // unanswered notes that a request failed without an answer. The cause stays the first one until another one has persisted for a while.
 func (l *liveness) unanswered(now time.Time, cause string) {
-	if l.outageCause() == "" || l.wording.Changes(l.cause, cause, now) {
-		l.cause, l.wording = cause, observe.Wording{}
+	if l.outageCause() == "" || l.debouncer.Changes(l.cause, cause, now) {
+		l.cause, l.debouncer = cause, observe.MessageDebouncer{}
 	}
 	l.lastFailure = later(l.lastFailure, now)
 }
@@ -333,8 +333,8 @@ func (l *liveness) next(now time.Time) time.Time {
 		return next
 	}
 	for _, at := range []time.Time{
-		l.outageFrom(), l.rejectedSince.Add(observe.Doubt), l.bundles.Since.Add(observe.Doubt), l.leases.Since.Add(observe.Doubt),
-		l.started.Add(firstSyncTimeout), l.answeringSince.Add(bundleRules.Grace), l.lease.since.Add(observe.Doubt), l.leaseExpiry(),
+		l.outageFrom(), l.rejectedSince.Add(observe.ConfirmAfter), l.bundles.Since.Add(observe.ConfirmAfter), l.leases.Since.Add(observe.ConfirmAfter),
+		l.started.Add(firstSyncTimeout), l.answeringSince.Add(bundleRules.Grace), l.lease.since.Add(observe.ConfirmAfter), l.leaseExpiry(),
 	} {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at
@@ -376,5 +376,5 @@ func (l *liveness) continueFrom(from *liveness) {
 
 // confirmedSince reports whether a problem that began at a time has lasted for long enough to be confirmed; the zero time means that there is none.
 func confirmedSince(since, now time.Time) bool {
-	return !since.IsZero() && now.Sub(since) >= observe.Doubt
+	return !since.IsZero() && now.Sub(since) >= observe.ConfirmAfter
 }

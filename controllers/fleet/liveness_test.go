@@ -311,7 +311,7 @@ func TestConnectedIsNeverStaleForLong(t *testing.T) {
 						t.Fatalf("Connected %s after it was proven to be current, in %+v", age, w)
 					}
 					// A Lease that is missing is waited for, and so is the answer of an API server that may be silent itself.
-					if silent := s.now.Sub(later(s.renewed, s.owned)); !w.foreign && silent > minLeaseTimeout+observe.Doubt+leaseRules.Grace {
+					if silent := s.now.Sub(later(s.renewed, s.owned)); !w.foreign && silent > minLeaseTimeout+observe.ConfirmAfter+leaseRules.Grace {
 						t.Fatalf("Connected though the monitor has been silent for %s", silent)
 					}
 				}
@@ -392,7 +392,7 @@ func TestRejectedCredentialsAreForbiddenDespiteOpenWatch(t *testing.T) {
 					bundles(l, second, now)
 				}
 				want := Connected
-				if second >= int(observe.Doubt/time.Second) {
+				if second >= int(observe.ConfirmAfter/time.Second) {
 					want = Forbidden
 				}
 				if v := l.assess(now); v.reachability != want {

@@ -437,7 +437,7 @@ func (m *member) updateState() {
 	}
 	state.Maintenance, state.Labels = healthscope.Clean(m.spec.maintenance), m.spec.labels
 	state.namespaces, state.synced = m.readNamespaces(), state.synced || m.isSynced()
-	state.Reachability, state.Message, state.unreadable, state.Unwatched = a.reachability, a.message, a.unreadable, a.unwatched
+	state.Reachability, state.Message, state.unreadable, state.Unmonitored = a.reachability, a.message, a.unreadable, a.unwatched
 	if m.current != nil && m.specProblem != "" {
 		state.Message = joinProblems(a.message, m.specProblem)
 	}
@@ -446,7 +446,7 @@ func (m *member) updateState() {
 		state.Since = m.hub.clock.Now()
 	}
 	switch {
-	case m.state.Unwatched || a.unwatched:
+	case m.state.Unmonitored || a.unwatched:
 		state.LastSeen = m.hub.view.lastForeignWrite(m.name)
 	case m.state.Reachable() || state.Reachable():
 		state.LastSeen = later(state.LastSeen, lastContact)

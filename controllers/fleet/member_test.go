@@ -50,8 +50,8 @@ func put(t *testing.T, s bundleStore, name, version string) {
 }
 
 // kept returns what is kept of a bundle, without its contents.
-func kept(name string) *observe.Kept[*cachedBundle] {
-	return &observe.Kept[*cachedBundle]{PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}}
+func kept(name string) *observe.Entry[*cachedBundle] {
+	return &observe.Entry[*cachedBundle]{PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}}
 }
 
 // TestChangesDuringRecoveryAreShown has bundles change after all have been read again, and before it shows that the cluster is back.
@@ -85,7 +85,7 @@ func TestChangesDuringRecoveryAreShown(t *testing.T) {
 		versions := map[string]string{}
 		for _, b := range m.hub.view.All() {
 			versions[b.Name] = b.ResourceVersion
-			if b.Lost {
+			if b.Stale {
 				t.Errorf("%s: bundle %q is shown as one that cannot be seen", away, b.Name)
 			}
 		}
@@ -221,7 +221,7 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 		m.inUse().updateLiveness(func(l *liveness, now time.Time) { l.answered(now) })
 		m.updateState()
 		seen = append(seen, m.state.Reachability)
-		if got := web(); got.Result.State != healthscope.Ready || got.Settling {
+		if got := web(); got.Result.State != healthscope.Ready || got.Syncing {
 			t.Errorf("%s: the Deployment is %+v", what, got)
 		}
 	}
@@ -290,7 +290,7 @@ func TestSettlingOfObjectsEnds(t *testing.T) {
 	name := types.NamespacedName{Namespace: "shop", Name: "web"}
 	for since, want := range map[time.Duration]bool{time.Second: true, time.Hour: false} {
 		o.setState(ClusterState{Name: "edge", Reachability: MonitorMissing, Since: time.Now().Add(-since)})
-		if got := o.Get("edge", gvk, name); got.Settling != want || got.Result.State != healthscope.Unknown {
+		if got := o.Get("edge", gvk, name); got.Syncing != want || got.Result.State != healthscope.Unknown {
 			t.Errorf("%s after the cluster answered: %+v", since, got)
 		}
 	}

@@ -12,7 +12,7 @@ var (
 	metricLastSeen = metric.New(metric.Gauge, "healthscope_cluster_last_seen_timestamp_seconds",
 		"When the cluster was known last to be as it was shown, in seconds since 1970. A cluster that was never read has no series. For one whose bundles another monitor fills, and where HealthScope's does not run, it is when a bundle was written last.", "cluster")
 	metricState = metric.New(metric.Gauge, "healthscope_cluster_state",
-		"1 for the state that the cluster is in: "+metric.Words(Reachabilities())+". The others have no series.", "cluster", "state")
+		"1 for the state that the cluster is in: "+metric.QuoteList(Reachabilities())+". The others have no series.", "cluster", "state")
 	metricBudget = metric.New(metric.Gauge, "healthscope_cluster_budget_used_ratio",
 		"How much the controller holds of the cluster, as a share of what [`fleet.budget`](configuration.md#fleet) allows: of `bundles`, `resources` or `memory`. 1 is all. The controller's own cluster has no series.", "cluster", "budget")
 	metricMaintenance = metric.New(metric.Gauge, "healthscope_cluster_maintenance",

@@ -64,11 +64,11 @@ type Lookup struct {
 	Named     int
 	// Status is the first KiB of the status, as JSON, of an object for which there is no rule; empty for all others.
 	Status string
-	// Settling is true while the result is Unknown only because the initial list of the kind, or of its cluster, is not complete; for SettleTime at most.
-	Settling bool
-	// Since is since when the object has been settling. Arriving is true when objects of the kind are being delivered, and the initial list is not complete.
-	Since    time.Time
-	Arriving bool
+	// Syncing is true while the result is Unknown only because the initial list of the kind, or of its cluster, is not complete; for InitialSyncTimeout at most.
+	Syncing bool
+	// Since is since when the object has been Syncing. Listing is true when objects of the kind are being delivered, and the initial list is not complete.
+	Since   time.Time
+	Listing bool
 	// LastState is the last known state of an object whose cluster is unreachable; empty when there is none, or the cluster is reachable.
 	LastState healthscope.State
 	// Application is the content of a KubeVela Application, as it was last read; nil for other kinds, and when unknown.
@@ -379,7 +379,7 @@ func (o *Objects) visibilityOf(cluster string, gvk schema.GroupVersionKind, name
 	case !state.Answers():
 		return visibility{kind: k, staleState: &state, others: unreachableLookup(unknown, state)}
 	case k == nil:
-		return visibility{others: Lookup{Result: unknown, Settling: true, Since: o.clock.Now()}}
+		return visibility{others: Lookup{Result: unknown, Syncing: true, Since: o.clock.Now()}}
 	}
 	return k.visibility(unknown)
 }
@@ -393,9 +393,9 @@ func (k *kindInformer) visibility(unknown healthscope.Result) visibility {
 	case state.Status == observe.Problem:
 		unknown.Reason, unknown.Message = k.reasonOf(state.Reason), state.Message
 		return visibility{others: Lookup{Result: unknown}}
-	case !k.store.IsRead() || k.objects.clock.Since(k.since) >= SettleTime:
+	case !k.store.HasSynced() || k.objects.clock.Since(k.since) >= InitialSyncTimeout:
 		others := settlingLookup(unknown, k.since, k.objects.clock.Now())
-		others.Arriving = others.Settling && k.answered.Load() && !state.IsFailing()
+		others.Listing = others.Syncing && k.answered.Load() && !state.IsFailing()
 		return visibility{others: others}
 	}
 	return visibility{kind: k, staleState: new(k.staleState), others: unreachableLookup(unknown, k.staleState)}
@@ -403,7 +403,7 @@ func (k *kindInformer) visibility(unknown healthscope.Result) visibility {
 
 // settlingLookup returns the Lookup of an object whose initial list began at a time.
 func settlingLookup(unknown healthscope.Result, since, now time.Time) Lookup {
-	return Lookup{Result: unknown, Settling: now.Sub(since) < SettleTime, Since: since}
+	return Lookup{Result: unknown, Syncing: now.Sub(since) < InitialSyncTimeout, Since: since}
 }
 
 // unreachableLookup returns the Lookup of an object that was never read, in a cluster that is unreachable.

@@ -100,7 +100,7 @@ func (o *observer) notified() []string {
 func (o *observer) state(gvk schema.GroupVersionKind, namespace, name string) func() string {
 	return func() string {
 		found := o.Get("local", gvk, types.NamespacedName{Namespace: namespace, Name: name})
-		if found.Settling {
+		if found.Syncing {
 			return "Settling"
 		}
 		return fmt.Sprintf("%s %s", found.Result.State, found.Result.Reason)
@@ -181,7 +181,7 @@ var _ = Describe("Objects", func() {
 					Expect(l.Result.Namespace).To(Equal(namespace))
 					names = append(names, l.Result.Name+" "+string(l.Result.State))
 				}
-				return fmt.Sprintf("%s; others %s, settling %t", strings.Join(names, ", "), found.Others.Result.State, found.Others.Settling)
+				return fmt.Sprintf("%s; others %s, settling %t", strings.Join(names, ", "), found.Others.Result.State, found.Others.Syncing)
 			}
 		}
 		private, component := selected("private=y"), selected("app.oam.dev/component")

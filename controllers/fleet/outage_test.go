@@ -29,7 +29,7 @@ func TestOutageOfTheHubsOwnCluster(t *testing.T) {
 			t.Errorf("%s: %t, %+v", name, silent, state)
 		}
 		shown := v.Bundle(key).StaleIn(state)
-		if got := shown.Members[0]; !shown.Lost || got.State != healthscope.Unknown || got.LastState != healthscope.Ready || got.Reason != healthscope.ReasonClusterUnreachable {
+		if got := shown.Members[0]; !shown.Stale || got.State != healthscope.Unknown || got.LastState != healthscope.Ready || got.Reason != healthscope.ReasonClusterUnreachable {
 			t.Errorf("%s: the bundle is shown as %+v", name, got)
 		}
 		s.run(time.Minute, weather{})
@@ -42,7 +42,7 @@ func TestOutageOfTheHubsOwnCluster(t *testing.T) {
 // checkAsBefore asserts that all who write see the hub's own cluster as it was.
 func checkAsBefore(t *testing.T, v *View, key BundleKey) {
 	t.Helper()
-	if state, _ := v.State(key.Cluster); state.Reachability != Connected || v.Bundle(key).Lost {
+	if state, _ := v.State(key.Cluster); state.Reachability != Connected || v.Bundle(key).Stale {
 		t.Errorf("the hub is %+v", state)
 	}
 }

@@ -155,7 +155,7 @@ func (h *flakyHub) state(r Reachability) {
 // look returns what is said of an object of a kind: state, reason, last state.
 func (h *flakyHub) look(kind schema.GroupVersionKind) string {
 	found := h.Get("edge", kind, types.NamespacedName{Namespace: "shop", Name: "web"})
-	if found.Settling {
+	if found.Syncing {
 		return "Settling"
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", found.Result.State, found.Result.Reason, found.LastState))
@@ -217,7 +217,7 @@ func TestKindThatIsNotRelistedRecoversFromOutages(t *testing.T) {
 		for range 20 {
 			k.setState(ClusterState{Name: "local", Reachability: Unreachable, Since: time.Now()})
 			k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
-			<-time.After(SettleTime)
+			<-time.After(InitialSyncTimeout)
 			k.setState(ClusterState{Name: "local", Reachability: Connected, Since: time.Now()})
 			k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
 		}

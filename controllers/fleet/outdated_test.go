@@ -52,7 +52,7 @@ func TestOutOfDateAnnotationMakesBundleStale(t *testing.T) {
 		k := &bundleSyncer{cluster: "edge01", view: v, policy: healthscope.Policy{}, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*bundleMemory{}}
 		k.judge(key, newCachedBundle("edge01", b, nil))
 		shown := v.Bundle(key)
-		if shown == nil || shown.Lost != tc.lost || len(shown.Members) != 1 {
+		if shown == nil || shown.Stale != tc.lost || len(shown.Members) != 1 {
 			t.Errorf("%s: shown as %+v, want lost: %v", name, shown, tc.lost)
 			continue
 		}
@@ -94,15 +94,15 @@ func TestLastSeenOfUnwatchedClusterIsTheLastWrite(t *testing.T) {
 	t.Parallel()
 	v := openView("local", "edge01")
 	k := &bundleSyncer{cluster: "edge01", view: v, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*bundleMemory{}}
-	v.setState(ClusterState{Name: "edge01", Reachability: Connected, Unwatched: true, LastSeen: noon.Add(time.Hour)})
+	v.setState(ClusterState{Name: "edge01", Reachability: Connected, Unmonitored: true, LastSeen: noon.Add(time.Hour)})
 	for name, written := range map[string]time.Time{"17-web": noon.Add(time.Minute), "18-web": noon} {
 		k.judge(keyOf("edge01", name), newCachedBundle("edge01", writtenByEMCO(name, written), nil))
 	}
 	if s, _ := v.State("edge01"); !s.LastSeen.Equal(noon.Add(time.Minute)) {
 		t.Errorf("seen last at %s, want when a bundle was written last, at %s", s.LastSeen, noon.Add(time.Minute))
 	}
-	if b := v.bundles[types.NamespacedName{Namespace: "shop", Name: "18-web"}]["edge01"]; !b.Written.Equal(noon) {
-		t.Errorf("a bundle was written at %s, want %s", b.Written, noon)
+	if b := v.bundles[types.NamespacedName{Namespace: "shop", Name: "18-web"}]["edge01"]; !b.WrittenAt.Equal(noon) {
+		t.Errorf("a bundle was written at %s, want %s", b.WrittenAt, noon)
 	}
 }
 

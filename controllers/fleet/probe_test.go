@@ -50,7 +50,7 @@ func TestProbe(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
-			err = Access{Config: config, Client: client}.Ask(ctx)
+			err = Access{Config: config, Client: client}.CheckReady(ctx)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), server.URL)) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}

@@ -76,17 +76,17 @@ type ClusterState struct {
 	Since time.Time
 	// LastSeen is when what is shown of the cluster was last known to be current. It does not advance while the cluster is not Reachable. Zero means never.
 	LastSeen time.Time
-	// Arrival is the position of the cluster in the order in which clusters were Connected for the first time, from 1; zero before that.
-	Arrival uint64
+	// FirstSync is the position of the cluster in the order in which clusters were Connected for the first time, from 1; zero before that.
+	FirstSync uint64
 	// Message describes the problem; empty when there is none.
 	Message string
 	// Maintenance is why alerts leave out the cluster for now; empty when they do not.
 	Maintenance string
 	// Labels are the labels of the cluster's Secret, in the form of labels.Set.String, so that states can be compared. The hub's own cluster has none.
 	Labels string
-	// Unwatched is true when another monitor fills the bundles, and HealthScope's monitor does not run there, so that nothing
+	// Unmonitored is true when another monitor fills the bundles, and HealthScope's monitor does not run there, so that nothing
 	// checks whether that one runs. LastSeen is then when it last wrote a bundle.
-	Unwatched bool
+	Unmonitored bool
 	// synced is true once the cluster's bundles have been read since the hub started.
 	synced bool
 	// unreadable is true when bundles cannot be read, although the API server answers.

@@ -134,7 +134,7 @@ func TestClusterWithOneUnreadableNamespaceIsNotConnected(t *testing.T) {
 	all := func(lost bool) func() bool {
 		return func() bool {
 			for _, namespace := range w.namespaces {
-				if b := h.view.Bundle(BundleKey{"edge", namespace, "web"}); b == nil || b.Lost != lost {
+				if b := h.view.Bundle(BundleKey{"edge", namespace, "web"}); b == nil || b.Stale != lost {
 					return false
 				}
 			}
@@ -213,7 +213,7 @@ func replaceConnection(t *testing.T, change func(*testing.T, *clusterSpec)) {
 	key := BundleKey{"edge", "shop", "web"}
 	current := func() bool {
 		b := h.view.Bundle(key)
-		return b != nil && !b.Lost && reachability(h) == Connected && h.view.CompleteFor("edge", "shop")
+		return b != nil && !b.Stale && reachability(h) == Connected && h.view.CompleteFor("edge", "shop")
 	}
 	eventually(t, "the bundle is current", current)
 	changes, cancel := h.view.Subscribe(Bundles | Writes)

@@ -51,7 +51,7 @@ func (r *rotation) lease(fingerprint string) {
 	r.current.updateLiveness(func(l *liveness, now time.Time) {
 		l.leaseObserved(fingerprint, 15*time.Second, now)
 		readAll(func(e observe.Event) { leasesEvent(l, e, now) })
-		leasesEvent(l, observe.Event{}, now.Add(leaseRules.Settle))
+		leasesEvent(l, observe.Event{}, now.Add(leaseRules.CatchUp))
 	})
 	r.updateState()
 }
@@ -90,7 +90,7 @@ var (
 // readBundles has all bundles read, by a watch that has caught up.
 func readBundles(l *liveness, now time.Time) {
 	readAll(func(e observe.Event) { bundlesEvent(l, e, now) })
-	bundlesEvent(l, observe.Event{}, now.Add(bundleRules.Settle))
+	bundlesEvent(l, observe.Event{}, now.Add(bundleRules.CatchUp))
 }
 
 // TestNewCredentialsAreUsedWithoutServedBundles renews the credentials of a cluster that does not serve bundles
@@ -139,7 +139,7 @@ func TestNewCredentialsAreUsedWithoutServedBundles(t *testing.T) {
 			}
 			r.read(renewed)
 			r.lease("2")
-			if b := r.hub.view.Bundle(keyOf("edge", "web")); r.state.Reachability != Connected || b == nil || b.Lost {
+			if b := r.hub.view.Bundle(keyOf("edge", "web")); r.state.Reachability != Connected || b == nil || b.Stale {
 				t.Errorf("with the CRD back the cluster is %s, and its bundle %+v", r.state.Reachability, b)
 			}
 		})

@@ -304,8 +304,8 @@ func (v *View) NeverSynced() []ClusterState {
 	return slices.DeleteFunc(v.States(), func(s ClusterState) bool { return s.synced })
 }
 
-// Arrivals returns the number of clusters that have been Connected at least once. Later reads of the view include all of them.
-func (v *View) Arrivals() uint64 {
+// FirstSyncs returns the number of clusters that have been Connected at least once. Later reads of the view include all of them.
+func (v *View) FirstSyncs() uint64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.firstSyncs
@@ -350,17 +350,17 @@ func (v *View) setRejected(rejected []RejectedSecret) {
 	}
 }
 
-// Labelled returns the bundles with a label in all namespaces of all clusters, sorted. The label is one that
+// ListByLabel returns the bundles with a label in all namespaces of all clusters, sorted. The label is one that
 // identifies what a bundle reports: emco/deployment-id, or k8splugin.io/rb-instance-id. Others find nothing.
-func (v *View) Labelled(key, value string) []*Bundle {
+func (v *View) ListByLabel(key, value string) []*Bundle {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return sortedBundles(maps.Values(v.byLabel[labelKey{"", key, value}]))
 }
 
-// LabelledIn is Labelled for one cluster.
-func (v *View) LabelledIn(cluster, key, value string) []*Bundle {
-	return slices.DeleteFunc(v.Labelled(key, value), func(b *Bundle) bool { return b.Cluster != cluster })
+// ListByLabelIn is ListByLabel for one cluster.
+func (v *View) ListByLabelIn(cluster, key, value string) []*Bundle {
+	return slices.DeleteFunc(v.ListByLabel(key, value), func(b *Bundle) bool { return b.Cluster != cluster })
 }
 
 // CompleteFor reports whether the view has all bundles that exist in a namespace of a cluster, so that one that it does not
@@ -434,10 +434,10 @@ func (v *View) setState(s ClusterState) {
 	} else {
 		old = new(c.state)
 	}
-	s.Arrival = c.state.Arrival
-	if s.Reachable() && s.Arrival == 0 {
+	s.FirstSync = c.state.FirstSync
+	if s.Reachable() && s.FirstSync == 0 {
 		v.firstSyncs++
-		s.Arrival = v.firstSyncs
+		s.FirstSync = v.firstSyncs
 	}
 	c.state = s
 	v.checkSynced()
@@ -445,7 +445,7 @@ func (v *View) setState(s ClusterState) {
 		return
 	}
 	v.notify(Clusters, ClusterChange{s.Name})
-	if old != nil && (old.Arrival != s.Arrival || old.Labels != s.Labels) {
+	if old != nil && (old.FirstSync != s.FirstSync || old.Labels != s.Labels) {
 		v.notify(Clusters, SelectionChange{})
 	}
 	for _, b := range c.bundles {
@@ -539,8 +539,8 @@ func (v *View) Subscribe(topics Topic) (s *Subscription, cancel func()) {
 	return v.subscribe(NewSubscription(), topics)
 }
 
-// Follow is Subscribe with the existing state: the subscription starts with a change of each existing cluster and bundle.
-func (v *View) Follow(topics Topic) (s *Subscription, cancel func()) {
+// SubscribeFromStart is Subscribe with the existing state: the subscription starts with a change of each existing cluster and bundle.
+func (v *View) SubscribeFromStart(topics Topic) (s *Subscription, cancel func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s = NewSubscription()

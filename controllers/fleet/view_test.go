@@ -176,7 +176,7 @@ func TestViewNotifiesOnlyOfChanges(t *testing.T) {
 		"App":          func(b *Bundle) { b.App = "source" },
 		"Labels":       func(b *Bundle) { b.Labels = map[string]string{"a": "b"} },
 		"Observed":     func(b *Bundle) { b.Observed = false },
-		"Lost":         func(b *Bundle) { b.Lost = true },
+		"Lost":         func(b *Bundle) { b.Stale = true },
 		"Own":          func(b *Bundle) { b.Own = true },
 		"Unlisted":     func(b *Bundle) { b.Unlisted.Ready = 7 },
 		"Truncated":    func(b *Bundle) { b.Truncated = true },
@@ -255,7 +255,7 @@ func TestViewIsSafeForConcurrentUse(t *testing.T) {
 	for range 200 {
 		v.Named("shop", "a")
 		v.Select("shop", labels.Everything())
-		s, cancel := v.Follow(Bundles | Clusters)
+		s, cancel := v.SubscribeFromStart(Bundles | Clusters)
 		s.Take()
 		cancel()
 	}

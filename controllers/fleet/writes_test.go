@@ -23,7 +23,7 @@ func TestWritesAreNotified(t *testing.T) {
 			switch b := v.Bundle(key); {
 			case b == nil:
 				got = append(got, "none")
-			case b.Lost:
+			case b.Stale:
 				got = append(got, "lost")
 			default:
 				got = append(got, b.ResourceVersion)

@@ -66,11 +66,11 @@ func (i *installation) start() {
 // pass makes a pass over a tenant, after which what has changed is in a state. It returns how much that is.
 func (i *installation) pass(tenant aai.Tenant, state sync.State) int {
 	n := i.inputs.take(tenant, oneCluster{})
-	r := sync.Report{Changed: map[aai.Key]sync.Object{}}
+	r := sync.Report{Changed: map[aai.Key]sync.ObjectStatus{}}
 	for key, w := range n.Desired {
 		if !reflect.DeepEqual(i.documents[key], w.Document) {
 			i.documents[key] = w.Document
-			r.Changed[key] = sync.Object{State: state, Resource: healthscope.Key{
+			r.Changed[key] = sync.ObjectStatus{State: state, Resource: healthscope.Key{
 				Cluster: w.Document.DataSource, Group: w.Document.Group, Kind: w.Document.Kind, Namespace: w.Document.Namespace, Name: w.Document.Name,
 			}}
 		}

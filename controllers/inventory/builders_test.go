@@ -59,16 +59,16 @@ func bundleMember(reason healthscope.Reason) healthscope.Member {
 }
 
 // placed puts members into a scope.
-func placed(members ...healthscope.Member) []scope.Placed {
-	list := make([]scope.Placed, len(members))
+func placed(members ...healthscope.Member) []scope.AppMember {
+	list := make([]scope.AppMember, len(members))
 	for i, m := range members {
-		list[i] = scope.Placed{Member: &m}
+		list[i] = scope.AppMember{Member: &m}
 	}
 	return list
 }
 
 // linkedTo links members to a VNF.
-func linkedTo(vnf string, members ...scope.Placed) []scope.Placed {
+func linkedTo(vnf string, members ...scope.AppMember) []scope.AppMember {
 	for i := range members {
 		members[i].Links = &corev1alpha2.InventoryLinks{GenericVNFID: vnf}
 	}
@@ -81,7 +81,7 @@ type judgedScopes map[types.NamespacedName]*scope.Judged
 func (j judgedScopes) Get(name types.NamespacedName) *scope.Judged { return j[name] }
 
 // judged is the judgement of generation 1 of a scope.
-func judged(members ...scope.Placed) *scope.Judged {
+func judged(members ...scope.AppMember) *scope.Judged {
 	return &scope.Judged{Generation: 1, Members: members}
 }
 

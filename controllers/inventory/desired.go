@@ -37,7 +37,7 @@ func (c candidate) scope() types.NamespacedName {
 // claim is what a candidate owner claims.
 type claim struct {
 	candidate
-	members []scope.Placed
+	members []scope.AppMember
 	// disputed is true while an older scope has not been judged, which may claim the same resources.
 	disputed bool
 }
@@ -92,7 +92,7 @@ func (o object) desired(seen time.Time) (want sync.Desired, ok bool) {
 }
 
 // resourceOf describes a member of a scope, or with an empty name of a bundle, to the mapping.
-func resourceOf(name types.NamespacedName, p scope.Placed) mapping.Resource {
+func resourceOf(name types.NamespacedName, p scope.AppMember) mapping.Resource {
 	r := mapping.Resource{Member: *p.Member, Scope: mapping.Scope{Namespace: name.Namespace, Name: name.Name}}
 	if p.Links != nil {
 		r.GenericVNFID, r.VFModuleID = p.Links.GenericVNFID, p.Links.VFModuleID

@@ -17,7 +17,7 @@ import (
 type explanations map[scope.Reason]string
 
 // addObject explains why a member is not synced.
-func (e explanations) addObject(p scope.Placed, tenant aai.Tenant, o sync.Object) {
+func (e explanations) addObject(p scope.AppMember, tenant aai.Tenant, o sync.ObjectStatus) {
 	e.addf(reasonOf(o), "%s in tenant %q: %s", p.Key, tenant, unsyncedMessage(o))
 }
 
@@ -42,7 +42,7 @@ func (e explanations) mostSevere() (reason scope.Reason, message string) {
 var reasonsBySeverity = []scope.Reason{scope.ReasonMisconfigured, scope.ReasonUnavailable, scope.ReasonRefused, scope.ReasonPending, scope.ReasonNotListed, scope.ReasonNoRegion, scope.ReasonLinkDenied}
 
 // reasonOf returns the reason of the condition for something that is not synced.
-func reasonOf(o sync.Object) scope.Reason {
+func reasonOf(o sync.ObjectStatus) scope.Reason {
 	switch {
 	case o.State == sync.Failed:
 		return scope.ReasonRefused

@@ -50,7 +50,7 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 					putNested(t.pending, at, resource, time.Time{})
 				}
 			case had:
-				key, _ := mapping.Place(resource, i.mapping) // All of its clusterNamespace has a place.
+				key, _ := mapping.KeyFor(resource, i.mapping) // All of its clusterNamespace has a place.
 				n.Desired[key] = want
 				delete(t.owners, resource)
 			}
@@ -61,7 +61,7 @@ func (i *inputs) take(tenant aai.Tenant, c clusters) change {
 
 // pendingClaims returns the claims to the pending resources of a clusterNamespace, the oldest candidate first. unjudged are
 // the scopes that oldestUnjudged returns.
-func (i *inputs) pendingClaims(at clusterNamespace, all map[candidate][]scope.Placed, resources map[healthscope.Key]time.Time, unjudged map[string]candidate) []claim {
+func (i *inputs) pendingClaims(at clusterNamespace, all map[candidate][]scope.AppMember, resources map[healthscope.Key]time.Time, unjudged map[string]candidate) []claim {
 	var claims []claim
 	for by, members := range all {
 		c := claim{candidate: by}

@@ -105,12 +105,12 @@ func TestDeletionsWaitUntilScopesAreJudgedWithNewCluster(t *testing.T) {
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
 	c := several{complete: true}
 	see := func(name string, arrival uint64) {
-		c.states = append(c.states, fleet.ClusterState{Name: name, Reachability: fleet.Connected, Arrival: arrival})
+		c.states = append(c.states, fleet.ClusterState{Name: name, Reachability: fleet.Connected, FirstSync: arrival})
 	}
 	judge := func(n types.NamespacedName, arrivals uint64) {
 		i.scopeUpdated(n, noon, 1)
 		j[n] = judged()
-		j[n].Arrivals = arrivals
+		j[n].FirstSyncs = arrivals
 		i.scopeJudged(n)
 	}
 	held := func(want ...string) {
@@ -163,14 +163,14 @@ func TestGuardsOfManyScopesAndClustersAreCheap(t *testing.T) { //nolint:parallel
 	}
 	c := several{complete: true}
 	for n := range clusters {
-		c.states = append(c.states, fleet.ClusterState{Name: fmt.Sprint("edge", n), Reachability: fleet.Connected, Arrival: uint64(n + 1)})
+		c.states = append(c.states, fleet.ClusterState{Name: fmt.Sprint("edge", n), Reachability: fleet.Connected, FirstSync: uint64(n + 1)})
 	}
 	before := i.take(tenant, c).Deletions
 	if allocated := testing.AllocsPerRun(10, func() { i.deletionGuards(true, c.states) }); len(before) != clusters || allocated > 20*clusters {
 		t.Errorf("%.0f allocations for %d parts that are held", allocated, len(before))
 	}
 	first := name("shop", "s0")
-	j[first] = &scope.Judged{Generation: 1, Arrivals: clusters}
+	j[first] = &scope.Judged{Generation: 1, FirstSyncs: clusters}
 	i.scopeJudged(first)
 	if diff := cmp.Diff(before, i.take(tenant, c).Deletions); diff != "" {
 		t.Errorf("what is held has changed with the first scope that was judged:\n%s", diff)

@@ -45,7 +45,7 @@ type guards struct {
 // currentGuards returns the guards. It computes them again, from all scopes, only after a change that may alter them.
 func (i *inputs) currentGuards(complete bool, clusters []fleet.ClusterState) *guards {
 	same := func(a, b fleet.ClusterState) bool {
-		return a.Name == b.Name && a.Reachability == b.Reachability && a.Arrival == b.Arrival
+		return a.Name == b.Name && a.Reachability == b.Reachability && a.FirstSync == b.FirstSync
 	}
 	if g := i.guards; g == nil || g.complete != complete || !slices.EqualFunc(g.clusters, clusters, same) {
 		i.guards = &guards{complete: complete, clusters: slices.Clone(clusters), deletions: i.deletionGuards(complete, clusters)}
@@ -110,7 +110,7 @@ func (i *inputs) allJudged(states []fleet.ClusterState) bool {
 func (i *inputs) guardUnjudged(states []fleet.ClusterState, guard func(cluster, namespace, why string)) {
 	var latest uint64
 	for _, s := range states {
-		latest = max(latest, s.Arrival)
+		latest = max(latest, s.FirstSync)
 	}
 	first, arrivals := map[string]types.NamespacedName{}, map[string]uint64{}
 	for name, s := range i.scopes {
@@ -130,7 +130,7 @@ func (i *inputs) guardUnjudged(states []fleet.ClusterState, guard func(cluster, 
 	}
 	for namespace, least := range arrivals {
 		for _, s := range states {
-			if s.Arrival > least {
+			if s.FirstSync > least {
 				guard(s.Name, namespace, fmt.Sprintf("not all scopes of namespace %q have been judged since cluster %q came into sight", namespace, s.Name))
 			}
 		}
@@ -194,7 +194,7 @@ func (s scopeState) arrivals() uint64 {
 	if s.judged == nil {
 		return math.MaxUint64
 	}
-	return s.judged.Arrivals
+	return s.judged.FirstSyncs
 }
 
 // incompleteIn returns, by where a bundle is, why the judgement of a scope does not know all that the bundle names. The

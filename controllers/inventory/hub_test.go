@@ -224,7 +224,7 @@ func (l *lab) start(change ...func(*wiretap)) *hub {
 	mgr := l.newManager(h.wiretap)
 	policy := healthscope.DefaultPolicy()
 	objects := fleet.NewObjects(nil, nil)
-	view, err := fleet.Setup(mgr, fleet.Options{ClusterName: "local", Policy: policy, Past: scope.Past(mgr.GetClient()), Objects: objects})
+	view, err := fleet.Setup(mgr, fleet.Options{ClusterName: "local", Policy: policy, History: scope.ReadHistory(mgr.GetClient()), Objects: objects})
 	Expect(err).NotTo(HaveOccurred())
 	registry := scope.NewRegistry()
 	i, err := inventory.New(inventory.Options{

@@ -81,7 +81,7 @@ type bundleState struct {
 // tenantState is what is known of a tenant.
 type tenantState struct {
 	// claims are the resources that each candidate claims.
-	claims map[clusterNamespace]map[candidate][]scope.Placed
+	claims map[clusterNamespace]map[candidate][]scope.AppMember
 	// owners are the owners of the resources of which A&AI is to hold something, by the last decision.
 	owners map[healthscope.Key]candidate
 	// pending are the resources to decide again, each with the time when its first change since the last decision was seen.
@@ -200,7 +200,7 @@ func (i *inputs) wakeAll() {
 func (s scopeState) exists() bool { return !s.created.IsZero() }
 
 // members returns what a scope claims.
-func (s scopeState) members() []scope.Placed {
+func (s scopeState) members() []scope.AppMember {
 	if s.judged == nil {
 		return nil
 	}
@@ -208,21 +208,21 @@ func (s scopeState) members() []scope.Placed {
 }
 
 // membersOf returns the members of a bundle as those of a scope; none for nil.
-func membersOf(b *fleet.Bundle) []scope.Placed {
+func membersOf(b *fleet.Bundle) []scope.AppMember {
 	if b == nil {
 		return nil
 	}
-	list := make([]scope.Placed, len(b.Members))
+	list := make([]scope.AppMember, len(b.Members))
 	for n := range b.Members {
-		list[n] = scope.Placed{Member: &b.Members[n]}
+		list[n] = scope.AppMember{Member: &b.Members[n]}
 	}
 	return list
 }
 
 // claim replaces what a candidate claims, and marks each clusterNamespace in which that differs, or all when the age of the
 // candidate has changed. It returns true when the configuration names no place in A&AI for some of the resources.
-func (i *inputs) claim(by candidate, before, after []scope.Placed, ageChanged bool) (unmapped bool) {
-	claims := map[clusterNamespace][]scope.Placed{}
+func (i *inputs) claim(by candidate, before, after []scope.AppMember, ageChanged bool) (unmapped bool) {
+	claims := map[clusterNamespace][]scope.AppMember{}
 	for _, p := range before {
 		claims[clusterNamespace{p.Cluster, p.Namespace}] = nil
 	}
@@ -231,9 +231,9 @@ func (i *inputs) claim(by candidate, before, after []scope.Placed, ageChanged bo
 		claims[at] = append(claims[at], p)
 	}
 	for at, members := range claims {
-		place, mapped := mapping.Place(healthscope.Key{Cluster: at.cluster, Namespace: at.namespace}, i.mapping)
+		place, mapped := mapping.KeyFor(healthscope.Key{Cluster: at.cluster, Namespace: at.namespace}, i.mapping)
 		if !mapped {
-			unmapped = unmapped || slices.ContainsFunc(members, func(p scope.Placed) bool {
+			unmapped = unmapped || slices.ContainsFunc(members, func(p scope.AppMember) bool {
 				return mapping.Map(resourceOf(by.scope(), p), i.mapping).Decision == mapping.Unmapped
 			})
 			continue
@@ -246,7 +246,7 @@ func (i *inputs) claim(by candidate, before, after []scope.Placed, ageChanged bo
 }
 
 // claim replaces what a candidate claims in a clusterNamespace, and reports whether that differs.
-func (t *tenantState) claim(by candidate, at clusterNamespace, members []scope.Placed, ageChanged bool) bool {
+func (t *tenantState) claim(by candidate, at clusterNamespace, members []scope.AppMember, ageChanged bool) bool {
 	changed := changedResources(t.claims[at][by], members, ageChanged)
 	if len(changed) == 0 {
 		return false
@@ -276,9 +276,9 @@ func putNested[K comparable, V any](all map[clusterNamespace]map[K]V, at cluster
 
 // changedResources returns the resources that differ between two lists, or that only one of them has. If all is true, it returns the resources of both lists.
 // The lists share unchanged members, so most comparisons compare equal pointers.
-func changedResources(before, after []scope.Placed, all bool) []healthscope.Key {
+func changedResources(before, after []scope.AppMember, all bool) []healthscope.Key {
 	var keys []healthscope.Key
-	known := make(map[healthscope.Key]scope.Placed, len(before))
+	known := make(map[healthscope.Key]scope.AppMember, len(before))
 	for _, p := range before {
 		known[p.Key] = p
 	}
@@ -308,7 +308,7 @@ func (i *inputs) tenant(tenant aai.Tenant) *tenantState {
 	t := i.tenants[tenant]
 	if t == nil {
 		t = &tenantState{
-			claims: map[clusterNamespace]map[candidate][]scope.Placed{}, owners: map[healthscope.Key]candidate{},
+			claims: map[clusterNamespace]map[candidate][]scope.AppMember{}, owners: map[healthscope.Key]candidate{},
 			pending: map[clusterNamespace]map[healthscope.Key]time.Time{},
 		}
 		i.tenants[tenant] = t
@@ -330,7 +330,7 @@ func (i *inputs) scopesOf(tenant aai.Tenant, resources map[healthscope.Key]bool)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	all := i.tenant(tenant).claims
-	in := map[clusterNamespace]map[candidate][]scope.Placed{}
+	in := map[clusterNamespace]map[candidate][]scope.AppMember{}
 	for key := range resources {
 		at := clusterNamespace{key.Cluster, key.Namespace}
 		in[at] = all[at]
@@ -341,7 +341,7 @@ func (i *inputs) scopesOf(tenant aai.Tenant, resources map[healthscope.Key]bool)
 	found := map[types.NamespacedName]bool{}
 	for _, claims := range in {
 		for by, members := range claims {
-			if by.cluster == "" && (resources == nil || slices.ContainsFunc(members, func(p scope.Placed) bool { return resources[p.Key] })) {
+			if by.cluster == "" && (resources == nil || slices.ContainsFunc(members, func(p scope.AppMember) bool { return resources[p.Key] })) {
 				found[by.NamespacedName] = true
 			}
 		}

@@ -324,7 +324,7 @@ func (s *scenario) exists(t *rapid.T) {
 func (s *scenario) judge(t *rapid.T) {
 	n := anyScope(t)
 	j := judged(placed(anyMembers(t)...)...)
-	j.Arrivals = rapid.Uint64Range(1, 2).Draw(t, "arrivals")
+	j.FirstSyncs = rapid.Uint64Range(1, 2).Draw(t, "arrivals")
 	if rapid.Bool().Draw(t, "partial") {
 		j.Partial = []string{"edge"}
 	}
@@ -359,7 +359,7 @@ func (s *scenario) bundleGoes(t *rapid.T) {
 // cluster lets the cluster change its state. The inputs are not notified.
 func (s *scenario) cluster(t *rapid.T) {
 	s.clusters = several{complete: rapid.Bool().Draw(t, "complete"), states: []fleet.ClusterState{{
-		Name: "edge", Reachability: rapid.SampledFrom(fleet.Reachabilities()).Draw(t, "reachability"), Arrival: rapid.Uint64Range(1, 2).Draw(t, "arrival"),
+		Name: "edge", Reachability: rapid.SampledFrom(fleet.Reachabilities()).Draw(t, "reachability"), FirstSync: rapid.Uint64Range(1, 2).Draw(t, "arrival"),
 	}}}
 }
 

@@ -187,7 +187,7 @@ func (r *moduleReconciler) Reconcile(ctx context.Context, v vnf) (ctrl.Result, e
 		logger.Info("Modules written", "written", report.Written)
 	}
 	if err != nil {
-		tracing.Failed(ctx)
+		tracing.MarkFailed(ctx)
 		retry := backoff.failed(err, time.Now())
 		logFailed(logger, err, "Modules not up to date", retry)
 		return ctrl.Result{RequeueAfter: retry}, nil

@@ -189,7 +189,7 @@ func newModuleReconciler(p *modulePasses) *moduleReconciler {
 }
 
 func TestModuleReconcileIntervals(t *testing.T) {
-	synced := sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}}}
+	synced := sync.ModuleReport{Modules: map[aai.VFModule]sync.ObjectStatus{module("a"): {State: sync.Synced}}}
 	cases := map[string]struct {
 		err         error
 		least, most int
@@ -233,30 +233,30 @@ func TestScopesAreNotifiedOfTheirModules(t *testing.T) {
 	members[0].Links = &corev1alpha2.InventoryLinks{GenericVNFID: "vnf-1", VFModuleID: "a"}
 	down := failure(aai.OpModules, 0)
 	cases := map[string]struct {
-		object  sync.Object
+		object  sync.ObjectStatus
 		err     error
-		members []scope.Placed
+		members []scope.AppMember
 		reason  scope.Reason
 		message string
 	}{
-		"all is well":                  {object: sync.Object{State: sync.Synced}, members: members},
-		"it is not there":              {object: sync.Object{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: `generic-vnf "vnf-1" has no vf-module "a"`}, members: members, reason: scope.ReasonPending, message: `operational-status of vf-module "vnf-1/a": generic-vnf "vnf-1" has no vf-module "a"`},
-		"A&AI refuses it":              {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot patch "/x": status 400: no (transaction 7)`}, members: members, reason: scope.ReasonRefused, message: `operational-status of vf-module "vnf-1/a": status 400: no`},
-		"A&AI is down":                 {object: sync.Object{State: sync.Pending, Reason: sync.ReasonNotTried}, err: down, members: members, reason: scope.ReasonUnavailable, message: stableMessage(down.Error()) + "; it is tried again within 2 seconds"},
-		"A&AI is down, and it is done": {object: sync.Object{State: sync.Synced}, err: down, members: members},
-		"it is no matter of the scope": {object: sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: "no"}, members: placed(web)},
+		"all is well":                  {object: sync.ObjectStatus{State: sync.Synced}, members: members},
+		"it is not there":              {object: sync.ObjectStatus{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: `generic-vnf "vnf-1" has no vf-module "a"`}, members: members, reason: scope.ReasonPending, message: `operational-status of vf-module "vnf-1/a": generic-vnf "vnf-1" has no vf-module "a"`},
+		"A&AI refuses it":              {object: sync.ObjectStatus{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot patch "/x": status 400: no (transaction 7)`}, members: members, reason: scope.ReasonRefused, message: `operational-status of vf-module "vnf-1/a": status 400: no`},
+		"A&AI is down":                 {object: sync.ObjectStatus{State: sync.Pending, Reason: sync.ReasonNotTried}, err: down, members: members, reason: scope.ReasonUnavailable, message: stableMessage(down.Error()) + "; it is tried again within 2 seconds"},
+		"A&AI is down, and it is done": {object: sync.ObjectStatus{State: sync.Synced}, err: down, members: members},
+		"it is no matter of the scope": {object: sync.ObjectStatus{State: sync.Failed, Reason: sync.ReasonRejected, Message: "no"}, members: placed(web)},
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
 			l := newStatus(noInputs())
-			note(l, tenant, passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, false)
+			note(l, tenant, passOf(map[string]sync.ObjectStatus{"web": {State: sync.Synced}}), nil, false)
 			before := l.Report(shop, c.members, nil)
 			notified, names := []types.NamespacedName(nil), []types.NamespacedName{shop}
 			if c.members[0].Links == nil {
 				names = nil
 			}
 			l.Subscribe(func(n types.NamespacedName) { notified = append(notified, n) })
-			l.recordModulesPass("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
+			l.recordModulesPass("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.ObjectStatus{module("a"): c.object}}, c.err, noon)
 			got := l.Report(shop, c.members, nil)
 			if got.Reason != c.reason || got.Message != c.message || got.Synced != 1 || got.Pending+got.Failed > 0 {
 				t.Errorf("got %+v", got)
@@ -265,7 +265,7 @@ func TestScopesAreNotifiedOfTheirModules(t *testing.T) {
 				t.Errorf("the scope is notified %d times, and its report has changed: %t", len(notified), changed)
 			}
 			notified = nil
-			l.recordModulesPass("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): c.object}}, c.err, noon)
+			l.recordModulesPass("vnf-1", names, sync.ModuleReport{Modules: map[aai.VFModule]sync.ObjectStatus{module("a"): c.object}}, c.err, noon)
 			if len(notified) > 0 {
 				t.Error("the scope is notified though nothing has changed")
 			}
@@ -293,8 +293,8 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 	modules, help := metricModules.Name, metricModules.Help
 	problem, problemHelp := metricProblem.Name, metricProblem.Help
 	expect(modules, help, "")
-	l.recordModulesPass("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{module("a"): {State: sync.Synced}, module("b"): {State: sync.Pending}}}, nil, noon)
-	l.recordModulesPass("vnf-2", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"), noon)
+	l.recordModulesPass("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.ObjectStatus{module("a"): {State: sync.Synced}, module("b"): {State: sync.Pending}}}, nil, noon)
+	l.recordModulesPass("vnf-2", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.ObjectStatus{{GenericVNFID: "vnf-2", ID: "a"}: {State: sync.Pending}}}, errors.New("down"), noon)
 	expect(modules, help, "healthscope_aai_vf_modules{state=\"pending\"} 2\nhealthscope_aai_vf_modules{state=\"synced\"} 1\n")
 	expect(problem, problemHelp, "healthscope_aai_problem{problem=\"outage\"} 1\n")
 	l.inputs.registry = judgedScopes{shop: judged(placed(member("elsewhere", "web", healthscope.Ready))...)}

@@ -61,13 +61,13 @@ func (m *moduleStatus) explain(id aai.VFModule) explanations {
 		if m.reason != "" {
 			why.addf(m.reason, "%s", m.message)
 		}
-		why.addf(reasonOf(o.Object), "operational-status of vf-module %q: %s", id, unsyncedMessage(o.Object))
+		why.addf(reasonOf(o.ObjectStatus), "operational-status of vf-module %q: %s", id, unsyncedMessage(o.ObjectStatus))
 	}
 	return why
 }
 
 // addModules explains in a report why modules that apps of the scope name are not as they should be. They are not counted: the numbers are those of resources.
-func (s *Status) addModules(r *report, name types.NamespacedName, members []scope.Placed) {
+func (s *Status) addModules(r *report, name types.NamespacedName, members []scope.AppMember) {
 	if len(s.vnfs) == 0 {
 		return
 	}
@@ -87,7 +87,7 @@ func (s *Status) addModules(r *report, name types.NamespacedName, members []scop
 }
 
 // unsyncedMessage returns why an object is not synced.
-func unsyncedMessage(o sync.Object) string {
+func unsyncedMessage(o sync.ObjectStatus) string {
 	if o.Message == "" { // It was added after the last pass began, or that pass ended before trying it.
 		return "waits for its turn"
 	}

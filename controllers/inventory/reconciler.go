@@ -60,7 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, tenant aai.Tenant) (ctrl.Res
 		logger.Info("Inventory written", "written", written)
 	}
 	if err != nil {
-		tracing.Failed(ctx)
+		tracing.MarkFailed(ctx)
 		retry := backoff.failed(err, time.Now())
 		logFailed(logger, err, "Inventory not up to date", retry)
 		return ctrl.Result{RequeueAfter: retry}, nil

@@ -35,7 +35,7 @@ func (i *inputs) tenantsOf(name types.NamespacedName, clusters []string) []aai.T
 	}
 	found := map[aai.Tenant]bool{}
 	for _, key := range keys {
-		if place, ok := mapping.Place(key, i.mapping); ok {
+		if place, ok := mapping.KeyFor(key, i.mapping); ok {
 			found[place.Tenant] = true
 		}
 	}

@@ -44,10 +44,10 @@ type Options struct {
 	Registry *scope.Registry
 	// Metrics receives the metrics of the inventory.
 	Metrics prometheus.Registerer
-	// Spans makes spans of reconciles and of requests to A&AI. Nil means that there are none.
-	Spans trace.TracerProvider
-	// Leads reports whether this replica still leads. It is asked when a request that writes is about to leave. Nil means that it does.
-	Leads func() bool
+	// TracerProvider makes spans of reconciles and of requests to A&AI. Nil means that there are none.
+	TracerProvider trace.TracerProvider
+	// HoldsLease reports whether this replica still leads. It is asked when a request that writes is about to leave. Nil means that it does.
+	HoldsLease func() bool
 	// Takeover is how long the leader before this one may still have written.
 	Takeover time.Duration
 }
@@ -85,7 +85,7 @@ func New(o Options) (*Inventory, error) {
 		}
 	}
 	in.view = o.View
-	in.changes, i.unfollow = o.View.Follow(fleet.Bundles | fleet.Clusters)
+	in.changes, i.unfollow = o.View.SubscribeFromStart(fleet.Bundles | fleet.Clusters)
 	return i, nil
 }
 
@@ -95,8 +95,10 @@ func newClient(o Options, observe func(op, code string, took time.Duration)) (*c
 	return client.New(client.Options{
 		BaseURL: c.URL, SchemaVersion: c.SchemaVersion, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
 		Credentials: credentials(c), Timeout: time.Duration(*c.TimeoutSeconds) * time.Second, Observe: observe,
-		Breaker: client.NewBreaker(int(*c.MaxRequestsPerSecond), nil), Leads: o.Leads,
-		Wrap: func(transport http.RoundTripper) http.RoundTripper { return tracing.Transport(o.Spans, transport) },
+		Breaker: client.NewBreaker(int(*c.MaxRequestsPerSecond), nil), Leads: o.HoldsLease,
+		Wrap: func(transport http.RoundTripper) http.RoundTripper {
+			return tracing.Transport(o.TracerProvider, transport)
+		},
 	})
 }
 
@@ -119,7 +121,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 		WriteTime: min(max(sync.DefaultWriteTime, 4*request), passTimeout/2),
 		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.inputs.mapping),
 		Takeover: max(i.options.Takeover, request),
-		Audit:    func(w sync.Written) { audit(logger, w) }, AuditStatus: func(w sync.WrittenStatus) { auditStatus(logger, w) },
+		Audit:    func(w sync.WriteEvent) { audit(logger, w) }, AuditStatus: func(w sync.StatusWriteEvent) { auditStatus(logger, w) },
 	})
 	if err := mgr.Add(manager.RunnableFunc(i.closeOnStop)); err != nil {
 		return errors.Wrap(err, "cannot add the end of the inventory")
@@ -143,7 +145,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 			},
 		}))).
 		WithOptions(controllerOptions[aai.Tenant]()).
-		Complete(tracing.Reconciler(i.options.Spans, "inventory", func(t aai.Tenant) tracing.Subject { return tracing.Subject{Name: t.String()} }, tenants))
+		Complete(tracing.Reconciler(i.options.TracerProvider, "inventory", func(t aai.Tenant) tracing.ObjectRef { return tracing.ObjectRef{Name: t.String()} }, tenants))
 	if err != nil {
 		return errors.Wrap(err, "cannot set up the inventory controller")
 	}
@@ -170,7 +172,7 @@ func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer) error {
 			},
 		}))).
 		WithOptions(controllerOptions[vnf]()).
-		Complete(tracing.Reconciler(i.options.Spans, "inventory-modules", func(v vnf) tracing.Subject { return tracing.Subject{Name: string(v)} }, r))
+		Complete(tracing.Reconciler(i.options.TracerProvider, "inventory-modules", func(v vnf) tracing.ObjectRef { return tracing.ObjectRef{Name: string(v)} }, r))
 	return errors.Wrap(err, "cannot set up the controller of modules")
 }
 
@@ -191,7 +193,7 @@ func controllerOptions[K comparable]() controller.TypedOptions[K] {
 }
 
 // audit logs a write to one object, by which it can be found in A&AI's own logs.
-func audit(logger logr.Logger, w sync.Written) {
+func audit(logger logr.Logger, w sync.WriteEvent) {
 	logger = logger.WithValues("verb", w.Verb, "tenant", w.Key.Tenant.String(), "id", w.Key.ID, "cluster", w.Resource.Cluster, "kind", w.Resource.Kind,
 		"namespace", w.Resource.Namespace, "name", w.Resource.Name, "labels", w.Labels, "transaction", w.TransactionID)
 	if w.Err != nil {
@@ -202,7 +204,7 @@ func audit(logger logr.Logger, w sync.Written) {
 }
 
 // auditStatus logs a change of a module's operational-status.
-func auditStatus(logger logr.Logger, w sync.WrittenStatus) {
+func auditStatus(logger logr.Logger, w sync.StatusWriteEvent) {
 	logger = logger.WithValues("verb", plan.Update, "genericVnf", w.Module.GenericVNFID, "vfModule", w.Module.ID,
 		"operationalStatus", w.To, "before", w.From, "transaction", w.TransactionID)
 	if w.Err != nil {

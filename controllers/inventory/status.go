@@ -44,7 +44,7 @@ type tenantStatus struct {
 
 // objectStatus is the sync status of an object.
 type objectStatus struct {
-	sync.Object
+	sync.ObjectStatus
 
 	// since is when the object entered its state for its reason.
 	since time.Time
@@ -93,7 +93,7 @@ func (t *tenantStatus) update(n change, r sync.Report, c condition, now time.Tim
 		if t.objects[key] = status; o.State == "" {
 			delete(t.objects, key)
 		}
-		if status.Object != before.Object {
+		if status.ObjectStatus != before.ObjectStatus {
 			changed[o.Resource] = true
 		}
 	}
@@ -108,9 +108,9 @@ func (t *tenantStatus) update(n change, r sync.Report, c condition, now time.Tim
 }
 
 // newObjectStatus returns the status of an object of which another one was known before.
-func newObjectStatus(o sync.Object, before objectStatus, now time.Time) objectStatus {
+func newObjectStatus(o sync.ObjectStatus, before objectStatus, now time.Time) objectStatus {
 	o.Message = stableMessage(o.Message)
-	s := objectStatus{Object: o, since: now}
+	s := objectStatus{ObjectStatus: o, since: now}
 	if before.State == o.State && before.Reason == o.Reason {
 		s.since = before.since
 	}
@@ -144,7 +144,7 @@ type report struct {
 
 // Report implements scope.Inventory. It sums up what the last passes did with the members of a scope, and says that nothing
 // is done with those that bundles do not name. Its answer is never nil.
-func (s *Status) Report(name types.NamespacedName, members []scope.Placed, partial []string) *scope.InventoryReport {
+func (s *Status) Report(name types.NamespacedName, members []scope.AppMember, partial []string) *scope.InventoryReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := report{why: explanations{}}
@@ -154,7 +154,7 @@ func (s *Status) Report(name types.NamespacedName, members []scope.Placed, parti
 		}
 	}
 	for _, cluster := range partial {
-		if _, placed := mapping.Place(healthscope.Key{Cluster: cluster, Namespace: name.Namespace}, s.inputs.mapping); placed {
+		if _, placed := mapping.KeyFor(healthscope.Key{Cluster: cluster, Namespace: name.Namespace}, s.inputs.mapping); placed {
 			r.why.addf(scope.ReasonNotListed, "the resources in cluster %q are not all known: A&AI has an old state of the others, or none", cluster)
 		}
 	}
@@ -164,7 +164,7 @@ func (s *Status) Report(name types.NamespacedName, members []scope.Placed, parti
 }
 
 // addMember adds a member to a report. It returns false when the sync status of the member is not known yet.
-func (s *Status) addMember(r *report, name types.NamespacedName, p scope.Placed) bool {
+func (s *Status) addMember(r *report, name types.NamespacedName, p scope.AppMember) bool {
 	e := mapping.Map(resourceOf(name, p), s.inputs.mapping)
 	if e.Decision == mapping.Unmapped {
 		r.why.addf(scope.ReasonNoRegion, "%s: no entry of inventory.regions matches namespace %q of cluster %q", p.Key, p.Namespace, p.Cluster)
@@ -196,7 +196,7 @@ func (s *Status) addMember(r *report, name types.NamespacedName, p scope.Placed)
 	default: // It is pending, or came after the last pass had begun.
 		r.Pending++
 	}
-	r.why.addObject(p, e.Key.Tenant, object.Object)
+	r.why.addObject(p, e.Key.Tenant, object.ObjectStatus)
 	return true
 }
 

@@ -24,8 +24,8 @@ import (
 var shop = name("shop", "shop")
 
 // passOf is the report of a pass that found objects like that.
-func passOf(objects map[string]sync.Object) sync.Report {
-	r := sync.Report{Changed: map[aai.Key]sync.Object{}}
+func passOf(objects map[string]sync.ObjectStatus) sync.Report {
+	r := sync.Report{Changed: map[aai.Key]sync.ObjectStatus{}}
 	for name, o := range objects {
 		m := member("shop", name, healthscope.Ready)
 		o.Resource = stdcmp.Or(o.Resource, m.Key)
@@ -41,7 +41,7 @@ func note(s *Status, tenant aai.Tenant, r sync.Report, err error, partial bool) 
 
 func TestReport(t *testing.T) {
 	web, db := member("shop", "web", healthscope.Ready), member("shop", "db", healthscope.Failed)
-	ok := sync.Object{State: sync.Synced}
+	ok := sync.ObjectStatus{State: sync.Synced}
 	down := fmt.Errorf("cannot synchronize tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Kind: aai.Retry, Message: "no answer", Err: errors.New("EOF"), TransactionID: "t-1"})
 	denied := fmt.Errorf("cannot synchronize tenant %q: %w", tenant, &aai.Error{Op: aai.OpList, URI: "/x", Status: 403, Kind: aai.Misconfigured, Problem: aai.ProblemCredentials, Message: "A&AI refuses the user or the password", TransactionID: "t-1"})
 	single := fmt.Errorf("cannot synchronize tenant %q: %w", tenant, &aai.Error{Op: aai.OpPut, URI: "/x", Status: 500, Kind: aai.Retry, TransactionID: "t-1"})
@@ -49,9 +49,9 @@ func TestReport(t *testing.T) {
 		return corev1alpha2.InventoryStatus{Synced: synced, Pending: pending, Failed: failed}
 	}
 	cases := map[string]struct {
-		members   []scope.Placed
+		members   []scope.AppMember
 		truncated []string
-		objects   map[string]sync.Object
+		objects   map[string]sync.ObjectStatus
 		err       error
 		partial   bool
 		never     bool // there was no pass
@@ -61,15 +61,15 @@ func TestReport(t *testing.T) {
 		"no members, no pass":   {never: true},
 		"before the first pass": {members: placed(web), never: true, want: scope.InventoryReport{Waiting: true}},
 		"a pass that did not know of all": {
-			members: placed(web, db), objects: map[string]sync.Object{"web": ok}, partial: true, want: scope.InventoryReport{Waiting: true},
+			members: placed(web, db), objects: map[string]sync.ObjectStatus{"web": ok}, partial: true, want: scope.InventoryReport{Waiting: true},
 		},
 		"a pass that knew of these, if not of all": {
-			members: placed(web), objects: map[string]sync.Object{"web": ok}, partial: true, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)},
+			members: placed(web), objects: map[string]sync.ObjectStatus{"web": ok}, partial: true, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)},
 		},
-		"all synced": {members: placed(web, db), objects: map[string]sync.Object{"web": ok, "db": ok}, want: scope.InventoryReport{InventoryStatus: counts(2, 0, 0)}},
+		"all synced": {members: placed(web, db), objects: map[string]sync.ObjectStatus{"web": ok, "db": ok}, want: scope.InventoryReport{InventoryStatus: counts(2, 0, 0)}},
 		"what does not go there does not count": {
 			members: placed(web, member("elsewhere", "web", healthscope.Ready), member("shop", "x", healthscope.Unknown), member("shop", "y", healthscope.NotPresent)),
-			objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: scope.ReasonNoRegion, Message: `Service/web: no entry of inventory.regions matches namespace "elsewhere" of cluster "edge"`},
+			objects: map[string]sync.ObjectStatus{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: scope.ReasonNoRegion, Message: `Service/web: no entry of inventory.regions matches namespace "elsewhere" of cluster "edge"`},
 		},
 		"no region for any of them": {
 			members: placed(member("elsewhere", "web", healthscope.Ready), bundleMember(healthscope.ReasonNotFound)),
@@ -78,51 +78,51 @@ func TestReport(t *testing.T) {
 		"only what is not known":     {members: placed(member("shop", "x", healthscope.Unknown))},
 		"kinds that do not go there": {members: placed(bundleMember(healthscope.ReasonNotFound))},
 		"a member that came later": {
-			members: placed(web, db), objects: map[string]sync.Object{"web": ok},
+			members: placed(web, db), objects: map[string]sync.ObjectStatus{"web": ok},
 			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: scope.ReasonPending, Message: `Service/db in tenant "o/r/t": waits for its turn`},
 		},
 		"something is missing": {
-			members: placed(web, db), objects: map[string]sync.Object{
+			members: placed(web, db), objects: map[string]sync.ObjectStatus{
 				"web": {State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: `cannot put "/a/b": status 404: no tenant (transaction t-1)`}, "db": ok,
 			},
 			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: scope.ReasonPending, Message: `Service/web in tenant "o/r/t": status 404: no tenant`},
 		},
 		"the first of several": {
-			members: placed(db, web), objects: map[string]sync.Object{
+			members: placed(db, web), objects: map[string]sync.ObjectStatus{
 				"web": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "not this"}, "db": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "not that"},
 			},
 			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 2), Reason: scope.ReasonRefused, Message: `Service/db in tenant "o/r/t": not that`},
 		},
 		"refused goes before pending": {
-			members: placed(db, web), objects: map[string]sync.Object{
+			members: placed(db, web), objects: map[string]sync.ObjectStatus{
 				"db": {State: sync.Pending, Reason: sync.ReasonNotTried}, "web": {State: sync.Failed, Reason: sync.ReasonConflict, Message: `"/a/b" belongs to data-owner "x"`},
 			},
 			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 1), Reason: scope.ReasonRefused, Message: `Service/web in tenant "o/r/t": its place belongs to data-owner "x"`},
 		},
 		"A&AI is down": {
-			members: placed(web, db), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried, Message: "x"}, "db": ok}, err: down,
+			members: placed(web, db), objects: map[string]sync.ObjectStatus{"web": {State: sync.Pending, Reason: sync.ReasonNotTried, Message: "x"}, "db": ok}, err: down,
 			want: scope.InventoryReport{InventoryStatus: counts(1, 1, 0), Reason: scope.ReasonUnavailable, Message: `cannot synchronize tenant "o/r/t": no answer: EOF; it is tried again within 2 seconds`},
 		},
 		"A&AI is down, which is graver than a refusal": {
-			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "x"}}, err: down,
+			members: placed(web), objects: map[string]sync.ObjectStatus{"web": {State: sync.Failed, Reason: sync.ReasonRejected, Message: "x"}}, err: down,
 			want: scope.InventoryReport{InventoryStatus: counts(0, 0, 1), Reason: scope.ReasonUnavailable, Message: `cannot synchronize tenant "o/r/t": no answer: EOF; it is tried again within 2 seconds`},
 		},
 		"A&AI wants another user": {
-			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonNotTried}}, err: denied,
+			members: placed(web), objects: map[string]sync.ObjectStatus{"web": {State: sync.Pending, Reason: sync.ReasonNotTried}}, err: denied,
 			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: scope.ReasonMisconfigured, Message: "A&AI refuses the user or the password; correct the files inventory.usernameFile and inventory.passwordFile; it is tried again within 60 seconds"},
 		},
-		"trouble with resources of others": {members: placed(web), objects: map[string]sync.Object{"web": ok}, err: single, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
+		"trouble with resources of others": {members: placed(web), objects: map[string]sync.ObjectStatus{"web": ok}, err: single, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
 		"trouble with a resource of the scope": {
-			members: placed(web), objects: map[string]sync.Object{"web": {State: sync.Pending, Reason: sync.ReasonUnavailable, Message: `cannot put "/a/b": status 500 (transaction t-1)`}}, err: single,
+			members: placed(web), objects: map[string]sync.ObjectStatus{"web": {State: sync.Pending, Reason: sync.ReasonUnavailable, Message: `cannot put "/a/b": status 500 (transaction t-1)`}}, err: single,
 			want: scope.InventoryReport{InventoryStatus: counts(0, 1, 0), Reason: scope.ReasonUnavailable, Message: `Service/web in tenant "o/r/t": status 500`},
 		},
 		"a bundle that does not name all": {
-			members: placed(web), truncated: []string{"edge"}, objects: map[string]sync.Object{"web": ok},
+			members: placed(web), truncated: []string{"edge"}, objects: map[string]sync.ObjectStatus{"web": ok},
 			want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0), Reason: scope.ReasonNotListed, Message: `the resources in cluster "edge" are not all known: A&AI has an old state of the others, or none`},
 		},
-		"a link that is allowed": {members: linkedTo("vnf-1", placed(web)...), objects: map[string]sync.Object{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
+		"a link that is allowed": {members: linkedTo("vnf-1", placed(web)...), objects: map[string]sync.ObjectStatus{"web": ok}, want: scope.InventoryReport{InventoryStatus: counts(1, 0, 0)}},
 		"a link that is denied": {
-			members: linkedTo("vnf-2", placed(web, db)...), objects: map[string]sync.Object{"web": ok, "db": ok},
+			members: linkedTo("vnf-2", placed(web, db)...), objects: map[string]sync.ObjectStatus{"web": ok, "db": ok},
 			want: scope.InventoryReport{InventoryStatus: counts(2, 0, 0), Reason: scope.ReasonLinkDenied, Message: `Service/web: the configuration does not let scopes in namespace "shop" link to generic-vnf "vnf-2"`},
 		},
 	}
@@ -149,15 +149,15 @@ func TestOnlyAffectedScopesAreNotified(t *testing.T) {
 	s := newStatus(i)
 	var notified []types.NamespacedName
 	s.Subscribe(func(n types.NamespacedName) { notified = append(notified, n) })
-	pass := func(o sync.Object, err error, n change, want ...types.NamespacedName) {
+	pass := func(o sync.ObjectStatus, err error, n change, want ...types.NamespacedName) {
 		t.Helper()
 		notified = nil
-		s.recordPass(tenant, n, passOf(map[string]sync.Object{"web": o}), err, noon)
+		s.recordPass(tenant, n, passOf(map[string]sync.ObjectStatus{"web": o}), err, noon)
 		if diff := cmp.Diff(want, notified); diff != "" {
 			t.Errorf("-want +notified:\n%s", diff)
 		}
 	}
-	ok, waiting := sync.Object{State: sync.Synced}, sync.Object{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: "no tenant (transaction 1)"}
+	ok, waiting := sync.ObjectStatus{State: sync.Synced}, sync.ObjectStatus{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: "no tenant (transaction 1)"}
 	pass(waiting, nil, first, shop)
 	waiting.Message = "no tenant (transaction 2)"
 	pass(waiting, nil, change{}) // The same again, in a request of its own.
@@ -167,11 +167,11 @@ func TestOnlyAffectedScopesAreNotified(t *testing.T) {
 	pass(ok, errors.New("no pass"), change{}, shop)
 	pass(ok, nil, change{}, shop)
 	pass(ok, nil, change{ownerChanged: []healthscope.Key{web.Key}}, shop)
-	pass(sync.Object{}, nil, change{partial: true}, shop)
+	pass(sync.ObjectStatus{}, nil, change{partial: true}, shop)
 	if !s.Report(shop, placed(web), nil).Waiting {
 		t.Error("the scope does not wait")
 	}
-	pass(sync.Object{}, nil, change{}, shop) // It has waited for a pass that knows all.
+	pass(sync.ObjectStatus{}, nil, change{}, shop) // It has waited for a pass that knows all.
 	i.registry = judgedScopes{}
 	i.scopeJudged(shop)
 	pass(waiting, nil, change{})
@@ -194,7 +194,7 @@ func TestYoungerScopeIsNotifiedOfConflict(t *testing.T) {
 	pass := func(want ...string) {
 		t.Helper()
 		notified = nil
-		s.recordPass(tenant, i.take(tenant, oneCluster{}), passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, noon)
+		s.recordPass(tenant, i.take(tenant, oneCluster{}), passOf(map[string]sync.ObjectStatus{"web": {State: sync.Synced}}), nil, noon)
 		var conflicts []string
 		for _, n := range notified {
 			conflicts = append(conflicts, n.Name+": "+s.Report(n, placed(web), nil).Conflict)
@@ -226,11 +226,11 @@ func TestObjectsMetric(t *testing.T) {
 		}
 	}
 	expect("")
-	synced, pending, failed := sync.Object{State: sync.Synced}, sync.Object{State: sync.Pending}, sync.Object{State: sync.Failed}
-	note(l, tenant, passOf(map[string]sync.Object{"a": synced, "b": synced, "c": failed}), nil, false)
-	note(l, shed, passOf(map[string]sync.Object{"a": synced, "b": synced, "c": synced}), nil, false)
+	synced, pending, failed := sync.ObjectStatus{State: sync.Synced}, sync.ObjectStatus{State: sync.Pending}, sync.ObjectStatus{State: sync.Failed}
+	note(l, tenant, passOf(map[string]sync.ObjectStatus{"a": synced, "b": synced, "c": failed}), nil, false)
+	note(l, shed, passOf(map[string]sync.ObjectStatus{"a": synced, "b": synced, "c": synced}), nil, false)
 	expect("healthscope_aai_objects{state=\"failed\"} 1\nhealthscope_aai_objects{state=\"synced\"} 5\n")
-	note(l, tenant, passOf(map[string]sync.Object{"a": pending, "b": pending, "c": pending}), errors.New("down"), false)
+	note(l, tenant, passOf(map[string]sync.ObjectStatus{"a": pending, "b": pending, "c": pending}), errors.New("down"), false)
 	expect("healthscope_aai_objects{state=\"pending\"} 3\nhealthscope_aai_objects{state=\"synced\"} 3\n")
 }
 

@@ -40,14 +40,14 @@ func TestUnsyncedListsRejectedObjects(t *testing.T) {
 		t.Errorf("at first there are %v", unsynced)
 	}
 	web, old := keyOf(member("shop", "web", healthscope.Ready)), keyOf(member("shop", "old", healthscope.Ready))
-	refused := func(resource healthscope.Key) sync.Object {
-		return sync.Object{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot put "/x": status 400: no (transaction 7)`, Resource: resource}
+	refused := func(resource healthscope.Key) sync.ObjectStatus {
+		return sync.ObjectStatus{State: sync.Failed, Reason: sync.ReasonRejected, Message: `cannot put "/x": status 400: no (transaction 7)`, Resource: resource}
 	}
-	pass := passOf(map[string]sync.Object{"web": refused(healthscope.Key{Cluster: "edge", Kind: "Deployment", Namespace: "shop", Name: "web"}), "db": {State: sync.Synced}})
+	pass := passOf(map[string]sync.ObjectStatus{"web": refused(healthscope.Key{Cluster: "edge", Kind: "Deployment", Namespace: "shop", Name: "web"}), "db": {State: sync.Synced}})
 	pass.Skipped = []plan.Skipped{{Key: old, Source: "edge", Cause: plan.CausePolicy, Message: "the policy is upsert-only"}}
 	note(l, tenant, pass, nil, false)
 	modules := func(b sync.State, at time.Time) {
-		l.recordModulesPass("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.Object{
+		l.recordModulesPass("vnf-1", nil, sync.ModuleReport{Modules: map[aai.VFModule]sync.ObjectStatus{
 			module("a"): refused(healthscope.Key{}), module("b"): {State: b, Reason: sync.ReasonRejected, Message: "no"}, module("c"): {State: sync.Pending, Reason: sync.ReasonMissingDependency},
 		}}, nil, at)
 	}
@@ -66,7 +66,7 @@ func TestUnsyncedListsRejectedObjects(t *testing.T) {
 	expectRejected(t, l, 3)
 
 	modules(sync.Synced, noon.Add(2*time.Hour))
-	note(l, tenant, passOf(map[string]sync.Object{"web": {State: sync.Synced}}), nil, false)
+	note(l, tenant, passOf(map[string]sync.ObjectStatus{"web": {State: sync.Synced}}), nil, false)
 	if diff := cmp.Diff(want[:1], read(t, l)); diff != "" {
 		t.Errorf("when A&AI has taken some, -want +got:\n%s", diff)
 	}

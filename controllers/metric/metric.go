@@ -70,8 +70,8 @@ func (m Metric) NewCounterVec() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
 }
 
-// Words returns the values of a label as a list for the meaning of a metric, such as "`a`, `b` or `c`".
-func Words[S ~string](values []S) string {
+// QuoteList returns the values of a label as a list for the meaning of a metric, such as "`a`, `b` or `c`".
+func QuoteList[S ~string](values []S) string {
 	words := make([]string, len(values))
 	for i, v := range values {
 		words[i] = "`" + string(v) + "`"

@@ -27,7 +27,7 @@ func (w *watch) reportReady(c *clocktesting.FakeClock) {
 	for _, kind := range []observe.EventKind{observe.Listed, observe.Watching} {
 		w.informer.Tracker.Report(observe.Event{Kind: kind})
 	}
-	c.Step(watchRules.Settle)
+	c.Step(watchRules.CatchUp)
 }
 
 // reportFailure makes the attempts of the watch fail, with long until the failure is confirmed.
@@ -36,7 +36,7 @@ func (w *watch) reportFailure(c *clocktesting.FakeClock, err error, long bool) {
 	e := observe.Event{Kind: kind, Reason: reason, Message: err.Error()}
 	w.informer.Tracker.Report(e)
 	if long {
-		c.Step(observe.Doubt)
+		c.Step(observe.ConfirmAfter)
 		w.informer.Tracker.Report(e)
 	}
 	w.changed(w.informer.State())

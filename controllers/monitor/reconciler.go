@@ -257,7 +257,7 @@ func (r *reconciler) verify(ctx context.Context, s *writeState, sent *k8spluginv
 		r.recordPruned(ctx, s, r.clock.Now(), what)
 		return
 	}
-	if r.guard.Intact() {
+	if r.guard.Kept() {
 		ctrl.LoggerFrom(ctx).Info("CRD no longer prunes status")
 		r.wakeAll(ctx) // The bundles wait for the next attempt, up to 30 seconds.
 	}

@@ -264,11 +264,11 @@ func (c clients) of(kind schema.GroupVersionKind) func(schema.GroupVersionResour
 		return c.bare
 	}
 	return func(resource schema.GroupVersionResource, namespace string) toolscache.ListerWatcher {
-		return observe.SourceOf(c.objects.Resource(resource).Namespace(namespace))
+		return observe.NewListerWatcher(c.objects.Resource(resource).Namespace(namespace))
 	}
 }
 
 // bare returns a ListerWatcher of the metadata of objects. The API server does not send the rest.
 func (c clients) bare(resource schema.GroupVersionResource, namespace string) toolscache.ListerWatcher {
-	return observe.SourceOf(c.metadata.Resource(resource).Namespace(namespace))
+	return observe.NewListerWatcher(c.metadata.Resource(resource).Namespace(namespace))
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // watchRules has no Grace: without an answer of the API server, the objects of a kind stay as they were read last, indefinitely.
-var watchRules = observe.Rules{Settle: 500 * time.Millisecond}
+var watchRules = observe.Rules{CatchUp: 500 * time.Millisecond}
 
 // maxRefusedPause bounds the pause between attempts to read a kind that is refused. A permission is rarely granted, or a kind installed, later.
 const maxRefusedPause = 10 * time.Minute
@@ -82,7 +82,7 @@ func newWatch(s source, c clock.WithDelayedExecution, logger logr.Logger) *watch
 		source: s, store: newStore(s.kind, s.key), logger: logger, wake: func() {},
 	}
 	w.informer = observe.NewInformer(watchRules, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: c, MaxRefused: maxRefusedPause, Describe: w.describe},
+		TrackedOptions: observe.TrackedOptions{Clock: c, MaxRetryInterval: maxRefusedPause, Describe: w.describe},
 		Open:           w.open, Store: w.store, Changed: w.changed,
 	})
 	return w
@@ -147,6 +147,6 @@ func (w *watch) appendMembers(objects []*packed, c selectorKey) []*packed {
 // retry makes a watch that was refused read again now, because the cluster's kinds have changed.
 func (w *watch) retry() {
 	if s := w.informer.State(); s.Reason != "" || !s.ConfirmBy().IsZero() {
-		w.informer.Reread(false)
+		w.informer.Relist(false)
 	}
 }

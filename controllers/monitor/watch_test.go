@@ -210,7 +210,7 @@ func TestWatchReportsRefusalOnceWithoutBlocking(t *testing.T) {
 		// holds is for how long the others wait.
 		holds time.Duration
 	}{
-		"NotServed":      {notServed, observe.Doubt},
+		"NotServed":      {notServed, observe.ConfirmAfter},
 		"Unsuitable":     {fault{discovery: observe.ErrUnsuitable}, 0},
 		"ListForbidden":  {fault{list: errForbidden}, 0},
 		"WatchForbidden": {fault{watch: errForbidden}, 0},
@@ -294,7 +294,7 @@ func TestWatchToleratesTransientFailure(t *testing.T) {
 }
 
 // A moment is shorter than a refusal must last to be confirmed.
-const moment = observe.Doubt / 2
+const moment = observe.ConfirmAfter / 2
 
 func TestWatchVisibility(t *testing.T) {
 	t.Parallel()

@@ -146,7 +146,7 @@ func (s *watches) setPlaces(ctx context.Context, places sets.Set[place], unanswe
 		case w.visibility() == gone:
 			ended = append(ended, w)
 		case !unanswered.Has(w.source.kind.Group):
-			w.informer.Reread(false)
+			w.informer.Relist(false)
 		}
 	}
 	_ = wait.PollUntilContextTimeout(ctx, syncPoll, handoverTimeout, true, func(context.Context) (bool, error) {

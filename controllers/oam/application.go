@@ -86,8 +86,8 @@ func NewApplication() *unstructured.Unstructured {
 	return u
 }
 
-// KeepApplication is the cache transform for Applications: it keeps the fields that the controller of SetupApplications reads.
-func KeepApplication(object any) (any, error) {
+// TransformApplication is the cache transform for Applications: it keeps the fields that the controller of SetupApplications reads.
+func TransformApplication(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		delete(u.Object, "spec")
 		u.SetManagedFields(nil)

@@ -35,7 +35,7 @@ func workloadKinds() []schema.GroupVersionKind {
 
 // Kinds returns the kinds that the manager's client reads and writes besides HealthScopes.
 func Kinds() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{Kind, kubevela.ApplicationKind, serviceKind}
+	return []schema.GroupVersionKind{ApplicationConfigurationKind, kubevela.ApplicationKind, serviceKind}
 }
 
 // objects holds the objects that were read for a decision.

@@ -33,7 +33,7 @@ type shop struct{ namespace string }
 func newShop(ctx context.Context) shop {
 	GinkgoHelper()
 	application := &unstructured.Unstructured{}
-	application.SetGroupVersionKind(oam.Kind)
+	application.SetGroupVersionKind(oam.ApplicationConfigurationKind)
 	return shop{suite.NewNamespace(ctx, api, &corev1alpha2.HealthScope{}, application)}
 }
 
@@ -82,7 +82,7 @@ func (s shop) application(name string, scopesOf map[string][]string) *unstructur
 		components = append(components, map[string]any{"componentName": component, "scopes": scopes, "traits": []any{map[string]any{"trait": map[string]any{"kind": "Any"}}}})
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"components": components}}}
-	u.SetGroupVersionKind(oam.Kind)
+	u.SetGroupVersionKind(oam.ApplicationConfigurationKind)
 	u.SetNamespace(s.namespace)
 	u.SetName(name)
 	return u
@@ -206,14 +206,14 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("says that there is no CRD, or no right", func(ctx SpecContext) {
-		Expect(oam.CheckReadable(ctx, api, oam.Kind)).To(Succeed())
+		Expect(oam.CheckReadable(ctx, api, oam.ApplicationConfigurationKind)).To(Succeed())
 		Expect(oam.CheckReadable(ctx, api, schema.GroupVersionKind{Group: "core.oam.dev", Version: "v1alpha9", Kind: "ApplicationConfiguration"})).To(
 			MatchError("cannot list ApplicationConfigurations: the cluster has no CRD for them with version v1alpha9; see config/docs/oam.md"))
 		config := rest.CopyConfig(plane.Config())
 		config.Impersonate.UserName = "jane"
 		jane, err := client.New(config, client.Options{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(oam.CheckReadable(ctx, jane, oam.Kind)).To(MatchError(And(
+		Expect(oam.CheckReadable(ctx, jane, oam.ApplicationConfigurationKind)).To(MatchError(And(
 			HavePrefix("cannot list ApplicationConfigurations, for want of a right in config/docs/rights.md: "), ContainSubstring(`User "jane" cannot list`))))
 	})
 
@@ -314,7 +314,7 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 			Consistently(w.count).Should(Equal(writes), "nothing is written at rest")
 			Expect(s.othersOf(ctx, workloads, scopes)).To(Equal(before), "what is not ours stays, to the byte")
 			for name, want := range applied {
-				Expect(withoutOurs(s.get(ctx, oam.Kind, name))).To(Equal(want))
+				Expect(withoutOurs(s.get(ctx, oam.ApplicationConfigurationKind, name))).To(Equal(want))
 			}
 		}
 		for name := range live {

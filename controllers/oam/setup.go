@@ -61,7 +61,7 @@ func CheckReadable(ctx context.Context, reader client.Reader, kind schema.GroupV
 
 func newApplicationConfigurationList() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(Kind)
+	list.SetGroupVersionKind(ApplicationConfigurationKind)
 	return list
 }
 

@@ -70,7 +70,7 @@ func run(o oam.Options) *writes {
 	})
 	mgr, err := ctrl.NewManager(config, suite.ManagerOptions())
 	Expect(err).NotTo(HaveOccurred())
-	Expect(oam.CheckReadable(context.Background(), mgr.GetAPIReader(), oam.Kind)).To(Succeed())
+	Expect(oam.CheckReadable(context.Background(), mgr.GetAPIReader(), oam.ApplicationConfigurationKind)).To(Succeed())
 	ctx, cancel := suite.Lasting()
 	Expect(oam.Setup(ctx, mgr, o)).To(Succeed())
 	done := make(chan struct{})

@@ -9,13 +9,13 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// Kind is the kind of ApplicationConfigurations.
-var Kind = corev1alpha2.GroupVersion.WithKind("ApplicationConfiguration")
+// ApplicationConfigurationKind is the kind of ApplicationConfigurations.
+var ApplicationConfigurationKind = corev1alpha2.GroupVersion.WithKind("ApplicationConfiguration")
 
 // newApplicationConfiguration returns an empty ApplicationConfiguration with its kind set.
 func newApplicationConfiguration() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(Kind)
+	u.SetGroupVersionKind(ApplicationConfigurationKind)
 	return u
 }
 
@@ -104,7 +104,7 @@ func components(object *unstructured.Unstructured) ([]component, error) {
 func (d declaration) healthScopes() (names []string) {
 	for _, s := range d.Scopes {
 		for _, ref := range []reference{s.ScopeRef, s.reference} {
-			if gvk := ref.gvk(); gvk.Group == Kind.Group && gvk.Kind == corev1alpha2.HealthScopeKind && ref.Name != "" {
+			if gvk := ref.gvk(); gvk.Group == ApplicationConfigurationKind.Group && gvk.Kind == corev1alpha2.HealthScopeKind && ref.Name != "" {
 				names = appendNew(names, ref.Name)
 			}
 		}

@@ -26,7 +26,7 @@ import (
 )
 
 // objectRules set how long a watch of workloads or Services may fail or take to settle.
-var objectRules = observe.Rules{Grace: 10 * time.Second, Settle: 500 * time.Millisecond}
+var objectRules = observe.Rules{Grace: 10 * time.Second, CatchUp: 500 * time.Millisecond}
 
 // maxRefused is the longest time between attempts to watch a kind that is not served.
 const maxRefused = 30 * time.Second
@@ -75,9 +75,9 @@ func newWatches(mgr ctrl.Manager, kinds []schema.GroupVersionKind) (*watches, er
 	w := &watches{kinds: map[schema.GroupVersionKind]*kindWatch{}, changes: make(chan event.GenericEvent), stopped: make(chan struct{})}
 	for _, kind := range kinds {
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
-		source := observe.SourceOf(metadatas.Resource(resource))
+		source := observe.NewListerWatcher(metadatas.Resource(resource))
 		if slices.Contains(oamKinds, kind) { // The controller reads their status too.
-			source = observe.SourceOf(objects.Resource(resource))
+			source = observe.NewListerWatcher(objects.Resource(resource))
 		}
 		w.kinds[kind] = w.newKindWatch(kind, source)
 	}
@@ -95,7 +95,7 @@ func (w *watches) newKindWatch(kind schema.GroupVersionKind, source cache.Lister
 		}
 	})
 	k.informer = observe.NewInformer(objectRules, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: clock.RealClock{}, MaxRefused: maxRefused, Describe: func(_ observe.Reason, err error) string { return err.Error() }},
+		TrackedOptions: observe.TrackedOptions{Clock: clock.RealClock{}, MaxRetryInterval: maxRefused, Describe: func(_ observe.Reason, err error) string { return err.Error() }},
 		Open:           func(context.Context) (cache.ListerWatcher, error) { return source, nil },
 		Store:          k.store, Changed: func(observe.State) { w.send(event.GenericEvent{Object: &metav1.PartialObjectMetadata{}}) },
 	})

@@ -58,11 +58,11 @@ func (i *Informer) State() State {
 	return s
 }
 
-// Kick ends the pause before the next attempt.
-func (i *Informer) Kick() { i.tracked.Kick() }
+// RetryNow ends the pause before the next attempt.
+func (i *Informer) RetryNow() { i.tracked.RetryNow() }
 
-// Reread reads the place again from the start. Until then the store counts as current, unless outdated is true.
-func (i *Informer) Reread(outdated bool) {
+// Relist reads the place again from the start. Until then the store counts as current, unless outdated is true.
+func (i *Informer) Relist(outdated bool) {
 	if outdated {
 		i.Tracker.Report(Event{Kind: Restarted})
 	}
@@ -72,7 +72,7 @@ func (i *Informer) Reread(outdated bool) {
 	if i.cancel != nil {
 		i.cancel()
 	}
-	i.tracked.Kick()
+	i.tracked.RetryNow()
 }
 
 // Run reads until ctx ends. All its goroutines have ended when it returns.

@@ -56,7 +56,7 @@ func runInformer(t *testing.T, test func(i *informerTest)) {
 		i := &informerTest{server: &server{}, t: t}
 		i.healthy()
 		i.Informer = NewInformer(rules, InformerOptions{
-			TrackedOptions: TrackedOptions{Clock: clock.RealClock{}, MaxRefused: 30 * time.Second, Describe: func(_ Reason, err error) string { return err.Error() }},
+			TrackedOptions: TrackedOptions{Clock: clock.RealClock{}, MaxRetryInterval: 30 * time.Second, Describe: func(_ Reason, err error) string { return err.Error() }},
 			Open: func(context.Context) (cache.ListerWatcher, error) {
 				i.opened.Add(1)
 				return i.source(), nil
@@ -130,18 +130,18 @@ func TestInformerReread(t *testing.T) {
 	t.Parallel()
 	runInformer(t, func(i *informerTest) {
 		i.expect(time.Second, 1, ready)
-		i.Reread(false)
+		i.Relist(false)
 		i.expect(time.Minute, 2, ready)
 		i.refuse(errNoRoute)
-		i.Reread(true)
+		i.Relist(true)
 		i.expect(10*time.Second, 2, ready, pending)
 		i.healthy()
 		i.expect(time.Minute, 3, ready, pending, ready)
 	})
 }
 
-// TestInformerRereadSkipsThePause checks that Reread begins a delayed attempt at once.
-func TestInformerRereadSkipsThePause(t *testing.T) {
+// TestInformerRelistSkipsThePause checks that Relist begins a delayed attempt at once.
+func TestInformerRelistSkipsThePause(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		runInformer(t, func(i *informerTest) {
@@ -150,7 +150,7 @@ func TestInformerRereadSkipsThePause(t *testing.T) {
 			i.last.Load().Stop()
 			i.expect(10*time.Minute, 1, ready, "Forbidden")
 			i.healthy()
-			i.Reread(false)
+			i.Relist(false)
 			i.expect(time.Second, 2, ready, "Forbidden", ready)
 		})
 	}

@@ -15,8 +15,8 @@ type Client[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// SourceOf returns the ListerWatcher of a client.
-func SourceOf[L runtime.Object](c Client[L]) cache.ListerWatcher {
+// NewListerWatcher returns the ListerWatcher of a client.
+func NewListerWatcher[L runtime.Object](c Client[L]) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return c.List(ctx, options)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Doubt is how long a cluster must refuse every attempt to read before the refusal is confirmed. An API server that is
+// ConfirmAfter is how long a cluster must refuse every attempt to read before the refusal is confirmed. An API server that is
 // starting does not know all RBAC rules and CRDs yet.
-const Doubt = 10 * time.Second
+const ConfirmAfter = 10 * time.Second
 
 // noWatch is the message while no watch is open and the cause is unknown.
 const noWatch = "the watch has ended, and no other one has been opened"
@@ -76,8 +76,8 @@ type State struct {
 	// failingSince is since when every attempt has failed or been refused, and unansweredSince since when every attempt has failed.
 	failingSince, unansweredSince time.Time
 	// cause is why the last attempt failed; empty if it did not fail.
-	cause   string
-	wording Wording
+	cause     string
+	debouncer MessageDebouncer
 }
 
 // EventKind is what happened to an attempt to read a place.
@@ -98,7 +98,7 @@ const (
 	Restarted
 	// Expired means that the place has to be read again from the start (410). This is not a failure.
 	Expired
-	// Refused means that an attempt was refused. The refusal is confirmed after Doubt.
+	// Refused means that an attempt was refused. The refusal is confirmed after ConfirmAfter.
 	Refused
 	// Failed means that an attempt failed in another way, including an answer such as 429 or 500. The failure is confirmed after
 	// Rules.Grace.
@@ -114,16 +114,16 @@ type Event struct {
 	Message string
 	// Unstored is true for Watching when the delivered objects have not been stored yet. Listed reports when they are.
 	Unstored bool
-	// Certain is true for NotServed when the first such answer is enough for a place that was never read, as it is for Forbidden.
-	Certain bool
+	// Confirmed is true for NotServed when the first such answer is enough for a place that was never read, as it is for Forbidden.
+	Confirmed bool
 }
 
 // Rules configure how long Track tolerates failures.
 type Rules struct {
 	// Grace is how long every attempt may fail, or no watch may be open, before NoAnswer is confirmed. Zero means indefinitely.
 	Grace time.Duration
-	// Settle is how long a watch may take to deliver what happened before it was opened.
-	Settle time.Duration
+	// CatchUp is how long a watch may take to deliver what happened before it was opened.
+	CatchUp time.Duration
 }
 
 // Track returns the state after an event, and when a Tick may change it if no other event comes before. The zero time means never.
@@ -136,7 +136,7 @@ func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
 	case Listed:
 		s = s.listed(now)
 	case Watching:
-		s.catchUpAt, s.unstored = now.Add(r.Settle), e.Unstored
+		s.catchUpAt, s.unstored = now.Add(r.CatchUp), e.Unstored
 	case Ended:
 		if !s.catchUpAt.IsZero() {
 			s = s.withCause("the connection ends before there is an answer", now)
@@ -169,7 +169,7 @@ func (s State) ConfirmBy() time.Time {
 	if s.refusedSince.IsZero() || s.isRefused() {
 		return time.Time{}
 	}
-	return s.refusedSince.Add(Doubt)
+	return s.refusedSince.Add(ConfirmAfter)
 }
 
 // listed records that all objects have been read and stored. It does not end a refusal; only a watch does, because a client
@@ -203,8 +203,8 @@ func (s State) interrupted(now time.Time) State {
 	return s
 }
 
-// attemptRefused records that an attempt was refused. If the place has been read, the refusal is confirmed only after Doubt. If
-// nothing has been read, the first refusal confirms it, but for NotServed only if the event is Certain.
+// attemptRefused records that an attempt was refused. If the place has been read, the refusal is confirmed only after ConfirmAfter. If
+// nothing has been read, the first refusal confirms it, but for NotServed only if the event is Confirmed.
 func (s State) attemptRefused(e Event, now time.Time) State {
 	s.failingSince, s.unansweredSince = timeOr(s.failingSince, now), time.Time{}
 	if notServed := e.Reason == NotServed; notServed != s.notServed { // A refused permission says nothing about whether the resource is served.
@@ -212,7 +212,7 @@ func (s State) attemptRefused(e Event, now time.Time) State {
 	}
 	s.refusedSince = timeOr(s.refusedSince, now)
 	s = s.withCause(e.Message, now)
-	confirmed := now.Sub(s.refusedSince) >= Doubt || s.Reason == e.Reason || s.Status == Pending && !s.read && (e.Reason != NotServed || e.Certain)
+	confirmed := now.Sub(s.refusedSince) >= ConfirmAfter || s.Reason == e.Reason || s.Status == Pending && !s.read && (e.Reason != NotServed || e.Confirmed)
 	if !confirmed {
 		return s
 	}
@@ -249,8 +249,8 @@ func (s State) overdueSince() time.Time {
 // withCause records why the last attempt failed.
 func (s State) withCause(cause string, now time.Time) State {
 	s.cause = cause
-	if s.Status == Pending && (s.Message == "" || s.wording.Changes(s.Message, cause, now)) {
-		s.Message, s.wording = cause, Wording{}
+	if s.Status == Pending && (s.Message == "" || s.debouncer.Changes(s.Message, cause, now)) {
+		s.Message, s.debouncer = cause, MessageDebouncer{}
 	}
 	return s
 }
@@ -262,9 +262,9 @@ func (s State) withStatus(status Status, reason Reason, message string, now time
 		if s.Status == Ready {
 			s.AsOf = s.staleSince
 		}
-		s.Status, s.Reason, s.Message, s.Since, s.wording = status, reason, message, now, Wording{}
-	case s.wording.Changes(s.Message, message, now):
-		s.Message, s.wording = message, Wording{}
+		s.Status, s.Reason, s.Message, s.Since, s.debouncer = status, reason, message, now, MessageDebouncer{}
+	case s.debouncer.Changes(s.Message, message, now):
+		s.Message, s.debouncer = message, MessageDebouncer{}
 	}
 	if status == Ready {
 		s.AsOf, s.cause = time.Time{}, ""
@@ -272,7 +272,7 @@ func (s State) withStatus(status Status, reason Reason, message string, now time
 	return s
 }
 
-// isRefused reports whether the state is a confirmed refusal. A refusal is an answer: it is confirmed after Doubt, and ends when a watch
+// isRefused reports whether the state is a confirmed refusal. A refusal is an answer: it is confirmed after ConfirmAfter, and ends when a watch
 // has caught up. A failure is confirmed after Grace, and ends with any list: see overdue and next.
 func (s State) isRefused() bool {
 	switch s.Reason {
@@ -320,8 +320,8 @@ func (r Reason) severity() int {
 	return 0
 }
 
-// All returns the combined state of several places: the most severe state, with the earliest AsOf. It is Ready if there are no places.
-func All(states ...State) State {
+// Aggregate returns the combined state of several places: the most severe state, with the earliest AsOf. It is Ready if there are no places.
+func Aggregate(states ...State) State {
 	worst := State{Status: Ready, open: true}
 	var asOf time.Time
 	open := true

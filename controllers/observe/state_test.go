@@ -10,7 +10,7 @@ import (
 
 var (
 	noon  = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-	rules = Rules{Grace: 20 * time.Second, Settle: 500 * time.Millisecond}
+	rules = Rules{Grace: 20 * time.Second, CatchUp: 500 * time.Millisecond}
 )
 
 // Events of tests.
@@ -132,7 +132,7 @@ type model struct {
 
 // note applies an event.
 func (m *model) note(e Event, now time.Time) {
-	if !m.opened.IsZero() && now.Sub(m.opened) >= rules.Settle {
+	if !m.opened.IsZero() && now.Sub(m.opened) >= rules.CatchUp {
 		m.current, m.refusals = now, time.Time{}
 	}
 	switch e.Kind {
@@ -160,7 +160,7 @@ func (m *model) check(t *rapid.T, before, s State, now time.Time) {
 		t.Fatalf("%s without a reason or a message: %+v", s.Status, s)
 	}
 	m.checkAsOf(t, s, now)
-	if s.Reason != before.Reason && s.Reason == NotServed && (m.refusals.IsZero() || now.Sub(m.refusals) < Doubt) {
+	if s.Reason != before.Reason && s.Reason == NotServed && (m.refusals.IsZero() || now.Sub(m.refusals) < ConfirmAfter) {
 		t.Fatalf("%s after %s", s.Reason, now.Sub(m.refusals))
 	}
 }
@@ -201,7 +201,7 @@ func TestTrackAgreesWithModel(t *testing.T) {
 			m.check(t, before, s, now)
 		}
 		s, _ = Track(s, watching, now, rules)
-		if s, _ = Track(s, tick, now.Add(rules.Settle), rules); s.Status != Ready {
+		if s, _ = Track(s, tick, now.Add(rules.CatchUp), rules); s.Status != Ready {
 			t.Fatalf("a watch that goes on leaves it %s", label(s))
 		}
 	})
@@ -212,7 +212,7 @@ func TestAll(t *testing.T) {
 	at := func(events ...Event) State {
 		var s State
 		for i, e := range events {
-			s, _ = Track(s, e, noon.Add(time.Duration(i)*Doubt), rules)
+			s, _ = Track(s, e, noon.Add(time.Duration(i)*ConfirmAfter), rules)
 		}
 		return s
 	}
@@ -228,11 +228,11 @@ func TestAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := All(c.states...); label(got) != c.want {
+			if got := Aggregate(c.states...); label(got) != c.want {
 				t.Errorf("got %s, want %s", label(got), c.want)
 			}
 			slices.Reverse(c.states)
-			if got := All(c.states...); label(got) != c.want {
+			if got := Aggregate(c.states...); label(got) != c.want {
 				t.Errorf("the other way round: got %s, want %s", label(got), c.want)
 			}
 		})

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Kept is what a Store keeps of an object: its name and resourceVersion, and a value in place of its content.
-type Kept[V any] struct {
+// Entry is what a Store keeps of an object: its name and resourceVersion, and a value in place of its content.
+type Entry[V any] struct {
 	metav1.PartialObjectMetadata
 
 	Value V
@@ -72,8 +72,8 @@ func (s *Store[V]) In(namespace string, match func(V) bool) []V {
 	return found
 }
 
-// IsRead reports whether Replace has stored all objects once.
-func (s *Store[V]) IsRead() bool {
+// HasSynced reports whether Replace has stored all objects once.
+func (s *Store[V]) HasSynced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.read
@@ -84,16 +84,16 @@ func (s *Store[V]) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return s.transform(object) }
 }
 
-// transform returns what the store keeps of an object. It returns a *Kept as it is, because a reflector may transform an object twice.
-func (s *Store[V]) transform(object any) (*Kept[V], error) {
-	if k, ok := object.(*Kept[V]); ok {
+// transform returns what the store keeps of an object. It returns an *Entry as it is, because a reflector may transform an object twice.
+func (s *Store[V]) transform(object any) (*Entry[V], error) {
+	if k, ok := object.(*Entry[V]); ok {
 		return k, nil
 	}
 	named, err := meta.Accessor(object)
 	if err != nil {
 		return nil, err
 	}
-	k := &Kept[V]{Value: s.convert(object)}
+	k := &Entry[V]{Value: s.convert(object)}
 	k.Namespace, k.Name, k.ResourceVersion = unique.Make(named.GetNamespace()).Value(), named.GetName(), named.GetResourceVersion()
 	return k, nil
 }

@@ -59,7 +59,7 @@ func TestStoreReportsChanges(t *testing.T) {
 		for name, color := range s.All() {
 			left[name.Name] = color
 		}
-		if diff := cmp.Diff(step.left, left); diff != "" || !s.IsRead() {
+		if diff := cmp.Diff(step.left, left); diff != "" || !s.HasSynced() {
 			t.Errorf("%s: -want +got:\n%s", step.what, diff)
 		}
 		red := s.In("shop", func(color string) bool { return color == "red" })

@@ -30,8 +30,8 @@ type TrackedOptions struct {
 	Tracker *Tracker
 	// Clock times pauses and deadlines.
 	Clock clock.WithDelayedExecution
-	// MaxRefused bounds the pause between attempts that are refused. Zero means the bound of other attempts.
-	MaxRefused time.Duration
+	// MaxRetryInterval bounds the pause between attempts that are refused. Zero means the bound of other attempts.
+	MaxRetryInterval time.Duration
 	// Describe returns a message for users about a request that failed.
 	Describe func(reason Reason, err error) string
 	// Answered is called for each answer of the API server, and Failed for each request that gets none. Either may be nil.
@@ -66,7 +66,7 @@ type Tracked struct {
 
 // NewTracked returns a Tracked around a ListerWatcher.
 func NewTracked(next cache.ListerWatcher, o TrackedOptions) *Tracked {
-	return &Tracked{ListerWatcher: next, TrackedOptions: o, backoff: newBackoff(o.Clock, max(o.MaxRefused, maxPause))}
+	return &Tracked{ListerWatcher: next, TrackedOptions: o, backoff: newBackoff(o.Clock, max(o.MaxRetryInterval, maxPause))}
 }
 
 // IsWatchListSemanticsUnSupported reports whether the ListerWatcher does not support streaming lists. client-go looks for this method.
@@ -74,8 +74,8 @@ func (t *Tracked) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(t.ListerWatcher)
 }
 
-// Kick ends the pause before the next attempt.
-func (t *Tracked) Kick() { t.backoff.kick() }
+// RetryNow ends the pause before the next attempt.
+func (t *Tracked) RetryNow() { t.backoff.kick() }
 
 // ListWithContext implements cache.ListerWatcherWithContext.
 func (t *Tracked) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -192,7 +192,7 @@ func (t *Tracked) shouldRetry(ctx context.Context, err error) bool {
 
 // reportFailure reports an attempt that failed, and delays the next one.
 func (t *Tracked) reportFailure(kind EventKind, reason Reason, err error) {
-	t.Tracker.Report(Event{Kind: kind, Reason: reason, Message: t.Describe(reason, err), Certain: errors.Is(err, ErrUnsuitable)})
+	t.Tracker.Report(Event{Kind: kind, Reason: reason, Message: t.Describe(reason, err), Confirmed: errors.Is(err, ErrUnsuitable)})
 	state, _ := t.Tracker.State()
 	t.backoff.failed(time.Time{}, kind == Refused, state.ConfirmBy())
 }

@@ -142,7 +142,7 @@ func runTracked(t *testing.T, test func(r *trackedTest)) {
 		r := &trackedTest{server: &server{}, t: t, tracker: NewTracker(rules, clock.RealClock{}, nil)}
 		r.healthy()
 		r.tracked = NewTracked(r.source(), TrackedOptions{
-			Tracker: r.tracker, Clock: clock.RealClock{}, MaxRefused: 30 * time.Second,
+			Tracker: r.tracker, Clock: clock.RealClock{}, MaxRetryInterval: 30 * time.Second,
 			Describe: func(_ Reason, err error) string { return err.Error() },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -235,7 +235,7 @@ func TestTrackedPausesWhenRefusedUntilKick(t *testing.T) {
 			t.Errorf("%d attempts within 5 minutes, want one every 15 to 30 seconds", got)
 		}
 		r.healthy()
-		r.tracked.Kick()
+		r.tracked.RetryNow()
 		r.expect(time.Second, ready)
 	})
 }
@@ -247,7 +247,7 @@ func TestTrackedConfirmsRefusal(t *testing.T) {
 		r.expect(10*time.Minute, ready)
 		r.refuse(errForbidden)
 		r.last.Load().Stop()
-		r.expect(Doubt-time.Second, ready)
+		r.expect(ConfirmAfter-time.Second, ready)
 		r.expect(2*time.Second, "Forbidden")
 		r.refuse(errNoRoute)
 		r.expect(rules.Grace, "Forbidden")
@@ -278,7 +278,7 @@ func TestTrackedFallsBackToList(t *testing.T) {
 			return errForbidden
 		})
 		r.last.Load().Stop()
-		r.expect(Doubt+2*maxPause, "Forbidden")
+		r.expect(ConfirmAfter+2*maxPause, "Forbidden")
 	})
 }
 

@@ -27,9 +27,9 @@ type Transport struct {
 	Port int32
 }
 
-// Verified returns an error if the connection to the API server is not verified. The pod's own certificate proves nothing, so a token may be
+// CheckVerified returns an error if the connection to the API server is not verified. The pod's own certificate proves nothing, so a token may be
 // sent only through a verified API server.
-func (t Transport) Verified() error {
+func (t Transport) CheckVerified() error {
 	config, err := rest.TLSConfigFor(t.Config)
 	switch {
 	case err != nil:

@@ -35,12 +35,12 @@ func (p *Prober) attempt(ctx context.Context, k key, t *target) probe.Outcome {
 	readyCtx, cancelReady := context.WithTimeout(ctx, readyTimeout)
 	defer cancelReady()
 	switch {
-	case access.Ask(readyCtx) != nil:
+	case access.CheckReady(readyCtx) != nil:
 		return probe.Unanswered()
 	case probeCtx.Err() != nil:
 		return probe.TimedOut()
 	}
-	return probe.BrokenOff()
+	return probe.BodyTruncated()
 }
 
 // newRequest returns the request for a probe. Of the user's input it contains only what package healthscope/probe has validated.

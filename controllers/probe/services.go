@@ -21,7 +21,7 @@ import (
 )
 
 // servicesTolerances are the tolerances for a watch of Services, as for other objects that scopes refer to.
-var servicesTolerances = observe.Rules{Grace: time.Minute, Settle: 500 * time.Millisecond}
+var servicesTolerances = observe.Rules{Grace: time.Minute, CatchUp: 500 * time.Millisecond}
 
 // maxRefusedPause is the longest pause before Services are listed again after the API server has refused it.
 const maxRefusedPause = 30 * time.Second
@@ -56,7 +56,7 @@ func (p *Prober) newServiceWatch(cn clusterNamespace, stop context.CancelFunc) *
 	changed := func() { p.servicesChanged(cn) }
 	s.store = observe.NewStore(toService, func(a, b probe.Service) bool { return reflect.DeepEqual(a, b) }, func(types.NamespacedName, probe.Service, probe.Service) { changed() })
 	s.informer = observe.NewInformer(servicesTolerances, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: p.Clock, MaxRefused: maxRefusedPause, Describe: s.describe},
+		TrackedOptions: observe.TrackedOptions{Clock: p.Clock, MaxRetryInterval: maxRefusedPause, Describe: s.describe},
 		Open:           s.open, Store: s.store, Changed: func(observe.State) { changed() },
 	})
 	return s
@@ -95,7 +95,7 @@ func (s *serviceWatch) open(context.Context) (cache.ListerWatcher, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.release()
-	source, release := access.Count(cache.NewListWatchFromClient(client.RESTClient(), "services", s.namespace, fields.Everything()))
+	source, release := access.Meter(cache.NewListWatchFromClient(client.RESTClient(), "services", s.namespace, fields.Everything()))
 	s.client, s.release = access.Client, release
 	return source, nil
 }
@@ -107,7 +107,7 @@ func (s *serviceWatch) reconnect() {
 	changed := ok && s.client != access.Client
 	s.mu.Unlock()
 	if changed {
-		s.informer.Reread(true)
+		s.informer.Relist(true)
 	}
 }
 
@@ -126,5 +126,5 @@ func (s *serviceWatch) unreadable() (probe.Unread, bool) {
 	if state.Status != observe.Problem {
 		u.Problem = ""
 	}
-	return u, state.Status == observe.Problem || !s.store.IsRead()
+	return u, state.Status == observe.Problem || !s.store.HasSynced()
 }

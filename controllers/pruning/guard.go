@@ -3,7 +3,7 @@
 // Packages app, monitor and scope call it. It must never read or write an object itself.
 //
 // The writer detects pruning in the response to its own write, or in what a watch then shows. It calls Allow before each
-// write, and Pruned or Intact after it. While writes are pruned, one write is allowed in every Interval, so that the
+// write, and Pruned or Kept after it. While writes are pruned, one write is allowed in every Interval, so that the
 // writer notices when the right CRD is back.
 package pruning
 
@@ -58,9 +58,9 @@ func (g *Guard) Pruned(now time.Time, problem string) (changed bool) {
 	return changed
 }
 
-// Intact records that the API server kept a write, or that there is nothing left to
+// Kept records that the API server kept a write, or that there is nothing left to
 // write. It reports whether writes were pruned before; callers that wait may then write at once.
-func (g *Guard) Intact() (changed bool) {
+func (g *Guard) Kept() (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	changed = g.problem != ""

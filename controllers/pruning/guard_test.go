@@ -22,7 +22,7 @@ func TestAllowDoesNotWaitWhileWritesAreKept(t *testing.T) {
 		if wait := g.Allow(noon); wait != 0 {
 			t.Errorf("want no wait, got %s", wait)
 		}
-		if g.Intact() {
+		if g.Kept() {
 			t.Error("want no change while writes are kept")
 		}
 	}
@@ -65,7 +65,7 @@ func TestPrunedAndIntactReportOnlyChanges(t *testing.T) {
 	if !g.Pruned(noon, "the API server does not serve it") {
 		t.Error("want a change for another problem")
 	}
-	if !g.Intact() || g.Intact() {
+	if !g.Kept() || g.Kept() {
 		t.Error("want a change for the first write that is kept only")
 	}
 	if wait := g.Allow(noon); wait != 0 {
@@ -86,7 +86,7 @@ func TestReadyNamesTheProblemAndTheFix(t *testing.T) {
 			t.Errorf("%q does not say %q", err, part)
 		}
 	}
-	g.Intact()
+	g.Kept()
 	if err := g.Ready(); err != nil {
 		t.Error(err)
 	}

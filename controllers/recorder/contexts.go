@@ -65,7 +65,7 @@ func SetupContexts(mgr ctrl.Manager, store *appcontext.Store, spans trace.Tracer
 	if err := mgr.Add(manager.RunnableFunc(c.cache.Run)); err != nil {
 		return nil, errors.Wrap(err, "cannot add the cache of AppContexts")
 	}
-	subject := func(id string) tracing.Subject { return tracing.Subject{Name: id} }
+	subject := func(id string) tracing.ObjectRef { return tracing.ObjectRef{Name: id} }
 	err := builder.TypedControllerManagedBy[string](mgr).
 		Named("appcontext").
 		WatchesRawSource(source.TypedFunc[string](c.start)).

@@ -94,17 +94,17 @@ func decide(s input) decision {
 func decideOn(b *fleet.Bundle, s input) decision {
 	stored := s.stored
 	switch {
-	case b.Lost && stored.Ours():
+	case b.Stale && stored.IsOurs():
 		return decision{state: stateSaved}
-	case b.Lost:
+	case b.Stale:
 		return decision{state: statePending}
 	case !stored.Exists && stored.Saved != nil:
 		return decision{action: actionRemove, state: stateAbsent, requeueAfter: absentRetry}
 	case !stored.Exists:
 		return decision{state: stateAbsent, requeueAfter: absentRetry}
-	case stored.Revision > 0 && !stored.Ours(): // Another program has written it.
+	case stored.Revision > 0 && !stored.IsOurs(): // Another program has written it.
 		return yield(s)
-	case stored.Ours() && stored.Saved.UID == string(b.UID) && stored.Saved.ResourceVersion == b.ResourceVersion && stored.Saved.Hub == s.hub && (stored.Saved.Ready != nil) == s.readyKeys:
+	case stored.IsOurs() && stored.Saved.UID == string(b.UID) && stored.Saved.ResourceVersion == b.ResourceVersion && stored.Saved.Hub == s.hub && (stored.Saved.Ready != nil) == s.readyKeys:
 		return decision{state: stateSaved}
 	}
 	return decision{action: actionSave, state: stateSaved}

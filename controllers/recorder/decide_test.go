@@ -39,7 +39,7 @@ var (
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	lost := bundleAt("1")
-	lost.Lost = true
+	lost.Stale = true
 	recreated := bundleAt("1")
 	recreated.UID = "v"
 	for name, c := range map[string]struct {
@@ -128,11 +128,11 @@ func TestDecideNeverOverwritesNorRemovesUnseen(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "there") {
 			s.bundle = bundleAt(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "version"))
-			s.bundle.Lost = rapid.Bool().Draw(t, "lost")
+			s.bundle.Stale = rapid.Bool().Draw(t, "lost")
 		}
-		foreign := s.stored.Revision > 0 && !s.stored.Ours()
+		foreign := s.stored.Revision > 0 && !s.stored.IsOurs()
 		d := decide(s)
-		if d.action == actionSave && (s.bundle == nil || s.bundle.Lost || foreign || !s.stored.Exists) {
+		if d.action == actionSave && (s.bundle == nil || s.bundle.Stale || foreign || !s.stored.Exists) {
 			t.Fatalf("saves in %+v", s)
 		}
 		if d.action == actionRemove && s.stored.Exists && (s.bundle != nil || !s.complete) {

@@ -34,7 +34,7 @@ func TestResultOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &reconciler{counters: newCounters()}
-			got, err := r.resultOf(c.err, appcontext.Place{ContextID: "1", App: "a", Cluster: "p+c"}, logr.Discard())
+			got, err := r.resultOf(c.err, appcontext.AppInCluster{ContextID: "1", App: "a", Cluster: "p+c"}, logr.Discard())
 			if (err != nil) != c.wantError {
 				t.Errorf("the error is %v, want one: %v", err, c.wantError)
 			}
@@ -55,7 +55,7 @@ func TestLogTakeover(t *testing.T) {
 				want = 1
 			}
 			lines := 0
-			logTakeover(funcr.New(func(string, string) { lines++ }, funcr.Options{}), appcontext.Place{}, before, now)
+			logTakeover(funcr.New(func(string, string) { lines++ }, funcr.Options{}), appcontext.AppInCluster{}, before, now)
 			if lines != want {
 				t.Errorf("from %q to %q: %d lines, want %d", before, now, lines, want)
 			}

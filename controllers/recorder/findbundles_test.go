@@ -17,7 +17,7 @@ func (m *changingView) State(string) (fleet.ClusterState, bool) { return fleet.C
 
 func (m *changingView) CompleteFor(string, string) bool { return m.complete }
 
-func (m *changingView) LabelledIn(string, string, string) []*fleet.Bundle {
+func (m *changingView) ListByLabelIn(string, string, string) []*fleet.Bundle {
 	m.complete = m.completeThen
 	if m.bundle == nil {
 		return nil
@@ -39,7 +39,7 @@ func TestFindBundlesWhileCompletenessChanges(t *testing.T) {
 		"its namespace has come to be read":     {changingView{complete: false, completeThen: true}, actionNone},
 	} {
 		stored := ours
-		stored.Place = appcontext.Place{ContextID: "1", App: "a", Cluster: bundleAt("1").Cluster}
+		stored.Place = appcontext.AppInCluster{ContextID: "1", App: "a", Cluster: bundleAt("1").Cluster}
 		s := input{stored: stored, hub: "us", now: begin}
 		s.findBundles(&c.view)
 		if got := decide(s).action; got != c.want {

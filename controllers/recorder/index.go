@@ -12,14 +12,14 @@ import (
 )
 
 // placeOf returns the place at which a bundle of a cluster with these labels is saved, or false if the labels name none.
-func placeOf(cluster string, labels map[string]string) (appcontext.Place, bool) {
+func placeOf(cluster string, labels map[string]string) (appcontext.AppInCluster, bool) {
 	id, app, ok := strings.Cut(labels[k8spluginv1alpha1.LabelDeploymentID], "-")
-	return appcontext.Place{ContextID: id, App: app, Cluster: cluster}, ok && id != "" && app != ""
+	return appcontext.AppInCluster{ContextID: id, App: app, Cluster: cluster}, ok && id != "" && app != ""
 }
 
 // candidates returns the bundles of a place. The first is the one to save: the bundle that is saved already, if it still
 // exists, otherwise a bundle with the name that EMCO gives it.
-func candidates(p appcontext.Place, view bundles, saved *appcontext.SavedBundle) []*fleet.Bundle {
+func candidates(p appcontext.AppInCluster, view bundles, saved *appcontext.SavedBundle) []*fleet.Bundle {
 	name := p.ContextID + "-" + p.App
 	rank := func(b *fleet.Bundle) int {
 		switch {
@@ -30,7 +30,7 @@ func candidates(p appcontext.Place, view bundles, saved *appcontext.SavedBundle)
 		}
 		return 2
 	}
-	found := view.LabelledIn(p.Cluster, k8spluginv1alpha1.LabelDeploymentID, name)
+	found := view.ListByLabelIn(p.Cluster, k8spluginv1alpha1.LabelDeploymentID, name)
 	slices.SortFunc(found, func(a, b *fleet.Bundle) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Compare(b.BundleKey))
 	})
@@ -40,7 +40,7 @@ func candidates(p appcontext.Place, view bundles, saved *appcontext.SavedBundle)
 // index holds a record for each place. It is safe for concurrent use.
 type index struct {
 	mu      sync.Mutex
-	records map[appcontext.Place]record
+	records map[appcontext.AppInCluster]record
 }
 
 // record is the state of a place between reconciles.
@@ -51,17 +51,17 @@ type record struct {
 	coWriter coWriter
 }
 
-func newIndex() *index { return &index{records: map[appcontext.Place]record{}} }
+func newIndex() *index { return &index{records: map[appcontext.AppInCluster]record{}} }
 
 // get returns the record of a place.
-func (x *index) get(p appcontext.Place) record {
+func (x *index) get(p appcontext.AppInCluster) record {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.records[p]
 }
 
 // replace replaces the record of a place, and returns the previous one.
-func (x *index) replace(p appcontext.Place, now record) (before record) {
+func (x *index) replace(p appcontext.AppInCluster, now record) (before record) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	before = x.records[p]
@@ -74,10 +74,10 @@ func (x *index) replace(p appcontext.Place, now record) (before record) {
 }
 
 // saved returns the places of the matching clusters at which a bundle is saved.
-func (x *index) saved(match func(cluster string) bool) []appcontext.Place {
+func (x *index) saved(match func(cluster string) bool) []appcontext.AppInCluster {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var places []appcontext.Place
+	var places []appcontext.AppInCluster
 	for p, r := range x.records {
 		if r.saved && match(p.Cluster) {
 			places = append(places, p)

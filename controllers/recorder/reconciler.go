@@ -45,7 +45,7 @@ type reconciler struct {
 }
 
 // Reconcile gathers the input for a place, decides what to do, does it, and records the result.
-func (r *reconciler) Reconcile(ctx context.Context, p appcontext.Place) (ctrl.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, p appcontext.AppInCluster) (ctrl.Result, error) {
 	if err := r.options.View.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
 	}
@@ -82,7 +82,7 @@ func (r *reconciler) Reconcile(ctx context.Context, p appcontext.Place) (ctrl.Re
 }
 
 // gather collects the input for a place.
-func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string) (input, error) {
+func (r *reconciler) gather(ctx context.Context, p appcontext.AppInCluster, hub string) (input, error) {
 	r.mu.Lock()
 	before := r.revision
 	r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *reconciler) gather(ctx context.Context, p appcontext.Place, hub string)
 type bundles interface {
 	State(cluster string) (fleet.ClusterState, bool)
 	CompleteFor(cluster, namespace string) bool
-	LabelledIn(cluster, key, value string) []*fleet.Bundle
+	ListByLabelIn(cluster, key, value string) []*fleet.Bundle
 }
 
 // findBundles looks up the bundles of a place. A bundle that is not found does not exist only if the view was complete before and after
@@ -140,7 +140,7 @@ func (r *reconciler) checkRevision(before, now int64, logger logr.Logger) {
 }
 
 // logTakeover logs when a place is yielded to another writer, and when it is taken over again.
-func logTakeover(logger logr.Logger, p appcontext.Place, before, now state) {
+func logTakeover(logger logr.Logger, p appcontext.AppInCluster, before, now state) {
 	switch {
 	case before == now:
 	case now == stateYielded:
@@ -182,7 +182,7 @@ func (r *reconciler) enqueueSaved(ctx context.Context) error {
 // save reads the whole bundle of a place, and saves it if it differs from the saved one.
 func (r *reconciler) save(ctx context.Context, s input) error {
 	seen := r.options.Clock.Now()
-	whole, err := r.options.View.Whole(ctx, s.bundle.BundleKey)
+	whole, err := r.options.View.ReadBundle(ctx, s.bundle.BundleKey)
 	if errors.Is(err, fleet.ErrGone) {
 		return errMoved
 	}
@@ -211,7 +211,7 @@ func (r *reconciler) save(ctx context.Context, s input) error {
 		}
 		next.ResourceVersion = s.bundle.ResourceVersion // The version that readyKeys used. If the whole bundle is newer, the keys are computed again later.
 	}
-	if s.stored.Ours() && isSaved(*s.stored.Saved, next) {
+	if s.stored.IsOurs() && isSaved(*s.stored.Saved, next) {
 		return nil
 	}
 	if s.duplicates > 0 {
@@ -245,7 +245,7 @@ func (r *reconciler) count(operation string, err error) {
 }
 
 // resultOf returns the result of a reconcile that ended with err. An outage of etcd is logged once, not for each place.
-func (r *reconciler) resultOf(err error, p appcontext.Place, logger logr.Logger) (ctrl.Result, error) {
+func (r *reconciler) resultOf(err error, p appcontext.AppInCluster, logger logr.Logger) (ctrl.Result, error) {
 	switch {
 	case err == nil || errors.Is(err, errMoved):
 		return ctrl.Result{}, nil

@@ -37,8 +37,8 @@ type Options struct {
 	Lease types.NamespacedName
 	// Registry receives the metrics.
 	Registry prometheus.Registerer
-	// Spans creates the spans of reconciles. Nil disables them.
-	Spans trace.TracerProvider
+	// TracerProvider creates the spans of reconciles. Nil disables them.
+	TracerProvider trace.TracerProvider
 	// ReadyKeys makes the recorder write EMCO's readiness keys too.
 	ReadyKeys bool
 	// Clock is the clock. The default is the real clock.
@@ -46,9 +46,9 @@ type Options struct {
 }
 
 // listRequest is the request to list and enqueue the saved bundles.
-var listRequest = appcontext.Place{}
+var listRequest = appcontext.AppInCluster{}
 
-type queue = workqueue.TypedRateLimitingInterface[appcontext.Place]
+type queue = workqueue.TypedRateLimitingInterface[appcontext.AppInCluster]
 
 // Setup adds the recorder to a manager. It runs on the leader only. It needs no permissions beyond those of the fleet and of leader election.
 func Setup(mgr ctrl.Manager, o Options) error {
@@ -59,26 +59,26 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := o.Registry.Register(r); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	err := builder.TypedControllerManagedBy[appcontext.Place](mgr).
+	err := builder.TypedControllerManagedBy[appcontext.AppInCluster](mgr).
 		Named("recorder").
-		WatchesRawSource(source.TypedFunc[appcontext.Place](r.follow)).
-		WithOptions(controller.TypedOptions[appcontext.Place]{
+		WatchesRawSource(source.TypedFunc[appcontext.AppInCluster](r.follow)).
+		WithOptions(controller.TypedOptions[appcontext.AppInCluster]{
 			MaxConcurrentReconciles: concurrency,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[appcontext.Place](minPause, maxPause),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[appcontext.AppInCluster](minPause, maxPause),
 		}).
-		Complete(tracing.Reconciler(o.Spans, "recorder", subjectOf, r))
+		Complete(tracing.Reconciler(o.TracerProvider, "recorder", subjectOf, r))
 	return errors.Wrap(err, "cannot set up the recorder")
 }
 
 // subjectOf returns the tracing subject of a request.
-func subjectOf(p appcontext.Place) tracing.Subject {
-	return tracing.Subject{Name: p.ContextID + "-" + p.App, Cluster: p.Cluster}
+func subjectOf(p appcontext.AppInCluster) tracing.ObjectRef {
+	return tracing.ObjectRef{Name: p.ContextID + "-" + p.App, Cluster: p.Cluster}
 }
 
 // follow enqueues the places of all bundles, now and whenever they change, until ctx ends.
 func (r *reconciler) follow(ctx context.Context, q queue) error {
 	r.queue = q
-	changes, cancel := r.options.View.Follow(fleet.Writes | fleet.Clusters)
+	changes, cancel := r.options.View.SubscribeFromStart(fleet.Writes | fleet.Clusters)
 	q.Add(listRequest)
 	go func() {
 		defer cancel()
@@ -89,7 +89,7 @@ func (r *reconciler) follow(ctx context.Context, q queue) error {
 
 // changed enqueues the places that a change concerns. For a change of a cluster these are the saved ones, whose bundles may be gone.
 func (r *reconciler) changed(c fleet.Change) {
-	var places []appcontext.Place
+	var places []appcontext.AppInCluster
 	switch c := c.(type) {
 	case fleet.BundleChange:
 		if p, ok := placeOf(c.Cluster, c.Labels.Map()); ok {

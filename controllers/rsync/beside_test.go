@@ -35,17 +35,17 @@ var _ = Describe("rsync beside EMCO's", func() {
 		Expect(rsync.Enqueue(ctx, store, "1082", deploy.EventInstantiate, "", time.Now())).To(Succeed())
 		Consistently(stateOf).WithContext(ctx).WithArguments("1082").Should(Equal(state("Created") + " active"))
 
-		Expect(store.Own(ctx, deploy.StandingDownHandle)).To(ContainSubstring(`the queue of context "1081" was written by another program`))
+		Expect(store.Sidecar(ctx, deploy.StandingDownHandle)).To(ContainSubstring(`the queue of context "1081" was written by another program`))
 
 		stop()
-		Expect(store.Own(ctx, deploy.StandingDownHandle)).To(BeEmpty())
-		killed := []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true, Value: "left by a program that was killed"}}
+		Expect(store.Sidecar(ctx, deploy.StandingDownHandle)).To(BeEmpty())
+		killed := []appcontext.Write{{Handle: deploy.StandingDownHandle, Sidecar: true, Value: "left by a program that was killed"}}
 		Expect(store.WriteLevels(ctx, "", killed, appcontext.Condition{})).To(Succeed())
 		start(newNetwork())
 		for _, id := range []string{"1081", "1082"} {
 			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
 		}
-		Expect(store.Own(ctx, deploy.StandingDownHandle)).To(BeEmpty())
+		Expect(store.Sidecar(ctx, deploy.StandingDownHandle)).To(BeEmpty())
 	})
 
 	It("notices that it works on the same event", func(ctx SpecContext) {

@@ -49,7 +49,7 @@ var _ = Describe("A composite app", func() {
 		// document returns what the status document of an instance says: what users did, the state, and the counts of resources by status.
 		document := func(instance string) string {
 			GinkgoHelper()
-			subject := appcontext.GroupSubject("retail", "shop", "v1", namespace)
+			subject := appcontext.GroupRef("retail", "shop", "v1", namespace)
 			view, err := store.View(ctx, subject, instance)
 			Expect(err).NotTo(HaveOccurred())
 			q, err := status.ParseQuery(nil)

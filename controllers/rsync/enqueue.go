@@ -95,7 +95,7 @@ func (r *request) prepare(ctx context.Context, id string, event deploy.Event, fr
 		return err
 	}
 	if r.statusID != id {
-		r.writes = append(r.writes, appcontext.Write{Handle: deploy.MembersHandle(r.statusID).Level(id), Own: true, Value: id})
+		r.writes = append(r.writes, appcontext.Write{Handle: deploy.MembersHandle(r.statusID).Level(id), Sidecar: true, Value: id})
 	}
 	return r.addRecord(ctx, snapshot, r.statusID)
 }
@@ -107,7 +107,7 @@ func (r *request) terminateReplaced(ctx context.Context, snapshot *appcontext.Sn
 		return err
 	}
 	seen := map[string]bool{snapshot.ID(): true}
-	for other := l.Unfinished(); other != "" && !seen[other]; other = l.Unfinished() {
+	for other := l.UnfinishedUpdateFrom(); other != "" && !seen[other]; other = l.UnfinishedUpdateFrom() {
 		seen[other] = true
 		s, err := r.store.Snapshot(ctx, other, deploy.LifecycleLevels()...)
 		if errors.Is(err, appcontext.ErrNotFound) {

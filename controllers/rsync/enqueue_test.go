@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("rsync.Enqueue", func() {
-	subject := appcontext.Subject{}
+	subject := appcontext.DeploymentRef{}
 	// named makes a context that says what it was made for.
 	named := func(ctx SpecContext, id string) {
 		GinkgoHelper()

@@ -156,7 +156,7 @@ func (e *executor) record(s deploy.Step, a answer, hadProblem bool) error {
 	e.mu.Unlock()
 	var writes []appcontext.Write
 	if before != connectivity {
-		writes = append(writes, e.plan.Reached(s.App, s.Cluster, connectivity))
+		writes = append(writes, e.plan.ConnectivityWrite(s.App, s.Cluster, connectivity))
 		if a.kind == unanswered {
 			e.logger.Info("A cluster gives no answer; retrying", "context", e.plan.ID, "app", s.App, "cluster", s.Cluster, "problem", a.problem())
 		}
@@ -170,7 +170,7 @@ func (e *executor) record(s deploy.Step, a answer, hadProblem bool) error {
 	case s.Resource.Name != "" && s.Verb != deploy.VerbRead:
 		writes = append(writes, e.plan.Result(s, status, problem, hadProblem)...)
 	case a.kind == refused:
-		writes = append(writes, appcontext.Write{Handle: ProblemHandle(e.plan.ID), Own: true, Value: string(s.Verb) + " of app " + s.App + " in cluster " + s.Cluster + ": " + problem})
+		writes = append(writes, appcontext.Write{Handle: ProblemHandle(e.plan.ID), Sidecar: true, Value: string(s.Verb) + " of app " + s.App + " in cluster " + s.Cluster + ": " + problem})
 	}
 	if len(writes) == 0 {
 		return nil
@@ -216,7 +216,7 @@ func (e *executor) awaitReady(ctx context.Context, s deploy.Step) error {
 			return ctx.Err()
 		}
 		if first || why != recorded { // The program before a restart may have left a reason.
-			reason := appcontext.Write{Handle: WaitsHandle(e.plan.ID, s.App).Level(s.Dependency.App), Own: true}
+			reason := appcontext.Write{Handle: WaitReasonHandle(e.plan.ID, s.App).Level(s.Dependency.App), Sidecar: true}
 			if why != "" {
 				reason.Value = why
 				e.logger.Info("Waiting for an app to be Ready", "context", e.plan.ID, "app", s.Dependency.App, "problem", why)

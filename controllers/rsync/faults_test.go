@@ -464,8 +464,8 @@ func (h *history) wrongEnd(ctx context.Context, id string, l deploy.Lifecycle) s
 	switch last := l.Queue[len(l.Queue)-1]; {
 	case last.Status == deploy.EventSkipped:
 	case id != h.last && last.Event != deploy.EventUpdateDelete: // A later event of the other one may have ended it.
-	case h.taken && id == h.old && last.Event.Brings():
-		words, err := store.Own(ctx, appcontext.Place{ContextID: h.old, App: "b", Cluster: edge02}.Handle().Level("resource/taken+ConfigMap").Level("status"))
+	case h.taken && id == h.old && last.Event.Deploys():
+		words, err := store.Sidecar(ctx, appcontext.AppInCluster{ContextID: h.old, App: "b", Cluster: edge02}.Handle().Level("resource/taken+ConfigMap").Level("status"))
 		Expect(err).NotTo(HaveOccurred())
 		if last.Status != deploy.EventError || !strings.Contains(words, theirWords) {
 			return fmt.Sprintf("%s wants what is another's, and %+v says %q", id, l, words)

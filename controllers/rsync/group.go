@@ -23,7 +23,7 @@ type Groups struct {
 var _ api.Deployments = Groups{}
 
 // Instantiate implements api.Deployments.
-func (g Groups) Instantiate(ctx context.Context, group appcontext.Subject) error {
+func (g Groups) Instantiate(ctx context.Context, group appcontext.DeploymentRef) error {
 	c, err := g.readContexts(ctx, group)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (g Groups) Instantiate(ctx context.Context, group appcontext.Subject) error
 }
 
 // Terminate implements api.Deployments.
-func (g Groups) Terminate(ctx context.Context, group appcontext.Subject) error {
+func (g Groups) Terminate(ctx context.Context, group appcontext.DeploymentRef) error {
 	c, err := g.readContexts(ctx, group)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (g Groups) Terminate(ctx context.Context, group appcontext.Subject) error {
 }
 
 // Stop implements api.Deployments.
-func (g Groups) Stop(ctx context.Context, group appcontext.Subject) error {
+func (g Groups) Stop(ctx context.Context, group appcontext.DeploymentRef) error {
 	c, err := g.readContexts(ctx, group)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (g Groups) Stop(ctx context.Context, group appcontext.Subject) error {
 }
 
 // Update implements api.Deployments.
-func (g Groups) Update(ctx context.Context, group appcontext.Subject) (api.Revision, error) {
+func (g Groups) Update(ctx context.Context, group appcontext.DeploymentRef) (api.Revision, error) {
 	c, err := g.readDeployed(ctx, group)
 	if err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (g Groups) Update(ctx context.Context, group appcontext.Subject) (api.Revis
 }
 
 // Rollback implements api.Deployments.
-func (g Groups) Rollback(ctx context.Context, group appcontext.Subject, to api.Revision) error {
+func (g Groups) Rollback(ctx context.Context, group appcontext.DeploymentRef, to api.Revision) error {
 	c, err := g.readDeployed(ctx, group)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ type groupContexts struct {
 }
 
 // readContexts finds the contexts of a group.
-func (g Groups) readContexts(ctx context.Context, group appcontext.Subject) (groupContexts, error) {
+func (g Groups) readContexts(ctx context.Context, group appcontext.DeploymentRef) (groupContexts, error) {
 	view, err := g.Store.View(ctx, group, "")
 	if err != nil {
 		return groupContexts{}, err
@@ -142,7 +142,7 @@ func candidates(view appcontext.View) []string {
 }
 
 // readDeployed finds the contexts of a group, one of which must be in its clusters.
-func (g Groups) readDeployed(ctx context.Context, group appcontext.Subject) (groupContexts, error) {
+func (g Groups) readDeployed(ctx context.Context, group appcontext.DeploymentRef) (groupContexts, error) {
 	c, err := g.readContexts(ctx, group)
 	if err == nil && !c.deployed {
 		err = errors.Errorf("deployment intent group %q is not instantiated", group)

@@ -71,7 +71,7 @@ func merge(batch []entry) []appcontext.Write {
 	at := map[key]int{}
 	for _, e := range batch {
 		for _, w := range e.writes {
-			k := key{w.Handle, w.Own}
+			k := key{w.Handle, w.Sidecar}
 			if i, twice := at[k]; twice {
 				all[i] = w
 				continue

@@ -41,14 +41,14 @@ var _ = Describe("rsync and contexts that are to be read", func() {
 		for _, app := range []string{"a", "b"} {
 			Expect(definition(app, "theirs+ConfigMap")).To(And(HaveKeyWithValue("kind", "ConfigMap"), HaveKeyWithValue("data", map[string]any{"k": "v"})))
 		}
-		Expect(store.Own(ctx, rsync.ProblemHandle(id))).To(ContainSubstring(`configmaps "late" not found`))
+		Expect(store.Sidecar(ctx, rsync.ProblemHandle(id))).To(ContainSubstring(`configmaps "late" not found`))
 
 		By("reading again what was not there")
 		Expect(api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "late"}})).To(Succeed())
 		enqueue(ctx, id, deploy.EventRead)
 		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
 		Expect(definition("b", "late+ConfigMap")).To(HaveKeyWithValue("kind", "ConfigMap"))
-		Expect(store.Own(ctx, rsync.ProblemHandle(id))).To(BeEmpty())
+		Expect(store.Sidecar(ctx, rsync.ProblemHandle(id))).To(BeEmpty())
 		have := &corev1.ConfigMap{}
 		Expect(exists(ctx, have, namespace, "theirs")).To(BeTrue())
 		Expect(have.Labels).To(BeEmpty(), "an object that is read is not changed")
@@ -74,7 +74,7 @@ var _ = Describe("rsync and contexts that are to be read", func() {
 			stop := start(newNetwork())
 			enqueue(ctx, id, deploy.EventRead)
 			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("InstantiateFailed")))
-			Expect(store.Own(ctx, rsync.ProblemHandle(id))).To(ContainSubstring(c.words))
+			Expect(store.Sidecar(ctx, rsync.ProblemHandle(id))).To(ContainSubstring(c.words))
 			Expect(stored(ctx, id)).NotTo(HaveKey(HaveSuffix("/definition/")))
 			stop()
 		}

@@ -31,7 +31,7 @@ func (r *Runner) retryPause(retries int) time.Duration {
 func (w *worker) readRetries(ctx context.Context) (map[string]deploy.Retry, error) {
 	var values, members map[string]string
 	err := w.retryOnOutage(ctx, func() (err error) {
-		values, err = w.options.Store.OwnBelow(ctx, deploy.RetriesHandle)
+		values, err = w.options.Store.ListSidecars(ctx, deploy.RetriesHandle)
 		return err
 	})
 	if err == nil && len(values) > 0 {
@@ -73,7 +73,7 @@ func (w *worker) awaitRetry(ctx context.Context) (bool, error) {
 // beginRetry begins an event again. If that is no longer possible, it deletes the retry.
 func (w *worker) beginRetry(ctx context.Context, id string, r deploy.Retry) error {
 	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
-		next, possible := l.Again(r)
+		next, possible := l.Retry(r)
 		if !possible {
 			return l, errNoRetry
 		}

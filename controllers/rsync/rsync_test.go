@@ -42,8 +42,8 @@ func enqueue(ctx context.Context, id string, event deploy.Event) {
 // wordsOf returns why a resource failed in edge01.
 func wordsOf(ctx context.Context, id, app, resource string) string {
 	GinkgoHelper()
-	h := appcontext.Place{ContextID: id, App: app, Cluster: edge01}.Handle().Level("resource/" + resource).Level("status")
-	words, err := store.Own(ctx, h)
+	h := appcontext.AppInCluster{ContextID: id, App: app, Cluster: edge01}.Handle().Level("resource/" + resource).Level("status")
+	words, err := store.Sidecar(ctx, h)
 	Expect(err).NotTo(HaveOccurred())
 	return words
 }
@@ -283,7 +283,9 @@ var _ = Describe("rsync", func() {
 		enqueue(ctx, "1005", deploy.EventInstantiate)
 		Eventually(statuses).WithContext(ctx).WithArguments("1005").Should(And(
 			HaveKeyWithValue("db/p1+edge01/db+Deployment", "Applied"), HaveKeyWithValue("db/p1+edge02/far+Deployment", "Applied")))
-		waits := func() (map[string]string, error) { return store.OwnBelow(ctx, rsync.WaitsHandle("1005", "web")) }
+		waits := func() (map[string]string, error) {
+			return store.ListSidecars(ctx, rsync.WaitReasonHandle("1005", "web"))
+		}
 		Eventually(waits).Should(HaveKeyWithValue("db", ContainSubstring("cluster p1+edge01: Deployment/db is ")))
 		Consistently(statuses).WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""))
 		becomeReady(ctx, namespace, "db")

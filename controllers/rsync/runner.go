@@ -150,7 +150,7 @@ func (r *Runner) runWithLock(ctx context.Context, lock *appcontext.Lock) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot take back that nothing is deployed")
 	}
-	retries, err := r.options.Store.OwnBelow(workCtx, deploy.RetriesHandle)
+	retries, err := r.options.Store.ListSidecars(workCtx, deploy.RetriesHandle)
 	if err != nil {
 		return errors.Wrap(err, "cannot read which events are to be handled again")
 	}
@@ -166,7 +166,7 @@ func (r *Runner) runWithLock(ctx context.Context, lock *appcontext.Lock) error {
 
 // clearStandingDown deletes from etcd the reason why a program stands down: that program has ended.
 func (r *Runner) clearStandingDown(ctx context.Context, c appcontext.Condition) error {
-	return r.options.Store.WriteLevels(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true}}, c)
+	return r.options.Store.WriteLevels(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Sidecar: true}}, c)
 }
 
 // wake wakes the worker of the deployment to which a context belongs.
@@ -193,7 +193,7 @@ func (r *Runner) wake(ctx context.Context, ws *workers, lock *appcontext.Lock, i
 // removeActive removes a context that is gone from the active ones, and the key of our own beside.
 func removeActive(ctx context.Context, store *appcontext.Store, id string, lock *appcontext.Lock) error {
 	active := appcontext.ActiveHandle(id)
-	err := store.WriteLevels(ctx, "", []appcontext.Write{{Handle: active}, {Handle: active, Own: true}}, appcontext.Condition{Lock: lock})
+	err := store.WriteLevels(ctx, "", []appcontext.Write{{Handle: active}, {Handle: active, Sidecar: true}}, appcontext.Condition{Lock: lock})
 	return errors.Wrapf(err, "cannot remove context %q from the active ones", id)
 }
 

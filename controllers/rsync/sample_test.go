@@ -18,7 +18,7 @@ import (
 )
 
 // documentOf returns the status document of a deployment intent group.
-func documentOf(ctx context.Context, group appcontext.Subject) status.Document {
+func documentOf(ctx context.Context, group appcontext.DeploymentRef) status.Document {
 	GinkgoHelper()
 	view, err := store.View(ctx, group, "")
 	Expect(err).NotTo(HaveOccurred())
@@ -123,7 +123,7 @@ var _ = Describe("a context of EMCO's controllers", func() {
 		bundles := &k8spluginv1alpha1.ResourceBundleStateList{}
 		Expect(api.List(ctx, bundles, client.MatchingLabels{"emco/deployment-id": ac.ID() + "-" + app})).To(Succeed())
 		Expect(bundles.Items).To(HaveLen(1), "the name of the app has a capital, which the name of an object may not have")
-		d := documentOf(ctx, appcontext.GroupSubject("testvfw", "compositevfw", "v1", namespace))
+		d := documentOf(ctx, appcontext.GroupRef("testvfw", "compositevfw", "v1", namespace))
 		Expect(d.Status).To(BeEquivalentTo("Instantiated"))
 		Expect(d.RsyncStatus).To(Equal(map[string]int{"Applied": 4}))
 		Expect(d.Apps).To(ConsistOf(And(HaveField("Name", app), HaveField("Clusters", ConsistOf(
@@ -135,6 +135,6 @@ var _ = Describe("a context of EMCO's controllers", func() {
 			Expect(uninstalled.GetAppContextUninstalled()).To(BeTrue(), uninstalled.GetAppContextUninstallMessage())
 			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
 		}
-		Expect(documentOf(ctx, appcontext.GroupSubject("testvfw", "compositevfw", "v1", namespace)).RsyncStatus).To(Equal(map[string]int{"Deleted": 4}))
+		Expect(documentOf(ctx, appcontext.GroupRef("testvfw", "compositevfw", "v1", namespace)).RsyncStatus).To(Equal(map[string]int{"Deleted": 4}))
 	})
 })

@@ -72,7 +72,7 @@ var _ = Describe("the values of a context's Secrets", func() {
 			GinkgoHelper()
 			said.json(rsync.PreviewInstantiation(ctx, planOf(ctx, id), n.Access))
 			said.json(rsync.PreviewTermination(ctx, planOf(ctx, id), n.Access))
-			subject := appcontext.GroupSubject("retail", "shop", "v1", namespace)
+			subject := appcontext.GroupRef("retail", "shop", "v1", namespace)
 			view, err := store.View(ctx, subject, id)
 			Expect(err).NotTo(HaveOccurred())
 			for _, kind := range []string{"rsync", "all"} {

@@ -20,8 +20,8 @@ func ProblemHandle(id string) appcontext.Handle {
 	return appcontext.ContextHandle(id).Level("app/rsync")
 }
 
-// WaitsHandle returns the handle below which is kept why the apps are not Ready that an app waits for: their names with the reasons.
-func WaitsHandle(id, app string) appcontext.Handle {
+// WaitReasonHandle returns the handle below which is kept why the apps are not Ready that an app waits for: their names with the reasons.
+func WaitReasonHandle(id, app string) appcontext.Handle {
 	return appcontext.ContextHandle(id).Level("app/" + app + "/instruction/dependency")
 }
 
@@ -169,7 +169,7 @@ func (w *worker) checkWriter(ctx context.Context, id string) error {
 	})
 	if err == nil && queue != own {
 		err = &otherWriterError{id}
-		_ = w.write(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Own: true, Value: err.Error()}}) // It is logged too.
+		_ = w.write(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Sidecar: true, Value: err.Error()}}) // It is logged too.
 		w.cancelAll(err)
 	}
 	return err
@@ -186,7 +186,7 @@ func (e *otherWriterError) Error() string {
 // listMembers returns the contexts of the deployment.
 func (w *worker) listMembers(ctx context.Context) (members map[string]string, err error) {
 	err = w.retryOnOutage(ctx, func() error {
-		members, err = w.options.Store.OwnBelow(ctx, deploy.MembersHandle(w.statusID))
+		members, err = w.options.Store.ListSidecars(ctx, deploy.MembersHandle(w.statusID))
 		return err
 	})
 	if err == nil {
@@ -220,7 +220,7 @@ func (w *worker) beginNext(ctx context.Context, id string) (task, error) {
 	t := task{id: id}
 	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
 		next, begun, _ := l.Next()
-		t.event, t.retry = begun, deploy.Retry{Event: begun.Event, Index: next.Handled()}
+		t.event, t.retry = begun, deploy.Retry{Event: begun.Event, Index: next.PendingIndex()}
 		return next, nil
 	}}}}
 	err := w.retryOnOutage(ctx, func() error { return c.commit(ctx, w.options.Store) })
@@ -229,7 +229,7 @@ func (w *worker) beginNext(ctx context.Context, id string) (task, error) {
 	}
 	var value string
 	err = w.retryOnOutage(ctx, func() (err error) {
-		value, err = w.options.Store.Own(ctx, deploy.RetriesHandle.Level(id))
+		value, err = w.options.Store.Sidecar(ctx, deploy.RetriesHandle.Level(id))
 		return err
 	})
 	if r, malformed := deploy.ReadRetry(value); malformed == nil && r.Index == t.retry.Index {
@@ -254,7 +254,7 @@ func (w *worker) write(ctx context.Context, id string, writes []appcontext.Write
 // when that is tried again. What an update has left to delete is tried again too when another context's termination came before.
 func (w *worker) handle(ctx context.Context, t task) (bool, deploy.Retry) {
 	plan, progress, err := w.plan(ctx, t)
-	problem := appcontext.Write{Handle: ProblemHandle(t.id), Own: true}
+	problem := appcontext.Write{Handle: ProblemHandle(t.id), Sidecar: true}
 	if err != nil {
 		problem.Value = err.Error()
 	}
@@ -266,7 +266,7 @@ func (w *worker) handle(ctx context.Context, t task) (bool, deploy.Retry) {
 		return succeeded, deploy.Retry{}
 	}
 	return false, deploy.Retry{
-		Event: t.retry.Event, Index: t.retry.Index, Begun: plan.Begun(), Count: t.retry.Count + 1, Next: w.options.Clock.Now().Add(w.retryPause(t.retry.Count)),
+		Event: t.retry.Event, Index: t.retry.Index, Begun: plan.BeginRevision(), Count: t.retry.Count + 1, Next: w.options.Clock.Now().Add(w.retryPause(t.retry.Count)),
 	}
 }
 
@@ -342,15 +342,15 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 	c := lifecycleChange{lock: w.lock, writes: []appcontext.Write{retry.Write(t.id)}}
 	c.edits = []edit{{t.id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Finish(succeeded), nil }}}
 	if succeeded {
-		c.writes = append(c.writes, appcontext.Write{Handle: ProblemHandle(t.id), Own: true})
+		c.writes = append(c.writes, appcontext.Write{Handle: ProblemHandle(t.id), Sidecar: true})
 	}
-	if t.event.Event.Brings() {
+	if t.event.Event.Deploys() {
 		others, err := w.readRetries(ctx)
 		if err != nil {
 			return err
 		}
 		for other, r := range others {
-			if other != t.id && r.Event.Brings() { // What is to be there now is another one.
+			if other != t.id && r.Event.Deploys() { // What is to be there now is another one.
 				c.writes = append(c.writes, deploy.Retry{}.Write(other))
 			}
 		}
@@ -361,7 +361,7 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 			return err
 		}
 		for _, other := range others {
-			c.edits = append(c.edits, edit{other, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Replaced(t.id), nil }})
+			c.edits = append(c.edits, edit{other, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.ReplacedBy(t.id), nil }})
 		}
 	}
 	return w.retryOnOutage(ctx, func() error { return c.commit(ctx, w.options.Store) })

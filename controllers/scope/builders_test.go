@@ -71,7 +71,7 @@ func (w world) Unreadable() map[string]fleet.ClusterState {
 	return all
 }
 
-func (w world) Arrivals() uint64 { return 0 }
+func (w world) FirstSyncs() uint64 { return 0 }
 
 func (w world) CompleteFor(cluster, namespace string) bool {
 	s, known := w.State(cluster)

@@ -26,7 +26,7 @@ func (g *gatherer) carryOver() {
 			state, unreadable := g.unreadable(c.Name)
 			at := slices.IndexFunc(g.apps, func(x gatheredApp) bool { return x.Name == a.Name })
 			switch {
-			case !unreadable || state.Arrival > 0 || c.Total <= 0:
+			case !unreadable || state.FirstSync > 0 || c.Total <= 0:
 				continue
 			case changed && (at < 0 || !g.leadsTo(&g.apps[at], c.Name)):
 				continue // With an unchanged spec, such an app had bundles with a label of the scope there.

@@ -44,9 +44,9 @@ func (g *gatherer) waitForCluster(cluster string) {
 // waitForKind makes the scope wait for a kind that is being read for the first time.
 func (g *gatherer) waitForKind(l fleet.Lookup) {
 	switch {
-	case l.Arriving:
+	case l.Listing:
 		g.waitUpTo(connectGrace, l.Since)
-	case l.Settling:
+	case l.Syncing:
 		g.waitSince(l.Since)
 	}
 }

@@ -41,7 +41,7 @@ func (w world) withReachability(cluster string, r fleet.Reachability) world {
 	for _, b := range w.bundles {
 		if b.Cluster == cluster {
 			lost := *b
-			lost.Lost = true
+			lost.Stale = true
 			lost.Members = healthscope.MarkUnreachable(b.Members, r.Reason(), `cluster "acme+edge2": no answer`, seenAt)
 			b = &lost
 		}

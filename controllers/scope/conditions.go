@@ -210,7 +210,7 @@ func readyReason(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers strin
 // notReadySuffix names the first resource of a healthy scope that is not ready: a rollout that has stopped is no outage, but needs attention.
 // It is empty when all are ready. It does not name the cause, which changes with every pod of a rollout.
 func notReadySuffix(v judgement) string {
-	at := slices.IndexFunc(v.members, func(p Placed) bool { return p.Contributes() && p.State != healthscope.Ready })
+	at := slices.IndexFunc(v.members, func(p AppMember) bool { return p.Contributes() && p.State != healthscope.Ready })
 	if at < 0 {
 		return ""
 	}
@@ -256,7 +256,7 @@ func unknownReason(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers str
 		return ReasonNoMembers, noMembers
 	}
 	for _, ofScope := range []healthscope.Reason{healthscope.ReasonReferenceCycle, healthscope.ReasonTooManyKinds} { // The spec itself is the cause.
-		if at := slices.IndexFunc(v.members, func(p Placed) bool { return p.Reason == ofScope }); at >= 0 {
+		if at := slices.IndexFunc(v.members, func(p AppMember) bool { return p.Reason == ofScope }); at >= 0 {
 			return Reason(ofScope), v.members[at].Message
 		}
 	}

@@ -112,8 +112,8 @@ func (c *writeConflict) otherManager(now time.Time) string {
 	return c.manager
 }
 
-// KeepWriters is the cache transform for the controller of Setup: of managed fields, it keeps only who wrote the status of a HealthScope, and when.
-func KeepWriters(object any) (any, error) {
+// TransformManagedFields is the cache transform for the controller of Setup: of managed fields, it keeps only who wrote the status of a HealthScope, and when.
+func TransformManagedFields(object any) (any, error) {
 	o, ok := object.(client.Object)
 	if !ok {
 		return object, nil

@@ -184,7 +184,7 @@ func TestKeepWritersKeepsStatusManagers(t *testing.T) {
 		{Manager: "kubectl", Time: at, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)},
 		{Manager: "vela-core", Time: at, Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
 	}
-	if _, err := KeepWriters(scope); err != nil {
+	if _, err := TransformManagedFields(scope); err != nil {
 		t.Fatal(err)
 	}
 	want := []metav1.ManagedFieldsEntry{{Manager: "vela-core", Time: at, Subresource: "status"}}

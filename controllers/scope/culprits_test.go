@@ -21,7 +21,7 @@ func unreachableBundle(cluster string, n int) *fleet.Bundle {
 		members = append(members, member(cluster, "ConfigMap", fmt.Sprintf("%s-%d", name, i), healthscope.Ready, ""))
 	}
 	b := bundleOf(cluster, name, healthscope.MarkUnreachable(members, healthscope.ReasonClusterUnreachable, "no answer", seenAt)...)
-	b.Lost = true
+	b.Stale = true
 	return b
 }
 

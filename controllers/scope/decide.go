@@ -12,8 +12,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// Placed is a judged member of a scope, with its place in it.
-type Placed struct {
+// AppMember is a judged member of a scope, with its place in it.
+type AppMember struct {
 	// Member is shared with all others who have the member: the bundle that it is in, and other scopes. It must not be changed.
 	*healthscope.Member
 	// App is the app of the scope the member belongs to; empty for references outside apps.
@@ -25,15 +25,15 @@ type Placed struct {
 }
 
 // Contributes reports whether the member counts in the scope's health.
-func (p Placed) Contributes() bool { return !p.Owned && !p.Ignored }
+func (p AppMember) Contributes() bool { return !p.Owned && !p.Ignored }
 
 // isUnhealthy reports whether the member keeps the scope from being healthy.
-func (p Placed) isUnhealthy() bool { return p.Contributes() && !p.Healthy() }
+func (p AppMember) isUnhealthy() bool { return p.Contributes() && !p.Healthy() }
 
 // judgement is the health of a scope, with everything that its status reports.
 type judgement struct {
 	// members are all members, each object once, worst first.
-	members []Placed
+	members []AppMember
 	// culprits keep the scope from being healthy, worst first.
 	culprits []corev1alpha2.Culprit
 	// refs are the scope's references with the members of each.
@@ -71,7 +71,7 @@ type refJudgement struct {
 	finding
 
 	// placed are the members that it leads to.
-	placed []Placed
+	placed []AppMember
 }
 
 // decide judges the gathered results and rolls them up. The order of the findings makes no difference.
@@ -92,7 +92,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *history, policy h
 		if f.duplicate {
 			continue
 		}
-		r := refJudgement{f, make([]Placed, 0, len(places[i]))}
+		r := refJudgement{f, make([]AppMember, 0, len(places[i]))}
 		for _, at := range places[i] {
 			r.placed = append(r.placed, v.members[at])
 		}
@@ -129,7 +129,7 @@ func (v *judgement) place(findings []finding, judged map[healthscope.Key]*health
 			sources[r.Cluster]++
 		}
 	}
-	v.members = make([]Placed, 0, most)
+	v.members = make([]AppMember, 0, most)
 	known := map[healthscope.Key]int{}
 	places := make([][]int, len(findings))
 	for i, f := range findings {
@@ -144,7 +144,7 @@ func (v *judgement) place(findings []finding, judged map[healthscope.Key]*health
 				}
 			}
 			if at == len(v.members) {
-				v.members = append(v.members, Placed{Member: m, App: f.appOf(m), Links: f.links})
+				v.members = append(v.members, AppMember{Member: m, App: f.appOf(m), Links: f.links})
 			}
 			p := &v.members[at]
 			p.Links = cmp.Or(p.Links, f.links)
@@ -206,7 +206,7 @@ func boolInt(b bool) int {
 	return 0
 }
 
-func compareMembers(a, b Placed) int {
+func compareMembers(a, b AppMember) int {
 	return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
 }
 
@@ -221,7 +221,7 @@ func ignored(rollup *corev1alpha2.Rollup, key healthscope.Key, app string) bool 
 	})
 }
 
-func summarize(members []Placed) healthscope.Summary {
+func summarize(members []AppMember) healthscope.Summary {
 	var s healthscope.Summary
 	for _, p := range members {
 		if !p.Ignored {
@@ -270,7 +270,7 @@ func healthyPercentage(spec *corev1alpha2.HealthScopeSpec) float64 {
 }
 
 // membersOfComponent returns the members of an OAM component, which their label names, or else their app.
-func (v *judgement) membersOfComponent(component string) (members []Placed) {
+func (v *judgement) membersOfComponent(component string) (members []AppMember) {
 	for _, p := range v.members {
 		if cmp.Or(p.Labels[corev1alpha2.LabelComponent], p.App) == component {
 			members = append(members, p)
@@ -280,8 +280,8 @@ func (v *judgement) membersOfComponent(component string) (members []Placed) {
 }
 
 // membersOf returns the members that the references and bundles of an app lead to, also those that count in another app.
-func (v *judgement) membersOf(app string) []Placed {
-	var members []Placed
+func (v *judgement) membersOf(app string) []AppMember {
+	var members []AppMember
 	seen := map[healthscope.Key]struct{}{}
 	for _, r := range v.refs {
 		for _, p := range r.placed {

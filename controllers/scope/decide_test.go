@@ -188,27 +188,27 @@ func TestResultThatKnowsMoreCounts(t *testing.T) {
 		reason string
 		bundle healthscope.Member
 		direct healthscope.Result
-		want   func(Placed) bool
+		want   func(AppMember) bool
 	}{
 		"Cause": {
 			reason: "The bundle has seen the pods.",
 			bundle: withCause, direct: directlyPending,
-			want: func(p Placed) bool { return p.Cause != "" },
+			want: func(p AppMember) bool { return p.Cause != "" },
 		},
 		"WorseState": {
 			reason: "Until both agree the worse one is believed.",
 			bundle: readyWeb, direct: directlyPending,
-			want: func(p Placed) bool { return p.State == healthscope.Pending },
+			want: func(p AppMember) bool { return p.State == healthscope.Pending },
 		},
 		"Tie": {
 			reason: "Neither knows more, but it must be the same one every time.",
 			bundle: member(hub, "Deployment", "web", healthscope.Unknown, healthscope.ReasonNotSynced), direct: forbidden,
-			want: func(p Placed) bool { return p.Reason == healthscope.ReasonForbidden },
+			want: func(p AppMember) bool { return p.Reason == healthscope.ReasonForbidden },
 		},
 		"Owned": {
 			reason: "A pod of a bundle does not count because it is referred to as well.",
 			bundle: owned(member(hub, "Pod", "web-1", healthscope.Ready, "")), direct: directPod,
-			want: func(p Placed) bool { return !p.Contributes() },
+			want: func(p AppMember) bool { return !p.Contributes() },
 		},
 	}
 	for name, c := range cases {

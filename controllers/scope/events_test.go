@@ -109,7 +109,7 @@ func TestClusterMaintenanceMutesItsUnhealthyContributors(t *testing.T) {
 		s, v := scopeOf(corev1alpha2.HealthScopeSpec{}), judgement{unlisted: c.unlisted, missingRequired: c.missingRequired}
 		s.Annotations = map[string]string{corev1alpha2.AnnotationMaintenance: c.annotation}
 		for _, m := range c.members {
-			v.members = append(v.members, Placed{Member: &m})
+			v.members = append(v.members, AppMember{Member: &m})
 		}
 		if got := isMuted(s, v, state); got != c.want {
 			t.Errorf("%s: isMuted is %t, want %t", name, got, c.want)

@@ -77,7 +77,7 @@ type view interface {
 	Clusters() []string
 	State(cluster string) (fleet.ClusterState, bool)
 	Unreadable() map[string]fleet.ClusterState
-	Arrivals() uint64
+	FirstSyncs() uint64
 	CompleteFor(cluster, namespace string) bool
 	Named(namespace, name string) []*fleet.Bundle
 	Select(namespace string, selector labels.Selector) []*fleet.Bundle
@@ -153,7 +153,7 @@ func (g *gatherer) findingsOf(app *gatheredApp) iter.Seq[*finding] {
 }
 
 func (g *gatherer) gather() gathered {
-	g.out.firstSyncs, g.out.dependencies, g.unreadableAtStart = g.view.Arrivals(), dependencies{}, g.view.Unreadable()
+	g.out.firstSyncs, g.out.dependencies, g.unreadableAtStart = g.view.FirstSyncs(), dependencies{}, g.view.Unreadable()
 	g.followedKinds, g.workloadVersions = sets.New[schema.GroupVersionKind](), map[fleet.Kind]map[componentKey][]fleet.Lookup{}
 	for gvk := range references(g.scope) { // The kinds of references take precedence over those that objects lead to.
 		if gvk.GroupKind() != bundleKind {

@@ -192,7 +192,7 @@ func TestSettlingHoldsTheScope(t *testing.T) {
 	t.Parallel()
 	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))
 	sets := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
-	w.objects[sets] = map[string]fleet.Lookup{"db": {Settling: true, Since: noon, Result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}}
+	w.objects[sets] = map[string]fleet.Lookup{"db": {Syncing: true, Since: noon, Result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}}
 	db := corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"}
 	for _, list := range [][]corev1alpha2.WorkloadReference{refs(db, deploymentRef("web")), refs(deploymentRef("web"), db)} {
 		scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list})

@@ -16,7 +16,7 @@ import (
 
 // history holds the history of the objects that a scope refers to directly, and of missing ones. Package fleet holds that of resources in bundles.
 type history struct {
-	*fleet.Memory
+	*fleet.History
 
 	// previous are the members of the previous judgement, sorted by key.
 	previous []healthscope.Member
@@ -24,26 +24,26 @@ type history struct {
 
 // newHistory returns a history that begins with the culprits of the scope's status.
 func newHistory(status *corev1alpha2.HealthScopeStatus) *history {
-	seen := map[healthscope.Key]fleet.Seen{}
+	seen := map[healthscope.Key]fleet.Observation{}
 	addHistory(seen, status)
-	m := &history{Memory: fleet.NewMemory(seen)}
+	m := &history{History: fleet.NewMemory(seen)}
 	for _, key := range slices.SortedFunc(maps.Keys(seen), healthscope.Key.Compare) {
 		m.previous = append(m.previous, seen[key].Member(key))
 	}
 	return m
 }
 
-// Past returns since when the culprits of all scopes are in their state, for
-// fleet.Options.Past: after a restart it is the hub's only source for
+// ReadHistory returns since when the culprits of all scopes are in their state, for
+// fleet.Options.History: after a restart it is the hub's only source for
 // resources of bundles whose monitors record no time. Resources that are no culprits, or that do
 // not fit into a scope's status, are missing.
-func Past(reader client.Reader) func(context.Context) (map[healthscope.Key]fleet.Seen, error) {
-	return func(ctx context.Context) (map[healthscope.Key]fleet.Seen, error) {
+func ReadHistory(reader client.Reader) func(context.Context) (map[healthscope.Key]fleet.Observation, error) {
+	return func(ctx context.Context) (map[healthscope.Key]fleet.Observation, error) {
 		var scopes corev1alpha2.HealthScopeList
 		if err := reader.List(ctx, &scopes, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, errors.Wrap(err, "cannot list HealthScopes")
 		}
-		seen := map[healthscope.Key]fleet.Seen{}
+		seen := map[healthscope.Key]fleet.Observation{}
 		for i := range scopes.Items {
 			addHistory(seen, &scopes.Items[i].Status)
 		}
@@ -52,14 +52,14 @@ func Past(reader client.Reader) func(context.Context) (map[healthscope.Key]fleet
 }
 
 // addHistory adds the culprits of a status. Where several scopes name an object, the latest change counts.
-func addHistory(seen map[healthscope.Key]fleet.Seen, status *corev1alpha2.HealthScopeStatus) {
+func addHistory(seen map[healthscope.Key]fleet.Observation, status *corev1alpha2.HealthScopeStatus) {
 	for _, c := range status.Culprits {
 		if c.Since == nil || isCluster(c) {
 			continue
 		}
 		key := keyOf(c)
 		if since := c.Since.UTC(); since.After(seen[key].Since) {
-			seen[key] = fleet.Seen{State: healthscope.State(c.State), Reason: healthscope.Reason(c.Reason), Since: since}
+			seen[key] = fleet.Observation{State: healthscope.State(c.State), Reason: healthscope.Reason(c.Reason), Since: since}
 		}
 	}
 }

@@ -222,14 +222,14 @@ func TestPast(t *testing.T) {
 	for _, culprits := range statuses {
 		l.scopes = append(l.scopes, corev1alpha2.HealthScope{Status: corev1alpha2.HealthScopeStatus{Culprits: culprits}})
 	}
-	got, err := Past(l)(t.Context())
+	got, err := ReadHistory(l)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := func(name string) healthscope.Key {
 		return healthscope.Key{Cluster: hub, Group: "apps", Kind: "Deployment", Namespace: "shop", Name: name}
 	}
-	want := map[healthscope.Key]fleet.Seen{
+	want := map[healthscope.Key]fleet.Observation{
 		key("web"): {State: healthscope.Failed, Reason: "Why", Since: noon.Add(time.Minute)},
 		key("db"):  {State: healthscope.Pending, Reason: "Why", Since: noon},
 	}
@@ -237,7 +237,7 @@ func TestPast(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	l.err = errors.New("no cache")
-	if _, err := Past(l)(t.Context()); !errors.Is(err, l.err) {
+	if _, err := ReadHistory(l)(t.Context()); !errors.Is(err, l.err) {
 		t.Errorf("want the cache's error, got %v", err)
 	}
 }

@@ -111,7 +111,7 @@ func replicasOf(members []*healthscope.Member, ready, desired int) (int, int) {
 
 // countedMembers returns the members of a reference that count in the scope, and their summary. For a
 // reference without such members, it returns all members that the reference leads to.
-func countedMembers(of []Placed) (members []*healthscope.Member, all healthscope.Summary) {
+func countedMembers(of []AppMember) (members []*healthscope.Member, all healthscope.Summary) {
 	members = make([]*healthscope.Member, 0, len(of))
 	for _, p := range of {
 		if p.Contributes() {

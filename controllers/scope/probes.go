@@ -64,7 +64,7 @@ func (g *gatherer) addProbed() {
 func (g *gatherer) wantProbes() (*probe.Want, probesCondition) {
 	problem := probe.CheckRollup(&g.scope.Spec)
 	var spec probe.Spec
-	requested := probe.Asked(&g.scope.Spec)
+	requested := probe.Requested(&g.scope.Spec)
 	if requested && problem == nil {
 		spec, problem = probe.Parse(&g.scope.Spec)
 	}

@@ -21,7 +21,7 @@ import (
 // Inventory reports the state of a scope's resources in the inventory.
 type Inventory interface {
 	// Report returns nil when the scope's resources do not go to an inventory. partial are the clusters that can be seen in which bundles do not name all resources.
-	Report(scope types.NamespacedName, members []Placed, partial []string) *InventoryReport
+	Report(scope types.NamespacedName, members []AppMember, partial []string) *InventoryReport
 	// Subscribe calls changed for every scope for which there may be another report. changed must not block.
 	Subscribe(changed func(scope types.NamespacedName))
 }
@@ -104,7 +104,7 @@ func (r *reconciler) forget(scope types.NamespacedName) {
 	}
 	r.Guard.SetConflict(scope.String(), "")
 	if r.Registry.remove(scope) == 0 {
-		r.Guard.Intact() // Nothing is left to write.
+		r.Guard.Kept() // Nothing is left to write.
 	}
 }
 

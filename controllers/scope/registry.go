@@ -43,15 +43,15 @@ type Judged struct {
 	// Generation is the generation of the scope's spec that was judged.
 	Generation int64
 	// Members are all members of the scope, worst first.
-	Members []Placed
+	Members []AppMember
 	// FirstCulprit is the first of the culprits that the status names; nil when there is none.
 	FirstCulprit *corev1alpha2.Culprit
 	// Unlisted counts the resources that the scope cannot name.
 	Unlisted []Unlisted
 	// Partial are the clusters in which the scope's bundles do not name all resources, so that what is no member may exist nevertheless; sorted.
 	Partial []string
-	// Arrivals is how many clusters had been read for the first time when the judgement began, as ClusterState counts them. It knows nothing of the bundles of a later one.
-	Arrivals uint64
+	// FirstSyncs is how many clusters had been read for the first time when the judgement began, as ClusterState counts them. It knows nothing of the bundles of a later one.
+	FirstSyncs uint64
 	// LinkedApps are the apps that name a module of a VNF, sorted by app.
 	LinkedApps []LinkedApp
 	// State is the roll-up of the members.
@@ -118,7 +118,7 @@ func (r *Registry) put(scope *corev1alpha2.HealthScope, v judgement, maintenance
 	if e := r.scopes[name]; e != nil {
 		e.judged = &Judged{
 			FirstCulprit: first,
-			Generation:   scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, Arrivals: v.firstSyncs, LinkedApps: v.linkedApps,
+			Generation:   scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, FirstSyncs: v.firstSyncs, LinkedApps: v.linkedApps,
 			State: v.summary.State(), Health: v.health, Maintenance: maintenance, ConflictsWith: conflictsWith,
 		}
 	}

@@ -87,7 +87,7 @@ func start(change ...func(*settings)) *controller {
 	c.mgr = newManager(s)
 	objects := fleet.NewObjects([]string{"app.oam.dev/component"}, nil)
 	objects.FindInterval = 100 * time.Millisecond
-	options := fleet.Options{ClusterName: "local", Policy: s.policy, Past: scope.Past(c.mgr.GetClient()), Objects: objects, Clock: s.fleetClock}
+	options := fleet.Options{ClusterName: "local", Policy: s.policy, History: scope.ReadHistory(c.mgr.GetClient()), Objects: objects, Clock: s.fleetClock}
 	if s.alive {
 		options.Liveness = &fleet.Liveness{MonitorNamespace: home, Timeout: 10 * time.Second}
 	}
@@ -123,9 +123,9 @@ func start(change ...func(*settings)) *controller {
 func newManager(s settings) ctrl.Manager {
 	GinkgoHelper()
 	options := suite.ManagerOptions()
-	options.Cache.DefaultTransform = scope.KeepWriters
+	options.Cache.DefaultTransform = scope.TransformManagedFields
 	if s.applicationHealth {
-		options.Cache.ByObject = map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.KeepApplication}}
+		options.Cache.ByObject = map[client.Object]cache.ByObject{oam.NewApplication(): {Transform: oam.TransformApplication}}
 	}
 	options.LeaderElection, options.LeaderElectionReleaseOnCancel = s.elected, true
 	options.LeaderElectionID, options.LeaderElectionNamespace = account, home

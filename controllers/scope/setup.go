@@ -66,8 +66,8 @@ type Options struct {
 	Guard *pruning.Guard
 	// Policy is the installation's policy in matters of time.
 	Policy healthscope.Policy
-	// Spans makes spans of reconciles. Nil means that there are none.
-	Spans trace.TracerProvider
+	// TracerProvider makes spans of reconciles. Nil means that there are none.
+	TracerProvider trace.TracerProvider
 	// Clock is the clock. The default is the machine's.
 	Clock clock.PassiveClock
 }
@@ -108,7 +108,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(events).
 		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(events.cycleCandidates), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: newRateLimiter()}).
-		Complete(tracing.Reconciler(o.Spans, "healthscope", tracing.Object, r))
+		Complete(tracing.Reconciler(o.TracerProvider, "healthscope", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the HealthScope controller")
 }
 

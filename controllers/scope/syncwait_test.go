@@ -17,7 +17,7 @@ var databases = schema.GroupVersionKind{Group: "db.example.org", Version: "v1", 
 // withASlowKind returns a world with a Deployment that is ready, and a kind that has been being read since a moment; and a scope that refers to both.
 func withASlowKind(since time.Time) (world, *corev1alpha2.HealthScope) {
 	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))
-	w.objects[databases] = map[string]fleet.Lookup{"db": {Settling: true, Since: since, Result: healthscope.Result{
+	w.objects[databases] = map[string]fleet.Lookup{"db": {Syncing: true, Since: since, Result: healthscope.Result{
 		Key:   healthscope.Key{Cluster: hub, Group: databases.Group, Kind: databases.Kind, Namespace: "shop", Name: "db"},
 		State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced,
 	}}}
@@ -61,7 +61,7 @@ func TestANewScopeWaitsForObjectsThatArrive(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{0: connectGrace, firstGrace: connectGrace - firstGrace, connectGrace: 0} {
 		w, scope := withASlowKind(noon.Add(-age))
 		slow := w.objects[databases]["db"]
-		slow.Arriving = true
+		slow.Listing = true
 		w.objects[databases]["db"] = slow
 		if got := gatherIn(w, scope, noon).syncWait; got != want {
 			t.Errorf("read for %s: the scope waits %s, want %s", age, got, want)

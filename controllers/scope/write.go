@@ -48,7 +48,7 @@ func (r *reconciler) write(ctx context.Context, e *scopeEntry, before, after *co
 		return pruning.Interval, nil
 	}
 	// An API server also prunes its response, even of fields that were stored before.
-	if after.Status.Summary == sent && r.Guard.Intact() {
+	if after.Status.Summary == sent && r.Guard.Kept() {
 		log.FromContext(ctx).Info("The CRD no longer prunes the status of HealthScopes")
 		r.enqueueAll(ctx)
 	}

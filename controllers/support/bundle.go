@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configures what goes into an archive. All fields are required, except for Configuration, Scopes and MetricsToken.
+// Options configures what goes into an archive. All fields are required, except for Configuration, IncludeScopes and MetricsToken.
 type Options struct {
 	// Config configures the clients for the cluster. They have the rights of the caller.
 	Config *rest.Config
@@ -24,10 +24,10 @@ type Options struct {
 	Version string
 	// Configuration is the content of a configuration file; nil for none.
 	Configuration []byte
-	// Check validates a configuration file. Its error must contain no passwords.
-	Check func([]byte) error
-	// Scopes adds HealthScopes and bundles.
-	Scopes bool
+	// ValidateConfiguration validates a configuration file. Its error must contain no passwords.
+	ValidateConfiguration func([]byte) error
+	// IncludeScopes adds HealthScopes and bundles.
+	IncludeScopes bool
 	// LogLines is the number of lines that are kept from the end of each container's log.
 	LogLines int64
 	// MetricsToken is a bearer token that may get /metrics. It is sent to the pods that have a port named metrics, but only through an API server that is
@@ -37,8 +37,8 @@ type Options struct {
 	Now time.Time
 }
 
-// Gathered is the result of Write.
-type Gathered struct {
+// Result is the result of Write.
+type Result struct {
 	// Files is the number of files in the archive.
 	Files int
 	// Problems names what could not be read, and why. The archive contains it too.
@@ -56,7 +56,7 @@ type gatherer struct {
 
 // Write collects the state of an installation and writes it as a .tar.gz file. Write does not return an error for what cannot
 // be read because a right is missing or ctx has ended: the archive lists it in errors.txt.
-func Write(ctx context.Context, out io.Writer, o Options) (Gathered, error) {
+func Write(ctx context.Context, out io.Writer, o Options) (Result, error) {
 	g := &gatherer{options: o, archive: newArchive(out, o.Now, o.MetricsToken)}
 	for _, connect := range []func() error{
 		func() (err error) { g.objects, err = dynamic.NewForConfig(o.Config); return err },
@@ -64,7 +64,7 @@ func Write(ctx context.Context, out io.Writer, o Options) (Gathered, error) {
 		func() (err error) { g.client, err = kubernetes.NewForConfig(o.Config); return err },
 	} {
 		if err := connect(); err != nil {
-			return Gathered{}, errors.Wrap(err, "cannot make a client for the cluster")
+			return Result{}, errors.Wrap(err, "cannot make a client for the cluster")
 		}
 	}
 	g.addVersions(ctx)
@@ -73,9 +73,9 @@ func Write(ctx context.Context, out io.Writer, o Options) (Gathered, error) {
 	g.addClusters(ctx)
 	g.addComponents(ctx)
 	g.addEvents(ctx)
-	if o.Scopes {
+	if o.IncludeScopes {
 		g.addScopes(ctx)
 	}
 	err := g.archive.close()
-	return Gathered{Files: g.archive.files, Problems: g.archive.problems}, err
+	return Result{Files: g.archive.files, Problems: g.archive.problems}, err
 }

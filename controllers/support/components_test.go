@@ -26,7 +26,7 @@ func collect(t *testing.T, serve http.HandlerFunc) map[string]string {
 	var out bytes.Buffer
 	_, err := Write(t.Context(), &out, Options{
 		Config: &rest.Config{Host: server.URL}, Namespace: "healthscope-system", ClustersNamespace: "healthscope-clusters", Selector: "app=healthscope",
-		Check: func([]byte) error { return nil }, LogLines: 10, Now: time.Now(),
+		ValidateConfiguration: func([]byte) error { return nil }, LogLines: 10, Now: time.Now(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func (g *gatherer) addConfigurations(ctx context.Context) {
 
 // addConfiguration adds the known fields of a configuration file. It leaves out everything else, such as comments.
 func (g *gatherer) addConfiguration(name string, data []byte) {
-	if err := g.options.Check(data); err != nil {
+	if err := g.options.ValidateConfiguration(data); err != nil {
 		g.archive.problem(name+" cannot be used", err)
 	}
 	var config configv1alpha1.Configuration

@@ -53,7 +53,7 @@ func (g *gatherer) addMetricsByProxy(ctx context.Context, pod *corev1.Pod, port 
 // addMetricsByPortForward reads metrics through a port-forward, with the token.
 func (g *gatherer) addMetricsByPortForward(ctx context.Context, pod *corev1.Pod, port int32) {
 	transport := portforward.Transport{Config: g.options.Config, Pod: client.ObjectKeyFromObject(pod), Port: port}
-	if err := transport.Verified(); err != nil {
+	if err := transport.CheckVerified(); err != nil {
 		g.addResponse(metricsFile(pod), nil, errors.Errorf("the token is not sent, because %w", err))
 		return
 	}

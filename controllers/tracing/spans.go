@@ -34,16 +34,16 @@ const (
 	AttributeTransaction = attribute.Key("healthscope.aai.transaction_id")
 )
 
-// Subject is the object of a reconcile. Fields that do not apply are empty.
-type Subject struct {
+// ObjectRef is the object of a reconcile. Fields that do not apply are empty.
+type ObjectRef struct {
 	Namespace, Name, Cluster string
 }
 
 // Object returns the subject of a request for an object of the own cluster.
-func Object(r ctrl.Request) Subject { return Subject{Namespace: r.Namespace, Name: r.Name} }
+func Object(r ctrl.Request) ObjectRef { return ObjectRef{Namespace: r.Namespace, Name: r.Name} }
 
 // Reconciler returns a reconciler that creates a span for each call of next. It returns next if spans is nil.
-func Reconciler[request comparable](spans trace.TracerProvider, name string, subject func(request) Subject, next reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
+func Reconciler[request comparable](spans trace.TracerProvider, name string, subject func(request) ObjectRef, next reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
 	if spans == nil {
 		return next
 	}
@@ -66,19 +66,19 @@ func Reconciler[request comparable](spans trace.TracerProvider, name string, sub
 	})
 }
 
-// failedKey is the context key of the flag that Failed sets.
+// failedKey is the context key of the flag that MarkFailed sets.
 type failedKey struct{}
 
-// Failed marks the reconcile that ctx belongs to as failed, although it returns no error because it knows when to retry. The
+// MarkFailed marks the reconcile that ctx belongs to as failed, although it returns no error because it knows when to retry. The
 // reconciler must call it from its own goroutine.
-func Failed(ctx context.Context) {
+func MarkFailed(ctx context.Context) {
 	if failed, ok := ctx.Value(failedKey{}).(*bool); ok {
 		*failed = true
 	}
 }
 
 // describe returns the attributes that are known from the start.
-func describe(ctx context.Context, name string, s Subject) []attribute.KeyValue {
+func describe(ctx context.Context, name string, s ObjectRef) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{AttributeController.String(name), AttributeReconcileID.String(string(controller.ReconcileIDFromContext(ctx)))}
 	for key, value := range map[attribute.Key]string{AttributeNamespace: s.Namespace, AttributeName: s.Name, AttributeCluster: s.Cluster} {
 		if value != "" {

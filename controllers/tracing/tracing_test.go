@@ -138,7 +138,7 @@ func TestReconcilerRecordsOutcomes(t *testing.T) {
 		"again": {func(context.Context) (ctrl.Result, error) { return ctrl.Result{RequeueAfter: 1}, nil }, "requeue_after"},
 		"bad":   {func(context.Context) (ctrl.Result, error) { return ctrl.Result{}, errors.New("canary") }, "error"},
 		"silent": {func(ctx context.Context) (ctrl.Result, error) {
-			tracing.Failed(ctx)
+			tracing.MarkFailed(ctx)
 			return ctrl.Result{RequeueAfter: 1}, nil
 		}, "error"},
 	}
@@ -190,7 +190,7 @@ func TestNilProviderWrapsNothing(t *testing.T) {
 	if tracing.Reconciler(nil, "x", tracing.Object, r) != r {
 		t.Error("the reconciler is wrapped")
 	}
-	tracing.Failed(t.Context()) // Reconcilers call it without tracing, too.
+	tracing.MarkFailed(t.Context()) // Reconcilers call it without tracing, too.
 }
 
 // TestUnreachableCollectorIsLoggedOnce checks that reconciles continue, that one log line reports the outage, and another its end.

@@ -23,7 +23,7 @@ const (
 )
 
 // groupSubject is the deployment intent group whose status is asked for.
-var groupSubject = appcontext.GroupSubject("bench", "shop", "v1", "web")
+var groupSubject = appcontext.GroupRef("bench", "shop", "v1", "web")
 
 // group is a deployment intent group in etcd: one context, with a bundle saved for each app in each cluster. The hub does not
 // see the clusters, so that all there is to know is in etcd.
@@ -71,7 +71,7 @@ func newGroup(ctx context.Context, store *appcontext.Store, apps, clusters int) 
 			return nil, fmt.Errorf("cannot write app %q: %w", name, err)
 		}
 		err = each(ctx, len(g.clusters), func(ctx context.Context, i int) error {
-			at := appcontext.Place{ContextID: g.id, App: name, Cluster: g.clusters[i]}
+			at := appcontext.AppInCluster{ContextID: g.id, App: name, Cluster: g.clusters[i]}
 			if err := writePlace(ctx, store, ac, app, at, values, saved); err != nil {
 				return fmt.Errorf("cannot write %q: %w", at, err)
 			}
@@ -114,7 +114,7 @@ func (g *group) writeHead(ctx context.Context, store *appcontext.Store, ac *appc
 type rsyncState struct{ Status string }
 
 // writePlace writes an app in a cluster, and saves its bundle.
-func writePlace(ctx context.Context, store *appcontext.Store, ac *appcontext.AppContext, app appcontext.Handle, at appcontext.Place, values map[string]any, saved string) error {
+func writePlace(ctx context.Context, store *appcontext.Store, ac *appcontext.AppContext, app appcontext.Handle, at appcontext.AppInCluster, values map[string]any, saved string) error {
 	cluster, err := ac.AddCluster(ctx, app, at.Cluster)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func TestProgramsStart(t *testing.T) {
 
 func takesArguments(t *testing.T, title string, args []string) {
 	t.Helper()
-	root := commands.Command()
+	root := commands.NewCommand()
 	root.SetOut(io.Discard)
 	command, flags, err := root.Find(args)
 	if err != nil || command == root {

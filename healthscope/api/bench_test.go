@@ -32,8 +32,8 @@ func big(b *testing.B) *Documents {
 		}
 	}
 	snapshot := keys.snapshot(b)
-	contexts := &memoryContexts{views: map[appcontext.Subject]appcontext.View{
-		appcontext.GroupSubject("retail", "shop", "v2", "autumn"): {Contexts: []string{autumnID}, ContextID: autumnID, Context: snapshot, StatusContext: snapshot},
+	contexts := &memoryContexts{views: map[appcontext.DeploymentRef]appcontext.View{
+		appcontext.GroupRef("retail", "shop", "v2", "autumn"): {Contexts: []string{autumnID}, ContextID: autumnID, Context: snapshot, StatusContext: snapshot},
 	}}
 	return NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters, Policy: healthscope.DefaultPolicy()})
 }

@@ -54,12 +54,12 @@ type cachedView struct {
 
 // documentKey identifies a document by its subject and its query.
 type documentKey struct {
-	subject appcontext.Subject
+	subject appcontext.DeploymentRef
 	query   string
 }
 
 // get returns what a view holds, decoded. What was decoded before is used as far as it still holds.
-func (d *viewCache) get(subject appcontext.Subject, view appcontext.View) *cachedView {
+func (d *viewCache) get(subject appcontext.DeploymentRef, view appcontext.View) *cachedView {
 	entry := d.entryFor(documentKey{subject, view.ContextID})
 	entry.mu.Lock()
 	defer entry.mu.Unlock()
@@ -141,5 +141,5 @@ func (d *cachedView) savedBundle(e status.Expected, seen bool, user rules.UserRu
 	if seen || e.Saved == "" {
 		return nil
 	}
-	return d.contents.SavedBundle(e.Place, user)
+	return d.contents.SavedBundle(e.AppInCluster, user)
 }

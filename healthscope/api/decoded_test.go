@@ -16,8 +16,8 @@ func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
 		return appcontext.View{ContextID: autumnID, Context: s, StatusContext: s}
 	}
 	saved := func(v appcontext.View) map[string]weak.Pointer[status.Bundle] {
-		contents, found := d.get(appcontext.Subject{}, v), map[string]weak.Pointer[status.Bundle]{}
-		for _, e := range contents.contents.Expected(appcontext.GroupSubject("retail", "shop", "v2", "autumn"), status.Query{}) {
+		contents, found := d.get(appcontext.DeploymentRef{}, v), map[string]weak.Pointer[status.Bundle]{}
+		for _, e := range contents.contents.Expected(appcontext.GroupRef("retail", "shop", "v2", "autumn"), status.Query{}) {
 			found[e.Cluster] = weak.Make(contents.savedBundle(e, false, nil))
 		}
 		return found

@@ -28,15 +28,15 @@ const verbDeploy = "deploy"
 // the group does not allow what is asked for, and is answered with 409.
 type Deployments interface {
 	// Instantiate has a group brought into its clusters.
-	Instantiate(ctx context.Context, group appcontext.Subject) error
+	Instantiate(ctx context.Context, group appcontext.DeploymentRef) error
 	// Terminate has what was brought there deleted.
-	Terminate(ctx context.Context, group appcontext.Subject) error
+	Terminate(ctx context.Context, group appcontext.DeploymentRef) error
 	// Stop ends what is being done with a group.
-	Stop(ctx context.Context, group appcontext.Subject) error
+	Stop(ctx context.Context, group appcontext.DeploymentRef) error
 	// Update has a group brought to the newest of its contexts, and returns the revision that it then has.
-	Update(ctx context.Context, group appcontext.Subject) (Revision, error)
+	Update(ctx context.Context, group appcontext.DeploymentRef) (Revision, error)
 	// Rollback has a group brought to the context of one of its revisions.
-	Rollback(ctx context.Context, group appcontext.Subject, to Revision) error
+	Rollback(ctx context.Context, group appcontext.DeploymentRef, to Revision) error
 }
 
 // Revision counts what a group was brought to: 1 on instantiation, one more with each update and rollback.
@@ -80,7 +80,7 @@ func (h *handler) deploymentRoutes() []route {
 }
 
 // groupAction returns what answers a request for which nothing is read but its path. EMCO's clients may send a body, which means nothing.
-func (h *handler) groupAction(do func(Deployments, context.Context, appcontext.Subject) error) responder {
+func (h *handler) groupAction(do func(Deployments, context.Context, appcontext.DeploymentRef) error) responder {
 	return func(ctx context.Context, r *http.Request, _ url.Values) (response, error) {
 		if h.deployments == nil {
 			return response{}, errDeploymentsDisabled
@@ -132,8 +132,8 @@ func readRollback(r *http.Request) (Revision, error) {
 }
 
 // groupOf returns the deployment intent group that a path names.
-func groupOf(r *http.Request) appcontext.Subject {
-	return appcontext.GroupSubject(r.PathValue("project"), r.PathValue("app"), r.PathValue("version"), r.PathValue("group"))
+func groupOf(r *http.Request) appcontext.DeploymentRef {
+	return appcontext.GroupRef(r.PathValue("project"), r.PathValue("app"), r.PathValue("version"), r.PathValue("group"))
 }
 
 // errDeploymentsDisabled refuses what is only done with rsync.

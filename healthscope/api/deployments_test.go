@@ -23,28 +23,28 @@ type deployments struct {
 	asked []string
 }
 
-func (d *deployments) do(what string, group appcontext.Subject) error {
+func (d *deployments) do(what string, group appcontext.DeploymentRef) error {
 	d.asked = append(d.asked, what+" "+group.String())
 	return d.err
 }
 
-func (d *deployments) Instantiate(_ context.Context, group appcontext.Subject) error {
+func (d *deployments) Instantiate(_ context.Context, group appcontext.DeploymentRef) error {
 	return d.do("instantiate", group)
 }
 
-func (d *deployments) Terminate(_ context.Context, group appcontext.Subject) error {
+func (d *deployments) Terminate(_ context.Context, group appcontext.DeploymentRef) error {
 	return d.do("terminate", group)
 }
 
-func (d *deployments) Stop(_ context.Context, group appcontext.Subject) error {
+func (d *deployments) Stop(_ context.Context, group appcontext.DeploymentRef) error {
 	return d.do("stop", group)
 }
 
-func (d *deployments) Update(_ context.Context, group appcontext.Subject) (Revision, error) {
+func (d *deployments) Update(_ context.Context, group appcontext.DeploymentRef) (Revision, error) {
 	return 2, d.do("update", group)
 }
 
-func (d *deployments) Rollback(_ context.Context, group appcontext.Subject, to Revision) error {
+func (d *deployments) Rollback(_ context.Context, group appcontext.DeploymentRef, to Revision) error {
 	return d.do(fmt.Sprintf("rollback to %d of", to), group)
 }
 

@@ -33,7 +33,7 @@ const (
 // Contexts is where AppContexts are read from: an appcontext.Cache.
 type Contexts interface {
 	// View returns what is known of a subject, as appcontext.Cache.View does.
-	View(ctx context.Context, subject appcontext.Subject, instance string) (appcontext.View, error)
+	View(ctx context.Context, subject appcontext.DeploymentRef, instance string) (appcontext.View, error)
 }
 
 // Clusters is what the hub sees of bundles in its clusters.
@@ -89,11 +89,11 @@ func (h *handler) groupStatus(ctx context.Context, r *http.Request, query url.Va
 }
 
 func (h *handler) clusterStatus(ctx context.Context, r *http.Request, query url.Values) (response, error) {
-	return h.documents.respond(ctx, appcontext.ClusterSubject(r.PathValue("provider"), r.PathValue("cluster")), query)
+	return h.documents.respond(ctx, appcontext.ClusterRef(r.PathValue("provider"), r.PathValue("cluster")), query)
 }
 
 // respond makes the document about a subject that a query asks for.
-func (d *Documents) respond(ctx context.Context, subject appcontext.Subject, query url.Values) (response, error) {
+func (d *Documents) respond(ctx context.Context, subject appcontext.DeploymentRef, query url.Values) (response, error) {
 	q, err := status.ParseQuery(query)
 	if err != nil {
 		return response{}, statusErrorf(http.StatusBadRequest, "%w", err)
@@ -145,7 +145,7 @@ func (d *Documents) composeDocument(ctx context.Context, key documentKey, q stat
 }
 
 // view reads what is known of a subject.
-func (d *Documents) view(ctx context.Context, subject appcontext.Subject, q status.Query) (appcontext.View, error) {
+func (d *Documents) view(ctx context.Context, subject appcontext.DeploymentRef, q status.Query) (appcontext.View, error) {
 	view, err := d.Contexts.View(ctx, subject, q.Instance)
 	none := err == nil && len(view.Contexts) == 0 && len(view.Info.Actions) == 0
 	if none || errors.Is(err, appcontext.ErrNotFound) {
@@ -192,7 +192,7 @@ func isCacheable(q status.Query, view appcontext.View, now time.Time) bool {
 }
 
 // kindOf says for people what a subject is.
-func kindOf(s appcontext.Subject) string {
+func kindOf(s appcontext.DeploymentRef) string {
 	if s.Cluster != "" {
 		return "the network intents of cluster"
 	}
@@ -200,7 +200,7 @@ func kindOf(s appcontext.Subject) string {
 }
 
 // emcoKindOf is what EMCO calls a subject.
-func emcoKindOf(s appcontext.Subject) string {
+func emcoKindOf(s appcontext.DeploymentRef) string {
 	if s.Cluster != "" {
 		return "Cluster"
 	}
@@ -224,7 +224,7 @@ func viewError(q status.Query, err error) error {
 }
 
 // reports returns what is known of the clusters that a query asks about: what the hub sees, and for a cluster that it does not see what was saved in the context.
-func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, view appcontext.View, contents *cachedView, q status.Query, now time.Time) map[status.Place]status.Report {
+func (d *Documents) reports(ctx context.Context, subject appcontext.DeploymentRef, view appcontext.View, contents *cachedView, q status.Query, now time.Time) map[status.AppInCluster]status.Report {
 	expected := contents.contents.Expected(subject, q)
 	if len(expected) == 0 {
 		return nil
@@ -241,9 +241,9 @@ func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, vie
 	if q.Output == status.OutputDetail && q.Type != status.TypeRsync {
 		readBundles(ctx, observations)
 	}
-	reports := make(map[status.Place]status.Report, len(expected))
+	reports := make(map[status.AppInCluster]status.Report, len(expected))
 	for i, e := range expected {
-		reports[e.Place] = observations[i].Report
+		reports[e.AppInCluster] = observations[i].Report
 	}
 	return reports
 }
@@ -251,8 +251,8 @@ func (d *Documents) reports(ctx context.Context, subject appcontext.Subject, vie
 // markSavedReport returns what was saved of a bundle. While its cluster is known and cannot be seen, it is not known whether it still
 // holds.
 func markSavedReport(seen, saved status.Report) status.Report {
-	if seen.Lost {
-		saved.Lost, saved.Reason, saved.Message = true, seen.Reason, seen.Message
+	if seen.Unreachable {
+		saved.Unreachable, saved.Reason, saved.Message = true, seen.Reason, seen.Message
 		saved.Members = healthscope.MarkUnreachable(saved.Members, seen.Reason, seen.Message, saved.LastSeen)
 	}
 	return saved

@@ -70,14 +70,14 @@ const savedWeb = `{"ready":true,"resourceCount":1,"deploymentStatuses":[{"metada
 // memoryContexts is a Contexts of a few subjects.
 type memoryContexts struct {
 	mu    sync.Mutex
-	views map[appcontext.Subject]appcontext.View
+	views map[appcontext.DeploymentRef]appcontext.View
 	// age is how long ago etcd answered.
 	age   time.Duration
 	err   error
 	asked int
 }
 
-func (m *memoryContexts) View(_ context.Context, subject appcontext.Subject, instance string) (appcontext.View, error) {
+func (m *memoryContexts) View(_ context.Context, subject appcontext.DeploymentRef, instance string) (appcontext.View, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked++
@@ -105,7 +105,7 @@ type memoryClusters struct {
 func (m memoryClusters) Bundle(cluster, name, _ string) (Observation, bool) {
 	s, ok := m.seen[[2]string{cluster, name}]
 	if cluster == "west+away" || cluster == "west+former" {
-		return Observation{Report: status.Report{Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer"}}, false
+		return Observation{Report: status.Report{Unreachable: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer"}}, false
 	}
 	return s, ok
 }
@@ -149,8 +149,8 @@ func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 		put(autumnID, "broken", "west+bonn", "x+ConfigMap", ": no object", "Failed", "").snapshot(t)
 	network := etcdKeys{}.put(networkID, "network-intents", "west+bonn", "net+Network", "apiVersion: k8s.plugin.opnfv.org/v1alpha1\nkind: Network\n", "Applied", "").snapshot(t)
 	when := time.Date(2026, 3, 2, 8, 58, 21, 186e6, time.UTC)
-	group, winter, cluster := appcontext.GroupSubject("retail", "shop", "v2", "autumn"), appcontext.GroupSubject("retail", "shop", "v2", "winter"), appcontext.ClusterSubject("west", "bonn")
-	contexts := &memoryContexts{views: map[appcontext.Subject]appcontext.View{
+	group, winter, cluster := appcontext.GroupRef("retail", "shop", "v2", "autumn"), appcontext.GroupRef("retail", "shop", "v2", "winter"), appcontext.ClusterRef("west", "bonn")
+	contexts := &memoryContexts{views: map[appcontext.DeploymentRef]appcontext.View{
 		group: {
 			Info:     appcontext.StateInfo{Actions: []appcontext.Action{{State: "Created", Time: when}, {State: "Instantiated", ContextID: autumnID, Time: when.Add(time.Hour)}}},
 			Contexts: []string{goneID, autumnID}, ContextID: autumnID, Context: autumn, StatusContext: autumn,
@@ -160,7 +160,7 @@ func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 	}}
 	lost := observationOf("west+lost", healthscope.Ready, false)
 	lost.Members = healthscope.MarkUnreachable(lost.Members, healthscope.ReasonClusterUnreachable, "no answer", time.Now())
-	lost.Lost, lost.Reason, lost.Read = true, healthscope.ReasonClusterUnreachable, nil
+	lost.Unreachable, lost.Reason, lost.Read = true, healthscope.ReasonClusterUnreachable, nil
 	failed := observationOf("west+bonn", healthscope.Failed, true)
 	failed.Truncated, failed.Unlisted = true, healthscope.Summary{Total: 1, Ready: 1}
 	failed.Members[0].Cause = "Pod web-0: exit code 1"
@@ -373,7 +373,7 @@ func TestKeptAnswersHold(t *testing.T) {
 	contexts, clusters := fixtures(t)
 	d := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})
 	h := NewHandler(Options{Documents: d})
-	group := appcontext.GroupSubject("retail", "shop", "v2", "autumn")
+	group := appcontext.GroupRef("retail", "shop", "v2", "autumn")
 	tag := func() string { t.Helper(); return get(t, h, autumnURL, nil).Header().Get("ETag") }
 	first := tag()
 	if again := tag(); again != first {

@@ -175,7 +175,7 @@ func (b *builder) putCluster(parts []string, text, raw string) {
 	case n == 5 && parts[4] == "!@#metaGrp":
 		b.must(nil, b.AddClusterMetaGrp(ctx, cluster, text))
 	case n == 5 && parts[4] == "status":
-		at, err := b.store.ReadBundle(ctx, appcontext.Place{ContextID: b.ID(), App: parts[1], Cluster: parts[3]})
+		at, err := b.store.ReadBundle(ctx, appcontext.AppInCluster{ContextID: b.ID(), App: parts[1], Cluster: parts[3]})
 		b.must(at, err)
 		b.must(nil, b.store.SaveBundle(ctx, at, text, appcontext.SavedBundle{Seen: time.Now(), Name: b.ID() + "-" + parts[1]}))
 	case n == 7 && parts[5] == "instruction":
@@ -190,7 +190,7 @@ func (b *builder) putCluster(parts []string, text, raw string) {
 }
 
 // record writes what users did.
-func (s *storage) record(t *testing.T, subject appcontext.Subject, state appcontext.ActionState, id, at string) {
+func (s *storage) record(t *testing.T, subject appcontext.DeploymentRef, state appcontext.ActionState, id, at string) {
 	t.Helper()
 	when, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
@@ -225,7 +225,7 @@ func (s seeing) Bundle(cluster, name, _ string) (Observation, bool) {
 // version: a context that the library writes into etcd, the same query to the server, and the same JSON, byte for byte.
 func TestGoldenDocumentsOfContextsBuiltWithTheLibrary(t *testing.T) {
 	s := newStorage(t, 5*time.Second, usualProof)
-	group, cluster := appcontext.GroupSubject("retail", "shop", "v2", "autumn"), appcontext.ClusterSubject("west", "berlin")
+	group, cluster := appcontext.GroupRef("retail", "shop", "v2", "autumn"), appcontext.ClusterRef("west", "berlin")
 	s.record(t, group, appcontext.ActionCreated, "", "2026-03-02T08:58:21.186Z")
 	s.record(t, group, appcontext.ActionApproved, "", "2026-03-02T08:59:02.748Z")
 	s.build(t, "context-old.json")
@@ -273,7 +273,7 @@ func TestGoldenDocumentsOfContextsBuiltWithTheLibrary(t *testing.T) {
 func TestAColdDocumentTakesOneRead(t *testing.T) {
 	s := newStorage(t, 5*time.Second, time.Hour)
 	s.build(t, "context-new.json")
-	s.record(t, appcontext.GroupSubject("retail", "shop", "v2", "autumn"), appcontext.ActionInstantiated, newID, "2026-03-02T09:15:34.64Z")
+	s.record(t, appcontext.GroupRef("retail", "shop", "v2", "autumn"), appcontext.ActionInstantiated, newID, "2026-03-02T09:15:34.64Z")
 	if before := s.tap.Take(); before != (faults.EtcdReads{}) {
 		t.Errorf("etcd is read before anything is asked: %+v", before)
 	}

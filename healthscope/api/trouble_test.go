@@ -50,7 +50,7 @@ func newScenario(t *testing.T, s *storage) *scenario {
 
 func (b *scenario) recordOf(n int64) appcontext.Record {
 	return appcontext.Record{
-		Subject: appcontext.GroupSubject("retail", "shop", "v2", "autumn"),
+		Subject: appcontext.GroupRef("retail", "shop", "v2", "autumn"),
 		Action:  appcontext.Action{State: appcontext.ActionState(strconv.FormatInt(n, 10)), ContextID: b.ac.ID(), Time: time.UnixMilli(n), Revision: n},
 	}
 }
@@ -254,7 +254,7 @@ func TestAFullEtcdIsReadAndTakesWritesAgain(t *testing.T) {
 	if refused != 0 {
 		t.Errorf("%d readers were refused while etcd was full", refused)
 	}
-	info, err := s.store.GetStateInfo(t.Context(), appcontext.GroupSubject("retail", "shop", "v2", "autumn"))
+	info, err := s.store.GetStateInfo(t.Context(), appcontext.GroupRef("retail", "shop", "v2", "autumn"))
 	if err != nil || int64(len(info.Actions)) != b.written.Load()+1 {
 		t.Errorf("%d actions are kept (%v), and %d were acknowledged", len(info.Actions), err, b.written.Load()+1)
 	}

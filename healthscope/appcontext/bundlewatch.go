@@ -8,7 +8,7 @@ import (
 // WatchBundles calls changed for each place of a context whose saved bundle was written after a revision of etcd, and then
 // whenever one is written, with the revision of the write, until the watch breaks or ctx ends. It returns the reason. A call
 // with the last revision that was reported continues without a gap.
-func (s *Store) WatchBundles(ctx context.Context, id string, after int64, changed func(p Place, revision int64)) error {
+func (s *Store) WatchBundles(ctx context.Context, id string, after int64, changed func(p AppInCluster, revision int64)) error {
 	if err := checkName("context id", id); err != nil {
 		return err
 	}
@@ -21,10 +21,10 @@ func (s *Store) WatchBundles(ctx context.Context, id string, after int64, change
 }
 
 // placeOfStatus returns the place whose bundle a key holds. It returns false for all other keys.
-func placeOfStatus(key string) (Place, bool) {
+func placeOfStatus(key string) (AppInCluster, bool) {
 	id, parts, ok := splitKey(key)
 	if !ok || len(parts) != 5 || parts[4] != partStatus || kindOfParts(parts[:4]) != kindCluster {
-		return Place{}, false
+		return AppInCluster{}, false
 	}
-	return Place{ContextID: id, App: parts[1], Cluster: parts[3]}, true
+	return AppInCluster{ContextID: id, App: parts[1], Cluster: parts[3]}, true
 }

@@ -59,9 +59,9 @@ type Cache struct {
 	contexts map[string]*cacheEntry
 	known    knownContexts
 	// subjects is derived from known, and records from own. It is nil, or an entry is absent, after a change of these.
-	subjects     map[Subject][]string
-	own          map[Subject]map[string]*mvccpb.KeyValue
-	records      map[Subject]subjectRecord
+	subjects     map[DeploymentRef][]string
+	own          map[DeploymentRef]map[string]*mvccpb.KeyValue
+	records      map[DeploymentRef]subjectRecord
 	observations observations
 }
 
@@ -142,12 +142,12 @@ func (c *Cache) clear() {
 	}
 	c.loaded, c.ready, c.watchErr = false, make(chan struct{}), nil
 	c.contexts, c.known, c.subjects = map[string]*cacheEntry{}, knownContexts{}, nil
-	c.own, c.records = map[Subject]map[string]*mvccpb.KeyValue{}, map[Subject]subjectRecord{}
+	c.own, c.records = map[DeploymentRef]map[string]*mvccpb.KeyValue{}, map[DeploymentRef]subjectRecord{}
 	c.observations = observations{}
 }
 
 // View answers as Store.View does. AsOf says how old the answer can be.
-func (c *Cache) View(ctx context.Context, subject Subject, instance string) (View, error) {
+func (c *Cache) View(ctx context.Context, subject DeploymentRef, instance string) (View, error) {
 	if err := subject.check(); err != nil {
 		return View{}, wrap(fmt.Sprintf("cannot read status of %q", subject), err)
 	}
@@ -299,7 +299,7 @@ func (c *Cache) snapshot(id string) (*Snapshot, error) {
 }
 
 // record returns the record of a subject. The caller holds the lock.
-func (c *Cache) record(subject Subject) (subjectRecord, error) {
+func (c *Cache) record(subject DeploymentRef) (subjectRecord, error) {
 	if record, ok := c.records[subject]; ok {
 		return record, nil
 	}
@@ -311,7 +311,7 @@ func (c *Cache) record(subject Subject) (subjectRecord, error) {
 }
 
 // bySubject returns the contexts of all subjects. The caller holds the lock.
-func (c *Cache) bySubject() map[Subject][]string {
+func (c *Cache) bySubject() map[DeploymentRef][]string {
 	if c.subjects == nil {
 		c.subjects = c.known.bySubject()
 	}

@@ -124,7 +124,7 @@ func (c *Cache) related(touched map[string]struct{}) []string {
 	}
 	all := maps.Clone(touched)
 	for id := range touched {
-		if e := c.known[id]; e != nil && e.meta != (Subject{}) {
+		if e := c.known[id]; e != nil && e.meta != (DeploymentRef{}) {
 			for _, other := range c.bySubject()[e.meta] {
 				all[other] = struct{}{}
 			}

@@ -43,7 +43,7 @@ func runCache(t testing.TB, store *appcontext.Store, options appcontext.CacheOpt
 }
 
 // viewSince asks a cache until its answer is as of a revision or later.
-func viewSince(t testing.TB, cache *appcontext.Cache, subject appcontext.Subject, revision int64) (view appcontext.View, err error) {
+func viewSince(t testing.TB, cache *appcontext.Cache, subject appcontext.DeploymentRef, revision int64) (view appcontext.View, err error) {
 	t.Helper()
 	eventually(t, "the cache does not catch up", func(ctx context.Context) error {
 		view, err = cache.View(ctx, subject, "")
@@ -357,7 +357,7 @@ func TestCacheWithoutRunIsUnavailable(t *testing.T) {
 	if _, _, err := cache.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrUnavailable) {
 		t.Errorf("want ErrUnavailable, got: %v", err)
 	}
-	if _, err := cache.View(t.Context(), appcontext.ClusterSubject("p", "a/b"), ""); !errors.Is(err, appcontext.ErrInvalid) {
+	if _, err := cache.View(t.Context(), appcontext.ClusterRef("p", "a/b"), ""); !errors.Is(err, appcontext.ErrInvalid) {
 		t.Errorf("want ErrInvalid, got: %v", err)
 	}
 	if _, _, err := cache.Snapshot(t.Context(), ""); !errors.Is(err, appcontext.ErrInvalid) {

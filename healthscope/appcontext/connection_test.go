@@ -102,7 +102,7 @@ func TestUnreachableEtcdIsReportedInTime(t *testing.T) {
 			if _, err := ac.CreateCompositeApp(t.Context()); !errors.Is(err, appcontext.ErrUnavailable) {
 				t.Errorf("want ErrUnavailable, got: %v", err)
 			}
-			r := appcontext.Record{Subject: appcontext.ClusterSubject("p", "c"), Action: appcontext.Action{State: appcontext.ActionCreated, Time: begin}}
+			r := appcontext.Record{Subject: appcontext.ClusterRef("p", "c"), Action: appcontext.Action{State: appcontext.ActionCreated, Time: begin}}
 			if err := store.RecordAction(t.Context(), r); !errors.Is(err, appcontext.ErrUnavailable) {
 				t.Errorf("want ErrUnavailable, got: %v", err)
 			}

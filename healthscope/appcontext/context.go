@@ -100,11 +100,11 @@ func (ac *AppContext) DeleteCompositeApp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return ac.delete(ctx, h, func(Subject) bool { return true })
+	return ac.delete(ctx, h, func(DeploymentRef) bool { return true })
 }
 
 // indexKeys returns the keys of the context's entries in the indices of subjects.
-func (ac *AppContext) indexKeys(ctx context.Context, match func(Subject) bool) ([]string, error) {
+func (ac *AppContext) indexKeys(ctx context.Context, match func(DeploymentRef) bool) ([]string, error) {
 	prefix := backReferencePrefix(ac.id)
 	entries, _, err := ac.store.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	var keys []string

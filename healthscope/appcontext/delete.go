@@ -8,7 +8,7 @@ func (ac *AppContext) DeleteApp(ctx context.Context, app Handle) error {
 		return err
 	}
 	_, parts, _ := app.split()
-	return ac.delete(ctx, app, func(s Subject) bool { return s.isCluster() && parts[1] == NetworkIntents })
+	return ac.delete(ctx, app, func(s DeploymentRef) bool { return s.isCluster() && parts[1] == NetworkIntents })
 }
 
 // DeleteCluster deletes a cluster from an app, and everything in it. It is no error if nothing is there.
@@ -18,11 +18,11 @@ func (ac *AppContext) DeleteCluster(ctx context.Context, cluster Handle) error {
 	}
 	_, parts, _ := cluster.split()
 	gone, ok := subjectOfCluster(parts[1], parts[3])
-	return ac.delete(ctx, cluster, func(s Subject) bool { return ok && s == gone })
+	return ac.delete(ctx, cluster, func(s DeploymentRef) bool { return ok && s == gone })
 }
 
 // delete deletes a handle with everything below it, and the entries of the context in the indices that match.
-func (ac *AppContext) delete(ctx context.Context, h Handle, match func(Subject) bool) error {
+func (ac *AppContext) delete(ctx context.Context, h Handle, match func(DeploymentRef) bool) error {
 	keys, err := ac.indexKeys(ctx, match)
 	if err == nil {
 		err = ac.store.removeAll(ctx, keys, string(h), sidecarPrefix(h))

@@ -22,12 +22,12 @@ func ActiveHandle(id string) Handle { return Handle(activePrefix + id + "/") }
 type Write struct {
 	Handle Handle
 	Value  any
-	// Own is true for a key of our own beside the handle, which EMCO does not know.
-	Own bool
+	// Sidecar is true for a key of our own beside the handle, which EMCO does not know.
+	Sidecar bool
 }
 
 func (w Write) key() string {
-	if w.Own {
+	if w.Sidecar {
 		return sidecarKey(w.Handle)
 	}
 	return string(w.Handle)
@@ -181,8 +181,8 @@ func (s *Store) ContextIDs(ctx context.Context) ([]string, error) {
 	return ids, wrap(opFindAll, err)
 }
 
-// OwnBelow returns the values that are kept in keys of our own one level below a handle, by the names of their levels.
-func (s *Store) OwnBelow(ctx context.Context, h Handle) (map[string]string, error) {
+// ListSidecars returns the values that are kept in keys of our own one level below a handle, by the names of their levels.
+func (s *Store) ListSidecars(ctx context.Context, h Handle) (map[string]string, error) {
 	prefix := sidecarKey(h)
 	all, _, err := s.read(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
@@ -201,8 +201,8 @@ func (s *Store) OwnBelow(ctx context.Context, h Handle) (map[string]string, erro
 	return values, nil
 }
 
-// Own returns the value that is kept in a key of our own beside a handle; empty when there is none.
-func (s *Store) Own(ctx context.Context, h Handle) (string, error) {
+// Sidecar returns the value that is kept in a key of our own beside a handle; empty when there is none.
+func (s *Store) Sidecar(ctx context.Context, h Handle) (string, error) {
 	values, _, err := s.read(ctx, sidecarKey(h))
 	if err != nil || len(values) == 0 {
 		return "", wrap(opValue, err)

@@ -30,7 +30,7 @@ func create(ctx context.Context, store *appcontext.Store) (id string, err error)
 		return "", err
 	}
 	err = store.RecordAction(ctx, appcontext.Record{
-		Subject:         appcontext.GroupSubject("proj", "vfw", "v1", "group-"+id),
+		Subject:         appcontext.GroupRef("proj", "vfw", "v1", "group-"+id),
 		Action:          appcontext.Action{State: appcontext.ActionInstantiated, ContextID: id, Time: time.Now(), Revision: 1},
 		StatusContextID: id,
 	})
@@ -228,7 +228,7 @@ func ExampleCache() {
 		fmt.Println(err)
 		return
 	}
-	view, err := cache.View(ctx, appcontext.GroupSubject("proj", "vfw", "v1", "group-"+id), "")
+	view, err := cache.View(ctx, appcontext.GroupRef("proj", "vfw", "v1", "group-"+id), "")
 	if err != nil {
 		fmt.Println(err)
 		return

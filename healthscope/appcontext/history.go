@@ -36,7 +36,7 @@ type StateInfo struct {
 
 // Record is an action on a subject, to be written together with the change that it describes.
 type Record struct {
-	Subject Subject
+	Subject DeploymentRef
 	Action  Action
 	// StatusContextID, if set, replaces the one of the history.
 	StatusContextID string
@@ -92,7 +92,7 @@ func (r Record) check() error {
 }
 
 // actionKey returns the key of an action. The digits make etcd's order that of the numbers.
-func actionKey(s Subject, number int) string {
+func actionKey(s DeploymentRef, number int) string {
 	return s.key(ownAction, fmt.Sprintf("%010d", number))
 }
 
@@ -170,7 +170,7 @@ func (s *Store) addRecord(ctx context.Context, t *transaction, r Record) error {
 }
 
 // index enters a context in the index of a subject.
-func (t *transaction) index(s Subject, id string) {
+func (t *transaction) index(s DeploymentRef, id string) {
 	t.put(s.key(ownContext, id), id)
 	t.put(s.backReferenceKey(id), id)
 }
@@ -196,7 +196,7 @@ func (s *Store) removeAll(ctx context.Context, keys []string, prefixes ...string
 }
 
 // GetStateInfo returns the history of a subject. One without a history has no actions.
-func (s *Store) GetStateInfo(ctx context.Context, subject Subject) (StateInfo, error) {
+func (s *Store) GetStateInfo(ctx context.Context, subject DeploymentRef) (StateInfo, error) {
 	record, _, err := s.readSubject(ctx, subject)
 	return record.info, wrap(fmt.Sprintf("cannot read history of %q", subject), err)
 }
@@ -209,7 +209,7 @@ type subjectRecord struct {
 }
 
 // readSubject returns what is kept of a subject, and the revision of etcd.
-func (s *Store) readSubject(ctx context.Context, subject Subject) (record subjectRecord, revision int64, err error) {
+func (s *Store) readSubject(ctx context.Context, subject DeploymentRef) (record subjectRecord, revision int64, err error) {
 	if err := subject.check(); err != nil {
 		return record, 0, err
 	}

@@ -23,9 +23,9 @@ func action(state appcontext.ActionState, id string, n int64) appcontext.Action 
 }
 
 // group returns a deployment intent group that no other test uses.
-func group(t testing.TB) appcontext.Subject {
+func group(t testing.TB) appcontext.DeploymentRef {
 	t.Helper()
-	return appcontext.GroupSubject("p", "ca", "v1", t.Name())
+	return appcontext.GroupRef("p", "ca", "v1", t.Name())
 }
 
 // states returns the states and contexts of a history.
@@ -41,7 +41,7 @@ func TestHistoryMatchesEMCO(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	ctx := t.Context()
-	subject := appcontext.GroupSubject("retail", "shop", "v2", "autumn")
+	subject := appcontext.GroupRef("retail", "shop", "v2", "autumn")
 	ac := appcontext.NewAppContext(store)
 	must(ac.InitAppContextWithValue(77))(t)
 	record := func(state appcontext.ActionState, id string, n int64) appcontext.Record {
@@ -181,7 +181,7 @@ func TestRecordActionValidatesRecords(t *testing.T) {
 		"status is a path":  {func(r *appcontext.Record) { r.StatusContextID = "1/2" }, `"1/2"`},
 		"no project":        {func(r *appcontext.Record) { r.Subject.Project = "" }, "project"},
 		"group is a path":   {func(r *appcontext.Record) { r.Subject.Group = "a/b" }, `deployment intent group "a/b"`},
-		"no cluster":        {func(r *appcontext.Record) { r.Subject = appcontext.ClusterSubject("p", "") }, "cluster"},
+		"no cluster":        {func(r *appcontext.Record) { r.Subject = appcontext.ClusterRef("p", "") }, "cluster"},
 		"group and cluster": {func(r *appcontext.Record) { r.Subject.Cluster = "c" }, "together with a cluster"},
 	}
 	for name, tc := range cases {
@@ -232,19 +232,19 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 	add(t, ours, h, "network-intents", "west+ulm", "n+Network")
 
 	cases := map[string]struct {
-		subject appcontext.Subject
+		subject appcontext.DeploymentRef
 		want    []string
 	}{
-		"by meta data":          {appcontext.GroupSubject("retail", "shop", "v2", "autumn"), []string{"31", "3"}},
-		"another group":         {appcontext.GroupSubject("retail", "shop", "v2", "winter"), []string{"30"}},
-		"behind a large one":    {appcontext.GroupSubject("retail", "shop", "v2", "summer"), []string{"3001"}},
-		"unknown group":         {appcontext.GroupSubject("retail", "shop", "v2", "spring"), nil},
-		"by index":              {appcontext.GroupSubject("p", "c", "v", "g"), []string{"8"}},
-		"network intents":       {appcontext.ClusterSubject("west", "bonn"), []string{"5"}},
-		"network intents, ours": {appcontext.ClusterSubject("west", "ulm"), []string{"8"}},
-		"unknown cluster":       {appcontext.ClusterSubject("west", "b"), nil},
+		"by meta data":          {appcontext.GroupRef("retail", "shop", "v2", "autumn"), []string{"31", "3"}},
+		"another group":         {appcontext.GroupRef("retail", "shop", "v2", "winter"), []string{"30"}},
+		"behind a large one":    {appcontext.GroupRef("retail", "shop", "v2", "summer"), []string{"3001"}},
+		"unknown group":         {appcontext.GroupRef("retail", "shop", "v2", "spring"), nil},
+		"by index":              {appcontext.GroupRef("p", "c", "v", "g"), []string{"8"}},
+		"network intents":       {appcontext.ClusterRef("west", "bonn"), []string{"5"}},
+		"network intents, ours": {appcontext.ClusterRef("west", "ulm"), []string{"8"}},
+		"unknown cluster":       {appcontext.ClusterRef("west", "b"), nil},
 	}
-	check := func(t *testing.T, where string, views func(appcontext.Subject) (appcontext.View, error)) {
+	check := func(t *testing.T, where string, views func(appcontext.DeploymentRef) (appcontext.View, error)) {
 		t.Helper()
 		for name, tc := range cases {
 			view, err := views(tc.subject)
@@ -261,8 +261,8 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 		}
 	}
 	cache := runCache(t, store, appcontext.CacheOptions{})
-	check(t, "store", func(s appcontext.Subject) (appcontext.View, error) { return store.View(ctx, s, "") })
-	check(t, "cache", func(s appcontext.Subject) (appcontext.View, error) { return cache.View(ctx, s, "") })
+	check(t, "store", func(s appcontext.DeploymentRef) (appcontext.View, error) { return store.View(ctx, s, "") })
+	check(t, "cache", func(s appcontext.DeploymentRef) (appcontext.View, error) { return cache.View(ctx, s, "") })
 
 	// Network intents and index end together.
 	if err := ours.DeleteCluster(ctx, h.Level("app/network-intents/cluster/west+ulm")); err != nil {
@@ -272,16 +272,16 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases["network intents, ours"] = struct {
-		subject appcontext.Subject
+		subject appcontext.DeploymentRef
 		want    []string
-	}{appcontext.ClusterSubject("west", "ulm"), nil}
+	}{appcontext.ClusterRef("west", "ulm"), nil}
 	cases["by meta data"] = struct {
-		subject appcontext.Subject
+		subject appcontext.DeploymentRef
 		want    []string
-	}{appcontext.GroupSubject("retail", "shop", "v2", "autumn"), []string{"3"}}
+	}{appcontext.GroupRef("retail", "shop", "v2", "autumn"), []string{"3"}}
 	revision := must(client.Get(ctx, "/"))(t).Header.Revision
-	check(t, "store, later", func(s appcontext.Subject) (appcontext.View, error) { return store.View(ctx, s, "") })
-	check(t, "cache, later", func(s appcontext.Subject) (appcontext.View, error) { return viewSince(t, cache, s, revision) })
+	check(t, "store, later", func(s appcontext.DeploymentRef) (appcontext.View, error) { return store.View(ctx, s, "") })
+	check(t, "cache, later", func(s appcontext.DeploymentRef) (appcontext.View, error) { return viewSince(t, cache, s, revision) })
 	if back := raw(t, client, "/healthscope/context/8/"); !slices.Equal(slices.Collect(mapKeys(back)), []string{"/healthscope/context/8/group/p/c/v/g/"}) {
 		t.Errorf("want only the group to be entered for context 8, got %v", back)
 	}

@@ -31,7 +31,7 @@ func TestContextInForceIsFoundWithoutHistory(t *testing.T) {
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	client := rawClient(t, etcd.Endpoint())
 	cache := runCache(t, store, appcontext.CacheOptions{})
-	subject := appcontext.GroupSubject("retail", "shop", "v2", "autumn")
+	subject := appcontext.GroupRef("retail", "shop", "v2", "autumn")
 	for _, stage := range []struct {
 		name  string
 		steps []step

@@ -56,7 +56,7 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 	ac, h := newContext(t, store)
 	_, c, _ := add(t, ac, h, "a", "p+c", "r+Kind")
 	type report struct {
-		place    appcontext.Place
+		place    appcontext.AppInCluster
 		revision int64
 	}
 	reports := make(chan report)
@@ -71,7 +71,7 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- store.WatchBundles(ctx, ac.ID(), after, func(p appcontext.Place, revision int64) { reports <- report{p, revision} })
+			ended <- store.WatchBundles(ctx, ac.ID(), after, func(p appcontext.AppInCluster, revision int64) { reports <- report{p, revision} })
 		}()
 		return func() {
 			cancel()
@@ -82,7 +82,7 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 	}
 	expect := func(revision int64) {
 		t.Helper()
-		want := report{appcontext.Place{ContextID: ac.ID(), App: "a", Cluster: "p+c"}, revision}
+		want := report{appcontext.AppInCluster{ContextID: ac.ID(), App: "a", Cluster: "p+c"}, revision}
 		if got := <-reports; got != want {
 			t.Errorf("want %+v, got %+v", want, got)
 		}

@@ -36,10 +36,10 @@ type CompositeAppMeta struct {
 	Services json.RawMessage `json:"services,omitempty"`
 }
 
-// Subject returns the deployment intent group that the context was made for, and whether the meta data name one. Meta
+// DeploymentRef returns the deployment intent group that the context was made for, and whether the meta data name one. Meta
 // data from before there was a field for the group name it in the release.
-func (m CompositeAppMeta) Subject() (Subject, bool) {
-	s := GroupSubject(m.Project, m.CompositeApp, m.Version, cmp.Or(m.DeploymentIntentGroup, m.Release))
+func (m CompositeAppMeta) Subject() (DeploymentRef, bool) {
+	s := GroupRef(m.Project, m.CompositeApp, m.Version, cmp.Or(m.DeploymentIntentGroup, m.Release))
 	return s, s.check() == nil
 }
 

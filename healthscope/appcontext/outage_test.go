@@ -43,7 +43,7 @@ func untorn(v appcontext.View) error {
 type scenario struct {
 	store   *appcontext.Store
 	ac      *appcontext.AppContext
-	subject appcontext.Subject
+	subject appcontext.DeploymentRef
 	root    appcontext.Handle
 	cluster appcontext.Handle
 }
@@ -195,7 +195,7 @@ func TestOutageLosesNoWriteAndReadersContinue(t *testing.T) {
 	}
 	writer.Wait()
 	// Whatever the cache has missed, it gets the last action without being asked to.
-	for name, read := range map[string]func(context.Context, appcontext.Subject, string) (appcontext.View, error){"store": store.View, "cache": cache.View} {
+	for name, read := range map[string]func(context.Context, appcontext.DeploymentRef, string) (appcontext.View, error){"store": store.View, "cache": cache.View} {
 		eventually(t, "the "+name+" does not catch up", func(ctx context.Context) error {
 			view, err := read(ctx, s.subject, "")
 			if err != nil {

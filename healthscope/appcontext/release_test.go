@@ -24,7 +24,7 @@ func TestAContextWithoutAGroupIsFoundByItsRelease(t *testing.T) {
 	}
 	cache := runCache(t, store, appcontext.CacheOptions{})
 	for group, want := range map[string]string{"r1": "77", "autumn": "78", "winter": ""} {
-		subject := appcontext.GroupSubject("retail", "shop", "v2", group)
+		subject := appcontext.GroupRef("retail", "shop", "v2", group)
 		if got := must(store.View(t.Context(), subject, ""))(t).ContextID; got != want {
 			t.Errorf("the store finds context %q of group %q, want %q", got, group, want)
 		}
@@ -38,7 +38,7 @@ func TestAContextWithoutAGroupIsFoundByItsRelease(t *testing.T) {
 	if err := ac.AddCompositeAppMeta(t.Context(), appcontext.CompositeAppMeta{Project: "retail", CompositeApp: "shop", Version: "v2", Release: "r9"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(store.View(t.Context(), appcontext.GroupSubject("retail", "shop", "v2", "r9"), ""))(t).ContextID; got != ac.ID() {
+	if got := must(store.View(t.Context(), appcontext.GroupRef("retail", "shop", "v2", "r9"), ""))(t).ContextID; got != ac.ID() {
 		t.Errorf("context %q is found, want %q", got, ac.ID())
 	}
 }

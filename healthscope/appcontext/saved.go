@@ -13,8 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Place is where the bundle of an app in a cluster is saved.
-type Place struct {
+// AppInCluster is where the bundle of an app in a cluster is saved.
+type AppInCluster struct {
 	// ContextID is the id of the context: the first part of the bundle's name.
 	ContextID string
 	// App is the name of the app: what follows.
@@ -24,14 +24,16 @@ type Place struct {
 }
 
 // String returns the names, with slashes between them.
-func (p Place) String() string { return strings.Join([]string{p.ContextID, p.App, p.Cluster}, "/") }
+func (p AppInCluster) String() string {
+	return strings.Join([]string{p.ContextID, p.App, p.Cluster}, "/")
+}
 
 // Handle returns the handle of the app in the cluster.
-func (p Place) Handle() Handle {
+func (p AppInCluster) Handle() Handle {
 	return ContextHandle(p.ContextID).Level(partApp + "/" + p.App).Level(partCluster + "/" + p.Cluster)
 }
 
-func (p Place) check() error {
+func (p AppInCluster) check() error {
 	return cmp.Or(checkName("context id", p.ContextID), checkNode("app name", p.App), checkName("cluster name", p.Cluster))
 }
 
@@ -54,8 +56,8 @@ type SavedBundle struct {
 
 // StoredBundle is what etcd holds at a place.
 type StoredBundle struct {
-	// Place is the place.
-	Place Place
+	// AppInCluster is the place.
+	Place AppInCluster
 	// AsOf is the revision of etcd at the read. A later read has an earlier one only if etcd was restored meanwhile.
 	AsOf int64
 	// Exists is true when the context has the app in the cluster.
@@ -68,8 +70,8 @@ type StoredBundle struct {
 	SavedRevision int64
 }
 
-// Ours reports whether SaveBundle has written the bundle: it writes bundle and SavedBundle at one revision.
-func (b StoredBundle) Ours() bool { return b.Revision > 0 && b.Revision == b.SavedRevision }
+// IsOurs reports whether SaveBundle has written the bundle: it writes bundle and SavedBundle at one revision.
+func (b StoredBundle) IsOurs() bool { return b.Revision > 0 && b.Revision == b.SavedRevision }
 
 // sidecarKey returns the key under ownPrefix that belongs to a key of EMCO.
 func sidecarKey(h Handle) string { return strings.TrimSuffix(ownPrefix, "/") + string(h) }
@@ -83,7 +85,7 @@ func sidecarPrefix(h Handle) string {
 }
 
 // ReadCluster returns the keys at a place without their values, except the order of the resources.
-func (s *Store) ReadCluster(ctx context.Context, p Place) (Cluster, error) {
+func (s *Store) ReadCluster(ctx context.Context, p AppInCluster) (Cluster, error) {
 	what := fmt.Sprintf("cannot read the resources of %q", p)
 	if err := p.check(); err != nil {
 		return Cluster{}, wrap(what, err)
@@ -107,7 +109,7 @@ func (s *Store) ReadCluster(ctx context.Context, p Place) (Cluster, error) {
 }
 
 // ReadBundle returns what etcd holds at a place, without the bundle itself.
-func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
+func (s *Store) ReadBundle(ctx context.Context, p AppInCluster) (StoredBundle, error) {
 	stored := StoredBundle{Place: p}
 	if err := p.check(); err != nil {
 		return stored, wrap(opReadBundle, err)
@@ -136,7 +138,7 @@ func (s *Store) ReadBundle(ctx context.Context, p Place) (StoredBundle, error) {
 
 // SaveBundle saves the status of a bundle, in JSON, as EMCO's rsync does, at the place that ReadBundle has returned, and
 // its description beside it. It fails with ErrNotFound when the place no longer exists, and with ErrConflict when another
-// program has written there since. It replaces a bundle of any program: call Ours before.
+// program has written there since. It replaces a bundle of any program: call IsOurs before.
 func (s *Store) SaveBundle(ctx context.Context, at StoredBundle, status string, b SavedBundle) error {
 	h := at.Place.Handle()
 	b.Seen = b.Seen.UTC().Truncate(time.Millisecond)
@@ -159,7 +161,7 @@ func (s *Store) SaveBundle(ctx context.Context, at StoredBundle, status string, 
 // the app in the cluster, which says that all are ready and is written after them.
 func (b StoredBundle) readiness(saved SavedBundle) (resources, app []Write) {
 	var before map[string]bool
-	if b.Ours() {
+	if b.IsOurs() {
 		before = b.Saved.Ready
 	}
 	for _, level := range slices.Sorted(maps.Keys(saved.Ready)) {
@@ -181,7 +183,7 @@ func (s *Store) RemoveBundle(ctx context.Context, at StoredBundle) error {
 	h := at.Place.Handle()
 	t := &transaction{}
 	t.requireUnchanged(at)
-	if at.Ours() {
+	if at.IsOurs() {
 		t.remove(string(h.Level(partStatus)))
 	}
 	t.remove(sidecarKey(h.Level(partStatus)))
@@ -197,8 +199,8 @@ func (t *transaction) requireUnchanged(at StoredBundle) {
 
 // SavedBundles returns what SaveBundle has saved, by place, including places where another program has written since. Its
 // pages are read at different revisions: call ReadBundle before acting on a bundle.
-func (s *Store) SavedBundles(ctx context.Context) (map[Place]SavedBundle, error) {
-	all := map[Place]SavedBundle{}
+func (s *Store) SavedBundles(ctx context.Context) (map[AppInCluster]SavedBundle, error) {
+	all := map[AppInCluster]SavedBundle{}
 	prefix := ownPrefix + ownContext + "/"
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	for from := prefix; ; {
@@ -221,10 +223,10 @@ func (s *Store) SavedBundles(ctx context.Context) (map[Place]SavedBundle, error)
 }
 
 // placeOfSidecar returns the place of a key that SaveBundle keeps beside a bundle. It is false for other keys.
-func placeOfSidecar(key string) (Place, bool) {
+func placeOfSidecar(key string) (AppInCluster, bool) {
 	rest, ok := strings.CutPrefix(key, strings.TrimSuffix(ownPrefix, "/"))
 	if !ok {
-		return Place{}, false
+		return AppInCluster{}, false
 	}
 	return placeOfStatus(rest)
 }

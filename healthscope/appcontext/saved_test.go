@@ -12,7 +12,7 @@ import (
 )
 
 // placed returns a place in a new context of a group, which has it.
-func placed(t *testing.T, store *appcontext.Store) (*appcontext.AppContext, appcontext.Place, appcontext.Subject) {
+func placed(t *testing.T, store *appcontext.Store) (*appcontext.AppContext, appcontext.AppInCluster, appcontext.DeploymentRef) {
 	t.Helper()
 	ctx, subject := t.Context(), group(t)
 	ac, h := newContext(t, store)
@@ -22,7 +22,7 @@ func placed(t *testing.T, store *appcontext.Store) (*appcontext.AppContext, appc
 	}
 	app := must(ac.AddApp(ctx, h, "sink"))(t)
 	must(ac.AddCluster(ctx, app, "provider+edge01"))(t)
-	return ac, appcontext.Place{ContextID: ac.ID(), App: "sink", Cluster: "provider+edge01"}, subject
+	return ac, appcontext.AppInCluster{ContextID: ac.ID(), App: "sink", Cluster: "provider+edge01"}, subject
 }
 
 // saved is what is kept beside a bundle in the tests.
@@ -37,7 +37,7 @@ func TestSaveBundleWritesLikeRsync(t *testing.T) {
 	client := rawClient(t, endpoint(t))
 	_, place, _ := placed(t, store)
 	at := must(store.ReadBundle(t.Context(), place))(t)
-	if !at.Exists || at.Revision != 0 || at.Saved != nil || at.Ours() {
+	if !at.Exists || at.Revision != 0 || at.Saved != nil || at.IsOurs() {
 		t.Errorf("nothing has been saved yet, but there is %+v", at)
 	}
 	if err := store.SaveBundle(t.Context(), at, `{"ready":true,"csrStatuses":[{"status":{"certificate":"LS0t"}}]}`, saved("7")); err != nil {
@@ -52,7 +52,7 @@ func TestSaveBundleWritesLikeRsync(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	at = must(store.ReadBundle(t.Context(), place))(t)
-	if !at.Ours() || at.Saved == nil || at.Saved.ResourceVersion != "7" {
+	if !at.IsOurs() || at.Saved == nil || at.Saved.ResourceVersion != "7" {
 		t.Errorf("what was saved is ours, but there is %+v", at)
 	}
 	if all := must(store.SavedBundles(t.Context()))(t); all[place].ResourceVersion != "7" {
@@ -79,7 +79,7 @@ func TestBundleOfAnotherProgramIsNotOurs(t *testing.T) {
 		t.Errorf("want ErrConflict, got: %v", err)
 	}
 	now := must(store.ReadBundle(ctx, place))(t)
-	if now.Revision == 0 || now.Ours() || now.Saved == nil {
+	if now.Revision == 0 || now.IsOurs() || now.Saved == nil {
 		t.Errorf("another program has written, but there is %+v", now)
 	}
 	if err := store.RemoveBundle(ctx, now); err != nil {
@@ -104,7 +104,7 @@ func TestSaveBundleRequiresExistingPlace(t *testing.T) {
 	if err := store.SaveBundle(ctx, at, "{}", saved("1")); !errors.Is(err, appcontext.ErrNotFound) {
 		t.Errorf("want ErrNotFound, got: %v", err)
 	}
-	for _, p := range []appcontext.Place{{App: "a", Cluster: "p+c"}, {ContextID: "1", App: "instruction", Cluster: "p+c"}, {ContextID: "1", App: "a", Cluster: "p/c"}} {
+	for _, p := range []appcontext.AppInCluster{{App: "a", Cluster: "p+c"}, {ContextID: "1", App: "instruction", Cluster: "p+c"}, {ContextID: "1", App: "a", Cluster: "p/c"}} {
 		if _, err := store.ReadBundle(ctx, p); !errors.Is(err, appcontext.ErrInvalid) {
 			t.Errorf("%v: want ErrInvalid, got: %v", p, err)
 		}
@@ -115,12 +115,14 @@ func TestADeletionTakesWhatIsOursAlong(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))
 	ctx := t.Context()
-	for name, remove := range map[string]func(*appcontext.AppContext, appcontext.Place) error{
-		"cluster": func(ac *appcontext.AppContext, p appcontext.Place) error { return ac.DeleteCluster(ctx, p.Handle()) },
-		"app": func(ac *appcontext.AppContext, p appcontext.Place) error {
+	for name, remove := range map[string]func(*appcontext.AppContext, appcontext.AppInCluster) error{
+		"cluster": func(ac *appcontext.AppContext, p appcontext.AppInCluster) error {
+			return ac.DeleteCluster(ctx, p.Handle())
+		},
+		"app": func(ac *appcontext.AppContext, p appcontext.AppInCluster) error {
 			return ac.DeleteApp(ctx, appcontext.ContextHandle(p.ContextID).Level("app/sink"))
 		},
-		"context": func(ac *appcontext.AppContext, _ appcontext.Place) error { return ac.DeleteCompositeApp(ctx) },
+		"context": func(ac *appcontext.AppContext, _ appcontext.AppInCluster) error { return ac.DeleteCompositeApp(ctx) },
 	} {
 		ac, place, _ := placed(t, store)
 		if err := store.SaveBundle(ctx, must(store.ReadBundle(ctx, place))(t), "{}", saved("1")); err != nil {

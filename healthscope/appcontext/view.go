@@ -111,7 +111,7 @@ func snapshotOf(id string, revision int64, values []*mvccpb.KeyValue) *Snapshot 
 // one that is in force, and the context that keeps its status, all at one revision. It fails with ErrNotFound when instance is none of
 // the subject's contexts. A subject of which neither history nor index is kept, because another program made its contexts,
 // has those whose meta data name it; they are looked for among all contexts.
-func (s *Store) View(ctx context.Context, subject Subject, instance string) (View, error) {
+func (s *Store) View(ctx context.Context, subject DeploymentRef, instance string) (View, error) {
 	err := error(errCompacted)
 	var view View
 	for i := 0; i < maxAttempts && errors.Is(err, errCompacted); i++ {
@@ -120,7 +120,7 @@ func (s *Store) View(ctx context.Context, subject Subject, instance string) (Vie
 	return view, wrap(fmt.Sprintf("cannot read status of %q", subject), err)
 }
 
-func (s *Store) view(ctx context.Context, subject Subject, instance string) (View, error) {
+func (s *Store) view(ctx context.Context, subject DeploymentRef, instance string) (View, error) {
 	view := View{AsOf: time.Now()}
 	record, revision, err := s.readSubject(ctx, subject)
 	if err != nil {
@@ -215,8 +215,8 @@ type contextInfo struct {
 	state   State
 	changed int64
 	// meta is the group that the meta data name, if any. clusters are those whose network intents the context holds.
-	meta     Subject
-	clusters map[Subject]bool
+	meta     DeploymentRef
+	clusters map[DeploymentRef]bool
 }
 
 // discover reads, at one revision, which contexts there are, their subjects and their states. It reads keys, meta data and
@@ -287,7 +287,7 @@ func (c knownContexts) update(key string, kv *mvccpb.KeyValue) bool {
 	}
 	e := c[id]
 	if e == nil {
-		e = &contextInfo{clusters: map[Subject]bool{}}
+		e = &contextInfo{clusters: map[DeploymentRef]bool{}}
 	}
 	affectsSubjects := true
 	switch {
@@ -307,14 +307,14 @@ func (c knownContexts) update(key string, kv *mvccpb.KeyValue) bool {
 		return false
 	}
 	c[id] = e
-	if e.created == 0 && e.meta == (Subject{}) && len(e.clusters) == 0 && e.changed == 0 {
+	if e.created == 0 && e.meta == (DeploymentRef{}) && len(e.clusters) == 0 && e.changed == 0 {
 		delete(c, id)
 	}
 	return affectsSubjects
 }
 
 func (e *contextInfo) setMeta(kv *mvccpb.KeyValue) {
-	e.meta = Subject{}
+	e.meta = DeploymentRef{}
 	var meta CompositeAppMeta
 	if kv != nil && decode(string(kv.Key), kv.Value, &meta) == nil {
 		if s, ok := meta.Subject(); ok {
@@ -357,13 +357,13 @@ func (e *contextInfo) setCluster(name string, exists bool) {
 }
 
 // bySubject returns the ids of the contexts that exist, by subject, the oldest first.
-func (c knownContexts) bySubject() map[Subject][]string {
-	contexts := map[Subject][]string{}
+func (c knownContexts) bySubject() map[DeploymentRef][]string {
+	contexts := map[DeploymentRef][]string{}
 	for id, e := range c {
 		if e.created == 0 {
 			continue
 		}
-		if e.meta != (Subject{}) {
+		if e.meta != (DeploymentRef{}) {
 			contexts[e.meta] = append(contexts[e.meta], id)
 		}
 		for s := range e.clusters {

@@ -179,7 +179,7 @@ func (e previousEntries) updateProgress(r *healthscope.Result, now time.Time) {
 	if !ok || before.UID != r.UID || before.State != r.State || before.Progress == nil || r.Progress == nil || !tracksProgress(*r) {
 		return
 	}
-	progress := r.Progress.Following(*before.Progress, now)
+	progress := r.Progress.Merge(*before.Progress, now)
 	if progress.At.After(now) {
 		progress.At = now
 	}

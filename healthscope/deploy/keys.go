@@ -109,7 +109,7 @@ func Changes(id string, before, after Lifecycle) []appcontext.Write {
 		writes = append(writes, Retry{}.Write(id))
 	}
 	if !slices.Equal(before.Queue, after.Queue) {
-		writes = append(writes, appcontext.Write{Handle: QueueHandle(id), Value: queueValue{after.Queue}}, appcontext.Write{Handle: QueueHandle(id), Own: true, Value: queueWriter})
+		writes = append(writes, appcontext.Write{Handle: QueueHandle(id), Value: queueValue{after.Queue}}, appcontext.Write{Handle: QueueHandle(id), Sidecar: true, Value: queueWriter})
 	}
 	put(first || before.Stop != after.Stop, levelStop, after.Stop)
 	put(before.Status != after.Status, levelStatus, stateValue{after.Status})

@@ -146,9 +146,9 @@ func (l Lifecycle) Stopped() Lifecycle {
 	return l
 }
 
-// Replaced returns the lifecycle of a context after its deployment was updated to another context: an EventUpdateDelete is
+// ReplacedBy returns the lifecycle of a context after its deployment was updated to another context: an EventUpdateDelete is
 // added, unless the context is no longer wanted, or an event is pending that deploys it again.
-func (l Lifecycle) Replaced(by string) Lifecycle {
+func (l Lifecycle) ReplacedBy(by string) Lifecycle {
 	if !l.Wanted() || l.hasPending(EventInstantiate) || l.hasPending(EventUpdate) {
 		return l
 	}
@@ -170,14 +170,14 @@ func (l Lifecycle) Wanted() bool {
 		default:
 			continue
 		}
-		wanted = e.Event.Brings() || e.Event == EventRead && wanted
+		wanted = e.Event.Deploys() || e.Event == EventRead && wanted
 	}
 	return wanted
 }
 
-// Unfinished returns the id of the context that the last update was to replace, if that update has not succeeded: both contexts
+// UnfinishedUpdateFrom returns the id of the context that the last update was to replace, if that update has not succeeded: both contexts
 // may have resources in the clusters. Otherwise it returns an empty string.
-func (l Lifecycle) Unfinished() string {
+func (l Lifecycle) UnfinishedUpdateFrom() string {
 	for _, e := range slices.Backward(l.Queue) {
 		if e.Event == EventUpdate && e.Status != EventSkipped {
 			if e.Status == EventDone {

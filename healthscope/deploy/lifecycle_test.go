@@ -27,7 +27,7 @@ type values map[string]string
 func (v values) apply(t fatal, writes []appcontext.Write) {
 	t.Helper()
 	for _, w := range writes {
-		if w.Own {
+		if w.Sidecar {
 			continue
 		}
 		if w.Value == nil {
@@ -108,7 +108,7 @@ func TestLifecycleWritesEMCOKeys(t *testing.T) {
 	var l deploy.Lifecycle
 	become := func(next deploy.Lifecycle) {
 		for _, w := range deploy.Changes("42", l, next) {
-			if w.Own {
+			if w.Sidecar {
 				continue
 			}
 			data := []byte{}
@@ -265,7 +265,7 @@ func TestEveryEventSequenceEndsInStateOfTable(t *testing.T) {
 			},
 			"replace": func(*rapid.T) {
 				step(func(l deploy.Lifecycle) deploy.Lifecycle {
-					next := l.Replaced("43")
+					next := l.ReplacedBy("43")
 					if len(next.Queue) > len(l.Queue) {
 						added = append(added, deploy.EventUpdateDelete)
 					}
@@ -274,7 +274,7 @@ func TestEveryEventSequenceEndsInStateOfTable(t *testing.T) {
 			},
 			"again": func(*rapid.T) {
 				step(func(l deploy.Lifecycle) deploy.Lifecycle {
-					next, _ := l.Again(deploy.Retry{Index: len(l.Queue) - 1})
+					next, _ := l.Retry(deploy.Retry{Index: len(l.Queue) - 1})
 					return next
 				})
 			},

@@ -58,8 +58,8 @@ type Resource struct {
 	Approval string
 	// Status is its status in etcd, if the current event has written it; else empty.
 	Status appcontext.ResourceStatus
-	// There is true when it is applied with exactly the desired value, by any event.
-	There bool
+	// UpToDate is true when it is applied with exactly the desired value, by any event.
+	UpToDate bool
 }
 
 // isDefinition reports whether a resource defines a kind.
@@ -134,8 +134,8 @@ func (p *Plan) Targets() []Target {
 // unless it may not be one.
 func (p *Plan) BundleName(app string) string { return p.statusID() + "-" + app }
 
-// Begun returns the revision of etcd at which the event was begun. Earlier statuses say nothing about its work.
-func (p *Plan) Begun() int64 { return p.observed.beginRevision }
+// BeginRevision returns the revision of etcd at which the event was begun. Earlier statuses say nothing about its work.
+func (p *Plan) BeginRevision() int64 { return p.observed.beginRevision }
 
 // Contexts are what the work of an event is about.
 type Contexts struct {

@@ -90,7 +90,7 @@ func (seq *sequence) begin(t Target, at int) {
 	for _, s := range seq.steps[at:] {
 		if r := s.Resource; r.Name != "" && r.Status == "" && s.Verb != VerbHook {
 			begins = true
-			if !seq.applies || !r.There {
+			if !seq.applies || !r.UpToDate {
 				seq.pending = append(seq.pending, r)
 			}
 		}

@@ -23,7 +23,7 @@ func (p *Plan) Reading() *Progress {
 func (l Lifecycle) onlyRead() bool {
 	read := false
 	for _, e := range l.Queue {
-		if e.Event.Brings() && e.Status != EventSkipped {
+		if e.Event.Deploys() && e.Status != EventSkipped {
 			return false
 		}
 		read = read || e.Event == EventRead
@@ -33,6 +33,6 @@ func (l Lifecycle) onlyRead() bool {
 
 // Read returns the write that stores an object that was read, in the context of the event.
 func (p *Plan) Read(s Step, object string) appcontext.Write {
-	h := appcontext.Place{ContextID: p.ID, App: s.App, Cluster: s.Cluster}.Handle()
+	h := appcontext.AppInCluster{ContextID: p.ID, App: s.App, Cluster: s.Cluster}.Handle()
 	return appcontext.Write{Handle: h.Level("resource/" + s.Resource.Name).Level("definition"), Value: object}
 }

@@ -28,7 +28,7 @@ const RetriesHandle appcontext.Handle = "/activecontext/"
 
 // Write returns the write that stores the retry of a context. The zero value removes it.
 func (r Retry) Write(id string) appcontext.Write {
-	w := appcontext.Write{Handle: RetriesHandle.Level(id), Own: true}
+	w := appcontext.Write{Handle: RetriesHandle.Level(id), Sidecar: true}
 	if r != (Retry{}) {
 		data, _ := json.Marshal(r) //nolint:errchkjson // Numbers and a time of this era.
 		w.Value = string(data)
@@ -47,12 +47,12 @@ func ReadRetry(value string) (r Retry, err error) {
 	return r, err
 }
 
-// Handled returns the index in the queue of the event in progress, or of the next one; -1 when there is none.
-func (l Lifecycle) Handled() int { return l.pending() }
+// PendingIndex returns the index in the queue of the event in progress, or of the next one; -1 when there is none.
+func (l Lifecycle) PendingIndex() int { return l.pending() }
 
-// Again returns the lifecycle with a failed event begun again. It returns false when the context was stopped, or another event
+// Retry returns the lifecycle with a failed event begun again. It returns false when the context was stopped, or another event
 // has been added.
-func (l Lifecycle) Again(r Retry) (Lifecycle, bool) {
+func (l Lifecycle) Retry(r Retry) (Lifecycle, bool) {
 	if l.Stop || r.Index != len(l.Queue)-1 || r.Index < 0 || l.Queue[r.Index].Status != EventError {
 		return l, false
 	}
@@ -63,8 +63,8 @@ func (l Lifecycle) Again(r Retry) (Lifecycle, bool) {
 	return l, true
 }
 
-// Brings reports whether an event deploys its context.
-func (e Event) Brings() bool { return e == EventInstantiate || e == EventUpdate }
+// Deploys reports whether an event deploys its context.
+func (e Event) Deploys() bool { return e == EventInstantiate || e == EventUpdate }
 
 // Superseded reports whether the retry of a context's event must end because another event of the deployment is pending.
 func (d Deployment) Superseded(id string) bool {

@@ -17,13 +17,13 @@ func failed(t *testing.T, event deploy.Event, before appcontext.State) (deploy.L
 		t.Fatal(err)
 	}
 	l, _, _ = l.Next()
-	r := deploy.Retry{Event: event, Index: l.Handled(), Begun: 7, Count: 1, Next: time.Unix(1, 0).UTC()}
+	r := deploy.Retry{Event: event, Index: l.PendingIndex(), Begun: 7, Count: 1, Next: time.Unix(1, 0).UTC()}
 	return l.Finish(false), r
 }
 
 func TestRetryEndsWithNextEventOrStop(t *testing.T) {
 	l, r := failed(t, deploy.EventInstantiate, appcontext.StateCreated)
-	again, ok := l.Again(r)
+	again, ok := l.Retry(r)
 	if !ok || !again.Active() || again.Current != appcontext.StateInstantiating || len(again.Queue) != 1 {
 		t.Fatalf("%+v, %t", again, ok)
 	}
@@ -43,7 +43,7 @@ func TestRetryEndsWithNextEventOrStop(t *testing.T) {
 	for name, other := range map[string]deploy.Lifecycle{
 		"one that has succeeded": again.Finish(true), "one that is handled": again, "one that was stopped": l.Stopped(), "one after which another came": terminated,
 	} {
-		if _, ok := other.Again(r); ok {
+		if _, ok := other.Retry(r); ok {
 			t.Errorf("%s is handled again", name)
 		}
 	}
@@ -58,7 +58,7 @@ func TestRetryIsStoredUntilNextEventOrStop(t *testing.T) {
 	if _, err := deploy.ReadRetry("x"); err == nil {
 		t.Error("what is no retry was read as one")
 	}
-	again, _ := l.Again(r)
+	again, _ := l.Retry(r)
 	next, err := l.Enqueue(deploy.EventInstantiate, "")
 	if err == nil {
 		t.Errorf("%+v", next)
@@ -83,7 +83,7 @@ func TestRetryIsStoredUntilNextEventOrStop(t *testing.T) {
 
 func TestPendingEventOfDeploymentSupersedesRetry(t *testing.T) {
 	l, r := failed(t, deploy.EventInstantiate, appcontext.StateCreated)
-	again, _ := l.Again(r)
+	again, _ := l.Retry(r)
 	more, err := again.Enqueue(deploy.EventInstantiate, "")
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func (o observed) resourceIn(s *appcontext.Snapshot, app, cluster string, wanted
 	return c.Resource(wanted.Name())
 }
 
-// readStatus sets Status and There of a resource from etcd. wanted is the resource in the context of the event.
+// readStatus sets Status and UpToDate of a resource from etcd. wanted is the resource in the context of the event.
 func (o observed) readStatus(app, cluster string, wanted appcontext.Resource, r *Resource) error {
 	have, ok := o.resourceIn(o.Status, app, cluster, wanted)
 	if !ok {
@@ -67,7 +67,7 @@ func (o observed) readStatus(app, cluster string, wanted appcontext.Resource, r 
 	if have.Revision("status") > o.beginRevision && by == o.Acted.ID() {
 		r.Status = status
 	}
-	r.There = status == appcontext.ResourceApplied && o.isUnchanged(by, app, cluster, wanted)
+	r.UpToDate = status == appcontext.ResourceApplied && o.isUnchanged(by, app, cluster, wanted)
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (o observed) isAbsent(h appcontext.Handle) bool {
 func (p *Plan) Update() *Progress {
 	return p.applyProgress(func(t Target) *sequence {
 		t.Hooks = nil
-		return t.instantiation(func(r Resource) bool { return r.There })
+		return t.instantiation(func(r Resource) bool { return r.UpToDate })
 	})
 }
 
@@ -149,8 +149,8 @@ func (p *Plan) Removal() *Progress {
 // Updated returns the targets with the resources that Update applies, and with those that it leaves because they are as desired.
 func (p *Plan) Updated() (applied, left []Target) {
 	for _, t := range p.Targets() {
-		applied = append(applied, t.without(func(r Resource) bool { return r.There }))
-		left = append(left, t.without(func(r Resource) bool { return !r.There }))
+		applied = append(applied, t.without(func(r Resource) bool { return r.UpToDate }))
+		left = append(left, t.without(func(r Resource) bool { return !r.UpToDate }))
 	}
 	return applied, left
 }

@@ -11,7 +11,7 @@ type statusValue struct{ Status appcontext.ResourceStatus }
 
 // clusterHandle returns where the states of an app in a cluster are kept.
 func (p *Plan) clusterHandle(app, cluster string) appcontext.Handle {
-	return appcontext.Place{ContextID: p.statusID(), App: app, Cluster: cluster}.Handle()
+	return appcontext.AppInCluster{ContextID: p.statusID(), App: app, Cluster: cluster}.Handle()
 }
 
 func (p *Plan) statusID() string { return cmp.Or(p.StatusID, p.ID) }
@@ -40,7 +40,7 @@ func (p *Plan) pendingWrites(app, cluster, name string) []appcontext.Write {
 		writes = append(writes, appcontext.Write{Handle: h, Value: "nil"})
 	}
 	if !p.observed.isAbsent(status) { // There may be a problem beside it.
-		writes = append(writes, appcontext.Write{Handle: status, Own: true})
+		writes = append(writes, appcontext.Write{Handle: status, Sidecar: true})
 	}
 	return append(writes,
 		appcontext.Write{Handle: status, Value: statusValue{appcontext.ResourcePending}},
@@ -69,15 +69,15 @@ func (p *Plan) Result(s Step, status appcontext.ResourceStatus, problem string, 
 	writes := []appcontext.Write{{Handle: h, Value: statusValue{status}}}
 	switch {
 	case problem != "":
-		writes = append(writes, appcontext.Write{Handle: h, Own: true, Value: problem})
+		writes = append(writes, appcontext.Write{Handle: h, Sidecar: true, Value: problem})
 	case hadProblem:
-		writes = append(writes, appcontext.Write{Handle: h, Own: true})
+		writes = append(writes, appcontext.Write{Handle: h, Sidecar: true})
 	}
 	return writes
 }
 
-// Reached returns the key that says how a cluster was found, in the context of the event.
-func (p *Plan) Reached(app, cluster string, c appcontext.Connectivity) appcontext.Write {
-	h := appcontext.Place{ContextID: p.ID, App: app, Cluster: cluster}.Handle()
+// ConnectivityWrite returns the key that says how a cluster was found, in the context of the event.
+func (p *Plan) ConnectivityWrite(app, cluster string, c appcontext.Connectivity) appcontext.Write {
+	h := appcontext.AppInCluster{ContextID: p.ID, App: app, Cluster: cluster}.Handle()
 	return appcontext.Write{Handle: h.Level("readystatus"), Value: c}
 }

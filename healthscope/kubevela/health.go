@@ -54,8 +54,8 @@ type ComponentHealth struct {
 	Scope                         ScopeReference
 }
 
-// Judgement is the health of an Application, as the scopes of its namespace report it.
-type Judgement struct {
+// ApplicationHealth is the health of an Application, as the scopes of its namespace report it.
+type ApplicationHealth struct {
 	// Scopes is the number of scopes that the Application is in, and Healthy is true when all of these say that all of it is healthy.
 	Scopes  int
 	Healthy bool
@@ -68,7 +68,7 @@ type Judgement struct {
 // SetHealth writes a judgement into an Application as KubeVela's HealthScope controller does: into the entries that services[] has,
 // and into the condition Healthy. It leaves all other fields unchanged, and entries that the judgement does not cover.
 // It removes the condition when the Application is in no scope.
-func SetHealth(object map[string]any, j Judgement, now time.Time) error {
+func SetHealth(object map[string]any, j ApplicationHealth, now time.Time) error {
 	services, exist, err := unstructured.NestedSlice(object, "status", "services") // A copy.
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func SetHealth(object map[string]any, j Judgement, now time.Time) error {
 }
 
 // setService writes the judgement into an entry of services[].
-func (j Judgement) setService(entry map[string]any) {
+func (j ApplicationHealth) setService(entry map[string]any) {
 	var matching []ComponentHealth
 	for _, c := range j.Components {
 		if c.belongsTo(entry) {
@@ -130,7 +130,7 @@ func (c ComponentHealth) belongsTo(entry map[string]any) bool {
 }
 
 // scopesOf returns the scopes of an entry: the references to other kinds unchanged, then the HealthScopes that report on it.
-func (j Judgement) scopesOf(before []any, matching []ComponentHealth) []any {
+func (j ApplicationHealth) scopesOf(before []any, matching []ComponentHealth) []any {
 	var after []any
 	for _, item := range before {
 		ref, _ := item.(map[string]any)
@@ -161,7 +161,7 @@ func sameScopes(a, b []any) bool {
 }
 
 // setCondition returns the conditions with the condition of the judgement, and reports whether they have changed.
-func (j Judgement) setCondition(conditions []any, now time.Time) (next []any, changed bool) {
+func (j ApplicationHealth) setCondition(conditions []any, now time.Time) (next []any, changed bool) {
 	index := slices.IndexFunc(conditions, func(item any) bool {
 		c, ok := item.(map[string]any)
 		return ok && c["type"] == conditionHealthy
@@ -198,8 +198,8 @@ func (j Judgement) setCondition(conditions []any, now time.Time) (next []any, ch
 }
 
 // JudgementOf returns the health that scopes report of an Application in their namespace.
-func JudgementOf(application string, scopes []corev1alpha2.HealthScope) Judgement {
-	j := Judgement{Healthy: true}
+func JudgementOf(application string, scopes []corev1alpha2.HealthScope) ApplicationHealth {
+	j := ApplicationHealth{Healthy: true}
 	for i := range scopes {
 		s := &scopes[i]
 		if s.Status.Truncated {

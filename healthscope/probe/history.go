@@ -56,7 +56,7 @@ type History struct {
 // Add adds an outcome.
 func (h *History) Add(o Outcome, t Thresholds, now time.Time) {
 	switch o.Kind {
-	case NoWay:
+	case NotProxied:
 		h.blocked, h.consecutiveSilent = o.Cause, 0
 		return
 	case Silent:

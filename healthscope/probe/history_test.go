@@ -15,7 +15,7 @@ var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // outcomes are what the letters of a story stand for.
 var outcomes = map[rune]probe.Outcome{
-	's': {Kind: probe.Success}, 'f': {Kind: probe.Failure, Cause: "status code 503"}, 'w': {Kind: probe.NoWay, Cause: "no way"}, '-': {Kind: probe.Silent, Cause: "silent"},
+	's': {Kind: probe.Success}, 'f': {Kind: probe.Failure, Cause: "status code 503"}, 'w': {Kind: probe.NotProxied, Cause: "no way"}, '-': {Kind: probe.Silent, Cause: "silent"},
 }
 
 // after returns what a story comes to, with a probe each second.

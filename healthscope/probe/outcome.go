@@ -28,8 +28,8 @@ const (
 	Success Kind = iota
 	// Failure means that the target responds with another status code, or does not respond.
 	Failure
-	// NoWay means that the API server reports that it did not send the request to the target.
-	NoWay
+	// NotProxied means that the API server reports that it did not send the request to the target.
+	NotProxied
 	// Silent means that the API server does not respond, so that nothing is known of the target.
 	Silent
 )
@@ -44,8 +44,8 @@ type Outcome struct {
 // TimedOut returns the outcome of a probe without a response within the timeout.
 func TimedOut() Outcome { return Outcome{Failure, "timeout"} }
 
-// BrokenOff returns the outcome of a probe whose response body cannot be read to its end.
-func BrokenOff() Outcome { return Outcome{Failure, "the answer breaks off"} }
+// BodyTruncated returns the outcome of a probe whose response body cannot be read to its end.
+func BodyTruncated() Outcome { return Outcome{Failure, "the answer breaks off"} }
 
 // Unanswered returns the outcome of a probe when the API server does not respond.
 func Unanswered() Outcome { return Outcome{Silent, "the API server gives no answer"} }
@@ -86,15 +86,15 @@ func outcomeOfStatus(code int, s metav1.Status) Outcome {
 	case strings.Contains(s.Message, badRedirect):
 		return Outcome{Failure, "malformed redirect"}
 	case code == 403:
-		return Outcome{NoWay, "the controller may not get services/proxy"}
+		return Outcome{NotProxied, "the controller may not get services/proxy"}
 	case code == 404:
-		return Outcome{NoWay, "the API server does not find the Service"}
+		return Outcome{NotProxied, "the API server does not find the Service"}
 	case code == 503 && s.Message == "":
-		return Outcome{NoWay, "it has no ready endpoint, or none that can be reached"}
+		return Outcome{NotProxied, "it has no ready endpoint, or none that can be reached"}
 	case code == 503:
-		return Outcome{NoWay, "it has no ready endpoint that is a pod of its namespace"}
+		return Outcome{NotProxied, "it has no ready endpoint that is a pod of its namespace"}
 	}
-	return Outcome{NoWay, fmt.Sprintf("the API server answers with status code %d", code)}
+	return Outcome{NotProxied, fmt.Sprintf("the API server answers with status code %d", code)}
 }
 
 // errorClasses map texts of Go's network errors to the classes that are distinguished.

@@ -48,11 +48,11 @@ func TestWhatAnswersSay(t *testing.T) {
 		"the target sends text of its own": {503, own, reach(`malformed HTTP response "secret"`), probe.Outcome{Kind: probe.Failure, Cause: "malformed answer"}},
 		"an error that is not known":       {503, own, reach("secret"), probe.Outcome{Kind: probe.Failure, Cause: "no connection"}},
 		"a redirect to nowhere":            {500, own, ofAPIServer(t, 500, `Internal error occurred: error trying to parse Location header: "%zz"`), probe.Outcome{Kind: probe.Failure, Cause: "malformed redirect"}},
-		"no endpoint":                      {503, own, ofAPIServer(t, 503, `no endpoints available for service "x"`), probe.Outcome{Kind: probe.NoWay, Cause: "it has no ready endpoint that is a pod of its namespace"}},
-		"no right":                         {403, own, ofAPIServer(t, 403, "forbidden"), probe.Outcome{Kind: probe.NoWay, Cause: "the controller may not get services/proxy"}},
-		"no Service":                       {404, own, ofAPIServer(t, 404, "not found"), probe.Outcome{Kind: probe.NoWay, Cause: "the API server does not find the Service"}},
-		"no text, as with HEAD":            {503, own, nil, probe.Outcome{Kind: probe.NoWay, Cause: "it has no ready endpoint, or none that can be reached"}},
-		"an API server in trouble":         {500, own, []byte("k8s\x00nonsense"), probe.Outcome{Kind: probe.NoWay, Cause: "the API server answers with status code 500"}},
+		"no endpoint":                      {503, own, ofAPIServer(t, 503, `no endpoints available for service "x"`), probe.Outcome{Kind: probe.NotProxied, Cause: "it has no ready endpoint that is a pod of its namespace"}},
+		"no right":                         {403, own, ofAPIServer(t, 403, "forbidden"), probe.Outcome{Kind: probe.NotProxied, Cause: "the controller may not get services/proxy"}},
+		"no Service":                       {404, own, ofAPIServer(t, 404, "not found"), probe.Outcome{Kind: probe.NotProxied, Cause: "the API server does not find the Service"}},
+		"no text, as with HEAD":            {503, own, nil, probe.Outcome{Kind: probe.NotProxied, Cause: "it has no ready endpoint, or none that can be reached"}},
+		"an API server in trouble":         {500, own, []byte("k8s\x00nonsense"), probe.Outcome{Kind: probe.NotProxied, Cause: "the API server answers with status code 500"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := probe.Judge(c.code, c.media, c.body); got != c.want {

@@ -41,9 +41,9 @@ type Spec struct {
 	Thresholds
 }
 
-// Asked reports whether a scope asks for probes, even if its fields are invalid. `kube-get` is the method of OAM's first
+// Requested reports whether a scope asks for probes, even if its fields are invalid. `kube-get` is the method of OAM's first
 // implementation; it stands for the evaluation without probes.
-func Asked(s *corev1alpha2.HealthScopeSpec) bool {
+func Requested(s *corev1alpha2.HealthScopeSpec) bool {
 	if s.ProbeMethod == "kube-get" {
 		return s.ProbeEndpoint != "" && s.ProbeEndpoint != ".status"
 	}

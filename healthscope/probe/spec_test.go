@@ -27,7 +27,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		method, endpoint string
 		want             bool
 	}{{"", "", false}, {"GET", "/health", true}, {"GET", "", true}, {"", "/health", true}, {"kube-get", ".status", false}, {"kube-get", "", false}, {"kube-get", "/health", true}} {
-		if got := probe.Asked(&corev1alpha2.HealthScopeSpec{ProbeMethod: c.method, ProbeEndpoint: c.endpoint}); got != c.want {
+		if got := probe.Requested(&corev1alpha2.HealthScopeSpec{ProbeMethod: c.method, ProbeEndpoint: c.endpoint}); got != c.want {
 			t.Errorf("%s %s: %t, want %t", c.method, c.endpoint, got, c.want)
 		}
 	}

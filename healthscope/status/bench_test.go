@@ -25,7 +25,7 @@ func big(tb testing.TB) status.Input {
 	tb.Helper()
 	k := newKeys("8754802609091293874", "Instantiated").order("app-0", "app-1", "app-2", "app-3", "app-4")
 	body := "spec:\n  template:\n    spec:\n      containers:\n" + strings.Repeat("      - {name: web, image: \"example.org/web:1\"}\n", 10)
-	reports := map[status.Place]status.Report{}
+	reports := map[status.AppInCluster]status.Report{}
 	for a := range benchApps {
 		for c := range benchClusters {
 			app, cluster := fmt.Sprintf("app-%d", a), fmt.Sprintf("provider+edge%02d", c)
@@ -37,7 +37,7 @@ func big(tb testing.TB) status.Input {
 				results = append(results, member(cluster, "apps", "Deployment", name, healthscope.Ready).Result)
 			}
 			k.cluster(app, cluster, resources...).bundle(app, cluster, padded(resources))
-			reports[status.Place{App: app, Cluster: cluster}] = seen(healthscope.Judge(results, healthscope.DefaultPolicy(), noon).Members...)
+			reports[status.AppInCluster{App: app, Cluster: cluster}] = seen(healthscope.Judge(results, healthscope.DefaultPolicy(), noon).Members...)
 		}
 	}
 	in := k.input(tb)
@@ -139,7 +139,7 @@ func BenchmarkDecode(b *testing.B) {
 // BenchmarkDecodeBundle decodes one saved bundle of 8 KB.
 func BenchmarkDecodeBundle(b *testing.B) {
 	in := big(b)
-	place := status.Place{App: "app-0", Cluster: "provider+edge00"}
+	place := status.AppInCluster{App: "app-0", Cluster: "provider+edge00"}
 	b.ReportAllocs()
 	for b.Loop() {
 		if in.Contents.SavedBundle(place, nil) == nil {

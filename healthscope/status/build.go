@@ -17,13 +17,13 @@ const CurrentFor = 10 * time.Second
 // Input is what a document is made of.
 type Input struct {
 	// Subject is the subject of the document: a deployment intent group, or a cluster with its network intents.
-	Subject appcontext.Subject
+	Subject appcontext.DeploymentRef
 	// View is what is known of the subject. Of its contexts nothing is read but what Contents has.
 	appcontext.View
 	// Contents is the result of Decode for View; nil when View has no context.
 	Contents *Contents
 	// Reports are what is known of the clusters, by the places of Contents.Expected. What is not there is not known.
-	Reports map[Place]Report
+	Reports map[AppInCluster]Report
 	// Policy is that of the installation. It says how long a resource may be missing.
 	Policy healthscope.Policy
 	// Now is the time.
@@ -134,7 +134,7 @@ func (b *builder) apps() {
 		wire := App{Name: a.name}
 		var u rollup
 		for _, p := range a.clusters {
-			if isSelected(b.Subject, b.query, p.Place) {
+			if isSelected(b.Subject, b.query, p.AppInCluster) {
 				b.addCluster(&wire, &u, p)
 			}
 		}
@@ -152,11 +152,11 @@ func (b *builder) apps() {
 func (b *builder) addCluster(to *App, u *rollup, p *appInCluster) {
 	v := &b.view
 	if b.query.usesClusters() {
-		v.setReport(p, b.Reports[p.Place], b.lifecycle.terminated)
+		v.setReport(p, b.Reports[p.AppInCluster], b.lifecycle.terminated)
 	}
 	rows := b.rows(p, v)
 	listed := b.listedRows(rows)
-	b.countRows(p.Place, listed)
+	b.countRows(p.AppInCluster, listed)
 	cluster := Cluster{Provider: p.provider, Name: p.cluster}
 	if p.retrying {
 		cluster.Connectivity = string(appcontext.ConnectivityRetrying)
@@ -165,7 +165,7 @@ func (b *builder) addCluster(to *App, u *rollup, p *appInCluster) {
 		cluster.Freshness = b.age(v)
 	}
 	if b.query.Health {
-		own := b.rollUp(p.Place, rows, v)
+		own := b.rollUp(p.AppInCluster, rows, v)
 		cluster.Health = b.health(own)
 		u.merge(own)
 	}
@@ -214,7 +214,7 @@ func (b *builder) listedRows(rows []row) []row {
 }
 
 // countRows counts rows by their words, and takes note of what filters they match.
-func (b *builder) countRows(at Place, rows []row) {
+func (b *builder) countRows(at AppInCluster, rows []row) {
 	if len(rows) == 0 {
 		return
 	}
@@ -241,13 +241,13 @@ func (b *builder) countRows(at Place, rows []row) {
 }
 
 // rollUp rolls up rows, and what the bundle counts without a name. A filter by name lets none of these through.
-func (b *builder) rollUp(at Place, rows []row, v *view) rollup {
+func (b *builder) rollUp(at AppInCluster, rows []row, v *view) rollup {
 	var u rollup
 	for i := range rows {
 		u.add(at, &rows[i])
 	}
 	unlisted := v.Unlisted
-	if v.Lost {
+	if v.Unreachable {
 		unlisted = unlisted.MarkUnreachable()
 	}
 	switch {
@@ -346,7 +346,7 @@ func (b *builder) age(v *view) Freshness {
 	if v.Saved {
 		f.Source, b.oldest.saved = sourceContext, true
 	}
-	if v.Saved || v.Lost || b.query.Health {
+	if v.Saved || v.Unreachable || b.query.Health {
 		f.LastSeen = wireTime(v.LastSeen)
 		b.oldest.add(v.LastSeen)
 	}

@@ -16,8 +16,8 @@ const stateUnreadable = "Unknown"
 // maxProblems is how many places a document names at most that cannot be read.
 const maxProblems = 20
 
-// Place is an app in a cluster.
-type Place struct {
+// AppInCluster is an app in a cluster.
+type AppInCluster struct {
 	// App is the name of the app.
 	App string
 	// Cluster is the name of the cluster, <provider>+<cluster>.
@@ -33,7 +33,7 @@ type Contents struct {
 	profile        string
 	children       []string
 	apps           []app
-	appsInClusters map[Place]*appInCluster
+	appsInClusters map[AppInCluster]*appInCluster
 	bodies         map[appcontext.Handle]body
 	problems       []problem
 }
@@ -41,7 +41,7 @@ type Contents struct {
 // problem is something in a context that cannot be read.
 type problem struct {
 	// location is the place it belongs to; the zero value for what is of the whole context.
-	location Place
+	location AppInCluster
 	text     string
 }
 
@@ -52,7 +52,7 @@ type app struct {
 
 // appInCluster is an app in a cluster.
 type appInCluster struct {
-	Place
+	AppInCluster
 
 	provider, cluster string
 	// bundle is the name of the app's ResourceBundleStates.
@@ -99,7 +99,7 @@ func Decode(view appcontext.View, previous *Contents) *Contents {
 	if view.Context == nil {
 		return nil
 	}
-	d := decoder{Contents: &Contents{id: view.Context.ID(), appsInClusters: map[Place]*appInCluster{}, bodies: map[appcontext.Handle]body{}},
+	d := decoder{Contents: &Contents{id: view.Context.ID(), appsInClusters: map[AppInCluster]*appInCluster{}, bodies: map[appcontext.Handle]body{}},
 		previous: previous, status: view.StatusContext, parsed: map[string]body{}}
 	if d.status == nil {
 		d.status = view.Context
@@ -134,7 +134,7 @@ type decoder struct {
 	// finished is true when rsync does nothing about the context any more, even if something could not be done.
 	finished bool
 	// location is the place that is being decoded.
-	location Place
+	location AppInCluster
 	// parsed is what the texts of objects say.
 	parsed map[string]body
 }
@@ -156,8 +156,8 @@ func (d *decoder) decodeApp(a appcontext.App) {
 	clusters := a.Clusters()
 	result.clusters = make([]*appInCluster, 0, len(clusters))
 	for _, c := range clusters {
-		d.location = Place{a.Name(), c.Name()}
-		p := &appInCluster{Place: d.location, bundle: states.BundleName()}
+		d.location = AppInCluster{a.Name(), c.Name()}
+		p := &appInCluster{AppInCluster: d.location, bundle: states.BundleName()}
 		var ok bool
 		if p.provider, p.cluster, ok = c.Split(); !ok {
 			p.provider, p.cluster = "", c.Name()
@@ -190,7 +190,7 @@ func (d *decoder) decodeApp(a appcontext.App) {
 		}
 		slices.SortFunc(p.resources, func(a, b resource) int { return strings.Compare(a.stored.Name(), b.stored.Name()) })
 		result.clusters = append(result.clusters, p)
-		d.appsInClusters[p.Place] = p
+		d.appsInClusters[p.AppInCluster] = p
 	}
 	d.apps = append(d.apps, result)
 }
@@ -200,7 +200,7 @@ func (d *decoder) reuseSavedBundle(p *appInCluster) {
 	if d.previous == nil {
 		return
 	}
-	old, ok := d.previous.appsInClusters[p.Place]
+	old, ok := d.previous.appsInClusters[p.AppInCluster]
 	if ok && old.hasSaved && old.saved.Handle() == p.saved.Handle() && old.saved.Revision("status") == p.saved.Revision("status") {
 		p.savedBundle.Store(old.savedBundle.Load())
 	}
@@ -330,7 +330,7 @@ func (c *Contents) cachedBody(h appcontext.Handle) (body, bool) {
 
 // Expected is a place that a document is about, and where to look for what is there.
 type Expected struct {
-	Place
+	AppInCluster
 
 	// BundleName is the name of the ResourceBundleState that the app has in the cluster, <context>-<app>, and the value of
 	// its label emco/deployment-id.
@@ -343,20 +343,20 @@ type Expected struct {
 
 // isAbout reports whether the document of a subject has a place in its context. That of a cluster has its network
 // intents only, even if the context has more: who may ask about a cluster may not see another.
-func isAbout(s appcontext.Subject, at Place) bool {
-	return s.Cluster == "" || at == Place{appcontext.NetworkIntents, s.Provider + "+" + s.Cluster}
+func isAbout(s appcontext.DeploymentRef, at AppInCluster) bool {
+	return s.Cluster == "" || at == AppInCluster{appcontext.NetworkIntents, s.Provider + "+" + s.Cluster}
 }
 
 // isSelected reports whether the document of a query about a subject has a place.
-func isSelected(s appcontext.Subject, q Query, at Place) bool {
+func isSelected(s appcontext.DeploymentRef, q Query, at AppInCluster) bool {
 	return isAbout(s, at) && filterMatches(q.Apps, at.App) && filterMatches(q.Clusters, at.Cluster)
 }
 
 // problemsOf names what of a subject cannot be read.
-func (c *Contents) problemsOf(s appcontext.Subject) []string {
+func (c *Contents) problemsOf(s appcontext.DeploymentRef) []string {
 	var found []string
 	for _, p := range c.problems {
-		if p.location == (Place{}) || isAbout(s, p.location) {
+		if p.location == (AppInCluster{}) || isAbout(s, p.location) {
 			found = append(found, p.text)
 		}
 	}
@@ -368,17 +368,17 @@ func (c *Contents) problemsOf(s appcontext.Subject) []string {
 
 // Expected returns the places for which the document of a query about a subject needs a Report, in the order of the document.
 // A query about rsync alone needs none.
-func (c *Contents) Expected(s appcontext.Subject, q Query) []Expected {
+func (c *Contents) Expected(s appcontext.DeploymentRef, q Query) []Expected {
 	if c == nil || !q.usesClusters() {
 		return nil
 	}
 	var expected []Expected
 	for _, a := range c.apps {
 		for _, p := range a.clusters {
-			if !isSelected(s, q, p.Place) {
+			if !isSelected(s, q, p.AppInCluster) {
 				continue
 			}
-			e := Expected{Place: p.Place, BundleName: p.bundle}
+			e := Expected{AppInCluster: p.AppInCluster, BundleName: p.bundle}
 			if p.hasSaved {
 				e.Saved, e.SavedRevision = p.saved.Handle().Level("status"), p.saved.Revision("status")
 			}
@@ -391,7 +391,7 @@ func (c *Contents) Expected(s appcontext.Subject, q Query) []Expected {
 // SavedBundle returns the bundle that is saved in the context for a place, as DecodeBundle returns it; nil when there is none. It
 // is decoded once for each revision, with the rules of the first call: when the rules change, decode the contexts again, without
 // the previous ones.
-func (c *Contents) SavedBundle(p Place, user rules.UserRules) *Bundle {
+func (c *Contents) SavedBundle(p AppInCluster, user rules.UserRules) *Bundle {
 	if c == nil {
 		return nil
 	}

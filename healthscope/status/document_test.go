@@ -42,7 +42,7 @@ func edge(state string, resources ...string) keys {
 	return newKeys("42", state).order("web").cluster("web", "west+berlin", resources...)
 }
 
-var berlin = status.Place{App: "web", Cluster: "west+berlin"}
+var berlin = status.AppInCluster{App: "web", Cluster: "west+berlin"}
 
 // TestWhatIsInTheCluster has each way in which an expected resource, and one that nobody expects, can be there or not.
 func TestWhatIsInTheCluster(t *testing.T) {
@@ -71,8 +71,8 @@ func TestWhatIsInTheCluster(t *testing.T) {
 		"not filled":          {web, in(seen(), func(r *status.Report) { r.Observed = false }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
 		"too large":           {web, in(seen(pod), func(r *status.Report) { r.Truncated = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown", "web/berlin/Pod/web-0": "|Present"}},
 		"partly unreadable":   {web, in(seen(), func(r *status.Report) { r.Malformed = []string{"deploymentStatuses"} }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"lost":                {web, in(seen(), func(r *status.Report) { r.Lost = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"lost, known before":  {web, in(seen(healthscope.MarkUnreachable([]healthscope.Member{deployment}, healthscope.ReasonClusterUnreachable, "no answer", noon)...), func(r *status.Report) { r.Lost = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
+		"lost":                {web, in(seen(), func(r *status.Report) { r.Unreachable = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
+		"lost, known before":  {web, in(seen(healthscope.MarkUnreachable([]healthscope.Member{deployment}, healthscope.ReasonClusterUnreachable, "no answer", noon)...), func(r *status.Report) { r.Unreachable = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
 		"kind not followed":   {[]string{"web+Gadget", object("acme.example/v1", "Gadget", "web"), "Applied"}, seen(), map[string]string{"web/berlin/Gadget/web": "Applied|Unknown"}},
 		"kind followed":       {[]string{"web+Gadget", object("acme.example/v1", "Gadget", "web"), "Applied"}, seen(member("west+berlin", "acme.example", "Gadget", "x", healthscope.Ready)), map[string]string{"web/berlin/Gadget/web": "Applied|NotPresent", "web/berlin/Gadget/x": "|Present"}},
 		"not applied":         {[]string{"web+Pod", object("v1", "Pod", "web"), ""}, seen(), map[string]string{"web/berlin/Pod/web": "Pending|NotPresent"}},
@@ -165,7 +165,7 @@ func TestStatesOfContextsThatEnd(t *testing.T) {
 func lost(members ...healthscope.Member) status.Report {
 	return status.Report{
 		Members: healthscope.MarkUnreachable(members, healthscope.ReasonClusterUnreachable, "no answer", noon.Add(-time.Minute)), Observed: true,
-		Lost: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer", LastSeen: noon.Add(-time.Minute),
+		Unreachable: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer", LastSeen: noon.Add(-time.Minute),
 	}
 }
 
@@ -259,7 +259,7 @@ func TestAnUpdatedGroup(t *testing.T) {
 	d := status.New(in, query(t, ""))
 	check(t, "status", "Updated", d.Status)
 	check(t, "resources", map[string]string{"web/berlin/Pod/web": "Applied|", "web/berlin/Pod/new": "Failed|", "web/berlin/Pod/later": "Pending|"}, words(d))
-	want := []status.Expected{{Place: berlin, BundleName: "42-web", Saved: "/context/42/app/web/cluster/west+berlin/status/", SavedRevision: 7}}
+	want := []status.Expected{{AppInCluster: berlin, BundleName: "42-web", Saved: "/context/42/app/web/cluster/west+berlin/status/", SavedRevision: 7}}
 	check(t, "expected", want, in.Contents.Expected(group, query(t, "type=cluster")))
 	check(t, "expected of rsync", 0, len(in.Contents.Expected(group, query(t, "type=rsync"))))
 	check(t, "expected elsewhere", 0, len(in.Contents.Expected(group, query(t, "type=cluster&cluster=west%2Bbonn"))))

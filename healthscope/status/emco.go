@@ -249,7 +249,7 @@ func (e *emcoBuilder) listApps() {
 	for _, a := range e.Contents.apps {
 		wire := EMCOApp{Name: a.name}
 		for _, p := range a.clusters {
-			if !isSelected(e.Subject, e.query, p.Place) {
+			if !isSelected(e.Subject, e.query, p.AppInCluster) {
 				continue
 			}
 			if c := e.listCluster(p); len(c.Resources) > 0 {
@@ -267,7 +267,7 @@ func (e *emcoBuilder) listApps() {
 func (e *emcoBuilder) listCluster(p *appInCluster) EMCOCluster {
 	v := &e.view
 	if e.query.usesClusters() {
-		v.setReport(p, e.Reports[p.Place], e.lifecycle.terminated)
+		v.setReport(p, e.Reports[p.AppInCluster], e.lifecycle.terminated)
 		e.incomplete = e.incomplete || len(e.query.Resources) == 0 && v.Unlisted.Ready < v.Unlisted.Total
 	}
 	c := EMCOCluster{ClusterProvider: p.provider, Cluster: p.cluster}

@@ -20,7 +20,7 @@ func spring(t *testing.T) status.Input {
 	when := at(t, "2026-04-14T07:20:05.312Z")
 	actions := []appcontext.Action{{State: appcontext.ActionCreated, Time: when}, {State: "Approved", Time: when}, {State: appcontext.ActionInstantiated, ContextID: id, Time: when, Revision: 1}}
 	in := stored(t, "emco/context.json").input(t, actions...)
-	in.Subject = appcontext.GroupSubject("retail", "shop", "v2", "spring")
+	in.Subject = appcontext.GroupRef("retail", "shop", "v2", "spring")
 	reportSaved(&in)
 	return in
 }
@@ -28,7 +28,7 @@ func spring(t *testing.T) status.Input {
 // reportSaved makes reports of what is saved in the context, for clusters that the hub does not see.
 func reportSaved(in *status.Input) {
 	for _, e := range in.Contents.Expected(in.Subject, status.Query{Type: status.TypeAll}) {
-		in.Reports[e.Place] = status.SavedReport(in.Contents.SavedBundle(e.Place, nil), healthscope.DefaultPolicy(), noon, noon)
+		in.Reports[e.AppInCluster] = status.SavedReport(in.Contents.SavedBundle(e.AppInCluster, nil), healthscope.DefaultPolicy(), noon, noon)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestReadyInTheWordsOfEMCO(t *testing.T) {
 	web, role := object("apps/v1", "Deployment", "web"), object("rbac.authorization.k8s.io/v1", "Role", "web")
 	ready, failed := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready), member("west+berlin", "apps", "Deployment", "web", healthscope.Failed)
 	lost := seen(healthscope.MarkUnreachable([]healthscope.Member{ready}, healthscope.ReasonClusterUnreachable, "no answer", noon)...)
-	lost.Lost, lost.Reason = true, healthscope.ReasonClusterUnreachable
+	lost.Unreachable, lost.Reason = true, healthscope.ReasonClusterUnreachable
 	truncated := seen(ready)
 	truncated.Truncated, truncated.Unlisted = true, healthscope.Summary{Total: 2, Ready: 2}
 	unwell := truncated

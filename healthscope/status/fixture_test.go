@@ -100,7 +100,7 @@ func action(state appcontext.ActionState, id string, before int) appcontext.Acti
 }
 
 // group is the deployment intent group of the tests.
-var group = appcontext.GroupSubject("retail", "shop", "v2", "autumn")
+var group = appcontext.GroupRef("retail", "shop", "v2", "autumn")
 
 // input puts together what is known of a context that is its own status context.
 func (k keys) input(t testing.TB, actions ...appcontext.Action) status.Input {
@@ -114,7 +114,7 @@ func (k keys) input(t testing.TB, actions ...appcontext.Action) status.Input {
 		ContextID: s.ID(), Context: s, StatusContext: s, AsOf: noon,
 	}
 	return status.Input{
-		Subject: group, View: view, Contents: status.Decode(view, nil), Reports: map[status.Place]status.Report{},
+		Subject: group, View: view, Contents: status.Decode(view, nil), Reports: map[status.AppInCluster]status.Report{},
 		Policy: healthscope.DefaultPolicy(), Now: noon,
 	}
 }

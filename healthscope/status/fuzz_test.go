@@ -35,7 +35,7 @@ func FuzzStatus(f *testing.F) {
 		}
 		in.Info.Actions = append(in.Info.Actions, appcontext.Action{State: appcontext.ActionState(state), ContextID: app, Time: noon.AddDate(9000, 0, 0)})
 		for _, e := range in.Contents.Expected(in.Subject, q) {
-			in.Reports[e.Place] = status.SavedReport(in.Contents.SavedBundle(e.Place, nil), in.Policy, noon, noon)
+			in.Reports[e.AppInCluster] = status.SavedReport(in.Contents.SavedBundle(e.AppInCluster, nil), in.Policy, noon, noon)
 		}
 		d := status.New(in, q)
 		text := wire(t, d)

@@ -75,9 +75,9 @@ func autumn(t testing.TB, instance string) status.Input {
 func live(in *status.Input) {
 	all := status.Query{Type: status.TypeAll, Output: status.OutputAll}
 	for _, e := range in.Contents.Expected(in.Subject, all) {
-		r := status.SavedReport(in.Contents.SavedBundle(e.Place, nil), healthscope.DefaultPolicy(), noon, noon)
+		r := status.SavedReport(in.Contents.SavedBundle(e.AppInCluster, nil), healthscope.DefaultPolicy(), noon, noon)
 		r.Saved = false
-		in.Reports[e.Place] = r
+		in.Reports[e.AppInCluster] = r
 	}
 }
 
@@ -87,7 +87,7 @@ func network(t testing.TB) status.Input {
 		appcontext.Action{State: appcontext.ActionCreated, Time: at(t, "2026-03-01T17:02:02.464Z")},
 		appcontext.Action{State: appcontext.ActionApplied, ContextID: networkID, Time: at(t, "2026-03-01T17:05:11.983Z")},
 	)
-	in.Subject = appcontext.ClusterSubject("west", "berlin")
+	in.Subject = appcontext.ClusterRef("west", "berlin")
 	return in
 }
 

@@ -62,13 +62,13 @@ func TestHealthOfResources(t *testing.T) {
 }
 
 // shop is a context with two apps in two clusters, of one resource each.
-func shop(t *testing.T, states map[status.Place]healthscope.State) status.Input {
+func shop(t *testing.T, states map[status.AppInCluster]healthscope.State) status.Input {
 	t.Helper()
 	k := newKeys("42", "Instantiated").order("web", "db")
-	reports := map[status.Place]status.Report{}
+	reports := map[status.AppInCluster]status.Report{}
 	for _, app := range []string{"db", "web"} {
 		for _, cluster := range []string{"west+bonn", "west+berlin"} {
-			place := status.Place{App: app, Cluster: cluster}
+			place := status.AppInCluster{App: app, Cluster: cluster}
 			k.cluster(app, cluster, app+"+Deployment", object("apps/v1", "Deployment", app), "Applied")
 			m := member(cluster, "apps", "Deployment", app, states[place])
 			switch states[place] {
@@ -90,9 +90,9 @@ func shop(t *testing.T, states map[status.Place]healthscope.State) status.Input 
 // TestHealthOfMany: a cluster, an app and the whole are as their worst resource, which is named; what rsync and the bundles
 // say does not depend on the type of the query.
 func TestHealthOfMany(t *testing.T) {
-	webBerlin, webBonn := status.Place{App: "web", Cluster: "west+berlin"}, status.Place{App: "web", Cluster: "west+bonn"}
-	dbBerlin, dbBonn := status.Place{App: "db", Cluster: "west+berlin"}, status.Place{App: "db", Cluster: "west+bonn"}
-	in := shop(t, map[status.Place]healthscope.State{webBerlin: healthscope.Ready, webBonn: healthscope.Ready, dbBerlin: healthscope.Failed, dbBonn: healthscope.Unknown})
+	webBerlin, webBonn := status.AppInCluster{App: "web", Cluster: "west+berlin"}, status.AppInCluster{App: "web", Cluster: "west+bonn"}
+	dbBerlin, dbBonn := status.AppInCluster{App: "db", Cluster: "west+berlin"}, status.AppInCluster{App: "db", Cluster: "west+bonn"}
+	in := shop(t, map[status.AppInCluster]healthscope.State{webBerlin: healthscope.Ready, webBonn: healthscope.Ready, dbBerlin: healthscope.Failed, dbBonn: healthscope.Unknown})
 	ready := status.Health{State: "Ready", Since: since(time.Hour), Age: new(int64(3600)), Resources: &status.Counts{Total: 1, Ready: 1}}
 	two := ready
 	two.Resources = &status.Counts{Total: 2, Ready: 2}
@@ -124,10 +124,10 @@ func TestHealthOfMany(t *testing.T) {
 
 // TestStatesRollUp as members of a scope do, and never to Ready when something cannot be seen.
 func TestStatesRollUp(t *testing.T) {
-	a, b := status.Place{App: "web", Cluster: "west+berlin"}, status.Place{App: "db", Cluster: "west+bonn"}
+	a, b := status.AppInCluster{App: "web", Cluster: "west+berlin"}, status.AppInCluster{App: "db", Cluster: "west+bonn"}
 	for _, x := range []healthscope.State{healthscope.Ready, healthscope.Pending, healthscope.Failed, healthscope.Unknown} {
 		for _, y := range []healthscope.State{healthscope.Ready, healthscope.Pending, healthscope.Failed, healthscope.Unknown} {
-			states := map[status.Place]healthscope.State{a: x, b: y, {App: "web", Cluster: "west+bonn"}: healthscope.Ready, {App: "db", Cluster: "west+berlin"}: healthscope.Ready}
+			states := map[status.AppInCluster]healthscope.State{a: x, b: y, {App: "web", Cluster: "west+bonn"}: healthscope.Ready, {App: "db", Cluster: "west+berlin"}: healthscope.Ready}
 			var want healthscope.Summary
 			for _, s := range states {
 				want.Add(healthscope.Member{Counts: s})
@@ -178,7 +178,7 @@ func TestWhatABundleDoesNotNameCounts(t *testing.T) {
 // TestAnAppOfUnfollowedKindsIsNotReady: an app of kinds that nobody follows is not said to be well.
 func TestAnAppOfUnfollowedKindsIsNotReady(t *testing.T) {
 	in := network(t)
-	in.Reports[status.Place{App: "network-intents", Cluster: "west+berlin"}] = seen()
+	in.Reports[status.AppInCluster{App: "network-intents", Cluster: "west+berlin"}] = seen()
 	d := status.New(in, query(t, "output=small"))
 	check(t, "counts", map[string]int{"Unknown": 3}, d.ClusterStatus)
 	check(t, "health", "Unknown NotFollowed", d.Health.State+" "+d.Health.Reason)
@@ -243,7 +243,7 @@ func TestOneClusterSaysNothingOfAnother(t *testing.T) {
 	gadget := []string{"x+Gadget", object("acme.example/v1", "Gadget", "x"), "Applied"}
 	in := newKeys("42", "Instantiated").order("web").cluster("web", "west+berlin", gadget...).cluster("web", "west+bonn", gadget...).input(t)
 	in.Reports[berlin] = seen(member("west+berlin", "acme.example", "Gadget", "y", healthscope.Ready))
-	in.Reports[status.Place{App: "web", Cluster: "west+bonn"}] = seen()
+	in.Reports[status.AppInCluster{App: "web", Cluster: "west+bonn"}] = seen()
 	want := map[string]string{"web/berlin/Gadget/x": "Applied|NotPresent", "web/berlin/Gadget/y": "|Present", "web/bonn/Gadget/x": "Applied|Unknown"}
 	check(t, "resources", want, words(status.New(in, query(t, "type=all"))))
 }

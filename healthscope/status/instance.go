@@ -31,8 +31,8 @@ type InstanceDocument struct {
 	Message string `json:"message,omitempty"`
 	// LastSeen is when all of this was known last to be so; absent when it is current.
 	LastSeen string `format:"date-time" json:"lastSeen,omitempty"`
-	// Unread are the clusters of which nothing has been read yet, so that there may be more of the instance there; absent when there are none.
-	Unread []string `json:"unreadClusters,omitempty"`
+	// UnreadClusters are the clusters of which nothing has been read yet, so that there may be more of the instance there; absent when there are none.
+	UnreadClusters []string `json:"unreadClusters,omitempty"`
 }
 
 // InstanceResource is a resource of an instance.
@@ -49,7 +49,7 @@ type InstanceResource struct {
 // any order. There is at least one: without a bundle, nothing is known of an instance, not even that it exists. unread
 // names the clusters that have not been read yet.
 func NewInstance(id string, reports []Report, unread []string) InstanceDocument {
-	document := InstanceDocument{ID: id, Namespace: namespaceOf(reports), Resources: []InstanceResource{}, Message: unfilledMessage(reports), Unread: unread}
+	document := InstanceDocument{ID: id, Namespace: namespaceOf(reports), Resources: []InstanceResource{}, Message: unfilledMessage(reports), UnreadClusters: unread}
 	var members []instanceMember
 	var summary healthscope.Summary
 	var seen oldestSeen
@@ -64,8 +64,8 @@ func NewInstance(id string, reports []Report, unread []string) InstanceDocument 
 		}
 		document.ResourceCount += r.objectCount()
 		notReady := r.Unlisted.Total - r.Unlisted.Ready
-		incomplete = incomplete || r.Lost || !r.Observed || len(r.Malformed) > 0 || notReady > 0
-		if r.Lost || r.Saved {
+		incomplete = incomplete || r.Unreachable || !r.Observed || len(r.Malformed) > 0 || notReady > 0
+		if r.Unreachable || r.Saved {
 			seen.add(r.LastSeen)
 		}
 	}
@@ -99,7 +99,7 @@ func namespaceOf(reports []Report) string {
 func unfilledMessage(reports []Report) string {
 	empty := 0
 	for i := range reports {
-		if !reports[i].Observed && !reports[i].Lost {
+		if !reports[i].Observed && !reports[i].Unreachable {
 			empty++
 		}
 	}

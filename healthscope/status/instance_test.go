@@ -51,7 +51,7 @@ func TestAnInstanceInDoubtIsNotReady(t *testing.T) {
 		"unlisted fails": {[]status.Report{change(func(r *status.Report) {
 			r.Truncated, r.Unlisted = true, healthscope.Summary{Total: 3, Ready: 2, Failed: 1}
 		})}, 5, 2, ""},
-		"lost, and empty":  {[]status.Report{well(), {Observed: true, Lost: true, LastSeen: noon.Add(-time.Minute)}}, 2, 2, since(time.Minute)},
+		"lost, and empty":  {[]status.Report{well(), {Observed: true, Unreachable: true, LastSeen: noon.Add(-time.Minute)}}, 2, 2, since(time.Minute)},
 		"lost":             {[]status.Report{gone}, 2, 2, since(time.Minute)},
 		"one of two, lost": {[]status.Report{gone, seen(member("west+bonn", "", "Pod", "x", healthscope.Ready))}, 3, 3, since(time.Minute)},
 	}
@@ -99,7 +99,7 @@ func TestAnInstanceIsNotReadyAsLongAsAClusterIsUnread(t *testing.T) {
 	if d := status.NewInstance("fnKPvVAL", reports, nil); !d.Ready {
 		t.Errorf("not ready though all is known: %+v", d)
 	}
-	if d := status.NewInstance("fnKPvVAL", reports, []string{"east+tokyo"}); d.Ready || len(d.Unread) != 1 {
+	if d := status.NewInstance("fnKPvVAL", reports, []string{"east+tokyo"}); d.Ready || len(d.UnreadClusters) != 1 {
 		t.Errorf("ready though a cluster has not been read: %+v", d)
 	}
 }

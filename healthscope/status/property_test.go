@@ -65,7 +65,7 @@ func drawReport(t *rapid.T, cluster string) (status.Report, bool) {
 		report.Unlisted = healthscope.Summary{Total: 2, Ready: 1, Failed: 1, Healthy: 1}
 	}
 	if rapid.Bool().Draw(t, "lost") {
-		report.Lost, report.Members = true, healthscope.MarkUnreachable(report.Members, healthscope.ReasonMonitorStale, "silence", noon)
+		report.Unreachable, report.Members = true, healthscope.MarkUnreachable(report.Members, healthscope.ReasonMonitorStale, "silence", noon)
 	}
 	return report, rapid.Bool().Draw(t, "known")
 }
@@ -76,7 +76,7 @@ func drawInput(t *rapid.T, tb testing.TB) status.Input {
 	for _, app := range someApps {
 		for _, cluster := range someClusters {
 			if report, known := drawReport(t, cluster); known {
-				in.Reports[status.Place{App: app, Cluster: cluster}] = report
+				in.Reports[status.AppInCluster{App: app, Cluster: cluster}] = report
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func TestOrderMakesNoDifference(t *testing.T) {
 		in, q := drawInput(rt, t), drawQuery(rt)
 		want := wire(t, status.New(in, q))
 		other := in
-		other.Reports = map[status.Place]status.Report{}
+		other.Reports = map[status.AppInCluster]status.Report{}
 		for place, r := range in.Reports {
 			r.Members = slices.Clone(r.Members)
 			slices.Reverse(r.Members)
@@ -241,7 +241,7 @@ func TestADocumentIsThatOfItsReports(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawInput(rt, t)
 		for range rapid.IntRange(4, 8).Draw(rt, "documents") {
-			for _, at := range slices.SortedFunc(maps.Keys(in.Reports), func(a, b status.Place) int { return strings.Compare(a.App+a.Cluster, b.App+b.Cluster) }) {
+			for _, at := range slices.SortedFunc(maps.Keys(in.Reports), func(a, b status.AppInCluster) int { return strings.Compare(a.App+a.Cluster, b.App+b.Cluster) }) {
 				report := in.Reports[at]
 				switch rapid.IntRange(0, 2).Draw(rt, "change") {
 				case 0: // As many objects, in other states and in another order.

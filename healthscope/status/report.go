@@ -21,10 +21,10 @@ type Report struct {
 	Unlisted  healthscope.Summary
 	// Malformed names what in the bundle cannot be read.
 	Malformed []string
-	// Lost is true when the bundle cannot be seen as it is now; Reason says why in a word, Message for people.
-	Lost    bool
-	Reason  healthscope.Reason
-	Message string
+	// Unreachable is true when the bundle cannot be seen as it is now; Reason says why in a word, Message for people.
+	Unreachable bool
+	Reason      healthscope.Reason
+	Message     string
 	// Saved is true when this is what was saved in the context, and is as old as LastSeen says. SavedReport sets it.
 	Saved bool
 	// LastSeen is when the bundle was known last to be as it is shown here. Zero means that it is not known.
@@ -124,7 +124,7 @@ func (v *view) unexpectedMembers() []int {
 func (v *view) presence(m *healthscope.Member, followed bool) Presence {
 	if m != nil {
 		switch {
-		case v.Lost || m.State == healthscope.Unknown:
+		case v.Unreachable || m.State == healthscope.Unknown:
 			return PresenceUnknown
 		case m.State == healthscope.NotPresent:
 			return NotPresent
@@ -141,9 +141,9 @@ func (v *view) presence(m *healthscope.Member, followed bool) Presence {
 // incomplete returns the reason why an object may exist that the report does not name; empty when the report is complete.
 func (v *view) incomplete() healthscope.Reason {
 	switch {
-	case v.Lost && v.Reason != "":
+	case v.Unreachable && v.Reason != "":
 		return v.Reason
-	case v.Lost || !v.Observed:
+	case v.Unreachable || !v.Observed:
 		return healthscope.ReasonNotObserved
 	case len(v.Malformed) > 0:
 		return healthscope.ReasonMalformedBundle

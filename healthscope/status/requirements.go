@@ -11,13 +11,13 @@ import (
 
 // Requirements are the resources that must be in clusters because a context has brought them there. They never change, and
 // are safe for concurrent use. The zero value requires nothing.
-type Requirements struct{ resources map[Place][]resource }
+type Requirements struct{ resources map[AppInCluster][]resource }
 
 // Requirements returns what rsync has applied, or was refused, and has not deleted since. Hooks come and go and are not among
 // it. A context with which rsync has not begun requires nothing, nor does one that is to go: actions are what users did,
 // as far as that is recorded.
 func (c *Contents) Requirements(actions []appcontext.Action) Requirements {
-	required := Requirements{resources: map[Place][]resource{}}
+	required := Requirements{resources: map[AppInCluster][]resource{}}
 	if c == nil || c.state == "" || c.state == appcontext.StateCreated || lifecycleOf(c.id, c.state, actions).deleting {
 		return required
 	}

@@ -26,13 +26,13 @@ type rollup struct {
 
 // worstResource is a resource, and where it is. It is none without a member.
 type worstResource struct {
-	Place
+	AppInCluster
 
 	member *healthscope.Member
 }
 
 // add counts a resource.
-func (u *rollup) add(at Place, r *row) {
+func (u *rollup) add(at AppInCluster, r *row) {
 	u.rows++
 	if r.remains {
 		u.remaining++

@@ -18,9 +18,9 @@ func TestADocumentOfAClusterShowsNoOther(t *testing.T) {
 		cluster("network-intents", "west+bonn", "foreign+Network", network("foreign"), "Applied", "foreign-broken+Network", "{", "Applied").
 		cluster("web", "west+berlin", "foreign-web+Pod", object("v1", "Pod", "foreign-web"), "Applied")
 	in := k.input(t)
-	in.Subject = appcontext.ClusterSubject("west", "berlin")
-	place := status.Place{App: "network-intents", Cluster: "west+berlin"}
-	in.Reports = map[status.Place]status.Report{
+	in.Subject = appcontext.ClusterRef("west", "berlin")
+	place := status.AppInCluster{App: "network-intents", Cluster: "west+berlin"}
+	in.Reports = map[status.AppInCluster]status.Report{
 		place: seen(member("west+berlin", "k8s.plugin.opnfv.org", "Network", "own", healthscope.Ready)),
 		{App: "network-intents", Cluster: "west+bonn"}: seen(member("west+bonn", "", "Pod", "foreign-pod", healthscope.Failed)),
 		{App: "web", Cluster: "west+berlin"}:           seen(member("west+berlin", "", "Pod", "foreign-web", healthscope.Failed)),
@@ -38,5 +38,5 @@ func TestADocumentOfAClusterShowsNoOther(t *testing.T) {
 	check(t, "apps with the other's filter", 0, len(other.Apps))
 	check(t, "the filter", &status.Unmatched{Clusters: []string{"west+bonn"}}, other.Unmatched)
 	expected := in.Contents.Expected(in.Subject, query(t, "type=all"))
-	check(t, "places that are looked at", []status.Expected{{Place: place, BundleName: "42-network-intents"}}, expected)
+	check(t, "places that are looked at", []status.Expected{{AppInCluster: place, BundleName: "42-network-intents"}}, expected)
 }

@@ -74,7 +74,7 @@ func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer end()
-	changed := workqueue.NewTyped[appcontext.Place]() // It holds a place once, however often that changes while the client reads slowly.
+	changed := workqueue.NewTyped[appcontext.AppInCluster]() // It holds a place once, however often that changes while the client reads slowly.
 	defer context.AfterFunc(ctx, changed.ShutDown)()
 	following.Go(func() { a.follow(ctx, request.GetAppContext(), changed.Add) })
 	for {
@@ -142,10 +142,10 @@ func streamStatus(ctx context.Context) error {
 }
 
 // follow calls changed for each place of a context that has a bundle, and whenever a bundle is written, until ctx ends.
-func (a *alerts) follow(ctx context.Context, id string, changed func(appcontext.Place)) {
+func (a *alerts) follow(ctx context.Context, id string, changed func(appcontext.AppInCluster)) {
 	last := int64(0)
 	for ctx.Err() == nil {
-		err := a.store.WatchBundles(ctx, id, last, func(p appcontext.Place, revision int64) {
+		err := a.store.WatchBundles(ctx, id, last, func(p appcontext.AppInCluster, revision int64) {
 			last = max(last, revision)
 			changed(p)
 		})

@@ -9,15 +9,15 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Memory remembers since when objects have been in their state, for those whose time is
+// History remembers since when objects have been in their state, for those whose time is
 // not reported elsewhere: the resources of other monitors' bundles, objects that
 // scopes refer to directly, and missing objects. It is not safe for concurrent use.
-type Memory struct {
-	known map[healthscope.Key]Seen
+type History struct {
+	known map[healthscope.Key]Observation
 }
 
-// Seen is what is remembered of an object.
-type Seen struct {
+// Observation is what is remembered of an object.
+type Observation struct {
 	// UID is the object's uid; empty when unknown.
 	UID string
 	// State and Reason are its last state and reason.
@@ -28,27 +28,27 @@ type Seen struct {
 }
 
 // Member returns what is remembered of an object in the form that healthscope.Policy.WithHistory needs.
-func (s Seen) Member(key healthscope.Key) healthscope.Member {
+func (s Observation) Member(key healthscope.Key) healthscope.Member {
 	return healthscope.Member{Result: healthscope.Result{Key: key, UID: s.UID, State: s.State, Reason: s.Reason, Since: s.Since}}
 }
 
 // NewMemory returns a memory that begins with the judged states from before a restart, which a status has recorded.
-func NewMemory(past map[healthscope.Key]Seen) *Memory { return &Memory{known: past} }
+func NewMemory(past map[healthscope.Key]Observation) *History { return &History{known: past} }
 
 // Resume returns the results, each object once, and sets the time since when an object
 // has been in its state where the result does not have it. It remembers these objects
 // and no others. Of several results for an object it returns the worst of those that
 // could read it; otherwise the object's state would change all the time. It reuses the memory of results.
-func (m *Memory) Resume(results []healthscope.Result, policy healthscope.Policy, now time.Time) []healthscope.Result {
+func (m *History) Resume(results []healthscope.Result, policy healthscope.Policy, now time.Time) []healthscope.Result {
 	slices.SortFunc(results, compareResults)
 	results = slices.CompactFunc(results, func(a, b healthscope.Result) bool { return a.Key == b.Key })
-	known := make(map[healthscope.Key]Seen, len(results))
+	known := make(map[healthscope.Key]Observation, len(results))
 	for i := range results {
 		r := &results[i]
 		if r.Since.IsZero() {
 			r.Since = m.since(*r, policy, now.Truncate(time.Second))
 		}
-		known[r.Key] = Seen{UID: r.UID, State: r.State, Reason: r.Reason, Since: r.Since}
+		known[r.Key] = Observation{UID: r.UID, State: r.State, Reason: r.Reason, Since: r.Since}
 	}
 	m.known = known
 	return results
@@ -89,7 +89,7 @@ func compareResults(a, b healthscope.Result) int {
 
 // since returns since when an object has been in the state of a result. It treats a time in
 // the future, which a wrong clock caused, as now.
-func (m *Memory) since(r healthscope.Result, policy healthscope.Policy, now time.Time) time.Time {
+func (m *History) since(r healthscope.Result, policy healthscope.Policy, now time.Time) time.Time {
 	was, ok := m.known[r.Key]
 	if was.Since.After(now) {
 		was.Since = now
@@ -115,8 +115,8 @@ func (m *Memory) since(r healthscope.Result, policy healthscope.Policy, now time
 
 // carryOver converts the judged states from before a restart to those of the raw results of a
 // bundle: the raw result of a workload that was Failed because of its pods is Pending, and its pods have failed for as long.
-func carryOver(past map[healthscope.Key]Seen, results []healthscope.Result) map[healthscope.Key]Seen {
-	known := map[healthscope.Key]Seen{}
+func carryOver(past map[healthscope.Key]Observation, results []healthscope.Result) map[healthscope.Key]Observation {
+	known := map[healthscope.Key]Observation{}
 	for _, r := range results {
 		if was, ok := past[r.Key]; ok {
 			if r.State == healthscope.Pending && was.State == healthscope.Failed && was.Reason != healthscope.ReasonPendingTimeout {
@@ -130,7 +130,7 @@ func carryOver(past map[healthscope.Key]Seen, results []healthscope.Result) map[
 		}
 		owner := healthscope.Key{Cluster: r.Cluster, Group: r.Owner.Group, Kind: r.Owner.Kind, Namespace: r.Namespace, Name: r.Owner.Name}
 		if was, ok := past[owner]; ok && was.State == healthscope.Failed && r.State == healthscope.Failed && was.Reason == r.Reason {
-			known[r.Key] = Seen{State: was.State, Reason: was.Reason, Since: was.Since}
+			known[r.Key] = Observation{State: was.State, Reason: was.Reason, Since: was.Since}
 		}
 	}
 	return known

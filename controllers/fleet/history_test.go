@@ -48,7 +48,7 @@ func TestMemory(t *testing.T) {
 	}
 	cases := map[string]struct {
 		policy healthscope.Policy
-		past   *Seen
+		past   *Observation
 		steps  []step
 	}{
 		"the same state":                        {steps: []step{{at: 0, result: &pending}, {at: time.Minute, result: &pending}}},
@@ -58,13 +58,13 @@ func TestMemory(t *testing.T) {
 		"created again":                         {steps: []step{{at: 0, result: new(uid(pending, "a"))}, {at: time.Minute, result: new(uid(pending, "b")), want: time.Minute}}},
 		"a uid that was not known":              {steps: []step{{at: 0, result: &pending}, {at: time.Minute, result: new(uid(pending, "b"))}}},
 		"a time of its own":                     {steps: []step{{at: 0, result: &own, want: -time.Hour}}},
-		"remembered":                            {past: &Seen{State: healthscope.Pending, Since: noon.Add(-time.Hour)}, steps: []step{{at: 0, result: &pending, want: -time.Hour}}},
-		"remembered in another state":           {past: &Seen{State: healthscope.Failed, Reason: healthscope.ReasonReplicaFailure, Since: noon.Add(-time.Hour)}, steps: []step{{at: 0, result: &pending}}},
-		"remembered for its timeout":            {past: &Seen{State: healthscope.Failed, Reason: healthscope.ReasonPendingTimeout, Since: noon.Add(-time.Hour)}, steps: []step{{at: 0, result: &pending, want: -time.Hour - 600*time.Second}}},
-		"remembered for a timeout of its own":   {past: &Seen{State: healthscope.Failed, Reason: healthscope.ReasonPendingTimeout, Since: noon.Add(-time.Hour)}, steps: []step{{at: 0, result: &slow, want: -time.Hour - 100*time.Second}}},
-		"remembered as a young failure":         {policy: young, past: &Seen{State: healthscope.Pending, Reason: healthscope.ReasonReplicaFailure, Since: noon.Add(-30 * time.Second)}, steps: []step{{at: 0, result: &failed, want: -30 * time.Second}}},
+		"remembered":                            {past: &Observation{State: healthscope.Pending, Since: noon.Add(-time.Hour)}, steps: []step{{at: 0, result: &pending, want: -time.Hour}}},
+		"remembered in another state":           {past: &Observation{State: healthscope.Failed, Reason: healthscope.ReasonReplicaFailure, Since: noon.Add(-time.Hour)}, steps: []step{{at: 0, result: &pending}}},
+		"remembered for its timeout":            {past: &Observation{State: healthscope.Failed, Reason: healthscope.ReasonPendingTimeout, Since: noon.Add(-time.Hour)}, steps: []step{{at: 0, result: &pending, want: -time.Hour - 600*time.Second}}},
+		"remembered for a timeout of its own":   {past: &Observation{State: healthscope.Failed, Reason: healthscope.ReasonPendingTimeout, Since: noon.Add(-time.Hour)}, steps: []step{{at: 0, result: &slow, want: -time.Hour - 100*time.Second}}},
+		"remembered as a young failure":         {policy: young, past: &Observation{State: healthscope.Pending, Reason: healthscope.ReasonReplicaFailure, Since: noon.Add(-30 * time.Second)}, steps: []step{{at: 0, result: &failed, want: -30 * time.Second}}},
 		"a clock that was an hour ahead":        {steps: []step{{at: time.Hour, result: &pending, want: time.Hour}, {at: 0, result: &pending}, {at: time.Minute, result: &pending}, {at: 2 * time.Hour, result: &pending}}},
-		"remembered by a clock that was ahead":  {past: &Seen{State: healthscope.Pending, Since: noon.Add(time.Hour)}, steps: []step{{at: 0, result: &pending}, {at: time.Minute, result: &pending}}},
+		"remembered by a clock that was ahead":  {past: &Observation{State: healthscope.Pending, Since: noon.Add(time.Hour)}, steps: []step{{at: 0, result: &pending}, {at: time.Minute, result: &pending}}},
 		"another state after the clock was set": {steps: []step{{at: time.Hour, result: &pending, want: time.Hour}, {at: 0, result: &failed}}},
 	}
 	for name, tc := range cases {
@@ -75,7 +75,7 @@ func TestMemory(t *testing.T) {
 			}
 			m := NewMemory(nil)
 			if tc.past != nil {
-				m = NewMemory(map[healthscope.Key]Seen{pending.Key: *tc.past})
+				m = NewMemory(map[healthscope.Key]Observation{pending.Key: *tc.past})
 			}
 			for i, s := range tc.steps {
 				var results []healthscope.Result
@@ -142,9 +142,9 @@ func TestCarryOver(t *testing.T) {
 	otherPod := pod
 	otherPod.Name, otherPod.Reason = "web-2", "ImagePullBackOff"
 	workload := web(healthscope.Pending, healthscope.ReasonReplicasNotReady)
-	past := map[healthscope.Key]Seen{workload.Key: {State: healthscope.Failed, Reason: "CrashLoopBackOff", Since: old}}
+	past := map[healthscope.Key]Observation{workload.Key: {State: healthscope.Failed, Reason: "CrashLoopBackOff", Since: old}}
 	got := carryOver(past, []healthscope.Result{pod, otherPod, workload})
-	want := map[healthscope.Key]Seen{
+	want := map[healthscope.Key]Observation{
 		workload.Key: {State: healthscope.Pending, Reason: "CrashLoopBackOff", Since: old},
 		pod.Key:      {State: healthscope.Failed, Reason: "CrashLoopBackOff", Since: old},
 	}
@@ -178,7 +178,7 @@ func TestStatesAreCarriedOverARestart(t *testing.T) {
 		}
 	}
 	clock := clocktesting.NewFakeClock(noon)
-	newHub := func(past map[healthscope.Key]Seen) func(*k8spluginv1alpha1.ResourceBundleState) healthscope.Member {
+	newHub := func(past map[healthscope.Key]Observation) func(*k8spluginv1alpha1.ResourceBundleState) healthscope.Member {
 		k := &bundleSyncer{cluster: "local", view: openView("local"), policy: policy, clock: clock, memories: map[BundleKey]*bundleMemory{}, past: past}
 		return func(b *k8spluginv1alpha1.ResourceBundleState) healthscope.Member {
 			k.judge(key, newCachedBundle("local", b, nil))
@@ -194,7 +194,7 @@ func TestStatesAreCarriedOverARestart(t *testing.T) {
 	if held.State != healthscope.Failed || !held.Since.Equal(noon) {
 		t.Errorf("young health makes it %s since %s", held.State, held.Since)
 	}
-	past := map[healthscope.Key]Seen{held.Key: {State: held.State, Reason: held.Reason, Since: held.Since}}
+	past := map[healthscope.Key]Observation{held.Key: {State: held.State, Reason: held.Reason, Since: held.Since}}
 	if m := newHub(past)(status(healthscope.Ready, noon.Add(10*time.Second))); m.State != healthscope.Failed {
 		t.Errorf("after a restart it is %s", m.State)
 	}

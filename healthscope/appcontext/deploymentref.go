@@ -2,9 +2,9 @@ package appcontext
 
 import "strings"
 
-// Subject is what users act on, and contexts are made for: a deployment intent group, or a cluster with its network
-// intents. Make it with GroupSubject or ClusterSubject. It can be the key of a map.
-type Subject struct {
+// DeploymentRef is what users act on, and contexts are made for: a deployment intent group, or a cluster with its network
+// intents. Make it with GroupRef or ClusterRef. It can be the key of a map.
+type DeploymentRef struct {
 	// Project, CompositeApp, Version and Group name a deployment intent group.
 	Project, CompositeApp, Version, Group string
 	// Provider and Cluster name a cluster.
@@ -22,22 +22,22 @@ const (
 	ownAction  = "action"
 )
 
-// GroupSubject is a deployment intent group.
-func GroupSubject(project, compositeApp, version, group string) Subject {
-	return Subject{Project: project, CompositeApp: compositeApp, Version: version, Group: group}
+// GroupRef is a deployment intent group.
+func GroupRef(project, compositeApp, version, group string) DeploymentRef {
+	return DeploymentRef{Project: project, CompositeApp: compositeApp, Version: version, Group: group}
 }
 
-// ClusterSubject is a cluster, for its network intents.
-func ClusterSubject(provider, cluster string) Subject {
-	return Subject{Provider: provider, Cluster: cluster}
+// ClusterRef is a cluster, for its network intents.
+func ClusterRef(provider, cluster string) DeploymentRef {
+	return DeploymentRef{Provider: provider, Cluster: cluster}
 }
 
 // String returns the names, with slashes between them.
-func (s Subject) String() string { return strings.Join(s.names(), "/") }
+func (s DeploymentRef) String() string { return strings.Join(s.names(), "/") }
 
-func (s Subject) isCluster() bool { return s.Provider != "" || s.Cluster != "" }
+func (s DeploymentRef) isCluster() bool { return s.Provider != "" || s.Cluster != "" }
 
-func (s Subject) names() []string {
+func (s DeploymentRef) names() []string {
 	if s.isCluster() {
 		return []string{s.Provider, s.Cluster}
 	}
@@ -45,7 +45,7 @@ func (s Subject) names() []string {
 }
 
 // check rejects a subject that cannot have keys.
-func (s Subject) check() error {
+func (s DeploymentRef) check() error {
 	arguments := []string{"project", "composite app", "version", "deployment intent group"}
 	if s.isCluster() {
 		arguments = []string{"cluster provider", "cluster"}
@@ -62,7 +62,7 @@ func (s Subject) check() error {
 }
 
 // key returns the key of the subject's history, or that of something below it.
-func (s Subject) key(below ...string) string {
+func (s DeploymentRef) key(below ...string) string {
 	kind := ownGroup
 	if s.isCluster() {
 		kind = ownCluster
@@ -71,7 +71,7 @@ func (s Subject) key(below ...string) string {
 }
 
 // backReferenceKey returns the key that says, under the context's id, that the subject's index holds the context.
-func (s Subject) backReferenceKey(id string) string {
+func (s DeploymentRef) backReferenceKey(id string) string {
 	return backReferencePrefix(id) + strings.TrimPrefix(s.key(), ownPrefix)
 }
 
@@ -79,24 +79,24 @@ func backReferencePrefix(id string) string { return ownPrefix + ownContext + "/"
 
 // subjectOf returns the subject that a key under ownPrefix, without that, belongs to, and what follows the subject's key,
 // in parts. It is false for other keys.
-func subjectOf(rest string) (s Subject, below []string, ok bool) {
+func subjectOf(rest string) (s DeploymentRef, below []string, ok bool) {
 	rest, ok = strings.CutSuffix(rest, "/")
 	if !ok {
-		return Subject{}, nil, false
+		return DeploymentRef{}, nil, false
 	}
 	switch parts := strings.Split(rest, "/"); {
 	case parts[0] == ownGroup && len(parts) >= 5:
-		s, below = GroupSubject(parts[1], parts[2], parts[3], parts[4]), parts[5:]
+		s, below = GroupRef(parts[1], parts[2], parts[3], parts[4]), parts[5:]
 	case parts[0] == ownCluster && len(parts) >= 3:
-		s, below = ClusterSubject(parts[1], parts[2]), parts[3:]
+		s, below = ClusterRef(parts[1], parts[2]), parts[3:]
 	default:
-		return Subject{}, nil, false
+		return DeploymentRef{}, nil, false
 	}
 	return s, below, s.check() == nil
 }
 
 // subjectOfCluster returns the subject of a context's cluster, if the name of app and cluster make one.
-func subjectOfCluster(app, cluster string) (Subject, bool) {
+func subjectOfCluster(app, cluster string) (DeploymentRef, bool) {
 	provider, name, ok := splitPair(cluster)
-	return ClusterSubject(provider, name), ok && app == NetworkIntents
+	return ClusterRef(provider, name), ok && app == NetworkIntents
 }

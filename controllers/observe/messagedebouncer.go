@@ -9,8 +9,8 @@ import (
 // attempts, so that alternating causes do not change the text: each change is written to the status of every scope that it concerns.
 const textDebounce = 150 * time.Second
 
-// Wording debounces the text of a state whose cause changes while its status and reason do not.
-type Wording struct {
+// MessageDebouncer debounces the text of a state whose cause changes while its status and reason do not.
+type MessageDebouncer struct {
 	// pending is the latest reported text if it differs from the shown one, and since is since when it has been reported; both are zero when there
 	// is none.
 	pending string
@@ -18,13 +18,13 @@ type Wording struct {
 }
 
 // Changes records that text is reported while shown is shown, and reports whether text replaces shown.
-func (w *Wording) Changes(shown, text string, now time.Time) bool {
+func (w *MessageDebouncer) Changes(shown, text string, now time.Time) bool {
 	switch {
 	case equalIgnoringDigits(shown, text):
-		*w = Wording{}
+		*w = MessageDebouncer{}
 		return false
 	case w.since.IsZero() || !equalIgnoringDigits(w.pending, text):
-		*w = Wording{pending: text, since: now}
+		*w = MessageDebouncer{pending: text, since: now}
 		return false
 	}
 	return now.Sub(w.since) >= textDebounce

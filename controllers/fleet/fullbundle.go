@@ -22,25 +22,25 @@ const wholeTimeout = 30 * time.Second
 // ErrGone says that a bundle does not exist in its cluster.
 var ErrGone = errors.New("the bundle does not exist any more")
 
-// Whole is a complete ResourceBundleState, with all objects, as its API server stores it.
-type Whole struct {
+// FullBundle is a complete ResourceBundleState, with all objects, as its API server stores it.
+type FullBundle struct {
 	metav1.ObjectMeta `json:"metadata"`
 
 	// Status is the status as unmodified JSON; empty when no monitor has reported.
 	Status json.RawMessage `json:"status"`
 }
 
-// Whole reads a complete bundle, which the view does not store, from its cluster
+// FullBundle reads a complete bundle, which the view does not store, from its cluster
 // with one request and a timeout. It returns ErrGone when the bundle does not
 // exist. It lists this one bundle, so that the hub needs no rights beyond those for its watch of bundles.
-func (v *View) Whole(ctx context.Context, key BundleKey) (*Whole, error) {
+func (v *View) ReadBundle(ctx context.Context, key BundleKey) (*FullBundle, error) {
 	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
 	defer cancel()
 	whole, err := v.readWhole(ctx, key)
 	return whole, errors.Wrapf(err, "cannot read bundle %q of cluster %q", types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, key.Cluster)
 }
 
-func (v *View) readWhole(ctx context.Context, key BundleKey) (*Whole, error) {
+func (v *View) readWhole(ctx context.Context, key BundleKey) (*FullBundle, error) {
 	access, ok := v.Access(key.Cluster)
 	if !ok {
 		return nil, errors.New("the cluster has not been read yet, or is not known")
@@ -50,7 +50,7 @@ func (v *View) readWhole(ctx context.Context, key BundleKey) (*Whole, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list struct{ Items []Whole }
+	var list struct{ Items []FullBundle }
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ var _ = Describe("Whole bundles", func() {
 		v := look(healthscope.DefaultPolicy()).sync(ctx)
 		key := fleet.BundleKey{Cluster: "local", Namespace: namespace, Name: "1-sink"}
 
-		whole, err := v.Whole(ctx, key)
+		whole, err := v.ReadBundle(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(whole.Status).To(Equal(json.RawMessage(status)))
 		Expect(whole.UID).To(Equal(b.UID))
@@ -29,17 +29,17 @@ var _ = Describe("Whole bundles", func() {
 		Eventually(func() string { return v.Bundle(key).ResourceVersion }).Should(Equal(whole.ResourceVersion))
 
 		key.Name = "1-source"
-		whole, err = v.Whole(ctx, key)
+		whole, err = v.ReadBundle(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(whole.Status).To(BeEmpty(), "no monitor has reported")
 
 		key.Name = "1-nothing"
-		_, err = v.Whole(ctx, key)
+		_, err = v.ReadBundle(ctx, key)
 		Expect(err).To(MatchError(fleet.ErrGone))
 		Expect(err).To(MatchError(ContainSubstring(`cannot read bundle "` + namespace + `/1-nothing" of cluster "local"`)))
 
 		key.Cluster = "elsewhere"
-		_, err = v.Whole(ctx, key)
+		_, err = v.ReadBundle(ctx, key)
 		Expect(err).To(MatchError(ContainSubstring("the cluster has not been read yet, or is not known")))
 	})
 })
