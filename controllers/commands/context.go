@@ -187,7 +187,7 @@ func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) e
 			return err
 		}
 		meta, _ := s.Meta() // If meta cannot be read, the subject is unknown.
-		subject, ok := meta.Subject()
+		subject, ok := meta.DeploymentRef()
 		name := ""
 		if ok {
 			name = subject.String()

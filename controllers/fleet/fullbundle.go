@@ -30,7 +30,7 @@ type FullBundle struct {
 	Status json.RawMessage `json:"status"`
 }
 
-// FullBundle reads a complete bundle, which the view does not store, from its cluster
+// ReadBundle reads a complete bundle, which the view does not store, from its cluster
 // with one request and a timeout. It returns ErrGone when the bundle does not
 // exist. It lists this one bundle, so that the hub needs no rights beyond those for its watch of bundles.
 func (v *View) ReadBundle(ctx context.Context, key BundleKey) (*FullBundle, error) {

@@ -180,7 +180,7 @@ func (c *Contexts) read(ctx context.Context, id string) (status.Requirements, er
 	}
 	view := appcontext.View{Context: snapshot, StatusContext: snapshot}
 	meta, _ := snapshot.Meta() // Unreadable metadata name no subject.
-	if subject, ok := meta.Subject(); ok {
+	if subject, ok := meta.DeploymentRef(); ok {
 		if view, err = c.cache.View(ctx, subject, ""); err != nil {
 			return none, err
 		}

@@ -97,7 +97,7 @@ func CreateContext(ctx context.Context, store *appcontext.Store, c CompositeApp,
 	if err != nil {
 		return "", deletePartial(ctx, ac, err)
 	}
-	subject, _ := meta.Subject()
+	subject, _ := meta.DeploymentRef()
 	err = store.RecordAction(ctx, appcontext.Record{Subject: subject, Action: appcontext.Action{State: appcontext.ActionCreated, Time: now}})
 	return ac.ID(), errors.Wrapf(err, "context %q is made", ac.ID())
 }

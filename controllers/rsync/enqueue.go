@@ -187,7 +187,7 @@ func (r *request) addRecord(ctx context.Context, snapshot *appcontext.Snapshot, 
 	if err != nil {
 		return err
 	}
-	subject, ok := meta.Subject()
+	subject, ok := meta.DeploymentRef()
 	if !ok || r.action.State == "" {
 		return nil
 	}

@@ -26,7 +26,7 @@ var _ = Describe("rsync.Enqueue", func() {
 		Expect(err).NotTo(HaveOccurred())
 		m, err := s.Meta()
 		Expect(err).NotTo(HaveOccurred())
-		subject, _ = m.Subject()
+		subject, _ = m.DeploymentRef()
 	}
 
 	It("records what the user did together with the event, with a revision for each update", func(ctx SpecContext) {

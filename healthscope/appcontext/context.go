@@ -126,7 +126,7 @@ func (ac *AppContext) AddCompositeAppMeta(ctx context.Context, meta CompositeApp
 	t := &transaction{}
 	t.require(string(h))
 	t.put(string(h.Level(partMeta)), meta)
-	if s, ok := meta.Subject(); ok {
+	if s, ok := meta.DeploymentRef(); ok {
 		t.index(s, ac.id)
 	}
 	return wrap(opSaveMeta, ac.store.commit(ctx, t))

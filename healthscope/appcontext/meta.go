@@ -38,7 +38,7 @@ type CompositeAppMeta struct {
 
 // DeploymentRef returns the deployment intent group that the context was made for, and whether the meta data name one. Meta
 // data from before there was a field for the group name it in the release.
-func (m CompositeAppMeta) Subject() (DeploymentRef, bool) {
+func (m CompositeAppMeta) DeploymentRef() (DeploymentRef, bool) {
 	s := GroupRef(m.Project, m.CompositeApp, m.Version, cmp.Or(m.DeploymentIntentGroup, m.Release))
 	return s, s.check() == nil
 }

@@ -317,7 +317,7 @@ func (e *contextInfo) setMeta(kv *mvccpb.KeyValue) {
 	e.meta = DeploymentRef{}
 	var meta CompositeAppMeta
 	if kv != nil && decode(string(kv.Key), kv.Value, &meta) == nil {
-		if s, ok := meta.Subject(); ok {
+		if s, ok := meta.DeploymentRef(); ok {
 			e.meta = s
 		}
 	}

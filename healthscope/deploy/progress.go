@@ -262,7 +262,7 @@ func (p *Progress) dependenciesHold(app string) bool {
 }
 
 // Complete records that a step has ended.
-func (w *Progress) Complete(s Step, outcome Outcome) {
+func (p *Progress) Complete(s Step, outcome Outcome) {
 	seq := s.sequence
 	seq.inProgress, seq.steps = false, seq.steps[1:]
 	if outcome == Refused {
