@@ -45,7 +45,7 @@ var _ = Describe("the recorder of healthscope controller", func() {
 			g.Expect(err).NotTo(HaveOccurred())
 			return at
 		}
-		Eventually(stored, "60s").Should(HaveField("Ours()", BeTrue()))
+		Eventually(stored, "60s").Should(HaveField("IsOurs()", BeTrue()))
 		Eventually(ask).Should(MatchRegexp(`web\s+local\+local\s+Deployment/web\s+shop\s+Ready`))
 
 		By("looking at it from a hub that does not know the cluster")

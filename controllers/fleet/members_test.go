@@ -218,7 +218,7 @@ var _ = Describe("Members", func() {
 		Expect(s.edge().Message).To(ContainSubstring("the API server does not answer"))
 		Expect(s.edge().LastSeen).To(And(BeTemporally(">=", seen), BeTemporally("<=", stopped)))
 		Expect(s.member("1-sink", "web")()).To(Equal("Unknown ClusterUnreachable Ready"))
-		Expect(s.Named(s.shop, "1-sink")[0]).To(HaveField("Lost", true))
+		Expect(s.Named(s.shop, "1-sink")[0]).To(HaveField("Stale", true))
 		lost := s.edge()
 		Eventually(s.events(ctx)).Should(ContainElement(HavePrefix("Warning Unreachable")))
 		Consistently(s.edge).Should(Equal(lost), "what is lost stands still")

@@ -176,7 +176,7 @@ func TestViewNotifiesOnlyOfChanges(t *testing.T) {
 		"App":          func(b *Bundle) { b.App = "source" },
 		"Labels":       func(b *Bundle) { b.Labels = map[string]string{"a": "b"} },
 		"Observed":     func(b *Bundle) { b.Observed = false },
-		"Lost":         func(b *Bundle) { b.Stale = true },
+		"Stale":        func(b *Bundle) { b.Stale = true },
 		"Own":          func(b *Bundle) { b.Own = true },
 		"Unlisted":     func(b *Bundle) { b.Unlisted.Ready = 7 },
 		"Truncated":    func(b *Bundle) { b.Truncated = true },
