@@ -9,27 +9,27 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// Guards are what must not be touched, because too little is known about it.
+// Guards list the documents that must not be written or deleted, because too little is known about them.
 type Guards struct {
-	// Keys are documents that are neither written nor deleted. They win over desired documents.
+	// Keys are the keys of documents that are neither written nor deleted. They take precedence over desired documents.
 	Keys map[aai.Key]bool
-	// Deletions say of parts of data-sources why their documents must not be deleted: the source is truncated, not synced or lost. Writes are not held.
+	// Deletions hold the reasons why the documents of a partition must not be deleted: the source is truncated, not synced or unreachable. They do not affect writes.
 	Deletions map[Partition]string
-	// Existing are the data-sources that are known to exist. The documents of others go without a limit: these clusters were removed. Nil means that it is not known which exist.
+	// Existing are the data-sources that are known to exist. Documents of other data-sources are deleted without a limit, because their clusters were removed. Nil means that the existing data-sources are not known.
 	Existing []string
 }
 
-// Partition is a part of a data-source. A document is in the part of the namespace that it is in, and in that of the scope
-// that it was written for, because a scope has resources of other namespaces only by way of bundles in its own. Of a
-// document that names no scope it is not known which bundle it came from: it is in every part.
+// Partition is a part of a data-source. A document belongs to the partition of its own namespace and to the partition of the
+// namespace of its scope, because a scope has resources of other namespaces only through bundles in its own namespace. A
+// document that names no scope belongs to every partition, because the bundle that it came from is not known.
 type Partition struct {
-	// Source is the data-source; empty for every one.
+	// Source is the data-source; empty for all data-sources.
 	Source string
-	// Namespace is the namespace; empty for every one.
+	// Namespace is the namespace; empty for all namespaces.
 	Namespace string
 }
 
-// Compare sorts parts by source and namespace.
+// Compare sorts partitions by source and namespace.
 func (p Partition) Compare(o Partition) int {
 	return cmp.Or(strings.Compare(p.Source, o.Source), strings.Compare(p.Namespace, o.Namespace))
 }
@@ -63,7 +63,7 @@ func (g Guards) firstDeletionHold(source string) (why string, held bool) {
 	return "", false
 }
 
-// Limits reports whether deletions of a data-source are to be limited.
+// Limits reports whether the limit applies to deletions of a data-source.
 func (g Guards) Limits(source string) bool {
 	return g.Existing == nil || slices.Contains(g.Existing, source)
 }

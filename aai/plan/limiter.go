@@ -6,17 +6,17 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// minAllowance is the number of documents of a data-source that may always be deleted at a time, whatever their share.
+// minAllowance is the number of documents of a data-source that may always be deleted at a time, even if they exceed the percentage.
 const minAllowance = 20
 
-// Limit bounds how many documents of a data-source are deleted at a time, so that
-// a source that is wrong about what there is can be stopped before all is gone.
+// Limit bounds how many documents of a data-source are deleted at a time. It gives an operator
+// time to stop a source with wrong data before all of its documents are deleted.
 type Limit struct {
-	// Percent is the share of the source's documents that may go at a time. Zero or less, and 100 or more, is no limit.
+	// Percent is the percentage of the source's documents that may be deleted at a time. Zero or less, and 100 or more, mean no limit.
 	Percent int
 }
 
-// allowance returns how many documents of a source may be deleted at a time, if it has owned documents; less than zero means no limit.
+// allowance returns how many documents of a source that has owned documents may be deleted at a time; less than zero means no limit.
 func (l Limit) allowance(owned int) int {
 	if l.Percent <= 0 || l.Percent >= 100 {
 		return -1
@@ -32,12 +32,12 @@ type DeletionLimiter struct {
 	refused bool
 }
 
-// NewDeletionLimiter returns a limiter for a data-source that has so many documents.
+// NewDeletionLimiter returns a limiter for a data-source that has owned documents.
 func NewDeletionLimiter(owned int, l Limit) *DeletionLimiter {
 	return &DeletionLimiter{owned: owned, limit: l, granted: map[aai.Key]bool{}}
 }
 
-// Allow reports whether a document may be deleted. A granted document stays granted.
+// Allow reports whether a document may be deleted. A document that was granted once is always granted.
 func (d *DeletionLimiter) Allow(key aai.Key) bool {
 	if n := d.limit.allowance(d.owned); n >= 0 && len(d.granted) >= n && !d.granted[key] {
 		d.refused = true
@@ -47,8 +47,8 @@ func (d *DeletionLimiter) Allow(key aai.Key) bool {
 	return true
 }
 
-// Next returns the limiter for the next time, when the source has owned documents. If one was refused, the rest goes by
-// the same measure, so that everything goes in the end after as many times as the limit says.
+// Next returns the limiter for the next round, in which the source has owned documents. If this limiter refused a document,
+// the next allowance is not smaller, so that all documents are deleted after the number of rounds that the limit implies.
 func (d *DeletionLimiter) Next(owned int) *DeletionLimiter {
 	if d.refused {
 		owned = max(owned, d.owned)
@@ -59,7 +59,7 @@ func (d *DeletionLimiter) Next(owned int) *DeletionLimiter {
 // Refused reports whether the limiter has refused a document.
 func (d *DeletionLimiter) Refused() bool { return d.refused }
 
-// Skipped says why a document stays that the limiter has refused.
+// Skipped returns the explanation for a document that the limiter has refused.
 func (d *DeletionLimiter) Skipped(key aai.Key, source string) *Skipped {
 	return &Skipped{
 		Key: key, Source: source, Cause: CauseLimit,

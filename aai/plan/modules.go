@@ -13,14 +13,14 @@ type StatusChange struct {
 	Module aai.VFModule
 	// From is the status that A&AI has; empty for none.
 	From aai.OperationalStatus
-	// To is the status that it is to have.
+	// To is the desired status.
 	To aai.OperationalStatus
-	// ResourceVersion is the version of the module that is known; empty when none is: read the module first.
+	// ResourceVersion is the known version of the module. If it is empty, the caller must read the module first.
 	ResourceVersion string
 }
 
-// Modules returns, sorted by module, what gives the modules that A&AI has the desired status, and which it does not have.
-// Modules are never created, and nothing is done about those that are not desired.
+// Modules returns the changes that give existing modules their desired status, and the desired modules that A&AI does not
+// have, both sorted by module. It never creates a module, and ignores modules that are not desired.
 func Modules(desired map[aai.VFModule]aai.OperationalStatus, current map[aai.VFModule]aai.VFModuleStatus) (changes []StatusChange, missing []aai.VFModule) {
 	for _, m := range slices.SortedFunc(maps.Keys(desired), aai.VFModule.Compare) {
 		have, exists := current[m]

@@ -8,7 +8,7 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// Policy says what may be done to documents of ours.
+// Policy says which operations are allowed on our documents.
 type Policy string
 
 // The policies.
@@ -19,7 +19,7 @@ const (
 	UpsertOnly Policy = "upsert-only"
 )
 
-// Options say what is ours, and what may be done to it.
+// Options define what is ours and which operations are allowed.
 type Options struct {
 	// Owner is our data-owner.
 	Owner string
@@ -27,9 +27,9 @@ type Options struct {
 	LabelPrefix string
 	// LabelKeys are the keys of labels that are copied from resources. Labels with these keys are ours too.
 	LabelKeys []string
-	// Policy says what may be done. Empty means Sync.
+	// Policy says which operations are allowed. Empty means Sync.
 	Policy Policy
-	// Limit bounds how many documents go at a time.
+	// Limit bounds how many documents are deleted at a time.
 	Limit Limit
 }
 
@@ -55,15 +55,15 @@ func (v Verb) rank() int { return slices.Index([]Verb{Create, Update, Unrelate, 
 
 // Operation is one write to A&AI.
 type Operation struct {
-	// Verb says what to do.
+	// Verb is the kind of the operation.
 	Verb Verb
-	// Key says to which document.
+	// Key is the key of the document.
 	Key aai.Key
-	// Document is the document to store; for Create and Update. That of an Update has no relationships, which leaves them alone.
+	// Document is the document to store; for Create and Update. For Update it has no relationship list, so that A&AI keeps the relationships.
 	Document aai.Document
 	// Relationship is the relationship; for Relate and Unrelate.
 	Relationship aai.Relationship
-	// ResourceVersion is the version that is known, and that the operation was computed from; for Update and Delete. It is empty when none is: read the document first.
+	// ResourceVersion is the known version, from which the operation was computed; for Update and Delete. If it is empty, the caller must read the document first.
 	ResourceVersion string
 }
 
@@ -79,42 +79,42 @@ func (o Operation) Needs() []aai.Relationship {
 	return nil
 }
 
-// Conflict is a desired document whose place is taken by a document of another owner, which is left alone.
+// Conflict is a desired document whose key is already used by a document of another owner. That document is not changed.
 type Conflict struct {
-	// Key is the place.
+	// Key is the key of the document.
 	Key aai.Key
-	// Owner is the data-owner that has it; empty when the document names none.
+	// Owner is the data-owner of the existing document; empty when the document names none.
 	Owner string
 }
 
-// Skipped is a document of ours that is not desired and stays nevertheless.
+// Skipped is one of our documents that is not desired but is kept.
 type Skipped struct {
-	// Key is the place.
+	// Key is the key of the document.
 	Key aai.Key
-	// Source is its data-source.
+	// Source is the data-source of the document.
 	Source string
-	// Cause says in one word why it stays.
+	// Cause is the reason why the document is kept, in one word.
 	Cause Cause
-	// Message says the same for people.
+	// Message is the reason for a human reader.
 	Message string
 }
 
-// Cause says why a document that is not desired stays.
+// Cause is the reason why a document that is not desired is kept.
 type Cause string
 
 // The causes.
 const (
 	// CausePolicy means that the policy is UpsertOnly.
 	CausePolicy Cause = "policy"
-	// CauseSource means that its data-source does not name all resources.
+	// CauseSource means that its data-source does not list all resources.
 	CauseSource Cause = "source"
-	// CauseLimit means that so many documents of its data-source go that it has to wait.
+	// CauseLimit means that the limit on deletions of its data-source is reached, so the document has to wait.
 	CauseLimit Cause = "limit"
 )
 
-// Plan is what to do, and what cannot be done.
+// Plan holds the operations to do, and what cannot be done.
 type Plan struct {
-	// Operations are sorted by key; those on one key are in the order in which they must be done.
+	// Operations are sorted by key. Operations on one key are in the order in which they must be done.
 	Operations []Operation
 	// Conflicts are sorted by key.
 	Conflicts []Conflict
@@ -122,21 +122,21 @@ type Plan struct {
 	Skipped []Skipped
 }
 
-// Decision is what to do about one object, or why nothing can be done. At most one of the fields is set; none is when there is nothing to do.
+// Decision holds the operations on one object, or the reason why nothing can be done. At most one of the fields is set; none is set when there is nothing to do.
 type Decision struct {
 	// Operations are in the order in which they must be done.
 	Operations []Operation
-	// Conflict is set when its place is taken.
+	// Conflict is set when a document of another owner has the key.
 	Conflict *Conflict
-	// Skipped is set when it is to go, and stays.
+	// Skipped is set when the document is not desired but is kept.
 	Skipped *Skipped
 }
 
-// Diff returns what turns the current documents into the desired ones, as far
-// as they are ours and not held. It modifies neither map.
+// Diff returns the plan that turns the current documents into the desired ones,
+// if they are ours and no guard applies. It modifies neither map.
 //
-// Replacing a relationship takes two plans: the label that claims the old one
-// stays until the relationship is gone, so that it cannot be forgotten halfway.
+// Replacing a relationship takes two plans: the link label of the old relationship
+// is kept until the relationship is removed, so that a failure in between cannot leave it behind.
 func Diff(desired, current map[aai.Key]aai.Document, guards Guards, o Options) Plan {
 	keys := make([]aai.Key, 0, max(len(desired), len(current)))
 	owned := map[string]int{}
@@ -183,9 +183,9 @@ func lookup(m map[aai.Key]aai.Document, key aai.Key) *aai.Document {
 	return nil
 }
 
-// Decide returns what turns the current document of an object into the desired
-// one; nil is none. It modifies neither. Limits on the number of deletions are
-// the business of a DeletionLimiter.
+// Decide returns the decision that turns the current document of an object into the
+// desired one; nil means no document. It modifies neither. It does not limit the number
+// of deletions, which a DeletionLimiter does.
 func (o Options) Decide(key aai.Key, want, have *aai.Document, guards Guards) Decision {
 	switch {
 	case guards.Keys[key], want == nil && (have == nil || have.DataOwner != o.Owner):
@@ -218,8 +218,8 @@ func (o Options) skipDeletion(key aai.Key, have aai.Document, guards Guards) *Sk
 	return nil
 }
 
-// carryOverSince lets a document keep the time it names when the desired one names none and the state is the same: after a
-// restart, it is not known of every resource since when it is in its state, and what A&AI holds is then the best there is.
+// carryOverSince adds the since label of the current document to the desired one if that has none and the status is the same.
+// After a restart, the controller does not know for every resource when its state began, and the time in A&AI is the best one available.
 func (o Options) carryOverSince(want, have aai.Document) aai.Document {
 	if o.LabelPrefix == "" || o.label(want, aai.LabelSince) != "" || o.label(want, aai.LabelStatus) != o.label(have, aai.LabelStatus) {
 		return want
@@ -230,7 +230,7 @@ func (o Options) carryOverSince(want, have aai.Document) aai.Document {
 	return want
 }
 
-// label returns a reserved label of a document with its value, as it stands in the list; empty when there is none.
+// label returns a reserved label of a document as key=value; empty when there is none.
 func (o Options) label(d aai.Document, name string) string {
 	prefix := o.LabelPrefix + name + "="
 	for _, label := range d.Labels {
@@ -241,7 +241,7 @@ func (o Options) label(d aai.Document, name string) string {
 	return ""
 }
 
-// newDocument returns a document as a create sends it: sorted, without a version, and without an empty list of relationships.
+// newDocument returns a document in the form that a create sends: sorted, without a version, and without an empty list of relationships.
 func newDocument(d aai.Document) aai.Document {
 	d.ResourceVersion = ""
 	d.Labels = sortedSet(d.Labels)
@@ -251,7 +251,7 @@ func newDocument(d aai.Document) aai.Document {
 	return d
 }
 
-// changes returns the operations that bring a document of ours up to date.
+// changes returns the operations that bring one of our documents up to date.
 func (o Options) changes(key aai.Key, want, have aai.Document) []Operation {
 	if equal(want, have) {
 		return nil
@@ -273,7 +273,7 @@ func (o Options) changes(key aai.Key, want, have aai.Document) []Operation {
 	return ops
 }
 
-// equal reports whether a document needs no operation. It is fast, because this is true of nearly all documents.
+// equal reports whether a document needs no operation. It is fast, because nearly all documents need none.
 func equal(want, have aai.Document) bool {
 	return comparedFields(want) == comparedFields(have) &&
 		containsAll(want.Labels, have.Labels) && containsAll(have.Labels, want.Labels) &&
@@ -290,7 +290,7 @@ func containsAll(list, labels []string) bool {
 	return true
 }
 
-// hasRelationships reports whether a document has all relationships of another.
+// hasRelationships reports whether a document has all relationships of another document.
 func hasRelationships(d, other aai.Document) bool {
 	for _, r := range other.RelationshipList.Relationships {
 		if !containsRelationship(d.RelationshipList.Relationships, r) {
@@ -305,14 +305,14 @@ func comparedFields(d aai.Document) [7]string {
 	return [...]string{d.Name, d.Group, d.Version, d.Kind, d.Namespace, d.Selflink, d.DataSource}
 }
 
-// updatedDocument returns what an update sends: all fields, because A&AI removes those that are left out, and no relationships.
+// updatedDocument returns the document that an update sends: all fields, because A&AI removes fields that are left out, and no relationships.
 func (o Options) updatedDocument(want, have aai.Document, links linkDiff) aai.Document {
 	want.Labels = o.mergedLabels(want, have, links)
 	want.DataSourceVersion, want.ResourceVersion, want.RelationshipList = have.DataSourceVersion, "", aai.RelationshipList{}
 	return want
 }
 
-// mergedLabels returns the labels that a document is to have: the desired ones, those of others, and claims on relationships that still have to go.
+// mergedLabels returns the labels for an update: the desired ones, those of other owners, and the link labels of relationships that have not been removed yet.
 func (o Options) mergedLabels(want, have aai.Document, links linkDiff) []string {
 	labels := slices.Clone(want.Labels)
 	for _, label := range have.Labels {
@@ -326,13 +326,13 @@ func (o Options) mergedLabels(want, have aai.Document, links linkDiff) []string 
 	return sortedSet(labels)
 }
 
-// ownsLabel reports whether a label on a document of ours is one that this project sets.
+// ownsLabel reports whether a label on one of our documents is one that this project sets.
 func (o Options) ownsLabel(label string) bool {
 	key, _, _ := strings.Cut(label, "=")
 	return o.LabelPrefix != "" && strings.HasPrefix(key, o.LabelPrefix) || slices.Contains(o.LabelKeys, key)
 }
 
-// linkLabel returns the label that says that a relationship is ours.
+// linkLabel returns the label that marks a relationship as ours.
 func (o Options) linkLabel(r aai.Relationship) string {
 	return o.LabelPrefix + aai.LabelLink + "=" + r.Target()
 }
@@ -361,7 +361,7 @@ func containsRelationship(list []aai.Relationship, r aai.Relationship) bool {
 	return slices.ContainsFunc(list, func(other aai.Relationship) bool { return other.Target() == target })
 }
 
-// sortedSet returns the list sorted and without repetitions, as a new slice that is never nil, since A&AI keeps labels as a set.
+// sortedSet returns the list sorted and without duplicates, as a new slice that is never nil. A&AI stores labels as a set.
 func sortedSet(labels []string) []string {
 	sorted := append([]string{}, labels...)
 	slices.Sort(sorted)
