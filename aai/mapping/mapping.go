@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Resource is a judged resource and how it came to be looked at.
+// Resource is a judged resource with its scope and its VNF.
 type Resource struct {
 	// Member is the judgement.
 	Member healthscope.Member
@@ -20,7 +20,7 @@ type Resource struct {
 	Scope Scope
 	// GenericVNFID is the VNF that the scope relates the resource to; empty for none.
 	GenericVNFID string
-	// VFModuleID is the module of that VNF; empty for none. It means nothing without GenericVNFID.
+	// VFModuleID is the module of that VNF; empty for none. It has no meaning without GenericVNFID.
 	VFModuleID string
 }
 
@@ -32,38 +32,38 @@ type Scope struct {
 	Name string
 }
 
-// Decision says what is to become of a resource in A&AI.
+// Decision says what happens to the document of a resource in A&AI.
 type Decision string
 
 // The decisions.
 const (
-	// Write means that A&AI is to hold the document.
+	// Write means that A&AI should hold the document.
 	Write Decision = "Write"
-	// Hold means that nothing is known about the resource: what A&AI holds is neither changed nor deleted.
+	// Hold means that nothing is known about the resource: its document in A&AI is neither changed nor deleted.
 	Hold Decision = "Hold"
-	// Remove means that the resource does not exist: A&AI is to hold nothing.
+	// Remove means that the resource does not exist: A&AI should hold no document for it.
 	Remove Decision = "Remove"
-	// Exclude means that the kind does not go to A&AI. What an earlier configuration wrote is to go.
+	// Exclude means that the kind is not written to A&AI. A document that an earlier configuration wrote should be deleted.
 	Exclude Decision = "Exclude"
 	// Unmapped means that no region is configured for the resource's cluster and namespace.
 	Unmapped Decision = "Unmapped"
 )
 
-// Entry is what Map makes of a resource.
+// Entry is the result of Map for a resource.
 type Entry struct {
-	// Decision says what is to become of it.
+	// Decision says what happens to the document.
 	Decision Decision
-	// Key is where it is in A&AI; set for Write, Hold and Remove.
+	// Key is its key in A&AI; set for Write, Hold and Remove.
 	Key aai.Key
-	// Document is what A&AI is to hold; set for Write.
+	// Document is the document that A&AI should hold; set for Write.
 	Document aai.Document
 	// LinkDenied is true when the scope names a VNF that its namespace may not link to. The document is written without the relationship.
 	LinkDenied bool
 }
 
-// Map turns a judged resource into what A&AI is to hold about it.
+// Map returns the decision, and the document if there is one, for a judged resource.
 //
-// Pending and Terminating are written as Pending, NotPresent is removed and
+// The states Pending and Terminating are written as Pending, NotPresent is removed and
 // Unknown is held. An owned resource is mapped like any other.
 func Map(r Resource, o Options) Entry {
 	m := r.Member
@@ -113,9 +113,9 @@ func statusOf(s healthscope.State) (healthscope.State, Decision) {
 }
 
 // ID returns the id of a resource's document: the lower-case hex SHA-256 of the
-// installation and of the fields of its key, each with its length before it,
-// as 8 bytes, big end first. The API version is not among them: a resource
-// stays the same when the version it is read in changes.
+// installation and of the fields of its key, each preceded by its length as 8
+// bytes, big-endian. The API version is not included, so the id does not change
+// when the resource is read in another version.
 func ID(installation string, k healthscope.Key) string {
 	h := sha256.New()
 	for _, field := range []string{installation, k.Cluster, k.Group, k.Kind, k.Namespace, k.Name} {
@@ -127,10 +127,10 @@ func ID(installation string, k healthscope.Key) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// maxLabelValue bounds the value of a label, in bytes: another monitor may have given one of any length.
+// maxLabelValue is the maximum length of a label value, in bytes. The limit is needed because another monitor may report a value of any length.
 const maxLabelValue = 128
 
-// labelValue returns a text as a label value: in one line, and at most maxLabelValue bytes long.
+// labelValue returns a text as a label value: on one line, and at most maxLabelValue bytes long.
 func labelValue(text string) string {
 	return healthscope.Shorten(healthscope.Clean(text), maxLabelValue)
 }
@@ -156,13 +156,13 @@ func labels(m healthscope.Member, status healthscope.State, links []aai.Relation
 	return list
 }
 
-// reserved reports whether a label key is one that only the mapping may set: a resource must not be able to claim a state by a label of its own.
+// reserved reports whether only the mapping may set a label key: a resource must not be able to claim a state with its own label.
 func (o Options) reserved(key string) bool {
 	name, ok := strings.CutPrefix(key, o.LabelPrefix)
 	return ok && slices.Contains([]string{aai.LabelStatus, aai.LabelReason, aai.LabelSince, aai.LabelLink}, name)
 }
 
-// selflink returns where the status REST server tells more: the resource's scope, or the scopes of its namespace.
+// selflink returns the URL of more information on the status REST server: the resource's scope, or the scopes of its namespace.
 func selflink(r Resource, o Options) string {
 	if (r.Scope != Scope{}) {
 		return aai.ScopeSelflink(o.SelflinkBase, r.Scope.Namespace, r.Scope.Name)
@@ -170,7 +170,7 @@ func selflink(r Resource, o Options) string {
 	return aai.ScopesSelflink(o.SelflinkBase, r.Member.Namespace)
 }
 
-// relationships returns the relationships of a resource, and whether the scope asked for one that it may not have.
+// relationships returns the relationships of a resource, and whether its namespace may not link to the VNF that the scope names.
 func relationships(r Resource, o Options) (links []aai.Relationship, denied bool) {
 	if r.GenericVNFID == "" {
 		return nil, false
@@ -185,7 +185,7 @@ func relationships(r Resource, o Options) (links []aai.Relationship, denied bool
 	return links, false
 }
 
-// KeyFor returns where a resource is in A&AI, and false when no region is configured for its cluster and namespace.
+// KeyFor returns the key of a resource in A&AI, and false when no region is configured for its cluster and namespace.
 func KeyFor(k healthscope.Key, o Options) (aai.Key, bool) {
 	tenant, ok := o.tenant(k.Cluster, k.Namespace)
 	if !ok {

@@ -9,29 +9,29 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
 
-// Wildcard matches every cluster, namespace or VNF where Options name one. In a pattern such as provider+edge* it stands
-// for any part of the name, as in path.Match.
+// Wildcard matches every cluster, namespace or VNF in Options. In a pattern such as provider+edge* it matches any part of
+// the name, as in path.Match.
 const Wildcard = "*"
 
-// Options are the configuration of the mapping. They have no defaults here: those of the configuration file are in package v1alpha1.
+// Options are the configuration of the mapping. They have no defaults: package v1alpha1 sets the defaults of the configuration file.
 type Options struct {
-	// Installation names the installation; it is part of every id and of the data-owner.
+	// Installation is the name of the installation. It is part of every id and of the data-owner.
 	Installation string
 	// LabelPrefix is put before the names of the reserved labels, such as healthscope.core.oam.dev/.
 	LabelPrefix string
-	// LabelKeys are the keys of those labels of a resource that are copied to its document.
+	// LabelKeys are the keys of the labels that are copied from a resource to its document.
 	LabelKeys []string
 	// SelflinkBase is the base URL of the status REST server, without a path.
 	SelflinkBase string
-	// Kinds are the kinds that go to A&AI: Kind.group, or Kind for the core group. Secrets never go.
+	// Kinds are the kinds that are written to A&AI: Kind.group, or Kind for the core group. Secrets are never written.
 	Kinds []string
-	// Regions map clusters and namespaces to tenants. The first that matches counts.
+	// Regions map clusters and namespaces to tenants. The first match applies.
 	Regions []configv1alpha1.Region
-	// Links say which VNFs the scopes of a namespace may name. What no entry allows is not linked.
+	// Links list the VNFs to which scopes of a namespace may link. A VNF that no entry allows is not linked.
 	Links []configv1alpha1.LinkPolicy
 }
 
-// FromConfig returns the options that the inventory section of a configuration, with its defaults filled in, asks for, with labelKeys as LabelKeys.
+// FromConfig returns the options for the inventory section of a configuration, whose defaults must be set, with labelKeys as LabelKeys.
 func FromConfig(i *configv1alpha1.Inventory, labelKeys []string) Options {
 	return Options{
 		Installation: i.Installation,
@@ -47,7 +47,7 @@ func FromConfig(i *configv1alpha1.Inventory, labelKeys []string) Options {
 // Owner returns the data-owner of all documents of the installation.
 func (o Options) Owner() string { return "healthscope-" + o.Installation }
 
-// Tenants returns every tenant that a resource can be mapped to, sorted. It does not depend on which clusters there are, so that what a removed cluster left behind is found.
+// Tenants returns every tenant to which a resource can be mapped, sorted. It does not depend on the existing clusters, so that documents of a removed cluster are found.
 func (o Options) Tenants() []aai.Tenant {
 	tenants := make([]aai.Tenant, 0, len(o.Regions))
 	for _, r := range o.Regions {
@@ -57,7 +57,7 @@ func (o Options) Tenants() []aai.Tenant {
 	return slices.Compact(tenants)
 }
 
-// tenant returns where the resources of a namespace of a cluster go.
+// tenant returns the tenant of the resources of a cluster's namespace, and false when no region matches.
 func (o Options) tenant(cluster, namespace string) (aai.Tenant, bool) {
 	i := slices.IndexFunc(o.Regions, func(r configv1alpha1.Region) bool {
 		return matches(r.Cluster, cluster) && matches(r.Namespace, namespace)
@@ -80,7 +80,7 @@ func (o Options) includesKind(group, kind string) bool {
 	return slices.Contains(o.Kinds, strings.TrimSuffix(kind+"."+group, "."))
 }
 
-// mayLink reports whether scopes of a namespace may name a VNF.
+// mayLink reports whether scopes of a namespace may link to a VNF.
 func (o Options) mayLink(namespace, vnfID string) bool {
 	return slices.ContainsFunc(o.Links, func(l configv1alpha1.LinkPolicy) bool {
 		return matches(l.Namespace, namespace) && slices.ContainsFunc(l.GenericVNFIDs, func(id string) bool { return matches(id, vnfID) })
