@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// ErrorKind says what to do about an error of A&AI. The HTTP status alone cannot say it: a timeout is 400 there, and so are a blocked delete and a typing error.
+// ErrorKind says how to handle an error of A&AI. The HTTP status is not enough to decide: A&AI answers 400 for a timeout, for a blocked delete and for a malformed request.
 type ErrorKind string
 
 // The kinds of errors.
 const (
-	// Retry means: try again later, with backoff. A&AI or the network is in trouble; it is not known whether a write was done.
+	// Retry means: try again later, with backoff. A&AI or the network fails temporarily. The caller does not know whether a write was done.
 	Retry ErrorKind = "Retry"
-	// Conflict means: another writer has changed the object. Read it, then decide again.
+	// Conflict means: another writer has changed the object. Read it and decide again.
 	Conflict ErrorKind = "Conflict"
-	// MissingDependency means: something that must exist first does not. Wait until it does.
+	// MissingDependency means: an object that must exist first does not exist. Wait until it does.
 	MissingDependency ErrorKind = "MissingDependency"
-	// Misconfigured means: the configuration is wrong, such as the password or the schema version. Every request will fail.
+	// Misconfigured means: the configuration is wrong, for instance the password or the schema version. Every request fails.
 	Misconfigured ErrorKind = "Misconfigured"
-	// Rejected means: A&AI will never accept this request. Other objects are not affected.
+	// Rejected means: A&AI never accepts this request. Other objects are not affected.
 	Rejected ErrorKind = "Rejected"
 )
 
@@ -32,7 +32,7 @@ type Op string
 
 // The operations.
 const (
-	// OpProbe asks whether A&AI serves us.
+	// OpProbe checks whether A&AI serves this client.
 	OpProbe Op = "probe"
 	// OpList reads a page of a tenant's k8s-resources.
 	OpList Op = "list"
@@ -40,19 +40,19 @@ const (
 	OpGet Op = "get"
 	// OpPut creates a k8s-resource.
 	OpPut Op = "put"
-	// OpUpdate changes one.
+	// OpUpdate changes a k8s-resource.
 	OpUpdate Op = "update"
-	// OpDelete deletes one.
+	// OpDelete deletes a k8s-resource.
 	OpDelete Op = "delete"
 	// OpRelate adds a relationship.
 	OpRelate Op = "relate"
-	// OpUnrelate removes one.
+	// OpUnrelate removes a relationship.
 	OpUnrelate Op = "unrelate"
-	// OpBulk does several of the writes above in one transaction.
+	// OpBulk does several of these writes in one transaction: OpPut, OpUpdate, OpDelete, OpRelate and OpUnrelate.
 	OpBulk Op = "bulk"
-	// OpTenant asks whether a tenant exists.
+	// OpTenant checks whether a tenant exists.
 	OpTenant Op = "tenant"
-	// OpTarget asks whether the target of a relationship exists.
+	// OpTarget checks whether the target of a relationship exists.
 	OpTarget Op = "target"
 	// OpModules reads the vf-modules of a VNF.
 	OpModules Op = "modules"
@@ -60,7 +60,7 @@ const (
 	OpStatus Op = "status"
 )
 
-// verb returns the verb of an operation for error texts.
+// verb returns the verb of an operation for error messages.
 func (o Op) verb() string {
 	switch o {
 	case OpTenant, OpTarget:
@@ -74,44 +74,44 @@ func (o Op) verb() string {
 	return string(o)
 }
 
-// Codes of A&AI errors that more than one package knows by name.
+// Codes of A&AI errors that several packages use.
 const (
-	// CodeNodeNotFound is the code for an object that does not exist, or whose parent does not.
+	// CodeNodeNotFound is the code for an object that does not exist, or whose parent does not exist.
 	CodeNodeNotFound = "ERR.5.4.6114"
 	// CodeTargetNotFound is the code for a relationship to an object that does not exist.
 	CodeTargetNotFound = "ERR.5.4.6129"
-	// CodePayloadLimit is the code for a bulk request with more operations than the server takes.
+	// CodePayloadLimit is the code for a bulk request with more operations than the server accepts.
 	CodePayloadLimit = "ERR.5.4.6147"
 )
 
-// Problem names what a person has to repair, in one word that can be a label of a metric.
+// Problem names what an operator has to repair, in one word that can be the value of a metric label.
 type Problem string
 
 // The problems.
 const (
-	// ProblemCredentials means that A&AI refuses user and password, or that they cannot be read.
+	// ProblemCredentials means that A&AI refuses the user and password, or that the client cannot read them.
 	ProblemCredentials Problem = "credentials"
 	// ProblemVersion means that A&AI does not serve the schema version, or that the version has no k8s-resource.
 	ProblemVersion Problem = "version"
-	// ProblemCertificate means that A&AI's certificate is not trusted, or that our own certificate cannot be used.
+	// ProblemCertificate means that the client does not trust A&AI's certificate, or that the client certificate cannot be used.
 	ProblemCertificate Problem = "certificate"
-	// ProblemServer means that what answers is no A&AI, or refuses requests as such.
+	// ProblemServer means that the server that answers is not A&AI, or that it refuses all requests.
 	ProblemServer Problem = "server"
-	// ProblemOutage means that A&AI cannot be reached, answers with errors that pass, or something else answers in its place.
+	// ProblemOutage means that A&AI cannot be reached, that it answers with temporary errors, or that another server answers in its place.
 	ProblemOutage Problem = "outage"
-	// ProblemTenant means that a tenant does not exist in A&AI, perhaps because region or tenant are misspelt in the configuration.
+	// ProblemTenant means that a tenant does not exist in A&AI, perhaps because the region or tenant is misspelt in the configuration.
 	ProblemTenant Problem = "tenant"
-	// ProblemVNF means that a VNF or a module of it does not exist in A&AI, perhaps because it is misspelt in a scope.
+	// ProblemVNF means that a VNF or one of its modules does not exist in A&AI, perhaps because it is misspelt in a scope.
 	ProblemVNF Problem = "vnf"
-	// ProblemRegion means that the configuration names no place in A&AI for resources that are to go there.
+	// ProblemRegion means that the configuration has no region for resources that should be written to A&AI.
 	ProblemRegion Problem = "region"
 )
 
-// Error is a request that A&AI refused, or that got no answer it can have meant.
+// Error describes a request that A&AI refused, or that got no valid answer.
 type Error struct {
-	// Op is what was asked.
+	// Op is the operation.
 	Op Op
-	// URI is the path it was asked of, below /aai/vN.
+	// URI is the path of the request, below /aai/vN.
 	URI string
 	// Status is the HTTP status; zero when there was no answer.
 	Status int
@@ -119,25 +119,25 @@ type Error struct {
 	Code string
 	// MessageID is A&AI's message id, such as SVC3001; empty when the answer had none.
 	MessageID string
-	// Message says what is wrong, in A&AI's words if it gave any.
+	// Message says what is wrong. It is A&AI's message if there is one.
 	Message string
-	// Kind is what to do about it.
+	// Kind says how to handle the error.
 	Kind ErrorKind
-	// Problem is what a person has to repair; set when Kind is Misconfigured.
+	// Problem is what an operator has to repair; set when Kind is Misconfigured.
 	Problem Problem
-	// RetryAfter is how long A&AI asked to be left alone; zero when it did not ask.
+	// RetryAfter is how long A&AI asked the client to wait; zero when it did not ask.
 	RetryAfter time.Duration
-	// NotSent is true when the request was not sent: the client leaves A&AI alone for what an earlier request was answered, which the other fields describe, or there would be too many requests in a second.
+	// NotSent is true when the client did not send the request: the circuit breaker is open, in which case the other fields describe the error that opened it; the rate limit would be exceeded; or the process must not write.
 	NotSent bool
-	// NotBefore is when the client asks A&AI again; zero when there is no reason to wait.
+	// NotBefore is the time at which the client sends requests to A&AI again; zero when there is no reason to wait.
 	NotBefore time.Time
-	// TransactionID is the X-TransactionId of the request, by which A&AI's own logs know it; empty when it was not sent.
+	// TransactionID is the X-TransactionId of the request, which also appears in A&AI's logs; empty when the request was not sent.
 	TransactionID string
 	// Err is the cause when there was no answer; otherwise nil.
 	Err error
 }
 
-// Error says what was asked, what came back, and the transaction id.
+// Error returns the operation, the answer and the transaction id as text.
 func (e *Error) Error() string {
 	var known []string
 	if e.Status != 0 {
@@ -162,7 +162,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, if there is one.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Outage reports whether the error concerns A&AI as a whole, or the network to it, so that any other request would fail now.
+// Outage reports whether the error affects A&AI as a whole or the network to it, so that any other request would fail too.
 func (e *Error) Outage() bool {
 	if e.Kind != Retry {
 		return false
@@ -171,10 +171,10 @@ func (e *Error) Outage() bool {
 	case 0, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
-	return e.RetryAfter > 0 || e.Status/100 == 2 // A success that is not as A&AI answers.
+	return e.RetryAfter > 0 || e.Status/100 == 2 // A success with a response that A&AI does not send.
 }
 
-// KindOf returns the kind of the first *Error in err's tree. An error that holds none did not come from A&AI and is Retry.
+// KindOf returns the kind of the first *Error in err's tree. It returns Retry if there is none, because such an error did not come from A&AI.
 func KindOf(err error) ErrorKind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Tenant is the place of Kubernetes resources in A&AI: a tenant in a cloud region. It must exist there before anything can be stored below it; A&AI never creates parents.
+// Tenant identifies the tenant in a cloud region of A&AI that holds k8s-resources. It must exist before k8s-resources can be stored in it, because A&AI never creates parents.
 type Tenant struct {
 	// CloudOwner is the cloud-owner, the first part of the cloud region's key.
 	CloudOwner string
@@ -16,7 +16,7 @@ type Tenant struct {
 	TenantID string
 }
 
-// Path returns the tenant's path below /aai/vN, percent-encoded as A&AI demands.
+// Path returns the tenant's path below /aai/vN, percent-encoded as A&AI requires.
 func (t Tenant) Path() string {
 	return path("cloud-infrastructure", "cloud-regions", "cloud-region", t.CloudOwner, t.CloudRegionID, "tenants", "tenant", t.TenantID)
 }
@@ -29,18 +29,18 @@ func (t Tenant) Compare(o Tenant) int {
 	return cmp.Or(strings.Compare(t.CloudOwner, o.CloudOwner), strings.Compare(t.CloudRegionID, o.CloudRegionID), strings.Compare(t.TenantID, o.TenantID))
 }
 
-// String returns cloud-owner/cloud-region-id/tenant-id, which is how people name a tenant.
+// String returns cloud-owner/cloud-region-id/tenant-id, for messages.
 func (t Tenant) String() string { return t.CloudOwner + "/" + t.CloudRegionID + "/" + t.TenantID }
 
 // Key identifies a k8s-resource in A&AI.
 type Key struct {
-	// Tenant is where the resource is.
+	// Tenant is the tenant that holds the resource.
 	Tenant Tenant
-	// ID is the id of the document, by intent unique in all of A&AI.
+	// ID is the id of the document. It is intended to be unique in all of A&AI.
 	ID string
 }
 
-// Path returns the path of the k8s-resource below /aai/vN, percent-encoded as A&AI demands.
+// Path returns the path of the k8s-resource below /aai/vN, percent-encoded as A&AI requires.
 func (k Key) Path() string { return k.Tenant.ResourcesPath() + path("k8s-resource", k.ID) }
 
 // Compare sorts keys by tenant and id.
@@ -48,7 +48,7 @@ func (k Key) Compare(o Key) int {
 	return cmp.Or(k.Tenant.Compare(o.Tenant), strings.Compare(k.ID, o.ID))
 }
 
-// path joins segments, each with a slash before it.
+// path returns the escaped segments, each with a slash before it.
 func path(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {
@@ -58,9 +58,9 @@ func path(segments ...string) string {
 	return b.String()
 }
 
-// Escape percent-encodes a path segment or a query value the one way that A&AI
-// accepts: everything but ASCII letters, digits and -._~ as upper-case hex.
-// url.PathEscape leaves more characters bare, which A&AI answers with 400.
+// Escape percent-encodes a path segment or a query value in the only form that A&AI
+// accepts: every character except ASCII letters, digits and -._~ as upper-case hex.
+// url.PathEscape leaves more characters unescaped, which A&AI answers with 400.
 func Escape(s string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -78,7 +78,7 @@ func unreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }
 
-// canonicalPath brings a link into the form of Path: no host, no /aai/vN in front, canonical encoding. A segment that cannot be decoded stays as it is.
+// canonicalPath returns a link in the form that Path uses: no /aai/vN prefix, canonical encoding. It does not change a segment that it cannot decode.
 func canonicalPath(link string) string {
 	rest := strings.TrimPrefix(link, "/")
 	if below, ok := strings.CutPrefix(rest, "aai/"); ok {
@@ -86,7 +86,7 @@ func canonicalPath(link string) string {
 			rest = path
 		}
 	}
-	if rest != link && isPlain(rest) { // nearly every link; what stands before rest is its slash
+	if rest != link && isPlain(rest) { // true for nearly every link; the byte before rest is its slash
 		return link[len(link)-len(rest)-1:]
 	}
 	segments := strings.Split(rest, "/")
@@ -98,7 +98,7 @@ func canonicalPath(link string) string {
 	return "/" + strings.Join(segments, "/")
 }
 
-// isPlain reports whether a path has no character that is, or should be, encoded.
+// isPlain reports whether a path has no character that is encoded or should be.
 func isPlain(path string) bool {
 	for i := range len(path) {
 		if path[i] != '/' && !unreserved(path[i]) {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// scopesPath is where the status REST API has the scopes.
+// scopesPath is the path of the scopes in the status REST API.
 const scopesPath = "/scopes"
 
-// ScopeSelflink returns where the status REST API at a base URL serves a scope: <base>/scopes/<namespace>/<name>.
+// ScopeSelflink returns the URL at which the status REST API at a base URL serves a scope: <base>/scopes/<namespace>/<name>.
 func ScopeSelflink(base, namespace, name string) string {
 	return strings.TrimRight(base, "/") + scopesPath + path(namespace, name)
 }
 
-// ScopesSelflink returns where the status REST API at a base URL serves the scopes of a namespace, or with an empty one of all.
+// ScopesSelflink returns the URL at which the status REST API at a base URL serves the scopes of a namespace, or of all namespaces if namespace is empty.
 func ScopesSelflink(base, namespace string) string {
 	link := strings.TrimRight(base, "/") + scopesPath
 	if namespace == "" {
@@ -22,7 +22,7 @@ func ScopesSelflink(base, namespace string) string {
 	return link + "?namespace=" + Escape(namespace)
 }
 
-// ScopeNamespace returns the namespace of the scope that a document was written for, whatever the base of its selflink. It returns false when the document was written for none, or its selflink is not one of ours.
+// ScopeNamespace returns the namespace of the scope for which a document was written, whatever the base URL of its selflink. It returns false when the document was written for no scope, or its selflink does not have the form of ScopeSelflink.
 func (d Document) ScopeNamespace() (namespace string, ok bool) {
 	link, _, _ := strings.Cut(d.Selflink, "?")
 	segments := strings.Split(link, "/")
