@@ -15,20 +15,20 @@ import (
 const (
 	// initialPause is how long a breaker stays open after the first failure.
 	initialPause = 200 * time.Millisecond
-	// MaxPause is the longest time for which a breaker stays open in an outage, unless A&AI asked for more.
+	// MaxPause is the maximum time for which a breaker stays open in an outage, unless A&AI asks for a longer pause.
 	MaxPause = 2 * time.Second
-	// MaxMisconfiguredPause is the same while A&AI refuses the controller as such: a wrong password that is sent often may lock the account.
+	// MaxMisconfiguredPause is the maximum pause while errors are of kind Misconfigured: sending a wrong password often may lock the account.
 	MaxMisconfiguredPause = time.Minute
-	// pauseJitter is the share by which pauses differ by chance, so that many clients do not come back together.
+	// pauseJitter is the maximum fraction by which a pause is shortened at random, so that clients do not retry at the same time.
 	pauseJitter = 0.2
 )
 
-// Breaker is a circuit breaker: it keeps requests away from an A&AI that can do
-// nothing for any of them, because it is down, or refuses us as such. While the
+// Breaker is a circuit breaker: it blocks requests while A&AI cannot serve any of
+// them, because it is down or refuses all requests of this client. While the
 // breaker is open, calls fail at once with the error that opened it. After a pause
-// it is half-open and lets one request through: if that succeeds the breaker
-// closes, else the next pause is twice as long. It also bounds how many requests
-// go out in a second.
+// it is half-open and lets one request through: if that succeeds, the breaker
+// closes; otherwise the next pause is twice as long. It also limits the number of
+// requests per second.
 //
 // All clients of one A&AI share a breaker. It is safe for concurrent use.
 type Breaker struct {
@@ -38,23 +38,23 @@ type Breaker struct {
 	mu sync.Mutex // guards the rest
 	// cause opened the breaker; nil while it is closed.
 	cause *aai.Error
-	// openUntil is when the next request is let through, even if the previous one is still in flight.
+	// openUntil is the time at which the next request is let through, even if the previous one is still in flight.
 	openUntil time.Time
-	// failures counts how often in a row a request has opened the breaker.
+	// failures counts the consecutive requests that have opened the breaker.
 	failures int
-	// outages counts how often a closed breaker was opened, and transitions every opening and closing.
+	// outages counts how often a closed breaker was opened. transitions counts every opening and closing.
 	outages, transitions uint64
 }
 
 // permit lets one request through a breaker.
 type permit struct {
-	// halfOpen is true when the breaker was not closed: the request finds out whether A&AI is back.
+	// halfOpen is true when the breaker was not closed: the request probes whether A&AI has recovered.
 	halfOpen bool
-	// transitions is how often the breaker had been opened or closed.
+	// transitions is the number of transitions of the breaker when it issued the permit.
 	transitions uint64
 }
 
-// NewBreaker returns a closed breaker that lets perSecond requests through in a second, and as many at once; zero or less is no limit. A nil clock is time.Now.
+// NewBreaker returns a closed breaker that lets perSecond requests through per second, with a burst of the same number. Zero or less means no limit. A nil clock means time.Now.
 func NewBreaker(perSecond int, clock func() time.Time) *Breaker {
 	if clock == nil {
 		clock = time.Now
@@ -66,7 +66,7 @@ func NewBreaker(perSecond int, clock func() time.Time) *Breaker {
 	return &Breaker{clock: clock, limiter: rate.NewLimiter(limit, max(perSecond, 1))}
 }
 
-// do sends a request if the breaker allows it, and takes its error into account.
+// do sends a request if the breaker allows it, and reports the outcome to the breaker.
 func (b *Breaker) do(ctx context.Context, req request, send func() error) error {
 	if b == nil {
 		return send()
@@ -84,7 +84,7 @@ func (b *Breaker) do(ctx context.Context, req request, send func() error) error 
 	return err
 }
 
-// wait waits until there are not too many requests in a second.
+// wait waits until the rate limit allows a request.
 func (b *Breaker) wait(ctx context.Context, req request) error {
 	if b == nil {
 		return nil
@@ -112,8 +112,8 @@ func (b *Breaker) allow() (permit, *aai.Error) {
 	return p, &rejection
 }
 
-// report opens or closes the breaker by the outcome of a request. It ignores a request that the caller cancelled or that was not sent. Of a request
-// that was sent before the last transition, it uses only the Retry-After.
+// report opens or closes the breaker according to the outcome of a request. It ignores a request that the caller cancelled or that was not sent. If a
+// request was sent before the last transition, it uses only the Retry-After.
 func (b *Breaker) report(ctx context.Context, p permit, err error) {
 	if b == nil {
 		return
@@ -141,7 +141,7 @@ func (b *Breaker) report(ctx context.Context, p permit, err error) {
 	}
 }
 
-// open opens the breaker for a while.
+// open opens the breaker for the given pause.
 func (b *Breaker) open(cause *aai.Error, pause time.Duration) {
 	copied := *cause
 	b.transitions++
@@ -151,7 +151,7 @@ func (b *Breaker) open(cause *aai.Error, pause time.Duration) {
 	b.cause, b.openUntil = &copied, b.clock().Add(pause)
 }
 
-// Outages returns how often the client's breaker was opened so far: what is known of A&AI from before may not be true after.
+// Outages returns how often the client's breaker has been opened. When the number changes, earlier knowledge about A&AI may be outdated.
 func (c *Client) Outages() uint64 {
 	b := c.options.Breaker
 	if b == nil {

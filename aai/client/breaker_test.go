@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/aai/client"
 )
 
-// watch is a clock that is moved by hand.
+// watch is a clock that the test advances.
 type watch struct {
 	mu  sync.Mutex
 	now time.Time
@@ -106,7 +106,7 @@ func TestBreakerClosesAfterASuccess(t *testing.T) {
 	}
 }
 
-// A long outage is met with requests that get rarer; afterwards, all is as before.
+// In a long outage, requests become less frequent; after it, the breaker works as before.
 func TestBreakerPausesGrow(t *testing.T) {
 	c, s, status, w := withBreaker(t, "")
 	status.Store(http.StatusBadGateway)
@@ -220,7 +220,7 @@ func TestBreakerHalfOpenAllowsAnotherWhenTheFirstHangs(t *testing.T) {
 	}
 }
 
-// A caller that gives up has not learnt anything about A&AI.
+// A request that the caller cancels says nothing about A&AI.
 func TestBreakerStaysClosedWhenTheCallerGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -11,14 +11,14 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// MaxBulk is how many operations A&AI takes in one bulk request unless it is configured otherwise.
+// MaxBulk is the maximum number of operations in one bulk request in A&AI's default configuration.
 const MaxBulk = 30
 
 // Write is one write as a part of a bulk request.
 type Write struct {
 	// Op is OpPut, OpUpdate, OpDelete, OpRelate or OpUnrelate.
 	Op aai.Op
-	// Key is the document that is written.
+	// Key is the key of the document.
 	Key aai.Key
 	// Document is the document to store, with its version for OpUpdate; for OpPut and OpUpdate.
 	Document aai.Document
@@ -28,7 +28,7 @@ type Write struct {
 	Relationship aai.Relationship
 }
 
-// bulkOperation is a Write on the wire. The body is mandatory, also for a delete.
+// bulkOperation is the JSON form of a Write. The body is mandatory, even for a delete.
 type bulkOperation struct {
 	Action string `json:"action"`
 	URI    string `json:"uri"`
@@ -48,10 +48,10 @@ func (w Write) operation() bulkOperation {
 	}
 }
 
-// BulkWrite does all writes in their order in one transaction, or none of
-// them. After an error of kind Retry, it is not known which. An error of another kind means
-// that nothing was done, and does not say for certain which of the writes it is
-// about; with the code CodePayloadLimit there are too many of them.
+// BulkWrite does all writes in order in one transaction, or none of them. After an
+// error of kind Retry, it is not known whether they were done. An error of another kind means
+// that nothing was done; it does not reliably identify the write that
+// caused it. The code CodePayloadLimit means that there are too many writes.
 func (c *Client) BulkWrite(ctx context.Context, writes []Write) error {
 	operations := make([]bulkOperation, len(writes))
 	for i, w := range writes {
@@ -93,7 +93,7 @@ func (c *Client) HasTarget(ctx context.Context, r aai.Relationship) (bool, error
 	return c.exists(ctx, aai.OpTarget, r.Target(), property, id)
 }
 
-// exists reports whether an object exists that a property identifies.
+// exists reports whether the object at a path exists and has the id as the value of the property.
 func (c *Client) exists(ctx context.Context, op aai.Op, path, property, id string) (bool, error) {
 	req := request{op: op, method: http.MethodGet, path: path, parameters: []string{"nodes-only", "true"}}
 	var response map[string]any
@@ -113,12 +113,12 @@ func (c *Client) exists(ctx context.Context, op aai.Op, path, property, id strin
 // transactionIDKey is the key of a transaction id in a context.
 type transactionIDKey struct{}
 
-// WithTransaction returns a context whose request carries the given X-TransactionId instead of a new one. It is for one request.
+// WithTransaction returns a context for one request, which carries the given X-TransactionId instead of a new one.
 func WithTransaction(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, transactionIDKey{}, id)
 }
 
-// transactionIDFrom returns the transaction id for a request.
+// transactionIDFrom returns the transaction id in a context, or a new one if there is none.
 func transactionIDFrom(ctx context.Context) string {
 	if id, ok := ctx.Value(transactionIDKey{}).(string); ok {
 		return id

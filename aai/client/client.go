@@ -22,20 +22,20 @@ import (
 const (
 	contentTypeJSON       = "application/json"
 	contentTypeMergePatch = "application/merge-patch+json"
-	// maxResponseBytes bounds the body of a response, in bytes: a page of 500 documents is about half a megabyte.
+	// maxResponseBytes is the maximum size of a response body, in bytes. A page of 500 documents has about half a megabyte.
 	maxResponseBytes = 16 << 20
 )
 
-// Client speaks to one A&AI. It is safe for concurrent use.
+// Client is a client of one A&AI. It is safe for concurrent use.
 type Client struct {
 	options   Options
 	transport http.RoundTripper
 	resty     *resty.Client
-	// servedVersions describes the schema versions that A&AI serves; nil until a probe had to ask for them.
+	// servedVersions describes the schema versions that A&AI serves; nil until a probe has asked for them.
 	servedVersions atomic.Pointer[string]
 }
 
-// New returns a client. It does not speak to A&AI yet.
+// New returns a client. It sends no request.
 func New(o Options) (*Client, error) {
 	o.setDefaults()
 	if err := o.validate(); err != nil {
@@ -45,7 +45,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make A&AI client: %w", err)
 	}
-	// A redirect is an answer like another: followed, it could take the credentials to another host.
+	// The client does not follow redirects, because a redirect could send the credentials to another host.
 	h := &http.Client{
 		Transport:     o.Wrap(transport),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -67,16 +67,16 @@ func (c *Client) Close() {
 	}
 }
 
-// discardLogger drops the logs of resty, because callers get the same errors.
+// discardLogger discards the logs of resty, because callers get the same errors.
 type discardLogger struct{}
 
 func (discardLogger) Errorf(string, ...any) {}
 func (discardLogger) Warnf(string, ...any)  {}
 func (discardLogger) Debugf(string, ...any) {}
 
-// ListK8sResources returns the documents of a tenant that have the data-owner, each once, in no order. A tenant that does not exist has none.
+// ListK8sResources returns the documents of a tenant that have the data-owner, each once, in no particular order. It returns none if the tenant does not exist.
 //
-// A&AI promises no stable pages: what others write meanwhile may hide a document.
+// A&AI does not guarantee stable pages: a concurrent write by another client may hide a document.
 func (c *Client) ListK8sResources(ctx context.Context, tenant aai.Tenant, dataOwner string) ([]aai.Document, error) {
 	var all []aai.Document
 	seen := map[string]bool{}
@@ -92,7 +92,7 @@ func (c *Client) ListK8sResources(ctx context.Context, tenant aai.Tenant, dataOw
 				all = append(all, d)
 			}
 		}
-		if len(all) == before || page >= pages { // nothing new: a server that does not page must not keep us here
+		if len(all) == before || page >= pages { // nothing new: a server that ignores paging must not cause an endless loop
 			return all, nil
 		}
 	}
@@ -123,7 +123,7 @@ func (c *Client) listPage(ctx context.Context, tenant aai.Tenant, dataOwner stri
 	}
 	pages, err = strconv.Atoi(header.Get("total-pages"))
 	if err != nil && len(list.Documents) >= c.options.PageSize {
-		pages = page + 1 // unknown, so ask until there is no more
+		pages = page + 1 // unknown, so read pages until there are no more
 	}
 	return list.Documents, pages, nil
 }
@@ -133,7 +133,7 @@ func (c *Client) GetK8sResource(ctx context.Context, key aai.Key) (d aai.Documen
 	return c.get(ctx, request{op: aai.OpGet, method: http.MethodGet, path: key.Path()}, key)
 }
 
-// get reads a document by a query that asks for it.
+// get reads a document with the given request.
 func (c *Client) get(ctx context.Context, req request, key aai.Key) (d aai.Document, found bool, err error) {
 	validate := func() error {
 		if d.ID != key.ID || d.ResourceVersion == "" {
@@ -150,30 +150,30 @@ func (c *Client) get(ctx context.Context, req request, key aai.Key) (d aai.Docum
 	return d, true, nil
 }
 
-// PutK8sResource creates a document. Its resource-version must be empty. When the document exists already the error is Conflict; when its tenant or the target of a relationship does not, it is MissingDependency.
+// PutK8sResource creates a document. Its resource-version must be empty. The error is Conflict if the document already exists, and MissingDependency if its tenant or the target of a relationship does not exist.
 func (c *Client) PutK8sResource(ctx context.Context, key aai.Key, d aai.Document) error {
 	return c.write(ctx, request{op: aai.OpPut, method: http.MethodPut, path: key.Path(), contentType: contentTypeJSON}, d)
 }
 
-// UpdateK8sResource replaces a document in the version that it carries, except its relationships when it has none. When A&AI has another version, or no such document, the error is Conflict.
+// UpdateK8sResource replaces the version of a document that d carries. It keeps the relationships if d has no relationship list. The error is Conflict if A&AI has another version, or no such document.
 //
-// A PATCH would do with less, but A&AI checks no version with it, and labels go out whole: one that others set meanwhile would be lost.
+// A PATCH would send less data, but A&AI does not check its version, and the list of labels is replaced as a whole: a label that another client sets in the meantime would be lost.
 func (c *Client) UpdateK8sResource(ctx context.Context, key aai.Key, d aai.Document) error {
 	return c.write(ctx, request{op: aai.OpUpdate, method: http.MethodPut, path: key.Path(), contentType: contentTypeJSON}, d)
 }
 
-// DeleteK8sResource deletes a document in the given version. When it has another one, or does not exist, the error is Conflict.
+// DeleteK8sResource deletes the given version of a document. The error is Conflict if A&AI has another version, or no such document.
 func (c *Client) DeleteK8sResource(ctx context.Context, key aai.Key, resourceVersion string) error {
 	req := request{op: aai.OpDelete, method: http.MethodDelete, path: key.Path(), parameters: []string{"resource-version", resourceVersion}}
 	return c.write(ctx, req, nil)
 }
 
-// PutRelationship adds a relationship; one that is there already is no error. When the document does not exist the error is Conflict; when the target does not, it is MissingDependency.
+// PutRelationship adds a relationship. It succeeds if the relationship already exists. The error is Conflict if the document does not exist, and MissingDependency if the target does not exist.
 func (c *Client) PutRelationship(ctx context.Context, key aai.Key, r aai.Relationship) error {
 	return c.write(ctx, request{op: aai.OpRelate, method: http.MethodPut, path: relationshipPath(key), contentType: contentTypeJSON}, r)
 }
 
-// DeleteRelationship removes a relationship; one that is not there is no error. When the document does not exist the error is Conflict.
+// DeleteRelationship removes a relationship. It succeeds if the relationship does not exist. The error is Conflict if the document does not exist.
 func (c *Client) DeleteRelationship(ctx context.Context, key aai.Key, r aai.Relationship) error {
 	return c.write(ctx, request{op: aai.OpUnrelate, method: http.MethodDelete, path: relationshipPath(key), contentType: contentTypeJSON}, r)
 }
@@ -183,10 +183,10 @@ func relationshipPath(key aai.Key) string { return key.Path() + "/relationship-l
 // ErrNotLeading is in the tree of an error about a request that was not sent because Options.HoldsLease forbids it.
 var ErrNotLeading = errors.New("this replica does not lead any more")
 
-// errInvalidResource says what is wrong with an answer that holds something else than documents.
+// errInvalidResource is the error for a response that does not hold the expected documents.
 var errInvalidResource = errors.New("it has no k8s-resource, another one, or one without a resource-version")
 
-// errInvalidModule says the same of modules.
+// errInvalidModule is the error for a response that does not hold valid modules.
 var errInvalidModule = errors.New("it has no vf-module, or one without an id or a resource-version")
 
 // request describes one request to A&AI.
@@ -225,7 +225,7 @@ func (c *Client) read(ctx context.Context, req request, into any, validate func(
 	})
 }
 
-// write sends a request with a body, unless it is nil.
+// write sends a request, with a body unless it is nil.
 func (c *Client) write(ctx context.Context, req request, body any) error {
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -243,9 +243,9 @@ func (c *Client) write(ctx context.Context, req request, body any) error {
 	return err
 }
 
-// send does one request, if the breaker allows it, and returns the header of its answer. A success that is not as A&AI answers,
-// by its status or by the error of validate, came from something else, or was cut on the way: it is an outage, and
-// never an empty inventory or an acknowledgement.
+// send sends one request, if the breaker allows it, and returns the header of the response. A success with an unexpected status,
+// or for which validate returns an error, came from another server or was truncated in transit. send treats it as an outage,
+// never as an empty inventory or an acknowledgement.
 func (c *Client) send(ctx context.Context, req request, validate func(body []byte) error) (header http.Header, err error) {
 	id := transactionIDFrom(ctx)
 	err = c.options.Breaker.do(ctx, req, func() error {
@@ -273,7 +273,7 @@ func (c *Client) send(ctx context.Context, req request, validate func(body []byt
 	return header, err
 }
 
-// successStatus returns the status with which A&AI answers an operation that was done.
+// successStatus returns the status with which A&AI answers a successful operation.
 func successStatus(op aai.Op) int {
 	switch op {
 	case aai.OpPut, aai.OpBulk:

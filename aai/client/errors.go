@@ -20,16 +20,16 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// maxRetryAfter bounds the time for which A&AI can ask to be left alone.
+// maxRetryAfter is the maximum pause that A&AI can request.
 const maxRetryAfter = time.Hour
 
-// maxMessage bounds the part of A&AI's message that is kept, in runes.
+// maxMessage is the maximum length of a text from A&AI that is kept, in runes.
 const maxMessage = 500
 
-// errorCode is the form of A&AI's error codes. Where in the list of variables the code stands depends on the error; the message stands before it.
+// errorCode matches A&AI's error codes. The position of the code in the list of variables depends on the error; the message precedes the code.
 var errorCode = regexp.MustCompile(`^(ERR\.)?\d\.\d\.\d{4}$`)
 
-// transportError describes a request that got no answer, or not all of it.
+// transportError returns the error for a request that got no response, or an incomplete one.
 func transportError(req request, id string, cause error) error {
 	e := &aai.Error{Op: req.op, URI: req.path, Kind: aai.Retry, TransactionID: id, Message: "no answer", Err: cause}
 	if urlErr, ok := errors.AsType[*url.Error](cause); ok { // its text repeats the whole URL
@@ -38,7 +38,7 @@ func transportError(req request, id string, cause error) error {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](cause); ok {
 		e.Kind, e.Problem, e.Message = aai.Misconfigured, aai.ProblemCertificate, "A&AI's certificate cannot be trusted"
 	}
-	if alert, ok := errors.AsType[*net.OpError](cause); ok && alert.Op == "remote error" { // So crypto/tls calls an alert of the other side.
+	if alert, ok := errors.AsType[*net.OpError](cause); ok && alert.Op == "remote error" { // This is how crypto/tls reports an alert from the peer.
 		e.Kind, e.Problem, e.Message = aai.Misconfigured, aai.ProblemCertificate, "A&AI refuses our certificate, or wants one"
 	}
 	if errors.Is(cause, resty.ErrResponseBodyTooLarge) {
@@ -47,7 +47,7 @@ func transportError(req request, id string, cause error) error {
 	return e
 }
 
-// responseError describes an answer other than 2xx.
+// responseError returns the error for a response other than 2xx.
 func responseError(req request, id, version string, response *resty.Response) error {
 	e := parseError(response.Body())
 	e.Op, e.URI, e.TransactionID = req.op, req.path, id
@@ -63,7 +63,7 @@ func responseError(req request, id, version string, response *resty.Response) er
 	return e
 }
 
-// parseError reads A&AI's error body. What is not one, such as a proxy's page, gives an empty error.
+// parseError parses A&AI's error body. It returns an empty error for any other body, such as a proxy's page.
 func parseError(body []byte) *aai.Error {
 	type exception struct {
 		MessageID string            `json:"messageId"`
@@ -103,7 +103,7 @@ func parseError(body []byte) *aai.Error {
 	return e
 }
 
-// sanitize returns a foreign text as one printable line of bounded length.
+// sanitize returns an untrusted text as one printable line of at most maxMessage runes and an ellipsis.
 func sanitize(text string) string {
 	runes := []rune(strings.ToValidUTF8(strings.TrimSpace(text), "�"))
 	if len(runes) > maxMessage {
@@ -117,7 +117,7 @@ func sanitize(text string) string {
 	return string(runes)
 }
 
-// codesByKind are A&AI's error codes by kind, without the prefix ERR. They take precedence over the HTTP status, which A&AI uses loosely.
+// codesByKind holds A&AI's error codes by kind, without the prefix "ERR.". They take precedence over the HTTP status, which A&AI uses inconsistently.
 var codesByKind = map[aai.ErrorKind][]string{
 	aai.Retry:             {"5.4.4000", "5.4.6134", "5.4.6142", "5.4.7406", "5.4.5105"},
 	aai.Conflict:          {"5.4.6130", "5.4.6131", "5.4.6135"},
@@ -125,10 +125,10 @@ var codesByKind = map[aai.ErrorKind][]string{
 	aai.Rejected:          {"5.4.6137", "5.4.6138", "5.4.6140"},
 }
 
-// configurationCode is the form of the codes of A&AI about request headers.
+// configurationCode matches A&AI's error codes about request headers.
 var configurationCode = regexp.MustCompile(`^4\.0\.40\d\d$`)
 
-// classify says what to do about an error with status, code and message id. Prose is never looked at.
+// classify returns the kind of an error by its operation, status, code and message id. It never uses the text of the message.
 func classify(e *aai.Error) aai.ErrorKind {
 	code := strings.TrimPrefix(e.Code, "ERR.")
 	for kind, codes := range codesByKind {
@@ -140,14 +140,14 @@ func classify(e *aai.Error) aai.ErrorKind {
 	case configurationCode.MatchString(code) || e.MessageID == "SVC3016":
 		return aai.Misconfigured
 	case e.Code == aai.CodeNodeNotFound && e.Op == aai.OpPut:
-		return aai.MissingDependency // a PUT creates: what it did not find is the parent
+		return aai.MissingDependency // OpPut creates, so the object that was not found is the parent
 	case e.Code == aai.CodeNodeNotFound || e.Status == http.StatusPreconditionFailed:
 		return aai.Conflict
 	}
 	return classifyStatus(e)
 }
 
-// classifyStatus says the same by the HTTP status.
+// classifyStatus returns the kind of an error by its HTTP status and message id.
 func classifyStatus(e *aai.Error) aai.ErrorKind {
 	switch s := e.Status; {
 	case s >= 500 || s == http.StatusRequestTimeout || s == http.StatusTooManyRequests || s == http.StatusTooEarly:
@@ -156,13 +156,13 @@ func classifyStatus(e *aai.Error) aai.ErrorKind {
 		s == http.StatusGone, s == http.StatusMethodNotAllowed, s == http.StatusNotAcceptable, s == http.StatusUnsupportedMediaType:
 		return aai.Misconfigured
 	case s == http.StatusNotFound && e.MessageID == "":
-		return aai.Misconfigured // A&AI says what it did not find; this is another server
+		return aai.Misconfigured // A&AI sends a message id with a 404; this is another server
 	default:
 		return aai.Rejected
 	}
 }
 
-// problemOf returns what a person has to repair.
+// problemOf returns what an operator has to repair.
 func problemOf(e *aai.Error) aai.Problem {
 	switch {
 	case e.MessageID == "SVC3016" || e.Status == http.StatusGone:
@@ -174,7 +174,7 @@ func problemOf(e *aai.Error) aai.Problem {
 	}
 }
 
-// explainError says in plain words what is wrong where A&AI does not, for errors that a person has to repair.
+// explainError returns a plain explanation of an error for which A&AI's message is not enough; empty when there is none.
 func explainError(e *aai.Error, version string, header http.Header) string {
 	switch s := e.Status; {
 	case e.Kind != aai.Misconfigured && e.MessageID != "":
@@ -194,7 +194,7 @@ func explainError(e *aai.Error, version string, header http.Header) string {
 	}
 }
 
-// redirectHost returns scheme and host of a redirect and nothing that could be a secret.
+// redirectHost returns the scheme and host of a redirect. It leaves out the rest, which could contain a secret.
 func redirectHost(header http.Header) string {
 	u, err := url.Parse(header.Get("Location"))
 	if err != nil || u.Host == "" {
@@ -203,7 +203,7 @@ func redirectHost(header http.Header) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// retryAfter reads the header Retry-After, in seconds or as an HTTP date. What cannot be read, or is past, is zero.
+// retryAfter parses the header Retry-After, in seconds or as an HTTP date. It returns zero if the value is invalid or in the past, and at most maxRetryAfter.
 func retryAfter(value string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
@@ -214,7 +214,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// isAbsent reports whether an error of a GET means that there is nothing, which is A&AI's word for an empty list too.
+// isAbsent reports whether an error of a GET means that the object does not exist. A&AI answers in the same way for an empty list.
 func isAbsent(err error) bool {
 	e, ok := errors.AsType[*aai.Error](err)
 	return ok && e.Status == http.StatusNotFound && e.Code == aai.CodeNodeNotFound

@@ -8,9 +8,9 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// ListVFModules returns what a VNF's modules are said to be, by vf-module-id. A VNF that does not exist has none.
+// ListVFModules returns the status of each module of a VNF, by vf-module-id. It returns none if the VNF does not exist.
 //
-// Relationships are left out: a module has one to each of its k8s-resources.
+// It does not read relationships, because a module has one to each of its k8s-resources.
 func (c *Client) ListVFModules(ctx context.Context, vnfID string) (map[string]aai.VFModuleStatus, error) {
 	type module struct {
 		ID              string                `json:"vf-module-id"`
@@ -37,7 +37,7 @@ func (c *Client) ListVFModules(ctx context.Context, vnfID string) (map[string]aa
 	return modules, nil
 }
 
-// SetOperationalStatus changes the operational-status of a module, and nothing else of it. The resource-version is the one that was read; A&AI does not check it in a PATCH, other servers may. When the module does not exist, or is known to have changed, the error is Conflict.
+// SetOperationalStatus changes only the operational-status of a module. The resource-version is the one that was read. A&AI does not check it in a PATCH, but other servers may. The error is Conflict if the module does not exist, or if the server reports that it has changed.
 func (c *Client) SetOperationalStatus(ctx context.Context, m aai.VFModule, status aai.OperationalStatus, resourceVersion string) error {
 	req := request{op: aai.OpStatus, method: http.MethodPatch, path: m.Path(), contentType: contentTypeMergePatch}
 	return c.write(ctx, req, struct {

@@ -17,19 +17,19 @@ const (
 	DefaultSchemaVersion = "v32"
 	// DefaultTimeout is the deadline of one request.
 	DefaultTimeout = 30 * time.Second
-	// DefaultAppID is the name this project gives itself in A&AI.
+	// DefaultAppID is the name of this project in A&AI.
 	DefaultAppID = "HealthScope"
 	// DefaultPageSize is the number of documents in a page of a list.
 	DefaultPageSize = 500
 )
 
-// Options say which A&AI to speak to, and how.
+// Options are the address of an A&AI and the settings of its client.
 type Options struct {
 	// BaseURL is scheme, host and port, such as https://aai.onap:8443. The path /aai is added.
 	BaseURL string
 	// SchemaVersion is the version of the schema in paths, v24 or later. The default is DefaultSchemaVersion.
 	SchemaVersion string
-	// Credentials returns user and password for basic authentication. It is asked before every request, so that they can change. Nil means none.
+	// Credentials returns the user and password for basic authentication. The client calls it before every request, so that they can change. Nil means none.
 	Credentials func() (user, password string, err error)
 	// CAFile is a file with the certificates, in PEM, of the authorities that A&AI's certificate is checked against. The default is the system's. It is not used with Transport.
 	CAFile string
@@ -56,7 +56,7 @@ type Options struct {
 // schemaVersion matches the versions whose schema has k8s-resource.
 var schemaVersion = regexp.MustCompile(`^v(2[4-9]|[3-9][0-9])$`)
 
-// setDefaults fills in what is left out.
+// setDefaults sets the defaults of options that are not set.
 func (o *Options) setDefaults() {
 	if o.SchemaVersion == "" {
 		o.SchemaVersion = DefaultSchemaVersion
@@ -81,7 +81,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// validate reports the first option that cannot be used.
+// validate returns an error for the first invalid option.
 func (o *Options) validate() error {
 	u, err := url.Parse(o.BaseURL)
 	switch {

@@ -17,19 +17,19 @@ const (
 	newestVersion = 32
 )
 
-// probeKey is a document that exists nowhere.
+// probeKey is the key of a document that does not exist.
 var probeKey = aai.Key{Tenant: aai.Tenant{CloudOwner: "healthscope-probe", CloudRegionID: "healthscope-probe", TenantID: "healthscope-probe"}, ID: "healthscope-probe"}
 
-// probeRequest asks for it in a schema version.
+// probeRequest returns a request for that document in a schema version.
 func probeRequest(version string) request {
 	return request{op: aai.OpProbe, method: http.MethodGet, path: probeKey.Path(), version: version}
 }
 
-// Probe asks whether A&AI can be reached, takes the credentials, and serves the schema version with k8s-resource in it. It
-// reads a document that does not exist, which any A&AI must answer in the same way, and changes nothing.
+// Probe checks whether A&AI can be reached, accepts the credentials, and serves the schema version with k8s-resource. It
+// reads a document that does not exist, which every A&AI must answer in the same way, and changes nothing.
 //
-// When A&AI does not serve the version, the other ones are asked for, once, and the error names those that it serves. What
-// answers with anything but A&AI's own words is none: the error is of kind Misconfigured with ProblemServer.
+// If A&AI does not serve the version, Probe tries the other versions, once, and the error names those that A&AI serves. If the
+// response is not one that A&AI sends, the error is of kind Misconfigured with ProblemServer.
 func (c *Client) Probe(ctx context.Context) error {
 	_, _, err := c.get(ctx, probeRequest(""), probeKey)
 	e, ok := errors.AsType[*aai.Error](err)
@@ -44,7 +44,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	case isUnexpectedSuccess(e):
 		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemServer
 	case e.Problem == aai.ProblemVersion:
-		explained.Message = explainError(e, c.options.SchemaVersion, nil) // A&AI's own words say less.
+		explained.Message = explainError(e, c.options.SchemaVersion, nil) // A&AI's own message says less.
 	case e.Kind == aai.Rejected:
 		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemVersion
 		explained.Message = fmt.Sprintf("schema version %q has no k8s-resource here: %s", c.options.SchemaVersion, e.Message)
@@ -55,10 +55,10 @@ func (c *Client) Probe(ctx context.Context) error {
 	return &explained
 }
 
-// isUnexpectedSuccess reports whether an error is about an answer of success that is not what was asked for: that is no A&AI, or was cut on the way.
+// isUnexpectedSuccess reports whether an error is about a success with an unexpected response: another server sent it, or it was truncated in transit.
 func isUnexpectedSuccess(e *aai.Error) bool { return e.Kind == aai.Retry && e.Status/100 == 2 }
 
-// describeServedVersions says which of the versions that can hold k8s-resources A&AI serves. It asks A&AI once, until Probe has found all well again; it says nothing when A&AI does not answer all of that.
+// describeServedVersions returns a text that names the versions with k8s-resource that A&AI serves. It asks A&AI once, until Probe succeeds again. It returns an empty text if A&AI does not answer all requests.
 func (c *Client) describeServedVersions(ctx context.Context) string {
 	if known := c.servedVersions.Load(); known != nil {
 		return *known
@@ -71,7 +71,7 @@ func (c *Client) describeServedVersions(ctx context.Context) string {
 		if version == c.options.SchemaVersion {
 			continue
 		}
-		// The breaker is open, because what was found wrong is wrong with all requests but these.
+		// The request bypasses the breaker, which is open because all requests in the configured version fail.
 		err := c.options.Breaker.wait(ctx, probeRequest(version))
 		if err == nil {
 			_, err = c.roundTrip(ctx, probeRequest(version), transactionIDFrom(ctx))
@@ -92,7 +92,7 @@ func (c *Client) describeServedVersions(ctx context.Context) string {
 	return text
 }
 
-// formatVersions names versions, with those that follow each other as one: v24, v26 to v30.
+// formatVersions returns the names of versions, with consecutive ones as a range: v24, v26 to v30.
 func formatVersions(versions []int) string {
 	var names []string
 	for i := 0; i < len(versions); {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// tlsFiles are the certificates that a transport works with, by their paths; empty for none.
+// tlsFiles are the paths of the certificates that a transport uses; empty for none.
 type tlsFiles struct{ ca, cert, key string }
 
 // fileVersion identifies the content of a file by its modification time and size.
@@ -22,8 +22,8 @@ type fileVersion struct {
 }
 
 // reloadingTransport is a transport that reads its certificates again when their files
-// change, as they do when a Secret is renewed. While the new files cannot be
-// used, those that were read last stay in use.
+// change, for instance when a Secret is renewed. While the new files are invalid, it
+// uses the last valid certificates.
 type reloadingTransport struct {
 	tlsFiles tlsFiles
 
@@ -41,7 +41,7 @@ func newReloadingTransport(f tlsFiles) (*reloadingTransport, error) {
 	return r, err
 }
 
-// RoundTrip sends a request with the certificates that are in the files now.
+// RoundTrip sends a request with the current certificates.
 func (r *reloadingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.currentTransport().RoundTrip(req)
 }
@@ -53,7 +53,7 @@ func (r *reloadingTransport) CloseIdleConnections() {
 	r.current.CloseIdleConnections()
 }
 
-// currentTransport returns the transport for the files as they are now.
+// currentTransport returns the transport for the current content of the files.
 func (r *reloadingTransport) currentTransport() *http.Transport {
 	now := r.fileVersions()
 	r.mu.Lock()
@@ -83,11 +83,11 @@ func (r *reloadingTransport) fileVersions() []fileVersion {
 }
 
 const (
-	// pingAfter is how long a connection may be silent before it is asked whether it is alive, and pingTimeout how long the answer may take.
+	// pingAfter is the time without traffic after which a connection is checked with a ping. pingTimeout is the maximum time until the response to a ping.
 	pingAfter, pingTimeout = 8 * time.Second, 5 * time.Second
 )
 
-// newTransport returns a transport that verifies certificates, with what is in the files.
+// newTransport returns a transport that verifies certificates and uses the content of the files.
 func newTransport(f tlsFiles) (*http.Transport, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.ca != "" {
@@ -113,7 +113,7 @@ func newTransport(f tlsFiles) (*http.Transport, error) {
 		TLSClientConfig:       config,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}, // Else a connection that has fallen silent is used until TCP gives it up.
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}, // Without pings, a dead connection is used until TCP gives it up.
 		MaxIdleConns:          32,
 		MaxIdleConnsPerHost:   32,
 		IdleConnTimeout:       90 * time.Second,
