@@ -14,7 +14,7 @@ func (s *Story) join(ctx context.Context) error {
 	for _, e := range s.env.Edges {
 		add := s.env.Join
 		if e.Member != nil {
-			add = func(ctx context.Context, e *installation.Edge) error { return e.Add(ctx) } // Again, which changes nothing.
+			add = func(ctx context.Context, e *installation.Edge) error { return e.Add(ctx) } // Adding it again changes nothing.
 		}
 		if err := add(ctx, e); err != nil {
 			return err
@@ -25,7 +25,7 @@ func (s *Story) join(ctx context.Context) error {
 	return s.showClusters(ctx, 0, "Connected", "Connected")
 }
 
-// showClusters waits until the edges, which are sorted by name, are in these states, and shows all clusters; want is the exit code that goes with it.
+// showClusters waits until the edges, sorted by name, have these states, and shows all clusters. want is the expected exit code.
 func (s *Story) showClusters(ctx context.Context, want int, states ...string) error {
 	var out string
 	err := await(ctx, func() (string, bool) {
@@ -56,7 +56,7 @@ func (s *Story) clusters(ctx context.Context) (out string, code int) {
 	return out, code
 }
 
-// exitCode returns the exit code of a program; -1 when it did not run.
+// exitCode returns the exit code of a program, or -1 if it did not run.
 func exitCode(err error) int {
 	var exit interface{ ExitCode() int }
 	switch {
@@ -69,14 +69,14 @@ func exitCode(err error) int {
 	}
 }
 
-// cutOff ends the API server of the last edge, as a cut cable would.
+// cutOff stops the API server of the last edge, so that the hub cannot reach the edge.
 func (s *Story) cutOff(context.Context) error {
 	e := s.env.Edges[len(s.env.Edges)-1]
 	output(s.out, fmt.Sprintf("\nThe API server of %s is killed.", e.Cluster()))
 	return e.Plane.StopAPIServer()
 }
 
-// comeBack starts it again.
+// comeBack starts the API server of the last edge again.
 func (s *Story) comeBack(ctx context.Context) error {
 	e := s.env.Edges[len(s.env.Edges)-1]
 	output(s.out, fmt.Sprintf("\nThe API server of %s is started again.", e.Cluster()))
@@ -86,7 +86,7 @@ func (s *Story) comeBack(ctx context.Context) error {
 	return e.Restart(ctx)
 }
 
-// showLost waits until the scope says that a cluster is out of sight, and shows what it says.
+// showLost waits until the scope reports that a cluster is unreachable, and shows its status.
 func (s *Story) showLost(ctx context.Context) error {
 	if err := s.until(ctx, "hs/vfw", "{.status.health} {.status.clustersReachable}", "unknown 1/2"); err != nil {
 		return err

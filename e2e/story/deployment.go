@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// sampleID is the id of the context whose bundles the sample of a HealthScope refers to.
+	// sampleID is the id of the context whose bundles the sample HealthScope refers to.
 	sampleID = "171887448792644816"
-	// dependencyWait is how long after the sink is Ready the firewall is begun with.
+	// dependencyWait is the time between the sink's readiness and the start of the firewall's deployment.
 	dependencyWait = 2 * time.Second
 )
 
-// sample returns the path of a part of the application, from the root of the source tree.
+// sample returns the path of a file of the application, relative to the root of the source tree.
 func sample(name string) string { return filepath.Join("config", "samples", "vfw-context", name) }
 
-// deploy has the application deployed, and checks that the firewall came after the sink.
+// deploy deploys the application, and checks that the firewall was created after the sink.
 func (s *Story) deploy(ctx context.Context) (err error) {
 	if err := s.show(ctx, "--context", s.env.Edges[1].Context, "apply", "-f", sample("policy.yaml")); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *Story) deploy(ctx context.Context) (err error) {
 	return s.show(ctx, "--context", s.env.Edges[0].Context, "get", "deployments", "-o", columns)
 }
 
-// Again has the application deployed again, after it was terminated: that takes a new context.
+// Again deploys the application again after its termination, which requires a new context.
 func (s *Story) Again(ctx context.Context) error {
 	Heading(s.out, "The application is deployed again")
 	if err := s.deploy(ctx); err != nil {
@@ -49,7 +49,8 @@ func (s *Story) Again(ctx context.Context) error {
 	return s.judge(ctx)
 }
 
-// checkOrder checks that the firewall was made after the sink became Ready, and the wait. Kubernetes keeps times in seconds.
+// checkOrder checks that the firewall was created at least dependencyWait after the sink became Ready, less a second because
+// Kubernetes stores times in seconds.
 func (s *Story) checkOrder(ctx context.Context, edge string) error {
 	var times [2]time.Time
 	for i, path := range [][]string{
@@ -69,7 +70,7 @@ func (s *Story) checkOrder(ctx context.Context, edge string) error {
 	return nil
 }
 
-// judge makes the HealthScope of the application.
+// judge creates the HealthScope of the application.
 func (s *Story) judge(ctx context.Context) error {
 	const scope = "config/samples/vfw/3-healthscope.yaml"
 	manifest, err := os.ReadFile(filepath.Join(s.root, filepath.FromSlash(scope)))
@@ -108,7 +109,7 @@ func (s *Story) rollBack(ctx context.Context) error {
 	return s.showImages(ctx, "registry.k8s.io/pause:3.10", "registry.k8s.io/pause:3.10")
 }
 
-// showImages shows the images of the sink at the edges, which must be these.
+// showImages shows the image of the sink at each edge, and checks that it is the expected one.
 func (s *Story) showImages(ctx context.Context, images ...string) error {
 	for i, e := range s.env.Edges {
 		args := []string{"--context", e.Context, "get", "deployment", "fw0-sink", "-o", "jsonpath={.spec.template.spec.containers[0].image}{'\\n'}"}
@@ -144,13 +145,13 @@ func (s *Story) terminate(ctx context.Context) error {
 	return nil
 }
 
-// createContext makes the context of a composite app, and returns its id.
+// createContext creates the context of a composite app, and returns its id.
 func (s *Story) createContext(ctx context.Context, file string) (string, error) {
 	out, err := s.runContext(ctx, "apply", "-f", sample(file))
 	return strings.TrimSpace(out), err
 }
 
-// context runs `healthscope context` and shows the command and what it printed.
+// context runs `healthscope context` and shows the command and its output.
 func (s *Story) context(ctx context.Context, args ...string) error {
 	_, err := s.runContext(ctx, args...)
 	return err

@@ -15,7 +15,7 @@ func command(out io.Writer, text string) { fmt.Fprintf(out, "\n$ %s\n", text) }
 
 func output(out io.Writer, text string) { fmt.Fprintln(out, strings.TrimRight(text, "\n")) }
 
-// quoted puts arguments as a shell would need them.
+// quoted returns arguments quoted for a shell.
 func quoted(args []string) string {
 	words := make([]string, len(args))
 	for i, a := range args {
@@ -27,7 +27,7 @@ func quoted(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// Invite tells what there is to play with.
+// Invite prints commands that the user can try.
 func (s *Story) Invite() {
 	Heading(s.out, "It is yours now, until Ctrl-C")
 	fmt.Fprintf(s.out, `

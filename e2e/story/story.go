@@ -1,6 +1,7 @@
-// Package story tells what HealthScope does, step by step, with real programs in an environment of three clusters: two edges
-// join a hub, an application is deployed, is healthy, breaks, heals, and is out of sight for a while, and kubectl, REST, Prometheus and
-// A&AI say so; it is updated, rolled back and terminated. Each step is checked, and prints what a user types and sees. The demo prints it; the end-to-end tests check it.
+// Package story runs a scenario with real programs in an environment of three clusters. Two edges join a hub. An application is
+// deployed, is healthy, fails, recovers, and is unreachable for a while; kubectl, REST, Prometheus and A&AI show each state. Then the
+// application is updated, rolled back and terminated. Each step is checked, and prints what a user types and sees. The demo and the
+// end-to-end tests run the scenario.
 package story
 
 import (
@@ -22,35 +23,35 @@ import (
 )
 
 const (
-	// stepTimeout bounds one step of the story.
+	// stepTimeout is the maximum duration of one step.
 	stepTimeout = 3 * time.Minute
-	// poll is how often it is looked whether a step has come true.
+	// poll is the interval of the checks whether a step has reached its state.
 	poll = 50 * time.Millisecond
 	// stateLabel is the label in A&AI that holds a resource's state.
 	stateLabel = "healthscope.core.oam.dev/status"
 )
 
-// Story runs once, in an environment whose edges have not joined yet.
+// Story is one run of the scenario, in an environment whose edges have not joined yet.
 type Story struct {
 	out  io.Writer
 	env  *installation.Environment
 	root string
-	// deployed is the AppContext of the application, and updated that of its update.
+	// deployed is the id of the application's AppContext, and updated is that of its update.
 	deployed, updated string
 }
 
-// New returns a story of an environment, which is printed to out. root is the root of the source tree, where the samples are.
+// New returns a story that runs in an environment and prints to out. root is the root of the source tree, which holds the samples.
 func New(env *installation.Environment, root string, out io.Writer) *Story {
 	return &Story{out: out, env: env, root: root}
 }
 
-// step is one step of the story. It is done, and then shown.
+// step is one step of the story, with its title and its function.
 type step struct {
 	title string
 	do    func(context.Context) error
 }
 
-// Tell goes through the story. An error names the step.
+// Tell runs all steps of the story. An error names the step.
 func (s *Story) Tell(ctx context.Context) error {
 	for n, st := range []step{
 		{"Two edge clusters join the hub", s.join},
@@ -95,7 +96,7 @@ func (s *Story) showHealthy(ctx context.Context) error {
 	if err := s.show(ctx, "wait", "--for=condition=Ready", "hs/vfw", "--timeout=3m"); err != nil {
 		return err
 	}
-	// A Deployment is Ready for a moment before its rollout has ended, and one edge may be before the other; the picture is taken after.
+	// A Deployment is Ready shortly before its rollout ends, and one edge may be ahead of the other. The output is shown after both.
 	if err := s.until(ctx, "hs/vfw", "{.status.health} {.status.resourcesReady} {.status.clustersReachable}", "healthy 18/18 2/2"); err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (s *Story) showUnhealthy(ctx context.Context) error {
 	)
 }
 
-// showREST returns a step that waits for a word from the REST server and shows it.
+// showREST returns a step that waits until the REST server answers with a health, and shows the answer.
 func (s *Story) showREST(status int, health string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		url := s.env.API + "/scopes/vfw"
@@ -150,7 +151,7 @@ func (s *Story) showREST(status int, health string) func(context.Context) error 
 	}
 }
 
-// showMetrics returns a step that waits for the metric of the scope's state and shows what there is of it.
+// showMetrics returns a step that waits for the metric of the scope's state, and shows its series.
 func (s *Story) showMetrics(state string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		want := fmt.Sprintf(`healthscope_scope_state{namespace="default",scope="vfw",state=%q} 1`, state)
@@ -169,7 +170,7 @@ func (s *Story) showMetrics(state string) func(context.Context) error {
 	}
 }
 
-// showInventory returns a step that waits until A&AI holds the state of the first edge's sink, and shows what it holds of workloads.
+// showInventory returns a step that waits until A&AI holds the state of the first edge's sink, and shows the workloads that A&AI holds.
 func (s *Story) showInventory(state string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var objects []installation.Object
@@ -207,7 +208,7 @@ func (s *Story) until(ctx context.Context, object, path, want string) error {
 	})
 }
 
-// await waits until something is as it should be; the error says how it was instead.
+// await calls look until it returns true. The error contains what look returned last.
 func await(ctx context.Context, look func() (got string, ok bool)) error {
 	var last string
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) {
@@ -221,7 +222,7 @@ func await(ctx context.Context, look func() (got string, ok bool)) error {
 	return nil
 }
 
-// kubectl runs kubectl with the contexts of all clusters, the hub's being the current one.
+// kubectl runs kubectl with the contexts of all clusters. The hub's context is the current one.
 func (s *Story) kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	return s.kubectlCommand(ctx, args...).CombinedOutput()
 }
