@@ -6,7 +6,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// OwnAddress returns an address of this machine that Services may have endpoints at. On a machine without one, the spec is skipped.
+// OwnAddress returns an address of this machine that Services may use as an endpoint. It skips the spec on a machine without such an address.
 func OwnAddress() string {
 	ginkgo.GinkgoHelper()
 	address, err := process.OwnAddress()

@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// FastClock is a clock on which time passes several times as fast as in the world, for specs of what takes minutes.
+// FastClock is a clock that runs several times as fast as real time, for specs of behavior that takes minutes.
 type FastClock struct {
 	clock.RealClock
 
@@ -14,7 +14,7 @@ type FastClock struct {
 	factor int
 }
 
-// NewFastClock returns a clock that runs so many times as fast as time does.
+// NewFastClock returns a clock that runs factor times as fast as real time.
 func NewFastClock(factor int) *FastClock { return &FastClock{begin: time.Now(), factor: factor} }
 
 // Now implements clock.PassiveClock.

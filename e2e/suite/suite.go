@@ -1,4 +1,4 @@
-// Package suite is what the Ginkgo suites that run against a real API server have in common.
+// Package suite holds what the Ginkgo suites that run against a real API server share.
 package suite
 
 import (
@@ -33,7 +33,7 @@ func Run(t *testing.T, name string) {
 	ginkgo.RunSpecs(t, name)
 }
 
-// NeedsControlPlane skips a test that starts an etcd or an API server when only short tests are wanted: go test -short.
+// NeedsControlPlane skips a test that starts an etcd or an API server when only short tests run (go test -short).
 func NeedsControlPlane(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -41,7 +41,7 @@ func NeedsControlPlane(t testing.TB) {
 	}
 }
 
-// Extended skips a test that takes too long for every change, unless the variable HEALTHSCOPE_TEST_EXTENDED is set.
+// Extended skips a test that is too slow to run for every change, unless the environment variable HEALTHSCOPE_TEST_EXTENDED is set.
 func Extended(t testing.TB) {
 	t.Helper()
 	if !IsExtended() {
@@ -61,11 +61,11 @@ const takesMinutes = "it takes minutes: make test-extended runs it"
 // IsExtended reports whether tests may take minutes.
 func IsExtended() bool { return os.Getenv("HEALTHSCOPE_TEST_EXTENDED") != "" }
 
-// Timeout is how long Eventually waits, unless a test says otherwise: a busy machine is slow.
+// Timeout is the default timeout of Eventually. It is long because a busy machine is slow.
 const Timeout = 30 * time.Second
 
-// Defaults sets the times of Eventually and Consistently, also where a context is given. What controllers log goes to the
-// output of the spec.
+// Defaults sets the timeouts of Eventually and Consistently, also for calls with a context. It sends the logs of controllers to
+// the output of the spec.
 func Defaults() {
 	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
 	gomega.SetDefaultEventuallyTimeout(Timeout)
@@ -75,7 +75,7 @@ func Defaults() {
 	klog.SetLogger(ginkgo.GinkgoLogr)
 }
 
-// Scheme returns a scheme with Kubernetes' own types and ours.
+// Scheme returns a scheme with the types of Kubernetes and HealthScope.
 func Scheme() *runtime.Scheme {
 	ginkgo.GinkgoHelper()
 	scheme := runtime.NewScheme()
@@ -85,7 +85,7 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// ManagerOptions returns options for a manager that is one of many in a process: it serves no metrics, and its queues are those of the programs.
+// ManagerOptions returns options for one of many managers in a process: it serves no metrics, and its queues are those of the programs.
 func ManagerOptions() ctrl.Options {
 	ginkgo.GinkgoHelper()
 	return ctrl.Options{
@@ -94,8 +94,8 @@ func ManagerOptions() ctrl.Options {
 	}
 }
 
-// Start starts a control plane that lasts as long as the suite, installs
-// manifests, which are files or folders, and returns it with its administrator's client, which has no cache.
+// Start starts a control plane that runs until the suite ends, and installs manifests, which are files or folders. It returns the
+// control plane and an administrator's client without a cache.
 func Start(ctx context.Context, options controlplane.Options, manifests ...string) (*controlplane.ControlPlane, client.Client) {
 	ginkgo.GinkgoHelper()
 	options.Log = ginkgo.GinkgoWriter
@@ -110,8 +110,8 @@ func Start(ctx context.Context, options controlplane.Options, manifests ...strin
 	return plane, api
 }
 
-// NewNamespace makes a namespace for a spec. What the spec puts there of the given
-// kinds does not outlive it: the controllers of other specs look at all namespaces.
+// NewNamespace creates a namespace for a spec. It deletes the objects of the given kinds in it
+// when the spec ends, because the controllers of other specs read all namespaces.
 func NewNamespace(ctx context.Context, api client.Client, kinds ...client.Object) string {
 	ginkgo.GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
@@ -122,7 +122,7 @@ func NewNamespace(ctx context.Context, api client.Client, kinds ...client.Object
 	return namespace.Name
 }
 
-// Lasting returns a context that lasts until it is cancelled, or the spec is over. The context of a spec ends before its cleanup.
+// Lasting returns a context that ends when it is cancelled or when the spec's cleanup runs. The spec's own context ends before the cleanup.
 func Lasting() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ginkgo.DeferCleanup(cancel)

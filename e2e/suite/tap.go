@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// Tap sees the requests of a client, knows which watches are open, and holds
-// requests back on demand. Its zero value is ready; it is safe for concurrent use.
+// Tap observes the requests of a client, counts its open watches, and delays
+// requests on demand. Its zero value is ready to use. It is safe for concurrent use.
 type Tap struct {
-	// Note, when set, is called for each request before it is sent.
+	// Note, if set, is called for each request before the request is sent.
 	Note func(*http.Request)
 
 	mu   sync.Mutex
 	open map[string]int
-	// gates hold requests for a resource back until they are closed.
+	// gates holds, by resource, the channels that requests wait for until they are closed.
 	gates map[string]chan struct{}
 }
 
-// Wrap returns a transport whose requests the tap sees; it is for rest.Config.Wrap.
+// Wrap returns a transport whose requests the tap observes. It is for rest.Config.Wrap.
 func (t *Tap) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		if t.Note != nil {
@@ -67,7 +67,7 @@ func (t *Tap) Watches(resource string) int {
 	return t.open[resource]
 }
 
-// Hold holds requests for a resource back until the returned function is called.
+// Hold delays requests for a resource until the caller calls release.
 func (t *Tap) Hold(resource string) (release func()) {
 	gate := make(chan struct{})
 	t.mu.Lock()
@@ -84,7 +84,7 @@ func (t *Tap) Hold(resource string) (release func()) {
 	})
 }
 
-// stream is the body of a watch, which knows when it is closed.
+// stream is the body of a watch. It updates the tap's count when it is closed.
 type stream struct {
 	io.ReadCloser
 
