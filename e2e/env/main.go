@@ -1,6 +1,6 @@
-// Command env keeps a hub with an A&AI, and two edge clusters that have joined it, on this machine until Ctrl-C, for somebody
-// who changes HealthScope: go run ./e2e/env up, in the root of the source tree. The programs are built from it, and built
-// and started again whenever Enter is pressed; clusters, objects and A&AI stay.
+// Command env runs a hub with an A&AI, and two edge clusters that have joined it, on this machine until Ctrl-C. It is for
+// contributors: run `go run ./e2e/env up` in the root of the source tree. It builds the programs from the source tree. When the
+// user presses Enter, it builds and restarts the programs, and keeps the clusters, the objects and A&AI.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
-// startTimeout bounds the start, with compiling, and each new start of the programs.
+// startTimeout is the maximum duration of the start, including compilation, and of each restart of the programs.
 const startTimeout = 10 * time.Minute
 
 const usage = `Usage: go run ./e2e/env up
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// up keeps the environment until ctx ends. It is called in the root of the source tree. Each line of in makes it build and restart the programs.
+// up runs the environment until ctx ends. The working directory must be the root of the source tree. For each line of in, it builds and restarts the programs.
 func up(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "healthscope-env-")
 	if err != nil {
@@ -83,7 +83,7 @@ The environment is up; the logs are in %s. In another terminal, in this director
 Tutorials are in config/docs/tutorials. Enter builds the programs and restarts them; Ctrl-C ends all.
 `, dir, script)
 	pressed := make(chan struct{})
-	go func() { // It ends with the program: a terminal is not read with a deadline.
+	go func() { // It ends with the program, because a read from a terminal has no deadline.
 		for scanner := bufio.NewScanner(in); scanner.Scan(); {
 			pressed <- struct{}{}
 		}
@@ -116,7 +116,7 @@ func writeVariables(env *installation.Environment, script string) error {
 	return os.WriteFile(script, []byte(text.String()), 0o600)
 }
 
-// start builds the programs, and starts the environment with edges that have joined.
+// start builds the programs, starts the environment, and joins the edges.
 func start(ctx context.Context, o installation.Options) (*installation.Environment, error) {
 	fmt.Fprintln(o.Log, "Building the programs (the first time, compiling takes a few minutes) ...")
 	var err error
@@ -135,7 +135,7 @@ func start(ctx context.Context, o installation.Options) (*installation.Environme
 	return env, nil
 }
 
-// restart builds the programs, and restarts them when they can be built.
+// restart builds the programs, and restarts them if the build succeeds.
 func restart(ctx context.Context, env *installation.Environment, o installation.Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
