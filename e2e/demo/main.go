@@ -1,11 +1,11 @@
-// Command demo shows HealthScope at work on this machine: a hub and two edge
-// clusters, an A&AI, monitors and the controller, and an application at both edges
-// whose health travels from Kubernetes objects to kubectl, REST, metrics and A&AI,
-// also when one of the edges is cut off.
+// Command demo runs HealthScope on this machine: a hub and two edge clusters, an
+// A&AI, monitors and the controller, and an application at both edges. It shows
+// the application's health in kubectl, REST, metrics and A&AI, also while one of
+// the edges is unreachable.
 //
-// It stays up until Ctrl-C; with --once it tells the story, checks every step,
-// and exits with 0, or names the step that failed. It is run from the root of
-// the source tree, after the programs have been built: make demo.
+// It runs until Ctrl-C. With --once it runs and checks every step of the story
+// and exits with 0, or names the step that failed. Run it in the root of the
+// source tree after the programs have been built: make demo.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/story"
 )
 
-// startTimeout bounds everything up to the moment when HealthScope runs.
+// startTimeout is the maximum time until HealthScope runs.
 const startTimeout = 5 * time.Minute
 
 func main() {
@@ -52,10 +52,10 @@ func main() {
 	}
 }
 
-// settings say how the demo is run.
+// settings holds the flags of the demo.
 type settings struct{ once, chart bool }
 
-// run starts everything, tells the story, and takes everything down again. It is called in the root of the source tree.
+// run starts the environment, runs the story, and stops the environment. The working directory must be the root of the source tree.
 func run(ctx context.Context, out io.Writer, settings settings) (err error) {
 	dir, err := os.MkdirTemp("", "healthscope-demo-")
 	if err != nil {
@@ -100,7 +100,7 @@ func run(ctx context.Context, out io.Writer, settings settings) (err error) {
 	return nil
 }
 
-// indented writes each line behind two blanks.
+// indented indents each line by two spaces.
 type indented struct{ out io.Writer }
 
 // Write implements io.Writer for writers of whole lines.
