@@ -18,7 +18,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// start starts an API server without controllers, with the kinds of others that the chart knows.
+// start starts an API server without controllers, and installs the CRDs of other projects that the chart uses.
 func start(t *testing.T) (*controlplane.ControlPlane, client.Client) {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
@@ -56,7 +56,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	t.Run("rights of the metrics reader", func(t *testing.T) { rightsOfMetricsReader(t, api) })
 }
 
-// makeNamespace makes a namespace with labels.
+// makeNamespace creates a namespace with labels.
 func makeNamespace(t *testing.T, api client.Client, name string, labels map[string]string) {
 	t.Helper()
 	if err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
@@ -64,7 +64,7 @@ func makeNamespace(t *testing.T, api client.Client, name string, labels map[stri
 	}
 }
 
-// everyObjectIsTaken applies what every installation makes without keeping it. An apply on the server's side takes no field that the kind does not have.
+// everyObjectIsTaken applies the objects of every installation as a dry run. A server-side apply rejects fields that the kind does not have.
 func everyObjectIsTaken(t *testing.T, api client.Client) {
 	for _, name := range []string{"dry", "members"} {
 		makeNamespace(t, api, name, nil)
@@ -88,7 +88,7 @@ func everyObjectIsTaken(t *testing.T, api client.Client) {
 	}
 }
 
-// podsAreRestricted asks the API server's own admission whether pods meet the Pod Security Standard "restricted".
+// podsAreRestricted checks with the API server's admission that pods meet the Pod Security Standard "restricted".
 func podsAreRestricted(t *testing.T, api client.Client) {
 	const home = "restricted"
 	makeNamespace(t, api, home, map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
@@ -124,7 +124,7 @@ func podsAreRestricted(t *testing.T, api client.Client) {
 	}
 }
 
-// must runs helm, which has to succeed.
+// must runs helm, and fails the test if helm fails.
 func must(t *testing.T, plane *controlplane.ControlPlane, args ...string) string {
 	t.Helper()
 	out, err := helm.Run(t.Context(), plane.KubeconfigPath(), nil, args...)
@@ -134,7 +134,7 @@ func must(t *testing.T, plane *controlplane.ControlPlane, args ...string) string
 	return out
 }
 
-// aCRDOfSomebodyElse: Helm refuses it, and the three ways that the chart's page gives work.
+// aCRDOfSomebodyElse checks that Helm refuses a CRD of another owner, and that the three solutions on the chart's page work.
 func aCRDOfSomebodyElse(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
 	const crd = "healthscopes.core.oam.dev"
 	file := root + "/config/crd/core.oam.dev_healthscopes.yaml"
@@ -163,7 +163,7 @@ func aCRDOfSomebodyElse(t *testing.T, plane *controlplane.ControlPlane, api clie
 	}
 }
 
-// exists reports whether an object is there.
+// exists reports whether an object exists.
 func exists(t *testing.T, api client.Client, kind, apiVersion, namespace, name string) bool {
 	t.Helper()
 	o := &unstructured.Unstructured{}
@@ -176,7 +176,8 @@ func exists(t *testing.T, api client.Client, kind, apiVersion, namespace, name s
 	return err == nil
 }
 
-// lifecycle: what is installed is there, also after an upgrade and another one back. What an uninstallation leaves is a test of e2e/charted.
+// lifecycle checks that all objects of the chart exist after an installation, and after an upgrade that is reverted. e2e/charted tests
+// what an uninstallation leaves.
 func lifecycle(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
 	release := []string{Release, helm.Chart(), "--namespace", Namespace}
 	notes := must(t, plane, append([]string{"install", "--create-namespace"}, release...)...)
@@ -203,7 +204,7 @@ func lifecycle(t *testing.T, plane *controlplane.ControlPlane, api client.Client
 // withScope is a HealthScope among the objects of the chart.
 const withScope = `extraObjects: [{apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, metadata: {name: extra, namespace: default}, spec: {}}]`
 
-// aHealthScopeBeforeItsCRD: Helm wants to know a kind before it installs anything, as the chart's page says.
+// aHealthScopeBeforeItsCRD checks that Helm fails, as the chart's page says: the API server must serve a kind before Helm installs anything.
 func aHealthScopeBeforeItsCRD(t *testing.T, plane *controlplane.ControlPlane) {
 	out, err := helm.Run(t.Context(), plane.KubeconfigPath(), []string{withScope}, "install", Release, helm.Chart(), "--namespace", Namespace, "--create-namespace")
 	if err == nil || !strings.Contains(out, `no matches for kind "HealthScope"`) {
@@ -211,7 +212,7 @@ func aHealthScopeBeforeItsCRD(t *testing.T, plane *controlplane.ControlPlane) {
 	}
 }
 
-// aHealthScopeAfterItsCRD: an upgrade takes it.
+// aHealthScopeAfterItsCRD checks that an upgrade can add a HealthScope.
 func aHealthScopeAfterItsCRD(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
 	if out, err := helm.Run(t.Context(), plane.KubeconfigPath(), []string{withScope}, "upgrade", Release, helm.Chart(), "--namespace", Namespace); err != nil {
 		t.Fatalf("%v: %s", err, out)

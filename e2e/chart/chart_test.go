@@ -15,7 +15,7 @@ import (
 // root is the root of the source tree.
 const root = "../.."
 
-// helm is what the tests render with.
+// helm is the Helm that the tests use.
 var helm *Helm
 
 func TestMain(m *testing.M) {
@@ -27,14 +27,14 @@ func run(m *testing.M) int {
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = os.RemoveAll(home) }() // Nobody looks for it.
+	defer func() { _ = os.RemoveAll(home) }() // A leftover directory does no harm.
 	if helm, err = New(context.Background(), root, home); err != nil {
 		panic(err)
 	}
 	return m.Run()
 }
 
-// installations are values for every template and every way through it, by what they are for.
+// installations holds values that cover every template and every branch in it, by their purpose.
 var installations = map[string]string{
 	"all in one": ``,
 	"port 80":    `api: {port: 80}`,
@@ -152,7 +152,7 @@ extraObjects:
   metadata: {name: {{ .Release.Name }}-text, namespace: default}`,
 }
 
-// render returns the objects of some values.
+// render returns the objects that the chart renders with values.
 func render(t *testing.T, values ...string) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := helm.Render(t.Context(), values...)
@@ -167,7 +167,7 @@ func named(objects []*unstructured.Unstructured, kind, name string) []*unstructu
 	return slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != kind || o.GetName() != name })
 }
 
-// one returns the one object of a kind with a name as what it is in Go.
+// one returns the only object with a kind and a name, as its Go type.
 func one[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) T {
 	t.Helper()
 	found := named(objects, kind, name)
@@ -181,7 +181,7 @@ func one[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name s
 	return object
 }
 
-// names returns what objects are called, as kind/namespace/name, sorted.
+// names returns the names of objects, as kind/namespace/name, sorted.
 func names(objects []*unstructured.Unstructured) []string {
 	var all []string
 	for _, o := range objects {
@@ -191,7 +191,7 @@ func names(objects []*unstructured.Unstructured) []string {
 	return all
 }
 
-// having returns the names of those whose kind is among some kinds.
+// having returns the names of the objects of some kinds.
 func having(objects []*unstructured.Unstructured, kinds ...string) []string {
 	return slices.DeleteFunc(names(objects), func(name string) bool {
 		kind, _, _ := strings.Cut(name, "/")
@@ -212,7 +212,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestFilesAreThoseOfConfig: what the chart takes from config is a copy, because Helm reads no file outside of a chart.
+// TestFilesAreThoseOfConfig checks the chart's copies of files in config. They are copies because Helm cannot read files outside a chart.
 func TestFilesAreThoseOfConfig(t *testing.T) {
 	want := map[string]string{
 		"rbac/controller_role.yaml": "rbac/controller_role.yaml", "rbac/controller_oam.yaml": "rbac/controller_oam.yaml", "rbac/monitor_role.yaml": "rbac/monitor_role.yaml",

@@ -20,18 +20,18 @@ import (
 )
 
 var (
-	// chartsOwn are the fields of the configuration file that the chart alone fills in.
+	// chartsOwn are the fields of the configuration file that only the chart sets.
 	chartsOwn = []string{
 		"apiVersion", "kind", "api.bindAddress", "api.certFile", "api.keyFile", "metrics.bindAddress", "metrics.certFile", "metrics.keyFile",
 	}
-	// notNull are optional fields that templates merge, read, or ask for, so that null would be something else than nothing.
+	// notNull are optional fields that templates merge or read, so that null differs from an absent field.
 	notNull = []string{
 		"fleet", "fleet.namespace", "fleet.monitorNamespace", "inventory", "api", "metrics", "tracing", "appContext", "monitor.createBundles",
 	}
 	fence = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 )
 
-// configured returns the fields of the configuration file that values may have.
+// configured returns the fields of the configuration file that values may set.
 func configured(t *testing.T) []settings.Setting {
 	t.Helper()
 	all, err := settings.All(root)
@@ -41,7 +41,7 @@ func configured(t *testing.T) []settings.Setting {
 	return slices.DeleteFunc(all, func(s settings.Setting) bool { return slices.Contains(chartsOwn, s.Path) })
 }
 
-// complete returns the example of the documentation, which has every field, as values have it.
+// complete returns the example of the documentation, which has every field, without the fields that only the chart sets.
 func complete(t *testing.T) map[string]any {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "config", "docs", "configuration.md"))
@@ -51,7 +51,7 @@ func complete(t *testing.T) map[string]any {
 	return asValues(t, fence.FindStringSubmatch(string(page))[1])
 }
 
-// asValues returns a configuration file without what the chart fills in.
+// asValues returns a configuration file without the fields that only the chart sets.
 func asValues(t *testing.T, file string) map[string]any {
 	t.Helper()
 	var config map[string]any
@@ -66,7 +66,7 @@ func asValues(t *testing.T, file string) map[string]any {
 	return config
 }
 
-// around returns the object that has, or would have, the field at a path, in the first entry of each list on the way, and the field's name; nil without such an object.
+// around returns the object that has, or would have, the field at a path, and the field's name. In each list on the path, it takes the first entry. It returns nil without such an object.
 func around(config map[string]any, path string) (map[string]any, string) {
 	section, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
@@ -104,7 +104,7 @@ func values(t *testing.T, config map[string]any) string {
 	return string(data)
 }
 
-// refusal returns what Helm says of values.
+// refusal returns Helm's error for values, which Helm must refuse.
 func refusal(t *testing.T, config map[string]any) string {
 	t.Helper()
 	text := values(t, config)
@@ -115,12 +115,12 @@ func refusal(t *testing.T, config map[string]any) string {
 	return err.Error()
 }
 
-// at returns how Helm names the field at a path.
+// at returns the location that Helm prints for the field at a path.
 func at(path string) string {
 	return "at '/config" + strings.TrimSuffix("/"+strings.NewReplacer("[]", "/0", ".", "/").Replace(path), "/") + "'"
 }
 
-// TestConfigurationsOfTheProjectAreTaken: what manifests and documentation have can be given to the chart, and the program gets the same.
+// TestConfigurationsOfTheProjectAreTaken checks that the chart accepts the configuration files of manifests and documentation, and passes them to the program unchanged.
 func TestConfigurationsOfTheProjectAreTaken(t *testing.T) {
 	files := configurations(t)
 	if len(files) < 5 {
@@ -144,7 +144,7 @@ func TestConfigurationsOfTheProjectAreTaken(t *testing.T) {
 	}
 }
 
-// configurations returns the configuration files in config and charts by where they are.
+// configurations returns the configuration files below config, by their location.
 func configurations(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -177,7 +177,7 @@ func configurations(t *testing.T) map[string]string {
 	return files
 }
 
-// TestTheSchemaTakesWhatTheProgramTakes: the edges of what is valid. The program reads each of them from the ConfigMap.
+// TestTheSchemaTakesWhatTheProgramTakes checks the limits of valid values: the chart accepts each, and the program reads it from the ConfigMap.
 func TestTheSchemaTakesWhatTheProgramTakes(t *testing.T) {
 	all := configured(t)
 	integers := only(all, func(s settings.Setting) bool { return s.Kind == settings.Integer })
@@ -213,12 +213,12 @@ func TestTheSchemaTakesWhatTheProgramTakes(t *testing.T) {
 	}
 }
 
-// only returns the fields that are kept.
+// only returns the fields for which keep returns true.
 func only(all []settings.Setting, keep func(settings.Setting) bool) []settings.Setting {
 	return slices.DeleteFunc(slices.Clone(all), func(s settings.Setting) bool { return !keep(s) })
 }
 
-// TestNumbersAreTakenForText, as in the configuration file itself.
+// TestNumbersAreTakenForText checks that numbers and booleans are accepted in text fields, as in the configuration file.
 func TestNumbersAreTakenForText(t *testing.T) {
 	c := configuration(t, render(t, `
 config:
@@ -239,7 +239,7 @@ config:
 	}
 }
 
-// TestMisspeltFieldsAreRefused: beside every field, one of nearly the same name.
+// TestMisspeltFieldsAreRefused adds misspelt copies of every field.
 func TestMisspeltFieldsAreRefused(t *testing.T) {
 	all := configured(t)
 	said := refusal(t, with(t, all, func(_ settings.Setting, object map[string]any, name string) {
@@ -258,7 +258,7 @@ func TestMisspeltFieldsAreRefused(t *testing.T) {
 	}
 }
 
-// TestWrongTypesAreRefused, at each depth for itself: what is wrong hides what is in it.
+// TestWrongTypesAreRefused checks each depth separately, because a value of a wrong type hides the fields in it.
 func TestWrongTypesAreRefused(t *testing.T) {
 	wrong := map[settings.Kind]any{
 		settings.Object: []any{}, settings.Objects: map[string]any{}, settings.Strings: "text",
@@ -295,7 +295,7 @@ func TestWrongTypesAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhatIsOutOfBoundsIsRefused: numbers, values, what must be given, and null where it would be something else than nothing.
+// TestWhatIsOutOfBoundsIsRefused checks the bounds of numbers, the allowed values, required fields, and null where it differs from an absent field.
 func TestWhatIsOutOfBoundsIsRefused(t *testing.T) {
 	integer := func(s settings.Setting) bool { return s.Kind == settings.Integer }
 	always := func(value any) func(settings.Setting) any { return func(settings.Setting) any { return value } }

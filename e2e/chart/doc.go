@@ -1,5 +1,5 @@
-// Package chart runs Helm on the chart in charts/healthscope. Its tests hold
-// the chart to its word: what may be set and what is refused, that what comes
-// out is what Kubernetes and the program take, and that the kustomizations in
-// config make the same.
+// Package chart runs Helm on the chart in charts/healthscope. Its tests check
+// which values the chart accepts and refuses, that Kubernetes and the program
+// accept what it renders, and that the kustomizations in config produce the
+// same objects.
 package chart

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// Release is the name of the release in Render: with it, objects have the names that they have in config.
+	// Release is the name of the release in Render. With this name, objects have the same names as in config.
 	Release = "healthscope"
 	// Namespace is the namespace of the release in Render.
 	Namespace = "healthscope-system"
-	// Timeout is how long Helm may take at most in Run. It waits for CRDs, and not for pods.
+	// Timeout is the maximum duration of Run. Helm waits for CRDs, and not for pods.
 	Timeout = time.Minute
-	// toolModule is the go.mod that says which Helm, from the root of the source tree.
+	// toolModule is the go.mod that selects the version of Helm, relative to the root of the source tree.
 	toolModule = "config/tools/helm/go.mod"
 )
 
-// Helm is the program helm, and where the chart is.
+// Helm runs the program helm on the project's chart.
 type Helm struct {
 	root    string
 	program string
-	// home is where Helm may keep what it likes.
+	// home is the directory for Helm's own files.
 	home string
 }
 
-// New builds Helm from its source, which takes some minutes the first time and is
-// remembered by the go command. root is the root of the source tree, and home a directory that Helm may write to, which is made if it is not there.
+// New builds Helm from its source. The first build takes some minutes, and the go command caches it. root is the root of the source
+// tree. home is a directory that Helm may write to, and that New creates if it does not exist.
 func New(ctx context.Context, root, home string) (*Helm, error) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make a home for helm: %w", err)
@@ -52,10 +52,10 @@ func New(ctx context.Context, root, home string) (*Helm, error) {
 	return &Helm{root: root, program: strings.TrimSpace(out.String()), home: home}, nil
 }
 
-// Chart is the folder of the chart.
+// Chart returns the folder of the chart.
 func (h *Helm) Chart() string { return filepath.Join(h.root, "charts", "healthscope") }
 
-// Command returns the command helm with arguments, which knows nothing of the user's own settings, plugins and clusters.
+// Command returns the command helm with arguments. It does not use the user's settings, plugins and clusters.
 func (h *Helm) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, h.program, args...) //nolint:gosec // The program is the one that New has built.
 	cmd.Env = []string{
@@ -65,13 +65,13 @@ func (h *Helm) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Render returns the objects that the chart makes with values, each a YAML document; later ones go before earlier ones.
-// No cluster is asked. The error holds what Helm says.
+// Render returns the objects that the chart renders with values, each a YAML document. Later values override earlier ones.
+// It does not need a cluster. The error contains Helm's output.
 func (h *Helm) Render(ctx context.Context, values ...string) ([]*unstructured.Unstructured, error) {
 	return h.RenderIn(ctx, Namespace, values...)
 }
 
-// RenderIn does the same in another namespace than Namespace.
+// RenderIn is like Render, for a release in another namespace than Namespace.
 func (h *Helm) RenderIn(ctx context.Context, namespace string, values ...string) (_ []*unstructured.Unstructured, err error) {
 	given, remove, err := h.values(values)
 	if err != nil {
@@ -88,7 +88,7 @@ func (h *Helm) RenderIn(ctx context.Context, namespace string, values ...string)
 	return Objects(&out)
 }
 
-// values writes values to files, and returns the arguments that name them and what removes the files again.
+// values writes values to files. It returns the arguments that name the files, and a function that removes them.
 func (h *Helm) values(values []string) (args []string, remove func() error, err error) {
 	dir, err := os.MkdirTemp(h.home, "values-")
 	if err != nil {
@@ -105,8 +105,8 @@ func (h *Helm) values(values []string) (args []string, remove func() error, err 
 	return args, remove, nil
 }
 
-// Run runs helm on the cluster of a kubeconfig file, with values, each a YAML document, of which later ones go before earlier
-// ones. It returns what Helm says; when Helm fails, the error has it.
+// Run runs helm on the cluster of a kubeconfig file, with values, each a YAML document. Later values override earlier ones. It
+// returns Helm's output; if Helm fails, the error contains it.
 func (h *Helm) Run(ctx context.Context, kubeconfig string, values []string, args ...string) (_ string, err error) {
 	given, remove, err := h.values(values)
 	if err != nil {

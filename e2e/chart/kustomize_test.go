@@ -40,7 +40,7 @@ func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	return objects
 }
 
-// withoutHelm takes from an object what only Helm knows.
+// withoutHelm returns an object without the fields that only Helm sets.
 func withoutHelm(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
@@ -55,7 +55,8 @@ func withoutHelm(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// TestKustomizationsMakeWhatTheChartMakes, besides the namespace of the programs, which "helm install --create-namespace" makes.
+// TestKustomizationsMakeWhatTheChartMakes compares the objects of both. Only the kustomizations create the namespace of the programs; for the
+// chart, "helm install --create-namespace" does.
 func TestKustomizationsMakeWhatTheChartMakes(t *testing.T) {
 	for folder, values := range map[string]string{"default": "", "hub": "monitor: {enabled: false}", "member": "controller: {enabled: false}"} {
 		want, got := map[string]any{}, map[string]any{}
@@ -109,7 +110,7 @@ func rightsOf(t *testing.T, objects []*unstructured.Unstructured, suffixes ...st
 	return all
 }
 
-// TestKustomizeOptionsGiveTheRightsOfTheChart, in the hub, and a hub in its members those that the controller has at home.
+// TestKustomizeOptionsGiveTheRightsOfTheChart checks that the options give the chart's rights in the hub, and that a hub gets the same rights in its members.
 func TestKustomizeOptionsGiveTheRightsOfTheChart(t *testing.T) {
 	of := render(t, "{probeNamespaces: [shop], deployNamespaces: [shop], config: {oam: {applicationConfigurations: true, labelServices: true, writeApplicationHealth: true}}}")
 	workloads := rightsOf(t, of, "-controller")

@@ -18,10 +18,10 @@ import (
 	"github.com/healthscope/healthscope/e2e/controlplane"
 )
 
-// elsewhere is a namespace of a release that is not Namespace.
+// elsewhere is a release's namespace other than Namespace.
 const elsewhere = "elsewhere"
 
-// renderElsewhere does what render does for a release in another namespace.
+// renderElsewhere is like render, for a release in namespace elsewhere.
 func renderElsewhere(t *testing.T, values ...string) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := helm.RenderIn(t.Context(), elsewhere, values...)
@@ -31,7 +31,7 @@ func renderElsewhere(t *testing.T, values ...string) []*unstructured.Unstructure
 	return objects
 }
 
-// TestOtherNamespaces: the chart makes objects in the release's namespace and in the one that it makes itself; any other may not be there.
+// TestOtherNamespaces checks that the chart creates objects only in the release's namespace and in the namespace that it creates, because any other may not exist.
 func TestOtherNamespaces(t *testing.T) {
 	objects := renderElsewhere(t, installations["other namespaces"])
 	expect(t, objects, []string{"Role", "RoleBinding", "Namespace"},
@@ -49,8 +49,8 @@ func TestOtherNamespaces(t *testing.T) {
 	}
 }
 
-// TestTheLeaseOfTheMonitor: the controller looks for it where the chart installs the monitor, and may read it there; in a namespace that
-// is not the release's, it may read what has the name of that Lease, and no more.
+// TestTheLeaseOfTheMonitor checks that the controller looks for the Lease in the namespace in which the chart installs the monitor, and may
+// read it. In a namespace other than the release's, the controller may read only Leases with the name of that Lease.
 func TestTheLeaseOfTheMonitor(t *testing.T) {
 	objects := renderElsewhere(t)
 	if got := configuration(t, objects, "healthscope-controller").Fleet.MonitorNamespace; got != elsewhere {
@@ -68,8 +68,8 @@ func TestTheLeaseOfTheMonitor(t *testing.T) {
 	}
 }
 
-// aMonitorOfAnotherRelease: a hub takes config.fleet.monitorNamespace before there is such a namespace, then its monitor can be installed there,
-// and the controller may see the Lease of that monitor and no other.
+// aMonitorOfAnotherRelease checks that a hub accepts config.fleet.monitorNamespace before the namespace exists, that a monitor can then be installed
+// there, and that the controller may watch the Lease of that monitor and no other.
 func aMonitorOfAnotherRelease(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
 	must(t, plane, "upgrade", Release, helm.Chart(), "--namespace", Namespace, "--set", "monitor.enabled=false,config.fleet.monitorNamespace=monitors")
 	must(t, plane, "install", "healthscope-near", helm.Chart(), "--namespace", "monitors", "--create-namespace", "--set", "controller.enabled=false,crds.enabled=false")
@@ -94,7 +94,7 @@ func TestTheNamespaceOfMembers(t *testing.T) {
 	}
 }
 
-// notes returns what Helm says of an installation. No cluster is asked.
+// notes returns the notes that Helm prints for an installation. It does not need a cluster.
 func notes(t *testing.T, namespace, values string) string {
 	t.Helper()
 	given, remove, err := helm.values([]string{values})
@@ -115,7 +115,7 @@ func notes(t *testing.T, namespace, values string) string {
 	return text
 }
 
-// TestNotesTellHowToAddAMember: what is printed works as it is, wherever the release and its namespaces are.
+// TestNotesTellHowToAddAMember checks that the printed command works unchanged in any namespaces.
 func TestNotesTellHowToAddAMember(t *testing.T) {
 	for _, c := range []struct{ namespace, values, flags string }{
 		{Namespace, ``, ""},
@@ -134,7 +134,7 @@ func TestNotesTellHowToAddAMember(t *testing.T) {
 	}
 }
 
-// TestTheFirstScopeOfTheNotesCanBePasted: a shell hands kubectl a HealthScope.
+// TestTheFirstScopeOfTheNotesCanBePasted checks that a shell passes a HealthScope to kubectl.
 func TestTheFirstScopeOfTheNotesCanBePasted(t *testing.T) {
 	_, command, _ := strings.Cut(notes(t, Namespace, ""), "A first scope")
 	_, command, _ = strings.Cut(command, "\n\n")
@@ -152,7 +152,7 @@ func TestTheFirstScopeOfTheNotesCanBePasted(t *testing.T) {
 	}
 }
 
-// TestNotesTellWhatStays when the release is uninstalled.
+// TestNotesTellWhatStays checks the notes about what an uninstallation leaves.
 func TestNotesTellWhatStays(t *testing.T) {
 	const crds, clusters = "CustomResourceDefinitions, with all HealthScopes and bundles, stay", "Namespace healthscope-clusters, with the Secrets of members, stays"
 	for values, want := range map[string][]string{

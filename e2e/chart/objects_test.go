@@ -21,7 +21,7 @@ var clusterWide = []string{"Namespace", "ClusterRole", "ClusterRoleBinding", "Cu
 func TestObjectsAreLabelledAndHaveANamespace(t *testing.T) {
 	for title, values := range installations {
 		if title == "more objects" {
-			continue // They are the user's.
+			continue // The user sets their labels.
 		}
 		for _, o := range render(t, values, `commonLabels: {common: label}`) {
 			for key, want := range map[string]string{"app.kubernetes.io/name": "healthscope", "app.kubernetes.io/instance": Release, "common": "label"} {
@@ -53,7 +53,7 @@ func configuration(t *testing.T, objects []*unstructured.Unstructured, name stri
 	return c
 }
 
-// TestProgramsStart: the program takes the arguments and the configuration file of every container, and finds its files.
+// TestProgramsStart checks that the program accepts the arguments and the configuration file of every container, and finds its files.
 func TestProgramsStart(t *testing.T) {
 	for title, values := range installations {
 		objects := render(t, values)
@@ -93,7 +93,7 @@ func takesArguments(t *testing.T, title string, args []string) {
 	}
 }
 
-// mounts returns where volumes are mounted, and reports volumes and mounts that have no match.
+// mounts returns the mount paths of a pod, and reports volumes and mounts without a match.
 func mounts(t *testing.T, title string, pod corev1.PodSpec) []string {
 	t.Helper()
 	var volumes, mounted, paths []string

@@ -57,7 +57,7 @@ func TestAMemberHasNoController(t *testing.T) {
 	}
 }
 
-// TestAMemberHasNoAlertsForAController: they would always fire.
+// TestAMemberHasNoAlertsForAController checks that a member lacks these alerts, which would always fire.
 func TestAMemberHasNoAlertsForAController(t *testing.T) {
 	groups := func(title string) []string {
 		var all []string
@@ -124,7 +124,7 @@ func TestHighAvailability(t *testing.T) {
 	}
 }
 
-// TestTheAPIIsExposedWithACertificateOnly: without one, tokens would go over the network in the clear.
+// TestTheAPIIsExposedWithACertificateOnly checks that there is a Service only with a certificate. Without one, clients would send tokens in plain text.
 func TestTheAPIIsExposedWithACertificateOnly(t *testing.T) {
 	for title, want := range map[string]struct {
 		address, secret string
@@ -152,7 +152,7 @@ func TestTheAPIIsExposedWithACertificateOnly(t *testing.T) {
 	}
 }
 
-// TestRsyncIsExposedWithACertificateOrByName: who reaches it in the clear may deploy.
+// TestRsyncIsExposedWithACertificateOrByName checks the settings that allow an unencrypted port, because every client that can reach such a port may deploy.
 func TestRsyncIsExposedWithACertificateOrByName(t *testing.T) {
 	for title, want := range map[string]struct{ secret, authorities string }{
 		"rsync for EMCO": {"healthscope-rsync-tls", "callers"}, "rsync in the clear": {}, "A&AI and EMCO": {},
@@ -172,7 +172,7 @@ func TestRsyncIsExposedWithACertificateOrByName(t *testing.T) {
 	}
 }
 
-// secretOf returns the name of the Secret in a volume; empty without one.
+// secretOf returns the name of the Secret in a volume, or an empty string.
 func secretOf(d appsv1.Deployment, volume string) string {
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.Name == volume && v.Secret != nil {
@@ -271,7 +271,7 @@ func TestCredentialsAreFiles(t *testing.T) {
 	}
 }
 
-// TestRightsOfTheMonitorFollowItsConfiguration: no option without its right, and no right without its option.
+// TestRightsOfTheMonitorFollowItsConfiguration checks that each option has its right, and each right its option.
 func TestRightsOfTheMonitorFollowItsConfiguration(t *testing.T) {
 	for values, want := range map[string][]string{
 		`{}`:                        nil,
@@ -300,7 +300,8 @@ func TestRightsOfTheMonitorFollowItsConfiguration(t *testing.T) {
 	}
 }
 
-// TestTheGroupsOfKubernetes: kinds of other groups may come and go, which the monitor needs a right to notice.
+// TestTheGroupsOfKubernetes checks that the chart knows the API groups of Kubernetes. Kinds of other groups may be added and removed, and the
+// monitor needs an additional right to notice that.
 func TestTheGroupsOfKubernetes(t *testing.T) {
 	scheme := runtime.NewScheme() // Other packages may add to client-go's.
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -396,7 +397,7 @@ func TestRightsBySomebodyElse(t *testing.T) {
 		"ServiceAccount/healthscope-system/healthscope-metrics-reader")
 }
 
-// TestUsersWithoutATokenReadTheStatus: the ServiceAccount that healthscope status takes a token of is there on demand, with its right.
+// TestUsersWithoutATokenReadTheStatus checks that the chart creates, on demand, the ServiceAccount whose token `healthscope status` uses, and its right.
 func TestUsersWithoutATokenReadTheStatus(t *testing.T) {
 	const reader = "healthscope-status-reader"
 	objects := render(t, installations["status for users without a token"])
@@ -410,7 +411,7 @@ func TestUsersWithoutATokenReadTheStatus(t *testing.T) {
 	}
 }
 
-// TestAPortForPortForward: a port below 1024 is for privileged programs, which the controller is not.
+// TestAPortForPortForward covers ports below 1024, which only privileged programs can use by default. The controller is not privileged.
 func TestAPortForPortForward(t *testing.T) {
 	for port, want := range map[int][]corev1.Sysctl{
 		80:   {{Name: "net.ipv4.ip_unprivileged_port_start", Value: "80"}},
@@ -432,7 +433,7 @@ func TestAPortForPortForward(t *testing.T) {
 	}
 }
 
-// TestProbesAreEnabledWhereTheRightIsGiven: the value gives the rights, namespace by namespace, and enables probes.
+// TestProbesAreEnabledWhereTheRightIsGiven checks that the value grants the rights in each namespace, and enables probes.
 func TestProbesAreEnabledWhereTheRightIsGiven(t *testing.T) {
 	objects := render(t, "probeNamespaces: [shop, bank]")
 	if !configuration(t, objects, "healthscope-controller").Probes.Enabled {
@@ -456,7 +457,7 @@ func TestProbesAreEnabledWhereTheRightIsGiven(t *testing.T) {
 	}
 }
 
-// TestDeploymentIsAllowedWhereTheValueSays, and nowhere by default.
+// TestDeploymentIsAllowedWhereTheValueSays checks that the controller may deploy in the value's namespaces, and by default in none.
 func TestDeploymentIsAllowedWhereTheValueSays(t *testing.T) {
 	const suffix = "/healthscope-controller-deploy-kinds"
 	bindings := having(render(t, "deployNamespaces: [shop, bank]"), "RoleBinding")

@@ -15,10 +15,10 @@ import (
 	"github.com/healthscope/healthscope/e2e/controlplane"
 )
 
-// field is one that the CRD of the older chart does not have.
+// field is a field that the CRD of the older chart does not have.
 const field = "resourcesReady"
 
-// olderChart returns a folder with the chart as an older version may have been: with a CRD that lacks a field.
+// olderChart returns a folder with a chart like an older version: its CRD lacks a field.
 func olderChart(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "healthscope")
@@ -44,7 +44,7 @@ func olderChart(t *testing.T) string {
 	return folder
 }
 
-// create creates an object of a kind that was installed just before: Helm does not wait until the API server serves it.
+// create creates an object of a kind whose CRD was just installed. It retries, because Helm does not wait until the API server serves the kind.
 func create(t *testing.T, api client.Client, o client.Object) {
 	t.Helper()
 	var refused error
@@ -57,7 +57,7 @@ func create(t *testing.T, api client.Client, o client.Object) {
 	}
 }
 
-// anUpgradeOfTheCRDs: they are upgraded with the release, and the objects of their kinds stay.
+// anUpgradeOfTheCRDs checks that Helm upgrades the CRDs with the release, and that the objects of their kinds remain.
 func anUpgradeOfTheCRDs(t *testing.T, plane *controlplane.ControlPlane, api client.Client) {
 	must(t, plane, "install", Release, olderChart(t), "--namespace", Namespace, "--create-namespace")
 	scope := &unstructured.Unstructured{}

@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// paths are what the programs serve to callers with a token.
+// paths are the paths that the programs serve to callers with a token.
 var paths = []string{
 	"/metrics", "/debug/pprof/", "/debug/pprof/heap", "/aai/unsynced", "/v2/projects/retail/composite-apps/shop/v1/deployment-intent-groups/winter/status",
 	"/v2/cluster-providers/provider/clusters/edge01/status", "/v1/instance/fervent_swartz/status",
 }
 
-// rolesForUsers asks the API server what somebody with a role of the chart may do of what the roles are for.
+// rolesForUsers checks with the API server what a user with each of the chart's roles may do.
 func rolesForUsers(t *testing.T, api client.Client) {
 	const scopes, bundles = "list healthscopes", "watch resourcebundlestates"
 	all := map[string]authorizationv1.SubjectAccessReviewSpec{
@@ -55,7 +55,7 @@ func rolesForUsers(t *testing.T, api client.Client) {
 	}
 }
 
-// rightsOfMetricsReader compares what the role of Prometheus gives, which is all it may have, with the role of the chart.
+// rightsOfMetricsReader checks that the chart's role for Prometheus grants exactly what Prometheus may do.
 func rightsOfMetricsReader(t *testing.T, api client.Client) {
 	var role rbacv1.ClusterRole
 	if err := api.Get(t.Context(), client.ObjectKey{Name: "healthscope-metrics-reader"}, &role); err != nil {
@@ -67,7 +67,7 @@ func rightsOfMetricsReader(t *testing.T, api client.Client) {
 	}
 }
 
-// bind gives a ClusterRole to a user of the same name.
+// bind grants a ClusterRole to a user of the same name.
 func bind(t *testing.T, api client.Client, role string) {
 	t.Helper()
 	binding := &rbacv1.ClusterRoleBinding{
@@ -80,7 +80,7 @@ func bind(t *testing.T, api client.Client, role string) {
 	}
 }
 
-// mayAtLast waits until a user may do something: the API server notices a binding a moment later.
+// mayAtLast waits until a user may do something, because the API server notices a new binding after a short delay.
 func mayAtLast(t *testing.T, api client.Client, user string, spec authorizationv1.SubjectAccessReviewSpec) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {

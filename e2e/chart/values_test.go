@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestValuesThatAreRefused: a mistake is told with the field, before anything is in the cluster.
+// TestValuesThatAreRefused checks that Helm names the field of a mistake before it changes the cluster.
 func TestValuesThatAreRefused(t *testing.T) {
 	for values, want := range map[string]string{
 		`replicas: 2`:                                            `'replicas' not allowed`,
@@ -52,7 +52,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		`serviceMonitor: {interval: often}`:                      `/serviceMonitor/interval`,
 		`dashboards: {labels: {grafana_dashboard: 1}}`:           `/dashboards/labels/grafana_dashboard`,
 		`extraObjects: [1]`:                                      `/extraObjects/0`,
-		// What a schema cannot say, the templates do.
+		// The templates refuse what a schema cannot express.
 		`controller: {serviceAccount: {create: false}}`:                              `controller.serviceAccount.name is needed`,
 		`config: {fleet: {namespace: healthscope-system}}`:                           `config.fleet.namespace is "healthscope-system"`,
 		`api: {tls: {secretName: a, certManager: {enabled: true}}}`:                  `api.tls.secretName and api.tls.certManager.enabled are both set`,
@@ -75,7 +75,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestValuesThatAreTaken are those that a stricter schema would refuse by mistake; see also installations.
+// TestValuesThatAreTaken checks values that an overly strict schema would refuse. See also installations.
 func TestValuesThatAreTaken(t *testing.T) {
 	for _, values := range []string{
 		`global: {anything: true}`,
@@ -90,10 +90,10 @@ func TestValuesThatAreTaken(t *testing.T) {
 	}
 }
 
-// optional are the values that have no default: Helm's own, the configuration's, what is in lists, and what is as in Kubernetes.
+// optional matches the values that have no default: Helm's own, those of the configuration, those in lists, and fields of Kubernetes types.
 var optional = regexp.MustCompile(`^global$|^config\.|\[\]|\.(resources|affinity|issuerRef)\.`)
 
-// TestTheSchemaIsStrict: an object in it names its fields and refuses others, unless its fields are somebody else's.
+// TestTheSchemaIsStrict checks that each object in the schema names its fields and refuses others, unless another project defines its fields.
 func TestTheSchemaIsStrict(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(helm.Chart(), "values.schema.json"))
 	if err != nil {
