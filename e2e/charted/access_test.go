@@ -14,7 +14,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
-// account makes a ServiceAccount in namespace default, binds it to ClusterRoles, and returns a token of it.
+// account creates a ServiceAccount in namespace default, binds it to ClusterRoles, and returns a token for it.
 func account(ctx context.Context, name string, roles ...string) string {
 	GinkgoHelper()
 	kubectl(ctx, "create", "serviceaccount", "-n", "default", name)

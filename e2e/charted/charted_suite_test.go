@@ -22,20 +22,20 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// The suite's cluster and the release in it.
+// root is the root of the source tree, plane is the suite's cluster, k8s is its client, and hs is the release in it.
 var (
 	root  string
 	plane *controlplane.ControlPlane
 	k8s   client.Client
 	hs    *installation.Installation
-	// before is what was in the cluster before the first installation.
+	// before holds the objects that were in the cluster before the first installation.
 	before map[string]bool
 )
 
-// withMonitors are the values of the example with A&AI on the chart's page, with which the chart gives Prometheus an account, too.
+// withMonitors are the values of the example with A&AI on the chart's page, with ServiceMonitors and therefore an account for Prometheus.
 var withMonitors string
 
-// example finds the values in the example, without the URL, which is that of the suite's A&AI.
+// example matches the values in the example, except the URL: the suite uses the URL of its own A&AI.
 var example = regexp.MustCompile(`(?s)\$ cat values\.yaml\n(.*\n)    url: https://aai\.onap:8443\n(.*?)\$ helm upgrade`)
 
 func TestCharted(t *testing.T) {
@@ -85,7 +85,7 @@ var _ = ReportAfterEach(func(r SpecReport) {
 	}
 })
 
-// kubectl runs kubectl as an administrator, and returns what it prints.
+// kubectl runs kubectl as an administrator, and returns its output.
 func kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	out, err := plane.KubectlCommand(ctx, args...).CombinedOutput()
@@ -105,7 +105,7 @@ func sample(ctx context.Context) (*corev1alpha2.HealthScope, error) {
 	return scope, k8s.Get(ctx, client.ObjectKey{Namespace: "default", Name: "vfw"}, scope)
 }
 
-// says returns the health, the count and the worst of the application's scope in one line.
+// says returns the health, the ready resources and the first culprit of the application's scope in one line.
 func says(ctx context.Context) (string, error) {
 	scope, err := sample(ctx)
 	line := string(scope.Status.Health) + " " + scope.Status.ResourcesReady
@@ -115,7 +115,7 @@ func says(ctx context.Context) (string, error) {
 	return line, err
 }
 
-// isHealthy waits until the application is healthy, for kubectl and in A&AI.
+// isHealthy waits until the application is healthy in its scope and in A&AI.
 func isHealthy(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ctx, says).Should(Equal("healthy 9/9"))
@@ -133,7 +133,7 @@ func inventory(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// logged returns how often a text is in the log of a program.
+// logged returns how often the log of a program contains a text.
 func logged(program, text string) int {
 	GinkgoHelper()
 	data, err := os.ReadFile(hs.LogPath(program))

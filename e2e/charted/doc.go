@@ -1,4 +1,4 @@
-// Package charted tests HealthScope as an operator has it: installed by the real
-// Helm on a real API server, with monitor and controller as processes that
-// run what the chart's Deployments say, with the rights that the chart grants.
+// Package charted tests HealthScope as an operator runs it: the real Helm
+// installs it on a real API server. The monitor and the controller are processes
+// with the arguments of the chart's Deployments and the rights that the chart grants.
 package charted

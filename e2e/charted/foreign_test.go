@@ -10,10 +10,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// theirs says that the CRDs in the cluster are somebody else's.
+// theirs are values for a cluster in which another project owns the CRDs.
 const theirs = "crds: {healthScope: false, resourceBundleState: false}\n"
 
-// anothers is what a program logs when it notices that.
+// anothers is a part of the message that a program logs when it notices another project's CRD.
 const anothers = "another project's CRD"
 
 var _ = Describe("A release where OAM and EMCO own the CRDs", func() {
@@ -23,7 +23,7 @@ var _ = Describe("A release where OAM and EMCO own the CRDs", func() {
 		kubectl(ctx, "delete", "-k", ours)
 		kubectl(ctx, "apply", "-f", filepath.Join("testdata", "oam-emco-crds.yaml"))
 		DeferCleanup(func(ctx SpecContext) {
-			// The CRDs are nobody's again, as after an uninstallation, for the specs that follow.
+			// The next specs need CRDs without another owner, as after an uninstallation.
 			Expect(hs.Uninstall(ctx)).To(Succeed())
 			kubectl(ctx, "delete", "-k", ours)
 			reinstall(ctx, withMonitors)

@@ -26,7 +26,7 @@ func identities(ctx context.Context) map[string]string {
 	return uids
 }
 
-// copied returns the values of a label that the resources in the sink's bundle have.
+// copied returns the values of a label of the resources in the sink's bundle.
 func copied(ctx context.Context, label string) (map[string]bool, error) {
 	var b k8spluginv1alpha1.ResourceBundleState
 	err := k8s.Get(ctx, client.ObjectKey{Namespace: "default", Name: "171887448792644816-sink"}, &b)
@@ -45,7 +45,7 @@ func reinstall(ctx context.Context, values ...string) {
 	Expect(hs.StartController(ctx)).To(Succeed())
 }
 
-// restarted returns how to ask whether monitor and controller have other processes than those with some ids.
+// restarted returns a function that reports whether monitor and controller run in other processes than before.
 func restarted(before map[string]int) func() bool {
 	return func() bool {
 		now := hs.PIDs()
@@ -53,7 +53,7 @@ func restarted(before map[string]int) func() bool {
 	}
 }
 
-// asks says what the REST server answers to a question for a scope.
+// asks returns the status code with which the REST server answers a request for a path.
 func asks(ctx context.Context, path string) (int, error) {
 	status, _, err := hs.Text(ctx, hs.API+path)
 	return status, err
@@ -73,7 +73,7 @@ config:
   monitor: {allowedLabels: [app]}`)).To(Succeed())
 		Eventually(ctx, copied).WithArguments("app").Should(HaveKey("sink"))
 		Eventually(ctx, func() int {
-			status, _ := asks(ctx, "/scopes/vfw") // While the container restarts, nobody answers.
+			status, _ := asks(ctx, "/scopes/vfw") // While the container restarts, the REST server does not answer.
 			return status
 		}).Should(Equal(http.StatusNotFound))
 		Eventually(ctx, func() int {
@@ -118,7 +118,7 @@ config:
 	It("leaves what its page says when it is uninstalled", func(ctx context.Context) {
 		Expect(hs.Uninstall(ctx)).To(Succeed())
 		Eventually(ctx, added).WithTimeout(30 * time.Second).WithPolling(time.Second).Should(ConsistOf(
-			"apiservices.apiregistration.k8s.io//v1alpha1.k8splugin.io", // The API server makes one for each group of CRDs.
+			"apiservices.apiregistration.k8s.io//v1alpha1.k8splugin.io", // The API server creates one for each group of CRDs.
 			"apiservices.apiregistration.k8s.io//v1alpha2.core.oam.dev",
 			"configmaps/healthscope-clusters/healthscope-clusters",
 			"configmaps/healthscope-clusters/kube-root-ca.crt", // As in every namespace.
@@ -129,7 +129,7 @@ config:
 			"leases.coordination.k8s.io/healthscope-system/healthscope-monitor",
 			"namespaces//healthscope-clusters",
 			"namespaces//healthscope-system",
-			"secrets/healthscope-system/aai", // The user's own.
+			"secrets/healthscope-system/aai", // The user created it.
 			"serviceaccounts/healthscope-clusters/default",
 			"serviceaccounts/healthscope-system/default",
 		))

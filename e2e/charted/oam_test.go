@@ -38,8 +38,8 @@ config:
   monitor: {createBundles: {preset: kubevela}}
 `
 
-// helloworld is an application whose objects somebody else has applied: a Deployment and a Service. The address of the Service's
-// pod, %s, and port, %d, are those of a listener of the test; the pod is no kubelet's, because there is no program in simulated pods.
+// helloworld is an application whose objects another client has applied: a Deployment and a Service. The address of the Service's
+// pod, %s, and the port, %d, are those of a listener of the test. No kubelet runs the pod, because simulated pods contain no program.
 const helloworld = `
 apiVersion: apps/v1
 kind: Deployment
@@ -68,7 +68,7 @@ ports: [{port: %d, protocol: TCP}]
 endpoints: [{addresses: [%s], conditions: {ready: true}, targetRef: {kind: Pod, namespace: default, name: helloworld-target}}]
 `
 
-// exampleScope and firstApp are those of the text that proposed health scopes for OAM; only the interval is shorter.
+// exampleScope and firstApp are the examples in the proposal of health scopes for OAM, with a shorter interval.
 const exampleScope = `
 apiVersion: core.oam.dev/v1alpha2
 kind: HealthScope
@@ -88,7 +88,7 @@ spec:
     - {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: example-health-scope}
 `
 
-// ofKubeVela returns the objects of a component of Application "store", as KubeVela writes them, without the annotations that repeat them.
+// ofKubeVela returns the objects of a component of Application "store", as KubeVela writes them, without the annotations that repeat their content.
 func ofKubeVela(component string) string {
 	labels := fmt.Sprintf(`app.oam.dev/app-revision-hash: 2d210f238217427, app.oam.dev/appRevision: store-v1, app.oam.dev/cluster: "", app.oam.dev/component: %[1]s,
     app.oam.dev/name: store, app.oam.dev/namespace: default, app.oam.dev/resourceType: WORKLOAD, app.oam.dev/revision: %[1]s-v1`, component)
@@ -115,7 +115,7 @@ spec:
 `, component, labels)
 }
 
-// scopeOfKubeVela is a scope of that Application, by the bundle that the monitor makes for it. It has the labels that KubeVela gives to scopes of policies.
+// scopeOfKubeVela is a scope of that Application. It refers to the bundle that the monitor creates for the Application, and has the labels that KubeVela gives to scopes of policies.
 const scopeOfKubeVela = `---
 apiVersion: core.oam.dev/v1alpha2
 kind: HealthScope
@@ -125,7 +125,7 @@ spec:
   rollup: {required: [front, back]}
 `
 
-// applyManifest applies a manifest, and deletes what is in it after the spec.
+// applyManifest applies a manifest, and deletes its objects after the spec.
 func applyManifest(ctx context.Context, manifest string) {
 	GinkgoHelper()
 	file := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
@@ -134,7 +134,7 @@ func applyManifest(ctx context.Context, manifest string) {
 	DeferCleanup(kubectl, "delete", "--ignore-not-found", "-f", file)
 }
 
-// probed listens at an address of this machine that API servers let Services have, and answers with a status code.
+// probed starts a server that answers with a status code. It listens at an address of this machine that API servers allow as an endpoint of Services.
 func probed(status *atomic.Int32) (address string, port int) {
 	GinkgoHelper()
 	address = suite.OwnAddress()
@@ -152,11 +152,11 @@ func probed(status *atomic.Int32) (address string, port int) {
 
 var _ = Describe("An installation for OAM", Ordered, func() {
 	BeforeAll(func(ctx context.Context) {
-		DeferCleanup(kubectl, "delete", "crd", "applicationconfigurations.core.oam.dev") // The chart makes it, and leaves it.
+		DeferCleanup(kubectl, "delete", "crd", "applicationconfigurations.core.oam.dev") // The chart creates it, and an upgrade does not delete it.
 		DeferCleanup(func(ctx context.Context) {
 			before := hs.PIDs()["controller"]
 			Expect(hs.Upgrade(ctx, withMonitors)).To(Succeed())
-			// It starts itself again, which what comes next must not interrupt.
+			// The controller restarts, and the next specs must not interrupt that.
 			Eventually(ctx, func() int { return hs.PIDs()["controller"] }).ShouldNot(Equal(before))
 			Eventually(ctx, hs.Readyz).WithArguments("controller").Should(Equal(http.StatusOK))
 		})
@@ -221,7 +221,7 @@ var _ = Describe("An installation for OAM", Ordered, func() {
 	})
 })
 
-// answered are the places of a scope's status in which it says what it cannot use.
+// answered is the jsonpath of the fields of a scope's status that report what the scope cannot use.
 const answered = "jsonpath={.status.health}{range .status.conditions[*]}{\"\\n\"}{.reason}: {.message}{end}{range .status.healthConditions[*]}{\"\\n\"}{.diagnosis}{end}{range .status.culprits[*]}{\"\\n\"}{.reason}{end}"
 
 var _ = DescribeTable("A scope with what OAM's specification, its runtimes and Rudr have is answered as the page about compatibility says",
@@ -252,8 +252,8 @@ var _ = DescribeTable("A scope with what OAM's specification, its runtimes and R
 
 const v1alpha2 = "core.oam.dev/v1alpha2"
 
-// onLocalhost forwards a port to the controller's pod as the page about the REST API says it, and returns how the scope is asked there,
-// for the document and for one word. The page's commands are run as they are, but for the local port.
+// onLocalhost forwards a port to the controller's pod with the commands on the page about the REST API, changing only the local port. It
+// returns functions that read the scope there, as a document and as one word.
 func onLocalhost(ctx context.Context) (document, word func(context.Context) (string, error)) {
 	GinkgoHelper()
 	page, err := os.ReadFile(filepath.Join(root, "config", "docs", "rest.md"))
@@ -296,8 +296,8 @@ func onLocalhost(ctx context.Context) (document, word func(context.Context) (str
 	return answer(commands[2]), answer(commands[3])
 }
 
-// rightsOfRuntime are the account and the roles that the chart of oam-kubernetes-runtime makes: one that takes in others by a label, and
-// one of these, which gives everything of OAM.
+// rightsOfRuntime are the account and the roles that the chart of oam-kubernetes-runtime creates: a role that aggregates others by a
+// label, and one of these, which grants all rights to OAM's kinds.
 const rightsOfRuntime = `
 apiVersion: v1
 kind: Namespace

@@ -16,11 +16,11 @@ import (
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
-// passing are the resources whose objects come and go by themselves, and with the Services of others.
+// passing are the resources whose objects Kubernetes creates and deletes automatically, also for Services of others.
 var passing = []string{"events", "endpoints", "endpointslices", "componentstatuses", "ipaddresses"}
 
-// objects returns what is in the cluster, as resource.group/namespace/name: all that has no namespace, all that is in a
-// namespace of HealthScope, and all that has the labels of the release.
+// objects returns objects in the cluster, as resource.group/namespace/name: those without a namespace, those in a namespace of
+// HealthScope, and those with the label of the release.
 func objects(ctx context.Context) map[string]bool {
 	GinkgoHelper()
 	kinds, err := discovery.NewDiscoveryClientForConfig(plane.Config())
@@ -51,7 +51,7 @@ func objects(ctx context.Context) map[string]bool {
 	return found
 }
 
-// added returns what is in the cluster and was not there before the first installation, sorted.
+// added returns the objects that were not in the cluster before the first installation, sorted.
 func added(ctx context.Context) []string {
 	GinkgoHelper()
 	var names []string

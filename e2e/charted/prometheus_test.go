@@ -19,7 +19,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/observed"
 )
 
-// endpoint is what is needed of an endpoint of a ServiceMonitor.
+// endpoint holds the fields of a ServiceMonitor's endpoint that the test needs.
 type endpoint struct {
 	Port          string `json:"port"`
 	Scheme        string `json:"scheme"`
@@ -34,8 +34,8 @@ type endpoint struct {
 	} `json:"tlsConfig"`
 }
 
-// target returns what Prometheus's operator would have it scrape because of a ServiceMonitor: the pod at a URL, with the
-// settings of the one endpoint. Credentials go to a file in dir.
+// target returns the target that Prometheus Operator would configure for a ServiceMonitor: the pod at a URL, with the settings of
+// the only endpoint. It writes the credentials to a file in dir.
 func target(ctx context.Context, name, url, dir string) observed.Target {
 	GinkgoHelper()
 	monitor := &unstructured.Unstructured{}
@@ -92,7 +92,7 @@ var _ = Describe("Prometheus", func() {
 			}
 		}
 		Eventually(ctx, jobs(`up == 1`)).Should(Equal([]string{"healthscope-controller", "healthscope-monitor"}), prometheus.Log())
-		// The namespace is the scope's, and not the pod's.
+		// The label is the namespace of the scope, and not of the pod.
 		Eventually(ctx, jobs(`healthscope_scope_health{namespace="default", scope="vfw"} == 1`)).Should(Equal([]string{"healthscope-controller"}))
 		Eventually(ctx, jobs(`leader_election_master_status{name="healthscope-monitor"} == 1`)).Should(Equal([]string{"healthscope-monitor"}))
 	}, SpecTimeout(2*time.Minute))

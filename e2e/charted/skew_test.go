@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// bundle reads the sink's bundle with every field that the API server has.
+// bundle reads the sink's bundle with every field that the API server stores.
 func bundle(ctx context.Context) *unstructured.Unstructured {
 	GinkgoHelper()
 	b := &unstructured.Unstructured{}
@@ -24,7 +24,7 @@ func bundle(ctx context.Context) *unstructured.Unstructured {
 	return b
 }
 
-// write changes the status of the sink's bundle as a monitor of another version does.
+// write changes the status of the sink's bundle as a monitor of another version would.
 func write(ctx context.Context, change func(status map[string]any)) {
 	GinkgoHelper()
 	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -36,7 +36,7 @@ func write(ctx context.Context, change func(status map[string]any)) {
 	})).To(Succeed())
 }
 
-// older makes of a bundle what a monitor writes that knows the lists only, with a Deployment that has so many replicas and so many that are ready.
+// older returns a change to the status that an older monitor writes, which knows only the lists. The Deployment has the given replicas and ready replicas.
 func older(replicas, ready int64) func(status map[string]any) {
 	return func(status map[string]any) {
 		GinkgoHelper()
@@ -49,7 +49,7 @@ func older(replicas, ready int64) func(status map[string]any) {
 	}
 }
 
-// newer makes of a bundle what a monitor writes that knows more fields, with a Deployment in a state.
+// newer returns a change to the status that a newer monitor writes, which knows more fields. The Deployment has the given state and reason.
 func newer(state, reason string) func(status map[string]any) {
 	return func(status map[string]any) {
 		GinkgoHelper()
@@ -80,7 +80,7 @@ func patchCRD(ctx context.Context, operation string) {
 	kubectl(ctx, "patch", "crd", "resourcebundlestates.k8splugin.io", "--type", "json", "--patch", string(text))
 }
 
-// mood returns what the API server has kept of the field of a newer version.
+// mood returns the value that the API server stores for the field of a newer version.
 func mood(ctx context.Context) string {
 	GinkgoHelper()
 	text, _, err := unstructured.NestedString(bundle(ctx).Object, "status", "mood")
@@ -88,7 +88,7 @@ func mood(ctx context.Context) string {
 	return text
 }
 
-// resources returns how many resources the bundle has in the list that older monitors do not write.
+// resources returns the length of the bundle's list of resources, which older monitors do not write.
 func resources(ctx context.Context) int {
 	GinkgoHelper()
 	list, _, err := unstructured.NestedSlice(bundle(ctx).Object, "status", "resources")
@@ -131,7 +131,7 @@ var _ = Describe("A hub and a monitor of different versions", func() {
 		By("having the CRD of a newer version, which has more fields")
 		patchCRD(ctx, "add")
 		DeferCleanup(patchCRD, "remove")
-		Eventually(ctx, func() string { // The API server takes a moment until it keeps the new fields.
+		Eventually(ctx, func() string { // The API server keeps the new fields only after a short delay.
 			write(ctx, newer("Failed", "ReasonOfTomorrow"))
 			return mood(ctx)
 		}).Should(Equal("good"))
