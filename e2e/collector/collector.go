@@ -1,5 +1,5 @@
-// Package collector is an OpenTelemetry collector for tests: it takes traces by
-// OTLP over HTTP in protobuf (https://opentelemetry.io/docs/specs/otlp/#otlphttp), and keeps them.
+// Package collector is an OpenTelemetry collector for tests. It receives traces by
+// OTLP over HTTP in protobuf (https://opentelemetry.io/docs/specs/otlp/#otlphttp), and stores them.
 package collector
 
 import (
@@ -15,22 +15,22 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxBatch bounds a batch, in bytes.
+// maxBatch is the maximum size of a batch, in bytes.
 const maxBatch = 16 << 20
 
-// Span is a span that was received.
+// Span is a received span.
 type Span struct {
 	// Name is the name of the span.
 	Name string
 	// Trace, ID and Parent are ids in hexadecimal digits; Parent is empty for the first span of a trace.
 	Trace, ID, Parent string
-	// Failed is true when the span says so.
+	// Failed is true if the status of the span is an error.
 	Failed bool
-	// Attributes are those of the span, and Resource those of the program that sent it, all as text.
+	// Attributes are the attributes of the span, and Resource those of the program that sent it, as text.
 	Attributes, Resource map[string]string
 }
 
-// Collector keeps the spans that it receives. It is safe for concurrent use.
+// Collector stores the spans that it receives. It is safe for concurrent use.
 type Collector struct {
 	mu       sync.Mutex
 	spans    []Span
@@ -73,7 +73,7 @@ func (c *Collector) add(batch *collectorv1.ExportTraceServiceRequest) {
 	}
 }
 
-// Spans returns the spans that were received, those of a name, or all when it is empty.
+// Spans returns the received spans with a name, or all received spans if the name is empty.
 func (c *Collector) Spans(name string) []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Collector) Spans(name string) []Span {
 	return found
 }
 
-// Requests returns how many batches were received.
+// Requests returns the number of received batches.
 func (c *Collector) Requests() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func texts(attributes []*commonv1.KeyValue) map[string]string {
 			all[a.GetKey()] = value.StringValue
 		case *commonv1.AnyValue_IntValue:
 			all[a.GetKey()] = strconv.FormatInt(value.IntValue, 10)
-		default: // Of others it matters only what is in them.
+		default: // Attributes of other types only need to show their value.
 			all[a.GetKey()] = a.GetValue().String()
 		}
 	}
