@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// serviceRange is the range of cluster IPs of Services, and kubernetesServiceIP its first, which belongs to the Service
-	// "kubernetes".
+	// serviceRange is the range of cluster IPs of Services. kubernetesServiceIP is its first address, which belongs to the
+	// Service "kubernetes".
 	serviceRange        = "10.96.0.0/16"
 	kubernetesServiceIP = "10.96.0.1"
 
-	// etcdSocket is where etcd listens, relative to the directory of the control plane, which is the working directory of
-	// all programs: a path longer than about a hundred bytes is no address of a Unix socket. No port, and no other user of
-	// the machine gets at the data. etcd wants the names to look like host:port.
+	// etcdSocket is the Unix socket on which etcd listens. It needs no port, and other users of the machine cannot reach the
+	// data. It is relative to the directory of the control plane, which is the working directory of all programs, because a
+	// path longer than about a hundred bytes is not a valid address. etcd requires names in the form host:port.
 	etcdSocket     = "unix://etcd.sock:2379"
 	etcdPeerSocket = "unix://etcd.sock:2380"
 
@@ -31,12 +31,12 @@ func (cp *ControlPlane) startStorage() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
 	return cp.launch(assets.Etcd, append(etcdArguments(cp.home, etcdSocket),
-		"--quota-backend-bytes=4294967296", // The default of 2 GiB is little for a long soak test.
+		"--quota-backend-bytes=4294967296", // The default of 2 GiB is too small for a long soak test.
 	)...)
 }
 
-// StartAPIServer starts the API server after StopAPIServer, on the same port with the same data and credentials, and
-// returns when it is ready. It does nothing if the API server runs.
+// StartAPIServer starts the API server after StopAPIServer, on the same port and with the same data and credentials. It
+// returns when the API server is ready. It does nothing if the API server runs.
 func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -63,8 +63,8 @@ func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return awaitReady(ctx, client, cp.config.Host+"/readyz", append([]*process.Process{cp.apiServer}, cp.processes...)...)
 }
 
-// StopAPIServer kills the API server, as in an outage: connections break and new ones are refused. Everything else keeps
-// running. It does nothing if the API server does not run.
+// StopAPIServer kills the API server, as in an outage: connections break and new ones are refused. All other programs
+// keep running. It does nothing if the API server does not run.
 func (cp *ControlPlane) StopAPIServer() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -75,14 +75,14 @@ func (cp *ControlPlane) StopAPIServer() error {
 	return cp.apiServer.Kill()
 }
 
-// apiServerArgs returns the arguments of kube-apiserver; what is not named has its default.
+// apiServerArgs returns the arguments of kube-apiserver. All other arguments have their defaults.
 func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 	args := []string{
 		"--etcd-servers=" + etcdSocket,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", cp.port.Number),
-		"--permit-port-sharing", // With our own reservation of the port.
+		"--permit-port-sharing", // The control plane holds a reservation of the port.
 		"--tls-cert-file=" + cp.home.file(serverCertFile),
 		"--tls-private-key-file=" + cp.home.file(serverKeyFile),
 		"--client-ca-file=" + cp.home.file(caFile),
@@ -91,7 +91,7 @@ func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 		"--service-account-signing-key-file=" + cp.home.file(accountKeyFile),
 		"--authorization-mode=Node,RBAC",
 		"--service-cluster-ip-range=" + serviceRange,
-		"--endpoint-reconciler-type=none", // A loopback address is no valid endpoint.
+		"--endpoint-reconciler-type=none", // A loopback address is not a valid endpoint.
 		"--allow-privileged",
 		"--profiling=false",
 	}
@@ -106,7 +106,7 @@ func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 		args = append(args,
 			"--audit-policy-file="+policy,
 			"--audit-log-path="+cp.AuditLogPath(),
-			"--audit-log-maxsize=4096") // Megabytes: a test reads one file, not what rotation left of it.
+			"--audit-log-maxsize=4096") // Megabytes, so that the log is not rotated: a test reads one file.
 	}
 	return args, nil
 }

@@ -17,16 +17,15 @@ import (
 	"github.com/healthscope/healthscope/e2e/controlplane/assets"
 )
 
-// CrashAnnotation with the value "true" on a pod makes it crash, also while it runs: its containers wait in
-// CrashLoopBackOff and it is not Ready. Without the annotation it recovers and becomes Ready again. It needs
-// Options.Controllers.
+// CrashAnnotation with the value "true" makes a pod crash, also while it runs: its containers wait in CrashLoopBackOff
+// and it is not Ready. The pod becomes Ready again when the annotation is removed. It needs Options.Controllers.
 const CrashAnnotation = "healthscope.test/crash"
 
-// podRange is the range of the addresses that kwok gives to pods.
+// podRange is the range of addresses that kwok assigns to pods.
 const podRange = "10.244.0.0/16"
 
-// nodeLeaseSeconds is the duration of the nodes' leases, the kubelet's default. Without leases the controller-manager
-// would take the nodes for dead.
+// nodeLeaseSeconds is the duration of the nodes' Leases; 40 is the kubelet's default. Without Leases the
+// controller-manager would mark the nodes as unreachable.
 const nodeLeaseSeconds = 40
 
 // crashStages are the kwok Stages behind CrashAnnotation.
@@ -34,7 +33,7 @@ const nodeLeaseSeconds = 40
 //go:embed crash.yaml
 var crashStages []byte
 
-// startControllers starts controller-manager, scheduler and kwok, makes the nodes and waits until all of it works.
+// startControllers starts controller-manager, scheduler and kwok, creates the nodes, and waits until pods can run.
 func (cp *ControlPlane) startControllers(ctx context.Context) error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -67,14 +66,14 @@ func (cp *ControlPlane) startControllers(ctx context.Context) error {
 func (cp *ControlPlane) controllerManagerArgs() []string {
 	return []string{
 		"--kubeconfig=" + cp.KubeconfigPath(),
-		"--use-service-account-credentials", // Each controller with its own rights, as in a cluster.
+		"--use-service-account-credentials", // Each controller has its own rights, as in a cluster.
 		"--service-account-private-key-file=" + cp.home.file(accountKeyFile),
 		"--root-ca-file=" + cp.home.file(caFile),
 		"--leader-elect=false",
 		"--secure-port=0",
-		"--kube-api-qps=1000", // The default, 20, makes its start three seconds longer.
+		"--kube-api-qps=1000", // The default of 20 makes the start three seconds longer.
 		"--kube-api-burst=2000",
-		"--node-monitor-grace-period=1h", // By default nodes of which kwok is late to tell on a busy machine are lost after 50 seconds, with all their pods.
+		"--node-monitor-grace-period=1h", // With the default of 50 seconds, nodes and their pods are lost when kwok updates them late on a busy machine.
 	}
 }
 
@@ -89,9 +88,9 @@ func (cp *ControlPlane) schedulerArgs() []string {
 	}
 }
 
-// kwokArgs returns the arguments of kwok. Its Stages are its own, and those behind CrashAnnotation, in files. They could
-// also be objects in the API server. But what kwok reads of those while it starts, on a busy machine some or none, it keeps
-// until one of them changes: nodes would never become Ready.
+// kwokArgs returns the arguments of kwok. It reads Stages from files: its own Stages and those behind CrashAnnotation.
+// Stages could also be objects in the API server. But kwok may read only some or none of these at its start on a busy
+// machine, and reads them again only when one changes, so nodes would never become Ready.
 func (cp *ControlPlane) kwokArgs() ([]string, error) {
 	stages, err := filepath.Glob(filepath.Join(cp.home.programs.Path(assets.KwokManifests), "*.yaml"))
 	if err != nil {
@@ -117,7 +116,7 @@ func nodeName(i int) string {
 	return fmt.Sprintf("node-%d", i)
 }
 
-// newNode is a node with room for a soak test's pods. Its address is one that no machine has (RFC 5737).
+// newNode returns a node with enough capacity for a soak test's pods. Its address is reserved for documentation (RFC 5737), so no machine has it.
 func newNode(i int) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("256"),
@@ -141,8 +140,8 @@ func newNode(i int) *corev1.Node {
 	}
 }
 
-// takesPods returns nil when there is the default service account, which every pod needs, and all nodes are Ready and
-// have lost the taint that they begin with.
+// takesPods returns nil when the default service account, which every pod needs, exists, and all nodes are Ready and
+// have lost their initial taint.
 func takesPods(ctx context.Context, clientset kubernetes.Interface) error {
 	if _, err := clientset.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return err

@@ -17,22 +17,22 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// defaultNodes is the number of nodes of a control plane with controllers.
+// defaultNodes is the default number of nodes of a control plane with controllers.
 const defaultNodes = 2
 
-// Options say what Start starts. The zero value is a bare control plane: etcd and kube-apiserver.
+// Options configures Start. The zero value is a minimal control plane: etcd and kube-apiserver.
 type Options struct {
-	// Name is the name for log lines and errors, and of the cluster in kubeconfigs. The default is "controlplane".
+	// Name is the name in log lines and errors, and the cluster's name in kubeconfigs. The default is "controlplane".
 	Name string
-	// Log receives a line for each step of starting and stopping. The default is nowhere.
+	// Log receives a line for each step of starting and stopping. By default, these lines are discarded.
 	Log io.Writer
 	// Controllers adds kube-controller-manager, kube-scheduler and kwok, so that the pods of a Deployment become Ready and
-	// a pod with CrashAnnotation crashes. Without them pods stay as they are written.
+	// a pod with CrashAnnotation crashes. Without them, no program updates pods.
 	Controllers bool
-	// Nodes is the number of nodes that kwok plays, with Controllers; the default is 2.
+	// Nodes is the number of nodes that kwok simulates, with Controllers. The default is 2.
 	Nodes int
-	// AuditPolicy is an audit policy (kind Policy of audit.k8s.io/v1) in YAML. With a policy the API server writes what it
-	// asks for to AuditLogPath, a JSON event a line. The default is no audit.
+	// AuditPolicy is an audit policy (kind Policy of audit.k8s.io/v1) in YAML. With a policy, the API server writes the
+	// events that it selects to AuditLogPath, one JSON event per line. By default, there is no audit log.
 	AuditPolicy string
 }
 
@@ -43,18 +43,18 @@ type ControlPlane struct {
 	port    *process.Port
 	config  *rest.Config
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu sync.Mutex
-	// processes are those that run beside the API server, etcd first.
+	// processes are the processes other than the API server, etcd first.
 	processes []*process.Process
 	apiServer *process.Process
 	stopped   bool
 }
 
 // Start starts a control plane and returns when it is ready: the API server answers /readyz, and with Controllers the
-// service account "default" exists in namespace "default" and the nodes are Ready. ctx bounds the start only; the control
-// plane runs until Stop. An error names the program that failed and carries the end of its log, and nothing is left
-// behind; it wraps assets.ErrMissing when programs are missing.
+// service account "default" exists in namespace "default" and the nodes are Ready. ctx limits only the start; the control
+// plane runs until Stop. If Start fails, it leaves nothing behind. The error names the program that failed and contains
+// the end of its log; it wraps assets.ErrMissing if programs are missing.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	if options.Name == "" {
 		options.Name = "controlplane"
@@ -79,7 +79,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// start does the work of Start. What it has begun when it fails, Stop ends.
+// start does the work of Start. If it fails, the caller must call Stop.
 func (cp *ControlPlane) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	if cp.config, err = clientcmd.BuildConfigFromFlags("", cp.KubeconfigPath()); err != nil {
 		return fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
-	cp.config.QPS = -1 // Tests and benchmarks do not measure the client's own limit.
+	cp.config.QPS = -1 // No limit, because tests and benchmarks must not measure the client's own limit.
 	if err := cp.startStorage(); err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (cp *ControlPlane) LogDir() string {
 	return cp.home.dir
 }
 
-// AuditLogPath returns the path of the API server's audit log, a JSON event a line, which exists with
-// Options.AuditPolicy. An event may appear a moment after the client has its response.
+// AuditLogPath returns the path of the API server's audit log, with one JSON event per line. The log exists with
+// Options.AuditPolicy. An event may appear shortly after the client has received its response.
 func (cp *ControlPlane) AuditLogPath() string {
 	return cp.home.file(auditLog)
 }
@@ -156,7 +156,7 @@ func (cp *ControlPlane) launch(name string, args ...string) error {
 	return err
 }
 
-// logf writes a line for people.
+// logf writes a line to the log.
 func (cp *ControlPlane) logf(format string, args ...any) {
 	fmt.Fprintf(cp.home.log, "control plane %q: %s\n", cp.options.Name, fmt.Sprintf(format, args...))
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/healthscope/healthscope/e2e/controlplane/assets"
 )
 
-// victimVariable makes the test binary a program that starts a control plane, names its directory on stdout and waits to be killed.
+// victimVariable is the environment variable that makes the test binary start a control plane, print its directory and wait to be killed.
 const victimVariable = "HEALTHSCOPE_CONTROLPLANE_VICTIM"
 
-// testTimeout bounds every wait of the tests.
+// testTimeout is the timeout of every wait in the tests.
 const testTimeout = time.Minute
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// eventually asks until the answer is nil.
+// eventually calls answer until it returns nil.
 func eventually(t *testing.T, what string, answer func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -45,7 +45,7 @@ func eventually(t *testing.T, what string, answer func(context.Context) error) {
 	}
 }
 
-// nothingLeft returns an error while dir, or a process that names it, as all of a control plane do, is there.
+// nothingLeft returns an error while dir exists, or a process whose command line contains it, as for all processes of a control plane.
 func nothingLeft(ctx context.Context, dir string) error {
 	output, err := exec.CommandContext(ctx, "ps", "-axww", "-o", "command=").Output()
 	if err != nil {

@@ -28,12 +28,11 @@ const (
 	accountKeyFile  = "service-accounts.key"
 )
 
-// certificateLife is how long the certificates are valid: longer than a control plane for tests is kept.
+// certificateLife is the validity of the certificates. It is longer than the life of a test control plane.
 const certificateLife = 365 * 24 * time.Hour
 
-// writeCredentials makes a certificate authority, lets it sign the certificates of the API server, whose URL is url, and
-// of the administrator, makes the key for service-account tokens, and writes all into files. The authority's key is not
-// kept.
+// writeCredentials creates a certificate authority, certificates of the API server at url and of the administrator, and
+// the key for service-account tokens, and writes them to files. It does not store the authority's key.
 func writeCredentials(h *home, name, url string) error {
 	key, err := newKey()
 	if err != nil {
@@ -84,7 +83,7 @@ func sign(authority *x509.Certificate, signer crypto.Signer, template x509.Certi
 	}
 	now := time.Now()
 	template.SerialNumber = serial
-	template.NotBefore = now.Add(-time.Hour) // Clocks are never quite the same.
+	template.NotBefore = now.Add(-time.Hour) // Clocks may differ.
 	template.NotAfter = now.Add(certificateLife)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, &template, authority, private.Public(), signer)

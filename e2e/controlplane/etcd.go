@@ -13,33 +13,33 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// EtcdOptions say how StartEtcd starts etcd. The zero value is an etcd without TLS that does not wait for the disk.
+// EtcdOptions configures StartEtcd. The zero value is an etcd without TLS that does not wait for the disk.
 type EtcdOptions struct {
-	// Log receives a line for each start and stop. The default is nowhere.
+	// Log receives a line for each start and stop. By default, these lines are discarded.
 	Log io.Writer
-	// CertFile, KeyFile and ClientCAFile make etcd speak TLS with this certificate, and take clients only whose certificate
-	// is from this authority. All or none are set.
+	// CertFile, KeyFile and ClientCAFile make etcd serve TLS with this certificate, and accept only clients whose certificate
+	// is signed by this authority. Either all or none are set.
 	CertFile, KeyFile, ClientCAFile string
-	// Arguments are further arguments of etcd.
+	// Arguments are additional arguments of etcd.
 	Arguments []string
 }
 
-// Etcd is an etcd of one member, without an API server, on a loopback port of its own. Its methods are safe for
+// Etcd is an etcd with one member and without an API server, on its own loopback port. Its methods are safe for
 // concurrent use.
 type Etcd struct {
 	options EtcdOptions
 	home    *home
-	// port is where clients connect, health where etcd says without TLS whether it is ready.
+	// port is the port for clients. On port health, etcd reports without TLS whether it is ready.
 	port, health *process.Port
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu      sync.Mutex
 	process *process.Process
 	stopped bool
 }
 
-// StartEtcd starts an etcd and returns when it takes requests. ctx bounds the start only; etcd runs until Stop. Errors are
-// those of Start: nothing is left behind, and assets.ErrMissing is wrapped when the program is missing.
+// StartEtcd starts an etcd and returns when it accepts requests. ctx limits only the start; etcd runs until Stop. As with
+// Start, a failure leaves nothing behind, and the error wraps assets.ErrMissing if the program is missing.
 func StartEtcd(ctx context.Context, options EtcdOptions) (*Etcd, error) {
 	h, err := newHome(options.Log, assets.Etcd)
 	if err != nil {
@@ -58,7 +58,7 @@ func StartEtcd(ctx context.Context, options EtcdOptions) (*Etcd, error) {
 	return e, nil
 }
 
-// Endpoint returns the URL for clients. It stays the same over Kill and Start.
+// Endpoint returns the URL for clients. It stays the same after Kill and Start.
 func (e *Etcd) Endpoint() string {
 	scheme := "http"
 	if e.options.CertFile != "" {
@@ -67,8 +67,8 @@ func (e *Etcd) Endpoint() string {
 	return scheme + "://127.0.0.1:" + strconv.Itoa(e.port.Number)
 }
 
-// Start starts etcd again after Kill, at the same endpoint and with the same data, and returns when it takes requests. It
-// does nothing if etcd runs.
+// Start starts etcd again after Kill, at the same endpoint and with the same data. It returns when etcd accepts requests.
+// It does nothing if etcd runs.
 func (e *Etcd) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -84,7 +84,7 @@ func (e *Etcd) Start(ctx context.Context) error {
 	health := "http://127.0.0.1:" + strconv.Itoa(e.health.Number)
 	args := append(etcdArguments(e.home, e.Endpoint()),
 		"--listen-metrics-urls="+health,
-		"--socket-reuse-port", // With our own reservations of the ports.
+		"--socket-reuse-port", // The Etcd holds reservations of the ports.
 	)
 	if e.options.CertFile != "" {
 		args = append(args, "--cert-file="+e.options.CertFile, "--key-file="+e.options.KeyFile,
@@ -114,7 +114,7 @@ func etcdArguments(h *home, url string) []string {
 	}
 }
 
-// Kill ends etcd at once, as in an outage: connections break and new ones are refused. It does nothing if etcd does not run.
+// Kill kills etcd, as in an outage: connections break and new ones are refused. It does nothing if etcd does not run.
 func (e *Etcd) Kill() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

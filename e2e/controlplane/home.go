@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// startTimeout bounds a start, which takes seconds, on a machine that is busy with other things.
+	// startTimeout is the timeout of a start. A start takes seconds, but longer on a busy machine.
 	startTimeout = 3 * time.Minute
-	// readyInterval is the time between two questions whether something is ready, and readyTimeout the deadline of one.
+	// readyInterval is the time between two readiness checks, and readyTimeout is the timeout of one check.
 	readyInterval = 50 * time.Millisecond
 	readyTimeout  = 2 * time.Second
 )
 
-// janitor waits until its input ends, which happens when the process that started it dies, however it dies. Then it ends
-// the processes of its group and removes the directory $1. Most have ended by then: see process.Start.
+// janitor is a script that waits until its input ends, which happens in any case when the process that started it dies.
+// Then it ends the processes of its group and removes the directory $1. Most processes have ended by then: see process.Start.
 const janitor = `trap '' TERM; while read -r _; do :; done; kill -s TERM 0; sleep 1; rm -rf -- "$1"; kill -s KILL 0`
 
-// home is where processes run: a temporary directory, and a process group, which is the janitor's.
+// home is the environment of processes: a temporary directory, and the process group of the janitor.
 type home struct {
 	dir      string
 	programs assets.Set
@@ -38,7 +38,7 @@ type home struct {
 	janitor  *exec.Cmd
 }
 
-// newHome returns a home for programs. Its error wraps assets.ErrMissing when some are not there.
+// newHome returns a home for programs. The error wraps assets.ErrMissing if programs are missing.
 func newHome(log io.Writer, programs ...string) (*home, error) {
 	set, err := assets.Locate()
 	if err != nil {
@@ -72,23 +72,23 @@ func (h *home) file(name string) string {
 	return filepath.Join(h.dir, name)
 }
 
-// launch starts a program. Its log is the file with its name and the ending .log.
+// launch starts a program. Its log is the file name.log.
 func (h *home) launch(name string, args ...string) (*process.Process, error) {
 	return process.Start(process.Spec{
 		Name: name, Path: h.programs.Path(name), Args: args, Dir: h.dir, LogPath: h.file(name + ".log"), Group: h.janitor.Process.Pid,
-		Env: []string{"GOGC=400"}, // It starts with a fifth less of CPU, and an API server takes 120 MB more.
+		Env: []string{"GOGC=400"}, // The start takes a fifth less CPU, and an API server takes 120 MB more memory.
 	})
 }
 
 // close removes the directory. The processes must have ended.
 func (h *home) close() error {
 	err := h.janitor.Process.Kill()
-	_ = h.janitor.Wait() // It was killed.
+	_ = h.janitor.Wait() // It was killed, so Wait returns an error.
 	return errors.Join(err, os.RemoveAll(h.dir))
 }
 
-// awaitReady waits until url answers 200. Nothing announces that, so it has to be asked for. It fails when one of the
-// processes ends.
+// awaitReady polls url until it answers 200, because the programs do not announce that they are ready. It fails when one
+// of the processes ends.
 func awaitReady(ctx context.Context, client *http.Client, url string, processes ...*process.Process) error {
 	defer client.CloseIdleConnections()
 	return await(ctx, func(ctx context.Context) error {
@@ -109,7 +109,7 @@ func awaitReady(ctx context.Context, client *http.Client, url string, processes 
 	}, processes...)
 }
 
-// await asks until the answer is nil. It fails when one of the processes ends; its error has the ends of their logs.
+// await calls ask until it returns nil. It fails when one of the processes ends; the error contains the ends of their logs.
 func await(ctx context.Context, ask func(context.Context) error, processes ...*process.Process) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, readyInterval, true, func(ctx context.Context) (bool, error) {

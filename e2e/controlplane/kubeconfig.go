@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// tokenLife is how long the token in a service-account kubeconfig is valid: a day, for a demo left open over night.
+	// tokenLife is the validity of the token in a service-account kubeconfig. A day is enough for a demo that runs overnight.
 	tokenLife = 24 * time.Hour
-	// requestTimeout is the deadline of a single request of the launcher itself.
+	// requestTimeout is the timeout of one request of this package.
 	requestTimeout = 30 * time.Second
-	// kubectlGrace is how long the output of a cancelled kubectl is waited for.
+	// kubectlGrace is the maximum wait for the output of a cancelled kubectl.
 	kubectlGrace = 5 * time.Second
 )
 
-// KubeconfigPath is the path of the administrator's kubeconfig file (group system:masters). It exists until Stop.
+// KubeconfigPath returns the path of the administrator's kubeconfig file (group system:masters). It exists until Stop.
 func (cp *ControlPlane) KubeconfigPath() string {
 	return cp.home.file(adminKubeconfig)
 }
 
-// ServiceAccountKubeconfig writes a kubeconfig for a program that runs outside of the cluster as one of its service
-// accounts: to path, readable by its owner only, with a token for a day from the TokenRequest API. The account must
-// exist. The token ends with the account.
+// ServiceAccountKubeconfig writes a kubeconfig for a program that runs outside the cluster as one of its service
+// accounts. The file at path is readable only by its owner, and holds a token from the TokenRequest API that is valid for
+// a day. The account must exist. The token becomes invalid when the account is deleted.
 func (cp *ControlPlane) ServiceAccountKubeconfig(ctx context.Context, namespace, name, path string) error {
 	clientset, err := kubernetes.NewForConfig(cp.Config())
 	if err != nil {
@@ -50,13 +50,13 @@ func (cp *ControlPlane) ServiceAccountKubeconfig(ctx context.Context, namespace,
 	return writeKubeconfig(path, cp.options.Name, cp.config.Host, cp.config.CAData, user)
 }
 
-// Kubectl is the path of the kubectl program.
+// Kubectl returns the path of the kubectl program.
 func (cp *ControlPlane) Kubectl() string {
 	return cp.home.programs.Path(assets.Kubectl)
 }
 
-// KubectlCommand is kubectl with args as administrator of this control plane, ready to run. It ends when ctx is done and
-// neither reads nor writes kubectl's files in the user's home.
+// KubectlCommand returns a command that runs kubectl with args as administrator of this control plane. The command ends
+// when ctx is done, and neither reads nor writes kubectl's files in the user's home.
 func (cp *ControlPlane) KubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, cp.Kubectl(), args...) //nolint:gosec // Running kubectl as asked is what this is for.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cp.KubeconfigPath(), "KUBECACHEDIR="+cp.home.file("kubectl-cache"), "KUBERC=off")
@@ -64,7 +64,7 @@ func (cp *ControlPlane) KubectlCommand(ctx context.Context, args ...string) *exe
 	return cmd
 }
 
-// writeKubeconfig writes a kubeconfig with one context, named like the cluster.
+// writeKubeconfig writes a kubeconfig with one context, which has the name of the cluster.
 func writeKubeconfig(path, cluster, url string, authority []byte, user *api.AuthInfo) error {
 	config := api.NewConfig()
 	config.Clusters[cluster] = &api.Cluster{Server: url, CertificateAuthorityData: authority}

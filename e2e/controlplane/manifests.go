@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// installTimeout bounds the installation of manifests.
+// installTimeout is the timeout of the installation of manifests.
 const installTimeout = time.Minute
 
 // InstallManifests installs the objects in files with YAML or JSON documents, and in the files *.yaml of directories,
-// without those in subdirectories. CRDs go first: their kinds can be discovered when the rest is applied, in the order in
-// which it comes. Objects without a namespace that need one go to "default".
+// without subdirectories. It installs CRDs first, and waits until their kinds can be discovered. Then it applies the other
+// objects in their order. Objects that need a namespace and have none go to "default".
 func (cp *ControlPlane) InstallManifests(ctx context.Context, paths ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func apply(ctx context.Context, api client.Client, object *unstructured.Unstruct
 	return api.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("healthscope-controlplane"), client.ForceOwnership)
 }
 
-// readManifests reads the objects in a file, or in the files of a directory, but for CRDs.
+// readManifests reads the objects, except CRDs, in a file or in the files of a directory.
 func readManifests(path string) ([]*unstructured.Unstructured, error) {
 	files := []string{path}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {

@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// program is a binary and the package it is built from.
+// program is a binary and the package that it is built from.
 type program struct {
 	name        string
 	packagePath string
@@ -32,8 +32,8 @@ func programs() []program {
 	}
 }
 
-// kwokStages are the files in kwok's module that the control plane starts kwok with: the Stages that its
-// kustomize/stage/fast selects.
+// kwokStages returns the files in kwok's module with the Stages that the control plane starts kwok with. They are those
+// that its kustomize/stage/fast selects.
 func kwokStages() []string {
 	return []string{
 		"kustomize/stage/node/fast/node-initialize.yaml",
@@ -44,11 +44,11 @@ func kwokStages() []string {
 	}
 }
 
-// Build makes sure that every program is there and returns where. What is there is left alone. The go command compiles
-// the rest (about nine minutes on two cores, once per machine), one program after the other, for they share most of their
-// packages. A program gets its name when it is complete; a second build waits for the first. Lines for people go to log.
+// Build builds the programs that do not exist yet, and returns their location. The go command compiles them (about nine
+// minutes on two cores, once per machine) one after the other, because they share most of their packages. Build renames a
+// program to its final name when it is complete. A second build waits for the first. Build writes its progress to log.
 //
-// With KUBEBUILDER_ASSETS set nothing is built; the error then names what its directory lacks.
+// If KUBEBUILDER_ASSETS is set, Build builds nothing, and the error names the programs that its directory lacks.
 func Build(ctx context.Context, log io.Writer) (_ Set, err error) {
 	set, err := Locate()
 	if err != nil {
@@ -96,7 +96,7 @@ func Build(ctx context.Context, log io.Writer) (_ Set, err error) {
 	return set, copyStages(ctx, module, set)
 }
 
-// copyStages copies kwok's Stages from its module, which the build of kwok has put into the module cache.
+// copyStages copies kwok's Stages from its module, which the build of kwok has downloaded to the module cache.
 func copyStages(ctx context.Context, module string, set Set) error {
 	source, err := command(ctx, module, "list", "-m", "-f", "{{.Dir}}", kwokModule)
 	if err != nil {
@@ -121,7 +121,7 @@ func copyStages(ctx context.Context, module string, set Set) error {
 	return nil
 }
 
-// command runs the go command in the build module and returns what it prints. The environment variables make the result
+// command runs the go command in the build module and returns its output. The environment variables make the result
 // independent of the user's settings.
 func command(ctx context.Context, module string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // The arguments are written in this package.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fakeGo is a go command that "compiles" by writing a file, unless $TROUBLE says otherwise, and notes what it was asked for.
+// fakeGo is a go command that "compiles" by writing a file, unless $TROUBLE makes it fail. It records its arguments.
 const fakeGo = `#!/bin/sh
 echo "$*" >> "$JOURNAL"
 case "$1" in
@@ -33,7 +33,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// A build that fails says why, and continues where it was when it is begun again; what is there is not built again.
+// TestBuild checks that a failed build reports the cause, and that the next build continues after the programs that exist.
 func TestBuild(t *testing.T) {
 	root := t.TempDir()
 	journal := filepath.Join(root, "journal")
@@ -42,7 +42,7 @@ func TestBuild(t *testing.T) {
 	}
 	write(t, filepath.Join(root, "bin", "go"), fakeGo)
 	t.Setenv("PATH", filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
-	t.Setenv("HOME", root) // Where os.UserCacheDir looks depends on the platform.
+	t.Setenv("HOME", root) // The variable that os.UserCacheDir reads depends on the platform.
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(root, "cache"))
 	t.Setenv("KUBEBUILDER_ASSETS", "")
 	t.Setenv("JOURNAL", journal)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The programs, by the names of their files.
+// The file names of the programs.
 const (
 	Etcd                  = "etcd"
 	KubeAPIServer         = "kube-apiserver"
@@ -19,25 +19,25 @@ const (
 	Kwok                  = "kwok"
 )
 
-// KwokManifests is the directory with the Stages that kwok is started with: those
-// that make nodes and pods ready at once.
+// KwokManifests is the directory with the Stages that kwok is started with. They
+// make nodes and pods ready immediately.
 const KwokManifests = "kwok-manifests"
 
 // environmentVariable names a directory with the programs that is used instead of the cache.
 const environmentVariable = "KUBEBUILDER_ASSETS"
 
-// ErrMissing says that a program is not there.
+// ErrMissing means that a program does not exist.
 var ErrMissing = errors.New("missing")
 
 // Set is a directory with programs.
 type Set struct {
 	dir string
-	// hint tells what to do when something is missing.
+	// hint is the advice for a missing program.
 	hint string
 }
 
-// Locate says where the programs are: in $KUBEBUILDER_ASSETS when that is set, else in the user's cache directory under
-// the versions of the checkout that holds the working directory. It does not look whether they are there: see Require.
+// Locate returns the location of the programs: $KUBEBUILDER_ASSETS if it is set, else a directory in the user's cache for
+// the versions of the checkout that contains the working directory. It does not check that they exist: see Require.
 func Locate() (Set, error) {
 	if dir := os.Getenv(environmentVariable); dir != "" {
 		return Set{dir: dir, hint: "unset " + environmentVariable + ", which names this directory, to use what `make controlplane` builds"}, nil
@@ -53,7 +53,7 @@ func Locate() (Set, error) {
 	return cached(versions)
 }
 
-// cached is the set of these versions in the user's cache directory.
+// cached returns the set of these versions in the user's cache directory.
 func cached(versions Versions) (Set, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -63,17 +63,17 @@ func cached(versions Versions) (Set, error) {
 	return Set{dir: dir, hint: "run `make controlplane` first, which builds them once per machine"}, nil
 }
 
-// Dir is the directory.
+// Dir returns the directory.
 func (s Set) Dir() string {
 	return s.dir
 }
 
-// Path is the path of a program or of KwokManifests.
+// Path returns the path of a program or of KwokManifests.
 func (s Set) Path(name string) string {
 	return filepath.Join(s.dir, name)
 }
 
-// Require returns an error that wraps ErrMissing, names all that is missing among names and tells what to do about it.
+// Require returns an error if any of names is missing. The error wraps ErrMissing, lists the missing names and contains the hint.
 func (s Set) Require(names ...string) error {
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, err := os.Stat(s.Path(name))
@@ -85,7 +85,7 @@ func (s Set) Require(names ...string) error {
 	return fmt.Errorf("cannot use %q: %w: %s; %s", s.dir, ErrMissing, strings.Join(missing, ", "), s.hint)
 }
 
-// all names everything that a complete set holds.
+// all returns the names of everything in a complete set.
 func all() []string {
 	return []string{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, Kwok, KwokManifests}
 }

@@ -10,35 +10,35 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// buildModule is where the go.mod of the programs lies, relative to the root of the repository.
+// buildModule is the directory of the programs' go.mod, relative to the root of the repository.
 const buildModule = "e2e/controlplane/build"
 
-// The modules that name the versions.
+// The modules whose versions are the versions of the programs.
 const (
 	kubernetesModule = "k8s.io/kubernetes"
 	etcdModule       = "go.etcd.io/etcd/server/v3"
 	kwokModule       = "sigs.k8s.io/kwok"
 )
 
-// Versions are the versions of the programs as modules have them, for instance v1.37.2.
+// Versions holds the module versions of the programs, for instance v1.37.2.
 type Versions struct {
 	Kubernetes string
 	Etcd       string
 	Kwok       string
 }
 
-// String gives the versions for people, for instance "Kubernetes v1.37.2, etcd v3.7.3, kwok v0.8.0".
+// String returns the versions in readable form, for instance "Kubernetes v1.37.2, etcd v3.7.3, kwok v0.8.0".
 func (v Versions) String() string {
 	return fmt.Sprintf("Kubernetes %s, etcd %s, kwok %s", v.Kubernetes, v.Etcd, v.Kwok)
 }
 
-// key names the directory that holds these versions for this platform.
+// key returns the name of the directory that holds these versions for this platform.
 func (v Versions) key() string {
 	return fmt.Sprintf("kubernetes-%s_etcd-%s_kwok-%s_%s-%s", v.Kubernetes, v.Etcd, v.Kwok, runtime.GOOS, runtime.GOARCH)
 }
 
-// linkerFlags leave the debug tables out (a third of the size) and stamp the version that `kubectl version` and the
-// API server's /version report; see k8s.io/component-base/version.
+// linkerFlags returns linker flags that omit the debug tables (a third of the size) and set the version that `kubectl
+// version` and the API server's /version report. See k8s.io/component-base/version.
 func (v Versions) linkerFlags() (string, error) {
 	major, rest, found := strings.Cut(strings.TrimPrefix(v.Kubernetes, "v"), ".")
 	minor, _, alsoFound := strings.Cut(rest, ".")
@@ -67,8 +67,8 @@ func parseVersions(goMod []byte) (Versions, error) {
 	return Versions{Kubernetes: required[kubernetesModule], Etcd: required[etcdModule], Kwok: required[kwokModule]}, nil
 }
 
-// findBuildModule looks for the build module in directory start and those above it: whoever builds or uses the programs
-// runs somewhere in a checkout. It returns the module's directory and its versions.
+// findBuildModule searches for the build module in directory start and its parents, because commands and tests run in any
+// directory of a checkout. It returns the module's directory and its versions.
 func findBuildModule(start string) (string, Versions, error) {
 	for dir := start; ; dir = filepath.Dir(dir) {
 		module := filepath.Join(dir, filepath.FromSlash(buildModule))

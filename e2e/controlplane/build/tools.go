@@ -1,9 +1,9 @@
 //go:build tools
 
-// Package build is the module of the test control plane's programs. It is a module of its own, because Kubernetes as a
-// dependency of the project's module would choose the versions of everything else there. It holds no code: its go.mod
-// says which versions package assets compiles and `make controlplane` installs, and this file keeps the requirements
-// from being tidied away.
+// Package build is the module of the test control plane's programs. It is a separate module, because Kubernetes as a
+// dependency of the project's module would determine the versions of all other dependencies. It holds no code: its go.mod
+// sets the versions that package assets compiles and `make controlplane` installs. This file keeps `go mod tidy` from
+// removing the requirements.
 package build
 
 import (

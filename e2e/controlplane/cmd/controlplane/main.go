@@ -1,5 +1,5 @@
 // Command controlplane compiles the programs of the test control plane (etcd, Kubernetes and kwok) into the user's cache
-// directory, unless they are there. Run it anywhere in a checkout:
+// directory, unless they exist there. Run it anywhere in a checkout:
 //
 //	go run ./e2e/controlplane/cmd/controlplane
 package main
