@@ -119,7 +119,7 @@ var _ = Describe("Monitor and controller", Serial, func() {
 		a.inventorySynced(ctx)
 		b.inventorySynced(ctx)
 		before := statuses(ctx)
-		Eventually(ctx, func() bool { // Until nothing is under way any more.
+		Eventually(ctx, func() bool { // Until no write is in progress.
 			known := before
 			before = statuses(ctx)
 			return maps.Equal(known, before)
@@ -136,7 +136,7 @@ var _ = Describe("Monitor and controller", Serial, func() {
 	}, SpecTimeout(4*time.Minute))
 })
 
-// inventorySynced waits until the scope says that A&AI holds everything.
+// inventorySynced waits until the scope reports that A&AI holds everything.
 func (a app) inventorySynced(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
@@ -147,7 +147,7 @@ func (a app) inventorySynced(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// statuses returns the resource version and the status of every bundle and scope, so that a write nobody asked for shows what it was about.
+// statuses returns the resource version and the status of every bundle and scope, so that a comparison shows what an unexpected write changed.
 func statuses(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	var bundles k8spluginv1alpha1.ResourceBundleStateList
@@ -169,7 +169,7 @@ func statuses(ctx context.Context) map[string]string {
 	return all
 }
 
-// metric reports whether the controller's metrics hold a line that begins so.
+// metric reports whether the controller's metrics contain a line with this prefix.
 func metric(ctx context.Context, line string) (bool, error) {
 	status, text, err := hs.Text(ctx, hs.Metrics)
 	if err == nil && status != http.StatusOK {

@@ -23,7 +23,7 @@ import (
 // stateLabel is the label in A&AI that holds a resource's state.
 const stateLabel = "healthscope.core.oam.dev/status"
 
-// app is an application in a namespace of its own: a Deployment, a Service, a ConfigMap, their bundle and a scope.
+// app is an application in its own namespace: a Deployment, a Service, a ConfigMap, their bundle and a scope.
 type app struct {
 	namespace, bundle string
 }
@@ -31,13 +31,13 @@ type app struct {
 // contextID numbers the AppContexts of the suite.
 var contextID = 1000
 
-// newApp returns an application that is not there yet.
+// newApp returns an application that is not created yet.
 func newApp() app {
 	contextID++
 	return app{namespace: fmt.Sprintf("app-%d", contextID), bundle: fmt.Sprintf("%d-web", contextID)}
 }
 
-// create creates the application's namespace, and objects of it, in a cluster.
+// create creates the application's namespace, and objects in it, in a cluster.
 func (a app) create(ctx context.Context, c client.Client, objects ...client.Object) {
 	GinkgoHelper()
 	Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}})).To(Succeed())
@@ -103,7 +103,7 @@ func (a app) get(ctx context.Context) (*corev1alpha2.HealthScope, error) {
 	return scope, k8s.Get(ctx, client.ObjectKeyFromObject(scope), scope)
 }
 
-// eventually waits until the scope has a health and a number of ready resources.
+// eventually waits until the scope has the given health and ready resources.
 func (a app) eventually(ctx context.Context, health corev1alpha2.Health, ready string) *corev1alpha2.HealthScope {
 	GinkgoHelper()
 	var scope *corev1alpha2.HealthScope
@@ -117,7 +117,7 @@ func (a app) eventually(ctx context.Context, health corev1alpha2.Health, ready s
 	return scope
 }
 
-// is waits until the scope has a health, a number of ready resources, and one of clusters.
+// is waits until the scope has the given health, ready resources and clusters.
 func (a app) is(ctx context.Context, health corev1alpha2.Health, ready, clusters string) *corev1alpha2.HealthScope {
 	GinkgoHelper()
 	Eventually(ctx, a.line).Should(Equal(fmt.Sprintf("%s %s %s", health, ready, clusters)))
@@ -126,7 +126,7 @@ func (a app) is(ctx context.Context, health corev1alpha2.Health, ready, clusters
 	return scope
 }
 
-// line returns health, ready resources and clusters of the scope.
+// line returns the health, ready resources and clusters of the scope in one line.
 func (a app) line(ctx context.Context) (string, error) {
 	s, err := a.get(ctx)
 	return fmt.Sprintf("%s %s %s", s.Status.Health, s.Status.ResourcesReady, s.Status.ClustersReachable), err
@@ -138,7 +138,7 @@ func (a app) crash(ctx context.Context, crash bool) {
 	a.crashIn(ctx, k8s, crash)
 }
 
-// crashIn does the same in a cluster.
+// crashIn makes all pods of the application in a cluster crash, or lets them recover.
 func (a app) crashIn(ctx context.Context, c client.Client, crash bool) {
 	GinkgoHelper()
 	value := "null"
@@ -154,7 +154,7 @@ func (a app) crashIn(ctx context.Context, c client.Client, crash bool) {
 	}
 }
 
-// inventory returns the states of the application's resources in A&AI, by Kind/name, without pods and ReplicaSets, whose names are made up.
+// inventory returns the states of the application's resources in A&AI, by Kind/name, without pods and ReplicaSets, whose names are generated.
 func (a app) inventory(ctx context.Context) (map[string]string, error) {
 	objects, err := hs.Objects(ctx)
 	states := map[string]string{}
@@ -166,7 +166,7 @@ func (a app) inventory(ctx context.Context) (map[string]string, error) {
 	return states, err
 }
 
-// writes returns the requests after a certain one by which A&AI was changed, and the number of the last request.
+// writes returns the requests that changed A&AI after the request with a given number, and the number of the last request.
 func writes(ctx context.Context, after uint64) (list []installation.Request, last uint64) {
 	GinkgoHelper()
 	all, err := hs.Requests(ctx, after)

@@ -23,13 +23,13 @@ import (
 	"github.com/healthscope/healthscope/e2e/controlplane"
 )
 
-// chronicle records how the statuses of a resource's objects change in a cluster, and how often they are written. An API server
-// keeps silent about a write that changes nothing: it shows as a request for which there is no change.
+// chronicle records how the statuses of a resource's objects change in a cluster, and how often they are written. A watch does
+// not show a write that changes nothing: such a write is a request without a change.
 type chronicle struct {
 	cp       *controlplane.ControlPlane
 	resource string
 	requests float64
-	// current lists the objects as they are now.
+	// current lists the current objects.
 	current func() (map[string]client.Object, error)
 
 	mu       sync.Mutex
@@ -38,7 +38,7 @@ type chronicle struct {
 	changed  int
 }
 
-// follow begins to record all objects of a list, of a resource of a control plane, until the spec is over.
+// follow records all objects of a resource in a control plane until the spec ends. list is an empty list of the resource's kind.
 func follow(ctx context.Context, cp *controlplane.ControlPlane, c client.WithWatch, list client.ObjectList, resource string) *chronicle {
 	GinkgoHelper()
 	r := &chronicle{cp: cp, resource: resource, versions: map[string]string{}, statuses: map[string]string{}}
@@ -102,8 +102,8 @@ func (r *chronicle) note(o client.Object) {
 	}
 }
 
-// changes returns how often statuses have changed since the beginning. It expects that all is recorded, and that each write
-// has changed a status. While somebody writes that is not so: it is asked again.
+// changes returns how often statuses have changed since follow. It expects that all changes are recorded, and that each write
+// has changed a status. This does not hold while a client writes, so callers retry.
 func (r *chronicle) changes(ctx context.Context, g Gomega) int {
 	GinkgoHelper()
 	now, err := r.current()
@@ -120,7 +120,7 @@ func (r *chronicle) changes(ctx context.Context, g Gomega) int {
 	return written
 }
 
-// written is how many writes of the resource's status the API server has taken since it started.
+// written returns how many writes of the resource's status the API server has accepted since it started.
 func (r *chronicle) written(ctx context.Context) (n float64) {
 	GinkgoHelper()
 	config := r.cp.Config()
@@ -130,7 +130,7 @@ func (r *chronicle) written(ctx context.Context) (n float64) {
 	Expect(err).NotTo(HaveOccurred())
 	response, err := c.Do(request)
 	Expect(err).NotTo(HaveOccurred())
-	defer response.Body.Close() //nolint:errcheck // Nothing is lost when closing what was only read.
+	defer response.Body.Close() //nolint:errcheck // The response was only read, so an error of Close loses nothing.
 	text, err := io.ReadAll(response.Body)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(response.StatusCode).To(Equal(http.StatusOK), "%s", text)

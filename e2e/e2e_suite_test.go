@@ -18,12 +18,12 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// The suite's environment: hs is HealthScope in the hub, whose control plane is cp; both edges have joined.
+// hs and cp are the suite's environment: hs is HealthScope in the hub, and cp is the hub's control plane. Both edges have joined.
 var (
 	hs   *installation.Environment
 	cp   *controlplane.ControlPlane
 	root string
-	// k8s, edge01 and edge02 reach the hub and the edges as administrator.
+	// k8s, edge01 and edge02 are clients of the hub and the edges, as administrator.
 	k8s            client.WithWatch
 	edge01, edge02 *edge
 )
@@ -34,7 +34,7 @@ type edge struct {
 	client client.WithWatch
 }
 
-// suiteConfiguration makes time pass quickly where it passes in a test; the defaults are tested where the clock can be set.
+// suiteConfiguration shortens the grace period that these tests wait for. Tests that can set the clock cover the default.
 const suiteConfiguration = "policy:\n  notPresentGraceSeconds: 1\n"
 
 func TestEndToEnd(t *testing.T) {
@@ -88,7 +88,7 @@ var _ = ReportAfterEach(func(r SpecReport) {
 	}
 })
 
-// newClient returns a client for a control plane, as administrator.
+// newClient returns an administrator's client for a control plane.
 func newClient(plane *controlplane.ControlPlane) client.WithWatch {
 	GinkgoHelper()
 	c, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: suite.Scheme()})

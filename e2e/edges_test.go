@@ -18,7 +18,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// lossLimit is how long it may take until a cluster that does not answer is said to be out of sight.
+// lossLimit is the maximum time until a cluster that does not answer is reported as unreachable.
 const lossLimit = time.Minute
 
 var _ = Describe("An application at two edges", Ordered, Serial, func() {
@@ -72,7 +72,7 @@ var _ = Describe("An application at two edges", Ordered, Serial, func() {
 		Eventually(ctx, a.inventoryByCluster).Should(Equal(inBoth("Failed", "Ready")), "A&AI keeps the last state of what cannot be seen")
 		a.crashIn(ctx, edge01.client, false)
 		Eventually(ctx, a.inventoryByCluster).Should(Equal(known))
-		a.is(ctx, corev1alpha2.UnknownHealth, "3/6", "1/2") // A&AI may hear of it before the scope does.
+		a.is(ctx, corev1alpha2.UnknownHealth, "3/6", "1/2") // A&AI may receive the state before the scope shows it.
 
 		By("starting the hub again meanwhile")
 		Expect(hs.StopController()).To(Succeed())
@@ -89,7 +89,7 @@ var _ = Describe("An application at two edges", Ordered, Serial, func() {
 		By("finding the edge again")
 		_, last := writes(ctx, 0)
 		scopes := follow(ctx, cp, k8s, &corev1alpha2.HealthScopeList{}, "healthscopes")
-		Expect(edge02.Kill()).To(Succeed()) // So that nobody writes before the versions are followed.
+		Expect(edge02.Kill()).To(Succeed()) // So that the monitor writes nothing before the chronicle follows the bundles.
 		Expect(edge02.Plane.StartAPIServer(ctx)).To(Succeed())
 		bundles := follow(ctx, edge02.Plane, edge02.client, &k8spluginv1alpha1.ResourceBundleStateList{}, "resourcebundlestates")
 		Expect(edge02.Restart(ctx)).To(Succeed())
@@ -99,7 +99,7 @@ var _ = Describe("An application at two edges", Ordered, Serial, func() {
 		Eventually(ctx, a.inventoryByCluster).Should(Equal(known))
 
 		By("writing nothing that changes nothing")
-		// Kubernetes itself may have found its nodes silent for too long, and change its mind even now.
+		// Kubernetes may have marked its nodes as NotReady, and may still be reverting that.
 		Eventually(ctx, func(g Gomega) {
 			heard, _ := writes(ctx, last)
 			g.Expect(len(heard)).To(BeNumerically("<=", bundles.changes(ctx, g)), "A&AI hears of nothing but changes of bundles")
@@ -108,7 +108,7 @@ var _ = Describe("An application at two edges", Ordered, Serial, func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// showsLost expects that the scope says what it knows of the second edge, which is out of sight.
+// showsLost expects that the scope shows the last known state of the second edge, which is unreachable.
 func (a app) showsLost(ctx context.Context) {
 	GinkgoHelper()
 	s, err := a.get(ctx)
@@ -123,7 +123,7 @@ func (a app) showsLost(ctx context.Context) {
 	Expect(c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "Unreachable"), HaveField("Message", ContainSubstring(edge02.Cluster()))))
 }
 
-// inventoryByCluster returns the states of the application in A&AI, by cluster and Kind/name, without pods and ReplicaSets, whose names are made up.
+// inventoryByCluster returns the states of the application in A&AI, by cluster and Kind/name, without pods and ReplicaSets, whose names are generated.
 func (a app) inventoryByCluster(ctx context.Context) (map[string]string, error) {
 	objects, err := hs.Objects(ctx)
 	states := map[string]string{}
@@ -135,7 +135,7 @@ func (a app) inventoryByCluster(ctx context.Context) (map[string]string, error) 
 	return states, err
 }
 
-// inBoth is what A&AI holds when the Deployment is in these states at the edges; an empty one means that nothing of the edge is there.
+// inBoth returns what A&AI holds when the Deployment has these states at the edges. An empty state means that A&AI holds nothing of that edge.
 func inBoth(one, two string) map[string]string {
 	states := map[string]string{}
 	for name, state := range map[string]string{edge01.Cluster(): one, edge02.Cluster(): two} {
@@ -146,7 +146,7 @@ func inBoth(one, two string) map[string]string {
 	return states
 }
 
-// measured returns the controller's metrics that name a cluster.
+// measured returns the lines of the controller's metrics that name a cluster.
 func measured(ctx context.Context, cluster string) (lines []string, err error) {
 	_, text, err := hs.Text(ctx, hs.Metrics)
 	for line := range strings.Lines(text) {
@@ -157,7 +157,7 @@ func measured(ctx context.Context, cluster string) (lines []string, err error) {
 	return lines, err
 }
 
-// listed is what `healthscope clusters` prints; that a cluster is out of sight makes it exit with 1.
+// listed returns what `healthscope clusters` prints. It ignores the exit code, which is 1 while a cluster is unreachable.
 func listed(ctx context.Context) string {
 	out, _ := hs.Clusters(ctx)
 	return out

@@ -13,8 +13,8 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// rulesOf is a configuration with two health checks for the objects of a namespace: one for what the
-// monitor sees and one for what the controller sees. Both say that the label is what makes an object fail.
+// rulesOf returns a configuration with two health checks for the objects of a namespace: one for the objects that the
+// monitor reads and one for those that the controller reads. In both, the label makes an object fail.
 func rulesOf(namespace string) string {
 	return fmt.Sprintf(`%s
 healthCheckExprs:
