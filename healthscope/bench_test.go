@@ -36,7 +36,7 @@ func installation(n int) []healthscope.Result {
 	return all
 }
 
-// BenchmarkJudge judges 10,000 results: sorted, as bundles are read; in another order; and with the memory that damping needs.
+// BenchmarkJudge judges 10,000 results: sorted, as bundles are read; in another order; and with the history that hysteresis needs.
 func BenchmarkJudge(b *testing.B) {
 	sorted := installation(10_000)
 	mixed := slices.Clone(sorted)

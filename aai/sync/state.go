@@ -108,7 +108,7 @@ func (m *tenantState) setDesired(key aai.Key, d Desired) {
 type observedState struct {
 	// observed are the documents in A&AI. A document that this project wrote after the last read has no ResourceVersion, because A&AI does not return the new version.
 	observed map[aai.Key]*aai.Document
-	// owned counts the documents in known by data-source. It includes documents of other owners only if they were read individually.
+	// owned counts the documents in observed by data-source. It includes documents of other owners only if they were read individually.
 	owned map[string]int
 	// tenantExists is true when the tenant is known to exist.
 	tenantExists bool

@@ -51,7 +51,7 @@ type plane struct {
 	hs      *installation.Installation
 	config  *rest.Config
 	client  client.Client
-	// bundles and scopes show the objects that HealthScope writes, and acknowledged the states that A&AI has acknowledged, by id.
+	// bundles and scopeBoard show the objects that HealthScope writes, and acknowledged the states that A&AI has acknowledged, by id.
 	bundles      *board[k8spluginv1alpha1.ResourceBundleStateStatus]
 	scopeBoard   *board[corev1alpha2.HealthScopeStatus]
 	acknowledged *board[string]

@@ -156,7 +156,7 @@ func (i *Installation) values() string {
 	return text.String() + "logging: {format: text, verbosity: 1}\n" + rest
 }
 
-// createAAISecret makes the Secret with user and password for A&AI, if it is not there.
+// createAAISecret creates the Secret with user and password for A&AI, in place of the one that is there.
 func (i *Installation) createAAISecret(ctx context.Context) error {
 	user, password, err := i.Credentials()
 	if err != nil {

@@ -77,7 +77,7 @@ func lasting(lines []string) []string {
 	return result
 }
 
-// difference compares what a command has printed with what the README shows; empty when they are the same.
+// difference compares what a command has printed with what the page shows; empty when they are the same.
 func (s step) difference(printed string) string {
 	if s.output == nil {
 		return ""

@@ -24,8 +24,8 @@ const (
 	maxDetail = 4
 	// maxWaiting is how many requests may wait for that. More would take the place of requests for what is answered at once.
 	maxWaiting = 32
-	// maxReads is how many bundles are read from clusters at once for one answer, and readTime how long that may take. What
-	// has not come by then is left out.
+	// maxReads is the maximum number of bundles that are read from clusters at once for one response, and bundleReadTimeout
+	// limits how long that takes. A response leaves out what has not been read by then.
 	maxReads          = 16
 	bundleReadTimeout = 10 * time.Second
 )
@@ -167,7 +167,7 @@ func (d *Documents) view(ctx context.Context, subject appcontext.DeploymentRef, 
 }
 
 // acquireDetail waits until one more answer with whole objects may be made, unless too many wait already. The caller takes a token out
-// of detailed afterwards.
+// of detailTokens afterwards.
 func (d *Documents) acquireDetail(ctx context.Context) error {
 	if acquire(d.detailTokens) {
 		return nil

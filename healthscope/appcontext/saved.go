@@ -56,7 +56,7 @@ type SavedBundle struct {
 
 // StoredBundle is what etcd holds at a place.
 type StoredBundle struct {
-	// AppInCluster is the place.
+	// Place is the app in the cluster.
 	Place AppInCluster
 	// AsOf is the revision of etcd at the read. A later read has an earlier one only if etcd was restored meanwhile.
 	AsOf int64

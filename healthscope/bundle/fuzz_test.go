@@ -43,7 +43,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // FuzzBuild: whatever the objects, a status is built, it survives a round trip,
-// and it does not depend on whether the objects were stripped before.
+// and it does not depend on whether the objects were redacted before.
 func FuzzBuild(f *testing.F) {
 	for _, text := range secretive {
 		encoded, err := yaml.YAMLToJSON([]byte(text))

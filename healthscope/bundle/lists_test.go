@@ -110,7 +110,7 @@ func crowd(t testing.TB, n int) []*unstructured.Unstructured {
 	return crowdWith(t, n, n/2)
 }
 
-// crowdWith is crowd with one pod that crashes.
+// crowdWith is crowd with the pod of index crashing as the one that crashes.
 func crowdWith(t testing.TB, n, crashing int) []*unstructured.Unstructured {
 	t.Helper()
 	objects := parseAll(t,

@@ -126,7 +126,7 @@ func (e termination) text() string {
 	return join(": ", text, terminationSummary(e.message))
 }
 
-// maxLastWords is how many bytes of a termination message are shown, and maxLine how many of one of its lines are looked at.
+// maxTerminationSummary is how many bytes of a termination message are shown, and maxTerminationLine how many bytes of one of its lines are read.
 const (
 	maxTerminationSummary = 120
 	maxTerminationLine    = 512

@@ -50,7 +50,7 @@ func number(value any) (int64, bool) {
 }
 
 // parseCountName returns what a field counts that is ready, such as Replicas, or "ready" for a field of that name; "" for a field
-// that counts nothing of the kind. bad is true for a field that counts what is not ready.
+// that counts nothing of the kind. notReady is true for a field that counts what is not ready.
 func parseCountName(name string) (noun string, notReady bool) {
 	switch name {
 	case "ready", "numberReady", "numReady", "readyCount":

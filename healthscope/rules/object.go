@@ -134,7 +134,7 @@ func (o *object) optionalNumber(parent map[string]any, path string) (int64, bool
 	return n, true
 }
 
-// number is count without the word whether it is there.
+// number is optionalNumber without the result that says whether the field is there.
 func (o *object) number(parent map[string]any, path string) int64 {
 	n, _ := o.optionalNumber(parent, path)
 	return n

@@ -33,7 +33,7 @@ type EMCOQuery struct {
 	List string
 }
 
-// emcoParameters are the parameters of EMCO 22.12, and emcoRefusals how its answers to bad values begin.
+// emcoParameters are the parameters of EMCO 22.12, and emcoErrorPrefixes are the beginnings of its answers to invalid values.
 var (
 	emcoParameters = map[string]parameterParser{
 		parameterApp:      parameters[parameterApp],

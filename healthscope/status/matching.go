@@ -34,7 +34,7 @@ func (m *matching) isOf(members []healthscope.Member) bool {
 	return len(members) == len(m.members) && (len(members) == 0 || &members[0] == &m.members[0])
 }
 
-// matcher is the working state of match.
+// matcher is the working state of matchMembers.
 type matcher struct {
 	*matching
 

@@ -12,7 +12,7 @@ import (
 type rollup struct {
 	summary healthscope.Summary
 	// rows counts all resources, also those that do not count. Of these, remaining and undeletable are to go and have not
-	// gone, or could not be deleted, and unseen cannot be seen.
+	// gone, or could not be deleted, and unknown cannot be seen.
 	rows, remaining, undeletable, unknown int
 	// unknownReason is the reason of the first that cannot be seen.
 	unknownReason healthscope.Reason

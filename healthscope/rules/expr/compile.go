@@ -159,12 +159,12 @@ func declarations(variables []string) []cel.EnvOption {
 	return options
 }
 
-// ruleError returns an error as a problem without a position.
+// ruleError returns an error as a RuleError without a position.
 func (q *expression) ruleError(err error) *RuleError {
 	return &RuleError{Field: q.field, Cause: oneLine(err.Error())}
 }
 
-// ruleErrorAt returns the first of CEL's issues as a problem with its position.
+// ruleErrorAt returns the first of CEL's issues as a RuleError with its position.
 func (q *expression) ruleErrorAt(issues *cel.Issues) *RuleError {
 	found := issues.Errors()
 	if len(found) == 0 {
