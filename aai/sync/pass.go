@@ -63,7 +63,7 @@ type pass struct {
 	toReport map[aai.Key]bool
 	// lags are those of objects that have changed again since they were written.
 	lags []time.Duration
-	// listState says whether the last list is still valid.
+	// listState is the validity of the last list.
 	listState listState
 	// unfinished is true when the time to write was over before all was written.
 	unfinished bool
@@ -71,7 +71,7 @@ type pass struct {
 	haltErr error
 }
 
-// listState says whether the last list of a tenant is still valid. It changes at most once in a pass, because a key that
+// listState is the validity of the last list of a tenant. It changes at most once in a pass, because a key that
 // belongs to another owner makes every list look stale.
 type listState int
 

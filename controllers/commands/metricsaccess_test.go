@@ -38,7 +38,7 @@ func startGuarded(ctx context.Context, namespace, command, address, settings str
 var _ = Describe("the metrics server", func() {
 	DescribeTable("shows callers what they have a right to, and nothing else", func(ctx SpecContext, command string) {
 		namespace := suite.NewNamespace(ctx, api)
-		scraper, nobody := newCaller(ctx, namespace, nil, nonResourceRules("/metrics")), newCaller(ctx, namespace, nil, nil)
+		scraper, outsider := newCaller(ctx, namespace, nil, nonResourceRules("/metrics")), newCaller(ctx, namespace, nil, nil)
 		developer := newCaller(ctx, namespace, nil, nonResourceRules("/debug/pprof/", "/debug/pprof/*"))
 		guarded, open := freeAddress(), freeAddress()
 		r := startGuarded(ctx, namespace, command, guarded, ", anonymousBindAddress: "+open)
@@ -50,7 +50,7 @@ var _ = Describe("the metrics server", func() {
 			for _, unknown := range []string{"", "x", scraper + "x"} {
 				Expect(code(path, unknown)).To(Equal(http.StatusUnauthorized), path)
 			}
-			Expect(code(path, nobody)).To(Equal(http.StatusForbidden), path)
+			Expect(code(path, outsider)).To(Equal(http.StatusForbidden), path)
 		}
 		Expect(code("/metrics", scraper)).To(Equal(http.StatusOK))
 		Expect(code("/metrics", developer)).To(Equal(http.StatusForbidden))
@@ -61,7 +61,7 @@ var _ = Describe("the metrics server", func() {
 		Expect(statusCode(ctx, http.DefaultClient, "http://"+open+"/metrics", "")()).To(Equal(http.StatusOK), "the other listener asks for no token")
 		Expect(statusCode(ctx, http.DefaultClient, "http://"+open+"/debug/pprof/", developer)()).To(Equal(http.StatusNotFound), "and has no profiles")
 		Expect(r.Stop(grace)).To(Succeed())
-		for _, token := range []string{scraper, nobody, developer} {
+		for _, token := range []string{scraper, outsider, developer} {
 			Expect(r.LogTail()).NotTo(ContainSubstring(token), "no token is logged")
 		}
 	},

@@ -97,7 +97,7 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		Expect(err).NotTo(HaveOccurred())
 		r := startGuarded(ctx, namespace, "monitor", ":"+port, "")
 		newNode(ctx, namespace, "monitor-1", "127.0.0.1:"+port)
-		scraper, nobody := newCaller(ctx, namespace, nil, nonResourceRules("/metrics")), newCaller(ctx, namespace, nil, nil)
+		scraper, outsider := newCaller(ctx, namespace, nil, nonResourceRules("/metrics")), newCaller(ctx, namespace, nil, nil)
 		tokenFile := filepath.Join(dir, "token")
 		flags := []string{"--kubeconfig", forwardingAccount(ctx, namespace, dir, verbs...), "--namespace", namespace, "--hub-namespace", namespace, "--scopes=false", "--metrics-token-file", tokenFile, "-o", "-"}
 		collected := func(token string) map[string]string {
@@ -116,8 +116,8 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		Expect(files).To(HaveKeyWithValue("metrics/monitor-1.txt", ContainSubstring("\ngo_goroutines ")), files["errors.txt"])
 		Expect(files["errors.txt"]).NotTo(ContainSubstring("metrics/"))
 		for token, want := range map[string]string{
-			canary: "the pod answers 401 Unauthorized: .*the bearer token is not accepted",
-			nobody: "the pod answers 403 Forbidden: .*may not get the URL",
+			canary:   "the pod answers 401 Unauthorized: .*the bearer token is not accepted",
+			outsider: "the pod answers 403 Forbidden: .*may not get the URL",
 		} {
 			files := collected(token)
 			Expect(files).NotTo(HaveKey("metrics/monitor-1.txt"))

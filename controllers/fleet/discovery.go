@@ -107,7 +107,7 @@ func (s *discoveryResult) parse(lists []*metav1.APIResourceList, err error) {
 	}
 }
 
-// isConclusive reports whether the result says whether a kind is served.
+// isConclusive reports whether the result shows that a kind is served, or that it is not.
 func (s *discoveryResult) isConclusive(kind schema.GroupVersionKind) bool {
 	_, groupFailed := s.failedGroups[kind.GroupVersion()]
 	return !s.failed && !groupFailed

@@ -119,7 +119,7 @@ func TestWriteStatesConflict(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, now, told := newWriteStates(), time.Unix(1000, 0), 0
+			l, now, reported := newWriteStates(), time.Unix(1000, 0), 0
 			current := bundleAt("0")
 			for i := range 20 {
 				b := current.DeepCopy()
@@ -128,15 +128,15 @@ func TestWriteStatesConflict(t *testing.T) {
 				e := l.of(b)
 				b, _ = e.newest(b)
 				if e.conflict(b, e.changes.Load(), now) {
-					told++
+					reported++
 				}
 				current = b.DeepCopy()
 				current.ResourceVersion = fmt.Sprint(2*i + 2)
 				e.wrote(current.DeepCopy(), e.changes.Load(), now, 0)
 				now = now.Add(20 * time.Second)
 			}
-			if told != tc.want {
-				t.Errorf("%s People are told of %d conflicts, want %d", tc.reason, told, tc.want)
+			if reported != tc.want {
+				t.Errorf("%s %d conflicts are reported, want %d", tc.reason, reported, tc.want)
 			}
 		})
 	}

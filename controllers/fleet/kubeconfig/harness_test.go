@@ -48,8 +48,8 @@ func sample(t testing.TB, edit func(*clientcmdapi.Config)) []byte {
 	return data
 }
 
-// clientOf returns a client for a server, made from a kubeconfig. Limits that are set replace the defaults.
-func clientOf(t testing.TB, server *httptest.Server, l limits) *http.Client {
+// configOf returns the configuration of a kubeconfig for a server.
+func configOf(t testing.TB, server *httptest.Server) *rest.Config {
 	t.Helper()
 	data, err := New(Member{Name: "edge", Server: server.URL, Authority: authorityOf(server), Token: canary})
 	if err != nil {
@@ -59,6 +59,13 @@ func clientOf(t testing.TB, server *httptest.Server, l limits) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return config
+}
+
+// clientOf returns a client for a server, made from a kubeconfig. Limits that are set replace the defaults.
+func clientOf(t testing.TB, server *httptest.Server, l limits) *http.Client {
+	t.Helper()
+	config := configOf(t, server)
 	g := limitedTransportOf(t, config)
 	for _, limit := range []struct{ to, from *int64 }{{&g.limits.body, &l.body}, {&g.limits.errorBody, &l.errorBody}, {&g.limits.event, &l.event}} {
 		if *limit.from > 0 {

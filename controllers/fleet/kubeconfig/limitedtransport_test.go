@@ -218,14 +218,7 @@ func TestClientCanWatchThroughLimitedTransport(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
-	data, err := New(Member{Name: "edge", Server: server.URL, Authority: authorityOf(server), Token: canary})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := configOf(t, server)
 	t.Cleanup(transportOf(t, config).CloseIdleConnections)
 	client, err := dynamic.NewForConfig(rest.CopyConfig(config))
 	if err != nil {
