@@ -30,13 +30,13 @@ func judgeAPIService(o *object, result *healthscope.Result) {
 	}
 }
 
-// namespaceDeletionBlockers are the conditions by which a namespace says what holds up its deletion, the gravest first.
+// namespaceDeletionBlockers are the condition types of a Namespace that report what blocks its deletion, the most severe first.
 var namespaceDeletionBlockers = []string{
 	"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure",
 	"NamespaceFinalizersRemaining", "NamespaceContentRemaining",
 }
 
-// judgeNamespace is the rule for Namespaces: one that exists is Ready.
+// judgeNamespace is the rule for Namespaces: a Namespace that exists is Ready.
 func judgeNamespace(o *object, result *healthscope.Result) {
 	phase := o.text(o.status, "status.phase")
 	result.State, result.Reason = healthscope.Ready, healthscope.ReasonExists

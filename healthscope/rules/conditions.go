@@ -2,7 +2,7 @@ package rules
 
 import "strings"
 
-// condition is one entry of status.conditions; the zero value is none.
+// condition is one entry of status.conditions; the zero value stands for a condition that does not exist.
 type condition struct {
 	conditionType, status, reason, message string
 	// generation is the observedGeneration of the condition; 0 when it has none.
@@ -23,7 +23,7 @@ func (o *object) readConditions() {
 	o.conditions = conditionsOf(list)
 }
 
-// conditionsOf reads a list of conditions. Entries that are none are left out.
+// conditionsOf reads a list of conditions. It skips entries that are not conditions.
 func conditionsOf(list []any) []condition {
 	conditions := make([]condition, 0, len(list))
 	for _, item := range list {
@@ -38,7 +38,8 @@ func conditionsOf(list []any) []condition {
 	return conditions
 }
 
-// conditionStatus reads the status of a condition: True, False or Unknown, also when it is written as a boolean or in another case.
+// conditionStatus reads the status of a condition: True, False or Unknown. It accepts a boolean and any combination of upper and
+// lower case, and returns other strings unchanged.
 func conditionStatus(value any) string {
 	switch value := value.(type) {
 	case bool:
@@ -63,7 +64,7 @@ func (o *object) condition(kind string) condition {
 	return findCondition(o.conditions, kind)
 }
 
-// requireConditions makes a problem with the conditions one of the object. Rules that depend on conditions call it.
+// requireConditions reports a problem with status.conditions as a problem of the object. Rules that depend on conditions call it.
 func (o *object) requireConditions() {
 	if o.conditionsProblem != "" {
 		o.problemf("%s", o.conditionsProblem)
@@ -80,7 +81,7 @@ func findCondition(conditions []condition, kind string) condition {
 	return condition{}
 }
 
-// outdated reports whether a condition is of an older generation than the object.
+// outdated reports whether a condition belongs to an older generation than that of the object.
 func (o *object) outdated(c condition) bool { return c.generation > 0 && c.generation < o.generation }
 
 // exists reports whether the object has the condition.
@@ -89,7 +90,7 @@ func (c condition) exists() bool { return c.conditionType != "" }
 // is reports whether the condition has a status: True, False or Unknown.
 func (c condition) is(status string) bool { return c.conditionType != "" && c.status == status }
 
-// hasInvalidStatus reports whether the condition has a status that the API does not know.
+// hasInvalidStatus reports whether the status of the condition is none of True, False and Unknown.
 func (c condition) hasInvalidStatus() bool {
 	switch c.status {
 	case "", "True", "False", "Unknown":

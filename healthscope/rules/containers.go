@@ -32,19 +32,19 @@ var selfExplanatory = map[string]bool{
 	"RunContainerError":          true,
 }
 
-// container is what a pod's status says of one container.
+// container is the status of one container of a pod.
 type container struct {
 	name, image string
 	ready       bool
-	// waiting is the reason for which the container waits; empty when it does not, or does not say why.
+	// waiting is the reason why the container waits; empty when it does not wait, or has no reason.
 	waiting, waitingMessage string
-	// terminated says that the container has ended and runs no more.
+	// terminated is true when the container has ended and does not run.
 	terminated bool
-	// termination is how it ended, now or the last time.
+	// termination is how the container ended, now or the last time.
 	termination termination
 }
 
-// termination is how a container ended; the zero value when it never did.
+// termination is how a container ended; the zero value when it has never ended.
 type termination struct {
 	// hasExitCode is true when the exit code is known.
 	hasExitCode     bool
@@ -74,12 +74,12 @@ func (o *object) containers(path string) []container {
 	return containers
 }
 
-// succeeded reports whether the container has ended well.
+// succeeded reports whether the container has ended successfully.
 func (c *container) succeeded() bool {
 	return c.terminated && c.termination.hasExitCode && c.termination.exitCode == 0
 }
 
-// describeNotReady says in a few words which containers are not ready, and why. It skips containers that have succeeded.
+// describeNotReady returns a short description of the containers that are not ready, with the reasons. It skips containers that have succeeded.
 func describeNotReady(containers []container) string {
 	var text string
 	for i := range containers {
@@ -90,7 +90,7 @@ func describeNotReady(containers []container) string {
 	return text
 }
 
-// describe says what is wrong with a container.
+// describe returns a description of what is wrong with the container.
 func (c *container) describe() string {
 	text := "container " + strconv.Quote(c.name) + ": "
 	exit := c.termination.text()
@@ -114,7 +114,7 @@ func (c *container) describe() string {
 	return text
 }
 
-// text puts the end of a container into words: "exit code 137 (OOMKilled): what the container said".
+// text describes how a container ended: "exit code 137 (OOMKilled): termination message".
 func (e termination) text() string {
 	text := e.reason
 	if e.hasExitCode {
@@ -153,11 +153,11 @@ func terminationSummary(message string) string {
 	return healthscope.Cut(text, maxTerminationSummary)
 }
 
-// secretPattern finds what looks like a secret in a log: a value behind a telling name, a bearer or basic token, and a password in a URL.
+// secretPattern matches text that looks like a secret in a log: the value after a name such as password, a bearer or basic token, and a password in a URL.
 var secretPattern = regexp.MustCompile(`(?i)((?:passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|private[-_]?key)[\w.-]*["']?\s*[=:]\s*)(?:"[^"]*"?|'[^']*'?|[^\s,;&]+)` +
 	`|((?:bearer|basic)\s+)[\w.~+/=-]+|(://[^\s/:@]*:)[^\s/@]+(@)`)
 
-// redactSecrets replaces what looks like a secret. Messages travel to status, metrics and A&AI, where others may read them.
+// redactSecrets replaces text that looks like a secret. Messages go to the status, metrics and A&AI, where other people may read them.
 func redactSecrets(text string) string {
 	if !strings.ContainsAny(text, "=: ") {
 		return text

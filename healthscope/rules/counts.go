@@ -10,12 +10,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// countedNouns are what operators count: fields such as readyReplicas, availableNodes or membersReady.
+// countedNouns are the nouns in the names of fields with counts, such as readyReplicas, availableNodes or membersReady.
 var countedNouns = []string{
 	"Replicas", "Instances", "Nodes", "Members", "Pods", "Brokers", "Workers", "Servers", "Machines", "Masters", "Shards", "Agents", "Components", "Daemons",
 }
 
-// inspectCounts looks for fewer that are ready than are wanted in one object within the status. spec is that of the whole object, for the status itself.
+// inspectCounts compares the counts in one object within the status, and records those that show fewer ready parts than desired. spec is the
+// spec of the whole object when object is the status itself.
 func (s *evidenceSearch) inspectCounts(object, spec map[string]any, path string) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		noun, notReady := parseCountName(name)
@@ -41,7 +42,7 @@ func (s *evidenceSearch) inspectCounts(object, spec map[string]any, path string)
 	}
 }
 
-// number reads a count, which is a number here: a string may be anything.
+// number reads a count. It does not accept strings, which may hold anything.
 func number(value any) (int64, bool) {
 	if _, isText := value.(string); isText {
 		return 0, false
@@ -49,8 +50,8 @@ func number(value any) (int64, bool) {
 	return wholeNumber(value)
 }
 
-// parseCountName returns what a field counts that is ready, such as Replicas, or "ready" for a field of that name; "" for a field
-// that counts nothing of the kind. notReady is true for a field that counts what is not ready.
+// parseCountName returns the noun in the name of a field that counts ready parts, such as Replicas in readyReplicas. It returns "ready" for a
+// field such as numberReady, which has no noun, and "" for all other fields. notReady is true for a field that counts parts that are not ready.
 func parseCountName(name string) (noun string, notReady bool) {
 	switch name {
 	case "ready", "numberReady", "numReady", "readyCount":
@@ -79,8 +80,8 @@ func parseCountName(name string) (noun string, notReady bool) {
 	return "", false
 }
 
-// desiredCount returns how many are wanted of what is counted, and the field that says so; an empty field when none does. The
-// spec goes before the status, which counts what exists, and during a rollout more than is wanted.
+// desiredCount returns the desired count for a noun and the path of the field that holds it; the path is empty when no field does. The spec
+// takes precedence over the status: the status counts what exists, which during a rollout is more than is desired.
 func desiredCount(noun string, object, spec map[string]any, path string) (desired int64, field string) {
 	lower := strings.ToLower(noun[:1]) + noun[1:]
 	if noun == "ready" {
@@ -103,7 +104,7 @@ func desiredCount(noun string, object, spec map[string]any, path string) (desire
 	return firstNumber(object, path, lower, "total"+noun, "size")
 }
 
-// desiredInNodeSets returns how many nodes the kinds of Elastic want, that have them in sets.
+// desiredInNodeSets returns the desired number of nodes of an object of Elastic's operator, whose spec lists them as sets.
 func desiredInNodeSets(spec map[string]any) (desired int64, field string) {
 	sets, _ := spec["nodeSets"].([]any)
 	for _, item := range sets {
@@ -115,7 +116,7 @@ func desiredInNodeSets(spec map[string]any) (desired int64, field string) {
 	return desired, field
 }
 
-// firstNumber returns the first of some fields that is there and is a number.
+// firstNumber returns the first of the named fields that holds a count, and its path.
 func firstNumber(object map[string]any, path string, names ...string) (n int64, field string) {
 	for _, name := range names {
 		if n, ok := number(object[name]); ok && n >= 0 {
@@ -125,7 +126,7 @@ func firstNumber(object map[string]any, path string, names ...string) (n int64, 
 	return 0, ""
 }
 
-// inspectFraction looks at a text such as 2/3 in a field that says how many are ready.
+// inspectFraction reads a string such as 2/3 in a field whose name suggests that it counts ready parts.
 func (s *evidenceSearch) inspectFraction(name, at, text string) {
 	lower := strings.ToLower(name)
 	if !strings.Contains(lower, "ready") && !strings.Contains(lower, "replicas") && !strings.Contains(lower, "available") {

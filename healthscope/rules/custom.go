@@ -9,14 +9,14 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// A failureCondition is a status of a condition from which a failure follows.
+// failureCondition is a condition type with the status that means a failure.
 type failureCondition struct {
 	kind, status string
 	reason       healthscope.Reason
 }
 
-// failureConditions are the signs of failure, the gravest first: Stalled is that of
-// kstatus and Flux; Failed and Degraded are common among operators; Synced and LastAsyncOperation are Crossplane's.
+// failureConditions are the conditions that mean a failure, the most severe first: kstatus and Flux define Stalled; Failed and Degraded are
+// common among operators; Crossplane defines Synced and LastAsyncOperation.
 var failureConditions = []failureCondition{
 	{"Stalled", "True", healthscope.ReasonStalled},
 	{"Failed", "True", healthscope.ReasonFailed},
@@ -28,11 +28,11 @@ var failureConditions = []failureCondition{
 // readinessConditions are the conditions that report whether an object is ready. The first of them that an object has decides.
 var readinessConditions = []string{"Ready", "Available", "Healthy", "Established", "Succeeded"}
 
-// reconcilePaused is the reason of Crossplane's condition Synced while an object is paused by an annotation.
+// reconcilePaused is the reason of Crossplane's condition Synced while an annotation pauses an object.
 const reconcilePaused = "ReconcilePaused"
 
-// judgeByConditions judges an object by the conditions and words by which most
-// controllers report how it is, and names the rule that decided; it is empty when nothing did.
+// judgeByConditions judges an object by the conditions and phases that most controllers write. It returns the name of the rule that decided;
+// empty when none did.
 func judgeByConditions(o *object, result *healthscope.Result) string {
 	result.Suspended = isSuspended(o)
 	failed, stale := o.failure(result)
@@ -75,8 +75,8 @@ func judgeByConditions(o *object, result *healthscope.Result) string {
 	return ""
 }
 
-// failure looks for a sign of failure. One of an older generation decides
-// nothing; it is returned, for the case that nothing else does.
+// failure looks for a condition that means a failure. A condition of an older generation does not decide; failure returns it as stale, for the
+// caller to use when nothing else decides.
 func (o *object) failure(result *healthscope.Result) (failed bool, stale condition) {
 	for _, sign := range slices.Concat(failureConditions, failureConditionsByKind[groupKind{result.Group, result.Kind}]) {
 		c := findCondition(o.conditions, sign.kind)
@@ -132,10 +132,9 @@ func (o *object) judgeByCondition(result *healthscope.Result, c condition) bool 
 	return false
 }
 
-// isSuspended reports whether the user has suspended the object: spec.suspend is Flux's
-// and that of Argo Workflows, spec.paused that of Cluster API and Argo Rollouts,
-// and Strimzi has a condition for it. Its controller does not look at it then,
-// so that its status stays that of an older generation.
+// isSuspended reports whether the user has suspended the object: Flux and Argo Workflows have spec.suspend, Cluster API and Argo Rollouts have
+// spec.paused, and Strimzi has a condition. The controller of a suspended object does not reconcile it, so its status may belong to an older
+// generation.
 func isSuspended(o *object) bool {
 	for _, field := range [...]string{"suspend", "paused"} {
 		if suspended, _ := boolean(o.spec[field]); suspended {
@@ -145,7 +144,7 @@ func isSuspended(o *object) bool {
 	return findCondition(o.conditions, "ReconciliationPaused").is("True")
 }
 
-// created returns when the object was created; the zero time when that is not known.
+// created returns the creation time of the object; the zero time when it is not known.
 func (o *object) created() time.Time {
 	created, err := time.Parse(time.RFC3339, stringValue(o.metadata["creationTimestamp"]))
 	if err != nil {

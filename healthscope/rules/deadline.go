@@ -8,11 +8,11 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// AnnotationProgressDeadline is the annotation that says how long an object of any kind may be Pending without getting further.
+// AnnotationProgressDeadline is the annotation that sets how long an object of any kind may be Pending without progress.
 const AnnotationProgressDeadline = "healthscope.core.oam.dev/progress-deadline"
 
-// applyDeadlineAnnotation gives the object the deadline that its annotation says. It goes before the object's own, and before Kubernetes'
-// view of a rollout. One that cannot be read counts for nothing, and the message says so.
+// applyDeadlineAnnotation sets the deadline from the object's annotation. It takes precedence over the deadline of the object's spec, and over
+// Kubernetes' judgement of a rollout. An annotation that cannot be parsed has no effect, and the message reports it.
 func (o *object) applyDeadlineAnnotation(result *healthscope.Result) {
 	text := o.annotation(AnnotationProgressDeadline)
 	if text == "" {

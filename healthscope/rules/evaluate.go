@@ -9,9 +9,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Options are what a judgement depends on besides the object.
+// Options are the inputs of a judgement besides the object.
 type Options struct {
-	// User holds the rules that users have written; nil when there are none.
+	// User holds the rules of users; nil when there are none.
 	User UserRules
 }
 
@@ -28,8 +28,7 @@ type UserRules interface {
 	Evaluate(object map[string]any) (result healthscope.Result, rule string, matched bool)
 }
 
-// Names of the rules that are not for one kind. A rule for a kind has the name
-// of the kind, and a user's rule its own behind "user:".
+// Names of the rules that are not for one kind. A rule for a kind has the name of the kind, and a user's rule has the prefix "user:".
 const (
 	ruleDeletion   = "deletion"
 	ruleGeneration = "generation"
@@ -41,7 +40,7 @@ const (
 	ruleUserPrefix = "user:"
 )
 
-// Evaluate is Explain without the name of the rule.
+// Evaluate judges one object. See Explain, which also returns the name of the rule.
 func Evaluate(object *unstructured.Unstructured, options Options) healthscope.Result {
 	result, _ := Explain(object, options)
 	return result
@@ -124,7 +123,7 @@ func judgeByUser(o *object, result *healthscope.Result, user UserRules) (name st
 	return name, matched
 }
 
-// judgeByConvention judges an object of a kind without a rule, and names what decided.
+// judgeByConvention judges an object of a kind without a rule, and returns the name of the rule that decided.
 func judgeByConvention(o *object, result *healthscope.Result) string {
 	if rule := judgeByConditions(o, result); rule != "" {
 		if result.State == healthscope.Ready && result.Suspended {
@@ -161,7 +160,7 @@ func (o *object) invalid(result *healthscope.Result) {
 	result.Serving, result.Suspended, result.Replicas, result.Progress = false, false, nil, nil
 }
 
-// deletion returns the message of an object that is being deleted, with what blocks the deletion.
+// deletion returns the message for an object that is being deleted. It names what blocks the deletion.
 func (o *object) deletion() string {
 	text := "the object is being deleted"
 	if len(o.finalizers) > 0 {

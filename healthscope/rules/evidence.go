@@ -26,7 +26,7 @@ type evidence struct {
 // worseThan reports whether e says more against an object than other does: Failed, then Pending, then Pending and serving.
 func (e evidence) worseThan(other evidence) bool { return e.severity() > other.severity() }
 
-// severity orders evidence; that of none is 0.
+// severity returns a number to order evidence by; 0 when there is none.
 func (e evidence) severity() int {
 	switch {
 	case e.state == healthscope.Failed:
@@ -39,12 +39,12 @@ func (e evidence) severity() int {
 	return 0
 }
 
-// evidenceSearch looks through a status for evidence and keeps the worst, of equal ones the first in the order of the fields.
+// evidenceSearch searches a status for evidence and keeps the worst. Of equally bad evidence, it keeps the first in the order of the fields.
 type evidenceSearch struct {
 	o *object
-	// budget is how many values it may still look at.
+	// budget is the number of values that the search may still read.
 	budget int
-	// checkCounts is false for an object that is suspended, of which fewer may be ready than are wanted.
+	// checkCounts is false for a suspended object, which may have fewer ready parts than desired.
 	checkCounts bool
 	worst       evidence
 }
@@ -70,7 +70,7 @@ func applyEvidence(o *object, result *healthscope.Result) bool {
 	return true
 }
 
-// succeeded reports whether an object has come to its end well, so that what went wrong on the way, such as a step that was tried again, no longer counts.
+// succeeded reports whether an object has completed successfully. Failures before that, such as of a step that was retried, do not count any more.
 func (o *object) succeeded() bool {
 	for _, kind := range readinessConditions {
 		if c := findCondition(o.conditions, kind); c.exists() {
@@ -86,7 +86,7 @@ func (o *object) succeeded() bool {
 	return false
 }
 
-// scaledToZero reports whether Knative has scaled an object to zero, for lack of traffic.
+// scaledToZero reports whether Knative has scaled an object to zero because there is no traffic.
 func (o *object) scaledToZero() bool {
 	active := findCondition(o.conditions, "Active")
 	return active.is("False") && active.reason == "NoTraffic"
@@ -99,8 +99,8 @@ func (s *evidenceSearch) record(e evidence) {
 	}
 }
 
-// inspectConditions looks at conditions that say how well the object, or a part of it, is. ownConditions is true for those of the object
-// itself. A part's conditions do not have the generation of the object.
+// inspectConditions reads the conditions of the object or of one of its parts. ownConditions is true for those of the object itself. The
+// observedGeneration of a part's conditions is not compared with the generation of the object.
 func (s *evidenceSearch) inspectConditions(conditions []condition, ownConditions bool) {
 	aggregated := findCondition(conditions, "Ready").exists()
 	for _, c := range conditions {
@@ -119,8 +119,8 @@ func (s *evidenceSearch) inspectConditions(conditions []condition, ownConditions
 	}
 }
 
-// unhealthyStatus returns the status by which a condition says that something is not well; "" when the condition does not speak of
-// health. A condition *Ready besides Ready itself is one that the controller has taken into account: aggregated is true then.
+// unhealthyStatus returns the status with which a condition of a type means that something is unhealthy; "" when the type is not about health.
+// aggregated is true when the controller has taken a condition *Ready into account, because there is also a condition Ready.
 func unhealthyStatus(kind string, aggregated bool) string {
 	stem, positive := "", false
 	for _, suffix := range [...]string{"Healthy", "Available", "Reachable", "Ready"} {

@@ -9,8 +9,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// judgeByKstatus judges kinds of Kubernetes itself that have no rule and no
-// condition that decides, as kstatus does. It takes them for current when they exist.
+// judgeByKstatus judges an object of a built-in kind that has no rule and no condition that decides. It uses kstatus, for which an object of
+// such a kind is current when it exists.
 func judgeByKstatus(o *object, result *healthscope.Result) {
 	computed, err := computeKstatus(o)
 	if err != nil {
@@ -29,8 +29,7 @@ func judgeByKstatus(o *object, result *healthscope.Result) {
 	}
 }
 
-// computeKstatus calls kstatus, without the generations and conditions, which have
-// been judged before and of which it takes one form only.
+// computeKstatus calls kstatus without the generations and the conditions: they have been judged before, and kstatus accepts them in one form only.
 func computeKstatus(o *object) (*status.Result, error) {
 	object := maps.Clone(o.root)
 	metadata := maps.Clone(o.metadata)

@@ -10,7 +10,7 @@ import (
 // job holds the fields that the rule for Jobs reads.
 type job struct {
 	active, ready, failed, succeeded int64
-	// hasReady is true when ready is to be relied on. Kubernetes before 1.24 does not count ready pods.
+	// hasReady is true when ready is reliable. Kubernetes before 1.24 does not count ready pods.
 	hasReady           bool
 	suspended, started bool
 }
@@ -29,9 +29,8 @@ func readJob(o *object) job {
 	return read
 }
 
-// judgeJob is the rule for Jobs. A Job that runs is Pending until it has
-// completed, and serving while all its active pods are ready, because it works as
-// intended.
+// judgeJob is the rule for Jobs. A Job that runs is Pending until it has completed. It is serving while all its active pods are ready, because
+// it works as intended.
 func judgeJob(o *object, result *healthscope.Result) {
 	j := readJob(o)
 	numbers := fmt.Sprintf("%d active, %d succeeded, %d failed", j.active, j.succeeded, j.failed)
@@ -57,8 +56,8 @@ func judgeJob(o *object, result *healthscope.Result) {
 	}
 }
 
-// judgeCronJob is the rule for CronJobs: always Ready, with a warning when the
-// last run has not succeeded. As long as a Job runs, nothing can be said of it.
+// judgeCronJob is the rule for CronJobs: always Ready, with a warning when the last run has not succeeded. While a Job runs, its success is
+// not known.
 func judgeCronJob(o *object, result *healthscope.Result) {
 	result.State = healthscope.Ready
 	result.Suspended = o.flag(o.spec, "spec.suspend")
@@ -73,7 +72,7 @@ func judgeCronJob(o *object, result *healthscope.Result) {
 	}
 }
 
-// time returns a time of the status; the zero one when it is absent.
+// time returns a time of the status; the zero time when it is absent.
 func (o *object) time(path string) time.Time {
 	text := o.text(o.status, path)
 	if text == "" {

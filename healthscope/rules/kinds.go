@@ -6,16 +6,14 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// groupKind names a kind in its API group. Rules do not depend on the version:
-// the fields they read mean the same in each.
+// groupKind identifies a kind in its API group. Rules do not depend on the version, because the fields that they read mean the same in all versions.
 type groupKind struct{ group, kind string }
 
-// rule judges an object of the kind it is for. It fills in the result, and
-// reports what it cannot read to the object.
+// rule judges an object of one kind. It fills in the result, and records in the object what it cannot read.
 type rule func(o *object, result *healthscope.Result)
 
-// rulesByKind holds the rules. The group extensions is that of workloads and
-// ingresses before Kubernetes 1.16 and 1.22; old monitors still report them so.
+// rulesByKind maps kinds to their rules. Workloads before Kubernetes 1.16 and Ingresses before 1.22 have the group extensions, in which old
+// monitors still report them.
 var rulesByKind = map[groupKind]rule{
 	{"", "Pod"}:                   judgePod,
 	{"apps", "Deployment"}:        judgeDeployment,
@@ -76,8 +74,7 @@ var rulesByKind = map[groupKind]rule{
 	{"core.strimzi.io", "StrimziPodSet"}:      judgePodSet,
 }
 
-// builtInGroups are the API groups that Kubernetes serves itself. A kind of
-// theirs without a rule is one whose objects have no health beyond being there.
+// builtInGroups are the API groups that Kubernetes itself serves. An object of a kind in these groups that has no rule is healthy when it exists.
 var builtInGroups = []string{
 	"", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "autoscaling", "batch",
 	"certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io",

@@ -2,9 +2,8 @@ package rules
 
 import "github.com/healthscope/healthscope/healthscope"
 
-// judgeService is the rule for Services: Ready, except for one of type
-// LoadBalancer that has no address. An external IP is an address that its user
-// has seen to.
+// judgeService is the rule for Services: Ready, except for a Service of type LoadBalancer without an address. An external IP, which the user
+// provides, counts as an address.
 func judgeService(o *object, result *healthscope.Result) {
 	result.State = healthscope.Ready
 	if o.text(o.spec, "spec.type") != "LoadBalancer" {
@@ -16,8 +15,7 @@ func judgeService(o *object, result *healthscope.Result) {
 	}
 }
 
-// judgeIngress is the rule for Ingresses: one without an address may well be
-// served, as many ingress controllers never write one, so that is a warning.
+// judgeIngress is the rule for Ingresses. An Ingress without an address only gets a warning: many ingress controllers never write an address.
 func judgeIngress(o *object, result *healthscope.Result) {
 	result.State = healthscope.Ready
 	if o.addresses() == 0 {
@@ -26,13 +24,13 @@ func judgeIngress(o *object, result *healthscope.Result) {
 	}
 }
 
-// addresses counts the addresses of a load balancer.
+// addresses returns the number of addresses of a load balancer.
 func (o *object) addresses() int {
 	return len(o.children(o.child(o.status, "status.loadBalancer"), "status.loadBalancer.ingress"))
 }
 
 // judgeGateway is the rule for Gateways: Ready when Programmed, Failed when not
-// Accepted. Gateways of the Gateway API before v1beta1 say Ready instead of Programmed.
+// Accepted. Before v1beta1 of the Gateway API, Gateways have the condition Ready instead of Programmed.
 func judgeGateway(o *object, result *healthscope.Result) {
 	accepted, programmed := o.condition("Accepted"), o.condition("Programmed")
 	if !programmed.exists() {
@@ -63,9 +61,8 @@ func judgeGatewayClass(o *object, result *healthscope.Result) {
 	}
 }
 
-// judgeRoute is the rule for the routes of the Gateway API, which have
-// conditions for each of their parents: Failed when one does not accept the
-// route, Ready when all do and find what it leads to.
+// judgeRoute is the rule for the routes of the Gateway API, which have conditions for each parent: Failed when a parent does not accept the
+// route, Ready when all parents accept it and resolve its references.
 func judgeRoute(o *object, result *healthscope.Result) {
 	parents := o.children(o.status, "status.parents")
 	if len(parents) == 0 {

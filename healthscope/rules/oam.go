@@ -2,8 +2,8 @@ package rules
 
 import "github.com/healthscope/healthscope/healthscope"
 
-// judgeOAMWorkload is the rule for the workloads of OAM itself, for which their controllers make other objects and name them in
-// status.resources. The workload says no more than that: those objects have their own health.
+// judgeOAMWorkload is the rule for the workloads that OAM defines. Their controllers create other objects and list them in status.resources. A
+// workload has no more status than that: those objects have their own health.
 func judgeOAMWorkload(o *object, result *healthscope.Result) {
 	o.requireConditions()
 	resources := o.children(o.status, "status.resources")

@@ -5,32 +5,32 @@ import (
 	"strings"
 )
 
-// object is an object under judgement. Its accessors take a value in any form that makes sense, report whether it
-// is there, and note the first one that makes none, so that rules need not handle errors.
+// object is the object that is judged. Its accessors accept a value in any form that has a meaning, and report whether it exists. They record
+// the first value that has no meaning, so that rules need not handle errors.
 type object struct {
-	// root is the object in the JSON of the API, and the others are parts of it.
+	// root is the object as JSON of the API; metadata, spec and status are parts of it.
 	root, metadata, spec, status map[string]any
 
 	// generation is metadata.generation; 0 when it is not known.
 	generation int64
-	// observed is the generation that the status speaks of, and hasObserved reports whether it has one.
+	// observed is status.observedGeneration; hasObserved is true when the status has one.
 	observed    int64
 	hasObserved bool
-	// deleting is true from the moment the object is to be deleted.
+	// deleting is true when the object has a deletionTimestamp.
 	deleting bool
-	// finalizers are what has to happen before it is gone.
+	// finalizers are those of metadata.finalizers.
 	finalizers []string
 	// conditions are those of the status.
 	conditions []condition
-	// conditionsProblem says why status.conditions cannot be read; it counts only for those who look for a condition.
+	// conditionsProblem describes why status.conditions cannot be read. It matters only to rules that look for a condition.
 	conditionsProblem string
-	// deletionBlocker says what holds up the deletion; empty when nothing is known to.
+	// deletionBlocker describes what blocks the deletion; empty when that is not known.
 	deletionBlocker string
-	// problem says what cannot be read; empty as long as all can.
+	// problem describes the first part of the object that cannot be read; empty while there is none.
 	problem string
 }
 
-// stale reports whether the status is of an older generation than the object. Without both numbers it does not.
+// stale reports whether the status belongs to an older generation than that of the object. It is false when one of the generations is missing.
 func (o *object) stale() bool { return o.generation > 0 && o.hasObserved && o.observed < o.generation }
 
 // annotation returns an annotation; empty when it is absent.
@@ -39,15 +39,14 @@ func (o *object) annotation(name string) string {
 	return stringValue(annotations[name])
 }
 
-// problemf notes the first problem.
+// problemf records a problem if it is the first.
 func (o *object) problemf(format string, args ...any) {
 	if o.problem == "" {
 		o.problem = fmt.Sprintf(format, args...)
 	}
 }
 
-// lastSegment returns the last part of a path such as status.replicas. Paths are
-// written out where they are used, so that a problem can name its field.
+// lastSegment returns the last part of a path such as status.replicas. Callers pass whole paths, so that a problem can name its field.
 func lastSegment(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // child returns an object within parent; nil when it is absent.
@@ -120,7 +119,7 @@ func (o *object) flag(parent map[string]any, path string) bool {
 	return b
 }
 
-// optionalNumber returns a number within parent that is whole and not negative, and whether it is there.
+// optionalNumber returns a whole number within parent that is not negative, and reports whether it exists.
 func (o *object) optionalNumber(parent map[string]any, path string) (int64, bool) {
 	value, ok := parent[lastSegment(path)]
 	if !ok || value == nil {
@@ -134,7 +133,7 @@ func (o *object) optionalNumber(parent map[string]any, path string) (int64, bool
 	return n, true
 }
 
-// number is optionalNumber without the result that says whether the field is there.
+// number returns the same number as optionalNumber; 0 when it does not exist.
 func (o *object) number(parent map[string]any, path string) int64 {
 	n, _ := o.optionalNumber(parent, path)
 	return n

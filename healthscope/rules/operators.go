@@ -6,9 +6,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// judgeNetwork is the rule for the kinds Network, ProviderNetwork and
-// NetworkChaining of nodus (ovn4nfv-k8s-plugin), which EMCO makes. Their word is
-// status.state: https://github.com/akraino-edge-stack/icn-nodus/blob/master/pkg/apis/k8s/v1alpha1/network_types.go
+// judgeNetwork is the rule for the kinds Network, ProviderNetwork and NetworkChaining of nodus (ovn4nfv-k8s-plugin), which EMCO creates. They
+// report their health in status.state: https://github.com/akraino-edge-stack/icn-nodus/blob/master/pkg/apis/k8s/v1alpha1/network_types.go
 func judgeNetwork(o *object, result *healthscope.Result) {
 	switch state := o.text(o.status, "status.state"); {
 	case state == "Created":
@@ -26,7 +25,7 @@ func judgeNetwork(o *object, result *healthscope.Result) {
 	}
 }
 
-// judgeApplication is the rule for Applications of Argo CD, whose word is status.health.status.
+// judgeApplication is the rule for Applications of Argo CD, which report their health in status.health.status.
 func judgeApplication(o *object, result *healthscope.Result) {
 	health := o.child(o.status, "status.health")
 	word := o.text(health, "status.health.status")
@@ -49,8 +48,7 @@ func judgeApplication(o *object, result *healthscope.Result) {
 	}
 }
 
-// virtualMachineFailures are the words of status.printableStatus for a machine
-// that does not start, or not again, without help.
+// virtualMachineFailures are the values of status.printableStatus of a machine that cannot start without a change by a user.
 var virtualMachineFailures = map[string]bool{
 	"CrashLoopBackOff":        true,
 	"ErrImagePull":            true,
@@ -61,8 +59,8 @@ var virtualMachineFailures = map[string]bool{
 	"ErrorDataVolumeNotFound": true,
 }
 
-// judgeVirtualMachine is the rule for VirtualMachines of KubeVirt. One that its
-// user has switched off is Ready and suspended; else the condition Ready decides.
+// judgeVirtualMachine is the rule for VirtualMachines of KubeVirt. A machine that its user has stopped is Ready and suspended; for all others the
+// condition Ready decides.
 func judgeVirtualMachine(o *object, result *healthscope.Result) {
 	status := o.text(o.status, "status.printableStatus")
 	running, isFlag := boolean(o.spec["running"])

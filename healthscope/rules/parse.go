@@ -6,7 +6,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// parseObject reads the parts of an object that rules use. The result that it returns only identifies the object.
+// parseObject reads the parts of an object that rules use. The result only identifies the object.
 func parseObject(root map[string]any) (*object, healthscope.Result) {
 	o := &object{root: root}
 	o.metadata = o.child(root, "metadata")
@@ -33,7 +33,7 @@ func parseObject(root map[string]any) (*object, healthscope.Result) {
 	return o, r
 }
 
-// splitAPIVersion splits an apiVersion into group and version. The core group has the empty name.
+// splitAPIVersion splits an apiVersion into group and version. The group is empty for the core group.
 func splitAPIVersion(apiVersion string) (group, version string) {
 	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
 		return group, version

@@ -6,10 +6,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// phaseClass is what a word for a phase or for health says.
+// phaseClass is the meaning of a word for a phase or for health.
 type phaseClass int
 
-// The classes, the one that counts least first.
+// The classes, in the order of precedence, the lowest first.
 const (
 	phaseNone phaseClass = iota
 	phaseReady
@@ -19,8 +19,8 @@ const (
 	phaseFailed
 )
 
-// phases are the words that are understood, without regard to case, spaces, hyphens and underscores. A word that is
-// not among them says nothing: controllers have words like "Failing over" or "Waiting for Approval" for all sorts of things.
+// phases maps the known words to their class; case, spaces, hyphens and underscores do not matter. All other words are ignored: controllers use
+// words such as "Failing over" or "Waiting for Approval" with many meanings.
 var phases = map[string]phaseClass{
 	"failed": phaseFailed, "failure": phaseFailed, "error": phaseFailed, "errored": phaseFailed, "degraded": phaseFailed,
 	"inconclusive": phaseFailed, "unhealthy": phaseFailed, "critical": phaseFailed, "red": phaseFailed, "healtherr": phaseFailed,
@@ -44,22 +44,22 @@ var phases = map[string]phaseClass{
 	"green": phaseReady, "healthok": phaseReady,
 }
 
-// separators are left out of words before they are looked up.
+// separators removes the separators from a word before it is looked up.
 var separators = strings.NewReplacer(" ", "", "-", "", "_", "")
 
-// phaseFields are the fields of status that hold an object's phase, or its word for health. They may be of any type.
+// phaseFields are the fields of the status that hold the phase of an object, or a word for its health. Their values may have any type.
 var phaseFields = [...]string{"phase", "state", "health", "healthStatus", "status"}
 
-// normalize returns a word as it is looked up.
+// normalize returns the form of a word that phases has as a key.
 func normalize(text string) string { return strings.ToLower(separators.Replace(text)) }
 
-// phase is the word that says most of those in phaseFields.
+// phase is the word with the highest class among the fields in phaseFields.
 type phase struct {
 	class       phaseClass
 	field, word string
 }
 
-// readPhase reads an object's phase. It may be in a field of any name and type, so what is no string is none.
+// readPhase reads the phase of an object. It ignores values that are not strings, because some kinds use these fields for other things.
 func readPhase(o *object) phase {
 	var found phase
 	for _, field := range phaseFields {
@@ -74,7 +74,7 @@ func readPhase(o *object) phase {
 	return found
 }
 
-// judge gives the result that a phase leads to.
+// judge sets the result that the phase implies.
 func (p phase) judge(o *object, result *healthscope.Result) {
 	result.Message = join(": ", "status."+p.field+" is "+p.word, stringValue(o.status["reason"]), stringValue(o.status["message"]))
 	switch p.class {

@@ -25,8 +25,7 @@ func readPod(o *object) pod {
 	}
 }
 
-// judgePod is the rule for Pods: Ready when all containers are ready, or when
-// all have ended well. Ephemeral containers do not count.
+// judgePod is the rule for Pods: Ready when all containers are ready, or when all have ended successfully. Ephemeral containers do not count.
 func judgePod(o *object, result *healthscope.Result) {
 	p := readPod(o)
 	ready := 0
@@ -55,14 +54,14 @@ func judgePod(o *object, result *healthscope.Result) {
 	}
 }
 
-// nodeLost reports whether the pod's node has stopped to report. Its containers
-// then still count as ready in the status, which is not written any more.
+// nodeLost reports whether the node of the pod has stopped reporting. The status, which is not updated any more, may then still show ready
+// containers.
 func (p *pod) nodeLost(o *object) bool {
 	lost := func(reason string) bool { return reason == "NodeLost" || reason == "NodeStatusUnknown" }
 	return lost(p.reason) || lost(o.condition("Ready").reason)
 }
 
-// failure returns the reason for which Kubernetes has given up the pod.
+// failure returns the reason why Kubernetes has given up the pod.
 func (p *pod) failure(o *object) healthscope.Reason {
 	reason := p.reason
 	if target := o.condition("DisruptionTarget"); reason == "" && target.is("True") {
@@ -71,7 +70,7 @@ func (p *pod) failure(o *object) healthscope.Reason {
 	return kubernetesReason(reason, healthscope.ReasonPodFailed)
 }
 
-// warn adds to a Ready pod what is not right with it.
+// warn adds warnings to the result of a Ready pod.
 func (p *pod) warn(o *object, result *healthscope.Result) {
 	warn := func(reason healthscope.Reason, message string) {
 		result.Warning, result.Reason, result.Message = true, reason, message
@@ -94,7 +93,7 @@ func (p *pod) warn(o *object, result *healthscope.Result) {
 	}
 }
 
-// sidecarDown reports whether an init container that should keep running does not.
+// sidecarDown reports whether an init container that should keep running does not run.
 func sidecarDown(inits []container) bool {
 	for i := range inits {
 		if !inits[i].ready && !inits[i].terminated {
@@ -131,7 +130,7 @@ func (p *pod) judgeStarting(o *object, result *healthscope.Result) {
 	}
 }
 
-// knownPhase reports whether a phase is one that Kubernetes has. None at all is known too: not every monitor keeps it.
+// knownPhase reports whether Kubernetes defines a phase. The empty phase is known too, because some monitors do not keep it.
 func knownPhase(phase string) bool {
 	switch phase {
 	case "", "Pending", "Running", "Succeeded", "Failed", "Unknown":
@@ -140,13 +139,13 @@ func knownPhase(phase string) bool {
 	return false
 }
 
-// pendingUnknownPhase sets the result of an object whose phase its rule does not know.
+// pendingUnknownPhase sets the result of an object with a phase that its rule does not know.
 func pendingUnknownPhase(result *healthscope.Result, phase string) {
 	result.State, result.Reason, result.Warning = healthscope.Pending, healthscope.ReasonUnknownPhase, true
 	result.Message = fmt.Sprintf("the phase %q is not known", phase)
 }
 
-// kubernetesReason returns a reason of Kubernetes, or otherwise when it is not a valid CamelCase reason.
+// kubernetesReason returns a reason that Kubernetes has written, or otherwise when it is not a valid CamelCase reason.
 func kubernetesReason(reason string, otherwise healthscope.Reason) healthscope.Reason {
 	if len(reason) == 0 || len(reason) > 64 || reason[0] < 'A' || reason[0] > 'Z' {
 		return otherwise

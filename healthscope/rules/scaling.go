@@ -7,12 +7,11 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// autoscalerConditions is the annotation in which autoscaling/v1, which has no conditions, holds them as JSON.
+// autoscalerConditions is the annotation with the conditions as JSON in autoscaling/v1, whose status has no conditions.
 const autoscalerConditions = "autoscaling.alpha.kubernetes.io/conditions"
 
-// judgeAutoscaler is the rule for HorizontalPodAutoscalers: Pending while it
-// cannot scale, which includes the first minutes of its pods. Scaling that is
-// disabled because its target has no replicas is what its user wants.
+// judgeAutoscaler is the rule for HorizontalPodAutoscalers: Pending while it cannot scale, which includes the first minutes of its pods. Scaling
+// that is disabled because the target has zero replicas is what the user wants.
 func judgeAutoscaler(o *object, result *healthscope.Result) {
 	replicas := o.number(o.status, "status.currentReplicas") + o.number(o.status, "status.desiredReplicas")
 	if text := o.annotation(autoscalerConditions); text != "" && len(o.conditions) == 0 {
@@ -37,8 +36,8 @@ func judgeAutoscaler(o *object, result *healthscope.Result) {
 	}
 }
 
-// judgeBudget is the rule for PodDisruptionBudgets: Failed when the controller
-// cannot compute it. Too few healthy pods are a warning: the pods have a health of their own.
+// judgeBudget is the rule for PodDisruptionBudgets: Failed when the controller cannot compute the budget. Too few healthy pods only cause a
+// warning: the pods have their own health.
 func judgeBudget(o *object, result *healthscope.Result) {
 	current, desired := o.number(o.status, "status.currentHealthy"), o.number(o.status, "status.desiredHealthy")
 	allowed := o.condition("DisruptionAllowed")

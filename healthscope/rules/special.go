@@ -6,7 +6,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// failureConditionsByKind are signs of failure that only some kinds have: a request that is refused is not looked at again.
+// failureConditionsByKind are conditions that mean a failure of some kinds only: their controllers do not retry a request that was denied.
 var failureConditionsByKind = map[groupKind][]failureCondition{
 	{"cert-manager.io", "CertificateRequest"}: {
 		{"InvalidRequest", "True", healthscope.ReasonFailed}, {"Denied", "True", healthscope.ReasonFailed},
@@ -14,17 +14,17 @@ var failureConditionsByKind = map[groupKind][]failureCondition{
 	{"certificates.k8s.io", "CertificateSigningRequest"}: {{"Denied", "True", healthscope.ReasonFailed}},
 }
 
-// readinessConditionByKind are the conditions that report whether objects of kinds are ready that have none of those that most have.
-// Their other conditions count besides.
+// readinessConditionByKind maps kinds that have none of the usual readinessConditions to the condition that reports whether their objects are
+// ready. Their other conditions count too.
 var readinessConditionByKind = map[groupKind]string{
 	{"rabbitmq.com", "RabbitmqCluster"}: "ClusterAvailable",
 	{"core.gardener.cloud", "Shoot"}:    "APIServerAvailable",
 }
 
-// aggregatingKinds are the kinds whose status lists other objects, not all of which count, so that only their conditions decide.
+// aggregatingKinds are the kinds whose status lists other objects, not all of which count. Only the conditions of such an object decide.
 var aggregatingKinds = map[groupKind]bool{{"core.oam.dev", "HealthScope"}: true}
 
-// runToCompletionKinds are the kinds whose objects run to completion, so that one that runs has not completed yet.
+// runToCompletionKinds are the kinds whose objects run to completion. An object of such a kind that runs has not completed yet.
 var runToCompletionKinds = map[groupKind]bool{
 	{"argoproj.io", "Workflow"}:                        true,
 	{"argoproj.io", "AnalysisRun"}:                     true,
@@ -32,7 +32,7 @@ var runToCompletionKinds = map[groupKind]bool{
 	{"kubevirt.io", "VirtualMachineInstanceMigration"}: true,
 }
 
-// judgeSpecial judges objects that have not failed and whose conditions do not mean what they do elsewhere, and reports whether it did.
+// judgeSpecial judges an object of a kind whose conditions have another meaning than usual, if it has not failed, and reports whether it did.
 func judgeSpecial(o *object, result *healthscope.Result, phase phase) bool {
 	switch (groupKind{result.Group, result.Kind}) {
 	case groupKind{"kubevirt.io", "VirtualMachineInstance"}: // Its condition Ready is False once it has ended.
@@ -52,7 +52,7 @@ func judgeSpecial(o *object, result *healthscope.Result, phase phase) bool {
 	return true
 }
 
-// isProviderConfig reports whether an object is a configuration of a Crossplane provider, whose status only counts its users.
+// isProviderConfig reports whether an object is the configuration of a Crossplane provider. The status of these only counts their users.
 func isProviderConfig(o *object, kind string) bool {
 	if kind != "ProviderConfig" && kind != "ClusterProviderConfig" || len(o.status) != 1 {
 		return false
@@ -61,8 +61,8 @@ func isProviderConfig(o *object, kind string) bool {
 	return counts
 }
 
-// judgeACME is the rule for Orders and Challenges of cert-manager. The words of status.state are those of RFC 8555,
-// section 7.1.6: an order that is ready is still to be finalised.
+// judgeACME is the rule for Orders and Challenges of cert-manager. RFC 8555, section 7.1.6, defines the values of status.state: an order that is
+// ready has not been finalized yet.
 func judgeACME(o *object, result *healthscope.Result) {
 	state := o.text(o.status, "status.state")
 	result.Message = join(": ", "status.state is "+state, stringValue(o.status["reason"]))
@@ -80,7 +80,7 @@ func judgeACME(o *object, result *healthscope.Result) {
 	}
 }
 
-// judgeApplied is the rule for Databases of CloudNativePG, which say in status.applied whether PostgreSQL has taken them.
+// judgeApplied is the rule for Databases of CloudNativePG, which report in status.applied whether they are applied to PostgreSQL.
 func judgeApplied(o *object, result *healthscope.Result) {
 	applied := o.flag(o.status, "status.applied")
 	switch {
@@ -94,7 +94,7 @@ func judgeApplied(o *object, result *healthscope.Result) {
 	}
 }
 
-// judgePodSet is the rule for StrimziPodSets, whose status counts the pods that are wanted and those that are ready.
+// judgePodSet is the rule for StrimziPodSets, whose status counts the desired pods and the ready pods.
 func judgePodSet(o *object, result *healthscope.Result) {
 	desired, hasStatus := o.optionalNumber(o.status, "status.pods")
 	if !hasStatus {

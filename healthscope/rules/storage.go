@@ -2,8 +2,7 @@ package rules
 
 import "github.com/healthscope/healthscope/healthscope"
 
-// judgeClaim is the rule for PersistentVolumeClaims. Whether a claim waits for
-// its first consumer cannot be seen from the claim alone.
+// judgeClaim is the rule for PersistentVolumeClaims. The claim alone does not show whether it waits for its first consumer.
 func judgeClaim(o *object, result *healthscope.Result) {
 	switch phase := o.text(o.status, "status.phase"); phase {
 	case "Bound":
@@ -21,7 +20,7 @@ func judgeClaim(o *object, result *healthscope.Result) {
 	}
 }
 
-// judgeVolume is the rule for PersistentVolumes. One that no claim uses, or no longer, is as good as any.
+// judgeVolume is the rule for PersistentVolumes. A volume is Ready whether or not a claim uses it.
 func judgeVolume(o *object, result *healthscope.Result) {
 	detail := join(": ", stringValue(o.status["reason"]), stringValue(o.status["message"]))
 	switch phase := o.text(o.status, "status.phase"); phase {
@@ -40,8 +39,8 @@ func judgeVolume(o *object, result *healthscope.Result) {
 	}
 }
 
-// judgeSnapshot is the rule for VolumeSnapshots and their contents. The
-// snapshot controller tries again after an error and takes it back when that helps.
+// judgeSnapshot is the rule for VolumeSnapshots and VolumeSnapshotContents. The snapshot controller retries after an error, and removes the error
+// when the retry succeeds.
 func judgeSnapshot(o *object, result *healthscope.Result) {
 	ready := o.flag(o.status, "status.readyToUse")
 	failure := o.child(o.status, "status.error")

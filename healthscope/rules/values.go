@@ -9,10 +9,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// maxMessage is how many bytes a message may have.
+// maxMessage is the maximum length of a message, in bytes.
 const maxMessage = 256
 
-// wholeNumber reads a number in any of the forms in which decoders and foreign writers leave one.
+// wholeNumber reads a whole number in any form that JSON decoders produce and other programs write.
 func wholeNumber(value any) (int64, bool) {
 	switch n := value.(type) {
 	case int64:
@@ -31,7 +31,7 @@ func wholeNumber(value any) (int64, bool) {
 	return 0, false
 }
 
-// wholeString reads a number that is written out.
+// wholeString reads a whole number from a string.
 func wholeString(s string) (int64, bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, true
@@ -43,7 +43,7 @@ func wholeString(s string) (int64, bool) {
 	return wholeFloat(f)
 }
 
-// wholeFloat reads a floating-point number. Beyond 2^53 such a number is not exact.
+// wholeFloat reads a whole number from a floating-point number. Floating-point numbers above 2^53 are not exact, and are rejected.
 func wholeFloat(f float64) (int64, bool) {
 	if math.Trunc(f) != f || math.Abs(f) > 1<<53 {
 		return 0, false
@@ -51,9 +51,8 @@ func wholeFloat(f float64) (int64, bool) {
 	return int64(f), true
 }
 
-// generationNumber reads an observedGeneration. Argo Rollouts writes it as a
-// string, and versions before 1.0 wrote a hash there, of which nothing follows:
-// what is no number is not there, and 1e3 in a string is a hash. Flux begins at -1.
+// generationNumber reads an observedGeneration, and reports whether it is a number. Argo Rollouts writes a string, and before version 1.0 a hash,
+// which is treated as missing; 1e3 in a string is a hash too. Flux starts with -1.
 func generationNumber(value any) (int64, bool) {
 	if s, ok := value.(string); ok {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -74,13 +73,13 @@ func boolean(value any) (b, ok bool) {
 	return false, false
 }
 
-// stringValue returns a string; empty for any other value. It is for fields that only describe.
+// stringValue returns a string; empty for any other value. Use it for fields that only describe the object, of which no problem is reported.
 func stringValue(value any) string {
 	s, _ := value.(string)
 	return s
 }
 
-// childObject returns a field that is an object; nil for any other value. It is for fields that only describe.
+// childObject returns a field that is an object; nil for any other value. Use it for fields that only describe the object.
 func childObject(parent map[string]any, name string) map[string]any {
 	object, _ := parent[name].(map[string]any)
 	return object
@@ -101,10 +100,10 @@ func join(separator string, parts ...string) string {
 	return b.String()
 }
 
-// boundMessage makes a message one clean line of at most maxMessage bytes.
+// boundMessage returns a message as one line of at most maxMessage bytes.
 func boundMessage(message string) string {
 	return healthscope.Cut(oneLine(message), maxMessage)
 }
 
-// oneLine puts a text into one line without anything that steers what shows it.
+// oneLine returns a text as one line without control characters.
 func oneLine(text string) string { return healthscope.Clean(text) }

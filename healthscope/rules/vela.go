@@ -6,7 +6,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// velaPhase is what a phase of an Application of KubeVela says: https://github.com/kubevela/kubevela/blob/release-1.9/apis/core.oam.dev/common/types.go
+// velaPhase is the meaning of a phase of an Application of KubeVela: https://github.com/kubevela/kubevela/blob/release-1.9/apis/core.oam.dev/common/types.go
 type velaPhase int
 
 const (
@@ -18,7 +18,7 @@ const (
 	velaDeleting
 )
 
-// velaPhases are the words of status.status.
+// velaPhases maps the values of status.status to their meaning.
 var velaPhases = map[string]velaPhase{
 	"running":  velaRunning,
 	"starting": velaInProgress, "rendering": velaInProgress, "policyGenerating": velaInProgress, "runningWorkflow": velaInProgress, "rollout": velaInProgress,
@@ -27,8 +27,8 @@ var velaPhases = map[string]velaPhase{
 	"deleting": velaDeleting,
 }
 
-// judgeVela is the rule for Applications of KubeVela. Their condition Ready says that they were reconciled, which is no word on
-// health: the phase, the components with their traits, and the other conditions are.
+// judgeVela is the rule for Applications of KubeVela. Their condition Ready means that they were reconciled, not that they are healthy. The
+// phase, the components with their traits, and the other conditions show their health.
 func judgeVela(o *object, result *healthscope.Result) {
 	o.requireConditions()
 	phase := o.text(o.status, "status.status")
@@ -42,7 +42,7 @@ func judgeVela(o *object, result *healthscope.Result) {
 		result.State, result.Reason = healthscope.Terminating, healthscope.ReasonDeleting
 	case velaInProgress:
 		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
-	case velaSuspended: // It waits for a user, for as long as it takes.
+	case velaSuspended: // It waits for a user, without a time limit.
 		result.State, result.Reason, result.Suspended = healthscope.Pending, healthscope.ReasonSuspended, true
 		result.Serving = len(services) > 0 && unhealthy == ""
 	case velaRunning:
@@ -56,7 +56,7 @@ func judgeVela(o *object, result *healthscope.Result) {
 	}
 }
 
-// judgeVelaRunning judges an Application whose workflow is done.
+// judgeVelaRunning judges an Application whose workflow has finished.
 func judgeVelaRunning(o *object, result *healthscope.Result, services []map[string]any, unhealthy string) {
 	for _, c := range o.conditions {
 		if c.is("False") {
@@ -78,7 +78,7 @@ func judgeVelaRunning(o *object, result *healthscope.Result, services []map[stri
 	}
 }
 
-// unhealthyService names the first component, or trait of one, that is not healthy; "" when there is none.
+// unhealthyService names the first component or trait that is not healthy; "" when there is none.
 func unhealthyService(o *object, services []map[string]any) string {
 	for _, service := range services {
 		if isUnhealthy(o, service, "status.services.healthy") {
@@ -93,7 +93,7 @@ func unhealthyService(o *object, services []map[string]any) string {
 	return ""
 }
 
-// isUnhealthy reports whether a component or trait says that it is not healthy. One that does not say has no rule for it in KubeVela.
+// isUnhealthy reports whether a component or trait is reported as not healthy. Without a report, KubeVela has no health policy for it.
 func isUnhealthy(o *object, part map[string]any, path string) bool {
 	return part["healthy"] != nil && !o.flag(part, path)
 }

@@ -10,25 +10,24 @@ import (
 
 // workload holds the fields that the rules for workloads with replicas read.
 type workload struct {
-	// specReplicas is the number of replicas that the spec wants; nil when it does not say, as in bundles of monitors that keep no spec.
+	// specReplicas is spec.replicas; nil when it is missing, as in bundles of monitors that keep no spec.
 	specReplicas *int64
 	// desired is the desired number: that of the spec, else the number that exists, but at least minDesired.
 	desired int64
 	// minDesired is the lower bound of the desired number that fields other than spec.replicas imply.
 	minDesired int64
-	// total, ready, updated and available are the numbers of replicas that exist and that are so.
+	// total is the number of replicas; ready, updated and available are the numbers of those in the state of that name.
 	total, ready, updated, available int64
-	// hasAvailable is true when available is to be relied on. StatefulSets before Kubernetes 1.22 have no such count.
+	// hasAvailable is true when available is reliable. StatefulSets before Kubernetes 1.22 do not have that count.
 	hasAvailable bool
-	// manualUpdate is true when replicas are not updated automatically; partition is the number of those that are not to be.
+	// manualUpdate is true when replicas are not updated automatically; partition is the number of replicas that must not be updated.
 	manualUpdate bool
 	partition    int64
 	// nodesCounted is true for a DaemonSet whose controller has counted nodes.
 	nodesCounted bool
 }
 
-// judgeDeployment is the rule for Deployments: Ready when all replicas that
-// exist are ready, and there are as many as are wanted.
+// judgeDeployment is the rule for Deployments: Ready when all existing replicas are ready, and their number is the desired one.
 func judgeDeployment(o *object, result *healthscope.Result) {
 	w := o.workload()
 	w.updated = o.number(o.status, "status.updatedReplicas")
@@ -37,7 +36,7 @@ func judgeDeployment(o *object, result *healthscope.Result) {
 	result.Suspended = o.flag(o.spec, "spec.paused")
 	result.ProgressDeadline = time.Duration(min(o.number(o.spec, "spec.progressDeadlineSeconds"), math.MaxInt32)) * time.Second
 	w.judge(o, result)
-	// Once a rollout is complete, Kubernetes does not look at its deadline again, even if pods fail.
+	// After a rollout has completed, Kubernetes does not check its deadline again, even if pods fail.
 	progressing := o.condition("Progressing")
 	result.Timed = result.State == healthscope.Pending && progressing.is("True") && progressing.reason != "NewReplicaSetAvailable"
 	if result.Suspended && result.State == healthscope.Ready && !result.Warning {
@@ -45,8 +44,8 @@ func judgeDeployment(o *object, result *healthscope.Result) {
 	}
 }
 
-// minDesiredReplicas returns how many replicas a Deployment without spec.replicas wants at least: those that its status
-// says are available and are missing, and the default of 1 when the spec has not been cut off, so that it has a selector.
+// minDesiredReplicas returns the lower bound of the desired number of a Deployment without spec.replicas: the sum of the available and the
+// unavailable replicas, and at least the default of 1 when the object has a spec, which a selector shows.
 func minDesiredReplicas(hasSpec bool, available, unavailable int64) int64 {
 	var minimum int64
 	if hasSpec {
@@ -58,16 +57,15 @@ func minDesiredReplicas(hasSpec bool, available, unavailable int64) int64 {
 	return max(minimum, available+min(unavailable, math.MaxInt64-available))
 }
 
-// judgeReplicaSet is the rule for ReplicaSets and ReplicationControllers. They
-// update no replica: that is what Deployments are for.
+// judgeReplicaSet is the rule for ReplicaSets and ReplicationControllers. They do not update replicas: Deployments do.
 func judgeReplicaSet(o *object, result *healthscope.Result) {
 	w := o.workload()
 	w.hasAvailable, w.manualUpdate = true, true
 	w.judge(o, result)
 }
 
-// judgeStatefulSet is the rule for StatefulSets. Replicas below the partition
-// are not to be updated, and with OnDelete none is updated automatically.
+// judgeStatefulSet is the rule for StatefulSets. Replicas below the partition are not updated, and with OnDelete no replica is updated
+// automatically.
 func judgeStatefulSet(o *object, result *healthscope.Result) {
 	w := o.workload()
 	w.updated = o.number(o.status, "status.updatedReplicas")
@@ -78,7 +76,7 @@ func judgeStatefulSet(o *object, result *healthscope.Result) {
 	w.judge(o, result)
 }
 
-// judgeDaemonSet is the rule for DaemonSets, which are wanted on as many nodes as the status says.
+// judgeDaemonSet is the rule for DaemonSets, whose desired number of pods is in the status.
 func judgeDaemonSet(o *object, result *healthscope.Result) {
 	desired := o.number(o.status, "status.desiredNumberScheduled")
 	ready := o.number(o.status, "status.numberReady")
@@ -93,7 +91,7 @@ func judgeDaemonSet(o *object, result *healthscope.Result) {
 	w.judge(o, result)
 }
 
-// workload reads what Deployments, ReplicaSets and StatefulSets have in common.
+// workload reads the fields that Deployments, ReplicaSets and StatefulSets have in common.
 func (o *object) workload() workload {
 	w := workload{
 		total:     o.number(o.status, "status.replicas"),
@@ -142,7 +140,7 @@ func (w workload) judge(o *object, result *healthscope.Result) {
 	}
 }
 
-// observed reports whether a controller has written the status. A new object has a status too, with zeros in it.
+// observed reports whether a controller has written the status. The status of a new object contains zeros.
 func (w workload) observed(o *object) bool {
 	return w.nodesCounted || w.total > 0 || w.ready > 0 || o.observed > 0 || len(o.conditions) > 0
 }
@@ -152,13 +150,13 @@ func (w workload) rollingOut() bool {
 	return w.total != w.desired || w.hasAvailable && w.available < w.desired || !w.manualUpdate && w.updated < w.desired-w.partition
 }
 
-// pendingNotObserved sets the result of an object that its controller has not reported on.
+// pendingNotObserved sets the result of an object whose controller has not written a status.
 func pendingNotObserved(result *healthscope.Result) {
 	result.State, result.Reason = healthscope.Pending, healthscope.ReasonNotObserved
 	result.Message = "no controller has reported on it yet"
 }
 
-// text says how many replicas are ready.
+// text returns how many replicas are ready, as text.
 func (w workload) text() string {
 	if w.ready > w.desired {
 		return fmt.Sprintf("%d replicas are ready, %d wanted", w.ready, w.desired)
@@ -166,7 +164,7 @@ func (w workload) text() string {
 	return fmt.Sprintf("%d of %d replicas are ready", w.ready, w.desired)
 }
 
-// failure is the failure that a workload's conditions report; its reason is empty when there is none.
+// failure is a failure that the conditions of a workload report; its reason is empty when there is none.
 type failure struct {
 	reason  healthscope.Reason
 	message string

@@ -16,18 +16,18 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// MaxExpressionLength is how many characters an expression may have.
+// MaxExpressionLength is the maximum length of an expression, in characters.
 const MaxExpressionLength = 4096
 
-// RuleError is the reason why a rule cannot be used. It names rule, field, position and cause.
+// RuleError reports why a rule cannot be used. It names the rule, the field, the position and the cause.
 type RuleError struct {
 	// Rule is the name of the rule.
 	Rule string
-	// Field is the field that is wrong: current, inProgress, failed or match.labelSelector.
+	// Field is the invalid field: current, inProgress, failed or match.labelSelector.
 	Field string
-	// Line and Column are the position within the expression, from 1; 0 when there is none.
+	// Line and Column are the position within the expression, starting at 1; 0 when there is no position.
 	Line, Column int
-	// Cause says what is wrong, in one line.
+	// Cause describes what is wrong, in one line.
 	Cause string
 }
 
@@ -39,9 +39,8 @@ func (p RuleError) Error() string {
 	return fmt.Sprintf("cannot use health check %q: %s, line %d, column %d: %s", p.Rule, p.Field, p.Line, p.Column, p.Cause)
 }
 
-// Compile compiles rules, in their order: of those that match an object, the first counts. Each rule is either in the
-// set or named by one error or more. The rules are expected to be valid as far as
-// configv1alpha1.Validate checks them: their names differ.
+// Compile compiles rules. Their order matters: the first rule that matches an object judges it. Each rule is either in the set or has at least
+// one error. Callers must have validated the rules with configv1alpha1.Validate, which also checks that their names differ.
 func Compile(exprs []configv1alpha1.HealthCheckExpr) (*Set, []RuleError) {
 	set := &Set{byKind: map[groupKind][]*check{}}
 	var ruleErrors []RuleError
@@ -69,7 +68,7 @@ func compileCheck(e *configv1alpha1.HealthCheckExpr) (*check, []RuleError) {
 		}
 		c.labels = selector
 	}
-	// This order is that of Flux.
+	// Flux evaluates in this order.
 	for _, q := range []expression{
 		{field: "inProgress", text: e.InProgress, state: healthscope.Pending, reason: healthscope.ReasonHealthCheckInProgress},
 		{field: "failed", text: e.Failed, state: healthscope.Failed, reason: healthscope.ReasonHealthCheckFailed},
@@ -88,8 +87,8 @@ func compileCheck(e *configv1alpha1.HealthCheckExpr) (*check, []RuleError) {
 	return c, ruleErrors
 }
 
-// baseEnvironment returns what all expressions have in common: the functions and options that Flux gives to health checks,
-// and a bound on their length. cel-go itself bounds their depth and, after the expansion of macros, their size.
+// baseEnvironment returns the environment that all expressions share: the functions and options that Flux gives to health checks, and a maximum
+// length. cel-go itself bounds the depth of expressions and, after the expansion of macros, their size.
 var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.ParserExpressionSizeLimit(MaxExpressionLength),
@@ -135,8 +134,8 @@ func (q *expression) compile() *RuleError {
 	return nil
 }
 
-// variablesOf returns the names that an expression uses, which are the top-level fields of the object, whatever they
-// are called. The variables of its loops and the names of types are among them, which does no harm.
+// variablesOf returns the names that an expression uses, to declare them as variables: each is a top-level field of the object. Loop variables
+// and names of types are among them, which does no harm.
 func variablesOf(parsed *cel.Ast) []string {
 	var names []string
 	celast.PreOrderVisit(parsed.NativeRep().Expr(), celast.NewExprVisitor(func(e celast.Expr) {
@@ -150,7 +149,7 @@ func variablesOf(parsed *cel.Ast) []string {
 	return names
 }
 
-// declarations declares variables of any type: there is no schema at hand.
+// declarations declares variables with a dynamic type, because there is no schema.
 func declarations(variables []string) []cel.EnvOption {
 	options := make([]cel.EnvOption, len(variables))
 	for i, name := range variables {

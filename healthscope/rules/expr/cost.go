@@ -6,12 +6,12 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// CostLimit is how much one evaluation of an expression may cost. The unit is that of cel-go, about one operation or
-// ten characters; the API server allows ten times as much for a validation rule (k8s.io/apiserver/pkg/apis/cel).
+// CostLimit is the maximum cost of one evaluation of an expression. The unit is that of cel-go, about one operation or ten characters; the API
+// server allows ten times as much for a validation rule (k8s.io/apiserver/pkg/apis/cel).
 const CostLimit = 100_000
 
-// costEstimator counts what cel-go takes for a single operation, or for less than it is: comparisons that read whole objects,
-// and the length of a string. What it does not know is left to cel-go.
+// costEstimator estimates the cost of calls that cel-go counts as one operation or underestimates: comparisons that read whole objects, and
+// size of a string. It leaves all other calls to cel-go.
 type costEstimator struct{}
 
 // CallCost implements interpreter.ActualCostEstimator.
@@ -28,7 +28,7 @@ func (costEstimator) CallCost(function, _ string, args []ref.Val, _ ref.Val) *ui
 	return &cost
 }
 
-// valueCost is the cost of reading a value with all that is in it.
+// valueCost returns the cost of reading a value and everything in it.
 func valueCost(value any) uint64 {
 	sum := uint64(1)
 	switch v := value.(type) {

@@ -3,9 +3,9 @@
 // expression must never see the data of Secrets and ConfigMaps, and the package never imports a client, a logger, metrics or
 // a context, nor reads a clock.
 //
-// Compile leaves out a rule with an error as a whole, and uses the others. An error of an expression on an object only
-// affects that object: it is Unknown, and the message names the rule.
+// Compile drops a rule that has an error in any of its expressions, and uses the others. An error in the evaluation of an expression affects only
+// the object: it is Unknown, and the message names the rule.
 //
-// Evaluation is bounded without a clock: it counts steps, the length of strings and the size of lists included, and stops
-// at CostLimit. A single call that costs more is only stopped after it has run: the operator writes the expressions.
+// An evaluation is bounded without a clock: it counts steps, including the length of strings and the size of lists, and stops at CostLimit. A
+// single call that costs more than that ends only after it has run, which is acceptable because the operator writes the expressions.
 package expr

@@ -16,19 +16,19 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// maxText is how many bytes of an expression or of an error are quoted in a message.
+// maxText is the maximum length of a quoted expression or error in a message, in bytes.
 const maxText = 160
 
-// Set is a set of rules that can be used. It implements rules.UserRules, and is safe for use by many goroutines.
+// Set is a set of compiled rules. It implements rules.UserRules, and is safe for use by many goroutines.
 type Set struct{ byKind map[groupKind][]*check }
 
-// groupKind names a kind in its API group.
+// groupKind identifies a kind in its API group.
 type groupKind struct{ group, kind string }
 
 // check is one rule.
 type check struct {
 	name string
-	// object and namespace are those of the objects the rule is for; empty for any.
+	// object and namespace are the name and namespace of the objects that the rule applies to; empty for any.
 	object, namespace string
 	labels            labels.Selector
 	expressions       []expression
@@ -39,21 +39,20 @@ type expression struct {
 	field, text string
 	state       healthscope.State
 	reason      healthscope.Reason
-	// readsStatus says that the expression uses the object's status.
+	// readsStatus is true when the expression uses the object's status.
 	readsStatus bool
 	program     cel.Program
 }
 
-// Covers reports whether any rule is for a kind, in any version.
+// Covers reports whether any rule applies to a kind, in any version.
 func (s *Set) Covers(apiVersion, kind string) bool {
 	return len(s.byKind) > 0 && len(s.byKind[groupKind{groupOf(apiVersion), kind}]) > 0
 }
 
 // Evaluate judges an object, given as the JSON of the API, by the first rule that matches it; matched is false when
-// none does. It does not change the object. As in Flux, an object whose status speaks of another generation is Pending
-// before any expression is asked, then inProgress, failed and current are asked in this order, and an object for which
-// none is true is Pending. Where an expression fails on the object, the result is Unknown; Pending when the expression
-// reads a status that has not been written yet.
+// no rule does. It does not change the object. As in Flux, an object whose status belongs to another generation is Pending without any
+// evaluation. Otherwise inProgress, failed and current are evaluated in this order, and an object for which none is true is Pending. When the
+// evaluation fails, the result is Unknown, or Pending when the expression reads a status that has not been written yet.
 func (s *Set) Evaluate(object map[string]any) (result healthscope.Result, rule string, matched bool) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -66,7 +65,7 @@ func (s *Set) Evaluate(object map[string]any) (result healthscope.Result, rule s
 	return healthscope.Result{}, "", false
 }
 
-// matches reports whether the rule is for the object with some metadata.
+// matches reports whether the rule applies to an object with the given metadata.
 func (c *check) matches(metadata map[string]any) bool {
 	if c.object != "" && metadata["name"] != c.object || c.namespace != "" && metadata["namespace"] != c.namespace {
 		return false
@@ -113,7 +112,7 @@ func (c *check) resultOf(q *expression) healthscope.Result {
 	return r
 }
 
-// unknown returns the result for an object on which an expression fails.
+// unknown returns the result for an object for which the evaluation of an expression fails.
 func (c *check) unknown(q *expression, err error) healthscope.Result {
 	if isCostLimitExceeded(err) {
 		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonHealthCheckTooCostly,
@@ -146,7 +145,7 @@ func isCostLimitExceeded(err error) bool {
 	return errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded
 }
 
-// visible returns what expressions may see of an object.
+// visible returns the parts of an object that expressions may read.
 func visible(object, metadata map[string]any) map[string]any {
 	if kind := object["kind"]; object["apiVersion"] != "v1" || kind != "Secret" && kind != "ConfigMap" {
 		return object
@@ -160,14 +159,14 @@ func visible(object, metadata map[string]any) map[string]any {
 	return map[string]any{"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": shown}
 }
 
-// stale reports whether two generations are given and differ.
+// stale reports whether both generations exist and differ.
 func stale(generation, observed any) bool {
 	g, hasGeneration := number(generation)
 	o, hasObserved := number(observed)
 	return hasGeneration && hasObserved && g != o
 }
 
-// number reads a number in the forms in which decoders and foreign writers leave one.
+// number reads a number in the forms that JSON decoders produce and other programs write.
 func number(value any) (float64, bool) {
 	switch n := value.(type) {
 	case int64:
@@ -184,7 +183,7 @@ func number(value any) (float64, bool) {
 	return 0, false
 }
 
-// groupOf returns the API group of an apiVersion; the core group has the empty name.
+// groupOf returns the API group of an apiVersion; empty for the core group.
 func groupOf(apiVersion string) string {
 	if group, _, ok := strings.Cut(apiVersion, "/"); ok {
 		return group
@@ -192,7 +191,7 @@ func groupOf(apiVersion string) string {
 	return ""
 }
 
-// oneLine returns a text in one line of valid UTF-8, bounded.
+// oneLine returns a text as one line of valid UTF-8 of bounded length.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(healthscope.Clean(text)), " ")
 	if len(text) <= maxText {
