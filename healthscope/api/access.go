@@ -9,47 +9,47 @@ import (
 	"unicode"
 )
 
-// authenticateChallenge is the header WWW-Authenticate of an answer to a caller who is not known.
+// authenticateChallenge is the header WWW-Authenticate of a response to an unauthenticated caller.
 const authenticateChallenge = `Bearer realm="healthscope"`
 
-// Refusals of what is too much at once, which is no failure of the server. A Guard's errors may be of their kind.
+// Errors of requests that exceed a limit. They are not failures of the server. A Guard may return errors that wrap them.
 var (
-	// ErrBusy is answered with 503: there is too much of all callers.
+	// ErrBusy means that all callers together exceed a limit. The response is 503.
 	ErrBusy = errors.New("busy")
-	// ErrTooMany is answered with 429: there is too much of this caller.
+	// ErrTooMany means that one caller exceeds a limit. The response is 429.
 	ErrTooMany = errors.New("too many requests")
 )
 
-// Guard finds out who callers are, and what they may ask for. Its errors mean that it is not known; they are answered with 503.
+// Guard authenticates and authorizes callers. Its errors mean that it cannot decide; the response is then 503.
 type Guard interface {
-	// Authenticate returns who the bearer token of a request belongs to; false when the token is not accepted, or not any more. What happens at
-	// once, and how many tokens a source may try, is for the Guard to bound: nothing else does before the caller is known.
+	// Authenticate returns the owner of the bearer token of a request; false when the token is not valid, or not any more. The Guard must bound
+	// concurrent calls and the number of tokens that a source may try: nothing else does before the caller is known.
 	Authenticate(r *http.Request, token string) (caller Caller, ok bool, err error)
-	// Authorize reports whether a caller may do something.
+	// Authorize reports whether a caller has an access.
 	Authorize(ctx context.Context, caller Caller, access Access) (bool, error)
 }
 
-// Caller is the user who has sent a request, as in user.Info of Kubernetes.
+// Caller is the user who sent a request, as in user.Info of Kubernetes.
 type Caller struct {
 	// Name and UID are those of the user.
 	Name, UID string
 	// Groups are the groups of the user.
 	Groups []string
-	// Extra is what else the authenticator passes to the authorizer.
+	// Extra holds the other fields that the authenticator passes to the authorizer.
 	Extra map[string][]string
 }
 
-// Access is what a caller asks for, as Kubernetes knows rights: on HealthScopes, or on a URL of this server.
+// Access is an access that a request needs, as in RBAC of Kubernetes: to HealthScopes, or to a URL of this server.
 type Access struct {
 	// Verb is get, list or deploy.
 	Verb string
 	// Namespace and Name are those of the HealthScope; both may be empty, which means all.
 	Namespace, Name string
-	// Path is the URL's path, which is no resource of Kubernetes; empty for HealthScopes.
+	// Path is the path of the URL, a non-resource URL of Kubernetes; empty for HealthScopes.
 	Path string
 }
 
-// String says for people what is asked for.
+// String describes the access for people.
 func (a Access) String() string {
 	switch {
 	case a.Path != "":
@@ -108,7 +108,7 @@ func bearerToken(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// authorize refuses what the caller may not ask for. It is done before anything is looked up, so that an answer does not show what exists.
+// authorize returns an error when the caller does not have the access. Call it before any look-up, so that a response does not show what exists.
 func (h *handler) authorize(ctx context.Context, rt route, caller Caller, access Access) error {
 	if h.guard == nil || rt.access == nil {
 		return nil
@@ -123,7 +123,7 @@ func (h *handler) authorize(ctx context.Context, rt route, caller Caller, access
 	return nil
 }
 
-// checkAccess returns why a request would not be answered now that was answered before.
+// checkAccess returns an error when the caller of a request that was accepted before does not have the access any more.
 func (h *handler) checkAccess(ctx context.Context, rt route, r *http.Request, access Access) error {
 	caller, err := h.authenticate(ctx, rt, r)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// coalescer makes one response for all concurrent requests for the same document. A response is only shared by requests that
-// arrived before it was begun, so that no caller gets an outdated one: requests that arrive while one is being made share the
-// next. The zero value is ready to use.
+// coalescer makes one response for all concurrent requests for the same document. Only requests that
+// arrived before the work on a response began share it, so that no caller gets an outdated response: requests that arrive during the
+// work share the next response. The zero value is ready to use.
 type coalescer struct {
-	// running are the responses that are being made, one for each document. next are the responses that wait for them.
+	// running groups the responses in progress, one for each document. next groups the requests that wait for one to end.
 	running, next singleflight.Group
 }
 
-// do returns a response that compose has begun to make after the call. compose must make the same response for all requests with the same
-// key; it gets a context that does not end when one of these requests ends.
+// do returns a response of a call of compose that begins after the call of do. compose must return the same response for all requests with the
+// same key. Its context does not end when one of these requests ends.
 func (b *coalescer) do(ctx context.Context, q documentKey, compose func(context.Context) (response, error)) (response, error) {
 	key := q.subject.String() + "?" + q.query
 	detached := context.WithoutCancel(ctx)

@@ -18,23 +18,24 @@ const (
 	maxCachedViews = 64
 	// maxCachedBytes bounds the cached documents of one view together, in bytes.
 	maxCachedBytes = 1 << 20
-	// maxCacheableAge is how old what is known of etcd may be for an answer to be kept: later it has to say how old it is.
+	// maxCacheableAge is the maximum age of a view of etcd for its documents to be cached. Documents of older views contain the age.
 	maxCacheableAge = 5 * time.Second
 )
 
-// encodedDocument is a document that has been encoded already, with its tag.
+// encodedDocument is an encoded document with its entity tag.
 type encodedDocument struct {
 	body []byte
 	tag  string
 }
 
-// viewCache are the views of subjects as they were decoded last. It is the only cache here: with a view, the answers go that were made of it.
+// viewCache caches the last decoded view of each subject. It is the only cache of this package: the documents made from a view are evicted
+// together with it.
 type viewCache struct {
 	mu    sync.Mutex
 	views *lru.Cache
 }
 
-// viewCacheEntry is the view of one instance of a subject as it was decoded last. While it is being decoded, others wait for the result.
+// viewCacheEntry is the last decoded view of one instance of a subject. Other requests wait while a request decodes it.
 type viewCacheEntry struct {
 	mu   sync.Mutex
 	last *cachedView
@@ -47,7 +48,7 @@ type cachedView struct {
 	contents *status.Contents
 
 	mu sync.Mutex
-	// documents are those that depend on the view alone, by their queries, and size is that of all of them.
+	// documents are the documents that depend only on the view, by query; size is the sum of their sizes, in bytes.
 	documents map[string]encodedDocument
 	size      int
 }
@@ -58,7 +59,7 @@ type documentKey struct {
 	query   string
 }
 
-// get returns what a view holds, decoded. What was decoded before is used as far as it still holds.
+// get returns the decoded view. It reuses the parts of the previous view that have not changed.
 func (d *viewCache) get(subject appcontext.DeploymentRef, view appcontext.View) *cachedView {
 	entry := d.entryFor(documentKey{subject, view.ContextID})
 	entry.mu.Lock()
@@ -90,7 +91,7 @@ func (d *viewCache) clear() {
 	d.views = nil
 }
 
-// refresh decodes a view. Contexts that still hold what they held are not decoded again.
+// refresh decodes a view. It does not decode contexts again that have not changed.
 func (d *cachedView) refresh(view appcontext.View) *cachedView {
 	next := &cachedView{view: view, documents: map[string]encodedDocument{}}
 	switch {
@@ -104,7 +105,7 @@ func (d *cachedView) refresh(view appcontext.View) *cachedView {
 	return next
 }
 
-// document returns the answer to a query that was kept.
+// document returns the cached document for a query.
 func (d *cachedView) document(query string) (encodedDocument, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +113,7 @@ func (d *cachedView) document(query string) (encodedDocument, bool) {
 	return made, ok
 }
 
-// store caches the document for a query. When there is no room for it, store evicts all others; they are made again on request.
+// store caches the document for a query. When it does not fit, store evicts all other documents of the view.
 func (d *cachedView) store(query string, made encodedDocument) {
 	if len(made.body) > maxCachedBytes {
 		return
@@ -127,7 +128,7 @@ func (d *cachedView) store(query string, made encodedDocument) {
 	d.documents[query] = made
 }
 
-// isCurrent reports whether a view holds the same as the one that was decoded.
+// isCurrent reports whether a view has the same contents as the decoded one.
 func (d *cachedView) isCurrent(view appcontext.View) bool {
 	return d.hasSameContexts(view) && slices.Equal(d.view.Contexts, view.Contexts) && reflect.DeepEqual(d.view.Info, view.Info)
 }
@@ -136,7 +137,8 @@ func (d *cachedView) hasSameContexts(view appcontext.View) bool {
 	return d.view.Context.Same(view.Context) && d.view.StatusContext.Same(view.StatusContext)
 }
 
-// savedBundle returns the bundle that is saved in the context for a place, decoded; nil when there is none, or when the hub sees what is there itself.
+// savedBundle returns the decoded bundle that the context holds for an app in a cluster; nil when there is none, or when the hub itself observes
+// the bundle (seen).
 func (d *cachedView) savedBundle(e status.Expected, seen bool, user rules.UserRules) *status.Bundle {
 	if seen || e.Saved == "" {
 		return nil

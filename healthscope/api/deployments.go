@@ -15,31 +15,31 @@ import (
 const (
 	// groupPath is the path of a deployment intent group.
 	groupPath = "/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}"
-	// maxBodyBytes bounds the body of a request. It is that of a message to the gRPC services of rsync.
+	// maxBodyBytes is the maximum size of the body of a request, the same as that of a message to the gRPC services of rsync.
 	maxBodyBytes = 16 << 10
 )
 
-// verbDeploy is the verb of Access of who changes what is deployed. It is that of the gRPC services of rsync.
+// verbDeploy is the verb of the Access that changes to deployments need, the same as that of the gRPC services of rsync.
 const verbDeploy = "deploy"
 
-// Deployments has deployment intent groups deployed. When a method returns nil, what it is asked for is stored, and is done after that.
+// Deployments deploys deployment intent groups. A method that returns nil has stored the request; it is carried out after that.
 //
-// An error of one of the kinds of package appcontext is answered as those of status documents are. Any other error says why the state of
-// the group does not allow what is asked for, and is answered with 409.
+// The response to an error of one of the kinds of package appcontext is the same as for status documents. All other errors mean that the state
+// of the group does not allow the request; the response is 409.
 type Deployments interface {
-	// Instantiate has a group brought into its clusters.
+	// Instantiate deploys a group to its clusters.
 	Instantiate(ctx context.Context, group appcontext.DeploymentRef) error
-	// Terminate has what was brought there deleted.
+	// Terminate deletes what was deployed.
 	Terminate(ctx context.Context, group appcontext.DeploymentRef) error
-	// Stop ends what is being done with a group.
+	// Stop stops the operation on a group that is in progress.
 	Stop(ctx context.Context, group appcontext.DeploymentRef) error
-	// Update has a group brought to the newest of its contexts, and returns the revision that it then has.
+	// Update deploys the newest context of a group, and returns its new revision.
 	Update(ctx context.Context, group appcontext.DeploymentRef) (Revision, error)
-	// Rollback has a group brought to the context of one of its revisions.
+	// Rollback deploys the context of an earlier revision of a group.
 	Rollback(ctx context.Context, group appcontext.DeploymentRef, to Revision) error
 }
 
-// Revision counts what a group was brought to: 1 on instantiation, one more with each update and rollback.
+// Revision is the number of a revision of a group: 1 after instantiation, incremented by each update and rollback.
 type Revision int64
 
 // Rollback is what a request for a rollback says.
@@ -56,7 +56,7 @@ type RollbackSpec struct {
 	Revision string `json:"revision" pattern:"^[1-9][0-9]{0,17}$"`
 }
 
-// deploymentRoutes are EMCO's routes that change what is deployed.
+// deploymentRoutes returns EMCO's routes that change deployments.
 func (h *handler) deploymentRoutes() []route {
 	action := func(name, id, summary, description string, do responder) route {
 		return route{
@@ -79,7 +79,7 @@ func (h *handler) deploymentRoutes() []route {
 	}
 }
 
-// groupAction returns what answers a request for which nothing is read but its path. EMCO's clients may send a body, which means nothing.
+// groupAction returns a responder for a request whose input is only its path. EMCO's clients may send a body, which is ignored.
 func (h *handler) groupAction(do func(Deployments, context.Context, appcontext.DeploymentRef) error) responder {
 	return func(ctx context.Context, r *http.Request, _ url.Values) (response, error) {
 		if h.deployments == nil {
@@ -136,10 +136,10 @@ func groupOf(r *http.Request) appcontext.DeploymentRef {
 	return appcontext.GroupRef(r.PathValue("project"), r.PathValue("app"), r.PathValue("version"), r.PathValue("group"))
 }
 
-// errDeploymentsDisabled refuses what is only done with rsync.
+// errDeploymentsDisabled is the error of requests that need rsync.
 var errDeploymentsDisabled = statusErrorf(http.StatusNotImplemented, "%w: nothing is deployed here, because rsync.enabled is false in the server's configuration", errNotConfigured)
 
-// deploymentError turns an error of Deployments into one for the caller.
+// deploymentError converts an error of Deployments to an error for the caller.
 func deploymentError(err error) error {
 	switch {
 	case err == nil:

@@ -1,10 +1,9 @@
-// Package api owns the status REST server: its routes, the forms of its answers, its streams and its OpenAPI document. Package
-// controllers/app runs it, and hands in where scopes, contexts and bundles are read from, who callers are and what they may ask
-// for. It must never decide about health, never answer with a state that is not known now without saying so, and never import a
-// Kubernetes client or controller-runtime.
+// Package api owns the status REST server: its routes, the formats of its responses, its streams and its OpenAPI document.
+// Package controllers/app runs it, and provides the sources of scopes, contexts and bundles, and the Guard. It must never decide about
+// health, never return a state that is not current without marking it, and never import a Kubernetes client or controller-runtime.
 //
-// What it serves is described in openapi.json, which is generated from its types and its routes, and which it serves too. A
-// scope is a JSON document of its own, not the Kubernetes object, or in text/plain the one word "healthy", "unhealthy" or
-// "unknown": what the scope controller wrote into status. Status documents are those of package status. Errors are problem
-// documents (RFC 9457) for any media type that the caller accepts.
+// openapi.json describes what the server serves. It is generated from the types and routes of this package, and the server serves it, too. A
+// scope is a JSON document of its own format, not the Kubernetes object, or in text/plain one of the words "healthy", "unhealthy" and "unknown".
+// Both show the status that the scope controller has written. Package status defines the status documents. Errors are problem documents
+// (RFC 9457), whatever media type the caller accepts.
 package api

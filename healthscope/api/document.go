@@ -17,7 +17,7 @@ import (
 // notCounted is "ready/total" of a scope that has not been evaluated.
 const notCounted = "0/0"
 
-// Messages of a scope that is not as its status says.
+// Messages of a scope whose status is missing or outdated.
 const (
 	// notObservedMessage explains healthscope.ReasonNotObserved.
 	notObservedMessage = "the controller has not written a status for this scope yet"
@@ -56,7 +56,7 @@ type ScopeName struct {
 	Namespace string `json:"namespace"`
 }
 
-// compare compares names in the order of lists.
+// compare returns the order of two names in lists: by namespace, then by name.
 func (n ScopeName) compare(other ScopeName) int {
 	return cmp.Or(strings.Compare(n.Namespace, other.Namespace), strings.Compare(n.Name, other.Name))
 }
@@ -184,7 +184,7 @@ type Inventory struct {
 	Failed int32 `json:"failed"`
 }
 
-// newScopeList makes the document of those of many scopes that are selected.
+// newScopeList returns the document of the selected scopes.
 func newScopeList(scopes []corev1alpha2.HealthScope, about selection) ScopeList {
 	items := make([]ScopeItem, 0, len(scopes)) // JSON has [] and not null.
 	for i := range scopes {
@@ -223,7 +223,7 @@ func newScopeItem(s *corev1alpha2.HealthScope) ScopeItem {
 	return item
 }
 
-// NewScope makes the document of one scope.
+// NewScope returns the document of one scope.
 func NewScope(s *corev1alpha2.HealthScope) Scope {
 	document := Scope{
 		ScopeItem:          newScopeItem(s),
@@ -275,7 +275,7 @@ func newCondition(c metav1.Condition) Condition {
 	}
 }
 
-// stateOf returns a state as it was written, and Unknown for what is no state: the API server does not check the word.
+// stateOf returns a state of a status. It returns Unknown for words that are not states, because the API server does not validate them.
 func stateOf(word string) string {
 	if healthscope.State(word).Valid() {
 		return word
@@ -301,10 +301,10 @@ func convert[From, To any](list []From, one func(From) To) []To {
 
 func (i ScopeItem) scopeName() ScopeName { return ScopeName{Namespace: i.Namespace, Name: i.Name} }
 
-// text is the scope's health in one word.
+// text returns the health of the scope as one word.
 func (i ScopeItem) text() string { return i.Health + "\n" }
 
-// text is a line for each scope: namespace/name, a space, and its health.
+// text returns a line for each scope: namespace/name, a space, and its health.
 func (l ScopeList) text() string {
 	var lines strings.Builder
 	for _, item := range l.Items {

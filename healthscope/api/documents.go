@@ -16,13 +16,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// parameterDialect is the query parameter that asks for the answers of EMCO 22.12.
+// parameterDialect is the query parameter that selects the responses of EMCO 22.12.
 const parameterDialect = "dialect"
 
 const (
-	// maxDetail bounds the responses with whole objects that are made at once: each can take 100 MiB while it is made.
+	// maxDetail is the maximum number of responses with whole objects in progress: each can use 100 MiB of memory meanwhile.
 	maxDetail = 4
-	// maxWaiting is how many requests may wait for that. More would take the place of requests for what is answered at once.
+	// maxWaiting is the maximum number of requests that wait for that. More would take the place of requests with immediate responses.
 	maxWaiting = 32
 	// maxReads is the maximum number of bundles that are read from clusters at once for one response, and bundleReadTimeout
 	// limits how long that takes. A response leaves out what has not been read by then.
@@ -30,43 +30,42 @@ const (
 	bundleReadTimeout = 10 * time.Second
 )
 
-// Contexts is where AppContexts are read from: an appcontext.Cache.
+// Contexts is the source of AppContexts: an appcontext.Cache.
 type Contexts interface {
-	// View returns what is known of a subject, as appcontext.Cache.View does.
+	// View returns the view of a subject, as appcontext.Cache.View does.
 	View(ctx context.Context, subject appcontext.DeploymentRef, instance string) (appcontext.View, error)
 }
 
-// Clusters is what the hub sees of bundles in its clusters.
+// Clusters is the source of the bundles that the hub observes in its clusters.
 type Clusters interface {
-	// Bundle returns what is known of the bundle of that name in a cluster; of several, that in the namespace, if it is not
-	// empty. It returns false when the hub does not see the cluster and has not seen the bundle there before; then the
-	// Observation says why.
+	// Bundle returns the bundle with a name in a cluster; of several, the one in the namespace, unless namespace is empty. It returns false
+	// when the hub cannot reach the cluster and has not observed the bundle before; the Observation then has the reason.
 	Bundle(cluster, name, namespace string) (Observation, bool)
-	// Instance returns what is known of all bundles whose label status.InstanceLabel has that value, and the names of the
-	// clusters that have never been read, sorted: there may be more of them there.
+	// Instance returns all bundles whose label status.InstanceLabel has a value, and the sorted names of the clusters that have never
+	// been read, where there may be more.
 	Instance(id string) (found []Observation, unread []string)
 }
 
-// Observation is a bundle as the hub sees it.
+// Observation is a bundle as the hub observes it.
 type Observation struct {
 	status.Report
 	// Read reads the whole bundle from its cluster; nil when there is none, or it cannot be read.
 	Read func(ctx context.Context) (*status.Bundle, error)
 }
 
-// DocumentsOptions say what status documents are made of.
+// DocumentsOptions are the inputs of status documents.
 type DocumentsOptions struct {
-	// Contexts is where AppContexts are read from. Without it, documents that need them are answered with 503.
+	// Contexts is the source of AppContexts. Without it, the response to requests that need them is 503.
 	Contexts Contexts
-	// Clusters is what the hub sees. Required.
+	// Clusters is the source of bundles. Required.
 	Clusters Clusters
-	// Policy is the installation's policy in matters of time.
+	// Policy holds the time limits of health judgements of the installation.
 	Policy healthscope.Policy
-	// HealthChecks are the user's rules, which judge bundles that are saved in contexts; they may be nil.
+	// HealthChecks are the rules of users, for bundles that contexts hold; may be nil.
 	HealthChecks rules.UserRules
 }
 
-// Documents makes status documents. It keeps what it has decoded of contexts, and is safe for concurrent use; several handlers can share it.
+// Documents makes status documents. It caches decoded contexts. It is safe for concurrent use, and handlers can share it.
 type Documents struct {
 	DocumentsOptions
 
@@ -81,7 +80,7 @@ func NewDocuments(o DocumentsOptions) *Documents {
 	return &Documents{DocumentsOptions: o, detailTokens: make(chan struct{}, maxDetail), waitingTokens: make(chan struct{}, maxWaiting)}
 }
 
-// Reset applies the user's rules again to what has been decoded already.
+// Reset clears the cache, so that the rules of users are applied again.
 func (d *Documents) Reset() { d.views.clear() }
 
 func (h *handler) groupStatus(ctx context.Context, r *http.Request, query url.Values) (response, error) {
@@ -92,7 +91,7 @@ func (h *handler) clusterStatus(ctx context.Context, r *http.Request, query url.
 	return h.documents.respond(ctx, appcontext.ClusterRef(r.PathValue("provider"), r.PathValue("cluster")), query)
 }
 
-// respond makes the document about a subject that a query asks for.
+// respond returns the status document of a subject for a query.
 func (d *Documents) respond(ctx context.Context, subject appcontext.DeploymentRef, query url.Values) (response, error) {
 	q, err := status.ParseQuery(query)
 	if err != nil {
@@ -122,7 +121,7 @@ func (d *Documents) respond(ctx context.Context, subject appcontext.DeploymentRe
 	return compose(ctx)
 }
 
-// composeDocument makes the document that a query asks for, from what is known now.
+// composeDocument makes the document for a query from the current views and observations.
 func (d *Documents) composeDocument(ctx context.Context, key documentKey, q status.Query) (response, error) {
 	view, err := d.view(ctx, key.subject, q)
 	if err != nil {
@@ -144,7 +143,7 @@ func (d *Documents) composeDocument(ctx context.Context, key documentKey, q stat
 	return response{document: encoded, cacheable: true}, err
 }
 
-// view reads what is known of a subject.
+// view reads the view of a subject.
 func (d *Documents) view(ctx context.Context, subject appcontext.DeploymentRef, q status.Query) (appcontext.View, error) {
 	view, err := d.Contexts.View(ctx, subject, q.Instance)
 	none := err == nil && len(view.Contexts) == 0 && len(view.Info.Actions) == 0
@@ -166,8 +165,8 @@ func (d *Documents) view(ctx context.Context, subject appcontext.DeploymentRef, 
 	return view, nil
 }
 
-// acquireDetail waits until one more answer with whole objects may be made, unless too many wait already. The caller takes a token out
-// of detailTokens afterwards.
+// acquireDetail waits until another response with whole objects may begin, unless too many requests wait already. The caller must remove a
+// token from detailTokens afterwards.
 func (d *Documents) acquireDetail(ctx context.Context) error {
 	if acquire(d.detailTokens) {
 		return nil
@@ -183,15 +182,15 @@ func (d *Documents) acquireDetail(ctx context.Context) error {
 	return statusErrorf(http.StatusServiceUnavailable, "%w: %d answers with whole objects are being made already; try again, or ask for one app or cluster", ErrBusy, maxDetail)
 }
 
-// dependsOnContextsOnly reports whether an answer depends on nothing but contexts: neither on clusters, nor on the time.
+// dependsOnContextsOnly reports whether a response depends only on contexts, and neither on clusters nor on the time.
 func dependsOnContextsOnly(q status.Query) bool { return q.Type == status.TypeRsync && !q.Health }
 
-// isCacheable reports whether the answer to a query, made of a view at a time, may be given again.
+// isCacheable reports whether the response to a query, made from a view at a time, may be reused.
 func isCacheable(q status.Query, view appcontext.View, now time.Time) bool {
 	return dependsOnContextsOnly(q) && now.Sub(view.AsOf) < maxCacheableAge
 }
 
-// kindOf says for people what a subject is.
+// kindOf returns what a subject is, for people.
 func kindOf(s appcontext.DeploymentRef) string {
 	if s.Cluster != "" {
 		return "the network intents of cluster"
@@ -199,7 +198,7 @@ func kindOf(s appcontext.DeploymentRef) string {
 	return "deployment intent group"
 }
 
-// emcoKindOf is what EMCO calls a subject.
+// emcoKindOf returns EMCO's word for what a subject is.
 func emcoKindOf(s appcontext.DeploymentRef) string {
 	if s.Cluster != "" {
 		return "Cluster"
@@ -207,7 +206,7 @@ func emcoKindOf(s appcontext.DeploymentRef) string {
 	return "DeploymentIntentGroup"
 }
 
-// viewError turns the error of a view into one for the caller.
+// viewError converts the error of a view to an error for the caller.
 func viewError(q status.Query, err error) error {
 	switch {
 	case errors.Is(err, appcontext.ErrNotFound) && q.EMCO != nil:
@@ -223,7 +222,8 @@ func viewError(q status.Query, err error) error {
 	}
 }
 
-// reports returns what is known of the clusters that a query asks about: what the hub sees, and for a cluster that it does not see what was saved in the context.
+// reports returns the reports of the clusters that a query selects: what the hub observes, and for a cluster that it does not observe, what
+// the context holds.
 func (d *Documents) reports(ctx context.Context, subject appcontext.DeploymentRef, view appcontext.View, contents *cachedView, q status.Query, now time.Time) map[status.AppInCluster]status.Report {
 	expected := contents.contents.Expected(subject, q)
 	if len(expected) == 0 {
@@ -248,8 +248,8 @@ func (d *Documents) reports(ctx context.Context, subject appcontext.DeploymentRe
 	return reports
 }
 
-// markSavedReport returns what was saved of a bundle. While its cluster is known and cannot be seen, it is not known whether it still
-// holds.
+// markSavedReport returns the report that the context holds. While the hub knows the cluster and cannot reach it, it marks the report as not
+// known to be current.
 func markSavedReport(seen, saved status.Report) status.Report {
 	if seen.Unreachable {
 		saved.Unreachable, saved.Reason, saved.Message = true, seen.Reason, seen.Message
@@ -258,7 +258,7 @@ func markSavedReport(seen, saved status.Report) status.Report {
 	return saved
 }
 
-// readBundles reads whole bundles. One that cannot be read is left out: its objects are not at hand.
+// readBundles reads whole bundles. It leaves out bundles that cannot be read, whose objects are not available.
 func readBundles(ctx context.Context, observations []Observation) {
 	limited, cancel := context.WithTimeout(ctx, bundleReadTimeout)
 	defer cancel()

@@ -20,63 +20,62 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// Deadlines of an answer.
+// Time limits of responses.
 const (
-	// requestTimeout bounds the time in which an answer is made.
+	// requestTimeout is the time limit for making a response.
 	requestTimeout = 5 * time.Second
-	// documentTimeout is the same for answers that wait for etcd or for other clusters. It is below writeTimeout.
+	// documentTimeout is the same for responses that wait for etcd or for other clusters. It is less than writeTimeout.
 	documentTimeout = 20 * time.Second
 )
 
-// Limits on what is done at once. What is beyond them is refused with 503; what is beyond that of one caller, with 429.
+// Limits on concurrent requests and streams. The response beyond them is 503; beyond the limit of one caller, it is 429.
 const (
 	maxRequests = 256
 	maxStreams  = 256
-	// maxStreamsOfOne is how many streams a caller with a token may have open.
+	// maxStreamsOfOne is the maximum number of open streams of a caller with a token.
 	maxStreamsOfOne = 32
 )
 
-// retrySeconds is the header Retry-After of what may be answered otherwise a little later.
+// retrySeconds is the header Retry-After of errors that may go away soon.
 const retrySeconds = "5"
 
-// Scopes is where the scopes are read from. An error for which
-// apierrors.IsNotFound holds means that a scope does not exist; any other error is
-// answered with 503, and its message is shown to the caller.
+// Scopes is the source of scopes. An error for which apierrors.IsNotFound holds means that a scope does not exist. For all other errors, the
+// response is 503 with the message of the error.
 type Scopes interface {
 	// Get returns a scope.
 	Get(ctx context.Context, namespace, name string) (*corev1alpha2.HealthScope, error)
 	// List returns the scopes of a namespace, or of all namespaces when namespace is empty, in any order.
 	List(ctx context.Context, namespace string) ([]corev1alpha2.HealthScope, error)
-	// Subscribe calls changed for every scope that comes, changes or goes from now on, after Get and List show it, until the
-	// returned function is called. changed must not block.
+	// Subscribe calls changed for each scope that is created, changed or deleted from now on, after Get and List show it, until the returned
+	// function is called. changed must not block.
 	Subscribe(changed func(namespace, name string)) (cancel func())
 }
 
-// Options say what is served, and to whom.
+// Options are the options of a handler.
 type Options struct {
-	// Scopes is where the scopes are read from. Required.
+	// Scopes is the source of scopes. Required.
 	Scopes Scopes
 	// Documents makes the status documents of deployment intent groups, clusters and instances. Required.
 	Documents *Documents
-	// Deployments changes what is deployed. Without it, that is answered with 501.
+	// Deployments changes deployments. Without it, the response to these requests is 501.
 	Deployments Deployments
-	// Guard finds out who callers are and what they may ask for. Without it, all callers may ask for everything, and change nothing: only a
-	// listener on loopback may be served so, and only requests to a host of that kind are answered.
+	// Guard authenticates and authorizes callers. Without it, all callers may read everything and change nothing. Only a listener on a loopback
+	// address may be served so, and requests to other hosts are rejected.
 	Guard Guard
-	// DefaultNamespace is the namespace of a scope that is asked for by its name alone. Default: "default".
+	// DefaultNamespace is the namespace of a scope in a request that does not name a namespace. Default: "default".
 	DefaultNamespace string
-	// Ready says what is missing before scopes can be served; nil means nothing. It must not block. Default: always ready.
+	// Ready returns why scopes cannot be served yet; nil when they can. It must not block. Default: always ready.
 	Ready func() error
-	// Current says why it is not known how scopes are now, with an *OutageError; nil means that Scopes shows them as they are. It must
-	// not block. Default: they are always known.
+	// Current returns an *OutageError when the current state of scopes is not known; nil when Scopes shows the current state. It must not
+	// block. Default: always current.
 	Current func() error
 	// Version is the version of the program, shown in the OpenAPI document. Default: "devel".
 	Version string
-	// Logger logs failures of the server and who changes what is deployed, and no errors of callers. Default: nothing is logged.
+	// Logger logs failures of the server and changes of deployments with their callers, but no errors that callers cause. Default: no logs.
 	Logger *slog.Logger
 }
 
-// handler answers requests.
+// handler serves requests.
 type handler struct {
 	scopes           Scopes
 	documents        *Documents
@@ -86,33 +85,33 @@ type handler struct {
 	ready, current   func() error
 	description      json.RawMessage
 	log              *slog.Logger
-	// requests and streams hold a token for each that is under way.
+	// requests and streams hold a token for each request and stream in progress.
 	requests, streams chan struct{}
 	// callers counts the streams of callers with a token.
 	callers counter
 }
 
-// route is one path and how it is answered.
+// route is a path with its handling.
 type route struct {
-	// Operation is what callers may know of it. Its media types are those without a stream.
+	// Operation describes the route to callers. Its media types do not include that of streams.
 	Operation
 
-	// repeated is true where the answer looks itself how often each parameter is given.
+	// repeated is true when parameters may occur more than once; respond then checks how often.
 	repeated bool
-	// timeout bounds the time in which the answer is made. The default is requestTimeout.
+	// timeout is the time limit for making the response. Default: requestTimeout.
 	timeout time.Duration
-	// access checks the names in the request and says what the caller must be allowed to do; nil where all callers may ask.
+	// access validates the names in the request and returns the access that the caller needs; nil when callers need none.
 	access func(r *http.Request, query url.Values) (Access, error)
-	// respond makes the answer.
+	// respond makes the response.
 	respond responder
-	// watch says which scopes a stream is about; nil where there is none.
+	// watch returns the scopes of a stream; nil when the route has no stream.
 	watch func(r *http.Request, query url.Values) (selection, error)
 }
 
 // changes reports whether a request changes something.
 func (rt route) changes() bool { return rt.Method == http.MethodPost }
 
-// methods are the methods that are allowed.
+// methods returns the allowed methods.
 func (rt route) methods() []string {
 	if rt.changes() {
 		return []string{http.MethodPost}
@@ -120,7 +119,7 @@ func (rt route) methods() []string {
 	return []string{http.MethodGet, http.MethodHead}
 }
 
-// status is the status code of an answer.
+// status returns the status code of a response without an error.
 func (rt route) status() int {
 	if rt.changes() {
 		return http.StatusAccepted
@@ -128,27 +127,28 @@ func (rt route) status() int {
 	return http.StatusOK
 }
 
-// responder makes the answer to a request with a query.
+// responder makes the response to a request with a query.
 type responder func(ctx context.Context, r *http.Request, query url.Values) (response, error)
 
-// response is an answer in every form its route offers.
+// response is a response in all media types of its route.
 type response struct {
-	// document is what is encoded as JSON.
+	// document is the value to encode as JSON.
 	document any
-	// text is the answer as text; nil where the route does not offer it.
+	// text returns the response as text; nil when the route does not offer text.
 	text func() string
-	// next is the URL of the page after this one; empty where there is none.
+	// next is the URL of the next page; empty when there is none.
 	next string
-	// cacheable is true for an answer that callers may keep and ask about with If-None-Match.
+	// cacheable is true for a response that callers may cache and revalidate with If-None-Match.
 	cacheable bool
 }
 
-// NewHandler returns a handler for the paths that openapi.json describes. It gives Scopes five seconds for each request, and what status documents are made of twenty.
+// NewHandler returns a handler for the paths in openapi.json. The time limit of a request is five seconds, and for status documents twenty
+// seconds.
 func NewHandler(o Options) http.Handler {
 	return newHandler(o).handler()
 }
 
-// handler returns what answers requests.
+// handler returns the HTTP handler.
 func (h *handler) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range h.routes() {
@@ -198,7 +198,7 @@ func noSuchPath(r *http.Request) error {
 	return statusErrorf(http.StatusNotFound, "there is nothing at the path %s; /openapi.json describes the paths there are", quote(r.URL.Path))
 }
 
-// serve makes a handler of a route.
+// serve returns the HTTP handler of a route.
 func (h *handler) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(rt.methods(), r.Method) {
@@ -234,7 +234,7 @@ func (h *handler) serve(rt route) http.Handler {
 	})
 }
 
-// acquire takes a token, unless all are taken, and reports whether it has.
+// acquire takes a token unless all are taken, and reports whether it has taken one.
 func acquire(tokens chan struct{}) bool {
 	select {
 	case tokens <- struct{}{}:
@@ -244,18 +244,19 @@ func acquire(tokens chan struct{}) bool {
 	}
 }
 
-// encodedResponse is an answer as it is sent, or a stream that is to follow.
+// encodedResponse is an encoded response, or a stream to begin.
 type encodedResponse struct {
 	contentType string
 	body        []byte
-	// tag identifies the body; empty for an answer that may not be kept.
+	// tag is the entity tag of the body; empty for a response that callers must not cache.
 	tag string
-	// next is the URL of the page after this one; empty where there is none.
+	// next is the URL of the next page; empty when there is none.
 	next   string
 	stream *stream
 }
 
-// respond makes the answer of a route, or says why there is none, such as that acquired has no room for it. Nothing has been written yet, so that also a panic can be answered with an error.
+// respond makes the response of a route. It returns ErrBusy when acquired returns false. It writes nothing, so that the response to a panic can
+// be an error.
 func (h *handler) respond(ctx context.Context, rt route, r *http.Request, acquired func() bool) (made encodedResponse, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -296,15 +297,15 @@ func (h *handler) respond(ctx context.Context, rt route, r *http.Request, acquir
 	return encodeResponse(asked.contentType, a)
 }
 
-// parsedRequest is what a request asks for.
+// parsedRequest is a parsed and validated request.
 type parsedRequest struct {
 	query  url.Values
 	access Access
-	// contentType is the media type of the answer: typeStream for a stream, and empty for an answer without content.
+	// contentType is the media type of the response: typeStream for a stream, and empty for a response without content.
 	contentType string
 }
 
-// parse reads what a request asks for, and refuses what cannot be answered to any caller.
+// parse parses a request. It returns an error for a request that is invalid for all callers.
 func (rt route) parse(r *http.Request) (parsedRequest, error) {
 	query, err := parseQuery(r.URL.RawQuery, parameterNames(rt.Parameters), rt.repeated)
 	if err != nil {
@@ -341,7 +342,7 @@ func (rt route) parse(r *http.Request) (parsedRequest, error) {
 	return a, nil
 }
 
-// watching reports whether a stream is asked for.
+// watching reports whether a query asks for a stream.
 func (rt route) watching(query url.Values) (bool, error) {
 	if rt.watch == nil || !query.Has(parameterWatch) {
 		return false, nil
@@ -353,7 +354,7 @@ func (rt route) watching(query url.Values) (bool, error) {
 	return value == "true", nil
 }
 
-// answeredAs says for people in which media types a path can be answered.
+// answeredAs returns the media types of a path, for people.
 func (rt route) answeredAs(watching bool) string {
 	if watching {
 		return typeStream + " with watch=true, or without it as " + strings.Join(rt.MediaTypes, " or ")
@@ -361,7 +362,7 @@ func (rt route) answeredAs(watching bool) string {
 	return strings.Join(rt.MediaTypes, " or ")
 }
 
-// encodeResponse encodes an answer.
+// encodeResponse encodes a response.
 func encodeResponse(contentType string, a response) (encodedResponse, error) {
 	made := encodedResponse{contentType: contentType, next: a.next}
 	var err error
@@ -380,7 +381,7 @@ func encodeResponse(contentType string, a response) (encodedResponse, error) {
 	return made, err
 }
 
-// fail answers with an error. Those that the server is to blame for are logged, unless the caller has gone and so caused them.
+// fail writes the response to an error. It logs errors that the server causes, but not those that follow from a caller that has gone away.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err, r.URL)
 	if p.Status >= http.StatusInternalServerError && !isExpected(err) && r.Context().Err() == nil {
@@ -402,18 +403,18 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeResponse(w, r, p.Status, typeProblem, body)
 }
 
-// isEMCODialect reports whether a caller asks for what EMCO 22.12 answers, whose errors are text.
+// isEMCODialect reports whether a request asks for the responses of EMCO 22.12, whose errors are text.
 func isEMCODialect(r *http.Request) bool {
 	return r.URL.Query().Has(parameterDialect) || strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), typeEMCO)
 }
 
-// isExpected reports whether an error need not be logged: it is reported elsewhere, or is no failure of the server.
+// isExpected reports whether an error need not be logged: it is reported elsewhere, or is not a failure of the server.
 func isExpected(err error) bool {
 	_, outage := errors.AsType[*OutageError](err)
 	return outage || errors.Is(err, errNotReady) || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooMany) || errors.Is(err, errNotConfigured)
 }
 
-// encode encodes a document in one line. Characters that matter in HTML stay readable: the answer says that it is none.
+// encode encodes a document as one line. It does not escape characters for HTML, because the content type is not HTML.
 func encode(document any) ([]byte, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
@@ -424,7 +425,7 @@ func encode(document any) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// write sends the answer, or says that the caller has it already.
+// write writes the response, or 304 when the caller has it already.
 func (made encodedResponse) write(w http.ResponseWriter, r *http.Request, status int) {
 	if made.tag == "" {
 		writeResponse(w, r, status, made.contentType, made.body)
@@ -435,7 +436,7 @@ func (made encodedResponse) write(w http.ResponseWriter, r *http.Request, status
 	if made.next != "" {
 		header.Set("Link", "<"+made.next+`>; rel="next"`)
 	}
-	// A caller that keeps the answer must ask whether it still holds; others than the caller may not keep it.
+	// A caller must revalidate a cached response, and shared caches must not store it.
 	header.Set("Cache-Control", "private, no-cache")
 	header.Set("Vary", "Accept")
 	if etagMatches(strings.Join(r.Header.Values("If-None-Match"), ","), made.tag) {
@@ -446,7 +447,7 @@ func (made encodedResponse) write(w http.ResponseWriter, r *http.Request, status
 	writeResponse(w, r, status, made.contentType, made.body)
 }
 
-// writeResponse writes an answer; to HEAD the header only. Unless the header says otherwise, it may not be kept.
+// writeResponse writes a response; for HEAD only the header. It must not be cached, unless the header is already set.
 func writeResponse(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
 	header := w.Header()
 	if contentType != "" {
@@ -460,7 +461,7 @@ func writeResponse(w http.ResponseWriter, r *http.Request, status int, contentTy
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		// A write fails when the caller has gone, and then there is no one to report it to.
+		// A write fails when the caller has gone away, so that the error cannot be reported to it.
 		_, _ = w.Write(body)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/munnerz/goautoneg"
 )
 
-// Media types that routes offer. typeEMCO is what EMCO 22.12 answers. Errors are typeProblem, and typeText for who asks in EMCO's dialect.
+// Media types of routes. EMCO 22.12 responds with typeEMCO. Errors are typeProblem, or typeText in EMCO's dialect.
 const (
 	typeJSON    = "application/json"
 	typeEMCO    = "application/vnd.emco.v22+json"
@@ -15,10 +15,9 @@ const (
 	typeProblem = "application/problem+json"
 )
 
-// negotiate chooses the media type of an answer (RFC 9110 section 12.5.1) among offers, which are sorted by our own
-// preference: the one with the highest weight. Without an Accept header everything is accepted. It returns false when the
-// caller accepts no offer. goautoneg reads the header; its own choice takes weights of 0 and does not prefer the more
-// specific range.
+// negotiate returns the offer with the highest weight in an Accept header (RFC 9110 section 12.5.1); of equal weights, the first. Without the
+// header all offers are accepted. It returns false when the caller accepts no offer. goautoneg parses the header; its own choice accepts
+// weights of 0 and does not prefer the more specific range.
 func negotiate(accept string, offers []string) (string, bool) {
 	if strings.Trim(accept, ", ") == "" {
 		return offers[0], true
@@ -33,8 +32,8 @@ func negotiate(accept string, offers []string) (string, bool) {
 	return best, bestQuality > 0
 }
 
-// quality returns the weight of the most specific range that matches an offer, 0 when there is none. A range with a
-// parameter other than the charset we use matches nothing.
+// quality returns the weight of the most specific range that matches an offer; 0 when none does. A range with a parameter matches nothing,
+// except for the charset that responses have.
 func quality(ranges []goautoneg.Accept, offer string) float64 {
 	major, minor, _ := strings.Cut(offer, "/")
 	specificity, q := -1, 0.0

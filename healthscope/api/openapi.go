@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 )
 
-// openAPI describes what is served, in OpenAPI 3.1. It is generated from Operations and from the types of the answers; tests compare it with
-// every answer they get.
+// openAPI describes the server in OpenAPI 3.1. It is generated from Operations and the types of the responses; tests validate all responses
+// against it.
 //
 //go:embed openapi.json
 var openAPI []byte
 
-// versionInOpenAPI is the one place of openapi.json that says the version of the program.
+// versionInOpenAPI is the only place in openapi.json with the version of the program.
 const versionInOpenAPI = `"version": "devel"`
 
 // openAPIWithVersion returns openapi.json with the version of the program filled in.

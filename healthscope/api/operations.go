@@ -11,47 +11,47 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// Operation is what openapi.json says of a path that is served. The table of the routes holds it, and the router is made of the same table.
+// Operation is the description of a path in openapi.json. The table of routes, from which the router is made, contains it.
 type Operation struct {
 	// Path is the path in the syntax of http.ServeMux, which is that of OpenAPI.
 	Path string
-	// Method is POST for what is changed there. The default is GET, and HEAD besides.
+	// Method is POST for operations that change something. Default: GET, and HEAD too.
 	Method string
 	// ID is the operationId of GET or POST, and Tag the group that the operation belongs to.
 	ID, Tag string
-	// Summary says what is answered, and Description what there is to know besides.
+	// Summary is the summary of the response, and Description has the details.
 	Summary, Description string
 	// Parameters are the query parameters, and PathParameters the parts of the path that callers choose.
 	Parameters, PathParameters []Parameter
-	// Body is a value of the type that is sent as JSON; nil where the body of the request means nothing.
+	// Body is a value of the type of the JSON body of the request; nil when the body is ignored.
 	Body any
-	// MediaTypes are those that it can be answered in, the default first. A stream comes last. Without any, the answer has no content.
+	// MediaTypes are the media types of the response, the default first and that of a stream last. Without any, the response has no content.
 	MediaTypes []string
-	// Document is a value of the type that is answered as JSON; nil for the OpenAPI document itself.
+	// Document is a value of the type of the JSON response; nil for the OpenAPI document itself.
 	Document any
-	// EMCO are values of the types that are answered as EMCO 22.12 does.
+	// EMCO are values of the types of the responses in the dialect of EMCO 22.12.
 	EMCO []any
-	// Text is the name in Strings of what is answered as text.
+	// Text is the name in Strings of the response as text.
 	Text string
-	// Anonymous is true where callers need no token.
+	// Anonymous is true when callers need no token.
 	Anonymous bool
-	// Constant is true where the answer depends on nothing that can be away.
+	// Constant is true when the response depends on nothing that can be unavailable.
 	Constant bool
 }
 
 // Parameter is a parameter of a path or of a query.
 type Parameter struct {
-	// Name is the name.
+	// Name is the name of the parameter.
 	Name string
-	// Description says what it is for.
+	// Description describes the parameter.
 	Description string
 	// Schema is the name of its values in Strings; empty for any string.
 	Schema string
-	// MaxItems is how many values it can have at once; 0 where it has one only.
+	// MaxItems is the maximum number of values; 0 when it has exactly one.
 	MaxItems int
-	// Maximum is the largest value of a number from 0; 0 where the value is no number.
+	// Maximum is the maximum of a number whose minimum is 0; 0 when the value is not a number.
 	Maximum int
-	// AllowEmpty is true where the parameter can be without a value.
+	// AllowEmpty is true when the value may be empty.
 	AllowEmpty bool
 }
 

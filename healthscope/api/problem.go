@@ -28,17 +28,17 @@ type Problem struct {
 	LastSeen time.Time `json:"lastSeen,omitzero"`
 }
 
-// OutageError is the error of Options.Current. It is answered with 503 and all that it says.
+// OutageError is the error of Options.Current. The response is 503 with all its fields.
 type OutageError struct {
-	// Reason is why it is not known how scopes are now, in one word.
+	// Reason is the reason why the current state of scopes is not known.
 	Reason healthscope.Reason
-	// Message says it for people.
+	// Message describes the reason for people.
 	Message string
-	// LastSeen is when it was known last how they are. It may be zero.
+	// LastSeen is when the state was last current. It may be zero.
 	LastSeen time.Time
 }
 
-// Error returns the message, with the time.
+// Error returns the message with the time.
 func (o *OutageError) Error() string {
 	if o.LastSeen.IsZero() {
 		return o.Message
@@ -46,7 +46,7 @@ func (o *OutageError) Error() string {
 	return o.Message + "; it was known last at " + o.LastSeen.UTC().Format(time.RFC3339)
 }
 
-// statusError is an error that knows its status code. Its text is meant for the caller.
+// statusError is an error with a status code. Its text is for the caller.
 type statusError struct {
 	status int
 	err    error
@@ -60,7 +60,7 @@ func statusErrorf(status int, format string, args ...any) error {
 	return &statusError{status: status, err: fmt.Errorf(format, args...)}
 }
 
-// problemOf turns an error into its document. What an error that knows no status code says is not for the caller.
+// problemOf returns the document of an error. The text of an error without a status code is not shown to the caller.
 func problemOf(err error, u *url.URL) Problem {
 	p := Problem{Type: "about:blank", Status: http.StatusInternalServerError, Detail: "the server failed while it made the answer; its log says how", Instance: instance(u)}
 	if f, ok := errors.AsType[*statusError](err); ok {

@@ -19,17 +19,17 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// maxURLBytes bounds path and query of a request. RFC 9110 section 4.1 asks servers to take at least this much.
+// maxURLBytes is the maximum length of the path and query of a request. RFC 9110 section 4.1 recommends that servers accept at least this.
 const maxURLBytes = 8000
 
-// maxPathName bounds the names in a path; EMCO's have at most 128 bytes.
+// maxPathName is the maximum length of a name in a path, in bytes; names in EMCO have at most 128.
 const maxPathName = 253
 
-// maxEcho bounds what an error repeats of the request.
+// maxEcho is the maximum length of text from the request in an error, in bytes.
 const maxEcho = 200
 
-// isCleanPath reports whether the path of a request is one that can name a route: absolute, and without empty, "." and ".."
-// segments. The router would answer others with a redirect, in HTML.
+// isCleanPath reports whether a path is absolute and has no empty, "." and ".." segments. The router would respond to other paths with a
+// redirect in HTML.
 func isCleanPath(escapedPath string) bool {
 	if !strings.HasPrefix(escapedPath, "/") {
 		return false
@@ -38,9 +38,9 @@ func isCleanPath(escapedPath string) bool {
 	return escapedPath == cleaned || cleaned != "/" && escapedPath == cleaned+"/"
 }
 
-// isLoopback reports whether the host of a request, with or without a port, is this one: localhost, or a loopback address. A
-// page in a browser can make another name lead here, and read what is answered; the browser says which name it was. Without
-// one, which HTTP/1.0 allows, it is no browser that asks.
+// isLoopback reports whether the host of a request, with or without a port, is localhost or a loopback address. A web page in a browser can make
+// another name resolve to this server and read the responses (DNS rebinding); the browser sends that name. A request without a host, which
+// HTTP/1.0 allows, does not come from a browser.
 func isLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -52,7 +52,7 @@ func isLoopback(host string) bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-// parseQuery reads the query of a request, in which each of the known parameters may occur once, or if repeated often.
+// parseQuery parses the query of a request. Each of the known parameters may occur once, or more than once when repeated is true.
 func parseQuery(raw string, known []string, repeated bool) (url.Values, error) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
@@ -77,17 +77,17 @@ func knownParameters(known []string) string {
 	return fmt.Sprintf("this path takes %q", known)
 }
 
-// checkNamespace refuses what cannot be the name of a namespace: a DNS label.
+// checkNamespace returns an error when a name is not a valid name of a namespace, a DNS label.
 func checkNamespace(namespace string) error {
 	return checkName("namespace", namespace, validation.IsDNS1123Label)
 }
 
-// checkScopeName refuses what cannot be the name of a HealthScope: a DNS subdomain.
+// checkScopeName returns an error when a name is not a valid name of a HealthScope, a DNS subdomain.
 func checkScopeName(name string) error {
 	return checkName("name", name, validation.IsDNS1123Subdomain)
 }
 
-// checkPathName refuses what cannot be a name in EMCO, or would not be one part of a URL that rights are given on.
+// checkPathName returns an error when a value is not a valid name in EMCO, or not one segment of a non-resource URL in RBAC.
 func checkPathName(parameter, value string) error {
 	return checkName(parameter, value, func(value string) []string {
 		switch {
@@ -100,7 +100,7 @@ func checkPathName(parameter, value string) error {
 	})
 }
 
-// checkInstance refuses what cannot be the id of an instance: the value of a label.
+// checkInstance returns an error when an id is not valid for an instance, a label value.
 func checkInstance(id string) error {
 	return checkName("id", id, validation.IsValidLabelValue)
 }
@@ -112,7 +112,7 @@ func checkName(parameter, value string, problems func(string) []string) error {
 	return nil
 }
 
-// quote quotes what a caller sent, for an error. A long value is cut.
+// quote returns a value from the request quoted for an error, and cuts it when it is long.
 func quote(value string) string {
 	if len(value) <= maxEcho {
 		return strconv.Quote(value)
@@ -120,5 +120,5 @@ func quote(value string) string {
 	return strconv.Quote(shorten(value)) + fmt.Sprintf("... (%d bytes)", len(value))
 }
 
-// shorten cuts what a caller sent to what may be repeated of it.
+// shorten cuts a text from the request to maxEcho bytes.
 func shorten(text string) string { return healthscope.Cut(text, maxEcho) }

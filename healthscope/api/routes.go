@@ -11,13 +11,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// errNotConfigured marks the refusal of what the server is not set up for: asking again is of no use.
+// errNotConfigured marks errors of requests that the server is not configured for, so that a retry is useless.
 var errNotConfigured = errors.New("not configured")
 
-// errNotReady marks the answer of /readyz, which is no failure of the server.
+// errNotReady marks the response of /readyz, which is not a failure of the server.
 var errNotReady = errors.New("not ready")
 
-// probe is the document of /healthz and /readyz when all is well.
+// probe is the document of /healthz and /readyz on success.
 type probe struct {
 	// Status is always ok.
 	Status string `enum:"ok" json:"status"`
@@ -37,7 +37,7 @@ const (
 	tagServer      = "server"
 )
 
-// routes are all paths that are served.
+// routes returns all routes.
 func (h *handler) routes() []route {
 	return slices.Concat(h.scopeRoutes(), h.documentRoutes(), h.deploymentRoutes(), h.serverRoutes())
 }
@@ -122,7 +122,7 @@ func (h *handler) serverRoutes() []route {
 	}
 }
 
-// urlAccess checks the names in a path, and asks for the right to a verb on the URL itself.
+// urlAccess returns a function that validates the names in a path and returns the access with a verb to the URL itself.
 func urlAccess(verb string, names ...string) func(*http.Request, url.Values) (Access, error) {
 	return func(r *http.Request, _ url.Values) (Access, error) {
 		for _, name := range names {

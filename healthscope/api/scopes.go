@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Query parameters of the scopes. Those after watch are only taken below /v1alpha1.
+// Query parameters of the scopes. Those after watch are accepted only below /v1alpha1.
 const (
 	parameterNamespace     = "namespace"
 	parameterWatch         = "watch"
@@ -25,43 +25,43 @@ const (
 	parameterContinue      = "continue"
 )
 
-// maxLimit bounds how many scopes a caller may ask for in one page.
+// maxLimit is the maximum number of scopes in a page.
 const maxLimit = 1000
 
-// selection is the scopes that an answer is about. An empty field selects all of them.
+// selection selects scopes. An empty field selects all.
 type selection struct {
 	namespace, name string
 	labels          labels.Selector
 	health          string
 }
 
-// covers reports whether a scope of that name can be selected.
+// covers reports whether a scope of that name can be in the selection.
 func (s selection) covers(namespace, name string) bool {
 	return (s.namespace == "" || s.namespace == namespace) && (s.name == "" || s.name == name)
 }
 
-// matches reports whether a scope with those labels, in short, is selected.
+// matches reports whether a scope with those labels and that item is in the selection.
 func (s selection) matches(set labels.Set, item ScopeItem) bool {
 	return s.covers(item.Namespace, item.Name) && (s.labels == nil || s.labels.Matches(set)) && (s.health == "" || s.health == item.Health)
 }
 
-// page is a part of a list. Its zero value is the whole list.
+// page is a part of a list. The zero value is the whole list.
 type page struct {
-	// limit is how many scopes it has at most; 0 for any number.
+	// limit is the maximum number of scopes; 0 for no limit.
 	limit int
-	// after is the last scope of the page before.
+	// after is the last scope of the previous page.
 	after ScopeName
 }
 
-// continuation is what the parameter continue has. It names a place in the order of the list and not a state of the scopes, so that it stays
-// valid when scopes change, in every replica.
+// continuation is the content of the parameter continue. It holds a position in the order of the list and no version of the scopes, so that it
+// stays valid when scopes change, and in all replicas.
 type continuation struct {
 	After ScopeName `json:"after"`
-	// Query identifies the list that it is of.
+	// Query identifies the list.
 	Query string `json:"query"`
 }
 
-// parseListQuery reads which scopes a list has, and which part of it is asked for.
+// parseListQuery returns the selection and the page of a query.
 func parseListQuery(query url.Values) (selection, page, error) {
 	s, p := selection{namespace: query.Get(parameterNamespace), health: query.Get(parameterHealth)}, page{}
 	if query.Has(parameterNamespace) {
@@ -97,12 +97,12 @@ func parseListQuery(query url.Values) (selection, page, error) {
 	return s, p, nil
 }
 
-// parameterError says what is wrong with the value of a parameter.
+// parameterError returns the error for an invalid value of a parameter.
 func parameterError(query url.Values, name, rule string) error {
 	return statusErrorf(http.StatusBadRequest, "query parameter %q has the value %s; it %s", name, quote(query.Get(name)), rule)
 }
 
-// listIdentity identifies the list that a query asks for, whichever page of it that is.
+// listIdentity returns an identifier of the list of a query, the same for all its pages.
 func listIdentity(query url.Values) string {
 	return etagOf([]byte(url.Values{
 		parameterNamespace: query[parameterNamespace], parameterLabelSelector: query[parameterLabelSelector], parameterHealth: query[parameterHealth],
@@ -114,7 +114,7 @@ func listAccess(_ *http.Request, query url.Values) (Access, error) {
 	return Access{Verb: verbList, Namespace: about.namespace}, err
 }
 
-// scopesInQuery returns the scopes that a stream of a list is about.
+// scopesInQuery returns the selection of a stream of a list.
 func scopesInQuery(_ *http.Request, query url.Values) (selection, error) {
 	for _, name := range []string{parameterLimit, parameterContinue} {
 		if query.Has(name) {
@@ -130,7 +130,7 @@ func (h *handler) getAccess(r *http.Request, query url.Values) (Access, error) {
 	return Access{Verb: verbGet, Namespace: about.namespace, Name: about.name}, err
 }
 
-// scopeInPath returns the scope that a path names.
+// scopeInPath returns the selection of the scope in a path.
 func (h *handler) scopeInPath(r *http.Request, _ url.Values) (selection, error) {
 	s := selection{namespace: r.PathValue("namespace"), name: r.PathValue("name")}
 	if !hasNamespaceInPath(r) {
@@ -142,10 +142,10 @@ func (h *handler) scopeInPath(r *http.Request, _ url.Values) (selection, error) 
 	return s, checkScopeName(s.name)
 }
 
-// hasNamespaceInPath reports whether the path of a scope names its namespace.
+// hasNamespaceInPath reports whether the path of a scope contains its namespace.
 func hasNamespaceInPath(r *http.Request) bool { return strings.Contains(r.Pattern, "{namespace}") }
 
-// listScopes answers with all scopes of a query.
+// listScopes returns all scopes of a query.
 func (h *handler) listScopes(ctx context.Context, _ *http.Request, query url.Values) (response, error) {
 	about, _, err := parseListQuery(query)
 	if err != nil {
@@ -155,7 +155,7 @@ func (h *handler) listScopes(ctx context.Context, _ *http.Request, query url.Val
 	return response{document: list, text: list.text, cacheable: true}, err
 }
 
-// listScopePage answers with one page of the scopes of a query.
+// listScopePage returns one page of the scopes of a query.
 func (h *handler) listScopePage(ctx context.Context, r *http.Request, query url.Values) (response, error) {
 	about, part, err := parseListQuery(query)
 	if err != nil {

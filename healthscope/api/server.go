@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// Limits of a connection. They keep slow or broken callers from holding on to the server.
+// Limits of a connection, so that slow or broken callers cannot block the server.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
 	writeTimeout      = 30 * time.Second
 	idleTimeout       = time.Minute
 	maxHeaderBytes    = 64 << 10
-	// drainTimeout bounds how long a stop waits for the requests that are under way. What takes longer is cut off.
+	// drainTimeout is how long a stop waits for requests in progress. After that, it closes their connections.
 	drainTimeout = 10 * time.Second
 )
 
-// ServerOptions say what a Server serves, and where.
+// ServerOptions are the options of a Server.
 type ServerOptions struct {
-	// Address is where to listen, host:port, where port 0 means any free one. Required.
+	// Address is the address to listen on, as host:port. Port 0 means any free port. Required.
 	Address string
-	// Handler answers requests. Required.
+	// Handler serves requests. Required.
 	Handler http.Handler
-	// TLS makes the server speak https. It has the certificate, or the function that knows it. Default: http.
+	// TLS enables https. It holds the certificate, or a function that returns it. Default: http.
 	TLS *tls.Config
-	// Logger logs the server's begin and end, and connections that fail. Default: nothing is logged.
+	// Logger logs the start and the end of the server, and connections that fail. Default: no logs.
 	Logger *slog.Logger
 }
 
@@ -42,7 +42,7 @@ type Server struct {
 	log     *slog.Logger
 }
 
-// NewServer returns a server. Nothing is listened on before it runs.
+// NewServer returns a server. It does not listen before it runs.
 func NewServer(o ServerOptions) *Server {
 	s := &Server{address: o.Address, handler: o.Handler, log: orDiscard(o.Logger)}
 	if o.TLS != nil {
@@ -52,9 +52,8 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
-// Run listens and serves until ctx ends. Then it refuses connections, waits ten
-// seconds at most for the requests that are under way, cuts off what takes longer,
-// and returns: nil, or an error when it could not listen, or could not continue to serve.
+// Run listens and serves until ctx ends. It then refuses connections, waits up to ten seconds for requests in progress, closes the connections
+// that remain, and returns. It returns an error when it cannot listen or cannot continue to serve.
 func (s *Server) Run(ctx context.Context) error {
 	listener, err := s.listen(ctx)
 	if err != nil {
@@ -112,7 +111,7 @@ func (s *Server) newHTTPServer(requests context.Context) *http.Server {
 	}
 }
 
-// drain stops a server gracefully, or else by force. That a request takes long is no reason for the program to fail.
+// drain stops a server gracefully, and by force after the time limit. It does not report requests that take longer as an error of the program.
 func (s *Server) drain(ctx context.Context, server *http.Server) error {
 	limited, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()

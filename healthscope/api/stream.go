@@ -16,40 +16,40 @@ import (
 )
 
 const (
-	// heartbeat is how often a stream shows that it lives, and it is looked whether the caller may still read it.
+	// heartbeat is the interval at which a stream sends a comment, and checks whether the caller may still read it.
 	heartbeat = 15 * time.Second
-	// streamWriteTimeout is how long a reader may take for an event before the stream ends.
+	// streamWriteTimeout is the time limit for a reader to receive an event before the stream ends.
 	streamWriteTimeout = 10 * time.Second
 	// drainWriteTimeout is the same while the server stops.
 	drainWriteTimeout = time.Second
-	// reconnectMillis is how long readers are asked to wait before they connect again.
+	// reconnectMillis is how long readers should wait before they connect again, in milliseconds.
 	reconnectMillis = 2000
 )
 
 // Events of a stream.
 const (
-	// eventSnapshot has what the path answers without watch; it comes first.
+	// eventSnapshot holds the response of the path without watch. It is the first event.
 	eventSnapshot = "snapshot"
-	// eventScope has a scope that is new or has changed: in short in a stream of many, in full in that of one.
+	// eventScope holds a scope that is new or has changed: a ScopeItem in a stream of many scopes, a Scope in a stream of one.
 	eventScope = "scope"
-	// eventDeleted has the ScopeName of a scope that is not there any more, or is not selected any more.
+	// eventDeleted holds the ScopeName of a scope that does not exist any more, or is not selected any more.
 	eventDeleted = "deleted"
-	// eventProblem has a Problem that ends the stream: the caller may not read it any more, or it is not known how scopes are now.
+	// eventProblem holds a Problem that ends the stream: the caller may not read it any more, or the current state of scopes is not known.
 	eventProblem = "problem"
 )
 
-// stream is a stream that a caller has asked for, and may read.
+// stream is a stream that an authorized caller has requested.
 type stream struct {
 	selection selection
-	// caller is who reads it; without a name when no token is asked for.
+	// caller is the reader; it has no name when there is no Guard.
 	caller Caller
-	// snapshot makes the answer that the path gives without watch.
+	// snapshot makes the response of the path without watch.
 	snapshot func(ctx context.Context) (response, error)
-	// allowed returns why the caller may not read it any more.
+	// allowed returns an error when the caller may not read the stream any more.
 	allowed func(ctx context.Context) error
 }
 
-// changes are scopes that have changed and that have not been sent to a reader, each once: there are never more than there are scopes.
+// changes is the set of scopes that have changed and have not been sent to a reader. It never has more entries than there are scopes.
 type changes struct {
 	wake chan struct{}
 
@@ -71,7 +71,7 @@ func (c *changes) add(name ScopeName) {
 	}
 }
 
-// drain returns the changes, sorted, and forgets them.
+// drain returns the changes, sorted, and clears them.
 func (c *changes) drain() []ScopeName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *changes) drain() []ScopeName {
 	return names
 }
 
-// stream sends a snapshot and then changes, until the caller goes, reads too slowly or may not read any more, or the server stops.
+// stream sends a snapshot and then changes, until the caller goes away, reads too slowly or may not read any more, or the server stops.
 func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 	if !acquire(h.streams) {
 		h.fail(w, r, statusErrorf(http.StatusServiceUnavailable, "%w: %d streams are open already; try again, or ask without watch", ErrBusy, maxStreams))
@@ -94,7 +94,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 		}
 		defer h.callers.release(name)
 	}
-	// Changes are gathered before the snapshot is taken, so that none falls in between.
+	// Subscribe before the snapshot, so that no change is lost in between.
 	pending := newChanges()
 	defer h.scopes.Subscribe(func(namespace, name string) {
 		if s.selection.covers(namespace, name) {
@@ -143,7 +143,7 @@ func (h *handler) takeSnapshot(ctx context.Context, s stream) (response, error) 
 	return s.snapshot(limited)
 }
 
-// checkAllowed returns an error when the caller may not read a stream any more. It returns nil when the Guard cannot tell at present.
+// checkAllowed returns an error when the caller may not read a stream any more. It returns nil while the Guard cannot decide.
 func (h *handler) checkAllowed(ctx context.Context, s stream) error {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -168,7 +168,7 @@ type counter struct {
 	counts map[string]int
 }
 
-// acquire lets a caller hold one more, unless it holds as many as it may, and reports whether it does.
+// acquire counts one more stream of a caller, unless it has the maximum, and reports whether it did.
 func (t *counter) acquire(name string, most int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -182,7 +182,7 @@ func (t *counter) acquire(name string, most int) bool {
 	return true
 }
 
-// release takes one back.
+// release counts one stream less of a caller.
 func (t *counter) release(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,7 +191,7 @@ func (t *counter) release(name string) {
 	}
 }
 
-// sendScope sends a reader how a scope is now.
+// sendScope sends the current state of a scope to a reader.
 func (h *handler) sendScope(ctx context.Context, out *events, about selection, name ScopeName) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -210,21 +210,21 @@ func (h *handler) sendScope(ctx context.Context, out *events, about selection, n
 	}
 }
 
-// events writes server-sent events, as the HTML standard defines them. After an error nothing is written.
+// events writes server-sent events, as the HTML standard defines them. It writes nothing after an error.
 type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	err     error
-	// writeTimeout is how long the reader may take for an event.
+	// writeTimeout is the time limit for the reader to receive an event.
 	writeTimeout time.Duration
-	// sent are the tags of what was sent last of each scope, so that nothing is sent twice that says the same.
+	// sent holds the entity tag of the last document sent for each scope, so that the same document is not sent twice.
 	sent map[ScopeName]string
 }
 
-// newEvents begins the answer.
+// newEvents begins the response.
 func newEvents(w http.ResponseWriter, r *http.Request) *events {
 	e := &events{w: w, control: http.NewResponseController(w), writeTimeout: streamWriteTimeout, sent: map[ScopeName]string{}}
-	// A stream outlives the deadline for reading a request. Where that cannot be set, there is none.
+	// A stream lasts longer than the read deadline of a request. Writers that cannot set it have none.
 	_ = e.control.SetReadDeadline(time.Time{})
 	header := w.Header()
 	header.Set("Content-Type", typeStream)
@@ -257,7 +257,7 @@ func (e *events) recordAllSent(list ScopeList) {
 	}
 }
 
-// recordSent notes what is sent of a scope, and reports whether it differs from what was sent before.
+// recordSent records the document sent for a scope, and reports whether it differs from the last one.
 func (e *events) recordSent(name ScopeName, document any) bool {
 	body, err := encode(document)
 	tag := etagOf(body)
@@ -291,7 +291,7 @@ func (e *events) send(event string, document any) {
 	e.write(slices.Concat([]byte("event: "+event+"\ndata: "), bytes.TrimSpace(body), []byte("\n\n")))
 }
 
-// comment sends what readers ignore.
+// comment sends a comment, which readers ignore.
 func (e *events) comment(text string) { e.write([]byte(": " + text + "\n\n")) }
 
 func (e *events) write(text []byte) {
@@ -316,7 +316,7 @@ func (e *events) setWriteDeadline(limit time.Duration) {
 // drainKey is the key of a request's context for the channel that is closed when its server begins to stop.
 type drainKey struct{}
 
-// draining returns that channel; nil, which is never closed, for a request of another server.
+// draining returns the channel of drainKey; nil, which is never closed, for a request of another server.
 func draining(ctx context.Context) <-chan struct{} {
 	stop, _ := ctx.Value(drainKey{}).(<-chan struct{})
 	return stop

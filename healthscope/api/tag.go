@@ -13,7 +13,7 @@ func etagOf(body []byte) string {
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
 }
 
-// etagMatches reports whether a header If-None-Match names a tag. It compares weakly, as RFC 9110 section 13.1.2 has it.
+// etagMatches reports whether a header If-None-Match names a tag. It uses the weak comparison, as RFC 9110 section 13.1.2 requires.
 func etagMatches(header, tag string) bool {
 	return slices.ContainsFunc(strings.Split(header, ","), func(element string) bool {
 		element = strings.TrimSpace(element)
