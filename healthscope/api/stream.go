@@ -89,7 +89,7 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 	defer func() { <-h.streams }()
 	if name := s.caller.Name; h.guard != nil {
 		if !h.callers.acquire(name, maxStreamsOfOne) {
-			h.fail(w, r, statusErrorf(http.StatusTooManyRequests, "%w: user %s has %d streams open already; close one, or ask without watch", ErrBusy, quote(name), maxStreamsOfOne))
+			h.fail(w, r, statusErrorf(http.StatusTooManyRequests, "%w: user %s has %d streams open already; close one, or ask without watch", ErrTooMany, quote(name), maxStreamsOfOne))
 			return
 		}
 		defer h.callers.release(name)

@@ -18,7 +18,7 @@ type Options struct {
 // UserRules judge objects before the built-in rules do. They must be pure, and
 // safe for use by many goroutines at once.
 type UserRules interface {
-	// Covers reports whether any rule is for a kind. It is asked for every object, so it must be cheap.
+	// Covers reports whether any rule is for a kind. Explain calls it for every object, so it must be cheap.
 	Covers(apiVersion, kind string) bool
 	// Evaluate judges an object, given as the JSON of the API, which it must
 	// not change. Of the result it returns, State, Reason, Message, Serving,

@@ -6,7 +6,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// failureConditionsByKind are conditions that mean a failure of some kinds only: their controllers do not retry a request that was denied.
+// failureConditionsByKind are conditions that mean a failure of some kinds only: their controllers do not retry a request that was rejected.
 var failureConditionsByKind = map[groupKind][]failureCondition{
 	{"cert-manager.io", "CertificateRequest"}: {
 		{"InvalidRequest", "True", healthscope.ReasonFailed}, {"Denied", "True", healthscope.ReasonFailed},

@@ -93,7 +93,7 @@ func unhealthyService(o *object, services []map[string]any) string {
 	return ""
 }
 
-// isUnhealthy reports whether a component or trait is reported as not healthy. Without a report, KubeVela has no health policy for it.
+// isUnhealthy reports whether a component or trait is reported as not healthy. Without a report, KubeVela has no health rule for it.
 func isUnhealthy(o *object, part map[string]any, path string) bool {
 	return part["healthy"] != nil && !o.flag(part, path)
 }
