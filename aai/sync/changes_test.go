@@ -141,7 +141,7 @@ const peerReads = 3
 
 // TestRequestsAreFewerThanThoseOfCNFAdapter: a resource costs at most a twentieth of the requests that it costs ONAP's so-cnf-adapter.
 func TestRequestsAreFewerThanThoseOfCNFAdapter(t *testing.T) {
-	const resources = 1000
+	const resources = 300
 	w := start(t)
 	w.seed(simulator.VFModule("vnf-1", "module-1"))
 	related := func(d *aai.Document) {

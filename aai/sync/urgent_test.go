@@ -31,7 +31,7 @@ func (w *world) slowly(before func(*http.Request) *http.Response) {
 
 // TestChangeDoesNotWaitForBulkWrites has resources change all the time while all of a tenant is written for the first time.
 func TestChangeDoesNotWaitForBulkWrites(t *testing.T) {
-	const objects, every, changes = 5000, 1700 * time.Millisecond, 20
+	const objects, every, changes = 2500, 850 * time.Millisecond, 20
 	var once sync.Once
 	cases := map[string]func(*http.Request) *http.Response{
 		"all is well": func(*http.Request) *http.Response { return nil },
@@ -73,7 +73,7 @@ func TestChangeDoesNotWaitForBulkWrites(t *testing.T) {
 				if n := len(waiting.took); n != changes || waiting.took[n*95/100] > 3*takes {
 					t.Errorf("%d changes arrived, after %s", n, waiting.took)
 				}
-				if n := len(w.Requests()) - asked; n > 200+2*changes {
+				if n := len(w.Requests()) - asked; n > 100+2*changes {
 					t.Errorf("%d requests", n)
 				}
 				t.Logf("%d requests; changes arrived after %s", len(w.Requests())-asked, waiting.took)

@@ -12,7 +12,7 @@ import (
 // TestExceededWriteTimeIsNoError has more to write than there is time for in a pass, for an A&AI that is slow and well.
 func TestExceededWriteTimeIsNoError(t *testing.T) {
 	w := start(t)
-	const objects, writeTime = 1800, 4 * time.Second
+	const objects, writeTime = 900, 2 * time.Second
 	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit, WriteTime: writeTime})
 	var writes, lists int
 	w.observe = func(r *http.Request) {
