@@ -10,10 +10,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// stateUnreadable is the word for a state in the context that cannot be read, or that nothing is known of.
+// stateUnreadable is the state of a resource whose state in the context cannot be read.
 const stateUnreadable = "Unknown"
 
-// maxProblems is how many places a document names at most that cannot be read.
+// maxProblems is the maximum number of problems in a document.
 const maxProblems = 20
 
 // AppInCluster is an app in a cluster.
@@ -40,7 +40,7 @@ type Contents struct {
 
 // problem is something in a context that cannot be read.
 type problem struct {
-	// location is the place it belongs to; the zero value for what is of the whole context.
+	// location is the app in a cluster that has the problem; the zero value for a problem of the whole context.
 	location AppInCluster
 	text     string
 }
@@ -57,16 +57,16 @@ type appInCluster struct {
 	provider, cluster string
 	// bundle is the name of the app's ResourceBundleStates.
 	bundle string
-	// saved is where the bundle is saved that was seen there; the zero value if nowhere.
+	// saved is the cluster in the context under which the app's bundle is saved; the zero value if no bundle is saved.
 	saved    appcontext.Cluster
 	hasSaved bool
-	// savedBundle is that bundle, decoded; nil before it has been asked for.
+	// savedBundle is that bundle, decoded; nil until SavedBundle decodes it or Decode reuses an earlier one.
 	savedBundle atomic.Pointer[Bundle]
-	// connectivity is how rsync found the cluster last. retrying is true while rsync cannot reach it, and tries again.
+	// connectivity is the last result of rsync's attempts to reach the cluster. retrying is true while rsync cannot reach it and retries.
 	connectivity appcontext.Connectivity
 	retrying     bool
 	resources    []resource
-	// matched is how the resources match the members of the last report; nil before the first.
+	// matched is the matching of the resources with the members of the last report; nil before the first report.
 	matched atomic.Pointer[matching]
 }
 
@@ -74,25 +74,25 @@ type appInCluster struct {
 type resource struct {
 	identity
 
-	// rsync is what rsync did with it, in EMCO's word.
+	// rsync is the state that rsync gives the resource, in EMCO's words.
 	rsync string
-	// defaultNamespace is the namespace where it goes if it does not say so itself.
+	// defaultNamespace is the namespace of the resource if its object does not name one.
 	defaultNamespace string
-	// hook is true for what the order of the resources leaves out: hooks, which come and go, and definitions of kinds.
+	// hook is true for a resource that the resource order does not name: a hook, which is temporary, or a CRD.
 	hook   bool
 	stored appcontext.Resource
 }
 
-// body is what an object in a context is, as of a revision of etcd.
+// body is the identity of an object in a context, as of a revision of etcd. ok is false if the object cannot be read.
 type body struct {
 	revision int64
 	identity identity
 	ok       bool
 }
 
-// Decode reads the contexts of a view: what is expected from Context, and what rsync did about it from StatusContext,
-// under which EMCO keeps that after an update. It returns nil for a view without a context. previous, which may be nil, is
-// what was decoded of an earlier revision: what has not changed since is taken from there instead of being parsed again.
+// Decode reads the contexts of a view. It reads the expected resources from Context, and their states from StatusContext,
+// where EMCO keeps the states after an update. It returns nil for a view without a context. previous, which may be nil, is
+// the result for an earlier revision: Decode reuses what has not changed since, instead of parsing it again.
 //
 // Decode does not omit resources that it cannot read: it lists them as Unknown, and the document names the problems.
 func Decode(view appcontext.View, previous *Contents) *Contents {
@@ -128,14 +128,14 @@ type decoder struct {
 	*Contents
 
 	previous *Contents
-	// status is the context with the states.
+	// status is the context that holds the states.
 	status    *appcontext.Snapshot
 	namespace string
-	// finished is true when rsync does nothing about the context any more, even if something could not be done.
+	// finished is true when rsync no longer works on the context, even if some of its operations failed.
 	finished bool
-	// location is the place that is being decoded.
+	// location is the app in a cluster that is being decoded.
 	location AppInCluster
-	// parsed is what the texts of objects say.
+	// parsed holds the results of parse, by the text of the object.
 	parsed map[string]body
 }
 
@@ -143,7 +143,7 @@ func (d *decoder) problemf(format string, args ...any) {
 	d.problems = append(d.problems, problem{d.location, fmt.Sprintf(format, args...)})
 }
 
-// checkError notes a value that cannot be read. What is in it is not repeated: it may be a secret.
+// checkError adds a problem for a value that cannot be read. The problem omits the value and the error, because they may contain a secret.
 func (d *decoder) checkError(err error, at appcontext.Handle) {
 	if err != nil {
 		d.problemf("the value at %q cannot be read", at)
@@ -195,7 +195,7 @@ func (d *decoder) decodeApp(a appcontext.App) {
 	d.apps = append(d.apps, result)
 }
 
-// reuseSavedBundle takes the bundle that is saved for a place from the earlier revision, if it was decoded then and has not changed.
+// reuseSavedBundle reuses the saved bundle that was decoded from the earlier revision, if it has not changed.
 func (d *decoder) reuseSavedBundle(p *appInCluster) {
 	if d.previous == nil {
 		return
@@ -206,7 +206,7 @@ func (d *decoder) reuseSavedBundle(p *appInCluster) {
 	}
 }
 
-// orderOf returns the names of the resources that the order of a cluster's resources names. One that cannot be read counts as none.
+// orderOf returns the names in the resource order of a cluster; none if the order cannot be read.
 func orderOf(c appcontext.Cluster) map[string]bool {
 	names, _ := c.ResourceOrder()
 	inOrder := make(map[string]bool, len(names))
@@ -216,8 +216,8 @@ func orderOf(c appcontext.Cluster) map[string]bool {
 	return inOrder
 }
 
-// belongsToOtherContext reports whether a resource is kept here for another context: what an update adds, EMCO enters without its
-// object in the context that keeps the states, and it stays there when the update is rolled back.
+// belongsToOtherContext reports whether a resource belongs to another context. For a resource that an update adds, EMCO writes a
+// placeholder to the context that holds the states. The placeholder stays there when the update is rolled back.
 func (d *decoder) belongsToOtherContext(r appcontext.Resource) bool {
 	if raw, _ := r.Value(); string(raw) != `"`+placeholder+`"` {
 		return false
@@ -226,20 +226,20 @@ func (d *decoder) belongsToOtherContext(r appcontext.Resource) bool {
 	return err == nil && reference != "" && reference != d.id
 }
 
-// finishedStates are the states in which rsync has given up, or is done with everything.
+// finishedStates are the states in which rsync has given up, or has deleted everything.
 var finishedStates = map[appcontext.State]bool{
 	appcontext.StateTerminated: true, appcontext.StateInstantiateFailed: true, appcontext.StateTerminateFailed: true, appcontext.StateUpdateFailed: true,
 }
 
-// connectivity returns how rsync found a cluster last.
+// connectivity returns the last result of rsync's attempts to reach a cluster.
 func (d *decoder) connectivity(c appcontext.Cluster) appcontext.Connectivity {
 	found, err := c.Connectivity()
 	d.checkError(err, c.Handle().Level("readystatus"))
 	return found
 }
 
-// markRetrying says of resources in a cluster that rsync cannot reach what rsync says only of the cluster: what is still to be done
-// with them is being tried again.
+// markRetrying sets the state Retrying on the resources in a cluster that rsync cannot reach and has not yet applied or deleted.
+// rsync itself records Retrying only for the cluster.
 func (d *decoder) markRetrying(resources []resource) {
 	for i := range resources {
 		r := &resources[i]
@@ -250,7 +250,7 @@ func (d *decoder) markRetrying(resources []resource) {
 	}
 }
 
-// decodeResource decodes an expected object. states is where its state is, if found.
+// decodeResource decodes an expected object. states holds its state. found is false if the status context does not have the cluster.
 func (d *decoder) decodeResource(r, states appcontext.Resource, found bool) resource {
 	decoded := resource{identity: d.identify(r), rsync: string(appcontext.ResourcePending), defaultNamespace: d.namespace, stored: r}
 	object, kind, ok := r.Split()
@@ -282,7 +282,7 @@ func (d *decoder) decodeResource(r, states appcontext.Resource, found bool) reso
 	return decoded
 }
 
-// commonStates are the values that states usually have, as they are stored. It saves decoding thousands of them.
+// commonStates maps the usual stored values to states, so that thousands of values need not be decoded.
 var commonStates = func() map[string]string {
 	usual := map[string]string{}
 	for _, state := range []appcontext.ResourceStatus{
@@ -293,7 +293,7 @@ var commonStates = func() map[string]string {
 	return usual
 }()
 
-// identify says what an object in a context is. It is empty where that cannot be read.
+// identify returns the identity of an object in a context; empty if the object cannot be read.
 func (d *decoder) identify(r appcontext.Resource) identity {
 	cached, ok := d.previous.cachedBody(r.Handle())
 	if revision := r.Revision(); !ok || cached.revision != revision {
@@ -310,7 +310,7 @@ func (d *decoder) identify(r appcontext.Resource) identity {
 	return cached.identity
 }
 
-// parse calls identify once for each text: most objects go to many clusters unchanged.
+// parse calls identify once for each text, because most objects are the same in many clusters.
 func (d *decoder) parse(text string) (identity, bool) {
 	cached, ok := d.parsed[text]
 	if !ok {
@@ -328,31 +328,31 @@ func (c *Contents) cachedBody(h appcontext.Handle) (body, bool) {
 	return b, ok
 }
 
-// Expected is a place that a document is about, and where to look for what is there.
+// Expected is an app in a cluster that a document covers, and where its bundle is found.
 type Expected struct {
 	AppInCluster
 
 	// BundleName is the name of the ResourceBundleState that the app has in the cluster, <context>-<app>, and the value of
 	// its label emco/deployment-id.
 	BundleName string
-	// Saved is where the status of that bundle is saved in the context; empty when none has been seen.
+	// Saved is the key in the context under which the status of that bundle is saved; empty when it is not saved.
 	Saved appcontext.Handle
-	// SavedRevision is the revision of etcd at which it was saved.
+	// SavedRevision is the revision of etcd at which that status was saved.
 	SavedRevision int64
 }
 
-// isAbout reports whether the document of a subject has a place in its context. That of a cluster has its network
-// intents only, even if the context has more: who may ask about a cluster may not see another.
+// isAbout reports whether the document of a subject covers an app in a cluster. The document of a cluster covers only its
+// network intents, even if the context has more, because a user who may read one cluster may not read another.
 func isAbout(s appcontext.DeploymentRef, at AppInCluster) bool {
 	return s.Cluster == "" || at == AppInCluster{appcontext.NetworkIntents, s.Provider + "+" + s.Cluster}
 }
 
-// isSelected reports whether the document of a query about a subject has a place.
+// isSelected reports whether a query about a subject selects an app in a cluster.
 func isSelected(s appcontext.DeploymentRef, q Query, at AppInCluster) bool {
 	return isAbout(s, at) && filterMatches(q.Apps, at.App) && filterMatches(q.Clusters, at.Cluster)
 }
 
-// problemsOf names what of a subject cannot be read.
+// problemsOf returns the problems of a subject, at most maxProblems.
 func (c *Contents) problemsOf(s appcontext.DeploymentRef) []string {
 	var found []string
 	for _, p := range c.problems {
@@ -366,8 +366,8 @@ func (c *Contents) problemsOf(s appcontext.DeploymentRef) []string {
 	return found
 }
 
-// Expected returns the places for which the document of a query about a subject needs a Report, in the order of the document.
-// A query about rsync alone needs none.
+// Expected returns the apps in clusters for which the document of a query about a subject needs a Report, in the order of the document.
+// A query that does not use the clusters, such as type=rsync without health, needs none.
 func (c *Contents) Expected(s appcontext.DeploymentRef, q Query) []Expected {
 	if c == nil || !q.usesClusters() {
 		return nil
@@ -388,9 +388,9 @@ func (c *Contents) Expected(s appcontext.DeploymentRef, q Query) []Expected {
 	return expected
 }
 
-// SavedBundle returns the bundle that is saved in the context for a place, as DecodeBundle returns it; nil when there is none. It
-// is decoded once for each revision, with the rules of the first call: when the rules change, decode the contexts again, without
-// the previous ones.
+// SavedBundle returns the bundle that is saved in the context for an app in a cluster, as DecodeBundle returns it; nil when there
+// is none. It decodes the bundle once for each revision, with the rules of the first call. When the rules change, call Decode
+// again, without previous.
 func (c *Contents) SavedBundle(p AppInCluster, user rules.UserRules) *Bundle {
 	if c == nil {
 		return nil

@@ -16,7 +16,7 @@ const (
 	ReasonRsyncRetrying healthscope.Reason = "RsyncRetrying"
 	// ReasonRsyncFailed means that the cluster refused what rsync did with the resource.
 	ReasonRsyncFailed healthscope.Reason = "RsyncFailed"
-	// ReasonUnreadable means that what the context says of the resource cannot be read.
+	// ReasonUnreadable means that the state of the resource in the context cannot be read.
 	ReasonUnreadable healthscope.Reason = "Unreadable"
 	// ReasonNotListed means that the bundle is too large to name all its objects, and does not name the resource.
 	ReasonNotListed healthscope.Reason = "NotListed"
@@ -30,23 +30,23 @@ const (
 	ReasonNotInstantiated healthscope.Reason = "NotInstantiated"
 	// ReasonNoMatch means that the filters of the query match nothing.
 	ReasonNoMatch healthscope.Reason = "NoMatch"
-	// ReasonContextGone means that the context of the instance is not kept any more.
+	// ReasonContextGone means that the context of the instance no longer exists.
 	ReasonContextGone healthscope.Reason = "ContextGone"
 )
 
-// rsyncTerminated is what EMCO's design calls the state that EMCO writes as Deleted.
+// rsyncTerminated is the name in EMCO's design of the state that EMCO writes as Deleted.
 const rsyncTerminated = "Terminated"
 
 // lifecycle is the phase of a context in its life cycle.
 type lifecycle struct {
 	state appcontext.State
-	// deleting is true when it is to go, and terminated when rsync says that it has gone.
+	// deleting is true when the context is being terminated or has been, and terminated when its state is Terminated.
 	deleting, terminated bool
-	// requestedAt is when users asked for it; zero when that is not recorded.
+	// requestedAt is the time of the last action on the context other than a termination; zero when none is recorded.
 	requestedAt time.Time
 }
 
-// lifecycleOf reads state and history of a context. What users did last with it counts, also before rsync has begun.
+// lifecycleOf returns the phase of a context from its state and its history. The last action of users counts even before rsync starts.
 func lifecycleOf(id string, state appcontext.State, actions []appcontext.Action) lifecycle {
 	l := lifecycle{state: state, terminated: state == appcontext.StateTerminated}
 	for _, a := range actions {
@@ -62,7 +62,7 @@ func lifecycleOf(id string, state appcontext.State, actions []appcontext.Action)
 	return l
 }
 
-// rsyncWord returns the word for what rsync did with a resource. Of a context that is terminated everything is deleted.
+// rsyncWord returns the rsync status of a resource. In a terminated context, every resource is Deleted.
 func (l lifecycle) rsyncWord(r *resource) string {
 	if l.terminated {
 		return string(appcontext.ResourceDeleted)
@@ -70,21 +70,22 @@ func (l lifecycle) rsyncWord(r *resource) string {
 	return r.rsync
 }
 
-// row is a resource of a document: one that is expected, or there, or both.
+// row is a resource of a document that is expected, or in the bundle, or both.
 type row struct {
-	// expected and member are nil where there is none, not both.
+	// expected is nil for a resource that is not in the context, and member for one that is not in the bundle. At least one is set.
 	expected *resource
 	member   *healthscope.Member
 	rsync    string
 	presence Presence
-	// judged is what is said of its health, and counts whether it counts. They are set with Query.Health only.
+	// judged is the health of the resource. counts is true if the resource counts in a rollup. Both are set only with Query.Health.
 	judged *healthscope.Member
 	counts bool
-	// remains is true for something that is to go and has not gone, as far as is known.
+	// remains is true for a resource that is being deleted and is not known to be gone.
 	remains bool
 }
 
-// identity says what the resource is: as the context has it, and else as the cluster has it.
+// identity returns the identity of the resource. Kind, namespace and name are those of the member if there is one. Group and version are
+// those of the context, if it names a version.
 func (r *row) identity() identity {
 	var id identity
 	if r.expected != nil {
@@ -99,7 +100,7 @@ func (r *row) identity() identity {
 	return id
 }
 
-// judgeRow says how a row fares.
+// judgeRow sets the health of a row.
 func (b *builder) judgeRow(r *row, v *view) {
 	switch {
 	case b.lifecycle.deleting || deleted(r.rsync):
@@ -121,7 +122,7 @@ func deleted(rsync string) bool {
 	return rsync == string(appcontext.ResourceDeleted) || rsync == rsyncTerminated
 }
 
-// judgeDeleting says how something fares that is to go, and whether it is still there. It does not count.
+// judgeDeleting returns the health of a resource that is being deleted, and whether it remains. Such a resource does not count.
 func (b *builder) judgeDeleting(r *row, v *view) (m *healthscope.Member, remains bool) {
 	gone := deleted(r.rsync)
 	switch {
@@ -140,7 +141,7 @@ func (b *builder) judgeDeleting(r *row, v *view) (m *healthscope.Member, remains
 	}
 }
 
-// stillPresent says how an object fares that is there and is to go, or was to.
+// stillPresent returns the health of an object that is present and is being deleted. gone means that rsync has deleted it.
 func stillPresent(m *healthscope.Member, gone bool) *healthscope.Member {
 	if m.State == healthscope.Terminating {
 		return m
@@ -154,7 +155,7 @@ func stillPresent(m *healthscope.Member, gone bool) *healthscope.Member {
 	return &marked
 }
 
-// judgeAbsent says how an expected resource fares that is not in the bundle, and whether it counts.
+// judgeAbsent returns the health of an expected resource that is not in the bundle, and whether it counts.
 func (b *builder) judgeAbsent(r *row, v *view) (m *healthscope.Member, counts bool) {
 	switch r.rsync {
 	case string(appcontext.ResourceApplied):
@@ -172,20 +173,21 @@ func (b *builder) judgeAbsent(r *row, v *view) (m *healthscope.Member, counts bo
 	case "":
 		return b.judgeMissing(r, healthscope.Unknown, ReasonNotFollowed, "the monitor does not report this kind"), false
 	case ReasonNotListed:
-		return b.judgeMissing(r, healthscope.Unknown, reason, "the bundle is too large to name it"), false // It may be among those that count without a name.
+		return b.judgeMissing(r, healthscope.Unknown, reason, "the bundle is too large to name it"), false // It may be counted among the unlisted objects.
 	default:
 		return b.judgeMissing(r, healthscope.Unknown, reason, cmp.Or(v.Message, incompleteMessages[reason])), true
 	}
 }
 
-// incompleteMessages says for people why it is not known whether an object is there.
+// incompleteMessages are the messages, by reason, when it is not known whether an object exists.
 var incompleteMessages = map[healthscope.Reason]string{
 	healthscope.ReasonNotObserved:     "no monitor has reported on the app in this cluster",
 	healthscope.ReasonMalformedBundle: "the bundle of the app in this cluster cannot be read",
 }
 
-// judgeMissing returns a result as Judge sees it, with the time at which users asked for the context: policy says how long a
-// resource may be missing. It does not say since when something is missing: that may have been there until a moment ago.
+// judgeMissing judges a resource that has the given state and no usable member. Pending and NotPresent are judged as lasting since users
+// requested the context, because the policy limits how long a resource may be missing. For a NotPresent resource that counts as Failed, the
+// result omits Since, because the resource may have existed until a moment ago.
 func (b *builder) judgeMissing(r *row, state healthscope.State, reason healthscope.Reason, message string) *healthscope.Member {
 	m := b.newMember(r, state, reason, message)
 	if state == healthscope.Pending || state == healthscope.NotPresent {

@@ -6,35 +6,35 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Report is what is known of an app in a cluster: of the bundle there, as the hub sees it, or as it was saved in the
-// context. The zero value says that nothing is known.
+// Report describes the bundle of an app in a cluster, as the hub sees it or as it was saved in the context. The zero value
+// means that nothing is known.
 type Report struct {
-	// Namespace is that of the bundle; empty where it is not known.
+	// Namespace is the namespace of the bundle; empty when it is not known.
 	Namespace string
-	// Members are the objects of the bundle, judged; while they cannot be seen, as healthscope.MarkUnreachable returns them. Their order
-	// makes no difference. They must not be changed any more: what was made of them is used again for other documents.
+	// Members are the judged objects of the bundle, in any order. While the bundle is unreachable, they are as healthscope.MarkUnreachable
+	// returns them. The caller must not change them, because other documents reuse the matching that is made from them.
 	Members []healthscope.Member
 	// Observed is true when a monitor has reported, even if it saw nothing.
 	Observed bool
-	// Truncated is true when the bundle does not name all its objects, and Unlisted counts those that it does not name.
+	// Truncated is true when the bundle does not list all its objects. Unlisted counts those that it does not list.
 	Truncated bool
 	Unlisted  healthscope.Summary
-	// Malformed names what in the bundle cannot be read.
+	// Malformed names the parts of the bundle that cannot be read.
 	Malformed []string
-	// Unreachable is true when the bundle cannot be seen as it is now; Reason says why in a word, Message for people.
+	// Unreachable is true when the current bundle cannot be read. Reason is the cause in one word, and Message describes it.
 	Unreachable bool
 	Reason      healthscope.Reason
 	Message     string
-	// Saved is true when this is what was saved in the context, and is as old as LastSeen says. SavedReport sets it.
+	// Saved is true when the bundle is the one that was saved in the context, as of LastSeen. SavedReport sets it.
 	Saved bool
-	// LastSeen is when the bundle was known last to be as it is shown here. Zero means that it is not known.
+	// LastSeen is the last time at which the bundle was known to be as in this report; zero when that is not known.
 	LastSeen time.Time
-	// Bundle has the whole objects, for output=detail. It may be nil. Who sets it answers for its being as current as Members.
+	// Bundle holds the whole objects, for output=detail. It may be nil. The caller ensures that it is as current as Members.
 	Bundle *Bundle
 }
 
-// SavedReport makes a report of a bundle that was saved in the context, for a place that the hub itself does not see.
-// lastSeen is when it was saved, if that was recorded; EMCO does not.
+// SavedReport returns a report of a bundle that was saved in the context, for an app in a cluster that the hub itself does not see.
+// lastSeen is the time at which it was saved; zero if that is not recorded. EMCO does not record it.
 func SavedReport(b *Bundle, policy healthscope.Policy, lastSeen, now time.Time) Report {
 	if b == nil {
 		return Report{}
@@ -46,17 +46,17 @@ func SavedReport(b *Bundle, policy healthscope.Policy, lastSeen, now time.Time) 
 	}
 }
 
-// cachedJudgement is a judgement, and what it was made with.
+// cachedJudgement is a judgement, with the policy and the time for which it was made.
 type cachedJudgement struct {
 	healthscope.Judgement
 
 	policy   healthscope.Policy
 	judgedAt time.Time
-	// timeDependent is true when something has taken the time of the judgement for its own, which lay in the future.
+	// timeDependent is true when a member's Since equals the time of the judgement. Judge replaces a Since in the future by that time.
 	timeDependent bool
 }
 
-// judge judges what the bundle says, unless that was done before and still holds.
+// judge returns the judged objects of the bundle. It reuses the last judgement while that is valid.
 func (b *Bundle) judge(policy healthscope.Policy, now time.Time) []healthscope.Member {
 	if last := b.last.Load(); last != nil && last.isValid(policy, now) {
 		return last.Members
@@ -69,7 +69,7 @@ func (b *Bundle) judge(policy healthscope.Policy, now time.Time) []healthscope.M
 	return made.Members
 }
 
-// isValid reports whether a judgement would be the same with a policy, at a time.
+// isValid reports whether the judgement would be the same with the given policy and time.
 func (j *cachedJudgement) isValid(policy healthscope.Policy, now time.Time) bool {
 	return !j.timeDependent && policy == j.policy && !now.Before(j.judgedAt) && (j.NextCheck.IsZero() || now.Before(j.NextCheck))
 }
@@ -77,18 +77,19 @@ func (j *cachedJudgement) isValid(policy healthscope.Policy, now time.Time) bool
 // Presence reports whether an object is in its cluster, in the words of EMCO's status design.
 type Presence string
 
-// The words for presence.
+// The values of Presence.
 const (
 	// Present means that the object is in the bundle of its app.
 	Present Presence = "Present"
-	// NotPresent means that it is not, and would be if it were in the cluster.
+	// NotPresent means that the object is not in the bundle, and would be if it were in the cluster; or that the bundle reports it as not present.
 	NotPresent Presence = "NotPresent"
-	// PresenceUnknown means that it is not known: there is no bundle, it cannot be seen, it leaves objects out, or its monitor does not follow the kind.
+	// PresenceUnknown means that the presence is not known: there is no bundle, it is unreachable, malformed or truncated, its monitor does not
+	// follow the kind, or the state of the object is Unknown.
 	PresenceUnknown Presence = "Unknown"
 )
 
-// followed are the kinds that every monitor follows, EMCO's of every generation and ours: if there is a bundle, objects of
-// these kinds that are not in it do not exist. Of another kind that is so only if another object of the kind is in the bundle.
+// followed are the kinds that every monitor follows: every generation of EMCO's monitor, and HealthScope's. An object of these kinds that is
+// not in the bundle does not exist. For another kind, this is true only if the bundle contains another object of the kind.
 var followed = map[groupKind]bool{
 	{"", "ConfigMap"}: true, {"", "Pod"}: true, {"", "Service"}: true,
 	{"apps", "DaemonSet"}: true, {"apps", "Deployment"}: true, {"apps", "StatefulSet"}: true,
@@ -97,13 +98,13 @@ var followed = map[groupKind]bool{
 
 type groupKind struct{ group, kind string }
 
-// view is a report of a place, ready to be asked about single objects. The zero value is that of a zero report.
+// view is a report of an app in a cluster, with the matching of its members. The zero value is the view of a zero Report.
 type view struct {
 	Report
 	*matching
 }
 
-// setReport turns the view to another report. Of a context that is terminated, what was saved before says nothing.
+// setReport sets the report of the view. It ignores a saved report of a terminated context, which shows the state before the termination.
 func (v *view) setReport(p *appInCluster, r Report, terminated bool) {
 	if terminated && r.Saved {
 		r = Report{}
@@ -119,8 +120,8 @@ func (v *view) unexpectedMembers() []int {
 	return v.unexpected
 }
 
-// presence reports whether an object is in the cluster. m is nil when it is not in the bundle, and followed reports whether it would
-// be if it existed.
+// presence returns the presence of an object. m is nil when the object is not in the bundle. followed is true if the object would be in
+// the bundle if it existed.
 func (v *view) presence(m *healthscope.Member, followed bool) Presence {
 	if m != nil {
 		switch {
@@ -138,7 +139,7 @@ func (v *view) presence(m *healthscope.Member, followed bool) Presence {
 	return NotPresent
 }
 
-// incomplete returns the reason why an object may exist that the report does not name; empty when the report is complete.
+// incomplete returns the reason why an object that the report does not name may exist; empty when the report is complete.
 func (v *view) incomplete() healthscope.Reason {
 	switch {
 	case v.Unreachable && v.Reason != "":
