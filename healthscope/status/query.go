@@ -14,20 +14,20 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Type says which resources a document lists, and by what.
+// Type selects the resources that a document lists, and which status it shows for them.
 type Type string
 
 // The types of a query.
 const (
-	// TypeRsync lists the resources in the context, with what rsync did about them.
+	// TypeRsync lists the resources in the context, with their rsync status.
 	TypeRsync Type = "rsync"
-	// TypeCluster lists the resources in the context and those that are in the clusters, with whether they are there.
+	// TypeCluster lists the resources in the context and those in the clusters, with their presence.
 	TypeCluster Type = "cluster"
-	// TypeAll lists the same with both.
+	// TypeAll lists the same resources as TypeCluster, with both.
 	TypeAll Type = "all"
 )
 
-// Output is how much a document shows.
+// Output selects how much a document shows.
 type Output string
 
 // The outputs of a query.
@@ -40,7 +40,7 @@ const (
 	OutputDetail Output = "detail"
 )
 
-// Outputs of older designs, which stand for several parameters together.
+// The outputs of older designs. Each stands for several parameters.
 const (
 	outputRsync = "rsync"
 	outputSmall = "small"
@@ -60,51 +60,51 @@ const (
 )
 
 const (
-	// MaxFilters is how many values a filter may have.
+	// MaxFilters is the maximum number of values of a filter.
 	MaxFilters = 100
-	// maxResourceName is how long the name of an object may be: that of a DNS subdomain, the longest there is in Kubernetes.
+	// maxResourceName is the maximum length of an object's name, in bytes: that of a DNS subdomain, the longest in Kubernetes.
 	maxResourceName = 253
-	// maxEcho is how much of a value an error repeats, in bytes.
+	// maxEcho is the maximum length of the part of a value that an error repeats, in bytes.
 	maxEcho = 200
 )
 
-// Query is what a request asks for. The zero value is no query; ParseQuery makes one.
+// Query holds the parsed parameters of a request. The zero value is not a valid query; ParseQuery returns a valid one.
 type Query struct {
-	// Type is TypeRsync unless the request says otherwise.
+	// Type is TypeRsync by default.
 	Type Type
-	// Output is OutputAll unless the request says otherwise.
+	// Output is OutputAll by default.
 	Output Output
-	// Health adds state, reason, since and age to everything.
+	// Health adds the health to the document, and to its apps, clusters and resources.
 	Health bool
-	// Apps, Clusters (<provider>+<cluster>) and Resources (names of objects) are what a resource must be of, each one of
-	// them; without values everything is. They are sorted, and name nothing twice.
+	// Apps, Clusters (<provider>+<cluster>) and Resources (names of objects) are filters. The query selects a resource that matches
+	// all three. A filter without values matches everything. The values are sorted and unique.
 	Apps, Clusters, Resources []string
-	// Instance is the id of the context that is asked for; empty for the one in force.
+	// Instance is the id of the requested context; empty for the current one.
 	Instance string
-	// ListInstances asks for the ids of all contexts instead, and for nothing else.
+	// ListInstances requests only the ids of all contexts.
 	ListInstances bool
-	// EMCO is set for an answer of EMCO 22.12; nil for a Document.
+	// EMCO is set when the request uses the dialect of EMCO 22.12; nil for a Document.
 	EMCO *EMCOQuery
 }
 
-// ParameterError says what is wrong with a parameter of a request. Its text is meant for the caller.
+// ParameterError describes an invalid parameter of a request. Its text is for the client.
 type ParameterError struct {
-	// Parameter is the name as it was sent.
+	// Parameter is the name in the request, cut when it is long.
 	Parameter string
-	// Value is the value as it was sent, cut when it is long.
+	// Value is the value in the request, cut when it is long.
 	Value string
-	// Problem says what is wrong, such as "is unknown".
+	// Problem describes the problem, such as "is unknown".
 	Problem string
-	// Allowed says what can be used instead.
+	// Allowed describes the allowed values.
 	Allowed string
 }
 
-// Error returns everything in one line.
+// Error returns the error in one line.
 func (e *ParameterError) Error() string {
 	return fmt.Sprintf("query parameter %q with value %q %s; allowed: %s", e.Parameter, e.Value, e.Problem, e.Allowed)
 }
 
-// newParameterError returns a ParameterError for a value, of which no more is repeated than is decent.
+// newParameterError returns a ParameterError. It cuts the parameter and the value to maxEcho.
 func newParameterError(parameter, value, problem, allowed string) error {
 	return &ParameterError{Parameter: shorten(parameter), Value: shorten(value), Problem: problem, Allowed: allowed}
 }
@@ -114,7 +114,7 @@ func shorten(text string) string { return healthscope.Shorten(text, maxEcho+len(
 // parameterParser reads one parameter into a query.
 type parameterParser func(q *Query, values []string) error
 
-// parameters are the parameters there are.
+// parameters are the parsers of all parameters outside the dialect of EMCO 22.12, by name.
 var parameters = map[string]parameterParser{
 	parameterApp: func(q *Query, values []string) (err error) {
 		q.Apps, err = parseFilter(parameterApp, values, checkApp)
@@ -146,12 +146,12 @@ var parameters = map[string]parameterParser{
 	},
 }
 
-// Parameters returns the names of the parameters that ParseQuery takes without dialect, and that name, sorted.
+// Parameters returns the sorted names of the parameters that ParseQuery accepts without dialect, and "dialect" itself.
 func Parameters() []string {
 	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(parameters)), parameterDialect)))
 }
 
-// Outputs returns the values of the parameter output, those of older designs last.
+// Outputs returns the values of the parameter output. Those of older designs come last.
 func Outputs() []string {
 	return []string{string(OutputSummary), string(OutputAll), string(OutputDetail), outputRsync, outputSmall, outputFull}
 }
@@ -159,17 +159,17 @@ func Outputs() []string {
 // Types returns the values of the parameter type.
 func Types() []string { return []string{string(TypeRsync), string(TypeCluster), string(TypeAll)} }
 
-// ParseQuery reads the parameters of a request for a status, which are url.Values: type, output, app, cluster, resource,
-// instance and health, with the values and defaults of Query. The outputs of EMCO's first designs are taken too:
-// output=rsync is type=rsync with output=detail; small and full are type=all, unless a type is given, and health=true,
-// with output=all and detail.
+// ParseQuery parses the parameters of a status request, which are url.Values: type, output, app, cluster, resource,
+// instance and health, with the values and defaults of Query. It also accepts the outputs of EMCO's first designs:
+// output=rsync means type=rsync with output=detail. output=small and output=full mean health=true, and type=all unless a type
+// is given, with output=all and output=detail respectively.
 //
-// app, cluster and resource may be given several times, up to a hundred. A bare instance, without a value, asks for the
-// list of instances and must be alone. Everything else that is unknown, repeated, empty or contradictory is refused with a
-// *ParameterError, the first one by name.
+// app, cluster and resource may each be given up to MaxFilters times. instance without a value requests the list of instances,
+// and must be the only parameter. ParseQuery rejects any other parameter that is unknown, repeated, empty or contradictory
+// with a *ParameterError for the first one by name. It checks for contradictions last.
 //
-// With dialect=22.12, the parameters are those of EMCO 22.12. Then status, which is deployed or ready, is taken before type, and apps,
-// clusters and resources, whatever their value, ask for names. Other forms of the status design are refused.
+// With dialect=22.12, the parameters are those of EMCO 22.12. Then status, which is deployed or ready, takes precedence over type. apps,
+// clusters and resources request names, and their values are ignored. ParseQuery rejects other forms of the status design.
 func ParseQuery(values map[string][]string) (Query, error) {
 	if _, ok := values[parameterDialect]; ok {
 		return parseEMCOQuery(values)
@@ -202,7 +202,7 @@ func ParseQuery(values map[string][]string) (Query, error) {
 	return q, nil
 }
 
-// expandOutput replaces an output that stands for several parameters by these.
+// expandOutput replaces an output that stands for several parameters with those parameters.
 func (q *Query) expandOutput(values map[string][]string) error {
 	switch string(q.Output) {
 	case outputRsync:
@@ -259,7 +259,7 @@ func parseInstance(q *Query, values []string) error {
 	return nil
 }
 
-// parseFilter returns the values of a filter, sorted. check reports whether a value can be a name, and what can.
+// parseFilter returns the sorted, unique values of a filter. check reports whether a value can be a name, and returns what is allowed.
 func parseFilter(parameter string, values []string, check func(string) (ok bool, allowed string)) ([]string, error) {
 	if len(values) == 0 || len(values) > MaxFilters {
 		return nil, newParameterError(parameter, strings.Join(values[:min(len(values), 3)], ","), fmt.Sprintf("is given %d times", len(values)), "1 to "+strconv.Itoa(MaxFilters)+" values")
@@ -272,7 +272,7 @@ func parseFilter(parameter string, values []string, check func(string) (ok bool,
 	return slices.Compact(slices.Sorted(slices.Values(values))), nil
 }
 
-// isLabel reports whether EMCO takes a text for the name of an app, a provider or a cluster: if it can be the value of a label.
+// isLabel reports whether EMCO accepts a text as the name of an app, a provider or a cluster. It must be a valid label value.
 func isLabel(text string) bool { return text != "" && len(validation.IsValidLabelValue(text)) == 0 }
 
 func checkApp(value string) (ok bool, allowed string) {
@@ -290,7 +290,7 @@ func checkResource(value string) (ok bool, allowed string) {
 	return ok, "the name of an object, at most " + strconv.Itoa(maxResourceName) + " bytes without / and blanks"
 }
 
-// filterMatches reports whether a filter lets a name through.
+// filterMatches reports whether a filter matches a name.
 func filterMatches(filter []string, name string) bool {
 	if len(filter) == 0 {
 		return true
@@ -299,8 +299,8 @@ func filterMatches(filter []string, name string) bool {
 	return ok
 }
 
-// usesClusters reports whether the answer depends on what is in the clusters.
+// usesClusters reports whether the document depends on the state of the clusters.
 func (q Query) usesClusters() bool { return !q.ListInstances && (q.Type != TypeRsync || q.Health) }
 
-// filtered reports whether there is a filter.
+// filtered reports whether the query has a filter.
 func (q Query) filtered() bool { return len(q.Apps)+len(q.Clusters)+len(q.Resources) > 0 }

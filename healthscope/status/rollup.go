@@ -8,30 +8,30 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// rollup is the state of many resources. The zero value is that of none.
+// rollup is the combined state of resources. The zero value is the rollup of no resources.
 type rollup struct {
 	summary healthscope.Summary
-	// rows counts all resources, also those that do not count. Of these, remaining and undeletable are to go and have not
-	// gone, or could not be deleted, and unknown cannot be seen.
+	// rows is the number of all resources, also of those that do not count in summary. remaining is the number of resources that are being
+	// deleted and are not known to be gone. undeletable and unknown are the numbers of resources that do not count and are Failed or Unknown.
 	rows, remaining, undeletable, unknown int
-	// unknownReason is the reason of the first that cannot be seen.
+	// unknownReason is the first reason among the unknown resources.
 	unknownReason healthscope.Reason
-	// worst is what makes the state of all what it is: of those in the worst state the one that is in it for longest.
+	// worst is the resource that determines the combined state: of the resources in the worst state, the one that has been in it longest.
 	worst worstResource
-	// since is since when the state is so: of Ready the latest, of others the earliest that is known.
+	// since is the start of the combined state: for Ready the latest Since of the resources, for others the earliest known.
 	since time.Time
-	// sinceUnknown is true when it is not known of all since when they are Ready.
+	// sinceUnknown is true when the Since of a Ready resource is not known. It is used only while the combined state is Ready.
 	sinceUnknown bool
 }
 
-// worstResource is a resource, and where it is. It is none without a member.
+// worstResource is a resource and its app and cluster. member is nil if there is no resource.
 type worstResource struct {
 	AppInCluster
 
 	member *healthscope.Member
 }
 
-// add counts a resource.
+// add adds a resource.
 func (u *rollup) add(at AppInCluster, r *row) {
 	u.rows++
 	if r.remains {
@@ -52,7 +52,7 @@ func (u *rollup) add(at AppInCluster, r *row) {
 	}
 }
 
-// updateWorst takes note of a resource, or of the worst of many, and of since when their state is so.
+// updateWorst updates worst and since with a resource, or with the worst resource of another rollup. partial means that not every Since is known.
 func (u *rollup) updateWorst(c worstResource, since time.Time, partial bool) {
 	rank, now := rankOf(c.member), rankOf(u.worst.member)
 	switch {
@@ -69,8 +69,8 @@ func (u *rollup) updateWorst(c worstResource, since time.Time, partial bool) {
 	}
 }
 
-// rankOf sorts the states that members count as, the worst last, in the order in which healthscope.Summary rolls them up.
-// It is 0 for none.
+// rankOf returns the rank of the state that a member counts as, in the order in which healthscope.Summary rolls states up. A worse state
+// has a higher rank. The rank of nil is 0.
 func rankOf(m *healthscope.Member) int {
 	if m == nil {
 		return 0
@@ -87,7 +87,7 @@ func rankOf(m *healthscope.Member) int {
 	return 3
 }
 
-// merge counts the resources of another.
+// merge adds the resources of another rollup.
 func (u *rollup) merge(o rollup) {
 	u.rows, u.remaining, u.undeletable, u.unknown = u.rows+o.rows, u.remaining+o.remaining, u.undeletable+o.undeletable, u.unknown+o.unknown
 	u.unknownReason = cmp.Or(u.unknownReason, o.unknownReason)
@@ -97,7 +97,7 @@ func (u *rollup) merge(o rollup) {
 	}
 }
 
-// addSummary adds numbers of resources that have no name.
+// addSummary adds counts of resources without their names.
 func (u *rollup) addSummary(s healthscope.Summary) {
 	u.summary.Total += s.Total
 	u.summary.Ready += s.Ready
@@ -107,7 +107,7 @@ func (u *rollup) addSummary(s healthscope.Summary) {
 	u.summary.Healthy += s.Healthy
 }
 
-// health returns the health of many resources.
+// health returns the health of a rollup.
 func (b *builder) health(u rollup) *Health {
 	counts := &Counts{Total: u.summary.Total, Ready: u.summary.Ready, Pending: u.summary.Pending, Failed: u.summary.Failed, Unknown: u.summary.Unknown}
 	h := &Health{Resources: counts}
@@ -149,7 +149,7 @@ func (b *builder) setPresentHealth(h *Health, u rollup) {
 	state := u.summary.State()
 	h.State = string(state)
 	if u.worst.member == nil || u.worst.member.Counts != state {
-		return // It is the state of resources that have no name.
+		return // Unlisted resources determine the state.
 	}
 	if !u.sinceUnknown || state != healthscope.Ready {
 		h.Since, h.Age = b.since(u.since)
@@ -161,8 +161,8 @@ func (b *builder) setPresentHealth(h *Health, u rollup) {
 	}
 }
 
-// overall says how everything fares together that a query selects. What rsync says of the whole context counts when the
-// query selects the whole.
+// overall returns the health of everything that the query selects. A failed state of the context counts only if the query has no
+// filter.
 func (b *builder) overall(u rollup) *Health {
 	switch {
 	case b.ContextID == "":
@@ -198,7 +198,7 @@ func (b *builder) healthOf(r *row) *Health {
 	return h
 }
 
-// since writes since when something is so, and for how many seconds. A time that is still to come is now.
+// since returns a time as it is served, and its age in seconds. The age of a time in the future is 0.
 func (b *builder) since(t time.Time) (string, *int64) {
 	if t.IsZero() {
 		return "", nil
