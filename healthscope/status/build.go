@@ -10,27 +10,27 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// CurrentFor is the age up to which contexts count as current, so that the document does not show their age. etcd is read
-// more often, so that a greater age means that etcd does not respond.
+// CurrentFor is the maximum age of contexts that count as current. The document does not show the age of current contexts. etcd is
+// read more often, so a greater age means that etcd does not respond.
 const CurrentFor = 10 * time.Second
 
-// Input is what a document is made of.
+// Input holds the data from which a document is built.
 type Input struct {
 	// Subject is the subject of the document: a deployment intent group, or a cluster with its network intents.
 	Subject appcontext.DeploymentRef
-	// View is what is known of the subject. Of its contexts nothing is read but what Contents has.
+	// View is the stored state of the subject. Its contexts are read only through Contents.
 	appcontext.View
 	// Contents is the result of Decode for View; nil when View has no context.
 	Contents *Contents
-	// Reports are what is known of the clusters, by the places of Contents.Expected. What is not there is not known.
+	// Reports are the reports of the bundles, by the apps in clusters of Contents.Expected. A missing report means that nothing is known.
 	Reports map[AppInCluster]Report
-	// Policy is that of the installation. It says how long a resource may be missing.
+	// Policy is the policy of the installation. It limits how long a resource may be missing.
 	Policy healthscope.Policy
-	// Now is the time.
+	// Now is the current time.
 	Now time.Time
 }
 
-// builder makes one document.
+// builder builds one document.
 type builder struct {
 	Input
 
@@ -44,14 +44,14 @@ type builder struct {
 	matched   struct{ apps, clusters, resources map[string]bool }
 }
 
-// New makes the document that a query asks for.
+// New returns the document for a query.
 //
-// Apps are in the order in which the context wants them brought up, clusters in that of their names. The resources that
-// the context names come in the order of name and kind, those that are in the cluster only after them, by group, kind,
-// namespace and name. Counts are those of the resources that the document lists, or that a summary would list.
+// Apps are in the order in which the context brings them up. Clusters are sorted by name. Resources in the context are sorted by
+// name and kind. Resources that are only in the cluster follow, sorted by group, kind, namespace and name. Counts cover the
+// resources that the document lists, or would list if it were not a summary.
 //
-// An object in a cluster is the one in the context when kind and name are the same, and group and namespace where the
-// context names them; the version makes no difference.
+// An object in a cluster matches a resource in the context when kind and name are the same, and group and namespace too where
+// they are known. The version makes no difference.
 func New(in Input, q Query) Document {
 	b := builder{Input: in, query: q}
 	b.document = newDocument(in)
@@ -78,7 +78,7 @@ func New(in Input, q Query) Document {
 	return b.document
 }
 
-// newDocument returns a document with the names of what it is about.
+// newDocument returns a document with the names of its subject.
 func newDocument(in Input) Document {
 	s := in.Subject
 	if s.Cluster != "" {
@@ -91,7 +91,7 @@ func newDocument(in Input) Document {
 	return d
 }
 
-// history writes what users did, or that it is not known: a group that has a context was created.
+// history returns the actions of users. Without actions, it returns a history that is unknown rather than empty, because users have created the group.
 func history(actions []appcontext.Action) *History {
 	if len(actions) == 0 {
 		return &History{Unknown: noHistory}
@@ -103,8 +103,7 @@ func history(actions []appcontext.Action) *History {
 	return h
 }
 
-// instances returns the ids of the contexts, in the order in which users first had to do with them, then those of which
-// no action is known.
+// instances returns the ids of the contexts in the order of their first actions, then the ids of contexts without a known action.
 func instances(v appcontext.View) []string {
 	ids := []string{}
 	seen := map[string]bool{"": true}
@@ -201,7 +200,7 @@ func (b *builder) rows(p *appInCluster, v *view) []row {
 	return rows
 }
 
-// listedRows returns the rows that the type of the query wants to be listed.
+// listedRows returns the rows that the type of the query lists.
 func (b *builder) listedRows(rows []row) []row {
 	if b.query.Type != TypeRsync {
 		return rows
@@ -213,7 +212,7 @@ func (b *builder) listedRows(rows []row) []row {
 	return rows[:expected] // The others come last.
 }
 
-// countRows counts rows by their words, and takes note of what filters they match.
+// countRows counts rows by rsync status and by presence, and records the filter values that they match.
 func (b *builder) countRows(at AppInCluster, rows []row) {
 	if len(rows) == 0 {
 		return
@@ -240,7 +239,7 @@ func (b *builder) countRows(at AppInCluster, rows []row) {
 	}
 }
 
-// rollUp rolls up rows, and what the bundle counts without a name. A filter by name lets none of these through.
+// rollUp rolls up rows, and the unlisted objects of the bundle. A filter by name excludes unlisted objects.
 func (b *builder) rollUp(at AppInCluster, rows []row, v *view) rollup {
 	var u rollup
 	for i := range rows {
@@ -260,7 +259,7 @@ func (b *builder) rollUp(at AppInCluster, rows []row, v *view) rollup {
 	return u
 }
 
-// resources writes rows.
+// resources returns rows as they are served.
 func (b *builder) resources(rows []row, v *view) []Resource {
 	var objects map[healthscope.Key]map[string]any
 	if b.query.Output == OutputDetail && b.query.Type != TypeRsync {
@@ -292,7 +291,7 @@ func (b *builder) resources(rows []row, v *view) []Resource {
 	return written
 }
 
-// detail returns an object: from the context, or what is in the cluster.
+// detail returns the object of a row from the context with TypeRsync, and otherwise from the cluster; nil when it is not available.
 func (b *builder) detail(r *row, objects map[healthscope.Key]map[string]any) []byte {
 	switch {
 	case b.query.Type == TypeRsync:
@@ -327,7 +326,7 @@ func (b *builder) unmatched() *Unmatched {
 	return &u
 }
 
-// oldestSeen is what is known of the age of everything in a document.
+// oldestSeen is the combined freshness of a document.
 type oldestSeen struct {
 	saved, truncated bool
 	seen             time.Time
@@ -339,7 +338,7 @@ func (o *oldestSeen) add(seen time.Time) {
 	}
 }
 
-// age says how old a report is. That of one which is current is said with health only.
+// age returns the freshness of a report. The age of a current report is included only with health.
 func (b *builder) age(v *view) Freshness {
 	f := Freshness{Truncated: v.Truncated}
 	b.oldest.truncated = b.oldest.truncated || v.Truncated
@@ -353,7 +352,7 @@ func (b *builder) age(v *view) Freshness {
 	return f
 }
 
-// freshness says how old the oldest fact in the document is.
+// freshness returns the freshness of the document, with the age of its oldest fact.
 func (b *builder) freshness() Freshness {
 	f := Freshness{Truncated: b.oldest.truncated}
 	if b.oldest.saved {
@@ -366,7 +365,7 @@ func (b *builder) freshness() Freshness {
 	return f
 }
 
-// encode writes an object; nil when there is none. <, > and & stay as they are: answers are no HTML.
+// encode returns an object in JSON; nil when there is none. It does not escape <, > and &, because responses are not HTML.
 func encode(object map[string]any) []byte {
 	if object == nil {
 		return nil

@@ -12,22 +12,22 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// Bundle is the status of a ResourceBundleState, decoded: what it says of its objects, and the objects. It never changes,
-// and is safe for concurrent use.
+// Bundle is the decoded status of a ResourceBundleState: the results for its objects, and the objects. It is immutable and safe
+// for concurrent use.
 type Bundle struct {
 	cluster  string
 	contents bundle.Contents
-	// lists are the lists of whole objects, as they came; the rest of it is empty.
+	// lists holds the lists of whole objects, unchanged. Its other fields are empty.
 	lists k8spluginv1alpha1.ResourceBundleStateStatus
-	// count is how many objects the bundle says it has.
+	// count is the number of objects that the bundle reports.
 	count int
-	// last is the last judgement of contents, which is used as long as it holds; nil before the first.
+	// last is the last judgement of contents, which is reused while it is valid; nil before the first.
 	last atomic.Pointer[cachedJudgement]
 }
 
-// DecodeBundle decodes the status of a ResourceBundleState of a cluster from JSON, as EMCO's rsync and the recorder save
-// it. The lists of other monitors are judged by the user's rules, which may be nil, besides the program's own. It never
-// fails: what cannot be read is a bundle that says so, of which nothing is known.
+// DecodeBundle decodes the status of a ResourceBundleState of a cluster from JSON, as EMCO's rsync and the recorder save it. It
+// judges the lists of other monitors by the built-in rules and by the user's rules, which may be nil. It never fails: for JSON
+// that cannot be read, it returns a bundle that is malformed and has no objects.
 func DecodeBundle(cluster, text string, user rules.UserRules) *Bundle {
 	var b k8spluginv1alpha1.ResourceBundleState
 	if json.Unmarshal([]byte(text), &b.Status) != nil {
@@ -36,7 +36,7 @@ func DecodeBundle(cluster, text string, user rules.UserRules) *Bundle {
 	return NewBundle(cluster, &b, user)
 }
 
-// NewBundle is DecodeBundle for a ResourceBundleState that was read from its cluster, whole. It does not change b.
+// NewBundle is like DecodeBundle, for a whole ResourceBundleState that was read from its cluster. It does not change b.
 func NewBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) *Bundle {
 	decoded := &Bundle{cluster: cluster, count: int(b.Status.ResourceCount)}
 	kept := decoded.lists.Lists()
@@ -49,7 +49,7 @@ func NewBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, user ru
 	return decoded
 }
 
-// objects returns the objects in the lists, without what may not be shown. What cannot be read is left out.
+// objects returns the redacted objects in the lists. It omits objects that cannot be read.
 func (b *Bundle) objects() map[healthscope.Key]map[string]any {
 	if b == nil {
 		return nil

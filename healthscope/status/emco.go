@@ -183,7 +183,7 @@ type EMCOResourceName struct {
 	GVK GVK `json:"GVK"`
 }
 
-// The words of EMCO 22.12 for what is in a cluster, and for a cluster of which rsync has written nothing.
+// The words of EMCO 22.12 for the state of an object in a cluster, and for a cluster for which rsync has written nothing.
 const (
 	emcoReady      = "Ready"
 	emcoNotReady   = "NotReady"
@@ -191,18 +191,20 @@ const (
 	emcoUnknown    = "Unknown"
 )
 
-// emcoBuilder makes one answer of EMCO 22.12.
+// emcoBuilder builds one document in the dialect of EMCO 22.12.
 type emcoBuilder struct {
 	builder
 
 	apps   []EMCOApp
 	counts map[string]int
-	// listed is how many resources the answer lists, or a summary would list. incomplete is true when there are others that are not known to be Ready.
+	// listed is the number of resources that the document lists, or would list if it were not a summary. incomplete is true when there are
+	// unlisted objects that are not known to be Ready.
 	listed     int
 	incomplete bool
 }
 
-// Answer makes what a query asks for: a Document, or what EMCO 22.12 would answer. It fails when a parameter does not fit what is there.
+// Answer returns the document for a query: a Document, or a document in the dialect of EMCO 22.12. It fails when a parameter of that
+// dialect does not fit the subject or its context.
 func Answer(in Input, q Query) (any, error) {
 	if q.EMCO == nil {
 		return New(in, q), nil
@@ -239,7 +241,7 @@ func Answer(in Input, q Query) (any, error) {
 		network.ReadyStatus = ""
 	}
 	if len(shown) > 0 {
-		network.Cluster = shown[0].Clusters[0] // A cluster has its network intents only.
+		network.Cluster = shown[0].Clusters[0] // isAbout selects only one app in one cluster.
 	}
 	return network, nil
 }
@@ -288,7 +290,7 @@ func (e *emcoBuilder) listCluster(p *appInCluster) EMCOCluster {
 	return c
 }
 
-// resource writes a row, and counts it.
+// resource returns a row as it is served, and counts it.
 func (e *emcoBuilder) resource(r *row, v *view, objects map[healthscope.Key]map[string]any) EMCOResource {
 	id := r.identity()
 	wire := EMCOResource{GVK: GVK{Group: id.group, Version: id.version, Kind: id.kind}, Name: id.name}
@@ -312,7 +314,7 @@ func (e *emcoBuilder) resource(r *row, v *view, objects map[healthscope.Key]map[
 	}
 	if e.query.Output == OutputDetail {
 		wire.Detail = e.detail(r, objects)
-		if wire.Detail == nil && r.expected != nil && r.member == nil { // EMCO shows what should be there.
+		if wire.Detail == nil && r.expected != nil && r.member == nil { // EMCO shows the expected object.
 			text, _ := r.expected.stored.Body()
 			wire.Detail = encode(parseRedacted(text))
 		}
@@ -320,8 +322,8 @@ func (e *emcoBuilder) resource(r *row, v *view, objects map[healthscope.Key]map[
 	return wire
 }
 
-// emcoPresence says in EMCO's words how an object is. What cannot be seen is never Ready. It is empty for an object of which nothing is known
-// because its kind is none that is reported.
+// emcoPresence returns the state of an object in EMCO's words. An object that is not known to be present is never Ready. The result is empty
+// for an object of which nothing is known because its monitor does not follow the kind or its bundle is truncated.
 func emcoPresence(r *row, v *view) string {
 	switch {
 	case r.presence == Present && r.member.State == healthscope.Ready:
@@ -339,7 +341,7 @@ func emcoPresence(r *row, v *view) string {
 	}
 }
 
-// composite names the composite app.
+// composite returns the names of the composite app.
 func (e *emcoBuilder) composite() EMCOComposite {
 	s := e.Subject
 	c := EMCOComposite{Project: s.Project, CompositeApp: s.CompositeApp, CompositeAppVersion: s.Version}
@@ -349,8 +351,8 @@ func (e *emcoBuilder) composite() EMCOComposite {
 	return c
 }
 
-// common says what is said of all resources together. Before the first instantiation, and of a context that is not kept any more, that
-// is the history.
+// common returns the common part of the document. Before the first instantiation, and for a context that no longer exists, this is
+// only the name and the history.
 func (e *emcoBuilder) common() EMCOCommon {
 	s := EMCOCommon{Name: newDocument(e.Input).Name, States: EMCOHistory{StatusContextID: e.Info.StatusContextID, Actions: []EMCOAction{}}}
 	for _, a := range e.Info.Actions {

@@ -25,15 +25,15 @@ const (
 	statusReady    = "ready"
 )
 
-// EMCOQuery is what a request asks for in the dialect of EMCO 22.12, besides the rest of its Query.
+// EMCOQuery holds the parameters of a Query that only the dialect of EMCO 22.12 has.
 type EMCOQuery struct {
-	// Status is deployed or ready; empty when type says what is shown.
+	// Status is deployed or ready; empty when type determines the status that the document shows.
 	Status string
-	// List is apps, clusters or resources when only their names are asked for, and else empty.
+	// List is apps, clusters or resources when the request is only for their names; otherwise empty.
 	List string
 }
 
-// emcoParameters are the parameters of EMCO 22.12, and emcoErrorPrefixes are the beginnings of its answers to invalid values.
+// emcoParameters are the parsers of the parameters of EMCO 22.12. emcoErrorPrefixes are the prefixes of its errors for invalid values.
 var (
 	emcoParameters = map[string]parameterParser{
 		parameterApp:      parameters[parameterApp],
@@ -71,15 +71,15 @@ var (
 	}
 )
 
-// ignoreParameter reads a parameter whose value means nothing.
+// ignoreParameter accepts any value of a parameter, and ignores it.
 func ignoreParameter(*Query, []string) error { return nil }
 
-// EMCOParameters returns the names of the parameters of EMCO 22.12 that only that dialect has, sorted.
+// EMCOParameters returns the sorted names of the parameters that only the dialect of EMCO 22.12 has.
 func EMCOParameters() []string {
 	return []string{parameterApps, parameterClusters, parameterResources, parameterStatus}
 }
 
-// parseEMCOQuery reads the parameters of a request in the dialect of EMCO 22.12. Errors begin with EMCO's words.
+// parseEMCOQuery parses the parameters of a request in the dialect of EMCO 22.12. Errors about values begin with EMCO's words.
 func parseEMCOQuery(values map[string][]string) (Query, error) {
 	q := Query{Type: TypeRsync, Output: OutputAll, EMCO: &EMCOQuery{}}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -95,7 +95,7 @@ func parseEMCOQuery(values map[string][]string) (Query, error) {
 			return Query{}, fmt.Errorf("%s: %w", prefix, err)
 		}
 	}
-	switch q.EMCO.Status { // It counts, whatever type says.
+	switch q.EMCO.Status { // It takes precedence over type.
 	case statusDeployed:
 		q.Type = TypeRsync
 	case statusReady:
@@ -105,7 +105,7 @@ func parseEMCOQuery(values map[string][]string) (Query, error) {
 	return q, nil
 }
 
-// setEMCOList makes the query one for names, if these are asked for. Parameters that EMCO does not use for that mean nothing.
+// setEMCOList turns the query into a query for names, if the parameters request one. It resets the parameters that EMCO ignores for it.
 func (q *Query) setEMCOList(values map[string][]string) {
 	for _, name := range []string{parameterApps, parameterClusters, parameterResources} {
 		if _, ok := values[name]; ok && q.EMCO.List == "" {
@@ -124,7 +124,8 @@ func (q *Query) setEMCOList(values map[string][]string) {
 	}
 }
 
-// checkEMCO refuses what EMCO 22.12 refuses once it knows the context, and names of the network intents of a cluster, which it does not list.
+// checkEMCO returns an error for a filter that EMCO 22.12 rejects once it knows the context. It also rejects a query for names about a
+// cluster, because EMCO does not list the names of its network intents.
 func (in Input) checkEMCO(q Query) error {
 	if in.Subject.Cluster != "" {
 		if q.EMCO.List != "" {

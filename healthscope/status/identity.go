@@ -11,26 +11,26 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// placeholder is the body of a resource, in the status context of a group, that a later update has added.
+// placeholder is the body, in the status context of a group, of a resource that a later update adds.
 const placeholder = "nil"
 
-// legacyGroup is an API group whose kinds have all moved to others: a context may still name it, and clusters do not.
+// legacyGroup is an API group whose kinds have all moved to other groups. A context may still name it, but clusters do not.
 const legacyGroup = "extensions"
 
-// identity is what an object is. Group is meaningless while version is empty.
+// identity identifies an object. group is meaningless while version is empty.
 type identity struct {
 	group, version, kind, namespace, name string
 }
 
-// matches reports whether the object of a result is the expected one. Version makes no difference; group and namespace do where
-// they are known.
+// matches reports whether the object with a key is the expected one. The version makes no difference. group and namespace count
+// where they are known.
 func (i identity) matches(k healthscope.Key) bool {
 	return i.kind == k.Kind && i.name == k.Name &&
 		(i.version == "" || i.group == k.Group || i.group == legacyGroup) &&
 		(i.namespace == "" || k.Namespace == "" || i.namespace == k.Namespace)
 }
 
-// objectHeader is the part of an object that says what it is.
+// objectHeader is the part of an object that identifies it.
 type objectHeader struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -39,8 +39,8 @@ type objectHeader struct {
 	} `json:"metadata"`
 }
 
-// identify returns what the object in a text of YAML or JSON is, and whether that can be read. The name is not among it:
-// the context knows that.
+// identify returns the identity of the object in a text of YAML or JSON, and whether the text can be read. The identity has no
+// name, because the context holds the name.
 func identify(text string) (identity, bool) {
 	encoded, err := yaml.YAMLToJSON([]byte(text))
 	var h objectHeader
@@ -57,7 +57,7 @@ func identify(text string) (identity, bool) {
 	return identity{group: group, version: version, kind: h.Kind, namespace: h.Metadata.Namespace}, true
 }
 
-// parseRedacted returns the object in a text of YAML or JSON, without what may not be shown; nil when there is none.
+// parseRedacted returns the redacted object in a text of YAML or JSON; nil when there is none.
 func parseRedacted(text string) map[string]any {
 	encoded, err := yaml.YAMLToJSON([]byte(text))
 	var object map[string]any
@@ -67,7 +67,7 @@ func parseRedacted(text string) map[string]any {
 	return redact(object)
 }
 
-// redact removes from an object, in place, what may not be shown.
+// redact removes confidential data from an object, in place.
 func redact(object map[string]any) map[string]any {
 	if object != nil {
 		bundle.Redact(&unstructured.Unstructured{Object: object})

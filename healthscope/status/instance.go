@@ -45,9 +45,9 @@ type InstanceResource struct {
 	Status json.RawMessage `json:"status,omitempty"`
 }
 
-// NewInstance makes the document of the instance with an id from the reports of all bundles that carry its id in InstanceLabel, in
-// any order. There is at least one: without a bundle, nothing is known of an instance, not even that it exists. unread
-// names the clusters that have not been read yet.
+// NewInstance returns the document of an instance. reports are those of all bundles that carry its id in InstanceLabel, in any order.
+// There is at least one, because without a bundle it is not even known that the instance exists. unread names the clusters that
+// have not been read yet.
 func NewInstance(id string, reports []Report, unread []string) InstanceDocument {
 	document := InstanceDocument{ID: id, Namespace: namespaceOf(reports), Resources: []InstanceResource{}, Message: unfilledMessage(reports), UnreadClusters: unread}
 	var members []instanceMember
@@ -82,7 +82,7 @@ func NewInstance(id string, reports []Report, unread []string) InstanceDocument 
 	return document
 }
 
-// namespaceOf returns the namespace that all reports are of; empty when there is none such.
+// namespaceOf returns the namespace of all reports; empty when they are in several.
 func namespaceOf(reports []Report) string {
 	namespace := ""
 	for i := range reports {
@@ -94,8 +94,8 @@ func namespaceOf(reports []Report) string {
 	return namespace
 }
 
-// unfilledMessage says why bundles are empty that no monitor has filled. A monitor follows the keys of labels in its configuration,
-// which is that of EMCO only by default.
+// unfilledMessage returns a message about the bundles that no monitor has filled; empty when there are none. A monitor follows the
+// label keys in its configuration. By default, this is only EMCO's key.
 func unfilledMessage(reports []Report) string {
 	empty := 0
 	for i := range reports {
@@ -109,14 +109,14 @@ func unfilledMessage(reports []Report) string {
 	return fmt.Sprintf("%d of %d bundles have not been filled: does a monitor run in the cluster, with %s in monitor.labelKeys and the bundle's namespace in monitor.namespaces?", empty, len(reports), InstanceLabel)
 }
 
-// instanceMember is a member with its object, if that is at hand.
+// instanceMember is a member with its object; nil when the object is not available.
 type instanceMember struct {
 	*healthscope.Member
 
 	object map[string]any
 }
 
-// objectCount returns how many objects a bundle has, named or not.
+// objectCount returns the number of objects of a bundle, listed or not.
 func (r *Report) objectCount() int {
 	count := len(r.Members)
 	if r.Truncated && r.Bundle != nil {

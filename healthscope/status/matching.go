@@ -6,20 +6,19 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// matching maps the expected resources of an app in a cluster to the members of a report. It is immutable, and nil where
-// nothing is known.
+// matching maps the expected resources of an app in a cluster to the members of a report. It is immutable. A nil matching has no members.
 type matching struct {
 	members []healthscope.Member
-	// memberIndexes are the indexes of the members by the indexes of the resources; -1 for a resource that is not there. followed says
-	// of each resource whether it would be among the members if it were there.
+	// memberIndexes holds the index of the member of each resource; -1 for a resource without a member. followed is true for each
+	// resource that would be among the members if it existed.
 	memberIndexes []int
 	followed      []bool
-	// unexpected are the indexes of the members that are not expected, sorted by group, kind, namespace and name.
+	// unexpected holds the indexes of the members that are not expected, sorted by group, kind, namespace and name.
 	unexpected []int
 }
 
-// matchingOf returns how a place matches members. It is made again only for other members than those of the last call:
-// many documents are made of the same.
+// matchingOf returns the matching of the resources with members. It reuses the last matching if the members are the same, because
+// many documents are built from the same members.
 func (p *appInCluster) matchingOf(members []healthscope.Member) *matching {
 	if last := p.matched.Load(); last != nil && last.isOf(members) {
 		return last
@@ -29,7 +28,7 @@ func (p *appInCluster) matchingOf(members []healthscope.Member) *matching {
 	return made
 }
 
-// isOf reports whether these are the members that were matched. They are never changed, so that the same place in memory says so.
+// isOf reports whether the matching is for these members. Members are immutable, so it compares only the address and the length.
 func (m *matching) isOf(members []healthscope.Member) bool {
 	return len(members) == len(m.members) && (len(members) == 0 || &members[0] == &m.members[0])
 }
@@ -38,7 +37,8 @@ func (m *matching) isOf(members []healthscope.Member) bool {
 type matcher struct {
 	*matching
 
-	// byName are the indexes of members by kind and name; next leads from one to the next of the same kind and name, until -1.
+	// byName holds the index of a member for each kind and name. next holds, for each member, the index of the next one of the same kind and
+	// name, or -1.
 	byName  map[objectName]int
 	next    []int
 	claimed []bool
@@ -47,7 +47,7 @@ type matcher struct {
 
 type objectName struct{ kind, name string }
 
-// matchMembers finds the members that resources are. Each member is one resource at most.
+// matchMembers matches resources with members. A member matches at most one resource.
 func matchMembers(resources []resource, members []healthscope.Member) *matching {
 	m := matcher{
 		matching: &matching{members: members, memberIndexes: make([]int, len(resources)), followed: make([]bool, len(resources))},
@@ -77,8 +77,8 @@ func matchMembers(resources []resource, members []healthscope.Member) *matching 
 	return m.matching
 }
 
-// match returns the index of the member that a resource is, and does not return it again; -1 when there is none. Of several
-// in different namespaces it is the one in the namespace that the context names, else the first.
+// match claims the member that matches a resource, and returns its index; -1 when no unclaimed member matches. Of several members
+// in different namespaces, it claims the one in the resource's default namespace, or else the first by key.
 func (m *matcher) match(r *resource) int {
 	best := -1
 	i, ok := m.byName[objectName{r.kind, r.name}]
@@ -104,7 +104,7 @@ func (m *matcher) preferred(i, than int, namespace string) bool {
 	return a.Compare(b) < 0
 }
 
-// member returns the member that the resource of an index is; nil when there is none.
+// member returns the member of the resource with an index; nil when there is none.
 func (m *matching) member(resource int) *healthscope.Member {
 	if m == nil || m.memberIndexes[resource] < 0 {
 		return nil
@@ -112,5 +112,5 @@ func (m *matching) member(resource int) *healthscope.Member {
 	return &m.members[m.memberIndexes[resource]]
 }
 
-// follows reports whether the resource of an index would be among the members if it were there.
+// follows reports whether the resource with an index would be among the members if it existed.
 func (m *matching) follows(resource int) bool { return m != nil && m.followed[resource] }

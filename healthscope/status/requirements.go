@@ -9,13 +9,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// Requirements are the resources that must be in clusters because a context has brought them there. They never change, and
-// are safe for concurrent use. The zero value requires nothing.
+// Requirements are the resources that must exist in clusters because rsync has applied them for a context. They are immutable
+// and safe for concurrent use. The zero value requires nothing.
 type Requirements struct{ resources map[AppInCluster][]resource }
 
-// Requirements returns what rsync has applied, or was refused, and has not deleted since. Hooks come and go and are not among
-// it. A context with which rsync has not begun requires nothing, nor does one that is to go: actions are what users did,
-// as far as that is recorded.
+// Requirements returns the resources that rsync has applied, or failed to apply, and has not deleted since. It omits hooks, which
+// are temporary, and resources whose version is not known. A context requires nothing before rsync starts, nor when it is being
+// terminated. actions are the recorded actions of users.
 func (c *Contents) Requirements(actions []appcontext.Action) Requirements {
 	required := Requirements{resources: map[AppInCluster][]resource{}}
 	if c == nil || c.state == "" || c.state == appcontext.StateCreated || lifecycleOf(c.id, c.state, actions).deleting {
@@ -34,13 +34,14 @@ func (c *Contents) Requirements(actions []appcontext.Action) Requirements {
 	return required
 }
 
-// Equal reports whether the same is required.
+// Equal reports whether both require the same resources.
 func (r Requirements) Equal(o Requirements) bool {
 	return maps.EqualFunc(r.resources, o.resources, slices.Equal[[]resource])
 }
 
-// Missing returns what is required of an app and is not in its bundles, whose members are given by cluster; a cluster that is
-// not given has no bundle. A bundle names what is in its own namespace, and kinds that its monitor follows: nothing else is missed.
+// Missing returns the required resources of an app that are not in its bundles. bundles holds the members of the bundles by cluster; a
+// cluster without an entry has no bundle. A bundle lists only objects in its own namespace, of kinds that its monitor follows, so
+// Missing omits all other resources.
 func (r Requirements) Missing(app, namespace string, bundles map[string][]healthscope.Member) []healthscope.Key {
 	var missing []healthscope.Key
 	for at, resources := range r.resources {
