@@ -14,13 +14,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// The size of the context in the benchmarks, and of each bundle that is saved in it.
+// The size of the context in the benchmarks, and of each saved bundle.
 const (
 	benchApps, benchClusters, benchResources = 5, 50, 15
 	benchBundleBytes                         = 8 << 10
 )
 
-// big is a context of the benchmarks' size, as a hub that sees all clusters knows it.
+// big returns the input for a context of the benchmarks' size, with the reports of a hub that sees all clusters.
 func big(tb testing.TB) status.Input {
 	tb.Helper()
 	k := newKeys("8754802609091293874", "Instantiated").order("app-0", "app-1", "app-2", "app-3", "app-4")
@@ -45,7 +45,7 @@ func big(tb testing.TB) status.Input {
 	return in
 }
 
-// padded is the status of a bundle with Deployments, of the benchmarks' size.
+// padded returns the status of a bundle with Deployments, of the benchmarks' size.
 func padded(resources []string) string {
 	var entries []any
 	for i := 0; i < len(resources); i += 3 {
@@ -60,7 +60,7 @@ func padded(resources []string) string {
 	return marshal(map[string]any{"ready": false, "resourceCount": 0, "deploymentStatuses": entries})
 }
 
-// BenchmarkNew makes documents of 5 apps × 50 clusters × 15 resources, decoded before, and encodes them.
+// BenchmarkNew builds and encodes documents of 5 apps × 50 clusters × 15 resources from decoded contexts.
 func BenchmarkNew(b *testing.B) {
 	in := big(b)
 	for _, raw := range []string{
@@ -79,8 +79,8 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// BenchmarkClients answers twenty clients, each of which asks again when it has its answer, with as many workers as there
-// are processors, and prints how long 95 of 100 requests take at most.
+// BenchmarkClients serves 20 clients with one worker for each processor, and reports the 95th percentile of the latency. Each client
+// sends its next request when it has its response.
 func BenchmarkClients(b *testing.B) {
 	const clients = 20
 	in := big(b)
@@ -93,7 +93,7 @@ func BenchmarkClients(b *testing.B) {
 					for done := range requests {
 						wire(b, status.New(in, q))
 						done <- struct{}{}
-						runtime.Gosched() // As writing the answer to a connection would.
+						runtime.Gosched() // Writing the response to a connection yields too.
 					}
 				}()
 			}

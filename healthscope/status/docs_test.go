@@ -23,7 +23,7 @@ func page(t *testing.T) string {
 	return string(data)
 }
 
-// section returns what is under a heading of the page, down to the next one.
+// section returns the text under a heading of the page, up to the next heading.
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(page(t), "# "+heading+"\n")
@@ -34,7 +34,7 @@ func section(t *testing.T, heading string) string {
 	return text
 }
 
-// firstColumn returns the codes in the first column of a table.
+// firstColumn returns the code spans in the first column of a table.
 func firstColumn(text string) []string {
 	var codes []string
 	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(text, -1) {
@@ -113,7 +113,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestExamplesAreDocuments of this package, with no field that it does not have.
+// TestExamplesAreDocuments checks that the examples are documents of this package, without unknown fields.
 func TestExamplesAreDocuments(t *testing.T) {
 	examples := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(page(t), -1)
 	if len(examples) != 3 {

@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// words are what a document says of its resources: app/cluster/name → rsync-status, cluster-status and state.
+// words returns the rsync-status, the cluster-status and the health of each resource of a document, by app/cluster/kind/name.
 func words(d status.Document) map[string]string {
 	found := map[string]string{}
 	for _, a := range d.Apps {
@@ -37,14 +37,14 @@ func check[T any](t *testing.T, what string, want, got T) {
 	}
 }
 
-// edge is an app in one cluster.
+// edge returns the keys of a context with one app in one cluster.
 func edge(state string, resources ...string) keys {
 	return newKeys("42", state).order("web").cluster("web", "west+berlin", resources...)
 }
 
 var berlin = status.AppInCluster{App: "web", Cluster: "west+berlin"}
 
-// TestWhatIsInTheCluster has each way in which an expected resource, and one that nobody expects, can be there or not.
+// TestWhatIsInTheCluster covers each way in which an expected or an unexpected resource can be present or absent.
 func TestWhatIsInTheCluster(t *testing.T) {
 	web := []string{"web+Deployment", object("apps/v1", "Deployment", "web"), "Applied"}
 	deployment := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
@@ -96,7 +96,7 @@ func TestWhatIsInTheCluster(t *testing.T) {
 	}
 }
 
-// TestSameNameTwice: of objects that could be the expected one, the one in the context's namespace is.
+// TestSameNameTwice checks that, of several objects that match the expected one, the one in the context's namespace is chosen.
 func TestSameNameTwice(t *testing.T) {
 	here, there := member("west+berlin", "", "Service", "web", healthscope.Ready), member("west+berlin", "", "Service", "web", healthscope.Failed)
 	there.Namespace = "back"
@@ -110,7 +110,8 @@ func TestSameNameTwice(t *testing.T) {
 	check(t, "services", []string{"Applied store Ready", " back Failed"}, got)
 }
 
-// TestATerminatedInstanceIsNeverShownAsRunning, whatever its saved bundles say, and what is still there is shown as that.
+// TestATerminatedInstanceIsNeverShownAsRunning checks that a document ignores the saved bundles of a terminated instance, and that
+// it shows an object that still exists as such.
 func TestATerminatedInstanceIsNeverShownAsRunning(t *testing.T) {
 	ready := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
 	bundle := `{"ready":false,"resourceCount":0,"deploymentStatuses":[{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
@@ -151,7 +152,7 @@ func TestATerminatedInstanceIsNeverShownAsRunning(t *testing.T) {
 	}
 }
 
-// TestStatesOfContextsThatEnd count without a history: EMCO keeps it elsewhere.
+// TestStatesOfContextsThatEnd checks that the state of a context counts even without a history, which EMCO keeps elsewhere.
 func TestStatesOfContextsThatEnd(t *testing.T) {
 	for state, want := range map[string]string{"Terminating": "Terminating", "TerminateFailed": "Terminating", "Terminated": "Terminating", "Instantiated": "Ready", "Updating": "Ready"} {
 		in := edge(state, "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
@@ -161,7 +162,7 @@ func TestStatesOfContextsThatEnd(t *testing.T) {
 	}
 }
 
-// lost is what the hub says of a bundle in a cluster that does not answer.
+// lost returns a report of a bundle in an unreachable cluster.
 func lost(members ...healthscope.Member) status.Report {
 	return status.Report{
 		Members: healthscope.MarkUnreachable(members, healthscope.ReasonClusterUnreachable, "no answer", noon.Add(-time.Minute)), Observed: true,
@@ -169,7 +170,7 @@ func lost(members ...healthscope.Member) status.Report {
 	}
 }
 
-// TestAFilterThatMatchesNothingSaysSo, alone, among others, and for combinations.
+// TestAFilterThatMatchesNothingSaysSo covers single filter values, several values, and combinations of filters.
 func TestAFilterThatMatchesNothingSaysSo(t *testing.T) {
 	in := autumn(t, newID)
 	tests := map[string]struct {
@@ -201,7 +202,7 @@ func TestAFilterThatMatchesNothingSaysSo(t *testing.T) {
 	}
 }
 
-// TestBeforeAndAfterContexts: a group that was not instantiated yet, and one whose context is not kept any more.
+// TestBeforeAndAfterContexts covers a group that has not been instantiated yet, and groups whose context no longer exists.
 func TestBeforeAndAfterContexts(t *testing.T) {
 	created := action(appcontext.ActionCreated, "", 9000)
 	view := func(id string, actions ...appcontext.Action) status.Input {
@@ -231,7 +232,7 @@ func TestBeforeAndAfterContexts(t *testing.T) {
 	}
 }
 
-// TestAGroupWithoutHistory has the contexts that are known all the same, and no list of actions.
+// TestAGroupWithoutHistory checks that the document of a group without a history lists the known contexts, and no actions.
 func TestAGroupWithoutHistory(t *testing.T) {
 	in := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied").input(t, []appcontext.Action{}...)
 	in.Info.Actions = nil
@@ -248,7 +249,7 @@ func TestAGroupWithoutHistory(t *testing.T) {
 	}
 }
 
-// TestAnUpdatedGroup: what is expected is in the newest context, and what became of it in the first one.
+// TestAnUpdatedGroup checks that the newest context holds the expected resources, and the first context their states.
 func TestAnUpdatedGroup(t *testing.T) {
 	first := edge("Instantiated", "old+Pod", object("v1", "Pod", "old"), "Applied", "web+Pod", object("v1", "Pod", "web"), "Applied", "new+Pod", "nil", "Failed").bundle("web", "west+berlin", `{"podStatuses":[]}`)
 	newest := newKeys("43", "Updated").order("web").cluster("web", "west+berlin", "web+Pod", object("v1", "Pod", "web"), "Pending", "new+Pod", object("v1", "Pod", "new"), "", "later+Pod", object("v1", "Pod", "later"), "")
@@ -265,13 +266,13 @@ func TestAnUpdatedGroup(t *testing.T) {
 	check(t, "expected elsewhere", 0, len(in.Contents.Expected(group, query(t, "type=cluster&cluster=west%2Bbonn"))))
 }
 
-// TestWhatIsUnchangedIsNotParsedAgain, and what has changed is.
+// TestWhatIsUnchangedIsNotParsedAgain checks that Decode parses only the objects that have changed.
 func TestWhatIsUnchangedIsNotParsedAgain(t *testing.T) {
 	k := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Pending")
 	before := k.input(t)
 	k.cluster("web", "west+berlin", "web+Pod", object("acme.example/v2", "Pod", "web"), "Applied")
 	after := k.input(t)
-	same := after.View // Under the same revision, a body is the same by definition.
+	same := after.View // Decode assumes that a body with the same revision is the same.
 	gvk := func(c *status.Contents) status.Resource {
 		in := after
 		in.Contents = c
@@ -290,7 +291,7 @@ func TestWhatIsUnchangedIsNotParsedAgain(t *testing.T) {
 	check(t, "next revision", status.Resource{GVK: status.GVK{Group: "acme.example", Version: "v2", Kind: "Pod"}, Name: "web", RsyncStatus: "Applied"}, gvk(status.Decode(same, before.Contents)))
 }
 
-// TestWhatCannotBeReadIsNamed, and nothing is left out because of it.
+// TestWhatCannotBeReadIsNamed checks that the document names what cannot be read, and omits no resource.
 func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	k := edge("Instantiated",
 		"broken+Pod", "a: b: c: top-secret", "Applied",
@@ -324,7 +325,7 @@ func TestProblemsAreBounded(t *testing.T) {
 	}
 }
 
-// TestDetailHidesSecrets wherever the object comes from.
+// TestDetailHidesSecrets checks that objects are redacted, from every source.
 func TestDetailHidesSecrets(t *testing.T) {
 	const canary = "c4n4ry"
 	secret := object("v1", "Secret", "key") + "  annotations:\n    note: <&>\n    kubectl.kubernetes.io/last-applied-configuration: '{\"data\":{\"key\":\"" + canary + "\"}}'\nstringData:\n  key: " + canary + "\n"

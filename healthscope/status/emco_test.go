@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// spring is the group whose context EMCO 22.12 has written: one app in two clusters, one of which has reported.
+// spring returns the input for a group whose context EMCO 22.12 has written: one app in two clusters, one of which has reported.
 func spring(t *testing.T) status.Input {
 	t.Helper()
 	const id = "3318840275619904417"
@@ -25,14 +25,14 @@ func spring(t *testing.T) status.Input {
 	return in
 }
 
-// reportSaved makes reports of what is saved in the context, for clusters that the hub does not see.
+// reportSaved sets reports of the bundles that are saved in the context, for clusters that the hub does not see.
 func reportSaved(in *status.Input) {
 	for _, e := range in.Contents.Expected(in.Subject, status.Query{Type: status.TypeAll}) {
 		in.Reports[e.AppInCluster] = status.SavedReport(in.Contents.SavedBundle(e.AppInCluster, nil), healthscope.DefaultPolicy(), noon, noon)
 	}
 }
 
-// answer is what a query in the dialect of EMCO 22.12 is answered with.
+// answer returns the response to a query in the dialect of EMCO 22.12.
 func answer(t *testing.T, in status.Input, raw string) any {
 	t.Helper()
 	made, err := status.Answer(in, query(t, "dialect=22.12&"+raw))
@@ -42,7 +42,7 @@ func answer(t *testing.T, in status.Input, raw string) any {
 	return made
 }
 
-// TestAnswersAreThoseOfEMCO has what EMCO 22.12 answers about the same context, byte for byte but for blanks.
+// TestAnswersAreThoseOfEMCO compares documents with the responses of EMCO 22.12 for the same context, byte for byte except for blanks.
 func TestAnswersAreThoseOfEMCO(t *testing.T) {
 	var answers map[string]json.RawMessage
 	if err := json.Unmarshal(read(t, "emco/answers.json"), &answers); err != nil {
@@ -62,7 +62,7 @@ func TestAnswersAreThoseOfEMCO(t *testing.T) {
 	}
 }
 
-// emcoGroup returns an answer about a group.
+// emcoGroup returns the document of a group in the dialect of EMCO 22.12.
 func emcoGroup(t *testing.T, in status.Input, raw string) status.EMCOGroup {
 	t.Helper()
 	g, ok := answer(t, in, raw).(status.EMCOGroup)
@@ -72,7 +72,7 @@ func emcoGroup(t *testing.T, in status.Input, raw string) status.EMCOGroup {
 	return g
 }
 
-// TestAnswersDifferFromThoseOfEMCO where EMCO says Ready of what is not known to be so.
+// TestAnswersDifferFromThoseOfEMCO covers the cases in which EMCO reports Ready for what is not known to be Ready.
 func TestAnswersDifferFromThoseOfEMCO(t *testing.T) {
 	t.Run("filters that match nothing", func(t *testing.T) {
 		check(t, "readyStatus", "NotReady", emcoGroup(t, spring(t), "status=ready&resource=other").ReadyStatus)
@@ -169,7 +169,7 @@ func TestAnswersAboutOtherSubjectsInTheDialectOfEMCO(t *testing.T) {
 	}
 }
 
-// TestRefusalsInTheDialectOfEMCO begin with EMCO's words, and then say more.
+// TestRefusalsInTheDialectOfEMCO checks that errors begin with EMCO's words, and then add details.
 func TestRefusalsInTheDialectOfEMCO(t *testing.T) {
 	for raw, want := range map[string]string{
 		"type=all":              `Invalid query type: query parameter "type" with value "all" cannot be used; allowed: rsync, cluster`,

@@ -13,13 +13,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// noon is the time of the tests.
+// noon is the current time in the tests.
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// keys are keys and raw values of one context in etcd, as EMCO lays them out.
+// keys holds the keys and raw values of one context in etcd, in EMCO's layout.
 type keys map[string]string
 
-// quoted is a string as EMCO stores it.
+// quoted returns a string as EMCO stores it.
 func quoted(text string) string { return marshal(text) }
 
 func marshal(value any) string {
@@ -30,7 +30,7 @@ func marshal(value any) string {
 	return string(data)
 }
 
-// newKeys begins a context in a state.
+// newKeys returns the keys of a context in a state, without apps.
 func newKeys(id, state string) keys {
 	root := "/context/" + id + "/"
 	return keys{
@@ -50,13 +50,13 @@ func (k keys) root() string {
 	return ""
 }
 
-// order says in which order the apps come.
+// order sets the order of the apps.
 func (k keys) order(apps ...string) keys {
 	k[k.root()+"app/instruction/order/"] = quoted(marshal(map[string][]string{"apporder": apps}))
 	return k
 }
 
-// cluster adds a cluster to an app, with resources that are given as name+Kind, body and state in turn.
+// cluster adds a cluster to an app. resources holds the name+Kind, the body and the state of each resource in turn.
 func (k keys) cluster(app, cluster string, resources ...string) keys {
 	at := k.root() + "app/" + app + "/"
 	k[at] = quoted(app)
@@ -65,7 +65,7 @@ func (k keys) cluster(app, cluster string, resources ...string) keys {
 	k[at+"readystatus/"] = `"Available"`
 	var names []string
 	for i := 0; i < len(resources); i += 3 {
-		names = append([]string{resources[i]}, names...) // Not the order of the names.
+		names = append([]string{resources[i]}, names...) // This order differs from that of the names.
 		k[at+"resource/"+resources[i]+"/"] = quoted(resources[i+1])
 		if resources[i+2] != "" {
 			k[at+"resource/"+resources[i]+"/status/"] = `{"Status":"` + resources[i+2] + `"}`
@@ -94,7 +94,7 @@ func (k keys) snapshot(t testing.TB) *appcontext.Snapshot {
 	return s
 }
 
-// action is an entry of a history, so many seconds before noon.
+// action returns an action of a history, the given number of seconds before noon.
 func action(state appcontext.ActionState, id string, before int) appcontext.Action {
 	return appcontext.Action{State: state, ContextID: id, Time: noon.Add(-time.Duration(before) * time.Second)}
 }
@@ -102,7 +102,7 @@ func action(state appcontext.ActionState, id string, before int) appcontext.Acti
 // group is the deployment intent group of the tests.
 var group = appcontext.GroupRef("retail", "shop", "v2", "autumn")
 
-// input puts together what is known of a context that is its own status context.
+// input returns the input for a context that is its own status context.
 func (k keys) input(t testing.TB, actions ...appcontext.Action) status.Input {
 	t.Helper()
 	s := k.snapshot(t)
@@ -119,23 +119,23 @@ func (k keys) input(t testing.TB, actions ...appcontext.Action) status.Input {
 	}
 }
 
-// object is a Kubernetes object in YAML.
+// object returns a Kubernetes object in YAML.
 func object(apiVersion, kind, name string) string {
 	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n", apiVersion, kind, name)
 }
 
-// member is a judged object.
+// member returns a judged object.
 func member(cluster, group, kind, name string, state healthscope.State) healthscope.Member {
 	r := healthscope.Result{Key: healthscope.Key{Cluster: cluster, Group: group, Kind: kind, Namespace: "store", Name: name}, Version: "v1", State: state, Since: noon.Add(-time.Hour)}
 	return healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{}, noon).Members[0]
 }
 
-// seen is a report of a bundle that the hub sees.
+// seen returns a report of a bundle that the hub sees.
 func seen(members ...healthscope.Member) status.Report {
 	return status.Report{Members: members, Observed: true, LastSeen: noon}
 }
 
-// query reads a query.
+// query parses a query.
 func query(t testing.TB, raw string) status.Query {
 	t.Helper()
 	q, err := parseRedacted(raw)
@@ -145,7 +145,7 @@ func query(t testing.TB, raw string) status.Query {
 	return q
 }
 
-// wire is a document in JSON.
+// wire returns a document in JSON.
 func wire(t testing.TB, document any) string {
 	t.Helper()
 	var text strings.Builder

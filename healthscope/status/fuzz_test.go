@@ -12,8 +12,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// FuzzStatus: whatever is stored in a context, and whatever is asked of it, there is a document in valid JSON, with words
-// in all the places where there must be some; and none of it is Ready for a context that is terminated.
+// FuzzStatus checks that every context and query give a document in valid JSON, in which every required word is set. Nothing is Ready
+// in a terminated context.
 func FuzzStatus(f *testing.F) {
 	f.Add("web", "west+berlin", "web+Pod", object("v1", "Pod", "web"), `{"Status":"Applied"}`, `{"podStatuses":[{"metadata":{"name":"web"}}]}`, `{"Status":"Instantiated"}`, "output=full")
 	f.Add("web", "west", "web", "nil", `{"Status":7}`, `{"resources":[{"kind":"Pod","name":"web","state":"Ready","since":"9999-12-31T23:59:59-12:00"}],"summary":{"total":1,"ready":1}}`, `{"Status":"Terminated"}`, "output=small")
@@ -54,7 +54,7 @@ func FuzzStatus(f *testing.F) {
 	})
 }
 
-// FuzzIdentity: what an object is said to be is what a parser says it is.
+// FuzzIdentity checks that the identity of an object is the one that a parser reads.
 func FuzzIdentity(f *testing.F) {
 	for _, text := range []string{
 		object("apps/v1", "Deployment", "web"), object("v1", "Pod", "web") + "  namespace: store\n",
@@ -74,7 +74,7 @@ func FuzzIdentity(f *testing.F) {
 		encoded, err := yaml.YAMLToJSON([]byte(text))
 		var object map[string]any
 		if !utf8.ValidString(text) || err != nil || json.Unmarshal(encoded, &object) != nil {
-			return // What a line says of an object that is broken further below is not wrong.
+			return // The parser cannot read the object, so there is nothing to compare.
 		}
 		version, _ := object["apiVersion"].(string)
 		kind, _ := object["kind"].(string)

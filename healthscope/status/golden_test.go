@@ -30,7 +30,7 @@ func read(t testing.TB, name string) []byte {
 	return data
 }
 
-// stored reads a dump of etcd.
+// stored returns the keys in a dump of etcd.
 func stored(t testing.TB, name string) keys {
 	t.Helper()
 	var k keys
@@ -49,7 +49,7 @@ func at(t testing.TB, text string) time.Time {
 	return when
 }
 
-// autumn is the group in testdata as a store would return it for an instance, and as a hub that sees its clusters knows it.
+// autumn returns the input for the group in testdata, as a store returns it for an instance, and with the reports of a hub that sees its clusters.
 func autumn(t testing.TB, instance string) status.Input {
 	t.Helper()
 	name := map[string]string{oldID: "context-old.json", newID: "context-new.json"}[instance]
@@ -71,7 +71,7 @@ func autumn(t testing.TB, instance string) status.Input {
 	return in
 }
 
-// live makes reports of what is saved in the context, as if the hub saw it.
+// live sets reports of the saved bundles, as if the hub saw these bundles.
 func live(in *status.Input) {
 	all := status.Query{Type: status.TypeAll, Output: status.OutputAll}
 	for _, e := range in.Contents.Expected(in.Subject, all) {
@@ -91,8 +91,8 @@ func network(t testing.TB) status.Input {
 	return in
 }
 
-// TestGoldenDocuments has each complete example of EMCO's status design in its published version: the same query, and a
-// document of the same shape, byte for byte but for blanks.
+// TestGoldenDocuments covers each complete example in the published version of EMCO's status design. For the same query, it expects a
+// document of the same shape, byte for byte except for blanks.
 func TestGoldenDocuments(t *testing.T) {
 	tests := map[string]struct {
 		in    status.Input

@@ -10,10 +10,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// since is a time so long before noon, on the wire.
+// since returns the time that is the given duration before noon, as it is served.
 func since(before time.Duration) string { return noon.Add(-before).Format(time.RFC3339) }
 
-// TestHealthOfResources has each state that a resource can be in for what rsync did and what is there.
+// TestHealthOfResources covers the states of a resource for each rsync status and presence.
 func TestHealthOfResources(t *testing.T) {
 	ready := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
 	crashed := healthscope.Judge([]healthscope.Result{
@@ -61,7 +61,7 @@ func TestHealthOfResources(t *testing.T) {
 	}
 }
 
-// shop is a context with two apps in two clusters, of one resource each.
+// shop returns the input for a context with two apps in two clusters, with one resource each.
 func shop(t *testing.T, states map[status.AppInCluster]healthscope.State) status.Input {
 	t.Helper()
 	k := newKeys("42", "Instantiated").order("web", "db")
@@ -87,8 +87,8 @@ func shop(t *testing.T, states map[status.AppInCluster]healthscope.State) status
 	return in
 }
 
-// TestHealthOfMany: a cluster, an app and the whole are as their worst resource, which is named; what rsync and the bundles
-// say does not depend on the type of the query.
+// TestHealthOfMany checks that the health of a cluster, an app and the document is that of its worst resource, which the message names.
+// It does not depend on the type of the query.
 func TestHealthOfMany(t *testing.T) {
 	webBerlin, webBonn := status.AppInCluster{App: "web", Cluster: "west+berlin"}, status.AppInCluster{App: "web", Cluster: "west+bonn"}
 	dbBerlin, dbBonn := status.AppInCluster{App: "db", Cluster: "west+berlin"}, status.AppInCluster{App: "db", Cluster: "west+bonn"}
@@ -122,7 +122,7 @@ func TestHealthOfMany(t *testing.T) {
 	check(t, "summary", &all, status.New(in, query(t, "health=true&output=summary")).Health)
 }
 
-// TestStatesRollUp as members of a scope do, and never to Ready when something cannot be seen.
+// TestStatesRollUp checks that states roll up as those of the members of a scope, and never to Ready when a resource cannot be read.
 func TestStatesRollUp(t *testing.T) {
 	a, b := status.AppInCluster{App: "web", Cluster: "west+berlin"}, status.AppInCluster{App: "db", Cluster: "west+bonn"}
 	for _, x := range []healthscope.State{healthscope.Ready, healthscope.Pending, healthscope.Failed, healthscope.Unknown} {
@@ -138,7 +138,7 @@ func TestStatesRollUp(t *testing.T) {
 	}
 }
 
-// TestOwnedObjectsAreListedAndDoNotCount: a pod that is on its way out does not make its Deployment's app unhealthy.
+// TestOwnedObjectsAreListedAndDoNotCount checks that a terminating pod does not make the app of its Deployment unhealthy.
 func TestOwnedObjectsAreListedAndDoNotCount(t *testing.T) {
 	d := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
 	pod := healthscope.Result{Key: healthscope.Key{Cluster: "west+berlin", Kind: "Pod", Namespace: "store", Name: "web-1"}, State: healthscope.Terminating, Owner: &healthscope.Owner{Group: "apps", Kind: "Deployment", Name: "web"}}
@@ -150,7 +150,7 @@ func TestOwnedObjectsAreListedAndDoNotCount(t *testing.T) {
 	check(t, "counts", map[string]int{"Present": 2}, got.ClusterStatus)
 }
 
-// TestWhatABundleDoesNotNameCounts, unless a filter asks for names.
+// TestWhatABundleDoesNotNameCounts checks that the unlisted objects of a bundle count, unless the query filters by name.
 func TestWhatABundleDoesNotNameCounts(t *testing.T) {
 	in := edge("Instantiated", "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
 	r := seen(member("west+berlin", "apps", "Deployment", "web", healthscope.Ready))
@@ -175,7 +175,7 @@ func TestWhatABundleDoesNotNameCounts(t *testing.T) {
 	check(t, "lost", &status.Counts{Total: 501, Unknown: 501}, status.New(in, query(t, "health=true&type=cluster")).Health.Resources)
 }
 
-// TestAnAppOfUnfollowedKindsIsNotReady: an app of kinds that nobody follows is not said to be well.
+// TestAnAppOfUnfollowedKindsIsNotReady checks that an app is not Ready when no monitor follows its kinds.
 func TestAnAppOfUnfollowedKindsIsNotReady(t *testing.T) {
 	in := network(t)
 	in.Reports[status.AppInCluster{App: "network-intents", Cluster: "west+berlin"}] = seen()
@@ -189,7 +189,7 @@ func TestAnAppOfUnfollowedKindsIsNotReady(t *testing.T) {
 	}())
 }
 
-// TestTheContextsOwnFailureCounts, also when no single resource shows it.
+// TestTheContextsOwnFailureCounts checks that a failed state of the context counts even when every resource is Ready.
 func TestTheContextsOwnFailureCounts(t *testing.T) {
 	for _, state := range []string{"InstantiateFailed", "UpdatedFailed"} {
 		in := edge(state, "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
@@ -199,8 +199,8 @@ func TestTheContextsOwnFailureCounts(t *testing.T) {
 	}
 }
 
-// TestSinceOfMany: of those that are not Ready the one that is so for longest is named, and all are Ready since the last one is,
-// if that is known.
+// TestSinceOfMany checks that the message names the resource that has been in the worst state longest, and that Since of a Ready
+// rollup is the latest of its resources, if all are known.
 func TestSinceOfMany(t *testing.T) {
 	at := func(name string, state healthscope.State, before time.Duration) healthscope.Member {
 		m := member("west+berlin", "apps", "Deployment", name, state)
@@ -238,7 +238,7 @@ func TestSinceOfMany(t *testing.T) {
 	}
 }
 
-// TestOneClusterSaysNothingOfAnother: that a kind is followed in one does not mean that it is in the next.
+// TestOneClusterSaysNothingOfAnother checks that a kind that is followed in one cluster does not count as followed in another.
 func TestOneClusterSaysNothingOfAnother(t *testing.T) {
 	gadget := []string{"x+Gadget", object("acme.example/v1", "Gadget", "x"), "Applied"}
 	in := newKeys("42", "Instantiated").order("web").cluster("web", "west+berlin", gadget...).cluster("web", "west+bonn", gadget...).input(t)
@@ -248,7 +248,7 @@ func TestOneClusterSaysNothingOfAnother(t *testing.T) {
 	check(t, "resources", want, words(status.New(in, query(t, "type=all"))))
 }
 
-// TestOldFactsSaySo: a default document shows the age of everything that is not current, and of nothing else.
+// TestOldFactsSaySo checks that a default document shows the age only of facts that are not current.
 func TestOldFactsSaySo(t *testing.T) {
 	bundle := `{"deploymentStatuses":[{"metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
 	ready := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
@@ -284,7 +284,7 @@ func TestOldFactsSaySo(t *testing.T) {
 	}
 }
 
-// TestWhatIsSavedIsJudged like everything else, with the rules of the program.
+// TestWhatIsSavedIsJudged checks that saved bundles are judged like others, with the built-in rules.
 func TestWhatIsSavedIsJudged(t *testing.T) {
 	pod := `{"podStatuses":[{"metadata":{"name":"web","namespace":"store"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}]}`
 	tests := map[string]struct{ text, want string }{
@@ -307,7 +307,7 @@ func TestWhatIsSavedIsJudged(t *testing.T) {
 	}
 }
 
-// TestOldInstancesSaySo: a list of instances says when it is not current.
+// TestOldInstancesSaySo checks that a list of instances shows its age when it is not current.
 func TestOldInstancesSaySo(t *testing.T) {
 	for age, want := range map[time.Duration]status.Freshness{9 * time.Second: {}, time.Hour: {LastSeen: since(time.Hour)}} {
 		in := edge("Instantiated").input(t)

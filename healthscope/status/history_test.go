@@ -8,8 +8,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// TestAMissingHistoryIsNotAnEmptyOne: a document of a context that EMCO made says that nothing is known, and does not
-// claim that nobody did anything.
+// TestAMissingHistoryIsNotAnEmptyOne checks that, without recorded actions, a document reports the history as unknown, and not as an
+// empty list of actions.
 func TestAMissingHistoryIsNotAnEmptyOne(t *testing.T) {
 	in := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied").input(t, []appcontext.Action{}...)
 	in.Info.Actions = nil
@@ -19,7 +19,7 @@ func TestAMissingHistoryIsNotAnEmptyOne(t *testing.T) {
 	}
 }
 
-// TestTheCompositeProfile is in the document when the context's meta data have it.
+// TestTheCompositeProfile checks that the document has the composite profile when the context's metadata has it.
 func TestTheCompositeProfile(t *testing.T) {
 	k := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied")
 	check(t, "without", false, strings.Contains(wire(t, status.New(k.input(t), query(t, ""))), "composite-profile-name"))

@@ -2,7 +2,7 @@ package status
 
 import "testing"
 
-// A context holds its objects in JSON or in YAML, however EMCO's users have written it.
+// A context holds objects in JSON or YAML, as EMCO's users have written them.
 func TestAnObjectIsTheSameInYAMLAndJSON(t *testing.T) {
 	t.Parallel()
 	want := identity{group: "apps", version: "v1", kind: "Deployment", namespace: "shop"}

@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// instance is a bundle of an instance of k8splugin, as a hub knows it that has read it whole.
+// instance returns a report of a bundle of a k8splugin instance that the hub has read whole.
 func instance(t *testing.T, text string) status.Report {
 	t.Helper()
 	r := status.SavedReport(status.DecodeBundle("west+berlin", text, nil), healthscope.DefaultPolicy(), noon, noon)
@@ -29,7 +29,7 @@ func TestInstance(t *testing.T) {
 	check(t, "document", want, wire(t, status.NewInstance("fnKPvVAL", []status.Report{instance(t, instanceBundle)}, nil)))
 }
 
-// TestAnInstanceInDoubtIsNotReady, and shows what is known all the same.
+// TestAnInstanceInDoubtIsNotReady checks that an instance that is not fully known is not Ready, and shows what is known.
 func TestAnInstanceInDoubtIsNotReady(t *testing.T) {
 	well := func() status.Report { return instance(t, instanceBundle) }
 	change := func(f func(*status.Report)) status.Report {
@@ -65,7 +65,7 @@ func TestAnInstanceInDoubtIsNotReady(t *testing.T) {
 	}
 }
 
-// TestABundleThatIsTooLargeIsCountedWhole, by its own count.
+// TestABundleThatIsTooLargeIsCountedWhole checks that the resource count of a truncated bundle includes its unlisted objects.
 func TestABundleThatIsTooLargeIsCountedWhole(t *testing.T) {
 	var b k8spluginv1alpha1.ResourceBundleState
 	b.Status = k8spluginv1alpha1.ResourceBundleStateStatus{
@@ -85,14 +85,14 @@ func TestABundleThatIsTooLargeIsCountedWhole(t *testing.T) {
 	}
 }
 
-// TestOrderOfBundlesMakesNoDifference for an instance in several clusters.
+// TestOrderOfBundlesMakesNoDifference covers an instance in several clusters.
 func TestOrderOfBundlesMakesNoDifference(t *testing.T) {
 	a := seen(member("west+bonn", "", "Pod", "a", healthscope.Ready), member("west+bonn", "", "Pod", "b", healthscope.Ready))
 	b := seen(member("west+berlin", "", "Pod", "c", healthscope.Ready))
 	check(t, "document", wire(t, status.NewInstance("fnKPvVAL", []status.Report{a, b}, nil)), wire(t, status.NewInstance("fnKPvVAL", []status.Report{b, a}, nil)))
 }
 
-// An instance is not ready while there may be more of it in a cluster that nobody has seen yet.
+// An instance is not ready while a cluster that has not been read yet may hold more of it.
 func TestAnInstanceIsNotReadyAsLongAsAClusterIsUnread(t *testing.T) {
 	t.Parallel()
 	reports := []status.Report{seen(member("west+bonn", "apps", "Deployment", "web", healthscope.Ready))}
@@ -104,8 +104,8 @@ func TestAnInstanceIsNotReadyAsLongAsAClusterIsUnread(t *testing.T) {
 	}
 }
 
-// TestAnInstanceThatNoMonitorFollowsSaysWhy it is empty: by itself the monitor follows the label of EMCO, and not that of
-// k8splugin.
+// TestAnInstanceThatNoMonitorFollowsSaysWhy checks that an empty instance has a message. By default, the monitor follows the label of
+// EMCO, and not that of k8splugin.
 func TestAnInstanceThatNoMonitorFollowsSaysWhy(t *testing.T) {
 	empty := status.Report{Namespace: "store"}
 	text := wire(t, status.NewInstance("fnKPvVAL", []status.Report{empty}, nil))

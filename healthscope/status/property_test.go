@@ -44,7 +44,7 @@ func drawContext(t *rapid.T) keys {
 	return k
 }
 
-// drawReport draws what the hub knows of a place; nothing at times.
+// drawReport draws a report of a bundle in a cluster, and whether there is one.
 func drawReport(t *rapid.T, cluster string) (status.Report, bool) {
 	var results []healthscope.Result
 	for range rapid.IntRange(0, 5).Draw(t, "members") {
@@ -70,7 +70,7 @@ func drawReport(t *rapid.T, cluster string) (status.Report, bool) {
 	return report, rapid.Bool().Draw(t, "known")
 }
 
-// drawInput draws everything that is known of a group.
+// drawInput draws the input for a document of a group.
 func drawInput(t *rapid.T, tb testing.TB) status.Input {
 	in := drawContext(t).input(tb, drawActions(t)...)
 	for _, app := range someApps {
@@ -105,7 +105,7 @@ func drawQuery(t *rapid.T) status.Query {
 	}
 }
 
-// each calls visit for all resources of a document.
+// each calls visit for each resource of a document.
 func each(d status.Document, visit func(a status.App, c status.Cluster, r status.Resource)) {
 	for _, a := range d.Apps {
 		for _, c := range a.Clusters {
@@ -116,8 +116,8 @@ func each(d status.Document, visit func(a status.App, c status.Cluster, r status
 	}
 }
 
-// TestCountsAreThoseOfWhatIsListed, in the document itself and in the summary of the same query; and what is listed passes
-// the filters, and every value of a filter is either in the answer or said to be unmatched.
+// TestCountsAreThoseOfWhatIsListed checks that the counts are those of the listed resources, in the document and in the summary of the
+// same query. Listed resources match the filters, and every filter value is either in the document or unmatched.
 func TestCountsAreThoseOfWhatIsListed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in, q := drawInput(rt, t), drawQuery(rt)
@@ -173,7 +173,7 @@ func zero(counts map[string]int) map[string]int {
 	return counts
 }
 
-// TestOrderMakesNoDifference: neither that in which members come nor what was decoded before changes a byte.
+// TestOrderMakesNoDifference checks that neither the order of members nor an earlier Decode changes a byte of the document.
 func TestOrderMakesNoDifference(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in, q := drawInput(rt, t), drawQuery(rt)
@@ -192,7 +192,7 @@ func TestOrderMakesNoDifference(t *testing.T) {
 	})
 }
 
-// TestHealthDoesNotDependOnTheType, and nothing is Ready in an instance that has been terminated, or of which nothing is seen.
+// TestHealthDoesNotDependOnTheType checks this for any input. Nothing is Ready in an instance that is terminated or cannot be read.
 func TestHealthDoesNotDependOnTheType(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in, q := drawInput(rt, t), drawQuery(rt)
@@ -215,7 +215,7 @@ func TestHealthDoesNotDependOnTheType(t *testing.T) {
 	})
 }
 
-// checkWhole complains when the counts of a document with health do not add up, or it is Ready for no reason.
+// checkWhole fails the test when the counts of a document with health do not add up, or when it is Ready without reason.
 func checkWhole(t *rapid.T, d status.Document, text string) {
 	counts := d.Health.Resources
 	if counts.Ready+counts.Pending+counts.Failed+counts.Unknown != counts.Total {
@@ -226,7 +226,7 @@ func checkWhole(t *rapid.T, d status.Document, text string) {
 	}
 }
 
-// checkTerminated complains about a resource that runs in an instance that has been terminated.
+// checkTerminated fails the test when a resource of a terminated instance runs.
 func checkTerminated(t *rapid.T, c status.Cluster, r status.Resource) {
 	if r.Health.State == "Ready" || r.Health.CountsAs != "" || r.RsyncStatus != "" && r.RsyncStatus != "Deleted" {
 		t.Errorf("%s runs: %+v", r.Name, r.Health)
@@ -236,7 +236,7 @@ func checkTerminated(t *rapid.T, c status.Cluster, r status.Resource) {
 	}
 }
 
-// A document does not depend on which documents were made of the same contexts before.
+// A document does not depend on the documents that were built from the same contexts before.
 func TestADocumentIsThatOfItsReports(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawInput(rt, t)

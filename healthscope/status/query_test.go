@@ -103,14 +103,14 @@ func TestBadParametersAreRefused(t *testing.T) {
 	}
 }
 
-// TestAHundredValuesAreTaken: the limit is what the error says.
+// TestAHundredValuesAreTaken checks that the limit is the one in the error.
 func TestAHundredValuesAreTaken(t *testing.T) {
 	if _, err := parseRedacted(strings.Repeat("resource="+strings.Repeat("x", 253)+"&", 100)); err != nil {
 		t.Error(err)
 	}
 }
 
-// written is a query as parameters, with everything in it said.
+// written returns a query as parameters, including defaults.
 func written(q status.Query) url.Values {
 	if q.ListInstances {
 		return url.Values{"instance": {""}}
@@ -127,8 +127,8 @@ func written(q status.Query) url.Values {
 	return values
 }
 
-// FuzzParseQuery: whatever the query, it is read or refused with a ParameterError of a decent length; what is read is in
-// one form only, and reads the same when it is written again.
+// FuzzParseQuery checks that any query is either parsed or rejected with a ParameterError of limited length. A parsed query is
+// in canonical form, and is the same when it is written and parsed again.
 func FuzzParseQuery(f *testing.F) {
 	for _, raw := range []string{"", "type=cluster&output=detail", "instance", "instance=1&health=true", "output=full", "app=a&cluster=a%2Bb&resource=c", "x=%00&x"} {
 		f.Add(raw)

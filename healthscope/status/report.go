@@ -52,7 +52,7 @@ type cachedJudgement struct {
 
 	policy   healthscope.Policy
 	judgedAt time.Time
-	// timeDependent is true when a member's Since equals the time of the judgement. Judge replaces a Since in the future by that time.
+	// timeDependent is true when a member's Since equals the time of the judgement, because such a Since may depend on that time.
 	timeDependent bool
 }
 

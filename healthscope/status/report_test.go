@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// What is said of a saved bundle does not depend on what was said of it before: at other times, or with another policy.
+// A report of a saved bundle does not depend on earlier reports of it, at other times or with another policy.
 func TestASavedReportIsThatOfItsTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

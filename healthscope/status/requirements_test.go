@@ -8,7 +8,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// missing returns what a context requires of the app web and bundles do not have, as cluster/Kind/name.
+// missing returns the required resources of the app web that are not in its bundles, as cluster/Kind/name.
 func missing(required status.Requirements, bundles map[string][]healthscope.Member) []string {
 	var all []string
 	for _, key := range required.Missing("web", "store", bundles) {
@@ -51,7 +51,7 @@ func TestAContextRequiresWhatRsyncHasDone(t *testing.T) {
 	check(t, "equal when a resource is deleted", false, required.Equal(k.input(t).Contents.Requirements(nil)))
 }
 
-// A context requires nothing before rsync begins with it, nor once somebody has asked for its end.
+// A context requires nothing before rsync starts, nor after a user has requested its termination.
 func TestWhichContextsRequireAnything(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]bool{

@@ -9,8 +9,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// TestWhatAnAbandonedUpdateHasAddedIsNoPart of the context that a rollback uses again. EMCO leaves it there without its
-// object, with a reference to the context that it is of.
+// TestWhatAnAbandonedUpdateHasAddedIsNoPart checks that a resource which an abandoned update added is not part of the context that a
+// rollback reuses. EMCO leaves the resource there without its object, with a reference to the context to which it belongs.
 func TestWhatAnAbandonedUpdateHasAddedIsNoPart(t *testing.T) {
 	k := edge("Instantiated",
 		"web+Deployment", object("apps/v1", "Deployment", "web"), "Applied",
@@ -29,7 +29,7 @@ func TestWhatAnAbandonedUpdateHasAddedIsNoPart(t *testing.T) {
 	check(t, "places", 1, len(in.Contents.Expected(group, query(t, "type=cluster"))))
 }
 
-// TestAPlaceholderOfItsOwnContextIsNamed: a resource that the context itself has handled, and that has no object, is wrong.
+// TestAPlaceholderOfItsOwnContextIsNamed checks that a resource without an object that belongs to the context itself is a problem.
 func TestAPlaceholderOfItsOwnContextIsNamed(t *testing.T) {
 	k := edge("Instantiated", "added+ConfigMap", "nil", "Applied")
 	k["/context/42/app/web/cluster/west+berlin/resource/added+ConfigMap/reference/"] = `"42"`
@@ -38,8 +38,8 @@ func TestAPlaceholderOfItsOwnContextIsNamed(t *testing.T) {
 	check(t, "problems", []string{`the object at "/context/42/app/web/cluster/west+berlin/resource/added+ConfigMap/" cannot be read`}, d.Problems)
 }
 
-// TestAClusterThatRsyncCannotReach: EMCO's rsync says so of the cluster, and the design wants it of each resource with which
-// something is still to be done.
+// TestAClusterThatRsyncCannotReach checks the state Retrying. EMCO's rsync records it for the cluster. The design requires it for each
+// resource that rsync has not yet applied or deleted.
 func TestAClusterThatRsyncCannotReach(t *testing.T) {
 	resources := []string{
 		"done+Pod", object("v1", "Pod", "done"), "Applied",

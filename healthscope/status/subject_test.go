@@ -9,8 +9,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// TestADocumentOfAClusterShowsNoOther: who may ask for the network intents of a cluster sees nothing else of a context that has
-// them, whether the query lists it, counts it, shows objects or tells of what cannot be read.
+// TestADocumentOfAClusterShowsNoOther checks that a user who may read the network intents of a cluster sees nothing else of their
+// context: not in lists, counts, objects or problems.
 func TestADocumentOfAClusterShowsNoOther(t *testing.T) {
 	network := func(name string) string { return object("k8s.plugin.opnfv.org/v1alpha1", "Network", name) }
 	k := newKeys("42", "Instantiated").order("network-intents", "web").
