@@ -53,7 +53,7 @@ type Freshness struct {
 // noHistory is History.Unknown: EMCO keeps the history in its own database.
 const noHistory = "no history of it is kept in etcd; what users did is known to those who made its contexts"
 
-// sourceContext is Freshness.Source of what was saved in the context.
+// sourceContext is the Freshness.Source of bundles that were saved in the context.
 const sourceContext = "context"
 
 // History is what users did with a group or with the network intents of a cluster.
@@ -178,7 +178,7 @@ type Counts struct {
 	Unknown int `json:"unknown"`
 }
 
-// wireTime writes a time; the zero time is the empty string. It cannot fail for any year.
+// wireTime returns a time as it is served; empty for the zero time. It works for any year.
 func wireTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

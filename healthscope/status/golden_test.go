@@ -49,7 +49,8 @@ func at(t testing.TB, text string) time.Time {
 	return when
 }
 
-// autumn returns the input for the group in testdata, as a store returns it for an instance, and with the reports of a hub that sees its clusters.
+// autumn returns the input for an instance of the group in testdata, as a store returns it. That of newID has the reports of a hub that sees
+// its clusters.
 func autumn(t testing.TB, instance string) status.Input {
 	t.Helper()
 	name := map[string]string{oldID: "context-old.json", newID: "context-new.json"}[instance]
