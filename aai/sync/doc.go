@@ -1,11 +1,10 @@
-// Package sync owns the passes that keep the documents of a tenant in A&AI equal to the desired ones: it remembers what A&AI
-// holds, asks package plan what to do about each object, does it, and sorts what fails. controllers/inventory calls Sync when
-// something has changed, and when the last report says that something is due. It must never write when its replica does not
-// lead, never keep anything on disk, never run a goroutine outside a pass, and never import Kubernetes.
+// Package sync owns the passes that keep the documents of a tenant in A&AI equal to the desired ones: it keeps the observed state of A&AI in
+// memory, calls package plan to decide about each object, carries out the decisions, and classifies failures. controllers/inventory calls Sync
+// after a change, and at the time of Report.NextPass. It must never write when its replica does not lead, never store anything on disk, never
+// run a goroutine outside a pass, and never import Kubernetes.
 //
-// It is level-triggered. What it remembers comes from reading A&AI, so after a restart, or after any time away, one list per
-// tenant shows what is missing, outdated or left over. As long as the desired documents do not change and the next resync is
-// not due, a pass sends no request at all.
+// It is level-triggered. The observed state comes from A&AI, so after a restart or an interruption of any length, one list for each tenant shows
+// what is missing, outdated or left over. While the desired documents do not change and no resync is due, a pass sends no request.
 //
-// A request that failed for want of A&AI is not repeated in the same pass: the caller's queue comes back.
+// A pass does not repeat a request that failed because A&AI is unavailable: the caller's queue retries.
 package sync

@@ -14,21 +14,21 @@ import (
 
 // WriteEvent is a write to one object, for the audit.
 type WriteEvent struct {
-	// Verb says what was done.
+	// Verb is the operation.
 	Verb plan.Verb
-	// Key says to which document.
+	// Key is the key of the document.
 	Key aai.Key
-	// Resource is what the document is about.
+	// Resource is the resource that the document describes.
 	Resource healthscope.Key
 	// Labels are the labels that were sent; nil when there were none.
 	Labels []string
 	// TransactionID is the X-TransactionId of the request, by which A&AI's own logs know it.
 	TransactionID string
-	// Err is why it was not done, or why it is not known; nil when A&AI has acknowledged it.
+	// Err is why the write failed, or why its result is not known; nil when A&AI has acknowledged it.
 	Err error
 }
 
-// execute does operations in one request: a plain one for a single operation, else a bulk request, which does all of them or none.
+// execute sends operations in one request: a plain request for a single operation, otherwise a bulk request, which applies all or none.
 func (p *pass) execute(ctx context.Context, ops []plan.Operation) error {
 	id := uuid.NewString()
 	ctx = client.WithTransaction(ctx, id)
@@ -53,7 +53,7 @@ func (p *pass) execute(ctx context.Context, ops []plan.Operation) error {
 	return err
 }
 
-// resourceOf says what an object is about, while others are worked on.
+// resourceOf returns the resource that an object describes. It takes the lock.
 func (p *pass) resourceOf(key aai.Key) healthscope.Key {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ type failures struct {
 	failed map[aai.Key]failure
 	// batchLimits is the maximum number of operations in a request that includes the object. It has only objects that failed or were rejected in a bulk request.
 	batchLimits map[aai.Key]int
-	// missingTargets are, by name, the targets of relationships that A&AI did not have when it was last asked.
+	// missingTargets are the names of targets of relationships that A&AI did not have at the last request.
 	missingTargets map[string]bool
 	// conflicts are objects whose key belongs to a document of another owner.
 	conflicts map[aai.Key]plan.Conflict
@@ -44,7 +44,7 @@ func (l *limiter) take(key aai.Key, now time.Time) bool {
 	return granted
 }
 
-// failure says why an object could not be finished, and when to try it again.
+// failure is the reason why an object could not be finished, with the time of the retry.
 type failure struct {
 	// reason is ReasonRejected, ReasonMissingDependency or ReasonUnavailable.
 	reason Reason

@@ -15,7 +15,8 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// moduleMaxAge is how old the knowledge of a module may be when it is changed: A&AI compares no version then, and what others have set must not be overwritten unseen.
+// moduleMaxAge is the maximum age of the observed state of a module before a change. A&AI does not compare versions for it, and changes of others
+// must not be overwritten without having been read.
 const moduleMaxAge = 5 * time.Second
 
 // StatusWriteEvent is a write of a module's operational-status, for the audit.
@@ -23,7 +24,7 @@ type StatusWriteEvent struct {
 	plan.StatusChange
 	// TransactionID is the X-TransactionId of the request.
 	TransactionID string
-	// Err is why it was not done, or why it is not known; nil when A&AI has acknowledged it.
+	// Err is why the write failed, or why its result is not known; nil when A&AI has acknowledged it.
 	Err error
 }
 
@@ -31,15 +32,15 @@ type StatusWriteEvent struct {
 type ModuleReport struct {
 	// Modules is the sync status of each desired module.
 	Modules map[aai.VFModule]ObjectStatus
-	// Written counts the modules that this pass has changed.
+	// Written is the number of modules that this pass has changed.
 	Written int
 	// NextPass is when there will be something to do even if nothing changes.
 	NextPass time.Time
 }
 
-// moduleState is what is remembered about the modules of a VNF between passes. It belongs to the pass that holds sem.
+// moduleState is the state about the modules of a VNF between passes. It belongs to the pass that holds sem.
 type moduleState struct {
-	// resync is true when a resync was asked for.
+	// resync is true when a resync was requested.
 	resync atomic.Bool
 	sem    chan struct{}
 	// observed are the modules in A&AI, as last read or written. readAt is the time of the last read; zero when a read is due.
@@ -47,19 +48,19 @@ type moduleState struct {
 	readAt   time.Time
 	// resynced is the time of the last read that was due.
 	resynced time.Time
-	// rejected are the modules that A&AI will not change to a status, and why.
+	// rejected are the modules whose change A&AI has rejected.
 	rejected map[aai.VFModule]rejection
 }
 
-// rejection says why A&AI will not change a module to a status.
+// rejection is a status of a module that A&AI has rejected, with the error.
 type rejection struct {
 	to  aai.OperationalStatus
 	err error
 }
 
-// SyncModules makes one pass over the modules of a VNF: it gives those that A&AI has the desired operational-status, where
-// they have another one, and leaves all other modules, and all else of these, alone. It creates none. A module that does
-// not exist waits, and is looked for again after the DependencyInterval.
+// SyncModules makes one pass over the modules of a VNF. It sets the operational-status of existing modules to the desired one if it differs. It
+// changes no other module and no other field, and creates no module. It looks for a module that does not exist again after the
+// DependencyInterval.
 //
 // Errors are those of Sync.
 func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.VFModule]aai.OperationalStatus) (ModuleReport, error) {
@@ -87,7 +88,7 @@ func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.
 	return p.report(), p.err()
 }
 
-// ResyncModules makes the next pass over the modules of a VNF read them again, and try again what was given up.
+// ResyncModules makes the next pass over the modules of a VNF read them again, and retry rejected changes.
 func (s *Syncer) ResyncModules(vnfID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +97,7 @@ func (s *Syncer) ResyncModules(vnfID string) {
 	}
 }
 
-// moduleState returns what is remembered about the modules of a VNF.
+// moduleState returns the state about the modules of a VNF.
 func (s *Syncer) moduleState(vnfID string) *moduleState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,14 +117,14 @@ type modulePass struct {
 	vnf     string
 	desired map[aai.VFModule]aai.OperationalStatus
 	now     time.Time
-	// failed are the modules that could not be changed, in a way that may pass.
+	// failed are the modules whose change failed with an error that may be temporary.
 	failed  map[aai.VFModule]error
 	written int
 	// haltErr is why the pass ended early.
 	haltErr error
 }
 
-// run does the pass. A change of others must not be overwritten unseen, so what is known must be fresh before a write.
+// run makes the pass. It reads the modules again before a write if the observed state is older than moduleMaxAge.
 func (p *modulePass) run(ctx context.Context) {
 	if p.haltErr = p.syncer.prober.check(ctx); p.haltErr != nil {
 		return
@@ -153,7 +154,7 @@ func (p *modulePass) run(ctx context.Context) {
 	}
 }
 
-// pendingChanges returns what is to be changed, except what A&AI has refused, and which modules it does not have.
+// pendingChanges returns the changes to make, without those that A&AI has rejected, and the modules that do not exist.
 func (p *modulePass) pendingChanges() (changes []plan.StatusChange, missing []aai.VFModule) {
 	changes, missing = plan.Modules(p.desired, p.observed)
 	return slices.DeleteFunc(changes, func(c plan.StatusChange) bool {
@@ -237,7 +238,7 @@ func (p *modulePass) statusOf(m aai.VFModule) ObjectStatus {
 	}
 }
 
-// err returns the error of the pass: what halted it, or else what failed for want of A&AI.
+// err returns the error of the pass: the error that halted it, or else that of a change that failed because A&AI is unavailable.
 func (p *modulePass) err() error {
 	err := p.haltErr
 	if failed := slices.SortedFunc(maps.Keys(p.failed), aai.VFModule.Compare); err == nil && len(failed) > 0 {

@@ -15,29 +15,30 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// maxReadsWhileListing bounds how many objects that change while a tenant is read are not kept waiting: each is read alone.
+// maxReadsWhileListing is the maximum number of objects that are read individually because they change while the tenant is listed. Others wait
+// for the list.
 const maxReadsWhileListing = 20
 
-// maxConflictRetries bounds how often a pass reads an object again because others have changed it.
+// maxConflictRetries is how often a pass reads an object again because others have changed it.
 const maxConflictRetries = 2
 
-// pass is one pass over a tenant. Workers take objects from queues, decide what to do about each, and do it; then the object
-// is queued again, and decided with what was learnt. So an object that turns out to be other than what was known needs no
-// treatment of its own: it is read, and the next decision is right.
+// pass is one pass over a tenant. Workers take objects from queues, decide what to do about each, and do it. The object is then queued again, and
+// the next decision uses the result. So an object that differs from its observed state needs no special handling: it is read, and decided
+// again.
 type pass struct {
 	options     Options
 	maxBulk     *atomic.Int32
 	prober      *prober
 	takeoverEnd time.Time
 	tenant      aai.Tenant
-	// changes returns what has changed of what is desired and held since it was called last.
+	// changes returns the changes of the desired state and the guards since its last call.
 	changes func() Change
 
 	mu sync.Mutex // guards the rest while workers are at work
-	// idle wakes workers that wait for requests of others.
+	// idle wakes workers that wait for requests of other workers.
 	idle *sync.Cond
 	*tenantState
-	// planned are the objects that needed something when the work began, and urgent those that have changed since, which isUrgent has, too.
+	// planned holds the objects that needed work when the pass began to work. urgent holds those that have changed since; they are also in isUrgent.
 	planned, urgent queue
 	isUrgent        map[aai.Key]bool
 	// slow is true when the work takes long.
@@ -65,7 +66,7 @@ type pass struct {
 	lags []time.Duration
 	// listState is the validity of the last list.
 	listState listState
-	// unfinished is true when the time to write was over before all was written.
+	// unfinished is true when the write time ended before everything was written.
 	unfinished bool
 	// haltErr is why the pass ends early.
 	haltErr error
@@ -84,7 +85,7 @@ const (
 	listReread
 )
 
-// newPass returns a pass over what is remembered about a tenant.
+// newPass returns a pass over a tenant with the given state.
 func (s *Syncer) newPass(tenant aai.Tenant, m *tenantState, changes func() Change) *pass {
 	p := &pass{
 		options: s.options, maxBulk: &s.maxBulk, prober: s.prober, takeoverEnd: s.takeoverEnd, tenant: tenant, changes: changes, tenantState: m,
@@ -95,7 +96,7 @@ func (s *Syncer) newPass(tenant aai.Tenant, m *tenantState, changes func() Chang
 	return p
 }
 
-// run does the pass.
+// run makes the pass.
 func (p *pass) run(ctx context.Context) {
 	p.receive()
 	if p.haltErr == nil {
@@ -118,16 +119,16 @@ func (p *pass) run(ctx context.Context) {
 	}
 }
 
-// relist reads the tenant in full, and returns what is to be done then.
+// relist reads the tenant in full, and returns the steps after that.
 func (p *pass) relist(ctx context.Context) []step {
 	p.list(ctx)
 	p.receive()
 	return p.nextSteps(maps.Keys(p.todo))
 }
 
-// receive takes in what has changed, unless the pass is halted, and returns the objects that need another look for that, sorted.
-// While a tenant is read for the first time, or on demand, an object of which nothing was desired before is not among them: at a
-// start, what is desired is found out little by little, and the list costs less than to read each object alone.
+// receive stores the changes, unless the pass is halted, and returns the sorted objects that must be decided again because of them. During the
+// first or a requested full read it does not return objects that were not desired before: at a start, the desired objects arrive little by
+// little, and a list costs less than individual reads.
 func (p *pass) receive() (changed []aai.Key) {
 	if p.haltErr != nil {
 		return nil
@@ -156,7 +157,7 @@ func (p *pass) receive() (changed []aai.Key) {
 	return changed
 }
 
-// check refuses documents that would be written to another place, or without our data-owner.
+// check returns an error for documents of another tenant or another data-owner.
 func (p *pass) check(changed map[aai.Key]Desired) error {
 	for key, d := range changed {
 		switch {
@@ -172,8 +173,8 @@ func (p *pass) check(changed map[aai.Key]Desired) error {
 	return nil
 }
 
-// writeTimeOver reports whether no further request is to begin, so that those under way can end within the time to write: A&AI
-// that answers is not down, there is only much to do.
+// writeTimeOver reports whether no further request may begin, so that the running ones can end within the write time. A pass that ends so is no
+// outage: A&AI responds, and there is only much to write.
 func (p *pass) writeTimeOver(ctx context.Context) bool {
 	if deadline, ok := ctx.Deadline(); ok && len(p.acknowledged)+len(p.givenUp) > 0 && time.Until(deadline) <= p.options.WriteTime/4 {
 		p.unfinished = true
@@ -181,12 +182,12 @@ func (p *pass) writeTimeOver(ctx context.Context) bool {
 	return p.unfinished
 }
 
-// listDue reports whether the tenant is to be read in full. It is after an outage, too: A&AI may have been restored from a backup.
+// listDue reports whether the tenant must be read in full. After an outage it must, because A&AI may have been restored from a backup.
 func (p *pass) listDue() bool {
 	return p.resynced.IsZero() || p.outages != p.options.Client.Outages() || !p.options.Clock().Before(p.options.nextResync(p.resynced, p.takeoverEnd))
 }
 
-// refresh reads the tenant in full and gives a new chance to what was put off or given up.
+// refresh reads the tenant in full, and retries objects that wait or were rejected.
 func (p *pass) refresh(ctx context.Context) {
 	p.list(ctx)
 	if p.haltErr == nil {
@@ -256,7 +257,7 @@ func (p *pass) workWhileListing(ctx context.Context, read func()) {
 // markTodo queues an object and includes it in the report.
 func (p *pass) markTodo(key aai.Key) { p.todo[key], p.toReport[key] = true, true }
 
-// nextStep returns what to do about an object next, if anything. What needs nothing is no longer among the things to do.
+// nextStep returns the next step for an object, and reports whether there is one. It removes an object that needs nothing from todo.
 func (p *pass) nextStep(key aai.Key) (s step, ready bool) {
 	if _, inFlight := p.inFlight[key]; inFlight { // It is looked at again when its request is over.
 		return step{}, false
@@ -304,13 +305,13 @@ func (p *pass) nextStep(key aai.Key) (s step, ready bool) {
 	return step{op: op, read: p.mustReadFirst(op)}, true
 }
 
-// waitsForList reports whether nothing is done about an object before the tenant has been read. That is so for deletions, which
-// are limited by what is there.
+// waitsForList reports whether an object must wait until the tenant has been read. Deletions must, because their limit depends on the number of
+// documents.
 func (p *pass) waitsForList(key aai.Key) bool {
 	return p.listing && (p.desired[key] == nil || !p.fresh[key] && len(p.fresh) >= maxReadsWhileListing)
 }
 
-// limitDeletion limits a deletion.
+// limitDeletion returns the decision about a deletion after the deletion limit.
 func (p *pass) limitDeletion(key aai.Key, d plan.Decision) plan.Decision {
 	source := p.observed[key].DataSource
 	if !p.guards.Limits(source) {
@@ -326,18 +327,18 @@ func (p *pass) limitDeletion(key aai.Key, d plan.Decision) plan.Decision {
 	return plan.Decision{Skipped: p.limiters[source].Skipped(key, source)}
 }
 
-// waitsForDependency reports whether an operation waits for what it depends on.
+// waitsForDependency reports whether an operation waits for a missing dependency.
 func (p *pass) waitsForDependency(op plan.Operation) bool {
 	t := p.failed[op.Key]
 	return hasDependency(op) && t.reason == ReasonMissingDependency && !t.due(p.options.Clock())
 }
 
-// hasDependency reports whether an operation depends on what others have to create.
+// hasDependency reports whether an operation depends on objects that others must create.
 func hasDependency(op plan.Operation) bool { return op.Verb == plan.Create || op.Verb == plan.Relate }
 
-// mustReadFirst reports whether a document must be read before an operation on it: A&AI takes an update and a deletion only with
-// the version that they were computed from. It compares none when it changes a relationship, and the document may have
-// another owner by now, so that must have been read in this pass.
+// mustReadFirst reports whether a document must be read before an operation on it. A&AI accepts an update and a deletion only with the version
+// that they are based on. It compares no version when it changes a relationship, so that document, which may have another owner now, must have
+// been read in this pass.
 func (p *pass) mustReadFirst(op plan.Operation) bool {
 	switch op.Verb {
 	case plan.Relate, plan.Unrelate:
@@ -349,7 +350,8 @@ func (p *pass) mustReadFirst(op plan.Operation) bool {
 	return false
 }
 
-// listIsCheaper reports whether so many documents have to be read before they are written that reading the tenant in full costs less. A hundred documents of a list weigh about as much as one that is read alone.
+// listIsCheaper reports whether steps read so many documents that a full read of the tenant costs less. A hundred documents of a list cost about
+// as much as one individual read.
 func (p *pass) listIsCheaper(steps []step) bool {
 	reads, probes := 0, map[string]bool{}
 	for _, s := range steps {
@@ -362,7 +364,7 @@ func (p *pass) listIsCheaper(steps []step) bool {
 	return reads > 1 && reads*100 > len(p.observed)
 }
 
-// checkTenant finds out whether the tenant exists, if that is not known and several objects are to be created there. It returns false if that cannot be found out.
+// checkTenant reads whether the tenant exists, if that is not known and several objects must be created there. It returns false if the read fails.
 func (p *pass) checkTenant(ctx context.Context, steps []step) bool {
 	creates := func(s step) bool { return s.op.Verb == plan.Create }
 	first := slices.IndexFunc(steps, creates)

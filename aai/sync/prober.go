@@ -11,12 +11,11 @@ import (
 	"github.com/healthscope/healthscope/aai/client"
 )
 
-// prober finds out, before anything else is asked of A&AI, whether it takes us at all. It does so once, and again after
-// A&AI was down or has refused us as such: a probe costs less than the request that happened to come first, and says better
-// what is wrong.
+// prober checks whether A&AI accepts requests of this client, before any other request: once, and again after an outage and after a refusal of
+// the client. A probe costs less than the request that happens to be first, and its error describes the cause better.
 type prober struct {
 	client *client.Client
-	// sem is held by the pass that probes; other passes wait for the result.
+	// sem is held by the pass that probes. Other passes wait for the result.
 	sem      chan struct{}
 	verified atomic.Bool
 	// everVerified is true once a probe has succeeded. It belongs to the pass that holds sem.
@@ -25,7 +24,7 @@ type prober struct {
 
 func newProber(c *client.Client) *prober { return &prober{client: c, sem: make(chan struct{}, 1)} }
 
-// check returns why A&AI takes no requests of ours; nil when it does, as far as is known.
+// check returns why A&AI does not accept requests of this client; nil when it does, as far as is known.
 func (p *prober) check(ctx context.Context) error {
 	if p.verified.Load() {
 		return nil
@@ -48,8 +47,8 @@ func (p *prober) check(ctx context.Context) error {
 	return err
 }
 
-// probe asks A&AI. A request without an answer may be lost while A&AI is back already, so after a pause another one is sent
-// beside it, and the first answer counts.
+// probe sends a probe. After a pause without a response it sends another one in parallel, and the first response counts: the first request may
+// be lost although A&AI is available again.
 func (p *prober) probe(ctx context.Context) error {
 	var probes gosync.WaitGroup
 	defer probes.Wait()

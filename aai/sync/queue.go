@@ -16,31 +16,31 @@ import (
 // queue holds objects that may need a request. The worker that takes an object decides whether it does.
 type queue struct {
 	keys []aai.Key
-	// awaitsResults is true when writes wait for requests that are awaited: for reads, so that what was read is written together,
-	// and for writes of what A&AI has refused together, so that what is found out about one object is known to the next.
+	// awaitsResults is true when writes wait for the requests in awaited: for reads, so that the documents are written together, and for
+	// single writes of objects that A&AI has rejected in a bulk request, so that the result for one object is known before the next.
 	awaitsResults bool
-	// awaited counts such requests that are under way.
+	// awaited is the number of such requests in flight.
 	awaited int
 }
 
-// step is what to do about an object next.
+// step is the next operation or read of an object.
 type step struct {
-	// read is true when the document has to be read first.
+	// read is true when the document must be read first.
 	read bool
 	op   plan.Operation
 }
 
-// request is what a worker does next, about objects of a queue.
+// request is the next request of a worker, for objects of a queue.
 type request struct {
 	*queue
 
-	// read is true when the document of the only operation is to be read.
+	// read is true when the request reads the document of its only operation.
 	read    bool
 	ops     []plan.Operation
 	awaited bool
 }
 
-// work takes steps, with a few requests under way at the same time, until nothing is to be done or the pass has to end.
+// work carries out steps, with up to Options.Parallelism requests at a time, until there are none or the pass must end.
 func (p *pass) work(ctx context.Context, steps []step) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.options.WriteTime, fmt.Errorf("to write took longer than %s", p.options.WriteTime))
 	defer cancel()
@@ -69,10 +69,11 @@ func (p *pass) work(ctx context.Context, steps []step) {
 	background.Wait()
 }
 
-// slowAfter is how long work may take before changes are taken in as they come: before, they wait for the next pass, so that a burst of them has few requests.
+// slowAfter is how long work takes before it receives changes as they come. Until then they wait for the next pass, so that a burst of changes
+// needs few requests.
 const slowAfter = time.Second
 
-// wakeIdle makes idle workers take in changes as they come, when the work takes long: a request may get its answer late, or none.
+// wakeIdle makes idle workers receive changes as they come when the work takes long, because a response may be late or lost.
 func (p *pass) wakeIdle(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -92,8 +93,7 @@ func (p *pass) wakeIdle(ctx context.Context) {
 	}
 }
 
-// nextSteps returns what to do next about objects that may need something: first what is to be read, and last what failed
-// before, so that it cannot keep others from their turn.
+// nextSteps returns the next steps for objects that may need one: reads first, and retries last, so that they cannot delay others.
 func (p *pass) nextSteps(keys iter.Seq[aai.Key]) []step {
 	if p.haltErr != nil {
 		return nil
@@ -117,7 +117,7 @@ func (p *pass) nextSteps(keys iter.Seq[aai.Key]) []step {
 	return steps
 }
 
-// next returns the next request; nil when there will be none. What has changed since the work began goes first.
+// next returns the next request; nil when there will be none. Objects that have changed since the work began come first.
 func (p *pass) next(ctx context.Context) *request {
 	for p.haltErr == nil && p.listState != listStale && !p.writeTimeOver(ctx) {
 		if p.slow || len(p.planned.keys) > 0 { // Else the next pass is soon enough.
@@ -139,7 +139,7 @@ func (p *pass) next(ctx context.Context) *request {
 	return nil
 }
 
-// take takes the next request from a queue; nil when there is none, or none yet.
+// take removes the next request from a queue; nil when there is none, or none is ready.
 func (p *pass) take(q *queue) *request {
 	for len(q.keys) > 0 {
 		s, ready := p.nextStep(q.keys[0])
@@ -157,7 +157,8 @@ func (p *pass) take(q *queue) *request {
 	return nil
 }
 
-// takeBatch takes as many writes from a queue as a request may have. All of them have the same batch limit, so that no object is affected by the failures of others.
+// takeBatch removes as many writes from a queue as fit into a request. All of them have the same batch limit, so that failures of some objects do
+// not affect others.
 func (p *pass) takeBatch(q *queue) *request {
 	r := &request{queue: q}
 	var rest []aai.Key
@@ -188,7 +189,7 @@ func (p *pass) takeBatch(q *queue) *request {
 	return r
 }
 
-// batchLimit returns how many operations a request with an object may have: fewer when one has failed.
+// batchLimit returns the maximum number of operations in a request with an object: lower when one with it has failed.
 func (p *pass) batchLimit(key aai.Key) int {
 	maxOps := int(p.maxBulk.Load())
 	if n := p.batchLimits[key]; n > 0 {
@@ -210,9 +211,9 @@ func (p *pass) begin(r *request) {
 	}
 }
 
-// done puts the objects of a request that is over into the queue again, and those that waited for what it found out: what
-// is to be done about them is another thing now. Objects that A&AI has refused together come first, and so does one that was
-// read for others too: before another one is.
+// done queues the objects of a finished request again, and those that waited for its result, because their next step may have changed. Objects
+// that A&AI has rejected together come first, and so does an object that was read on behalf of others, before
+// another one is read.
 func (p *pass) done(r *request) {
 	if r.awaited {
 		r.queue.awaited--

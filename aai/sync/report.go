@@ -12,63 +12,64 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// State says how far an object in A&AI is from what is desired.
+// State is the sync state of an object.
 type State string
 
-// The states. An object that is not desired, and that A&AI does not hold, has none.
+// The states. An object that is neither desired nor in A&AI has none.
 const (
-	// Synced means that A&AI holds what is desired.
+	// Synced means that A&AI holds the desired document.
 	Synced State = "Synced"
-	// Pending means that it does not yet; it will be tried again.
+	// Pending means that A&AI does not hold it yet, and that it will be retried.
 	Pending State = "Pending"
-	// Failed means that it does not, and that nothing is tried until the desired document changes or the next resync.
+	// Failed means that A&AI does not hold it, and that it is not retried until the desired document changes or the next resync.
 	Failed State = "Failed"
 )
 
-// Reason says why an object is not synced.
+// Reason is why an object is not synced.
 type Reason string
 
 // The reasons.
 const (
 	// ReasonNotTried means that the pass ended before the object had its turn.
 	ReasonNotTried Reason = "NotTried"
-	// ReasonUnavailable means that A&AI could not do it for now.
+	// ReasonUnavailable means that A&AI was not available for the object.
 	ReasonUnavailable Reason = "Unavailable"
 	// ReasonMissingDependency means that the tenant, or the target of a relationship, does not exist in A&AI.
 	ReasonMissingDependency Reason = "MissingDependency"
-	// ReasonRejected means that A&AI will not take the object as it is.
+	// ReasonRejected means that A&AI has rejected the document.
 	ReasonRejected Reason = "Rejected"
-	// ReasonConflict means that a document of another owner has the object's place.
+	// ReasonConflict means that a document of another owner has the key of the object.
 	ReasonConflict Reason = "Conflict"
 )
 
 // ObjectStatus is the sync status of one object.
 type ObjectStatus struct {
-	// State says how far it is.
+	// State is the sync state.
 	State State
-	// Reason says why it is not synced; empty when it is.
+	// Reason is why the object is not synced; empty when it is.
 	Reason Reason
-	// Message says the same for people.
+	// Message describes the reason for people.
 	Message string
-	// Resource is what the object is about; the zero key when it is not desired, and A&AI does not hold it.
+	// Resource is the resource that the object describes; the zero key when it is neither desired nor in A&AI.
 	Resource healthscope.Key
 }
 
 // Report is the outcome of a pass.
 type Report struct {
-	// Changed has every object whose standing has changed since the pass before. One that has none any more has no state.
+	// Changed holds the objects whose status has changed since the previous pass. The state is empty for objects that are neither desired nor
+	// in A&AI any more.
 	Changed map[aai.Key]ObjectStatus
 	// Synced, Pending and Failed count all objects of the tenant by state.
 	Synced, Pending, Failed int
-	// Skipped are all documents that should be deleted and are not, by key.
+	// Skipped are all documents whose deletion was skipped, sorted by key.
 	Skipped []plan.Skipped
 	// Acknowledged holds the objects that this pass wrote, with the time of A&AI's last acknowledgement.
 	Acknowledged map[aai.Key]time.Time
-	// Lags are how long it took, for each object that this pass brought up to date by a write, from the oldest change that A&AI did not know of.
+	// Lags are, for each object that this pass wrote, the time from the oldest change that A&AI had not acknowledged to the acknowledgement.
 	Lags []time.Duration
-	// Missing is what a person has to create in A&AI, ProblemTenant or ProblemVNF; empty when nothing is.
+	// Missing is what a person must create in A&AI: ProblemTenant or ProblemVNF; empty when nothing is missing.
 	Missing aai.Problem
-	// NextPass is when there will be something to do even if nothing changes: the next resync, or the next try of an object that waits.
+	// NextPass is the time of the next pass even if nothing changes: for the next resync, or for the retry of an object.
 	NextPass time.Time
 }
 
@@ -96,7 +97,7 @@ func (p *pass) report() Report {
 	return r
 }
 
-// missingProblem returns what a person has to create before all objects can be written.
+// missingProblem returns what a person must create before all objects can be written.
 func (p *pass) missingProblem() aai.Problem {
 	problem := aai.Problem("")
 	for _, t := range p.failed {
@@ -113,7 +114,8 @@ func (p *pass) missingProblem() aai.Problem {
 	return problem
 }
 
-// lag returns how late an object was written, if this pass has written it, and ends the wait of one that needs nothing any more. What is held waits, though it has no standing.
+// lag returns the lag of an object if this pass has written it, and removes the time of the oldest change of an object that needs nothing any
+// more. A held object keeps it, although it has no status.
 func (p *pass) lag(key aai.Key, now ObjectStatus) (lag time.Duration, known bool) {
 	if now.State != "" && now.State != Synced || p.guards.Keys[key] {
 		return 0, false
@@ -136,7 +138,7 @@ func (p *pass) recordStatus(key aai.Key, now ObjectStatus) {
 	}
 }
 
-// resource says what an object is about.
+// resource returns the resource that an object describes.
 func (p *pass) resource(key aai.Key) healthscope.Key {
 	d := p.desired[key]
 	if d == nil {
@@ -205,7 +207,7 @@ func (p *pass) notTried() ObjectStatus {
 	return o
 }
 
-// nextPass returns when there will be something to do even if nothing changes.
+// nextPass returns the time of the next pass even if nothing changes.
 func (p *pass) nextPass() time.Time {
 	next := p.options.Clock()
 	if p.resynced.IsZero() || p.unfinished {
@@ -230,7 +232,7 @@ func (p *pass) nextPass() time.Time {
 	return next
 }
 
-// err returns the error of the pass: what halted it, or else what failed for want of A&AI.
+// err returns the error of the pass: the error that halted it, or else that of an object that failed because A&AI is unavailable.
 func (p *pass) err() error {
 	if p.haltErr != nil {
 		return fmt.Errorf("cannot synchronize tenant %q: %w", p.tenant, p.haltErr)

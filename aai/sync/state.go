@@ -11,9 +11,9 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// tenantState is what is remembered about a tenant between passes. Every field but resync belongs to the pass that holds sem.
+// tenantState is the state about a tenant between passes. All fields but resync and wake belong to the pass that holds sem.
 type tenantState struct {
-	// resync is true when a resync was asked for.
+	// resync is true when a resync was requested.
 	resync atomic.Bool
 	sem    chan struct{}
 	// wake holds a value when the running pass must read the changes again.
@@ -22,11 +22,11 @@ type tenantState struct {
 	resynced time.Time
 	// outages is the number of outages at the time of the last full read.
 	outages uint64
-	// desired is what A&AI is to hold.
+	// desired holds the desired documents.
 	desired map[aai.Key]*aai.Document
-	// guards are what is not to be touched.
+	// guards are the restrictions of package plan on deletions and changes.
 	guards plan.Guards
-	// unacknowledged is the time, by object, at which the oldest change was seen that A&AI has not acknowledged.
+	// unacknowledged holds, by object, the time of the oldest change that A&AI has not acknowledged.
 	unacknowledged map[aai.Key]time.Time
 	// todo are the objects that may need a request.
 	todo map[aai.Key]bool

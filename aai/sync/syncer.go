@@ -14,45 +14,46 @@ import (
 
 // Defaults of Options.
 const (
-	// DefaultParallelism is the number of requests under way at the same time. Writes to objects of one VNF contend for it inside A&AI, so more is not faster.
+	// DefaultParallelism is the number of concurrent requests. Inside A&AI, writes to objects of one VNF block each other, so more is not faster.
 	DefaultParallelism = 4
 	// DefaultResync is how often a tenant is read again in full.
 	DefaultResync = 10 * time.Minute
-	// DefaultDependencyInterval is how long an object waits for what it depends on before it is tried again.
+	// DefaultDependencyInterval is how long an object with a missing dependency waits before it is retried.
 	DefaultDependencyInterval = 30 * time.Second
 	// DefaultWriteTime is how long a pass may take to write.
 	DefaultWriteTime = 2 * time.Minute
-	// DefaultDeletionPause is how long deletions beyond the limit wait for their next time.
+	// DefaultDeletionPause is how long deletions beyond the limit wait.
 	DefaultDeletionPause = time.Minute
 )
 
 // Options are the parts and the configuration of a Syncer.
 type Options struct {
-	// Client speaks to A&AI.
+	// Client sends the requests to A&AI.
 	Client *client.Client
-	// Plan says what is ours in A&AI.
+	// Plan identifies the documents in A&AI that belong to this installation.
 	Plan plan.Options
-	// Parallelism is the number of requests under way at the same time, without those that read a tenant in full. The default is DefaultParallelism.
+	// Parallelism is the number of concurrent requests, without those that read a tenant in full. The default is DefaultParallelism.
 	Parallelism int
-	// Resync is how often a tenant is read again in full, so that what others changed is repaired. The default is DefaultResync.
+	// Resync is how often a tenant is read again in full, to repair changes by others. The default is DefaultResync.
 	Resync time.Duration
-	// DependencyInterval is how long an object waits for its tenant, or for the target of a relationship, before it is tried again. The default is DefaultDependencyInterval.
+	// DependencyInterval is how long an object waits for its tenant, or for the target of a relationship, before it is retried. The default is
+	// DefaultDependencyInterval.
 	DependencyInterval time.Duration
-	// DeletionPause is how long deletions beyond the limit wait for their next time. The default is DefaultDeletionPause.
+	// DeletionPause is how long deletions beyond the limit wait. The default is DefaultDeletionPause.
 	DeletionPause time.Duration
 	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass; when A&AI has answered any, no request begins in the last quarter of the time, which should be longer than a request may take, and that is no error. The default is DefaultWriteTime.
 	WriteTime time.Duration
 	// Takeover is how long a syncer of another process may still have written after this one was made. Then each tenant is read again in full.
 	Takeover time.Duration
-	// Audit is called after every write that was tried, unless it is nil.
+	// Audit is called after each attempt to write, unless it is nil.
 	Audit func(WriteEvent)
-	// AuditStatus is called after every change of a module's operational-status that was tried, unless it is nil.
+	// AuditStatus is called after each attempt to change a module's operational-status, unless it is nil.
 	AuditStatus func(StatusWriteEvent)
 	// Clock returns the time. The default is time.Now.
 	Clock func() time.Time
 }
 
-// setDefaults fills in what is left out.
+// setDefaults sets the fields that are zero to their defaults.
 func (o *Options) setDefaults() {
 	for _, f := range []struct {
 		field *time.Duration
@@ -78,19 +79,19 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Desired is what is to become of one object.
+// Desired is the desired state of one object.
 type Desired struct {
-	// Document is what A&AI is to hold; nil for nothing.
+	// Document is the desired document; nil when A&AI must not hold one.
 	Document *aai.Document
-	// Held is true when the object is neither written nor deleted for now, because too little is known about it.
+	// Held is true when the object must be neither written nor deleted, because too little is known about it.
 	Held bool
-	// Seen is when it was seen that the object is to be like this; zero when that is of no interest.
+	// Seen is when the change to this desired state was observed; zero when its lag must not be measured.
 	Seen time.Time
 }
 
-// Change is what a caller wants of a tenant, beyond what it has wanted before.
+// Change is a change of the desired state of a tenant.
 type Change struct {
-	// Desired are the objects of which something else is wanted than before.
+	// Desired are the objects whose desired state has changed.
 	Desired map[aai.Key]Desired
 	// Deletions are those of plan.Guards, all of them each time.
 	Deletions map[plan.Partition]string
@@ -98,22 +99,23 @@ type Change struct {
 	Existing []string
 }
 
-// Syncer keeps the tenants of one A&AI as desired. It is safe for concurrent use; passes over one tenant take turns. There must be one Syncer for an installation: two would overwrite each other.
+// Syncer keeps the tenants of one A&AI in their desired state. It is safe for concurrent use; passes over one tenant run one after another. An
+// installation must have only one Syncer: two would overwrite each other.
 type Syncer struct {
 	options Options
-	// maxBulk is how many operations a bulk request may have: fewer than A&AI's default when it has said so.
+	// maxBulk is the maximum number of operations in a bulk request: lower than A&AI's default after A&AI has reported its limit.
 	maxBulk atomic.Int32
 	prober  *prober
-	// takeoverEnd is the time after which no other syncer can still be writing.
+	// takeoverEnd is the time after which no other syncer can write.
 	takeoverEnd time.Time
 
 	mu      sync.Mutex // guards the rest
 	tenants map[aai.Tenant]*tenantState
-	// vnfs is what is remembered about the modules of VNFs.
+	// vnfs holds the states about the modules of VNFs.
 	vnfs map[string]*moduleState
 }
 
-// New returns a Syncer that knows nothing yet.
+// New returns a Syncer that has not read anything yet.
 func New(o Options) *Syncer {
 	o.setDefaults()
 	s := &Syncer{options: o, takeoverEnd: o.Clock().Add(o.Takeover), prober: newProber(o.Client), tenants: map[aai.Tenant]*tenantState{}, vnfs: map[string]*moduleState{}}
@@ -121,23 +123,19 @@ func New(o Options) *Syncer {
 	return s
 }
 
-// Sync makes one pass over a tenant: it makes A&AI hold the desired documents, all
-// of that tenant and of our data-owner, and nothing else of ours, except where
-// something is held. A pass costs as much as there is to do, however much the
-// tenant holds; only one that reads the tenant in full costs more.
+// Sync makes one pass over a tenant: it makes A&AI hold the desired documents, which are of that tenant and of the data-owner of the
+// installation, and no other documents of that data-owner, except for held ones. The cost of a pass depends on the number of changes, not of
+// documents, unless it reads the tenant in full.
 //
-// changes returns what has changed since it was called last. The pass calls it when
-// it begins, again when it has read the tenant in full, and after Wake while that or
-// writing takes long: what changes then goes before the rest.
+// changes returns the changes since its last call. The pass calls it at the beginning, after it has read the tenant in full, and after Wake
+// while reading or writing takes long. These changes take precedence over the rest.
 //
-// An error that wraps an *aai.Error means that the pass could not do all it
-// should because of A&AI or of the way to it: it is of kind Misconfigured when a
-// person has to repair the configuration, else of kind Retry; its NotBefore says
-// when A&AI is asked again. The report is complete nevertheless. What A&AI will not take,
-// and what waits for something missing, is in the report and is no error.
+// An error that wraps an *aai.Error means that the pass could not finish because of A&AI or the connection to it. It is of kind Misconfigured
+// when a person must repair the configuration, and otherwise of kind Retry; its NotBefore is the time of the next request. The report is complete
+// nevertheless. Objects that A&AI rejects, and objects with a missing dependency, are in the report and are no error.
 //
-// Any other error means that a document does not belong here, or, with an empty
-// report, that ctx ended while another pass had its turn.
+// Any other error means that a document does not belong to the tenant or the data-owner, or, with an empty report, that ctx ended during another
+// pass over the tenant.
 func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Change) (Report, error) {
 	m := s.tenantState(tenant)
 	if err := m.lock(ctx); err != nil {
@@ -150,8 +148,7 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 	return p.report(), p.err()
 }
 
-// Wake makes the pass over a tenant that is under way, if there is one, take in what has changed, when A&AI takes long: the
-// next pass may be far away then. It does not block.
+// Wake makes a running pass over a tenant receive changes if it takes long, because the next pass may begin much later. It does not block.
 func (s *Syncer) Wake(tenant aai.Tenant) {
 	select {
 	case s.tenantState(tenant).wake <- struct{}{}:
@@ -159,7 +156,7 @@ func (s *Syncer) Wake(tenant aai.Tenant) {
 	}
 }
 
-// Resync makes the next pass over a tenant read it again in full, and try again what was put off or given up.
+// Resync makes the next pass over a tenant read it again in full, and retry objects that wait or were rejected.
 func (s *Syncer) Resync(tenant aai.Tenant) {
 	s.tenantState(tenant).resync.Store(true)
 }
@@ -172,7 +169,7 @@ func (o *Options) nextResync(read, takeoverEnd time.Time) time.Time {
 	return takeoverEnd
 }
 
-// tenantState returns what is remembered about a tenant.
+// tenantState returns the state about a tenant.
 func (s *Syncer) tenantState(tenant aai.Tenant) *tenantState {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// do performs a request. Other workers continue while it is in flight.
+// do carries out a request. Other workers continue while it is in flight.
 func (p *pass) do(ctx context.Context, r *request) {
 	if r.read {
 		p.read(ctx, r.ops[0].Key)
@@ -44,7 +44,7 @@ func (p *pass) read(ctx context.Context, key aai.Key) {
 	}
 }
 
-// write does operations in one request.
+// write sends operations in one request.
 func (p *pass) write(ctx context.Context, ops []plan.Operation) {
 	var err error
 	p.withoutLock(func() { err = p.execute(ctx, ops) })
@@ -71,10 +71,10 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) {
 	}
 }
 
-// detectStaleList notes that the list was wrong, when A&AI refuses together operations for a precondition, which is always that of
-// a version: of a creation, that there is none; for several together, A&AI's code does not say so. Refused creations exist,
-// and where one was not in the list many may be missing. Of others there must be so many that reading the tenant again costs
-// less than to find out which of the objects are other than they were.
+// detectStaleList marks the list as stale when A&AI rejects operations together because of a precondition. The precondition is always a version;
+// for a creation, that there is none. For a bulk request, A&AI's code does not tell these apart. Documents whose creation is
+// rejected exist, and if one was not in the list, many may be missing there. Of other operations there must be so many that reading the tenant
+// again costs less than reading each document.
 func (p *pass) detectStaleList(e *aai.Error, ops []plan.Operation) {
 	if p.listState != listCurrent || p.listing || e.Status != http.StatusPreconditionFailed {
 		return
@@ -85,7 +85,7 @@ func (p *pass) detectStaleList(e *aai.Error, ops []plan.Operation) {
 	}
 }
 
-// acknowledge notes that operations were done.
+// acknowledge records that A&AI has acknowledged operations.
 func (p *pass) acknowledge(ops []plan.Operation) {
 	now := p.options.Clock()
 	for _, op := range ops {
@@ -99,7 +99,7 @@ func (p *pass) acknowledge(ops []plan.Operation) {
 	}
 }
 
-// retryConflict reports whether an object must be read and tried again in this pass after a conflict with another writer.
+// retryConflict reports whether an object must be read and retried in this pass after a conflict with another writer.
 func (p *pass) retryConflict(op plan.Operation, err error) bool {
 	if aai.KindOf(err) != aai.Conflict || p.conflictRetries[op.Key] >= maxConflictRetries || p.failed[op.Key].conflictCount > 0 {
 		return false
