@@ -59,7 +59,7 @@ func (w *world) checkJournal() {
 		}
 		w.checkHeaders(r)
 		id := r.Header.Get("X-TransactionId")
-		// When a connection breaks, Go's transport repeats a GET by itself.
+		// When a connection breaks, Go's transport repeats a GET.
 		if before, used := ids[id]; used && (r.Method != http.MethodGet || before.Path != r.Path || before.Query != r.Query || before.Status != 0) {
 			w.t.Errorf("X-TransactionId %q is used twice", id)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// source is where the pages are for whoever reads one elsewhere.
+// source is the URL of the repository, for pages that are read elsewhere.
 const source = "https://github.com/healthscope/healthscope/blob/main/"
 
 var (

@@ -155,7 +155,7 @@ func TestManifestsAreValid(t *testing.T) {
 	}
 }
 
-// TestKustomizationsListEveryFile: whoever applies a folder gets all of it, without the folders below it.
+// TestKustomizationsListEveryFile asserts that applying a folder applies all its files, without the folders below it.
 func TestKustomizationsListEveryFile(t *testing.T) {
 	var folders []string
 	for _, pattern := range []string{"../crd", "../rbac", "../rbac/member", "../rbac/options/*", "../rbac/oam/*"} {

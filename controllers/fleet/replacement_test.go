@@ -120,8 +120,8 @@ func reachability(h *hub) Reachability {
 	return s.Reachability
 }
 
-// TestClusterWithOneUnreadableNamespaceIsNotConnected has the watch of one of two namespaces end for good, while that of the
-// other one and the API server go on.
+// TestClusterWithOneUnreadableNamespaceIsNotConnected ends the watch of one of two namespaces permanently, while the watch of
+// the other namespace and the API server continue.
 func TestClusterWithOneUnreadableNamespaceIsNotConnected(t *testing.T) {
 	t.Parallel()
 	server := newShops(t)

@@ -32,7 +32,7 @@ var _ = Describe("An operator's mistake", func() {
 		s = newScope(ctx, l.namespace, "shop", app("web", "7-web"))
 	})
 
-	// expect asserts one clear condition and one metric, that A&AI is asked now and then only, and that all is well by itself once the mistake is mended.
+	// expect asserts one clear condition and one metric, that A&AI gets few requests, and that no restart is needed after the mistake is corrected.
 	expect := func(ctx SpecContext, reason, words, problem string, asked func() int64, mend func()) {
 		GinkgoHelper()
 		h := l.start()

@@ -46,8 +46,8 @@ func TestSizeOfAStatus(t *testing.T) {
 }
 
 // TestWriteStatesNeverLosesTheLastChange plays any sequence of changes and jumps of
-// the clock against one bundle, as a queue would: each change is seen
-// immediately, and again after the wait it is told.
+// the clock against one bundle, as a queue does: each change is processed
+// immediately, and again after the returned wait.
 func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -132,7 +132,7 @@ func BenchmarkOneChange(b *testing.B) {
 	}
 }
 
-// TestClusterChangesEnqueueAffectedScopes makes sure that no deletion waits for a scope that nobody asks.
+// TestClusterChangesEnqueueAffectedScopes asserts that no deletion waits for a scope that is not enqueued.
 func TestClusterChangesEnqueueAffectedScopes(t *testing.T) {
 	t.Parallel()
 	names := selecting("names", metav1.LabelSelector{})

@@ -39,9 +39,9 @@ const (
 const (
 	// readyTimeout bounds the start of a process.
 	readyTimeout = 2 * time.Minute
-	// stopTimeout is how long a process may take to stop by itself.
+	// stopTimeout is how long a process may take to stop before it is killed.
 	stopTimeout = 15 * time.Second
-	// poll is how often it is looked whether a process is ready.
+	// poll is the interval at which the readiness of a process is checked.
 	poll = 50 * time.Millisecond
 )
 
@@ -69,7 +69,7 @@ type Options struct {
 	Helm *chart.Helm
 	// Values are values of the chart, each a YAML document, that go before those that follow from the other options.
 	Values []string
-	// Front, if set, takes the URL of A&AI and returns the one that the controller is to use instead: that of somebody who listens in.
+	// Front, if set, takes the URL of A&AI and returns the URL that the controller uses instead, that of a proxy.
 	Front func(url string) (string, error)
 }
 

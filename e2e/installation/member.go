@@ -77,8 +77,8 @@ func (m *Member) Remove(ctx context.Context) (string, error) {
 	return m.hub.Clusters(ctx, "remove", m.Name, "--context", m.Context, "--kubeconfig", m.own.cp.KubeconfigPath())
 }
 
-// Restart starts the member's monitor again, as a kubelet does with one that has
-// ended: it ends by itself when it loses its Lease, for instance because the API server is away.
+// Restart starts the member's monitor again, as a kubelet does after its end: the monitor exits when it loses its Lease, for instance because the
+// API server is not available.
 func (m *Member) Restart(ctx context.Context) error {
 	if err := m.own.KillMonitor(); err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 const (
 	// commandTimeout bounds one command of the README.
 	commandTimeout = 3 * time.Minute
-	// outputTimeout is for how long somebody looks again before they believe that what is printed is not what the README shows.
+	// outputTimeout is how long a command is repeated until its output is that of the README.
 	outputTimeout = 30 * time.Second
 	poll          = 500 * time.Millisecond
 )
@@ -76,7 +76,7 @@ func (s *shell) follow(t *testing.T, page, text string) int {
 	return len(steps)
 }
 
-// shell is where somebody types the commands of a page: a directory with what a checkout of the project has, and an environment.
+// shell runs the commands of a page: in a directory with the contents of a checkout of the project, and with an environment.
 type shell struct {
 	root, dir string
 	env       []string

@@ -133,7 +133,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestTheReadmeIsShort: whoever opens it sees at once that it can be read.
+// TestTheReadmeIsShort asserts that the README is short enough to be read.
 func TestTheReadmeIsShort(t *testing.T) {
 	const most = 150
 	if lines := strings.Count(read(t, "README.md"), "\n"); lines > most {

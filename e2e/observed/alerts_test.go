@@ -41,7 +41,7 @@ const (
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: capacities}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: capacities}, subjects: [{kind: ServiceAccount, name: healthscope-monitor, namespace: healthscope-system}]}
 `
-	// denied is an admission policy that lets nobody write the status of scopes.
+	// denied is an admission policy that denies all writes to the status of scopes.
 	denied = `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: denied}, spec: {matchConstraints: {resourceRules: [{apiGroups: [core.oam.dev], apiVersions: ["*"], operations: [UPDATE], resources: [healthscopes/status]}]}, validations: [{expression: "false"}]}}
 ---
 {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: denied}, spec: {policyName: denied, validationActions: [Deny]}}
@@ -73,7 +73,7 @@ func order(ctx context.Context, method, path, body string) {
 	Expect(response.StatusCode).To(BeNumerically("<", 300), "%s %s: %s", method, path, said)
 }
 
-// act has somebody else change A&AI, by the simulator's list of actions.
+// act changes A&AI as another client does, through the simulator's actions.
 func act(ctx context.Context, actions string) {
 	GinkgoHelper()
 	order(ctx, http.MethodPost, "/__sim/actor", actions)

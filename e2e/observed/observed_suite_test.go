@@ -20,7 +20,7 @@ import (
 // edgeName is the name that the hub knows the edge by.
 const edgeName = "vfw-cluster-provider+edge01"
 
-// unreadable is a kind that the monitor is told to follow and has no right to.
+// unreadable is a kind that the monitor is configured to watch and has no right to read.
 const unreadable = "monitor:\n  kinds:\n  - {apiVersion: storage.k8s.io/v1, kind: CSIStorageCapacity}\n"
 
 // The suite's clusters, a hub and an edge with the application of the demo; an etcd for AppContexts; and Prometheus.

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock takes the lock on the file at path, which it creates, and waits for whoever else has it, in this process or
-// another. release gives it up; so does the end of the process. The file stays.
+// Lock takes the lock on the file at path, which it creates, and waits while another holder, in this process or another
+// one, has it. release releases the lock; so does the end of the process. The file remains.
 func Lock(path string) (release func() error, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -152,7 +152,7 @@ func (p *Process) Running() bool {
 }
 
 // Stop asks the process to end, with SIGTERM, and kills it when it has not ended after grace. It returns an error when the
-// process did not end by itself, or not with success.
+// process was killed or exited with another code than 0.
 func (p *Process) Stop(grace time.Duration) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("cannot stop %s: %w", p.spec.Name, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// TestFewMayWaitForWholeObjects asserts that those who wait for answers with whole objects do not keep others from answers: when
-// many wait, the next is told at once, and whatever else is asked is answered.
+// TestFewMayWaitForWholeObjects asserts that requests that wait for whole objects do not block other requests: when many wait, the
+// next one fails at once, and all other requests get a response.
 func TestFewMayWaitForWholeObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		contexts, clusters := fixtures(t)

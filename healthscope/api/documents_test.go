@@ -319,7 +319,7 @@ func TestDetailIsReadFromTheCluster(t *testing.T) {
 	}
 }
 
-// TestWholeObjectsHaveALimit asserts that few answers with whole objects are made at once, and that who waits too long is told.
+// TestWholeObjectsHaveALimit asserts that few responses with whole objects are made at once, and that a request that waits too long gets an error.
 func TestWholeObjectsHaveALimit(t *testing.T) {
 	contexts, clusters := fixtures(t)
 	begun, over := make(chan struct{}, 2*maxDetail), make(chan struct{})

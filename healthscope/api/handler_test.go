@@ -144,7 +144,7 @@ func (tt *request) handler(t *testing.T) http.Handler {
 	return h.handler()
 }
 
-// checkRetry asserts that who is refused is told when to ask again, where that is of use.
+// checkRetry asserts that an error says when to retry, if a retry can succeed.
 func checkRetry(t *testing.T, asked request, got http.Header) {
 	t.Helper()
 	want := asked.want == http.StatusTooManyRequests || asked.want == http.StatusServiceUnavailable && !strings.Contains(asked.detail, "configuration")

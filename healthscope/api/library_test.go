@@ -38,7 +38,7 @@ type storage struct {
 	cache *appcontext.Cache
 }
 
-// usualProof is how often the stores of tests prove that they are current, where nobody counts what that takes.
+// usualProof is the interval at which the stores of tests confirm that they are current, in tests that do not count requests.
 const usualProof = 50 * time.Millisecond
 
 // newStorage starts an etcd. The tap counts the reads of newID.

@@ -59,7 +59,7 @@ func FuzzParseQuery(f *testing.F) {
 	})
 }
 
-// TestOnlyThisMachineIsAnsweredWithoutAToken asserts that a page in a browser, whose name somebody has made lead here, reads nothing.
+// TestOnlyThisMachineIsAnsweredWithoutAToken asserts that a web page whose host name resolves to this server can read nothing.
 func TestOnlyThisMachineIsAnsweredWithoutAToken(t *testing.T) {
 	c := newContract(t)
 	open := NewHandler(Options{Scopes: manyScopes()})

@@ -26,7 +26,7 @@ type changing struct {
 	scopes      memory
 	subscribers map[int]func(namespace, name string)
 	next        int
-	// unsubscribed receives whenever somebody no longer wants to know.
+	// unsubscribed receives a value at the end of each subscription.
 	unsubscribed chan struct{}
 }
 
@@ -319,7 +319,7 @@ func TestChangesAreHeldOnce(t *testing.T) {
 	}
 }
 
-// TestStreamEndsInAnOutage asserts that a reader is told when nobody knows any more how scopes are, in place of a sign of life.
+// TestStreamEndsInAnOutage asserts that a reader gets a problem in place of a heartbeat when the current state of scopes is not known any more.
 func TestStreamEndsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out atomic.Bool

@@ -65,7 +65,7 @@ func listenHTTPS(t *testing.T, o Options, target string) (l listening, stop func
 	return listening{response.Body, bufio.NewReader(response.Body)}, func() error { cancel(); return <-ran }
 }
 
-// TestStreamLivesAndEndsOverHTTPS asserts that a quiet stream lives also where a deadline ends it although nobody writes.
+// TestStreamLivesAndEndsOverHTTPS asserts that a quiet stream stays open over HTTP/2, where an expired deadline ends a stream even when nothing is written.
 func TestStreamLivesAndEndsOverHTTPS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scopes := newChanging(manyScopes())

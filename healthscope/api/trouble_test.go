@@ -180,7 +180,7 @@ func TestASlowEtcdTearsNothing(t *testing.T) {
 			b.catchUp(t)
 		}
 	}
-	// What nobody has asked for yet cannot be answered now.
+	// A context that has not been read yet is not available now.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+autumnURL+"?instance="+oldID, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -198,8 +198,8 @@ func TestASlowEtcdTearsNothing(t *testing.T) {
 	}
 }
 
-// TestAColdServerSaysThatEtcdIsSlow asserts that who asks for what nobody has read is told why there is no answer, and gets
-// one from the same server when etcd answers again.
+// TestAColdServerSaysThatEtcdIsSlow asserts that a request for a context that has not been read gets an error with the cause, and a
+// response from the same server when etcd responds again.
 func TestAColdServerSaysThatEtcdIsSlow(t *testing.T) {
 	s := newStorage(t, 200*time.Millisecond, usualProof)
 	b := newScenario(t, s)

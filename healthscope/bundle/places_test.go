@@ -22,7 +22,7 @@ var places = []string{
 	`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web, namespace: b, uid: b-s}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, readyReplicas: 0}}`,
 	`{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: b, uid: b-p, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, controller: true}]},
 	  status: {phase: Running, containerStatuses: [{name: web, ready: false, state: {waiting: {reason: CrashLoopBackOff}}}]}}`,
-	// A pod whose owner has its name in another namespace only, and a pod that a Node owns, counts by itself.
+	// A pod whose owner's name exists only in another namespace, and a pod that a Node owns, count on their own.
 	`{apiVersion: v1, kind: Pod, metadata: {name: web-1, namespace: c, uid: c-p, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, controller: true}]}, status: {phase: Running, containerStatuses: [{name: web, ready: true}]}}`,
 	`{apiVersion: v1, kind: Pod, metadata: {name: proxy-node1, namespace: a, uid: n-p, ownerReferences: [{apiVersion: v1, kind: Node, name: node1, controller: true}]}, status: {phase: Running, containerStatuses: [{name: web, ready: true}]}}`,
 	`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: web, uid: r}}`,

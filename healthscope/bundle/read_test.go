@@ -282,7 +282,7 @@ func TestTrimKeepsWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// A hub must know for good who has filled a bundle: time limits and counts depend on it.
+// A hub must always know which monitor has filled a bundle: time limits and counts depend on it.
 func TestTrimKeepsWhoFilledTheBundle(t *testing.T) {
 	cases := map[string]struct {
 		status        string
