@@ -49,11 +49,11 @@ func TestParametersAreDocumented(t *testing.T) {
 	check(t, "parameters", status.Parameters(), got)
 	for parameter, heading := range map[string]string{"type": "Types", "output": "Outputs"} {
 		for _, value := range firstColumn(section(t, heading)) {
-			if _, err := parseRedacted(parameter + "=" + value); err != nil {
+			if _, err := parseQuery(parameter + "=" + value); err != nil {
 				t.Errorf("%s=%s is documented: %v", parameter, value, err)
 			}
 		}
-		_, err := parseRedacted(parameter + "=x")
+		_, err := parseQuery(parameter + "=x")
 		_, allowed, _ := strings.Cut(err.Error(), "allowed: ")
 		check(t, parameter, strings.Split(allowed, ", "), firstColumn(section(t, heading)))
 	}

@@ -138,7 +138,7 @@ func seen(members ...healthscope.Member) status.Report {
 // query parses a query.
 func query(t testing.TB, raw string) status.Query {
 	t.Helper()
-	q, err := parseRedacted(raw)
+	q, err := parseQuery(raw)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func FuzzStatus(f *testing.F) {
 	f.Add("web", "west", "web", "nil", `{"Status":7}`, `{"resources":[{"kind":"Pod","name":"web","state":"Ready","since":"9999-12-31T23:59:59-12:00"}],"summary":{"total":1,"ready":1}}`, `{"Status":"Terminated"}`, "output=small")
 	f.Add("\xff", "a+b+c", "instruction", "{\"kind\":[]}", "", `{"resourceStatuses":[{"res":"e30="}],"truncated":true,"resourceCount":99}`, "null", "type=cluster&output=detail&resource=x")
 	f.Fuzz(func(t *testing.T, app, cluster, resource, body, state, bundle, contextState, raw string) {
-		q, err := parseRedacted(raw)
+		q, err := parseQuery(raw)
 		if err != nil {
 			return
 		}

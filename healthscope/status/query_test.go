@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-func parseRedacted(raw string) (status.Query, error) {
+func parseQuery(raw string) (status.Query, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return status.Query{}, err
@@ -45,7 +45,7 @@ func TestQueries(t *testing.T) {
 	}
 	for raw, want := range tests {
 		t.Run(raw, func(t *testing.T) {
-			got, err := parseRedacted(raw)
+			got, err := parseQuery(raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestBadParametersAreRefused(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := parseRedacted(tt.raw)
+			_, err := parseQuery(tt.raw)
 			refused, ok := errors.AsType[*status.ParameterError](err)
 			if !ok {
 				t.Fatalf("got error %v", err)
@@ -105,7 +105,7 @@ func TestBadParametersAreRefused(t *testing.T) {
 
 // TestAHundredValuesAreTaken checks that the limit is the one in the error.
 func TestAHundredValuesAreTaken(t *testing.T) {
-	if _, err := parseRedacted(strings.Repeat("resource="+strings.Repeat("x", 253)+"&", 100)); err != nil {
+	if _, err := parseQuery(strings.Repeat("resource="+strings.Repeat("x", 253)+"&", 100)); err != nil {
 		t.Error(err)
 	}
 }

@@ -55,7 +55,7 @@ func TestAContextRequiresWhatRsyncHasDone(t *testing.T) {
 func TestWhichContextsRequireAnything(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]bool{
-		"Created": false, "Instantiating": true, "Instantiated": true, "InstantiateFailed": true, "Updating": true, "Updated": true, "UpdateFailed": true,
+		"Created": false, "Instantiating": true, "Instantiated": true, "InstantiateFailed": true, "Updating": true, "Updated": true, "UpdatedFailed": true,
 		"Terminating": false, "Terminated": false, "TerminateFailed": false,
 	} {
 		in := edge(state, "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
