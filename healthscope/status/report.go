@@ -52,8 +52,6 @@ type cachedJudgement struct {
 
 	policy   healthscope.Policy
 	judgedAt time.Time
-	// timeDependent is true when a member's Since equals the time of the judgement, because such a Since may depend on that time.
-	timeDependent bool
 }
 
 // judge returns the judged objects of the bundle. It reuses the last judgement while that is valid.
@@ -62,16 +60,13 @@ func (b *Bundle) judge(policy healthscope.Policy, now time.Time) []healthscope.M
 		return last.Members
 	}
 	made := &cachedJudgement{Judgement: healthscope.Judge(b.contents.Results, policy, now), policy: policy, judgedAt: now}
-	for i := range made.Members {
-		made.timeDependent = made.timeDependent || made.Members[i].Since.Equal(now)
-	}
 	b.last.Store(made)
 	return made.Members
 }
 
 // isValid reports whether the judgement would be the same with the given policy and time.
 func (j *cachedJudgement) isValid(policy healthscope.Policy, now time.Time) bool {
-	return !j.timeDependent && policy == j.policy && !now.Before(j.judgedAt) && (j.NextCheck.IsZero() || now.Before(j.NextCheck))
+	return policy == j.policy && !now.Before(j.judgedAt) && (j.NextCheck.IsZero() || now.Before(j.NextCheck))
 }
 
 // Presence reports whether an object is in its cluster, in the words of EMCO's status design.
