@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -330,31 +331,33 @@ func TestSlowListIsReadOnce(t *testing.T) {
 
 // TestWriteTimeExcludesListing has a tenant that takes longer to read than may be taken to write.
 func TestWriteTimeExcludesListing(t *testing.T) {
-	w := start(t)
-	w.sync(many(300, "Ready")...)
-	const writeTime = 2 * time.Second
-	w.restart()
-	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit, WriteTime: writeTime})
-	w.intercept = func(r *http.Request) (*http.Response, error) {
-		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/k8s-resources") {
-			<-time.After(writeTime / 2)
-		}
-		return nil, nil //nolint:nilnil // A&AI answers.
-	}
-	began := time.Now()
-	if r := w.sync(append(many(300, "Ready"), document("late", "Ready"))...); r.Synced != 301 || time.Since(began) < writeTime {
-		t.Errorf("%d synced in %s", r.Synced, time.Since(began))
-	}
-	w.intercept = func(r *http.Request) (*http.Response, error) {
-		if r.Method == http.MethodGet {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.sync(many(300, "Ready")...)
+		const writeTime = 2 * time.Second
+		w.restart()
+		w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit, WriteTime: writeTime})
+		w.intercept = func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/k8s-resources") {
+				<-time.After(writeTime / 2)
+			}
 			return nil, nil //nolint:nilnil // A&AI answers.
 		}
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	}
-	if _, err := w.trySync(append(many(300, "Ready"), document("late", "Ready"), document("later", "Ready"))...); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a write that never ends: %v", err)
-	}
+		began := time.Now()
+		if r := w.sync(append(many(300, "Ready"), document("late", "Ready"))...); r.Synced != 301 || time.Since(began) < writeTime {
+			t.Errorf("%d synced in %s", r.Synced, time.Since(began))
+		}
+		w.intercept = func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet {
+				return nil, nil //nolint:nilnil // A&AI answers.
+			}
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+		if _, err := w.trySync(append(many(300, "Ready"), document("late", "Ready"), document("later", "Ready"))...); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a write that never ends: %v", err)
+		}
+	})
 }
 
 // TestChangesDuringListAreApplied has a resource come back, and deletions be held, while a tenant is read in full.
@@ -418,8 +421,8 @@ func TestChangesDuringListAreReported(t *testing.T) {
 // exists says so, and the tenant is read again.
 func TestIncompleteListIsReadAgain(t *testing.T) {
 	cases := map[string]struct{ objects, pages, missing int }{
-		"the third of ten":      {999, 10, 3},
-		"the last of very many": {1599, 16, 16},
+		"the third of ten": {999, 10, 3},
+		"the last of many": {1599, 16, 16},
 	}
 	for title, tc := range cases {
 		t.Run(title, func(t *testing.T) {

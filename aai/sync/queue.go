@@ -212,8 +212,8 @@ func (p *pass) begin(r *request) {
 }
 
 // done queues the objects of a finished request again, and those that waited for its result, because their next step may have changed. Objects
-// that A&AI has rejected together come first, and so does an object that was read on behalf of others, before
-// another one is read.
+// that A&AI has rejected together come first, and so does an object that was read on behalf of others,
+// before another one is read.
 func (p *pass) done(r *request) {
 	if r.awaited {
 		r.queue.awaited--

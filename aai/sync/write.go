@@ -72,9 +72,9 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) {
 }
 
 // detectStaleList marks the list as stale when A&AI rejects operations together because of a precondition. The precondition is always a version;
-// for a creation, that there is none. For a bulk request, A&AI's code does not tell these apart. Documents whose creation is
-// rejected exist, and if one was not in the list, many may be missing there. Of other operations there must be so many that reading the tenant
-// again costs less than reading each document.
+// for a creation, that there is none. For a bulk request, A&AI's code does not tell these apart. Documents whose creation is rejected exist, and if
+// one was not in the list, many may be missing there. Of other operations there must be so many that reading the tenant again costs less than
+// reading each document.
 func (p *pass) detectStaleList(e *aai.Error, ops []plan.Operation) {
 	if p.listState != listCurrent || p.listing || e.Status != http.StatusPreconditionFailed {
 		return

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// coalescer makes one response for all concurrent requests for the same document. Only requests that
-// arrived before the work on a response began share it, so that no caller gets an outdated response: requests that arrive during the
-// work share the next response. The zero value is ready to use.
+// coalescer makes one response for all concurrent requests for the same document. Only requests that arrived before the work
+// on a response began share it, so that no caller gets an outdated response: requests that arrive during the work share the next response. The zero value is ready to use.
 type coalescer struct {
 	// running groups the responses in progress, one for each document. next groups the requests that wait for one to end.
 	running, next singleflight.Group

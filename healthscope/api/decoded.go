@@ -18,7 +18,7 @@ const (
 	maxCachedViews = 64
 	// maxCachedBytes bounds the cached documents of one view together, in bytes.
 	maxCachedBytes = 1 << 20
-	// maxCacheableAge is the maximum age of a view of etcd for its documents to be cached. Documents of older views contain the age.
+	// maxCacheableAge is the maximum age of a view of etcd for its documents to be cached. Documents of older views may contain the age.
 	maxCacheableAge = 5 * time.Second
 )
 

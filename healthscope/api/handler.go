@@ -255,8 +255,8 @@ type encodedResponse struct {
 	stream *stream
 }
 
-// respond makes the response of a route. It returns an ErrBusy error when acquired returns false. It writes nothing, so that the response to a panic can
-// be an error.
+// respond makes the response of a route. It returns an ErrBusy error when acquired returns false. It writes nothing, so that the response to a
+// panic can be an error.
 func (h *handler) respond(ctx context.Context, rt route, r *http.Request, acquired func() bool) (made encodedResponse, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

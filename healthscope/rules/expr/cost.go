@@ -11,7 +11,7 @@ import (
 const CostLimit = 100_000
 
 // costEstimator estimates the cost of calls that cel-go counts as one operation or underestimates: comparisons that read whole objects, and
-// size of a string. It leaves all other calls to cel-go.
+// the size of a string. It leaves all other calls to cel-go.
 type costEstimator struct{}
 
 // CallCost implements interpreter.ActualCostEstimator.
