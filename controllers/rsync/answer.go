@@ -10,31 +10,33 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// answerKind is how a cluster answered a request.
+// answerKind classifies the answer of a cluster to a request.
 type answerKind int
 
 const (
-	// acknowledged means that the API server has done what was asked.
+	// acknowledged means that the API server has carried out the request.
 	acknowledged answerKind = iota
-	// refused means that the API server, or this program on account of the context, does not allow the request. A retry would be refused too.
+	// refused means that the API server, or this program because of the context, does not allow the request. A retry is refused
+	// too, unless something has changed.
 	refused
-	// unanswered means that there is no decisive answer: the step is taken again.
+	// unanswered means that there is no definite answer, so the step is retried.
 	unanswered
 )
 
-// String returns the kind as metrics name it.
+// String returns the kind as a value of the label of the metrics.
 func (k answerKind) String() string { return [...]string{"acknowledged", "refused", "unanswered"}[k] }
 
-// answer is what a cluster answered, and the error if it did not acknowledge.
+// answer is the answer of a cluster to a request, with the error if the cluster did not acknowledge it.
 type answer struct {
 	kind answerKind
 	err  error
 }
 
-// problem returns why a step was not acknowledged, as text for people.
+// problem returns the reason why a step was not acknowledged, as a text that is safe to show.
 func (a answer) problem() string { return healthscope.Clean(a.err.Error()) }
 
-// refusalError is a refusal by this program: the context asks for something that is not allowed or not possible.
+// refusalError is a refusal by this program, for example because the context requests something that is not allowed or not
+// possible.
 type refusalError struct{ error }
 
 // isOwnRefusal reports whether an error is a refusalError.
@@ -43,7 +45,7 @@ func isOwnRefusal(err error) bool {
 	return is
 }
 
-// notServedError says that an API server serves no version of a kind, so that no object of it exists.
+// notServedError means that an API server serves no version of a kind, so no object of the kind exists.
 type notServedError struct{ error }
 
 // Unwrap returns the error of the lookup.
@@ -55,8 +57,8 @@ func isNotServed(err error) bool {
 	return is
 }
 
-// answerOf classifies the result of a request. Only a decision of the API server is a refusal. An error because of load, a
-// fault or failed authentication, and no response at all, are not.
+// answerOf classifies the result of a request. Only a decision of the API server or of this program is a refusal. An error because
+// of load, a fault or failed authentication is not, nor is a missing response.
 func answerOf(err error) answer {
 	switch {
 	case err == nil:
@@ -82,8 +84,8 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// isMalformed reports whether the API server cannot read an object as its kind. It answers this with an internal error, as it
-// does when a conversion webhook does not answer, which is not a refusal.
+// isMalformed reports whether an error means that the API server cannot read an object as its kind. The API server responds with an
+// internal error then. It does the same when a conversion webhook does not respond, which is not a refusal.
 func isMalformed(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "failed to create typed patch object") ||

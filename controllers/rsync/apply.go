@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// lastApplied is the field that client-side appliers own: kubectl, and EMCO's rsync.
+// lastApplied is the field that client-side appliers own, such as kubectl and EMCO's rsync.
 var lastApplied = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation))
 
-// apply applies an object with server-side apply, and reads the result, or its metadata, into into. While the object is being
+// apply applies an object with server-side apply, and stores the result, or its metadata, in into. While the object is being
 // deleted, it fails with an error that is retried, because the object would be gone afterwards.
 func (c *cluster) apply(ctx context.Context, m *manifest, into client.Object) error {
 	err := c.applyResolvingConflicts(ctx, m, into)
@@ -32,11 +32,10 @@ func (c *cluster) apply(ctx context.Context, m *manifest, into client.Object) er
 	return err
 }
 
-// applyResolvingConflicts applies an object, whether or not it is being deleted. A field that
-// another manager owns is a conflict, which is a refusal, with three exceptions. Replicas that were set through the subresource
-// scale, as autoscalers do, are left alone. What was applied on the client's side is taken over, so that fields which the
-// object has no more are removed. Where the context says so, fields that others have set are set back. All cost requests only where
-// they apply.
+// applyResolvingConflicts applies an object, even while it is being deleted. A field that another manager owns is a conflict, which
+// is a refusal, with three exceptions. Replicas that were set through the scale subresource, as by autoscalers, are left as they
+// are. Fields that were applied client-side are taken over, so that fields that the manifest no longer has are removed. With
+// correctDrift, fields that others have set are overwritten. Each exception costs requests only where it applies.
 func (c *cluster) applyResolvingConflicts(ctx context.Context, m *manifest, into client.Object) error {
 	m, err := c.applyRespectingScale(ctx, m, into)
 	switch {
@@ -73,8 +72,8 @@ func (c *cluster) dryRunApply(ctx context.Context, m *manifest, have, into *unst
 	return c.applyOnce(ctx, m, into, client.DryRunAll, client.ForceOwnership)
 }
 
-// applyRespectingScale applies an object, without its replicas where these were set through the subresource scale, and returns what was
-// applied.
+// applyRespectingScale applies an object, without its replicas if they were set through the scale subresource, and returns the
+// manifest that was applied.
 func (c *cluster) applyRespectingScale(ctx context.Context, m *manifest, into client.Object, options ...client.PatchOption) (*manifest, error) {
 	err := c.applyOnce(ctx, m, into, options...)
 	if !isScaled(err) {
@@ -94,7 +93,8 @@ func (c *cluster) applyRespectingScale(ctx context.Context, m *manifest, into cl
 	return m, c.applyOnce(ctx, m, into, options...)
 }
 
-// mayForce reports whether fields of an object that is there may be set back: the context says so, and the object is of its app.
+// mayForce reports whether fields of an existing object may be overwritten: the manifest has correctDrift, and the object carries
+// the label of the app.
 func (m *manifest) mayForce(have client.Object) bool {
 	return m.correctDrift && have.GetLabels()[deploymentLabel] == m.app
 }
@@ -105,7 +105,7 @@ func (c *cluster) applyOnce(ctx context.Context, m *manifest, into client.Object
 	return redact(m.GroupKind(), m.Name, err)
 }
 
-// isScaled reports whether an object was refused because of replicas that were set through the subresource scale.
+// isScaled reports whether an error is a conflict about replicas that were set through the scale subresource.
 func isScaled(err error) bool {
 	status := (*apierrors.StatusError)(nil)
 	if !errors.As(err, &status) || status.ErrStatus.Details == nil {
@@ -148,8 +148,8 @@ func retryableConflict(err error) error {
 	return err
 }
 
-// redact removes from an error about a Secret the texts that may quote its values: everything from the API server or a webhook
-// except field names and RBAC denials.
+// redact removes the texts that may quote values from an error about a Secret. It keeps field names, conflicts, not-found errors
+// and RBAC denials, and removes every other text of the API server or a webhook.
 func redact(kind schema.GroupKind, name string, err error) error {
 	status := (*apierrors.StatusError)(nil)
 	if !errors.As(err, &status) || kind != (schema.GroupKind{Kind: "Secret"}) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || strings.Contains(status.ErrStatus.Message, ` is forbidden: User "`) {

@@ -28,7 +28,7 @@ import (
 // twoReplicas is a Deployment.
 const twoReplicas = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 2\n  selector:\n    matchLabels: {app: web}\n  template:\n    metadata:\n      labels: {app: web}\n    spec:\n      containers:\n      - {name: web, image: example.org/web}\n"
 
-// instantiate has a context deployed, and waits until it is.
+// instantiate adds an EventInstantiate to a context, and waits until the context is instantiated.
 func instantiate(ctx context.Context, id string) {
 	GinkgoHelper()
 	enqueue(ctx, id, deploy.EventInstantiate)
@@ -46,7 +46,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(request)
 }
 
-// count counts the requests that are sent by way of a network.
+// count returns a counter of the requests that are sent through a network.
 func (n *network) count() *requests {
 	r := &requests{RoundTripper: n.access.Client.Transport}
 	n.access.Client = &http.Client{Transport: r}

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// approve applies a CertificateSigningRequest, and adds the condition that the context has for it.
+// approve applies a CertificateSigningRequest, and adds the approval, a condition from the context, unless the object has a
+// condition of that type.
 func (c *cluster) approve(ctx context.Context, m *manifest, approval string) error {
 	var condition map[string]any
 	if err := json.Unmarshal([]byte(approval), &condition); err != nil {

@@ -18,13 +18,14 @@ type lifecycleChange struct {
 	records []appcontext.Record
 }
 
-// edit says what becomes of the lifecycle of a context.
+// edit is a change of the lifecycle of one context.
 type edit struct {
 	id   string
 	next func(deploy.Lifecycle) (deploy.Lifecycle, error)
 }
 
-// commit changes the lifecycles once. It fails with ErrConflict when one of them was changed meanwhile.
+// commit tries once to change the lifecycles. It fails with ErrConflict if one of them has changed since it was read, or if the
+// lock is lost.
 func (c lifecycleChange) commit(ctx context.Context, store *appcontext.Store) error {
 	condition := appcontext.Condition{Lock: c.lock, Levels: deploy.LifecycleLevels()}
 	var writes []appcontext.Write

@@ -50,13 +50,13 @@ type cluster struct {
 	discoveryClient *discovery.DiscoveryClient
 	// discoverySlot bounds lookups of kinds to one at a time.
 	discoverySlot chan struct{}
-	// httpClient is the connection that the client was made for.
+	// httpClient is the HTTP client of the connection for which the clients were created.
 	httpClient *http.Client
-	// slots has room for each step that is taken at a time: one cluster that gives no answer delays no other.
+	// slots limits the number of concurrent steps in the cluster. A cluster that does not answer delays no other cluster.
 	slots chan struct{}
 
 	mu sync.Mutex
-	// namespaced has the kinds that were looked up, and whether they are namespaced.
+	// namespaced caches for kinds whether they are namespaced.
 	namespaced map[schema.GroupVersionKind]bool
 }
 
@@ -72,7 +72,7 @@ func (c *clusters) get(name string) (*cluster, error) {
 	if known, ok := c.clients[name]; ok && known.httpClient == access.Client {
 		return known, nil
 	}
-	// A mapper's requests ignore the context, so that the client needs a timeout.
+	// The requests of a RESTMapper ignore ctx, so the client needs a timeout.
 	timeoutClient := &http.Client{Transport: access.Client.Transport, Timeout: stepTimeout}
 	api, err := client.New(rest.CopyConfig(access.Config), client.Options{HTTPClient: timeoutClient})
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *clusters) get(name string) (*cluster, error) {
 }
 
 // take takes a step once. Deleting an object of a kind that is not served succeeds: its CRD was deleted, and all objects with it.
-// So does deleting an object that the context is not allowed to have: it was never applied.
+// Deleting an object that the context is not allowed to have succeeds too, because it was never applied.
 func (c *cluster) take(ctx context.Context, cache *objectCache, s deploy.Step) error {
 	m, err := c.manifestForStep(ctx, cache, s)
 	switch s.Verb {
@@ -127,7 +127,7 @@ func (c *cluster) take(ctx context.Context, cache *objectCache, s deploy.Step) e
 	}
 }
 
-// manifestForStep returns the manifest of the object that a step is about.
+// manifestForStep returns the manifest of the object of a step.
 func (c *cluster) manifestForStep(ctx context.Context, cache *objectCache, s deploy.Step) (*manifest, error) {
 	switch s.Verb {
 	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle, deploy.VerbDeleteBundle:
@@ -137,7 +137,7 @@ func (c *cluster) manifestForStep(ctx context.Context, cache *objectCache, s dep
 	}
 }
 
-// manifest returns what is sent of a resource.
+// manifest returns the manifest of a resource.
 func (c *cluster) manifest(ctx context.Context, cache *objectCache, app string, r deploy.Resource) (*manifest, error) {
 	o, err := cache.get(app, r)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *cluster) manifest(ctx context.Context, cache *objectCache, app string, 
 	return o.manifest(namespaced)
 }
 
-// bundle returns what is sent of the bundle of an app, once its kind is known.
+// bundle returns the manifest of the bundle of an app. It fails if the kind cannot be found in the cluster.
 func (c *cluster) bundle(ctx context.Context, p *deploy.Plan, s deploy.Step) (*manifest, error) {
 	m, err := newBundle(p, s.App, s.Verb == deploy.VerbApplyHookBundle)
 	if err == nil {
@@ -159,9 +159,9 @@ func (c *cluster) bundle(ctx context.Context, p *deploy.Plan, s deploy.Step) (*m
 	return m, err
 }
 
-// isNamespaced looks up a kind, and reports whether it is namespaced. The client's mapper ignores contexts and
-// sends one request after the other, so that steps would wait for all lookups in a cluster that does not answer, even after
-// ctx has ended. At most one request stays in flight.
+// isNamespaced looks up a kind, and reports whether it is namespaced. It does so in a goroutine, because the client's RESTMapper
+// ignores contexts and sends its requests one after the other: in a cluster that does not answer, steps would wait for all lookups,
+// even after ctx has ended. At most one lookup is in flight.
 func (c *cluster) isNamespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	c.mu.Lock()
 	namespaced, isKnown := c.namespaced[kind]
@@ -200,8 +200,9 @@ func (c *cluster) isNamespaced(ctx context.Context, kind schema.GroupVersionKind
 	}
 }
 
-// explainNotFound returns why a kind was not found: as a notServedError when no version of it is served, and as an error that is no
-// refusal when that is not known, as when an aggregated API server gives no answer. A mapper does not tell these apart.
+// explainNotFound returns the reason why a kind was not found, which a RESTMapper does not tell. It returns a notServedError if no
+// version of the kind is served, and cause if one is. If that is not known, for example because an aggregated API server does not
+// answer, it returns an error that is not a refusal.
 func (c *cluster) explainNotFound(ctx context.Context, kind schema.GroupVersionKind, cause error) error {
 	served, err := c.isServed(ctx, kind.GroupKind())
 	switch {
@@ -214,11 +215,11 @@ func (c *cluster) explainNotFound(ctx context.Context, kind schema.GroupVersionK
 	}
 }
 
-// isServed asks the API server whether it serves a kind in any version. Legacy discovery, unlike aggregated discovery, includes
+// isServed reports whether the API server serves a kind in any version. Legacy discovery, unlike aggregated discovery, includes
 // versions whose API servers do not answer.
 func (c *cluster) isServed(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	if kind.Group == "" {
-		return true, nil // The core is always there.
+		return true, nil // The core group is always served.
 	}
 	api := c.discoveryClient.WithLegacyWithContext(ctx)
 	groups, err := api.ServerGroupsWithContext(ctx)
@@ -246,7 +247,7 @@ func (c *cluster) isServed(ctx context.Context, kind schema.GroupKind) (bool, er
 }
 
 // define creates a CRD unless it exists, and fails with an error that is retried until its kind is served. The API server does not
-// serve a CRD whose names another CRD has: that is a refusal.
+// serve a CRD while another CRD has its names: this is a refusal.
 func (c *cluster) define(ctx context.Context, m *manifest) error {
 	have := m.object()
 	err := c.client.Get(ctx, m.ObjectKey, have)
@@ -274,8 +275,8 @@ func (c *cluster) define(ctx context.Context, m *manifest) error {
 	}
 }
 
-// delete deletes an object if it is there and carries the label of its app, and what is there has not become another one. It does not
-// wait for finalizers, nor for dependents that are deleted before it.
+// delete deletes an object if it exists and carries the label of its app. A precondition protects an object that another one has
+// replaced since it was read. delete waits neither for finalizers nor for dependents that are deleted first.
 func (c *cluster) delete(ctx context.Context, m *manifest) error {
 	have := m.metadata()
 	err := c.client.Get(ctx, m.ObjectKey, have)
@@ -298,13 +299,13 @@ func (c *cluster) delete(ctx context.Context, m *manifest) error {
 	return retryableConflict(err)
 }
 
-// isAbsent reports whether the API server says that the object does not exist. A path that is not served, or that another server
-// answers, has the same code, which says nothing about the object.
+// isAbsent reports whether the API server responds that the object does not exist. The response for a path that is not served, and
+// that of another server, has the same code, but does not mean that the object is absent.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
-// notReady reads the objects of an app, judges them, and returns why the app is not Ready; empty when it is.
+// notReady reads the objects of an app, judges them, and returns the reason why the app is not Ready; empty when it is.
 func (c *cluster) notReady(ctx context.Context, cache *objectCache, t deploy.Target, judge func([]*unstructured.Unstructured) healthscope.Judgement) (string, error) {
 	objects := make([]*unstructured.Unstructured, 0, len(t.Resources))
 	for _, r := range t.Resources {

@@ -22,20 +22,21 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// CompositeApp is what a context is made of: applications, the clusters that they go to, and their objects.
+// CompositeApp describes a context: applications, their clusters, and their objects.
 type CompositeApp struct {
-	// Project, Name, Version and DeploymentIntentGroup name the deployment intent group under which status queries find it.
+	// Project, Name, Version and DeploymentIntentGroup identify the deployment intent group in status queries.
 	Project               string `json:"project"`
 	Name                  string `json:"name"`
 	Version               string `json:"version"`
 	DeploymentIntentGroup string `json:"deploymentIntentGroup"`
-	// Namespace is where objects go that name none. The default is "default".
+	// Namespace is the namespace of objects that name none. The default is "default".
 	Namespace string `json:"namespace,omitempty"`
-	// Namespaces are other namespaces in which objects may be.
+	// Namespaces are other namespaces that objects may name.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Administrator allows objects in all namespaces, and of the whole cluster. Without it they are refused.
+	// Administrator allows objects in all namespaces, and cluster-scoped objects. Without it, these are refused.
 	Administrator bool `json:"administrator,omitempty"`
-	// CorrectDrift has fields set back that others have set in its objects, whenever these are applied. Without it they are refused.
+	// CorrectDrift allows rsync to overwrite fields that others have set in the objects, whenever it applies them. Without it, such
+	// objects are refused.
 	CorrectDrift bool `json:"correctDrift,omitempty"`
 	// Apps are the applications, in their order.
 	Apps []CompositeAppMember `json:"apps"`
@@ -44,9 +45,9 @@ type CompositeApp struct {
 // CompositeAppMember is an application of a CompositeApp.
 type CompositeAppMember struct {
 	Name string `json:"name"`
-	// Clusters are the names of the clusters that it goes to, <provider>+<cluster>.
+	// Clusters are the names of its clusters, <provider>+<cluster>.
 	Clusters []string `json:"clusters"`
-	// Manifests are files with its objects, in the order in which they are applied.
+	// Manifests are the names of files with its objects, in the order in which they are applied.
 	Manifests []string `json:"manifests"`
 	// DependsOn are the applications that it waits for.
 	DependsOn []CompositeAppDependency `json:"dependsOn,omitempty"`
@@ -57,15 +58,16 @@ type CompositeAppDependency struct {
 	App string `json:"app"`
 	// State is Ready or Deployed.
 	State deploy.Criterion `json:"state"`
-	// WaitSeconds is how long to wait after that.
+	// WaitSeconds is how long to wait after the app is in State.
 	WaitSeconds int `json:"waitSeconds,omitempty"`
 }
 
-// resource is an object of a manifest under the name that it has in a context.
+// resource is an object of a manifest, with its name in the context.
 type resource struct{ name, body string }
 
-// CreateContext makes the context of a composite app and returns its id. read reads a manifest. Nothing is left in etcd
-// when it fails.
+// CreateContext creates the context of a composite app and returns its id. read reads a manifest. After a failure, it deletes what
+// it has stored in etcd; the error says if parts may be left. If only the record in the history fails, it returns the id with the
+// error, and the context stays.
 func CreateContext(ctx context.Context, store *appcontext.Store, c CompositeApp, read func(name string) ([]byte, error), now time.Time) (string, error) {
 	resources, err := c.validate(read)
 	if err != nil {
@@ -110,7 +112,7 @@ func deletePartial(ctx context.Context, ac *appcontext.AppContext, cause error) 
 	return cause
 }
 
-// create stores what is in the context, as EMCO's orchestrator does.
+// create stores the content of the context, as EMCO's orchestrator does.
 func (c CompositeApp) create(ctx context.Context, ac *appcontext.AppContext, root appcontext.Handle, meta appcontext.CompositeAppMeta, resources map[string][]resource) error {
 	if err := ac.AddCompositeAppMeta(ctx, meta); err != nil {
 		return err
@@ -245,7 +247,7 @@ func (a CompositeAppMember) validateClusters(field string) error {
 	return nil
 }
 
-// splitManifest returns the objects of a manifest, which may hold several with lines "---" between them.
+// splitManifest returns the objects of a manifest, which are separated by lines "---".
 func splitManifest(data []byte) ([]resource, error) {
 	var all []resource
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))

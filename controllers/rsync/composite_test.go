@@ -46,7 +46,8 @@ var _ = Describe("A composite app", func() {
 		namespace := newNamespace(ctx)
 		id, err := rsync.CreateContext(ctx, store, shop(namespace), files.read, time.Now())
 		Expect(err).NotTo(HaveOccurred())
-		// document returns what the status document of an instance says: what users did, the state, and the counts of resources by status.
+		// document returns the content of the status document of an instance: the actions of users, the state, and the counts of
+		// resources by status.
 		document := func(instance string) string {
 			GinkgoHelper()
 			subject := appcontext.GroupRef("retail", "shop", "v1", namespace)

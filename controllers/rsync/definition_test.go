@@ -24,7 +24,7 @@ func definition(group, plural, kind string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[2]s.%[1]s"},"spec":{"group":%[1]q,"scope":"Namespaced","names":{"kind":%[3]q,"plural":%[2]q},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, group, plural, kind)
 }
 
-// installing is the way to an API server that has accepted the names of CRDs and does not serve them yet, until it does.
+// installing is the connection to an API server that has accepted the names of CRDs, but does not serve them until done is true.
 type installing struct {
 	next http.RoundTripper
 	done atomic.Bool

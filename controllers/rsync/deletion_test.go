@@ -17,12 +17,12 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// foreground is a ConfigMap whose author asks that it is deleted after what depends on it.
+// foreground returns a ConfigMap whose annotation requests that it is deleted after its dependents.
 func foreground(name string) string {
 	return strings.Replace(configMap(name), "metadata:\n", "metadata:\n  annotations: {healthscope.core.oam.dev/deletion-propagation: Foreground}\n", 1)
 }
 
-// deletions notes the names of the ConfigMaps that are deleted, in their order.
+// deletions records the names of the ConfigMaps that are deleted, in order.
 type deletions struct {
 	next http.RoundTripper
 
@@ -40,7 +40,7 @@ func (d *deletions) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.next.RoundTrip(r)
 }
 
-// taken returns the names since it was last called.
+// taken returns the names since its last call.
 func (d *deletions) taken() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

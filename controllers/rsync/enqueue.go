@@ -10,30 +10,30 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// maxConflicts is how often adding an event is retried when others change the queue at the same time.
+// maxConflicts is how often a change is retried when others change the same lifecycles at the same time.
 const maxConflicts = 10
 
-// actions are what the history of a deployment intent group says of events.
+// actions maps events to the actions in the history of a deployment intent group. An EventRead is not recorded.
 var actions = map[deploy.Event]appcontext.ActionState{
 	deploy.EventInstantiate: appcontext.ActionInstantiated,
 	deploy.EventTerminate:   appcontext.ActionTerminated,
 	deploy.EventUpdate:      appcontext.ActionUpdated,
 }
 
-// Enqueue adds an event to the queue of a context, and records in the history of its deployment intent group what the user
-// did. When it returns nil, both are in etcd. It refuses a context that cannot be deployed and an event that cannot begin.
+// Enqueue adds an event to the queue of a context, and records the action of the user in the history of its deployment intent
+// group. When it returns nil, both are in etcd. It rejects a context that cannot be deployed, and an event that cannot begin.
 //
-// An EventUpdate is one of the context that is to be there, and from is the one that was there before; a rollback is the same.
-// For other events from is empty. An EventUpdateDelete cannot be added: rsync adds it after an EventUpdate.
+// For an EventUpdate, id is the new context, and from is the context that it replaces. A rollback is an EventUpdate, too. For other
+// events, from is empty. EventUpdateDelete is rejected, because rsync itself adds it after an EventUpdate.
 //
-// With an EventTerminate of a context that was to replace another one, and has not, that other one is terminated too: what is
-// there may be of both.
+// If a context was to replace another one, and that update has not succeeded, an EventTerminate terminates the other one too,
+// because the clusters may have resources of both.
 func Enqueue(ctx context.Context, store *appcontext.Store, id string, event deploy.Event, from string, now time.Time) error {
 	_, err := enqueue(ctx, store, id, event, from, now)
 	return err
 }
 
-// enqueue is Enqueue, and returns what is recorded in the history.
+// enqueue does the work of Enqueue, and returns the action for the history.
 func enqueue(ctx context.Context, store *appcontext.Store, id string, event deploy.Event, from string, now time.Time) (appcontext.Action, error) {
 	r := request{store: store, action: appcontext.Action{State: actions[event], ContextID: id, Time: now}}
 	err := r.prepare(ctx, id, event, from)
@@ -43,8 +43,8 @@ func enqueue(ctx context.Context, store *appcontext.Store, id string, event depl
 	return r.action, errors.Wrapf(err, "cannot add event %q to context %q", event, id)
 }
 
-// Stop has nothing more done with a context until the next event is added: an event that is being handled ends within a
-// second, and what a cluster has refused is not tried again.
+// Stop ends the work on a context until the next event is added. An event in progress ends within a second, and refused steps are
+// not retried.
 func Stop(ctx context.Context, store *appcontext.Store, id string, now time.Time) error {
 	r := request{store: store, action: appcontext.Action{State: appcontext.ActionInstantiateStopped, ContextID: id, Time: now}}
 	err := r.prepareStop(ctx, id)
@@ -54,13 +54,14 @@ func Stop(ctx context.Context, store *appcontext.Store, id string, now time.Time
 	return errors.Wrapf(err, "cannot stop context %q", id)
 }
 
-// request is a change of lifecycles that a user asks for.
+// request is a change of lifecycles that a user requests.
 type request struct {
 	lifecycleChange
 
 	store  *appcontext.Store
 	action appcontext.Action
-	// acted is the context of an event, before the one that an update replaces, and statusID the context that keeps their states.
+	// acted is the context of an event, and before is the context that an update replaces. statusID is the id of the context that
+	// keeps their states.
 	acted, before *appcontext.Snapshot
 	statusID      string
 }
@@ -100,7 +101,7 @@ func (r *request) prepare(ctx context.Context, id string, event deploy.Event, fr
 	return r.addRecord(ctx, snapshot, r.statusID)
 }
 
-// terminateReplaced also terminates the contexts that a context was to replace.
+// terminateReplaced adds the termination of the contexts that a context was to replace, as far as these updates have not succeeded.
 func (r *request) terminateReplaced(ctx context.Context, snapshot *appcontext.Snapshot) error {
 	l, err := deploy.ReadLifecycle(snapshot)
 	if err != nil {
@@ -151,7 +152,8 @@ func (r *request) prepareStop(ctx context.Context, id string) error {
 	return r.addRecord(ctx, snapshot, statusID)
 }
 
-// inheritStatusContext makes a context use the status context of the one that it replaces, unless it has another, and returns its id.
+// inheritStatusContext returns the id of the status context of the context that is replaced, and adds the write that sets it in the
+// new context. It fails if the new context belongs to another deployment.
 func (r *request) inheritStatusContext(ctx context.Context, snapshot *appcontext.Snapshot, from string) (string, error) {
 	if from == snapshot.ID() {
 		return "", errors.New("a context cannot be updated to itself")
@@ -180,8 +182,8 @@ func (r *request) inheritStatusContext(ctx context.Context, snapshot *appcontext
 	return want, nil
 }
 
-// addRecord adds the action to what is stored, in the history of what the context was made for. A context that says nothing
-// of that has no history, and to read is no action.
+// addRecord adds the action to the history of the deployment intent group of the context. A context that names no group has no
+// history, and an EventRead is not an action.
 func (r *request) addRecord(ctx context.Context, snapshot *appcontext.Snapshot, statusID string) error {
 	meta, err := snapshot.Meta()
 	if err != nil {
@@ -205,7 +207,7 @@ func (r *request) addRecord(ctx context.Context, snapshot *appcontext.Snapshot, 
 	return nil
 }
 
-// commit stores what is asked for, and the record of it.
+// commit stores the change together with its record. It retries after a conflict.
 func (r *request) commit(ctx context.Context) error {
 	err := r.lifecycleChange.commit(ctx, r.store)
 	for range maxConflicts {

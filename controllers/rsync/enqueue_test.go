@@ -15,7 +15,7 @@ import (
 
 var _ = Describe("rsync.Enqueue", func() {
 	subject := appcontext.DeploymentRef{}
-	// named makes a context that says what it was made for.
+	// named creates a context that names its deployment intent group.
 	named := func(ctx SpecContext, id string) {
 		GinkgoHelper()
 		c := newComposite(id, "default", "a").add("a", edge01, "one+ConfigMap", configMap("one"))

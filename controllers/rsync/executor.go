@@ -17,11 +17,11 @@ import (
 const (
 	// conflictRetry is the pause before a retry after a write conflict.
 	conflictRetry = 50 * time.Millisecond
-	// stepTimeout is how long a step may take in a cluster.
+	// stepTimeout is how long one attempt of a step may take in a cluster.
 	stepTimeout = 30 * time.Second
-	// readyInterval is the interval at which an app that another one waits for is checked.
+	// readyInterval is the interval between two checks whether an app that others depend on is Ready.
 	readyInterval = 2 * time.Second
-	// maxSteps is how many steps are taken in a cluster at once.
+	// maxSteps is the maximum number of concurrent steps in a cluster.
 	maxSteps = 16
 )
 
@@ -34,7 +34,7 @@ type executor struct {
 	journal *journal
 
 	mu sync.Mutex
-	// connectivity is what etcd says of an app's cluster, by app and cluster.
+	// connectivity is the connectivity in etcd, by app and cluster.
 	connectivity map[[2]string]appcontext.Connectivity
 }
 
@@ -48,7 +48,7 @@ func newExecutor(w *worker, plan *deploy.Plan, j *journal) *executor {
 	return e
 }
 
-// take takes a step until it has ended. An error means that nothing can be recorded, or that ctx has ended.
+// take takes a step until it has ended. An error means that results cannot be recorded, or that ctx has ended.
 func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, error) {
 	switch s.Verb {
 	case deploy.VerbBegin:
@@ -68,7 +68,7 @@ func (e *executor) take(ctx context.Context, s deploy.Step) (deploy.Outcome, err
 	}
 }
 
-// takeInCluster takes a step until the cluster has answered, or ctx ends.
+// takeInCluster takes a step until the cluster has acknowledged or refused it, or ctx ends.
 func (e *executor) takeInCluster(ctx context.Context, s deploy.Step, attempt func(context.Context, deploy.Step) answer) (deploy.Outcome, error) {
 	backoff, hadProblem := e.options.Retry, s.Resource.Status == appcontext.ResourceRetrying || s.Resource.Status == appcontext.ResourceFailed
 	for {
@@ -100,7 +100,7 @@ func (e *executor) takeOnce(ctx context.Context, s deploy.Step) answer {
 	return e.withCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) error { return c.take(ctx, e.objects, s) })
 }
 
-// withCluster calls a function with a cluster, when it has a slot there, and within stepTimeout.
+// withCluster waits for a slot of a cluster, and then calls a function with the cluster. The call has a timeout of stepTimeout.
 func (e *executor) withCluster(ctx context.Context, name string, call func(context.Context, *cluster) error) answer {
 	c, err := e.clusters.get(name)
 	if err != nil {
@@ -117,7 +117,7 @@ func (e *executor) withCluster(ctx context.Context, name string, call func(conte
 	return answerOf(call(ctx, c))
 }
 
-// runHook applies an object of a hook and waits for it. It does not hold its slot while it waits. The deadline counts from
+// runHook applies an object of a hook, and waits until its work is done. It holds no slot while it waits. The deadline counts from
 // the first successful apply.
 func (e *executor) runHook(ctx context.Context, s deploy.Step, deadline *time.Time) answer {
 	var target *cluster
@@ -193,8 +193,8 @@ func statusAfter(verb deploy.Verb, a answer) appcontext.ResourceStatus {
 	return appcontext.ResourceApplied
 }
 
-// awaitDependency waits until a dependency holds. That the app is applied was waited for before. Its objects are read after they
-// were applied, so that no health from before is believed.
+// awaitDependency waits until a dependency holds. The app that it names has been applied before that. Its objects are read after
+// they were applied, so that an outdated health does not count.
 func (e *executor) awaitDependency(ctx context.Context, s deploy.Step) error {
 	if s.Dependency.Criterion == deploy.CriterionReady {
 		if err := e.awaitReady(ctx, s); err != nil {
@@ -207,7 +207,7 @@ func (e *executor) awaitDependency(ctx context.Context, s deploy.Step) error {
 	return ctx.Err()
 }
 
-// awaitReady waits until the app that a step depends on is Ready, and records why it is not.
+// awaitReady waits until the app that a step depends on is Ready. It records the reason while the app is not Ready.
 func (e *executor) awaitReady(ctx context.Context, s deploy.Step) error {
 	recorded := ""
 	for first := true; ; first = false {
@@ -215,7 +215,7 @@ func (e *executor) awaitReady(ctx context.Context, s deploy.Step) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if first || why != recorded { // The program before a restart may have left a reason.
+		if first || why != recorded { // A reason from before a restart may be stored.
 			reason := appcontext.Write{Handle: WaitReasonHandle(e.plan.ID, s.App).Level(s.Dependency.App), Sidecar: true}
 			if why != "" {
 				reason.Value = why
@@ -235,7 +235,7 @@ func (e *executor) awaitReady(ctx context.Context, s deploy.Step) error {
 	}
 }
 
-// notReady returns why an app is not Ready in all its clusters; empty when it is.
+// notReady returns the reason why an app is not Ready in all its clusters; empty when it is.
 func (e *executor) notReady(ctx context.Context, app string) string {
 	for _, a := range e.plan.Apps {
 		if a.Name != app {

@@ -32,15 +32,16 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// historiesVariable says which random histories are run, such as 0-99. A few are in each run of the tests.
+// historiesVariable is the environment variable with the range of random histories to run, such as 0-99. By default, the first
+// fewHistories are run.
 const historiesVariable = "HEALTHSCOPE_RSYNC_HISTORIES"
 
 const fewHistories = 5
 
-// theirWords is what refuses a resource whose field another manager has set.
+// theirWords is a part of the error about a resource whose field another manager has set.
 const theirWords = "conflict"
 
-// injected counts what was done to a history, by kind.
+// injected counts the faults in histories, by kind.
 type injected struct {
 	mu    sync.Mutex
 	count map[string]int
@@ -52,7 +53,8 @@ func (i *injected) add(kind string) {
 	i.count[kind]++
 }
 
-// faulty is the way to an API server that refuses, gives no answer, or gives none after it has done what was asked.
+// faulty is the connection to an API server that refuses requests, does not answer, or does not answer after it has carried out a
+// request.
 type faulty struct {
 	next     http.RoundTripper
 	injected *injected
@@ -60,7 +62,7 @@ type faulty struct {
 	mu sync.Mutex
 	// random is nil when there are no faults.
 	random *rand.Rand
-	// frozen is closed when what is frozen thaws; nil while it is not.
+	// frozen is closed when the program thaws; nil while it is not frozen.
 	frozen chan struct{}
 }
 
@@ -108,15 +110,15 @@ var (
 	errHang  = errors.New("net/http: timeout awaiting response headers")
 )
 
-// hangs is how long an API server hangs until the connection is given up.
+// hangs is how long a request hangs until the client gives up.
 const hangs = 200 * time.Millisecond
 
-// refusals are the answers of an API server that refuses, or cannot.
+// refusals are the error responses of an API server, or of a proxy before it.
 var refusals = []metav1.Status{
 	{Code: 401, Reason: metav1.StatusReasonUnauthorized, Message: "Unauthorized"},
 	{Code: 403, Reason: metav1.StatusReasonForbidden, Message: `configmaps "x" is forbidden: exceeded quota: q`},
 	{Code: 403, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "w" denied the request: no`},
-	{Code: 404}, // A path that is not served, as of a kind that has gone or behind a wrong load balancer.
+	{Code: 404}, // A path that is not served, for example because its kind was removed, or because a load balancer is wrong.
 	{Code: 409, Reason: metav1.StatusReasonConflict, Message: "the object has been modified"},
 	{Code: 410, Reason: metav1.StatusReasonGone, Message: "gone"},
 	{Code: 413, Reason: metav1.StatusReasonRequestEntityTooLarge, Message: "too large"},
@@ -128,7 +130,7 @@ var refusals = []metav1.Status{
 	{Code: 504, Reason: metav1.StatusReasonTimeout, Message: "timeout"},
 }
 
-// refusal returns an answer. Without a reason it is not of an API server.
+// refusal returns an error response. Without a reason, the response does not come from an API server.
 func refusal(r *http.Request, status metav1.Status) *http.Response {
 	body, header := []byte("404 page not found"), http.Header{"Content-Type": {"text/plain"}}
 	if status.Reason != "" {
@@ -175,7 +177,7 @@ func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// lose has a request done, and loses the answer.
+// lose sends a request, and discards the response.
 func (f *faulty) lose(r *http.Request, err error) error {
 	if response, failed := f.next.RoundTrip(r); failed == nil {
 		_ = response.Body.Close()
@@ -183,7 +185,7 @@ func (f *faulty) lose(r *http.Request, err error) error {
 	return err
 }
 
-// replica is a runner with ways of its own to etcd and to the clusters.
+// replica is a runner with its own connections to etcd and to the clusters.
 type replica struct {
 	faults *faulty
 	wire   *faults.Wire
@@ -198,7 +200,7 @@ type history struct {
 	seed                uint64
 	injected            *injected
 	replicas            []*replica
-	// killed are replicas that were killed, and end when they notice.
+	// killed counts the replicas that were killed and have not noticed that yet.
 	killed sync.WaitGroup
 	// foreign are objects that must be left as they are, by name. taken is true if the first context wants one of them.
 	foreign map[string]*corev1.ConfigMap
@@ -263,14 +265,14 @@ func (h *history) lead() {
 	h.replicas = append(h.replicas, r)
 }
 
-// each does something with all replicas.
+// each calls do with each replica.
 func (h *history) each(do func(*replica)) {
 	for _, r := range h.replicas {
 		do(r)
 	}
 }
 
-// kill ends a replica in the middle of what it does: etcd hears nothing of it any more.
+// kill ends a replica in the middle of its work: the connection to etcd is cut and the lock expires. It starts another replica.
 func (h *history) kill(ctx context.Context) {
 	GinkgoHelper()
 	r := h.replicas[0]
@@ -282,7 +284,7 @@ func (h *history) kill(ctx context.Context) {
 	h.lead() //nolint:contextcheck // A replica ends when it is killed.
 }
 
-// expire ends the lease of who holds the lock, as time would.
+// expire revokes the lease of the holder of the lock, as if it had expired.
 func (h *history) expire(ctx context.Context) {
 	GinkgoHelper()
 	locks, err := raw.Get(ctx, "/healthscope/lock/rsync/", clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithLimit(1))
@@ -295,7 +297,8 @@ func (h *history) expire(ctx context.Context) {
 	}
 }
 
-// freeze has a replica do nothing, and hear of nothing, for less time than a lock that was lost is handed over in.
+// freeze stops a replica and its connections, and lets the lock expire meanwhile. It takes less time than the handover of a lost
+// lock.
 func (h *history) freeze(ctx context.Context) {
 	GinkgoHelper()
 	r := h.replicas[h.random.IntN(len(h.replicas))]
@@ -307,7 +310,7 @@ func (h *history) freeze(ctx context.Context) {
 	r.wire.Mend()
 }
 
-// full makes etcd refuse everything that takes space, for a while.
+// full makes etcd reject all writes that need space, for a while.
 func (h *history) full(ctx context.Context) {
 	GinkgoHelper()
 	status, err := raw.Status(ctx, etcd.Endpoint())
@@ -333,7 +336,7 @@ func (h *history) event(ctx context.Context, id string, event deploy.Event, from
 	return fmt.Sprintf("%s of %s", event, id)
 }
 
-// act does something that users and machines do at any moment, and returns what.
+// act does a random action of a user, or injects a random fault, and returns its description.
 func (h *history) act(ctx context.Context) string {
 	GinkgoHelper()
 	fault := func(kind string, do func(context.Context)) string {
@@ -377,7 +380,7 @@ func (h *history) act(ctx context.Context) string {
 	}
 }
 
-// pass lets time pass, in which nothing may be called Applied that is not there.
+// pass lets time pass, and checks meanwhile that the statuses in etcd are true.
 func (h *history) pass(ctx context.Context, moments int) {
 	GinkgoHelper()
 	for range moments {
@@ -385,8 +388,8 @@ func (h *history) pass(ctx context.Context, moments int) {
 	}
 }
 
-// run runs the history. What etcd and the cluster hold at its end must be what the last event says, and a termination must bring it
-// to nothing.
+// run runs the history. At its end, the content of etcd and the cluster must match the last event, and a termination must delete
+// everything.
 func (h *history) run(ctx context.Context) {
 	GinkgoHelper()
 	acts := 3 + h.random.IntN(8)
@@ -422,18 +425,18 @@ func (h *history) run(ctx context.Context) {
 	h.killed.Wait()
 }
 
-// settle waits until the last event has come to the end that it must have, and compares etcd with the cluster.
+// settle waits until the last event has the required result, and compares etcd with the cluster.
 func (h *history) settle(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(h.unsettled).WithContext(ctx).WithTimeout(time.Minute).WithPolling(10*time.Millisecond).Should(BeEmpty(), "after %v", h.done)
 	h.compare(ctx)
 }
 
-// unsettled returns what is not yet as it must be; empty when all is.
+// unsettled returns a description of what is not yet as required; empty when everything is.
 func (h *history) unsettled(ctx context.Context) string {
 	GinkgoHelper()
 	final := []appcontext.State{"", "Created", "Instantiated", "InstantiateFailed", "Terminated", "TerminateFailed", "Updated", "UpdatedFailed"}
-	for _, id := range []string{h.old, h.new, h.old} { // The end of an update begins what it deletes of the other one.
+	for _, id := range []string{h.old, h.new, h.old} { // The end of an update adds deletions to the other context.
 		all := stored(ctx, id)
 		s, err := store.Snapshot(ctx, id)
 		Expect(err).NotTo(HaveOccurred())
@@ -455,7 +458,7 @@ func (h *history) unsettled(ctx context.Context) string {
 	return ""
 }
 
-// wrongEnd returns why the last event of a context has not come to the end that it must have; empty when it has.
+// wrongEnd returns the reason why the last event of a context does not have the required result; empty when it has.
 func (h *history) wrongEnd(ctx context.Context, id string, l deploy.Lifecycle) string {
 	GinkgoHelper()
 	if len(l.Queue) == 0 || l.Stop {
@@ -463,7 +466,7 @@ func (h *history) wrongEnd(ctx context.Context, id string, l deploy.Lifecycle) s
 	}
 	switch last := l.Queue[len(l.Queue)-1]; {
 	case last.Status == deploy.EventSkipped:
-	case id != h.last && last.Event != deploy.EventUpdateDelete: // A later event of the other one may have ended it.
+	case id != h.last && last.Event != deploy.EventUpdateDelete: // A later event of the other context may have ended it.
 	case h.taken && id == h.old && last.Event.Deploys():
 		words, err := store.Sidecar(ctx, appcontext.AppInCluster{ContextID: h.old, App: "b", Cluster: edge02}.Handle().Level("resource/taken+ConfigMap").Level("status"))
 		Expect(err).NotTo(HaveOccurred())
@@ -476,7 +479,8 @@ func (h *history) wrongEnd(ctx context.Context, id string, l deploy.Lifecycle) s
 	return ""
 }
 
-// compare compares what etcd says of resources with the cluster: what it says both before and after must be so in between.
+// compare compares the statuses of resources in etcd with the cluster. It reads etcd before and after it reads the cluster, and
+// skips statuses that have changed.
 func (h *history) compare(ctx context.Context) {
 	GinkgoHelper()
 	before, err := store.Snapshot(ctx, h.old)
@@ -515,7 +519,7 @@ func (h *history) compare(ctx context.Context) {
 	}
 }
 
-// lossy is the way to an API server whose answers to deletions are lost.
+// lossy is the connection to an API server whose responses to deletions are lost.
 type lossy struct {
 	next    http.RoundTripper
 	deleted chan struct{}

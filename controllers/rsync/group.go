@@ -13,8 +13,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// Groups has deployment intent groups deployed for callers who do not know contexts: it finds the context of a group that a
-// request is about, and adds the event to its queue.
+// Groups deploys deployment intent groups for callers that do not know contexts. It finds the context of the group for a request,
+// and adds the event to its queue.
 type Groups struct {
 	// Store is the etcd with the contexts.
 	Store *appcontext.Store
@@ -80,22 +80,22 @@ func (g Groups) Rollback(ctx context.Context, group appcontext.DeploymentRef, to
 	return notFoundError(fmt.Sprintf("deployment intent group %q has no revision %d", group, to))
 }
 
-// notFoundError says that something is not there.
+// notFoundError is an appcontext.ErrNotFound with its own message.
 type notFoundError string
 
 func (e notFoundError) Error() string { return string(e) }
 
-// Is makes it an appcontext.ErrNotFound.
+// Is reports whether target is appcontext.ErrNotFound.
 func (notFoundError) Is(target error) bool { return target == appcontext.ErrNotFound }
 
-// groupContexts are those of a deployment intent group that requests are about.
+// groupContexts holds the contexts of a deployment intent group that requests refer to.
 type groupContexts struct {
-	// current is the context that is to be in its clusters, if deployed is true, and else the last one.
+	// current is the context that is to be deployed if deployed is true, and otherwise the same as last.
 	current  string
 	deployed bool
-	// last is the one that users did something with last, and newest the one that was made last.
+	// last is the context of the last action, and newest is the context that was created last.
 	last, newest string
-	// actions are what users did, as far as that is recorded.
+	// actions are the recorded actions of users.
 	actions []appcontext.Action
 }
 
@@ -109,7 +109,7 @@ func (g Groups) readContexts(ctx context.Context, group appcontext.DeploymentRef
 		return groupContexts{}, notFoundError(fmt.Sprintf("there is no context of deployment intent group %q: make one with \"healthscope context apply\"", group))
 	}
 	c := groupContexts{current: view.ContextID, last: view.ContextID, newest: view.Contexts[len(view.Contexts)-1], actions: view.Info.Actions}
-	// An update that was stopped before it began is the last thing that was done, and what it was to replace is still there.
+	// An update that was stopped before it began may be the last action. The context that it was to replace is still deployed then.
 	for _, id := range candidates(view) {
 		s, err := g.Store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
 		if errors.Is(err, appcontext.ErrNotFound) {
@@ -130,7 +130,7 @@ func (g Groups) readContexts(ctx context.Context, group appcontext.DeploymentRef
 	return c, nil
 }
 
-// candidates returns the contexts of a group that may be in its clusters, that of the last action first.
+// candidates returns the contexts of a group that may be deployed. The context of the last action is the first.
 func candidates(view appcontext.View) []string {
 	ids := []string{view.ContextID}
 	for _, a := range slices.Backward(view.Info.Actions) {
@@ -141,7 +141,7 @@ func candidates(view appcontext.View) []string {
 	return ids
 }
 
-// readDeployed finds the contexts of a group, one of which must be in its clusters.
+// readDeployed finds the contexts of a group. It fails if none is to be deployed.
 func (g Groups) readDeployed(ctx context.Context, group appcontext.DeploymentRef) (groupContexts, error) {
 	c, err := g.readContexts(ctx, group)
 	if err == nil && !c.deployed {

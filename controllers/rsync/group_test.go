@@ -17,7 +17,8 @@ import (
 	restapi "github.com/healthscope/healthscope/healthscope/api"
 )
 
-// groupOf makes contexts of a deployment intent group that is named after its namespace: their only app is a ConfigMap with a value.
+// groupOf is a deployment intent group that has the name of its namespace. The only app of its contexts is a ConfigMap with a
+// value.
 type groupOf string
 
 func (namespace groupOf) apply(ctx context.Context, value string) (id string) {
@@ -35,7 +36,7 @@ func (namespace groupOf) path() string {
 	return "/v2/projects/retail/composite-apps/shop/v1/deployment-intent-groups/" + string(namespace)
 }
 
-// serveREST serves the status REST API, and returns how to ask it for a change of the group, as a ServiceAccount.
+// serveREST serves the status REST API, and returns a function that requests a change of the group as a ServiceAccount.
 func (namespace groupOf) serveREST(ctx context.Context) func(account, action, body string) (code int, answer string) {
 	GinkgoHelper()
 	server := httptest.NewServer(restapi.NewHandler(restapi.Options{Deployments: rsync.Groups{Store: store}, Guard: newGuard()}))
@@ -54,13 +55,13 @@ func (namespace groupOf) serveREST(ctx context.Context) func(account, action, bo
 	}
 }
 
-// newDeployer makes an account that may have everything deployed.
+// newDeployer creates an account with the right to deploy all groups.
 func newDeployer(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	account := newAccount(ctx, namespace)
 	grant(ctx, namespace+"-deployer", rbacv1.PolicyRule{NonResourceURLs: []string{"/v2/projects/*"}, Verbs: []string{"deploy"}},
 		rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account})
-	Eventually(func() (bool, error) { // The API server notices the right a moment later, and the server would keep its refusal.
+	Eventually(func() (bool, error) { // The API server applies the right a moment later, and the REST server would cache the refusal.
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:serviceaccount:" + namespace + ":" + account, NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/v2/projects/x", Verb: "deploy"},
 		}}
@@ -78,7 +79,7 @@ var _ = Describe("deployment intent groups over REST", func() {
 		deployer, reader := newDeployer(ctx, namespace), newAccount(ctx, namespace)
 		grant(ctx, namespace+"-reader", rbacv1.PolicyRule{NonResourceURLs: []string{"/v2/*"}, Verbs: []string{"get"}},
 			rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: reader})
-		// accepted asks for a change as the deployer.
+		// accepted requests a change as the deployer, which must be accepted.
 		accepted := func(action, body, answer string) {
 			GinkgoHelper()
 			code, got := post(deployer, action, body)
@@ -121,7 +122,7 @@ var _ = Describe("deployment intent groups over REST", func() {
 		accepted("rollback", `{"metadata":{"description":"back"},"spec":{"revision":"1"}}`, "")
 		Eventually(stateOf).WithContext(ctx).WithArguments(second).Should(Equal(state("Updated")))
 		Expect(data()).To(Equal("v1"))
-		accepted("instantiate", "", "") // What a cluster had refused would be tried again.
+		accepted("instantiate", "", "") // Refused steps would be retried.
 		Eventually(stateOf).WithContext(ctx).WithArguments(first).Should(Equal(state("Instantiated")))
 
 		By("terminating, and instantiating a new context")
@@ -152,7 +153,7 @@ var _ = Describe("deployment intent groups over REST", func() {
 		}
 		Expect(stored(ctx, first)["/context/"+first+"/rsync/AppContextEventQueue/"]).To(ContainSubstring(`{"event":"Terminate","status":"Pending"}`))
 		Expect(stored(ctx, second)["/context/"+second+"/rsync/AppContextEventQueue/"]).To(Equal(`{"AcQueue":[{"event":"Update","uCID":"` + first + `","status":"Skip"}]}`))
-		for _, id := range []string{first, second} { // Nothing is left for other specs' runners.
+		for _, id := range []string{first, second} { // The runners of other specs must not find these contexts.
 			_, err := raw.Delete(ctx, "/activecontext/"+id+"/")
 			Expect(err).NotTo(HaveOccurred())
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// awaitHook waits until a hook, given as the API server acknowledged it, has done its work or the
-// deadline has passed. One that has failed is refused.
+// awaitHook waits until the work of a hook is done. It fails when the deadline has passed. hook is the object in the response of
+// the API server to the apply request. A failed hook is a refusal.
 func (c *cluster) awaitHook(ctx context.Context, hook *unstructured.Unstructured, deadline time.Time) error {
 	done, err := hookDone(hook)
 	if done || err != nil {
@@ -49,8 +49,8 @@ func (c *cluster) awaitHook(ctx context.Context, hook *unstructured.Unstructured
 	return errors.Errorf("the watch of hook %s %q has ended", hook.GetKind(), hook.GetName())
 }
 
-// hookDone reports whether a hook has done its work: a Job or a Pod has succeeded, and a Deployment, a DaemonSet or a
-// StatefulSet is Ready. Objects of other kinds do none. The error says why a hook has failed.
+// hookDone reports whether the work of a hook is done: a Job or a Pod has succeeded, and a Deployment, a DaemonSet or a StatefulSet
+// is Ready. Objects of other kinds have no work to do. The error is the reason why a hook has failed.
 func hookDone(object any) (bool, error) {
 	o, ok := object.(*unstructured.Unstructured)
 	if !ok {

@@ -34,7 +34,7 @@ func end(ctx context.Context, job *batchv1.Job, conditions ...batchv1.JobConditi
 	return api.Status().Update(ctx, job)
 }
 
-// withHook gives an app in edge01 an object of a hook.
+// withHook adds an object of a hook to an app in edge01.
 func (c *composite) withHook(app string, hook deploy.Hook, name, object string) {
 	at := "/context/" + c.id + "/app/" + app + "/cluster/" + edge01 + "/resource/"
 	c.values[at+name+"/"] = fmt.Sprintf("%q", object)

@@ -11,7 +11,7 @@ import (
 type journal struct {
 	entries chan entry
 	writer  sync.WaitGroup
-	// err is why not all was written. It may be read once close has returned.
+	// err is the error of the first write that failed. Only the writer may read it before close has returned.
 	err error
 }
 
@@ -61,7 +61,7 @@ func (j *journal) batch(first entry) []entry {
 	return batch
 }
 
-// merge returns the writes of entries. The last one to a key counts.
+// merge returns the writes of entries. Of several writes to a key, the last one counts.
 func merge(batch []entry) []appcontext.Write {
 	type key struct {
 		handle appcontext.Handle
@@ -83,14 +83,14 @@ func merge(batch []entry) []appcontext.Write {
 	return all
 }
 
-// record returns when the writes are in etcd, or have failed.
+// record queues writes, and returns when they are in etcd or have failed.
 func (j *journal) record(writes []appcontext.Write) error {
 	written := make(chan error, 1)
 	j.entries <- entry{writes, written}
 	return <-written
 }
 
-// close writes the rest, and returns the error of a write that failed. Callers must not call record after it.
+// close writes the remaining entries, and returns the error of the first write that failed. Callers must not call record after it.
 func (j *journal) close() error {
 	close(j.entries)
 	j.writer.Wait()

@@ -17,7 +17,7 @@ var (
 		"1 when nothing is deployed because another program, such as EMCO's rsync, works on the [same etcd](rsync.md#beside-emcos-rsync), and else 0.")
 )
 
-// counters count what is done.
+// counters count events, and the answers of clusters.
 type counters struct{ events, answers *prometheus.CounterVec }
 
 func newCounters() counters {
@@ -36,7 +36,7 @@ func (c counters) countEvent(event deploy.Event, succeeded bool) {
 	c.events.WithLabelValues(string(event), string(status)).Inc()
 }
 
-// countAnswer counts an answer of a cluster, which is not named: a context may name any.
+// countAnswer counts an answer of a cluster. The cluster is not a label, because a context may name any cluster.
 func (c counters) countAnswer(a answer) { c.answers.WithLabelValues(a.kind.String()).Inc() }
 
 // Describe implements prometheus.Collector.

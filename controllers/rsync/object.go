@@ -26,32 +26,34 @@ import (
 // deploymentLabel connects the objects of an app with its bundle.
 const deploymentLabel = k8spluginv1alpha1.LabelDeploymentID
 
-// annotationPropagation lets an author ask, with the value Foreground, that an object is deleted after what depends on it.
+// annotationPropagation is the annotation with which the author of an object requests, with the value Foreground, that the object
+// is deleted after its dependents.
 const annotationPropagation = "healthscope.core.oam.dev/deletion-propagation"
 
-// podTemplatePaths are where a pod template's labels are: its pods carry the label too.
+// podTemplatePaths are the paths of the templates of pods and jobs in an object. Their labels get the label too, so that the pods
+// carry it.
 var podTemplatePaths = [][]string{
 	{"spec", "template"},
 	{"spec", "jobTemplate"},
 	{"spec", "jobTemplate", "spec", "template"},
 }
 
-// manifest is an object as it is sent to a cluster: labelled, and in its namespace.
+// manifest is an object as it is sent to a cluster, with its label and namespace.
 type manifest struct {
 	schema.GroupVersionKind
 	client.ObjectKey
 
-	// app is the value of its label.
+	// app is the value of the deploymentLabel.
 	app string
 	// correctDrift is true when fields that others have set in it are reset.
 	correctDrift bool
-	// propagation says when what depends on it is deleted.
+	// propagation decides when the dependents of the object are deleted.
 	propagation metav1.DeletionPropagation
-	// data is all of it, in JSON.
+	// data is the complete object in JSON.
 	data []byte
 }
 
-// newManifest returns what is sent of an object.
+// newManifest returns the manifest of an object.
 func newManifest(o *unstructured.Unstructured) (*manifest, error) {
 	data, err := o.MarshalJSON()
 	if err != nil {
@@ -67,7 +69,7 @@ func newManifest(o *unstructured.Unstructured) (*manifest, error) {
 	}, nil
 }
 
-// propagationOf returns how an object is to be deleted.
+// propagationOf returns how the deletion of an object propagates to its dependents. The default is Background.
 func propagationOf(o *unstructured.Unstructured) (metav1.DeletionPropagation, error) {
 	value, isSet := o.GetAnnotations()[annotationPropagation]
 	switch {
@@ -96,7 +98,7 @@ func (m *manifest) metadata() *metav1.PartialObjectMetadata {
 	return withIdentity(m, &metav1.PartialObjectMetadata{})
 }
 
-// object returns an object into which a client reads all.
+// object returns an object into which a client reads the complete object.
 func (m *manifest) object() *unstructured.Unstructured {
 	return withIdentity(m, &unstructured.Unstructured{})
 }
@@ -117,7 +119,7 @@ type objectCache struct {
 	parsed map[bodyKey]func() (*object, error)
 }
 
-// bodyKey is an object of an app as the context has it.
+// bodyKey identifies an object of an app by its text in the context.
 type bodyKey struct{ app, text string }
 
 func newObjects(p *deploy.Plan) *objectCache {
@@ -172,8 +174,8 @@ func (c *objectCache) parse(app string, r deploy.Resource) (*object, error) {
 	return &object{o.GroupVersionKind(), inScope(true), inScope(false)}, nil
 }
 
-// newObject reads the object of a resource and labels it. It says nothing of what is in the object but kind and name: it
-// may be a Secret.
+// newObject reads the object of a resource and labels it. Its errors quote only apiVersion, kind and name, because the object may
+// be a Secret.
 func newObject(r deploy.Resource, bundle string) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(r.Body), &o.Object); err != nil || o.Object == nil {
@@ -195,9 +197,9 @@ func newObject(r deploy.Resource, bundle string) (*unstructured.Unstructured, er
 	return o, nil
 }
 
-// encodeStringData moves the stringData of a Secret to data, as the API server does when it stores it. In server-side apply it knows
-// the owners of data alone: a value that another manager has set would be overwritten, and one that the context has no more would stay.
-// The API server rejects data that cannot be moved.
+// encodeStringData moves the stringData of a Secret to data, as the API server does when it stores the Secret. Server-side apply
+// knows the owners of data only. With stringData, it would overwrite a value that another manager has set, and keep a value that
+// the context no longer has. A Secret whose data cannot be moved stays as it is, and the API server rejects it.
 func encodeStringData(o *unstructured.Unstructured) {
 	if o.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("Secret") {
 		return
@@ -217,7 +219,7 @@ func encodeStringData(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "stringData")
 }
 
-// addLabel adds the label to what has metadata.
+// addLabel adds the label to the metadata of an object or a template.
 func addLabel(object map[string]any, bundle string) {
 	metadata, _, _ := unstructured.NestedMap(object, "metadata")
 	if metadata == nil {
@@ -232,8 +234,8 @@ func addLabel(object map[string]any, bundle string) {
 	object["metadata"] = metadata
 }
 
-// bundleName returns the name of a bundle: as EMCO has it, the value of its label, unless the name of an app may not be a part of a name
-// because of its capitals or underscores. Readers find bundles by the label.
+// bundleName returns the name of a bundle. As in EMCO, it is the value of its label, unless that is not a valid name, for example
+// because the name of the app has capitals or underscores. Readers find bundles by the label.
 func bundleName(label string) string {
 	if len(validation.IsDNS1123Subdomain(label)) == 0 {
 		return label
@@ -249,8 +251,8 @@ func bundleName(label string) string {
 	return fmt.Sprintf("%s-%08x", plain, hash.Sum32())
 }
 
-// newBundle returns the bundle of an app, as EMCO makes it, without a status. With a mark it is that of the app's pre-install
-// hooks, which EMCO marks: it says nothing of the app.
+// newBundle returns the bundle of an app, as EMCO creates it, without a status. With forPreInstallHooks, the bundle carries EMCO's
+// label for bundles of pre-install hooks: its status is not that of the app.
 func newBundle(p *deploy.Plan, app string, forPreInstallHooks bool) (*manifest, error) {
 	value := p.BundleName(app)
 	o := &unstructured.Unstructured{}
@@ -266,11 +268,12 @@ func newBundle(p *deploy.Plan, app string, forPreInstallHooks bool) (*manifest, 
 	return newManifest(o)
 }
 
-// levelAdministrator is the level of a context that may touch all namespaces and objects of the whole cluster, as of EMCO's
+// levelAdministrator is the level of a context that may have objects in all namespaces, and cluster-scoped objects, as in EMCO's
 // logical clouds.
 const levelAdministrator = "0"
 
-// setNamespace gives an object of a plan its namespace, and refuses places that the plan's logical cloud may not touch.
+// setNamespace sets the namespace of an object of a plan. It refuses namespaces and cluster-scoped objects that the level of the
+// plan does not allow.
 func setNamespace(p *deploy.Plan, o *unstructured.Unstructured, namespaced bool) error {
 	what := fmt.Sprintf("%s %q", o.GetKind(), o.GetName())
 	switch {

@@ -45,11 +45,12 @@ type Preview struct {
 	Action   PreviewAction `json:"action"`
 	// Fields are the fields that would be changed, without their values, which may be those of a Secret.
 	Fields []string `json:"fields,omitempty"`
-	// Problem is why it would be refused, or is not known.
+	// Problem is the reason why the object would be refused, or why its action is unknown. With other actions, it says that the
+	// kind or the namespace of the object does not exist.
 	Problem string `json:"problem,omitempty"`
 }
 
-// PreviewInstantiation returns what the instantiation of a plan would do, by asking the clusters without changing anything.
+// PreviewInstantiation returns what the instantiation of a plan would do. It sends requests to the clusters that change nothing.
 func PreviewInstantiation(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
 	return preview(ctx, p, p.Targets(), newClusters(access), previewModeApply)
 }
@@ -59,8 +60,8 @@ func PreviewTermination(ctx context.Context, p *deploy.Plan, access func(cluster
 	return preview(ctx, p, p.Targets(), newClusters(access), previewModeDelete)
 }
 
-// PreviewUpdate returns what an update would do: first what it would bring, then what it would leave as it is, and then what it would
-// delete.
+// PreviewUpdate returns what an update would do: first with the resources that it would apply, then with those that it would leave
+// as they are, and then with those of the replaced context that it would delete.
 func PreviewUpdate(ctx context.Context, u UpdatePlan, access func(cluster string) (fleet.Access, bool)) []Preview {
 	connections := newClusters(access)
 	applied, left := u.update.Updated()
@@ -73,10 +74,10 @@ func PreviewUpdate(ctx context.Context, u UpdatePlan, access func(cluster string
 	return append(previews, preview(ctx, u.replaced, u.replaced.Removed(), connections, previewModeDelete)...)
 }
 
-// UpdatePlan is what an update brings, and what the context has that it replaces.
+// UpdatePlan holds the plan of an update, and the plan of the context that it replaces.
 type UpdatePlan struct{ update, replaced *deploy.Plan }
 
-// ReadUpdate reads what an update from a context to another one does. It refuses what Enqueue refuses.
+// ReadUpdate reads the plan of an update from a context to another one. It rejects the updates that Enqueue rejects.
 func ReadUpdate(ctx context.Context, store *appcontext.Store, from, to string) (UpdatePlan, error) {
 	u, err := readUpdate(ctx, store, from, to)
 	return u, errors.Wrapf(err, "cannot plan the update from context %q to %q", from, to)
@@ -102,15 +103,15 @@ func readUpdate(ctx context.Context, store *appcontext.Store, from, to string) (
 	if err != nil {
 		return u, err
 	}
-	u.update.StatusID = r.statusID // The update has it keep its states there.
+	u.update.StatusID = r.statusID // The update itself stores this id in the context.
 	u.replaced, err = deploy.Contexts{Acted: r.before, Status: states, Others: []*appcontext.Snapshot{r.acted}}.Plan()
 	return u, err
 }
 
-// previewMode is what is asked of each object.
+// previewMode is a kind of preview.
 type previewMode struct {
 	check func(*cluster, context.Context, *manifest) (Preview, error)
-	// deletes is true when it is whether the object would be deleted.
+	// deletes is true for the preview of a deletion.
 	deletes bool
 }
 
@@ -119,7 +120,7 @@ var (
 	previewModeDelete = previewMode{(*cluster).previewDelete, true}
 )
 
-// preview asks all clusters at once. Objects are in the order of the targets.
+// preview previews all targets concurrently. The results are in the order of the targets.
 func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, connections *clusters, q previewMode) []Preview {
 	cache := newObjects(p)
 	slots := make(chan struct{}, maxPreviews)
@@ -136,7 +137,7 @@ func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, conne
 	return slices.Concat(found...)
 }
 
-// previewTarget asks one cluster. One that gives no answer is not asked for the rest.
+// previewTarget previews one target. After a request without an answer, it sends no more requests to the cluster.
 func previewTarget(ctx context.Context, connections *clusters, cache *objectCache, t deploy.Target, q previewMode) []Preview {
 	c, unreachable := connections.get(t.Cluster)
 	var previews []Preview
@@ -173,14 +174,14 @@ func previewResource(ctx context.Context, c *cluster, cache *objectCache, app st
 		return Preview{Action: PreviewUnchanged}, nil
 	case q.deletes && isNotServed(err):
 		return kindMissing(PreviewUnchanged)
-	case !q.deletes && meta.IsNoMatchError(err): // It may be there in time.
+	case !q.deletes && meta.IsNoMatchError(err): // The kind may exist by the time of the apply.
 		return kindMissing(PreviewCreate)
 	default:
 		return Preview{}, err
 	}
 }
 
-// previewApply applies an object without that anything is stored, and compares.
+// previewApply applies an object in a dry run, and compares the result with the existing object.
 func (c *cluster) previewApply(ctx context.Context, m *manifest) (Preview, error) {
 	have := m.object()
 	err := c.client.Get(ctx, m.ObjectKey, have)
@@ -189,7 +190,7 @@ func (c *cluster) previewApply(ctx context.Context, m *manifest) (Preview, error
 		return Preview{}, err
 	}
 	if !absent && m.Kind == "CustomResourceDefinition" {
-		return Preview{Action: PreviewUnchanged}, nil // One that exists is used as it is.
+		return Preview{Action: PreviewUnchanged}, nil // rsync does not change an existing CRD.
 	}
 	o := m.object()
 	err = c.dryRunApply(ctx, m, have, o)
@@ -208,7 +209,7 @@ func (c *cluster) previewApply(ctx context.Context, m *manifest) (Preview, error
 	return Preview{Action: PreviewChange, Fields: fields}, nil
 }
 
-// previewDelete reports whether an object is there and the app's.
+// previewDelete returns whether an object would be deleted: it exists, carries the label of the app, and is no CRD.
 func (c *cluster) previewDelete(ctx context.Context, m *manifest) (Preview, error) {
 	have := m.metadata()
 	err := c.client.Get(ctx, m.ObjectKey, have)
@@ -223,7 +224,7 @@ func (c *cluster) previewDelete(ctx context.Context, m *manifest) (Preview, erro
 	return Preview{Action: PreviewDelete}, nil
 }
 
-// withoutBookkeeping returns what of an object people and controllers write.
+// withoutBookkeeping returns an object without its status and the metadata that the API server maintains.
 func withoutBookkeeping(o *unstructured.Unstructured) map[string]any {
 	object := o.DeepCopy().Object
 	for _, path := range [][]string{{"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"status"}} {

@@ -13,8 +13,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// read reads an object, and stores it in the context, in a transaction of its own: objects are large. An object that etcd does not take
-// is refused.
+// read reads an object, and stores it in the context. It uses a transaction of its own, because objects are large. An object that
+// etcd rejects is a refusal.
 func (e *executor) read(ctx context.Context, s deploy.Step) answer {
 	var data []byte
 	found := e.withCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) (err error) {
@@ -31,7 +31,8 @@ func (e *executor) read(ctx context.Context, s deploy.Step) answer {
 	return answerOf(err)
 }
 
-// read returns an object that a context names, in JSON. It refuses Secrets: who may read etcd need not be allowed to read them.
+// read returns an object that a context names, in JSON. It refuses Secrets, because users with access to etcd need not have the
+// right to read Secrets.
 func (c *cluster) read(ctx context.Context, p *deploy.Plan, r deploy.Resource) ([]byte, error) {
 	o, err := newReference(r)
 	if err != nil {
@@ -54,7 +55,8 @@ func (c *cluster) read(ctx context.Context, p *deploy.Plan, r deploy.Resource) (
 	return o.MarshalJSON()
 }
 
-// newReference reads what a context that is to be read holds in place of an object: the object's kind and name.
+// newReference parses a resource of a context that is to be read. Instead of an object, it holds the kind, name and namespace of
+// one.
 func newReference(r deploy.Resource) (*unstructured.Unstructured, error) {
 	var reference struct {
 		GVK       schema.GroupVersionKind

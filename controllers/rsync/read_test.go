@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// named is what a context that is to be read holds in place of an object.
+// named returns the reference to an object that a context has in place of the object if it is to be read.
 func named(kind, name string) string {
 	data, err := json.Marshal(map[string]any{"GVK": map[string]string{"Group": "", "Version": "v1", "Kind": kind}, "name": name})
 	Expect(err).NotTo(HaveOccurred())

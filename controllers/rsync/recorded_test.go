@@ -18,7 +18,7 @@ import (
 // change is a change of a key of etcd; the value is empty when the key was deleted.
 type change struct{ key, value string }
 
-// now returns the revision of etcd.
+// now returns the current revision of etcd.
 func now(ctx context.Context) int64 {
 	GinkgoHelper()
 	response, err := raw.Get(ctx, "/")
@@ -26,7 +26,7 @@ func now(ctx context.Context) int64 {
 	return response.Header.Revision
 }
 
-// changesSince returns what rsync has changed of contexts after a revision of etcd, in order.
+// changesSince returns the changes of rsync to contexts since a revision of etcd, in order.
 func changesSince(ctx context.Context, revision int64, ids ...string) []change {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(ctx)
@@ -49,7 +49,7 @@ func changesSince(ctx context.Context, revision int64, ids ...string) []change {
 	return all
 }
 
-// recordedChanges reads what EMCO's rsync changed, in order. ids are those of contexts 42 and 43.
+// recordedChanges reads the recorded changes of EMCO's rsync, in order. ids replace 42 and 43, the ids of the recorded contexts.
 func recordedChanges(name string, ids ...string) []change {
 	GinkgoHelper()
 	data, err := os.ReadFile("../../healthscope/deploy/testdata/" + name)
@@ -77,7 +77,7 @@ func sequences(changes []change) map[string][]string {
 	return all
 }
 
-// first and last return where changes are of which all parts are in the key and the value.
+// first and last return the index of the first and the last change whose key and value contain all parts.
 func first(changes []change, parts ...string) int { return slices.IndexFunc(changes, isAbout(parts)) }
 
 func last(changes []change, parts ...string) int {

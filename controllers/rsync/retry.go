@@ -14,10 +14,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// DefaultRetryRefused is how long it takes until what a cluster has refused is tried again: a minute, and in the end ten.
+// DefaultRetryRefused is the backoff of the retries of refused steps. It begins with a minute, and ends with ten minutes.
 var DefaultRetryRefused = wait.Backoff{Duration: time.Minute, Factor: 2, Jitter: 0.1, Steps: 5, Cap: 10 * time.Minute}
 
-// retryPause returns how long it takes until what was refused is tried again after a number of retries.
+// retryPause returns the pause before the retry of refused steps, after a number of earlier retries.
 func (r *Runner) retryPause(retries int) time.Duration {
 	backoff := r.options.RetryRefused
 	pause := backoff.Step()
@@ -52,8 +52,8 @@ func (w *worker) readRetries(ctx context.Context) (map[string]deploy.Retry, erro
 	return all, err
 }
 
-// awaitRetry waits until an event is to be handled again, and begins it, or until the worker is woken. It reports whether there was
-// one.
+// awaitRetry waits until the next retry of an event is due, and begins it, or until the worker is woken. It reports whether one of
+// these has happened.
 func (w *worker) awaitRetry(ctx context.Context) (bool, error) {
 	retries, err := w.readRetries(ctx)
 	if err != nil || len(retries) == 0 {
@@ -94,5 +94,5 @@ func (w *worker) beginRetry(ctx context.Context, id string, r deploy.Retry) erro
 	}
 }
 
-// errNoRetry means that an event is not to be handled again.
+// errNoRetry means that an event must not be retried.
 var errNoRetry = errors.New("the context was stopped, or another event has come")

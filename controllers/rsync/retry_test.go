@@ -33,7 +33,7 @@ func (p *patches) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(r)
 }
 
-// retryOf returns what etcd says of when an event is handled again; the zero value when it is not.
+// retryOf returns the retry of a context in etcd; the zero value when there is none.
 func retryOf(ctx context.Context, id string) deploy.Retry {
 	GinkgoHelper()
 	kept, err := raw.Get(ctx, "/healthscope/activecontext/"+id+"/")
@@ -54,13 +54,13 @@ var _ = Describe("What a cluster has refused", func() {
 		clock     *clocktesting.FakeClock
 	)
 	at := func(o *rsync.Options) { o.Clock = clock }
-	// pass lets time pass once the program waits for it.
+	// pass advances the clock once the runner waits for it.
 	pass := func(d time.Duration) {
 		GinkgoHelper()
 		Eventually(clock.HasWaiters).Should(BeTrue())
 		clock.Step(d)
 	}
-	// refused makes a context of which a resource is refused: another manager owns a field.
+	// refused creates a context with a resource that is refused, because another manager owns a field.
 	refused := func(ctx context.Context, id string) {
 		GinkgoHelper()
 		namespace = newNamespace(ctx)
@@ -140,7 +140,7 @@ var _ = Describe("What a cluster has refused", func() {
 		fails(ctx, "1072", 1)
 		put(ctx, values{"/context/1072/stopflag/": "true"})
 		Eventually(func() deploy.Retry {
-			clock.Step(time.Hour) // More than once: it may pass while the worker is about to wait.
+			clock.Step(time.Hour) // It takes more than one step if the worker does not wait for the clock yet.
 			return retryOf(ctx, "1072")
 		}).Should(BeZero())
 		Expect(stateOf(ctx, "1072")).To(Equal(state("InstantiateFailed")))

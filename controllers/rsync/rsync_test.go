@@ -39,7 +39,7 @@ func enqueue(ctx context.Context, id string, event deploy.Event) {
 	Expect(rsync.Enqueue(ctx, store, id, event, "", time.Now())).To(Succeed())
 }
 
-// wordsOf returns why a resource failed in edge01.
+// wordsOf returns the reason why a resource failed in edge01.
 func wordsOf(ctx context.Context, id, app, resource string) string {
 	GinkgoHelper()
 	h := appcontext.AppInCluster{ContextID: id, App: app, Cluster: edge01}.Handle().Level("resource/" + resource).Level("status")
@@ -62,7 +62,7 @@ func newNamespace(ctx context.Context) string {
 	return suite.NewNamespace(ctx, api)
 }
 
-// listOf returns a list of a kind that is named like its resource.
+// listOf returns an empty list of a kind.
 func listOf(version, kind string) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(version)
@@ -70,7 +70,7 @@ func listOf(version, kind string) *unstructured.UnstructuredList {
 	return list
 }
 
-// answering is the way to an API server that has one answer to all questions about ConfigMaps, until it heals.
+// answering is the connection to an API server that gives the same response to all requests for ConfigMaps, until healed is true.
 type answering struct {
 	next   http.RoundTripper
 	status metav1.Status
@@ -85,7 +85,8 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// holding is the way to an API server that holds back requests about a name, until it is released or they end.
+// holding is the connection to an API server that holds back requests of a method for a name, until it is released or their
+// contexts end.
 type holding struct {
 	next         http.RoundTripper
 	method, name string
@@ -93,7 +94,7 @@ type holding struct {
 	released     chan struct{}
 }
 
-// hold lets requests of a method about a name wait on their way to clusters.
+// hold holds back the requests of a method for a name in a network.
 func hold(n *network, method, name string) *holding {
 	h := &holding{n.access.Client.Transport, method, name, make(chan struct{}, 1), make(chan struct{})}
 	n.access.Client = &http.Client{Transport: h}
@@ -116,7 +117,7 @@ func (h *holding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.next.RoundTrip(r)
 }
 
-// What EMCO's rsync does wrong, and which spec shows that ours does not:
+// The faults of EMCO's rsync, and the titles of the specs that show that this rsync does not have them:
 //
 //	R1  a refused patch is called Applied                 calls nothing applied that was refused
 //	R2  an existing CRD fails the instantiation           uses a CRD that exists, and keeps it
@@ -168,8 +169,8 @@ var _ = Describe("rsync", func() {
 		start(newNetwork())
 		enqueue(ctx, "1030", deploy.EventInstantiate)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1030").Should(Equal(state("InstantiateFailed")))
-		// EMCO's leaves what is applied Pending (R14), and says of a resource that it is Pending when its turn comes. Ours says so
-		// of all when it begins.
+		// EMCO's rsync leaves an applied resource Pending (R14), and writes Pending for a resource when its turn comes. This rsync
+		// writes Pending for all resources when it begins.
 		const app, after = "/context/1030/app/", "/resource/bad-after+ConfigMap/"
 		want := recorded("refused.failed.tsv", "1030")
 		want[app+"good/cluster/p1+edge01/resource/good-svc+Service/status/"] = state("Applied")
@@ -180,7 +181,7 @@ var _ = Describe("rsync", func() {
 		enqueue(ctx, "1030", deploy.EventTerminate)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1030").Should(Equal(state("Terminated")))
 		want = recorded("refused.terminated.tsv", "1030")
-		for key, value := range want { // R8: what is absent is deleted.
+		for key, value := range want { // R8: an absent object counts as deleted.
 			if value == state("Failed") {
 				want[key] = state("Deleted")
 			}

@@ -25,10 +25,10 @@ import (
 const (
 	// lockName names the lock in etcd.
 	lockName = "rsync"
-	// etcdRetry is the pause before etcd is asked again after it was unavailable.
+	// etcdRetry is the pause before a request to etcd is retried after etcd was unavailable.
 	etcdRetry = 2 * time.Second
-	// handoverDelay is how long a new holder waits for requests of a holder that has lost the lock. A cluster does not know of the
-	// lock: a request that arrived later would undo the work of the new holder.
+	// handoverDelay is how long a new holder of the lock waits for the requests in flight of a holder that has lost it. Clusters do
+	// not check the lock: a request that arrives later would undo the work of the new holder.
 	handoverDelay = 2 * time.Second
 	// releaseTimeout is how long the release of the lock may take when the program stops.
 	releaseTimeout = 5 * time.Second
@@ -38,34 +38,34 @@ const (
 type Options struct {
 	// Store is the etcd with the AppContexts.
 	Store *appcontext.Store
-	// Access returns how to reach a cluster; false while there is no connection to it.
+	// Access returns the connection to a cluster; false while there is none.
 	Access func(cluster string) (fleet.Access, bool)
 	// Policy and HealthChecks decide when an app that others depend on is Ready.
 	Policy       healthscope.Policy
 	HealthChecks rules.UserRules
-	// Retry is how long a step waits before it is taken again in a cluster that did not answer. The default is DefaultRetry.
+	// Retry is the pause before a step is retried in a cluster that did not answer. The default is DefaultRetry.
 	Retry wait.Backoff
-	// RetryRefused is how long it takes until what a cluster has refused is tried again. The default is DefaultRetryRefused.
+	// RetryRefused is the pause before refused steps are retried. The default is DefaultRetryRefused.
 	RetryRefused wait.Backoff
 	// DeletionOrder is the order in which the resources of an app in a cluster are deleted. The default is DeletionReverse.
 	DeletionOrder configv1alpha1.DeletionOrder
-	// HookTimeout is how long an object of a hook may take until it has done its work. The default is DefaultHookTimeout.
+	// HookTimeout is how long the work of an object of a hook may take. The default is DefaultHookTimeout.
 	HookTimeout time.Duration
 	// Registry receives the metrics.
 	Registry prometheus.Registerer
-	// Clock is the clock. The default is the machine's.
+	// Clock is the clock. The default is the system clock.
 	Clock clock.WithTicker
-	// Logger is where the runner logs to.
+	// Logger receives the log messages of the runner.
 	Logger logr.Logger
 }
 
 // DefaultRetry begins with the pause of EMCO's rsync, and ends with half a minute.
 var DefaultRetry = wait.Backoff{Duration: 2 * time.Second, Factor: 2, Jitter: 0.1, Steps: 5, Cap: 30 * time.Second}
 
-// DefaultHookTimeout is generous: a Job says itself with activeDeadlineSeconds how long it may take.
+// DefaultHookTimeout is long, because a Job can set its own limit with activeDeadlineSeconds.
 const DefaultHookTimeout = time.Hour
 
-// Setup adds to a manager what deploys contexts. It runs on the replica that leads.
+// Setup adds a Runner to a manager. It runs on the leading replica.
 func Setup(mgr ctrl.Manager, o Options) error {
 	r := NewRunner(o)
 	if err := o.Registry.Register(r); err != nil {
@@ -80,11 +80,11 @@ type Runner struct {
 	clusters *clusters
 	logger   logr.Logger
 	counters counters
-	// standingDown is true when another program was found at work on the same etcd.
+	// standingDown is true after another program was found to write to the same etcd.
 	standingDown atomic.Bool
 }
 
-// NewRunner returns a runner. Start must run.
+// NewRunner returns a runner, which works while Start runs.
 func NewRunner(o Options) *Runner {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -102,7 +102,7 @@ func NewRunner(o Options) *Runner {
 }
 
 // Start works until ctx ends, and then returns nil. Whenever the lock is lost, it starts again from the state in etcd. If another
-// program, such as EMCO's rsync, works on the same etcd, it does nothing until the program is restarted.
+// program, such as EMCO's rsync, works on the same etcd, it deploys nothing until this program is restarted.
 func (r *Runner) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		lock, err := r.options.Store.Lock(ctx, lockName)
@@ -164,7 +164,7 @@ func (r *Runner) runWithLock(ctx context.Context, lock *appcontext.Lock) error {
 	return err
 }
 
-// clearStandingDown deletes from etcd the reason why a program stands down: that program has ended.
+// clearStandingDown deletes the reason why a program stood down from etcd, because that program has ended.
 func (r *Runner) clearStandingDown(ctx context.Context, c appcontext.Condition) error {
 	return r.options.Store.WriteLevels(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Sidecar: true}}, c)
 }
@@ -190,14 +190,15 @@ func (r *Runner) wake(ctx context.Context, ws *workers, lock *appcontext.Lock, i
 	}
 }
 
-// removeActive removes a context that is gone from the active ones, and the key of our own beside.
+// removeActive removes a deleted context from the active contexts, and deletes its retry.
 func removeActive(ctx context.Context, store *appcontext.Store, id string, lock *appcontext.Lock) error {
 	active := appcontext.ActiveHandle(id)
 	err := store.WriteLevels(ctx, "", []appcontext.Write{{Handle: active}, {Handle: active, Sidecar: true}}, appcontext.Condition{Lock: lock})
 	return errors.Wrapf(err, "cannot remove context %q from the active ones", id)
 }
 
-// retryOnOutage calls f until etcd has answered. It retries a conflict after conflictRetry: if the lock is lost, ctx ends soon.
+// retryOnOutage calls f until etcd responds. It also retries a conflict, after conflictRetry: if the conflict means that the lock
+// is lost, ctx ends soon.
 func (r *Runner) retryOnOutage(ctx context.Context, f func() error) error {
 	for {
 		err := f()
@@ -218,19 +219,19 @@ func (r *Runner) retryOnOutage(ctx context.Context, f func() error) error {
 	}
 }
 
-// isOutage reports whether a request to etcd is to be retried.
+// isOutage reports whether a request to etcd must be retried, because etcd is unavailable, denies access or is full.
 func isOutage(err error) bool {
 	return errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) || errors.Is(err, appcontext.ErrNoSpace)
 }
 
-// errLockLost means that another program may be at work.
+// errLockLost means that the lock is lost, so another program may hold it.
 var errLockLost = errors.New("the lock in etcd is lost")
 
 func (r *Runner) releaseLock(lock *appcontext.Lock) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = lock.Release() // It ends by itself.
+		_ = lock.Release() // Release has a timeout of its own.
 	}()
 	select {
 	case <-done:
@@ -238,7 +239,7 @@ func (r *Runner) releaseLock(lock *appcontext.Lock) {
 	}
 }
 
-// pause waits, and reports whether ctx has not ended meanwhile.
+// pause waits for d, and reports whether it did so; false means that ctx has ended.
 func (r *Runner) pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -257,7 +258,7 @@ type workers struct {
 	all map[string]*worker
 }
 
-// wake lets the worker of a deployment read what is to be done with a context. It does not block.
+// wake wakes the worker of a deployment for a context, or starts one. It does not block.
 func (ws *workers) wake(ctx context.Context, statusID, id string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -274,7 +275,8 @@ func (ws *workers) wake(ctx context.Context, statusID, id string) {
 	w.wake(id)
 }
 
-// removeIfIdle removes a worker unless it was woken meanwhile, and reports whether it did.
+// removeIfIdle removes a worker unless it was woken meanwhile, and reports whether it did. After the end of ctx, it removes the
+// worker in any case.
 func (ws *workers) removeIfIdle(ctx context.Context, w *worker) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

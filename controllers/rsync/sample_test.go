@@ -27,9 +27,9 @@ func documentOf(ctx context.Context, group appcontext.DeploymentRef) status.Docu
 	return status.New(status.Input{Subject: group, View: view, Contents: status.Decode(view, nil)}, q)
 }
 
-// What the controllers of EMCO's design do with the AppContext library, before rsync is called.
+// The spec does what the controllers of EMCO's design do with the AppContext library before rsync is called.
 var _ = Describe("a context of EMCO's controllers", func() {
-	// create makes a composite app of one app, with two resources in each cluster, as the orchestrator does. The design has no
+	// create creates a composite app of one app, with two resources in each cluster, as the orchestrator does. EMCO's design has no
 	// order of apps.
 	create := func(ctx context.Context, namespace, app string, meta *appcontext.CompositeAppMeta, groups map[string][]string) *appcontext.AppContext {
 		GinkgoHelper()
@@ -60,7 +60,7 @@ var _ = Describe("a context of EMCO's controllers", func() {
 		}
 		return ac
 	}
-	// place takes away all clusters of a group but the first, as a placement controller does.
+	// place deletes all clusters of a group except the first, as a placement controller does.
 	place := func(ctx context.Context, id, app string) {
 		GinkgoHelper()
 		ac := appcontext.NewAppContext(store)

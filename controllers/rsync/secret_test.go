@@ -21,7 +21,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// transcript is all that users may see.
+// transcript collects all texts that users may see.
 type transcript struct {
 	mu  sync.Mutex
 	all strings.Builder

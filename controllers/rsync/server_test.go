@@ -40,7 +40,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// serve runs a gRPC server until the spec ends or stop is called, which waits for it.
+// serve runs a gRPC server until the spec ends or stop is called. stop waits until the server has ended.
 func serve(ctx context.Context, o server.Options) (address string, stop func()) {
 	GinkgoHelper()
 	o.Address, o.Store, o.Logger = "127.0.0.1:0", store, GinkgoLogr
@@ -48,7 +48,7 @@ func serve(ctx context.Context, o server.Options) (address string, stop func()) 
 		return rsync.Enqueue(ctx, store, id, event, from, time.Now())
 	}
 	s := server.New(o)
-	serving, cancel := context.WithCancel(context.WithoutCancel(ctx)) // It is for the spec to stop it.
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx)) // The server must not end before the spec stops it.
 	done := make(chan struct{})
 	go func() {
 		defer GinkgoRecover()
@@ -65,7 +65,7 @@ func serve(ctx context.Context, o server.Options) (address string, stop func()) 
 	return address, stop
 }
 
-// dial returns a connection to a server, in the clear without credentials.
+// dial returns a connection to a server. Without credentials, the connection is not encrypted.
 func dial(address string, credential credentials.TransportCredentials) *grpc.ClientConn {
 	GinkgoHelper()
 	if credential == nil {
@@ -77,13 +77,13 @@ func dial(address string, credential credentials.TransportCredentials) *grpc.Cli
 	return connection
 }
 
-// saveBundle writes what a recorder writes when a bundle has changed.
+// saveBundle writes the key that a recorder writes after a change of a bundle.
 func saveBundle(ctx context.Context, id, app, cluster, text string) {
 	GinkgoHelper()
 	put(ctx, values{"/context/" + id + "/app/" + app + "/cluster/" + cluster + "/status/": fmt.Sprintf("%q", text)})
 }
 
-// places returns how to receive from a stream: the places of so many notifications, in any order.
+// places returns a function that receives count notifications from a stream, and returns the apps in clusters that they name.
 func places(stream grpc.ServerStreamingClient[rpc.Notification]) func(count int) []string {
 	return func(count int) []string {
 		GinkgoHelper()
@@ -103,7 +103,7 @@ var _ = Describe("the gRPC server", func() {
 		put(ctx, newComposite("2001", namespace, "web").add("web", edge01, "web+ConfigMap", configMap("web")).values)
 		address, _ := serve(ctx, server.Options{})
 		client := rpc.NewInstallappClient(dial(address, nil))
-		limited, cancel := context.WithTimeout(ctx, 10*time.Second) // EMCO's callers allow no more.
+		limited, cancel := context.WithTimeout(ctx, 10*time.Second) // EMCO's callers wait no longer.
 		defer cancel()
 
 		By("answering when the event is in etcd, without a program that does the work")
@@ -196,7 +196,8 @@ var _ = Describe("the gRPC server", func() {
 			rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: deployer}, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "orchestrator"})
 		grant(ctx, namespace+"-watcher", rbacv1.PolicyRule{NonResourceURLs: []string{"/readyNotify/*"}, Verbs: []string{"watch"}},
 			rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "watchers"})
-		// code is the status of a call with credentials: of InstallApp, or else of a stream of notifications.
+		// code returns the status code of a call with credentials: of InstallApp if install is true, and otherwise of a stream of
+		// notifications.
 		code := func(credential credentials.TransportCredentials, token string, install bool) codes.Code {
 			GinkgoHelper()
 			limited, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -236,7 +237,7 @@ var _ = Describe("the gRPC server", func() {
 	})
 })
 
-// revocableGuard knows every token, and lets its owner do everything until that is revoked.
+// revocableGuard accepts every token, and allows everything until it is revoked.
 type revocableGuard struct{ revoked atomic.Bool }
 
 func (*revocableGuard) Authenticate(*http.Request, string) (healthscopeapi.Caller, bool, error) {
@@ -256,7 +257,7 @@ func newGuard() *access.Guard {
 	return guard
 }
 
-// newAccount makes a ServiceAccount and returns its name.
+// newAccount creates a ServiceAccount and returns its name.
 func newAccount(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "caller-"}}
@@ -272,7 +273,7 @@ func tokenOf(ctx context.Context, namespace, account string) string {
 	return request.Status.Token
 }
 
-// grant gives subjects a right everywhere.
+// grant gives subjects a right in the whole cluster.
 func grant(ctx context.Context, name string, rule rbacv1.PolicyRule, subjects ...rbacv1.Subject) {
 	GinkgoHelper()
 	meta := metav1.ObjectMeta{Name: name}
@@ -312,13 +313,14 @@ func (a *authority) issue(name string, organizations ...string) tls.Certificate 
 	return tls.Certificate{Certificate: [][]byte{data}, PrivateKey: key}
 }
 
-// server returns how a server speaks TLS whose callers have certificates of the authority, or none.
+// server returns the TLS configuration of a server. Its callers have certificates of the authority, or none.
 func (a *authority) server() *tls.Config {
 	GinkgoHelper()
 	return &tls.Config{Certificates: []tls.Certificate{a.issue("server")}, ClientCAs: a.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}
 }
 
-// client returns the credentials of a caller: with a certificate, name and organizations, or without.
+// client returns the credentials of a caller. subject is the name and the organizations in the certificate; without it, the caller
+// has no certificate.
 func (a *authority) client(subject ...string) credentials.TransportCredentials {
 	GinkgoHelper()
 	settings := &tls.Config{RootCAs: a.pool, MinVersion: tls.VersionTLS12}
@@ -328,7 +330,7 @@ func (a *authority) client(subject ...string) credentials.TransportCredentials {
 	return credentials.NewTLS(settings)
 }
 
-// as returns the credentials of a caller who trusts a server of another authority.
+// as returns the credentials of a caller that has a certificate of this authority, and trusts servers of another one.
 func (a *authority) as(name string, trusted *authority) credentials.TransportCredentials {
 	GinkgoHelper()
 	issued := a.issue(name)

@@ -35,7 +35,7 @@ var (
 	// plane is the API server of both clusters, without controllers, and api the administrator's client.
 	plane *controlplane.ControlPlane
 	api   client.Client
-	// etcd holds the AppContexts: store knows them, and raw does not.
+	// etcd holds the AppContexts. store reads and writes them as AppContexts, and raw as keys and values.
 	etcd  *controlplane.Etcd
 	store *appcontext.Store
 	raw   *clientv3.Client
@@ -60,8 +60,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "rsync"}, bundleCRD)
 }, NodeTimeout(10*time.Minute))
 
-// No program continues what another spec has left, nor waits for the handover from a program that another spec has killed: with a
-// clock that stands still, that would not end.
+// Before each spec, delete the events and the lock holder that other specs have left. A runner would continue the events. It would
+// also wait for the handover of the lock, without end if its clock stands still.
 var _ = BeforeEach(func(ctx SpecContext) {
 	for _, prefix := range []string{"/activecontext/", "/healthscope/activecontext/", "/healthscope/lock-holder/"} {
 		_, err := raw.Delete(ctx, prefix, clientv3.WithPrefix())
@@ -69,12 +69,12 @@ var _ = BeforeEach(func(ctx SpecContext) {
 	}
 })
 
-// network is the way to clusters, which can be cut.
+// network is the connection to the clusters. The connection to edge02 can be cut.
 type network struct {
 	access fleet.Access
 
 	mu sync.Mutex
-	// cut is true while edge02 cannot be reached, and asked is called for each step in a cluster.
+	// cut is true while edge02 cannot be reached. asked is called before each attempt of a step in a cluster.
 	cut   bool
 	asked func()
 }
@@ -100,7 +100,7 @@ func (n *network) set(cut bool) {
 	n.cut = cut
 }
 
-// start runs a runner until the spec ends or stop is called, which waits for it. with changes its options.
+// start runs a runner until the spec ends or stop is called. stop waits until the runner has ended. with changes the options.
 func start(n *network, with ...func(*rsync.Options)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -137,7 +137,7 @@ func put(ctx context.Context, all values) {
 	}
 }
 
-// stored returns what EMCO would see of a context.
+// stored returns the keys and values of a context that EMCO knows.
 func stored(ctx context.Context, id string) values {
 	GinkgoHelper()
 	all := values{}
@@ -151,7 +151,7 @@ func stored(ctx context.Context, id string) values {
 	return all
 }
 
-// recorded reads what EMCO's rsync left behind, under another id.
+// recorded reads a recording of the values that EMCO's rsync leaves in etcd, and replaces the id of the context.
 func recorded(name, id string) values {
 	GinkgoHelper()
 	data, err := os.ReadFile("../../healthscope/deploy/testdata/" + name)
@@ -164,13 +164,13 @@ func recorded(name, id string) values {
 	return all
 }
 
-// composite is a context that a spec makes.
+// composite is a context for a spec.
 type composite struct {
 	id string
 	values
 }
 
-// newComposite makes a context whose objects go to a namespace.
+// newComposite returns a context whose objects are in a namespace.
 func newComposite(id, namespace string, apps ...string) *composite {
 	c := &composite{id, values{}}
 	c.values["/context/"+id+"/"] = fmt.Sprintf("%q", id)
@@ -182,7 +182,7 @@ func newComposite(id, namespace string, apps ...string) *composite {
 	return c
 }
 
-// add adds resources of an app in a cluster: names and objects.
+// add adds resources of an app in a cluster. resources are pairs of a name and an object.
 func (c *composite) add(app, cluster string, resources ...string) *composite {
 	at := "/context/" + c.id + "/app/" + app + "/cluster/" + cluster + "/"
 	c.values[at] = fmt.Sprintf("%q", cluster)
@@ -200,7 +200,7 @@ func configMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata:\n  k: v\n"
 }
 
-// statuses returns what etcd says of the resources of a context, by app, cluster and name.
+// statuses returns the statuses of the resources of a context in etcd, by app, cluster and name.
 func statuses(ctx context.Context, id string) map[string]string {
 	GinkgoHelper()
 	s, err := store.Snapshot(ctx, id)
@@ -218,7 +218,7 @@ func statuses(ctx context.Context, id string) map[string]string {
 	return all
 }
 
-// stateOf returns the state of a context, and whether anything is left to do.
+// stateOf returns the state of a context, followed by "active" if work is left.
 func stateOf(ctx context.Context, id string) string {
 	GinkgoHelper()
 	all := stored(ctx, id)

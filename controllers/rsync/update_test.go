@@ -24,7 +24,8 @@ func update(ctx context.Context, from, to string) {
 	Expect(rsync.Enqueue(ctx, store, to, deploy.EventUpdate, from, time.Now())).To(Succeed())
 }
 
-// recordedUpdate reads what EMCO's rsync left behind of a context and the one that it was updated to, under other ids.
+// recordedUpdate reads a recording of the values that EMCO's rsync leaves of a context and of the one that it was updated to, and
+// replaces their ids.
 func recordedUpdate(name, from, to string) values {
 	GinkgoHelper()
 	all := values{}
@@ -44,7 +45,7 @@ func isOfRsync(key, _ string) bool {
 	return false
 }
 
-// both returns what EMCO would see of two contexts.
+// both returns the keys and values of two contexts that EMCO knows.
 func both(ctx context.Context, from, to string) values {
 	GinkgoHelper()
 	all := stored(ctx, from)
@@ -52,7 +53,7 @@ func both(ctx context.Context, from, to string) values {
 	return all
 }
 
-// dataOf returns what is in a ConfigMap, or that it is not there.
+// dataOf returns the value in a ConfigMap; "absent" when the ConfigMap does not exist.
 func dataOf(ctx context.Context, namespace, name string) string {
 	GinkgoHelper()
 	c := &corev1.ConfigMap{}
@@ -78,7 +79,8 @@ var _ = Describe("rsync and updates", func() {
 		enqueue(ctx, from, deploy.EventInstantiate)
 		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Instantiated")))
 
-		// EMCO's leaves them Pending. Ours keeps the states of resources in one place.
+		// EMCO's rsync leaves the resources of the second context Pending. This rsync keeps the states of resources in the status
+		// context only.
 		want := func(name string) values {
 			all := recordedUpdate(name, from, to)
 			maps.DeleteFunc(all, func(key, value string) bool {
@@ -101,8 +103,8 @@ var _ = Describe("rsync and updates", func() {
 		}
 		Expect(exists(ctx, &k8spluginv1alpha1.ResourceBundleState{}, "default", from+"-web")).To(BeFalse())
 
-		// EMCO's lets update and deletion run at once, so that the reference of a cluster goes back and forth (R16). Ours deletes when
-		// all is applied (R6), and says Pending before it deletes.
+		// EMCO's rsync updates and deletes at the same time, so that the reference of a cluster goes back and forth (R16). This
+		// rsync deletes after everything is applied (R6), and writes Pending before it deletes.
 		ours, theirs := changesSince(ctx, begin, from, to), sequences(recordedChanges("update.events.tsv", from, to))
 		for key, sequence := range theirs {
 			switch i := slices.Index(sequence, state("Deleted")); {
@@ -218,7 +220,7 @@ var _ = Describe("rsync and updates", func() {
 		}))
 	})
 
-	// failing makes an update that fails, and leaves something behind.
+	// failing makes an update that fails and leaves resources of both contexts.
 	failing := func(ctx context.Context, from, to string) (namespace string) {
 		GinkgoHelper()
 		namespace = newNamespace(ctx)

@@ -15,17 +15,19 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// ProblemHandle returns the handle beside which the reason is kept why the last event of a context failed as a whole.
+// ProblemHandle returns the handle of the sidecar that holds the problem of the last event of a context, if it is not recorded with
+// a resource.
 func ProblemHandle(id string) appcontext.Handle {
 	return appcontext.ContextHandle(id).Level("app/rsync")
 }
 
-// WaitReasonHandle returns the handle below which is kept why the apps are not Ready that an app waits for: their names with the reasons.
+// WaitReasonHandle returns the handle below which sidecars hold the reasons why the dependencies of an app are not Ready, by the
+// name of the dependency.
 func WaitReasonHandle(id, app string) appcontext.Handle {
 	return appcontext.ContextHandle(id).Level("app/" + app + "/instruction/dependency")
 }
 
-// worker handles the events of one deployment: of the contexts that keep the states of their resources in one place.
+// worker handles the events of one deployment: of the contexts that have the same status context.
 type worker struct {
 	*Runner
 
@@ -46,7 +48,7 @@ func (w *worker) wake(id string) {
 	w.add(id)
 	select {
 	case w.wakeup <- struct{}{}:
-	default: // It has not read since it was woken before.
+	default: // The worker has not read yet since it was woken the last time.
 	}
 }
 
@@ -57,10 +59,10 @@ func (w *worker) add(id string) {
 	w.contexts.Insert(id)
 }
 
-// run handles events until none is left, or ctx ends. It begins with those of all contexts of the deployment: the one that woke it
-// may be the first that was found, and another one's event is to come before.
+// run handles events until none is left, or ctx ends. It adds all contexts of the deployment first, because the event of another
+// context may come before that of the context that woke it.
 func (w *worker) run(ctx context.Context) {
-	if members, err := w.listMembers(ctx); err == nil { // Else each is known as soon as it is found.
+	if members, err := w.listMembers(ctx); err == nil { // Otherwise each context is added when it wakes the worker.
 		for id := range members {
 			w.add(id)
 		}
@@ -90,7 +92,7 @@ func (w *worker) handleNext(ctx context.Context) (bool, error) {
 	logger.Info("Handling an event", "again", t.isRetry())
 	succeeded, retry := w.handle(ctx, t)
 	if ctx.Err() != nil {
-		return true, ctx.Err() // What is left to do is in etcd.
+		return true, ctx.Err() // The remaining work is in etcd.
 	}
 	err = w.finish(ctx, t, succeeded, retry)
 	w.counters.countEvent(t.event.Event, succeeded)
@@ -102,7 +104,7 @@ func (w *worker) handleNext(ctx context.Context) (bool, error) {
 type task struct {
 	id    string
 	event deploy.QueuedEvent
-	// retry says which event of the queue it is. The rest is zero when it is handled for the first time.
+	// retry has the Event and its Index in the queue. The other fields are zero when the event is handled for the first time.
 	retry deploy.Retry
 }
 
@@ -160,7 +162,7 @@ func (w *worker) readMember(ctx context.Context, id string) (m deploy.Member, er
 	return m, err
 }
 
-// checkWriter fails, and ends all workers, when another program has written the queue of a context last.
+// checkWriter fails, and ends all workers, if the last write of the queue of a context was by another program.
 func (w *worker) checkWriter(ctx context.Context, id string) error {
 	var queue, own int64
 	err := w.retryOnOutage(ctx, func() (err error) {
@@ -175,7 +177,7 @@ func (w *worker) checkWriter(ctx context.Context, id string) error {
 	return err
 }
 
-// otherWriterError says that EMCO's rsync, or another program, works on the same etcd.
+// otherWriterError means that EMCO's rsync, or another program, works on the same etcd.
 type otherWriterError struct{ context string }
 
 // Error implements error.
@@ -195,7 +197,7 @@ func (w *worker) listMembers(ctx context.Context) (members map[string]string, er
 	return members, err
 }
 
-// wantedMembers returns the other contexts of the deployment that are to be there.
+// wantedMembers returns the other contexts of the deployment that are to be deployed.
 func (w *worker) wantedMembers(ctx context.Context, id string) ([]string, error) {
 	members, err := w.listMembers(ctx)
 	if err != nil {
@@ -238,8 +240,8 @@ func (w *worker) beginNext(ctx context.Context, id string) (task, error) {
 	return t, err
 }
 
-// write stores results of a context's event while the lock is held. If the lock is lost, it returns errLockLost: another program
-// may be at work, so that the worker must not act in clusters, even if it learns of the loss only later.
+// write stores results of a context's event while the lock is held. If the lock is lost, it returns errLockLost. Another program
+// may hold the lock then, so the worker must not act in clusters any more.
 func (w *worker) write(ctx context.Context, id string, writes []appcontext.Write) error {
 	return w.retryOnOutage(ctx, func() error {
 		err := w.options.Store.WriteLevels(ctx, id, writes, appcontext.Condition{Lock: w.lock})
@@ -250,8 +252,9 @@ func (w *worker) write(ctx context.Context, id string, writes []appcontext.Write
 	})
 }
 
-// handle does the work of an event, and reports whether all of it was acknowledged. If clusters have refused something, it returns
-// when that is tried again. What an update has left to delete is tried again too when another context's termination came before.
+// handle does the work of an event, and reports whether all of it was acknowledged. If clusters have refused steps, it also returns
+// the retry. An EventUpdateDelete that has not succeeded is always retried, because the termination of another context may have
+// interrupted it.
 func (w *worker) handle(ctx context.Context, t task) (bool, deploy.Retry) {
 	plan, progress, err := w.plan(ctx, t)
 	problem := appcontext.Write{Handle: ProblemHandle(t.id), Sidecar: true}
@@ -270,7 +273,7 @@ func (w *worker) handle(ctx context.Context, t task) (bool, deploy.Retry) {
 	}
 }
 
-// plan returns what the work of an event is.
+// plan returns the plan of an event, and the steps to take.
 func (w *worker) plan(ctx context.Context, t task) (*deploy.Plan, *deploy.Progress, error) {
 	contexts, err := w.readContexts(ctx, t)
 	if err != nil {
@@ -297,7 +300,7 @@ func (w *worker) plan(ctx context.Context, t task) (*deploy.Plan, *deploy.Progre
 	}
 }
 
-// readContexts reads the contexts that an event is about.
+// readContexts reads the contexts that the plan of an event needs.
 func (w *worker) readContexts(ctx context.Context, t task) (c deploy.Contexts, err error) {
 	c.Retry = t.retry
 	if c.Acted, err = w.snapshot(ctx, t.id); err != nil {
@@ -336,8 +339,8 @@ func (w *worker) snapshot(ctx context.Context, id string) (s *appcontext.Snapsho
 	return s, err
 }
 
-// finish ends an event. After an update that has succeeded, what other contexts of the deployment have and this one lacks is
-// deleted, by events that are added in the same transaction: a program that is killed leaves no update half done.
+// finish ends an event. After a successful update, it adds events that delete the resources of other contexts of the deployment
+// that this one lacks. It adds them in the same transaction, so that a program that is killed leaves no update half done.
 func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deploy.Retry) error {
 	c := lifecycleChange{lock: w.lock, writes: []appcontext.Write{retry.Write(t.id)}}
 	c.edits = []edit{{t.id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Finish(succeeded), nil }}}
@@ -350,7 +353,7 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 			return err
 		}
 		for other, r := range others {
-			if other != t.id && r.Event.Deploys() { // What is to be there now is another one.
+			if other != t.id && r.Event.Deploys() { // This event replaces what that one was to deploy.
 				c.writes = append(c.writes, deploy.Retry{}.Write(other))
 			}
 		}
@@ -367,8 +370,8 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 	return w.retryOnOutage(ctx, func() error { return c.commit(ctx, w.options.Store) })
 }
 
-// execute takes steps until none can be taken, the event is interrupted, or ctx ends, and reports whether all were
-// acknowledged. When it returns, no step runs any more, and what they have come to is in etcd.
+// execute takes steps until none can be taken, the event is interrupted, or ctx ends, and reports whether all were acknowledged.
+// When it returns, no step is running, and the results are in etcd unless a write has failed.
 func (w *worker) execute(ctx context.Context, t task, plan *deploy.Plan, progress *deploy.Progress) bool {
 	stepCtx, cancel := context.WithCancel(ctx)
 	j := openJournal(func(writes []appcontext.Write) error { return w.write(ctx, plan.ID, writes) }, cancel)
@@ -380,7 +383,8 @@ func (w *worker) execute(ctx context.Context, t task, plan *deploy.Plan, progres
 	return done
 }
 
-// runSteps takes the steps of work. No step runs any more when it returns. Refused steps are retried while other steps are in progress.
+// runSteps takes the steps of progress. No step is running when it returns. Refused steps are retried while other steps are in
+// progress.
 func (w *worker) runSteps(ctx context.Context, t task, e *executor, progress *deploy.Progress, cancel func()) bool {
 	type result struct {
 		step    deploy.Step
@@ -398,7 +402,7 @@ func (w *worker) runSteps(ctx context.Context, t task, e *executor, progress *de
 			running.Go(func() {
 				outcome, err := e.take(ctx, s)
 				if err != nil {
-					cancel() // Nothing can be recorded, so that nothing more may be done.
+					cancel() // Results cannot be recorded, so no more steps may be taken.
 					return
 				}
 				select {
@@ -431,13 +435,14 @@ func (w *worker) runSteps(ctx context.Context, t task, e *executor, progress *de
 	}
 }
 
-// isInterrupted reports whether an event is to end before its work is done. A retry keeps no other event waiting.
+// isInterrupted reports whether an event must end before its work is done. A retry ends when another event of the deployment is
+// pending.
 func (w *worker) isInterrupted(ctx context.Context, t task) bool {
 	d := w.readDeployment(ctx)
 	return d.Interrupted(t.id) || t.isRetry() && d.Superseded(t.id)
 }
 
-// watchLifecycle wakes the worker whenever the lifecycle of a context has changed, or may have, until ctx ends.
+// watchLifecycle wakes the worker after each change, or possible change, of the lifecycle of a context, until ctx ends.
 func (w *worker) watchLifecycle(ctx context.Context, id string) {
 	for {
 		err := w.options.Store.WatchLevels(ctx, id, deploy.LifecycleLevels(), func() { w.wake(id) })

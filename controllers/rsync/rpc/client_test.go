@@ -26,7 +26,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// client calls methods as a program that was generated from EMCO's files: it has their messages, and none of ours.
+// client calls methods as a program does that was generated from EMCO's files: it has EMCO's messages, and none of ours.
 type client struct {
 	t          *testing.T
 	connection *grpc.ClientConn
@@ -51,7 +51,7 @@ func newClient(t *testing.T, address string) *client {
 	return c
 }
 
-// fileOf makes EMCO's file of a service.
+// fileOf returns EMCO's .proto file of a service.
 func fileOf(t *testing.T, service string, signatures []string) protoreflect.FileDescriptor {
 	t.Helper()
 	file := &descriptorpb.FileDescriptorProto{Name: new(service + ".proto"), Syntax: new("proto3")}
@@ -114,7 +114,7 @@ func (c *client) call(ctx context.Context, path string, values ...string) string
 	return text(c.t, response)
 }
 
-// stream calls a method that answers with a stream, and returns what receives from it, as text.
+// stream calls a method that responds with a stream, and returns a function that receives the next message as text.
 func (c *client) stream(ctx context.Context, path string, values ...string) func() (string, error) {
 	c.t.Helper()
 	stream, err := c.connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, path)
@@ -134,7 +134,7 @@ func (c *client) stream(ctx context.Context, path string, values ...string) func
 	}
 }
 
-// text returns the fields of a message that are set, by number. What the message does not know fails the test.
+// text returns the fields of a message that are set, by number. Unknown fields fail the test.
 func text(t *testing.T, m *dynamicpb.Message) string {
 	t.Helper()
 	if len(m.GetUnknown()) > 0 {
@@ -149,7 +149,8 @@ func text(t *testing.T, m *dynamicpb.Message) string {
 	return strings.Join(all, "; ")
 }
 
-// TestAClientOfEMCOsFilesCallsEveryMethod, and what it asks for is in etcd. What the rollback was to replace is terminated too.
+// TestAClientOfEMCOsFilesCallsEveryMethod and finds its requests in etcd. The context that the rollback was to replace is
+// terminated too.
 func TestAClientOfEMCOsFilesCallsEveryMethod(t *testing.T) {
 	suite.NeedsControlPlane(t)
 	store := newStore(t)
@@ -229,7 +230,7 @@ func serve(t *testing.T, store *appcontext.Store) string {
 	return s.Addr(t.Context())
 }
 
-// newContext makes a context of one app in one cluster, without resources.
+// newContext creates a context of one app in one cluster, without resources.
 func newContext(t *testing.T, store *appcontext.Store) (ac *appcontext.AppContext, cluster appcontext.Handle) {
 	t.Helper()
 	ac = appcontext.NewAppContext(store)
@@ -248,7 +249,7 @@ func newContext(t *testing.T, store *appcontext.Store) (ac *appcontext.AppContex
 	return ac, cluster
 }
 
-// queueOf returns the events of a context, with the contexts before of updates.
+// queueOf returns the events of a context, with the contexts that updates replace.
 func queueOf(t *testing.T, store *appcontext.Store, id string) string {
 	t.Helper()
 	s, err := store.Snapshot(t.Context(), id, deploy.LifecycleLevels()...)

@@ -1,4 +1,3 @@
-// Package rpc owns the gRPC services of EMCO's rsync: messages, clients and servers that are generated from the .proto
-// files beside it. Package controllers/rsync/server serves them. Their names and numbers are EMCO's, and must never
-// change.
+// Package rpc owns the gRPC services of EMCO's rsync: messages, clients and servers that are generated from the .proto files in
+// this directory. Package controllers/rsync/server serves them. Their names and numbers are those of EMCO, and must never change.
 package rpc

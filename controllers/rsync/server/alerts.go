@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// etcdRetry is the pause before etcd is watched again after the watch broke.
+	// etcdRetry is the pause before the watch of etcd is restarted after it has ended.
 	etcdRetry = 2 * time.Second
-	// maxName is how long the name of a client and the id of a context may be.
+	// maxName is the maximum length of the name of a client, and of the id of a context, in bytes.
 	maxName = 253
 )
 
@@ -32,7 +32,7 @@ var (
 	errStopping     = errors.New("the server is stopping; connect again")
 )
 
-// alerts notifies clients of bundles. There is one stream for each caller, name of a client, and context.
+// alerts notifies clients of bundles. There is at most one stream for a caller, client name and context.
 type alerts struct {
 	rpc.UnimplementedReadyNotifyServer
 
@@ -47,7 +47,7 @@ type alerts struct {
 	stopping bool
 }
 
-// topic is what a stream is for. Callers cannot end the streams of others.
+// topic identifies a stream. It includes the caller, so that callers cannot end the streams of others.
 type topic struct{ caller, client, context string }
 
 // alertStream is the stream of a client for a context.
@@ -74,7 +74,7 @@ func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer end()
-	changed := workqueue.NewTyped[appcontext.AppInCluster]() // It holds a place once, however often that changes while the client reads slowly.
+	changed := workqueue.NewTyped[appcontext.AppInCluster]() // It holds an app in a cluster once, even if that changes often while the client reads slowly.
 	defer context.AfterFunc(ctx, changed.ShutDown)()
 	following.Go(func() { a.follow(ctx, request.GetAppContext(), changed.Add) })
 	for {
@@ -83,7 +83,7 @@ func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc
 			return streamStatus(ctx)
 		}
 		changed.Done(p)
-		if _, err := a.authorize(ctx, verbWatch, rpc.ReadyNotify_Alert_FullMethodName); err != nil { // A right or a token may have ended.
+		if _, err := a.authorize(ctx, verbWatch, rpc.ReadyNotify_Alert_FullMethodName); err != nil { // The caller may have lost the right, or the token may have expired.
 			return err
 		}
 		if err := stream.Send(&rpc.Notification{AppContext: p.ContextID, App: p.App, Cluster: p.Cluster}); err != nil {
@@ -104,7 +104,7 @@ func checkTopic(t *rpc.Topic) error {
 	return nil
 }
 
-// register replaces the stream of a topic, and returns the context of the new one, and what ends it.
+// register replaces the stream of a topic. It returns the context of the new stream, and the function that ends it.
 func (a *alerts) register(ctx context.Context, t topic) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	added := &alertStream{cancel: cancel}
@@ -141,7 +141,7 @@ func streamStatus(ctx context.Context) error {
 	}
 }
 
-// follow calls changed for each place of a context that has a bundle, and whenever a bundle is written, until ctx ends.
+// follow calls changed for each app in a cluster that has a bundle in a context, and after each write of a bundle, until ctx ends.
 func (a *alerts) follow(ctx context.Context, id string, changed func(appcontext.AppInCluster)) {
 	last := int64(0)
 	for ctx.Err() == nil {
@@ -169,7 +169,7 @@ func (a *alerts) Unsubscribe(ctx context.Context, request *rpc.Topic) (*rpc.Unsu
 	return &rpc.UnsubscribeResponse{}, nil
 }
 
-// stop ends all streams, and those that come later.
+// stop ends all streams, and lets later ones end immediately.
 func (a *alerts) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// The verbs of rights, on the path of a method as a nonResourceURL.
+// The verbs of the rights. The nonResourceURL of a right is the path of a method.
 const (
 	// verbDeploy lets a caller add events.
 	verbDeploy = "deploy"
@@ -29,7 +29,8 @@ const (
 // kubernetesPrefix is the prefix of the users and groups that Kubernetes reserves. A client certificate must not name one.
 const kubernetesPrefix = "system:"
 
-// interceptUnary bounds a call, and refuses those that the caller may not make.
+// interceptUnary limits the time of a unary call and the number of such calls, and rejects calls for which the caller has no right.
+// The health service needs none.
 func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -70,7 +71,7 @@ func (s *Server) authorize(ctx context.Context, verb, method string) (string, er
 	return caller.Name, nil
 }
 
-// authenticate returns who has sent a call: the subject of the certificate, or else who the bearer token belongs to.
+// authenticate returns the caller of a method: the subject of the client certificate, or otherwise the owner of the bearer token.
 func (s *Server) authenticate(ctx context.Context) (api.Caller, error) {
 	p, _ := peer.FromContext(ctx)
 	if caller, ok := callerFromCertificate(p); ok {
@@ -98,7 +99,8 @@ func (s *Server) authenticate(ctx context.Context) (api.Caller, error) {
 	return caller, nil
 }
 
-// callerFromCertificate returns the caller whom a verified certificate names, as Kubernetes reads certificates.
+// callerFromCertificate returns the caller that a verified certificate names. As in Kubernetes, the common name is the user, and
+// the organizations are the groups.
 func callerFromCertificate(p *peer.Peer) (api.Caller, bool) {
 	info, ok := p.AuthInfo.(credentials.TLSInfo)
 	if !ok || len(info.State.VerifiedChains) == 0 {
@@ -108,8 +110,8 @@ func callerFromCertificate(p *peer.Peer) (api.Caller, bool) {
 	return api.Caller{Name: subject.CommonName, Groups: subject.Organization}, true
 }
 
-// hasReservedName reports whether a certificate would make a caller one of those that Kubernetes trusts: who issues
-// certificates for rsync's callers need not be its administrator.
+// hasReservedName reports whether the user or a group of a certificate is empty, or reserved for Kubernetes. The issuer of the
+// certificates of rsync's callers need not be an administrator of Kubernetes.
 func hasReservedName(caller api.Caller) bool {
 	for _, name := range append([]string{caller.Name}, caller.Groups...) {
 		if name == "" || strings.HasPrefix(name, kubernetesPrefix) {

@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// accepted is the message of an answer when the event is in etcd.
+// accepted is the message of a response when the event is in etcd.
 const accepted = "the event is accepted"
 
 // events adds events to the queues of contexts.
@@ -55,7 +55,8 @@ func (e *events) RollbackApp(ctx context.Context, r *rpc.RollbackAppRequest) (*r
 	return &rpc.RollbackAppResponse{AppContextRolledback: ok, AppContextRollbackMessage: message}, err
 }
 
-// add adds an event, and reports whether it is in etcd, and if not, why. An error means that the context cannot be read.
+// add adds an event to the queue of a context, and reports whether the event was accepted. The message is the reason if it was
+// refused. An error means that the context cannot be read or written.
 func (e *events) add(ctx context.Context, id string, event deploy.Event, from string) (ok bool, message string, err error) {
 	err = e.enqueue(ctx, id, event, from)
 	logger := e.logger.WithValues("context", id, "event", event, "from", from, "caller", callerOf(ctx))
@@ -70,7 +71,8 @@ func (e *events) add(ctx context.Context, id string, event deploy.Event, from st
 	return false, err.Error(), nil
 }
 
-// codeOf returns the code of an error for which there is no answer; OK when the context was read, and the event refused.
+// codeOf returns the gRPC code of an error that prevents a response. It returns OK if the context was read and the event was
+// refused.
 func codeOf(ctx context.Context, err error) codes.Code {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Code()

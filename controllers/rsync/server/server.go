@@ -22,19 +22,20 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// Limits of what callers can take of the program.
+// Limits of the resources that callers can use.
 const (
-	// maxConnections is how many connections there are at once, and maxStreams how many calls on one of them.
+	// maxConnections is the maximum number of connections, and maxStreams that of concurrent calls on one connection.
 	maxConnections, maxStreams = 500, 100
-	// maxRequests is how many calls are handled at once, streams aside, and maxAlerts how many streams of notifications there are.
+	// maxRequests is the maximum number of concurrent unary calls, and maxAlerts that of streams of notifications.
 	maxRequests, maxAlerts = 64, 1000
-	// maxMessage is the size of a message, and maxHeaders that of its headers, of which a token takes most.
+	// maxMessage is the maximum size of a message, and maxHeaders that of its headers, of which a token takes most, in bytes.
 	maxMessage, maxHeaders = 16 << 10, 64 << 10
-	// requestTimeout is how long a call may take that is no stream, whatever its caller allows.
+	// requestTimeout is the maximum duration of a unary call, even if the deadline of the caller is later.
 	requestTimeout = 30 * time.Second
-	// handshakeTimeout is how long a caller may take to connect.
+	// handshakeTimeout is how long a caller may take to establish a connection.
 	handshakeTimeout = 10 * time.Second
-	// pingInterval is after how much idle time the server pings a caller, and pingTimeout how long the caller may take to answer.
+	// pingInterval is the idle time after which the server pings a caller, and pingTimeout is how long the caller may take to
+	// answer.
 	pingInterval, pingTimeout = time.Minute, 20 * time.Second
 	// minPingInterval is the shortest interval at which callers may ping the server.
 	minPingInterval = 10 * time.Second
@@ -44,24 +45,25 @@ const (
 
 // Options configure a server.
 type Options struct {
-	// Address is where to listen, host:port.
+	// Address is the address to listen on, host:port.
 	Address string
-	// TLS makes the server speak TLS. Without it everything goes in the clear.
+	// TLS is the configuration of TLS. Without it, the server does not encrypt connections.
 	TLS *tls.Config
-	// Guard says who callers are and what they may do. Without it callers are not asked.
+	// Guard authenticates and authorizes callers. Without it, every caller is allowed.
 	Guard api.Guard
 	// Store is the etcd with the AppContexts.
 	Store *appcontext.Store
-	// Enqueue adds an event to the queue of a context; from is the context before in an update. When it returns nil the event is in etcd.
+	// Enqueue adds an event to the queue of a context. from is the context that an update replaces. When it returns nil, the event
+	// is in etcd.
 	Enqueue func(ctx context.Context, id string, event deploy.Event, from string) error
-	// Logger is where the server logs to.
+	// Logger receives the log messages of the server.
 	Logger logr.Logger
 }
 
 // Server serves rsync's gRPC services. It runs once.
 type Server struct {
 	options Options
-	// requests has room for the calls that are handled at once.
+	// requests limits the number of concurrent unary calls.
 	requests *semaphore.Weighted
 	alerts   *alerts
 	// listening is closed when Start has tried to listen; address is set before.
@@ -69,7 +71,7 @@ type Server struct {
 	address   string
 }
 
-// New returns a server. Nothing is listened on before it starts.
+// New returns a server. It does not listen before Start.
 func New(o Options) *Server {
 	s := &Server{options: o, requests: semaphore.NewWeighted(maxRequests), listening: make(chan struct{})}
 	s.alerts = newAlerts(o.Store, s.authorize, o.Logger)
@@ -79,7 +81,8 @@ func New(o Options) *Server {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
 func (*Server) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable. It listens and serves until ctx ends, and then waits for the calls that are under way.
+// Start implements manager.Runnable. It listens and serves until ctx ends. Then it waits for calls in flight, for at most
+// drainTimeout.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.options.Address)
 	if err == nil {
@@ -106,7 +109,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return errors.Wrap(<-served, "cannot stop rsync's gRPC server")
 }
 
-// Addr waits until the server listens, and returns where; empty when it cannot listen, or ctx ends first.
+// Addr waits until the server listens, and returns its address; empty when it cannot listen, or ctx ends first.
 func (s *Server) Addr(ctx context.Context) string {
 	select {
 	case <-s.listening:
