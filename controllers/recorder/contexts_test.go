@@ -22,7 +22,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// withWeb and without are states of an app as a HealthScope monitor reports them: with the Deployment web, and without.
+// withWeb and without are statuses of a bundle as a HealthScope monitor writes them: with the Deployment web, and without it.
 const (
 	withWeb = `{"ready":true,"resourceCount":2,"summary":{"state":"Ready","total":2,"ready":2,"pending":0,"failed":0,"unknown":0},"resources":[` +
 		`{"group":"apps","version":"v1","kind":"Deployment","namespace":"NS","name":"web","state":"Ready"},{"version":"v1","kind":"Service","namespace":"NS","name":"front","state":"Ready"}]}`
@@ -30,7 +30,7 @@ const (
 		`{"version":"v1","kind":"Service","namespace":"NS","name":"front","state":"Ready"}]}`
 )
 
-// judge runs a hub that judges scopes by what contexts require, until the spec is over.
+// judge runs a hub that judges scopes with the requirements of contexts, until the spec ends.
 func judge(o appcontext.Options) {
 	GinkgoHelper()
 	config := plane.Config()
@@ -56,12 +56,12 @@ func judge(o appcontext.Options) {
 	})
 }
 
-// inNamespace puts a status into a namespace.
+// inNamespace returns a status whose resources are in a namespace.
 func inNamespace(status, namespace string) string {
 	return strings.ReplaceAll(status, `"NS"`, `"`+namespace+`"`)
 }
 
-// deploy makes a context as rsync leaves it, with the Deployment web of the app sink in the hub's own cluster.
+// deploy creates a context with the Deployment web of the app sink in the hub's own cluster. rsync has not applied it yet.
 func deploy(ctx context.Context) (s *site, web appcontext.Handle) {
 	GinkgoHelper()
 	s = newSite(ctx, home)
@@ -89,7 +89,7 @@ var _ = Describe("Contexts", func() {
 			return string(now.Status.Health) + " " + now.Status.ResourcesReady + " " + now.Status.FirstCulprit
 		}
 	}
-	// judged makes the scope of an app whose bundle has a status, and returns the bundle.
+	// judged creates a bundle with a status, and the scope of its app. It returns the bundle.
 	judged := func(ctx context.Context, name, status string) *k8spluginv1alpha1.ResourceBundleState {
 		GinkgoHelper()
 		namespace = newNamespace(ctx)

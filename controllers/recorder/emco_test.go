@@ -21,7 +21,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// objects are those of a bundle in which EMCO's readers see less than there is.
+// objects are the objects of a bundle. EMCO's readers do not find all of them in a status as the monitor writes it.
 const objects = `
 - apiVersion: networking.k8s.io/v1
   kind: Ingress
@@ -75,7 +75,7 @@ func reported(t *testing.T) json.RawMessage {
 	return text
 }
 
-// savedText returns what is saved of that status.
+// savedText returns the text that is saved for that status.
 func savedText(t *testing.T) string {
 	t.Helper()
 	text, _, err := textOf(reported(t))
@@ -85,7 +85,7 @@ func savedText(t *testing.T) string {
 	return text
 }
 
-// thirdGenerationStatus is what EMCO reads of a status since its third generation, as far as it concerns the objects of the test.
+// thirdGenerationStatus holds the fields that EMCO reads from a status since its third generation, for the objects of the test.
 type thirdGenerationStatus struct {
 	DeploymentStatuses []appsv1.Deployment
 	CsrStatuses        []certificatesv1.CertificateSigningRequest
@@ -95,7 +95,7 @@ type thirdGenerationStatus struct {
 	}
 }
 
-// ready returns which objects are ready by EMCO's rules for Deployments and for other kinds.
+// ready returns for each object whether it is ready by EMCO's rules for Deployments and for other kinds.
 func (s thirdGenerationStatus) ready() map[string]bool {
 	is := map[string]bool{}
 	for _, d := range s.DeploymentStatuses {
@@ -201,7 +201,8 @@ func TestSavedTextYieldsSameStatusDocuments(t *testing.T) {
 	}
 }
 
-// TestForEMCOKeepsUnreadableLists covers what makes EMCO's readers crash: a list that is no list, or a Deployment without a number of replicas.
+// TestForEMCOKeepsUnreadableLists covers values that would crash EMCO's readers: a list that is no list, and a Deployment without a
+// number of replicas.
 func TestForEMCOKeepsUnreadableLists(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{

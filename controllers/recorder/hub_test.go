@@ -53,11 +53,11 @@ type hub struct {
 	stop  func()
 }
 
-// hubOptions say how a hub is run.
+// hubOptions configure a hub.
 type hubOptions struct {
-	// namespace is where the Secrets of clusters and the hub's Lease are.
+	// namespace is the namespace of the Secrets of clusters and of the hub's Lease.
 	namespace string
-	// wire is the way to the member.
+	// wire is the connection to the member; nil when the hub has none.
 	wire *faults.Wire
 	// refuse makes reading single bundles fail while it is set.
 	refuse *atomic.Bool
@@ -138,7 +138,7 @@ func (h *hub) metric(name, label string) func() float64 {
 	}
 }
 
-// lint says what is wrong with the metrics.
+// lint returns the problems of the metrics.
 func (h *hub) lint() []string {
 	problems, err := testutil.GatherAndLint(h.registry)
 	Expect(err).NotTo(HaveOccurred())
@@ -149,7 +149,7 @@ func (h *hub) lint() []string {
 	return all
 }
 
-// newHome makes a namespace with a Lease by which a hub is known.
+// newHome creates a namespace with a Lease that identifies a hub.
 func newHome(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := newNamespace(ctx)
@@ -157,7 +157,7 @@ func newHome(ctx context.Context) string {
 	return namespace
 }
 
-// newMember makes the Secret of the member, in which only one namespace may be read.
+// newMember creates the Secret of the member. The hub may read only one namespace of it.
 func newMember(ctx context.Context, secrets, namespace string) *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{
@@ -178,7 +178,7 @@ type site struct {
 	root appcontext.Handle
 }
 
-// newSite makes a context with the app sink in clusters.
+// newSite creates a context with the app sink in clusters.
 func newSite(ctx context.Context, clusters ...string) *site {
 	GinkgoHelper()
 	store, err := appcontext.Open(appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
@@ -211,7 +211,7 @@ func (s *site) key(cluster string) string {
 	return fmt.Sprintf("/context/%s/app/sink/cluster/%s/status/", s.id, cluster)
 }
 
-// rsync writes a value as EMCO's rsync does.
+// rsync saves a status as EMCO's rsync does.
 func (s *site) rsync(ctx context.Context, cluster, status string) {
 	GinkgoHelper()
 	value, err := json.Marshal(status)
@@ -220,7 +220,7 @@ func (s *site) rsync(ctx context.Context, cluster, status string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// saved returns what is saved of the bundle of the app sink in a cluster; empty when nothing is.
+// saved returns the saved text of the bundle of the app sink in a cluster; empty when nothing is saved.
 func (s *site) saved(ctx context.Context, cluster string) func() string {
 	return s.savedFor(ctx, "sink", cluster)
 }
@@ -238,7 +238,7 @@ func (s *site) savedFor(ctx context.Context, app, cluster string) func() string 
 	}
 }
 
-// revision returns the revision of etcd at which anything was written last that concerns the context.
+// revision returns the latest revision of etcd at which a key of the context was written.
 func (s *site) revision(ctx context.Context) func() int64 {
 	return func() int64 {
 		latest := int64(0)
@@ -253,7 +253,7 @@ func (s *site) revision(ctx context.Context) func() int64 {
 	}
 }
 
-// newBundle makes a bundle with a status as a monitor leaves it.
+// newBundle creates a bundle with a status as a monitor writes it.
 func newBundle(ctx context.Context, namespace, name, id, status string) *k8spluginv1alpha1.ResourceBundleState {
 	GinkgoHelper()
 	labels := map[string]string{k8spluginv1alpha1.LabelDeploymentID: id}
@@ -272,14 +272,14 @@ func fill(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, status 
 	Expect(api.Status().Patch(ctx, b.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// annotate makes another version of a bundle, whose status stays.
+// annotate changes the version of a bundle, but not its status.
 func annotate(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, value string) {
 	GinkgoHelper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"a":%q}}}`, value)
 	Expect(api.Patch(ctx, b.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// newRaw returns a client of another etcd that knows nothing of contexts.
+// newRaw returns a client for the keys and values of an etcd.
 func newRaw(endpoint string) *clientv3.Client {
 	GinkgoHelper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})

@@ -12,9 +12,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// recordedApp is what EMCO's rsync had in etcd of an app in a cluster.
+// recordedApp holds the recorded keys and values that EMCO's rsync had in etcd for an app in a cluster.
 type recordedApp struct {
-	// applied are the keys that were there before the bundle came, bundle is the status that came, and ready are the keys of readiness.
+	// applied holds the keys before the bundle was saved, and ready holds the keys of readiness. bundle is the status that was
+	// saved.
 	applied, ready map[string]string
 	bundle         string
 }

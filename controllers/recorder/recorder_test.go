@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	// one and two are states of an app, as EMCO's monitor reports them, and read back.
+	// one and two are statuses of a bundle, as EMCO's monitor writes them and as they are saved.
 	one = `{"ready":false,"resourceCount":0,"serviceStatuses":[{"metadata":{"name":"sink"},"spec":{"clusterIP":"10.0.0.1"}}]}`
 	two = `{"ready":false,"resourceCount":0,"serviceStatuses":[{"metadata":{"name":"sink"},"spec":{"clusterIP":"10.0.0.2"}}]}`
-	// nothing is what a monitor reports that has found nothing.
+	// nothing is the text that is saved for a bundle without a status.
 	nothing = `{"ready":false,"resourceCount":0}`
 )
 
@@ -82,7 +82,7 @@ var _ = Describe("The recorder", func() {
 		s.addApp(ctx, "logical-cloud", home)
 		id := s.id + "-logical-cloud"
 		run(ctx, options)
-		// What the monitor writes in a trusted namespace; the API server of the cluster keeps it as it is.
+		// The monitor writes this status in a trusted namespace. The API server of the cluster stores it as it is.
 		b := newBundle(ctx, namespace, id, id, `{"ready":true,"resourceCount":3,"csrStatuses":[`+
 			`{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest","metadata":{"name":"lc1-user-csr"},`+
 			`"spec":{"request":"cmVx","signerName":"kubernetes.io/kube-apiserver-client"},"status":{}}]}`)
@@ -188,7 +188,7 @@ var _ = Describe("The recorder", func() {
 		Consistently(s.saved(ctx, home)).Should(Equal(one), "the other writer may be about to write")
 		fill(ctx, b, two)
 		Eventually(func() string {
-			// Their takeoverAfter counts from when the hub has heard of the change, which may be after the clock has been set once.
+			// takeoverAfter counts from when the hub has noticed the change. That may be after the clock was first set.
 			h.clock.SetTime(h.clock.Now().Add(6 * time.Minute))
 			annotate(ctx, b, h.clock.Now().String())
 			return s.saved(ctx, home)()
@@ -284,7 +284,7 @@ var _ = Describe("The recorder", func() {
 		for _, kv := range backup.Kvs {
 			puts = append(puts, clientv3.OpPut(string(kv.Key), string(kv.Value)))
 		}
-		_, err = raw.Txn(ctx).Then(puts...).Commit() // At one revision, as it was for a saved bundle.
+		_, err = raw.Txn(ctx).Then(puts...).Commit() // The keys of a saved bundle have the same revision.
 		Expect(err).NotTo(HaveOccurred())
 		Expect(gone.saved(ctx, home)()).To(Equal(one))
 		fill(ctx, b, two)

@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// bundleCRD and scopeCRD are the CRDs of bundles and scopes, seen from this folder.
+// bundleCRD and scopeCRD are the files of the CRDs of bundles and scopes, relative to this folder.
 const (
 	bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
 	scopeCRD  = "../../config/crd/core.oam.dev_healthscopes.yaml"
@@ -26,7 +26,7 @@ var (
 	plane *controlplane.ControlPlane
 	// api is the administrator's client, without a cache.
 	api client.Client
-	// etcd holds the AppContexts, and raw is a client that knows nothing of them.
+	// etcd holds the AppContexts, and raw is a client for its keys and values.
 	etcd *controlplane.Etcd
 	raw  *clientv3.Client
 )
@@ -45,7 +45,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "recorder"}, bundleCRD, scopeCRD)
 }, NodeTimeout(10*time.Minute))
 
-// newNamespace makes a namespace for a spec.
+// newNamespace creates a namespace for a spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	return suite.NewNamespace(ctx, api, &k8spluginv1alpha1.ResourceBundleState{})
