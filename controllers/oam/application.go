@@ -42,7 +42,7 @@ type ApplicationOptions struct {
 	Metrics prometheus.Registerer
 }
 
-// applicationReconciler writes the health that scopes report into KubeVela's Applications, once KubeVela's workflow is over.
+// applicationReconciler writes the health that scopes report into KubeVela's Applications, once KubeVela's workflow has ended.
 type applicationReconciler struct {
 	client client.Client
 	// cached reads from the cache, unstructured objects too.
@@ -51,7 +51,7 @@ type applicationReconciler struct {
 	writes   *prometheus.CounterVec
 }
 
-// SetupApplications adds to a manager the controller that writes health into KubeVela's Applications.
+// SetupApplications adds the controller that writes health into KubeVela's Applications to a manager.
 func SetupApplications(ctx context.Context, mgr ctrl.Manager, o ApplicationOptions) error {
 	r := &applicationReconciler{client: mgr.GetClient(), cached: mgr.GetCache(), recorder: mgr.GetEventRecorder("healthscope-controller"), writes: newWrites()}
 	if err := o.Metrics.Register(r.writes); err != nil {
@@ -79,7 +79,7 @@ func SetupApplications(ctx context.Context, mgr ctrl.Manager, o ApplicationOptio
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// NewApplication returns an Application as clients read it.
+// NewApplication returns an empty Application with its kind set.
 func NewApplication() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kubevela.ApplicationKind)

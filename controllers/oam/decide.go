@@ -11,7 +11,8 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// AnnotationReferences records on a HealthScope which references were added for which ApplicationConfiguration: as JSON, a map from its name to the references.
+// AnnotationReferences is the annotation of a HealthScope that records the references that were added for
+// ApplicationConfigurations. It is a JSON map from the name of an ApplicationConfiguration to its references.
 const AnnotationReferences = "healthscope.core.oam.dev/application-configurations"
 
 // ConditionJoined reports whether the workloads of all components that have health scopes are in those scopes.
@@ -46,14 +47,15 @@ type scopeState struct {
 
 // gathered is the input of decide.
 type gathered struct {
-	// name is the name of the ApplicationConfiguration. One that is gone has no components.
+	// name is the name of the ApplicationConfiguration. A deleted one has no components.
 	name       string
 	components []component
 	// workloads holds the workloads that have been found, by component.
 	workloads map[string]workload
 	// scopes holds the scopes that the components name or that have references for the ApplicationConfiguration, by name.
 	scopes map[string]scopeState
-	// labelled holds the scopes whose label this ApplicationConfiguration has set, by Service. Services without such a label have an entry too.
+	// labelled holds the scopes whose label this ApplicationConfiguration has set, by Service. Services without such a label have
+	// an entry too.
 	labelled map[string][]string
 }
 
@@ -61,7 +63,7 @@ type gathered struct {
 type decision struct {
 	// scopes holds the scopes to write, by name.
 	scopes map[string]scopeState
-	// services holds the sorted scopes for whose labels a Service must be written, by Service.
+	// services holds the Services whose labels must be written, with the sorted scopes of these labels.
 	services map[string][]string
 	// status, reason and message are those of the condition; an empty status means no condition.
 	status, reason, message string
@@ -175,7 +177,8 @@ func (s scopeState) annotation() string {
 	return string(data)
 }
 
-// readScope returns the references of a scope. An annotation that cannot be read counts as empty, so that the references that it may have named are left alone.
+// readScope returns the references of a scope. An annotation that cannot be read counts as empty, so that the references that it
+// may have named are left alone.
 func readScope(scope *corev1alpha2.HealthScope) scopeState {
 	s := scopeState{references: scope.Spec.WorkloadReferences}
 	if err := json.Unmarshal([]byte(scope.Annotations[AnnotationReferences]), &s.recorded); err != nil {

@@ -9,8 +9,8 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// After each step, and not only when all have had their turn, a scope has the references by hand, in their place, and those that
-// one ApplicationConfiguration or another wants; and the same step again changes nothing.
+// TestJoinConvergesAfterEachStep checks that a scope has, after each step, the references by hand in their place and the references
+// that any ApplicationConfiguration wants, and that the same step again changes nothing.
 func TestJoinConvergesAfterEachStep(t *testing.T) {
 	t.Parallel()
 	all := []reference{{"apps/v1", "Deployment", "a"}, {"apps/v1", "Deployment", "b"}, {"apps/v1", "Deployment", "c"}, {"core.oam.dev/v1alpha2", "ContainerizedWorkload", "a"}}

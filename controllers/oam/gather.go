@@ -24,7 +24,8 @@ var oamKinds = []schema.GroupVersionKind{
 
 var serviceKind = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 
-// workloadKinds returns, in order of preference, the kinds in which the workload of a component is searched for when status.workloads does not name it.
+// workloadKinds returns the kinds among which the workload of a component is searched for when status.workloads does not name it,
+// in order of preference.
 func workloadKinds() []schema.GroupVersionKind {
 	kinds := slices.Clone(oamKinds)
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
@@ -107,7 +108,7 @@ func (r *reconciler) scopes(ctx context.Context, application types.NamespacedNam
 	return found, nil
 }
 
-// findWorkload returns the workload of a component, with its Services; nil when it is not there yet.
+// findWorkload returns the workload of a component, with its Services; nil when it does not exist yet.
 func (r *reconciler) findWorkload(application types.NamespacedName, c component, services []*watchedObject) *workload {
 	ref := c.workload
 	if ref == nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// shop is a namespace with what OAM's users have there.
+// shop is a namespace with the objects of a user of OAM.
 type shop struct{ namespace string }
 
 func newShop(ctx context.Context) shop {
@@ -62,7 +62,7 @@ func (s shop) service(name string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 }
 
-// scope is a scope that others have written too.
+// scope returns a scope that has fields of other writers too.
 func (s shop) scope(name string, refs ...corev1alpha2.WorkloadReference) *corev1alpha2.HealthScope {
 	meta := s.meta(name)
 	meta.Annotations, meta.Labels = map[string]string{"owner": "jane"}, map[string]string{"team": "shop"}
@@ -71,7 +71,7 @@ func (s shop) scope(name string, refs ...corev1alpha2.WorkloadReference) *corev1
 	}}
 }
 
-// application is an ApplicationConfiguration of components, each with the scopes that it is in.
+// application returns an ApplicationConfiguration of components, each with the scopes that it is in.
 func (s shop) application(name string, scopesOf map[string][]string) *unstructured.Unstructured {
 	components := []any{}
 	for _, component := range slices.Sorted(maps.Keys(scopesOf)) {
@@ -120,7 +120,7 @@ func (s shop) scopesOf(ctx context.Context, service string) string {
 	return strings.Join(scopes, " ")
 }
 
-// condition returns the condition of an ApplicationConfiguration.
+// condition returns the conditions of an ApplicationConfiguration as text.
 func (s shop) condition(ctx context.Context, name string) string {
 	GinkgoHelper()
 	u := s.application(name, nil)
@@ -240,7 +240,7 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 			s.create(ctx, s.deployment(fmt.Sprintf("w%d", i)), s.service(fmt.Sprintf("w%d", i)))
 		}
 		for i := range scopes {
-			s.create(ctx, s.scope(fmt.Sprintf("s%d", i), deployment("by-hand"), deployment("w0"))) // w0 is here by hand, too.
+			s.create(ctx, s.scope(fmt.Sprintf("s%d", i), deployment("by-hand"), deployment("w0"))) // The reference to w0 is set by hand, too.
 		}
 		live := map[string]map[string][]string{}
 		applied := map[string]string{} // The ApplicationConfigurations as they were written last.
@@ -264,7 +264,7 @@ var _ = Describe("The controller of ApplicationConfigurations", func() {
 				Expect(api.Patch(ctx, u, client.Merge)).To(Succeed())
 			} else {
 				Expect(api.Create(ctx, u)).To(Succeed())
-				// As a runtime reports on it.
+				// A runtime writes a status like this.
 				status := client.RawPatch(types.MergePatchType, []byte(`{"status": {"dependency": {"unsatisfied": [1]}, "conditions": [{"type": "Synced", "status": "True", "reason": "ReconcileSuccess"}]}}`))
 				Expect(api.Status().Patch(ctx, u, status)).To(Succeed())
 			}
@@ -338,7 +338,7 @@ func (s shop) get(ctx context.Context, kind schema.GroupVersionKind, name string
 	return u
 }
 
-// othersOf returns all scopes, workloads and Services of the shop without what is the controller's, as JSON.
+// othersOf returns all scopes, workloads and Services of the shop as JSON, without the fields of the controller.
 func (s shop) othersOf(ctx context.Context, workloads, scopes int) map[string]string {
 	GinkgoHelper()
 	all := map[string]string{}
@@ -347,7 +347,7 @@ func (s shop) othersOf(ctx context.Context, workloads, scopes int) map[string]st
 		all["Service/"+name] = withoutOurs(s.get(ctx, corev1.SchemeGroupVersion.WithKind("Service"), name))
 		workload, err := json.Marshal(s.get(ctx, appsv1.SchemeGroupVersion.WithKind("Deployment"), name))
 		Expect(err).NotTo(HaveOccurred())
-		all["Deployment/"+name] = string(workload) // To the last version: it is read alone.
+		all["Deployment/"+name] = string(workload) // It includes the resourceVersion, because the controller only reads workloads.
 	}
 	for i := range scopes {
 		name := fmt.Sprintf("s%d", i)
@@ -356,8 +356,9 @@ func (s shop) othersOf(ctx context.Context, workloads, scopes int) map[string]st
 	return all
 }
 
-// withoutOurs returns an object as JSON without what the controller may write: the references that it adds to the two by hand, its annotation of
-// scopes, its labels of Services, its condition, and what the API server counts and notes of writes.
+// withoutOurs returns an object as JSON without the fields that the controller may write: the references that it adds to the two by
+// hand, its annotation of scopes, its labels of Services, its condition, and the fields that the API server changes with each
+// write.
 func withoutOurs(u *unstructured.Unstructured) string {
 	GinkgoHelper()
 	u = u.DeepCopy()
@@ -405,7 +406,7 @@ func declared(u *unstructured.Unstructured) map[string][]string {
 	return scopesOf
 }
 
-// convert puts a value into another by way of JSON.
+// convert converts a value to another type through JSON.
 func convert(from, into any) error {
 	data, err := json.Marshal(from)
 	if err != nil {

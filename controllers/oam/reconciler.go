@@ -37,7 +37,8 @@ type reconciler struct {
 	recorder events.EventRecorder
 }
 
-// Reconcile gathers what concerns an ApplicationConfiguration, decides what to change, writes it, and reports the result in a condition.
+// Reconcile reads the objects that concern an ApplicationConfiguration, decides what to change, writes it, and reports the result
+// in a condition.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -26,7 +26,8 @@ import (
 )
 
 const (
-	// indexWorkloads is the index of ApplicationConfigurations by the possible names of their workloads: those of components, and those in status.workloads.
+	// indexWorkloads is the index of ApplicationConfigurations by the possible names of their workloads: those of components, and
+	// those in status.workloads.
 	indexWorkloads = "healthscope.workloads"
 	// indexScopes is the index of ApplicationConfigurations by the scopes that they name.
 	indexScopes = "healthscope.scopes"
@@ -43,7 +44,7 @@ type Options struct {
 // checkTimeout is the deadline of CheckReadable.
 const checkTimeout = 2 * time.Minute
 
-// CheckReadable returns an error that says why objects of a kind cannot be read; nil when they can.
+// CheckReadable returns an error with the reason why objects of a kind cannot be read; nil when they can.
 func CheckReadable(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

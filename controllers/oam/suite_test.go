@@ -34,7 +34,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "oam"}, "../../config/crd", "../../config/integrations/oam/applicationconfigurations.yaml", "testdata/workloads.yaml")
 }, NodeTimeout(5*time.Minute))
 
-// writes counts the requests of a controller that write something, be it an event.
+// writes counts the write requests of a controller, including those for events.
 type writes struct {
 	next http.RoundTripper
 

@@ -7,7 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What ApplicationConfigurations of oam-kubernetes-runtime and of early drafts say of scopes, and of the workloads of their components.
+// TestComponents reads the scopes of components, and their workloads, from ApplicationConfigurations of oam-kubernetes-runtime and
+// of early drafts of OAM.
 func TestComponents(t *testing.T) {
 	t.Parallel()
 	web := reference{"apps/v1", "Deployment", "web-v2"}

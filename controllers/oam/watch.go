@@ -31,7 +31,7 @@ var objectRules = observe.Rules{Grace: 10 * time.Second, CatchUp: 500 * time.Mil
 // maxRefused is the longest time between attempts to watch a kind that is not served.
 const maxRefused = 30 * time.Second
 
-// watchedObject holds what the controller keeps of a workload or a Service.
+// watchedObject holds the fields of a workload or a Service that the controller needs.
 type watchedObject struct {
 	name string
 	uid  types.UID
@@ -150,7 +150,7 @@ func (w *watches) list(kind schema.GroupVersionKind, namespace string, matches f
 	return found
 }
 
-// metadata returns the object in the form that events have.
+// metadata returns the metadata of the object for an event.
 func (o *watchedObject) metadata(kind schema.GroupVersionKind, namespace string) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: o.name, Labels: map[string]string{corev1alpha2.LabelApplication: o.application},
@@ -159,7 +159,7 @@ func (o *watchedObject) metadata(kind schema.GroupVersionKind, namespace string)
 	return m
 }
 
-// newWatchedObject returns what the controller keeps of an object.
+// newWatchedObject returns the fields of an object that the controller needs.
 func newWatchedObject(of any) *watchedObject {
 	named, err := meta.Accessor(of)
 	if err != nil { // Clients return only objects with metadata.
@@ -193,7 +193,8 @@ func servicesOf(workload *unstructured.Unstructured) (names []string) {
 	return names
 }
 
-// scopeLabelsOf returns the scopes whose label an entry of managed fields owns, sorted; none if the field manager is not that of an ApplicationConfiguration.
+// scopeLabelsOf returns the scopes whose label an entry of managed fields owns, sorted; none if the field manager is not that of an
+// ApplicationConfiguration.
 func scopeLabelsOf(entry metav1.ManagedFieldsEntry) (scopes []string) {
 	var fields struct {
 		Metadata struct {

@@ -3,7 +3,7 @@
 // config/rbac/oam/applicationconfigurations is generated from it.
 package applicationconfigurations
 
-// Workloads of components are looked for among the kinds of OAM and of group apps, which the controller may read anyway.
+// The controller searches for the workloads of components among the kinds of OAM and of group apps, which it may read anyway.
 //
 // +kubebuilder:rbac:groups=core.oam.dev,resources=applicationconfigurations,verbs=list;watch
 // +kubebuilder:rbac:groups=core.oam.dev,resources=applicationconfigurations/status,verbs=patch

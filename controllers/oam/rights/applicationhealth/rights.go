@@ -3,6 +3,6 @@
 // config/rbac/oam/applicationhealth is generated from it.
 package applicationhealth
 
-// Applications may be read anyway.
+// The controller may read Applications anyway.
 //
 // +kubebuilder:rbac:groups=core.oam.dev,resources=applications/status,verbs=patch
