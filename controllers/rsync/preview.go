@@ -22,7 +22,7 @@ import (
 // maxPreviews is how many apps in clusters are previewed at once.
 const maxPreviews = 16
 
-// PreviewAction is what would be done with an object.
+// PreviewAction is the action that would be taken on an object.
 type PreviewAction string
 
 // The actions.
@@ -33,11 +33,11 @@ const (
 	PreviewDelete    PreviewAction = "delete"
 	// PreviewRefused means that the cluster would not accept the object.
 	PreviewRefused PreviewAction = "refused"
-	// PreviewUnknown means that the cluster gives no answer.
+	// PreviewUnknown means that the cluster does not answer.
 	PreviewUnknown PreviewAction = "unknown"
 )
 
-// Preview is what would be done with an object of an app in a cluster.
+// Preview is the action that would be taken on an object of an app in a cluster.
 type Preview struct {
 	App      string        `json:"app"`
 	Cluster  string        `json:"cluster"`
@@ -50,18 +50,18 @@ type Preview struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// PreviewInstantiation returns what the instantiation of a plan would do. It sends requests to the clusters that change nothing.
+// PreviewInstantiation returns the actions of an instantiation of a plan. It sends requests to the clusters that change nothing.
 func PreviewInstantiation(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
 	return preview(ctx, p, p.Targets(), newClusters(access), previewModeApply)
 }
 
-// PreviewTermination returns what the termination of a plan would do.
+// PreviewTermination returns the actions of a termination of a plan.
 func PreviewTermination(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
 	return preview(ctx, p, p.Targets(), newClusters(access), previewModeDelete)
 }
 
-// PreviewUpdate returns what an update would do: first with the resources that it would apply, then with those that it would leave
-// as they are, and then with those of the replaced context that it would delete.
+// PreviewUpdate returns the actions of an update: first on the resources that it would apply, then on those that it would leave as
+// they are, and then on those of the replaced context that it would delete.
 func PreviewUpdate(ctx context.Context, u UpdatePlan, access func(cluster string) (fleet.Access, bool)) []Preview {
 	connections := newClusters(access)
 	applied, left := u.update.Updated()

@@ -126,15 +126,15 @@ func (h *holding) RoundTrip(r *http.Request) (*http.Response, error) {
 //	R5  one failure cancels the waits of all others       calls nothing applied that was refused
 //	R6  an update deletes before and without applying     deletes nothing of an update that fails, and rolls it back
 //	R7  a terminated context can fail to terminate        leaves in etcd what EMCO's rsync leaves there
-//	R8  what is absent fails to be deleted                calls nothing applied that was refused
-//	    a termination succeeds that was refused           does not take an object for deleted whose deletion is refused
+//	R8  the deletion of an absent object fails            calls nothing applied that was refused
+//	    a refused termination succeeds                    does not take an object for deleted whose deletion is refused
 //	R9  two workers write one queue                       writes nothing once the lock is lost
-//	    what is added meanwhile is lost                   loses no event of those that are added at the same time
-//	R10 a stop leaves states that are not true            ends what it does when it is stopped
+//	    an event that is added meanwhile is lost          loses no event of those that are added at the same time
+//	R10 a stop leaves wrong states                        ends what it does when it is stopped
 //	R11 a failed hook succeeds, or is awaited endlessly   fails with a hook that has failed, or that takes too long
 //	R12 the deletion of a bundle is lost at a restart     deletes a bundle after a restart too
 //	R13 Ready holds before everything is there            begins with an app when all of what it depends on is there
-//	R14 a failure loses what others have done             calls nothing applied that was refused
+//	R14 a failure loses the results of others             calls nothing applied that was refused
 //	R15 a termination deletes CRDs                        uses a CRD that exists, and keeps it
 //	R16 an update leaves resources Pending                leaves what EMCO's rsync leaves, but for resources that stay Pending
 var _ = Describe("rsync", func() {

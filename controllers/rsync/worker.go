@@ -43,7 +43,7 @@ type worker struct {
 	contexts sets.Set[string]
 }
 
-// wake makes the worker read the work of a context. It does not block.
+// wake wakes the worker to read the work of a context. It does not block.
 func (w *worker) wake(id string) {
 	w.add(id)
 	select {
@@ -353,7 +353,7 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 			return err
 		}
 		for other, r := range others {
-			if other != t.id && r.Event.Deploys() { // This event replaces what that one was to deploy.
+			if other != t.id && r.Event.Deploys() { // This event replaces the other one.
 				c.writes = append(c.writes, deploy.Retry{}.Write(other))
 			}
 		}
