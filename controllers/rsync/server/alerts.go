@@ -74,7 +74,8 @@ func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer end()
-	changed := workqueue.NewTyped[appcontext.AppInCluster]() // It holds an app in a cluster once, even if that changes often while the client reads slowly.
+	// The queue holds an app in a cluster once, even if that changes often while the client reads slowly.
+	changed := workqueue.NewTyped[appcontext.AppInCluster]()
 	defer context.AfterFunc(ctx, changed.ShutDown)()
 	following.Go(func() { a.follow(ctx, request.GetAppContext(), changed.Add) })
 	for {
@@ -83,7 +84,8 @@ func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc
 			return streamStatus(ctx)
 		}
 		changed.Done(p)
-		if _, err := a.authorize(ctx, verbWatch, rpc.ReadyNotify_Alert_FullMethodName); err != nil { // The caller may have lost the right, or the token may have expired.
+		// The caller may have lost the right, or the token may have expired.
+		if _, err := a.authorize(ctx, verbWatch, rpc.ReadyNotify_Alert_FullMethodName); err != nil {
 			return err
 		}
 		if err := stream.Send(&rpc.Notification{AppContext: p.ContextID, App: p.App, Cluster: p.Cluster}); err != nil {
