@@ -30,10 +30,11 @@ var defaultKinds = []string{
 	"Pod", "Service", "ConfigMap", "PersistentVolumeClaim", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "Ingress",
 }
 
-// application is a namespace with the bundles and with three scopes: "direct" refers to workloads, "single" to bundle single, and "selecting" selects workloads.
+// application is a namespace with the bundles and with three scopes: "direct" refers to workloads, "single" to bundle single,
+// and "selecting" selects workloads.
 type application string
 
-// deploy makes the application.
+// deploy creates the namespace of the application and all of its objects.
 func deploy(ctx context.Context, namespace string) application {
 	GinkgoHelper()
 	a := application(namespace)
@@ -102,13 +103,14 @@ func (a application) scope(name string, refs ...corev1alpha2.WorkloadReference) 
 	}
 }
 
-// selecting returns a scope that selects workloads by a label that none has, which watches the kinds all the same.
+// selecting returns a scope with a selector that matches no workload. The controller watches the kinds of workloads for it all
+// the same.
 func (a application) selecting() *corev1alpha2.HealthScope {
 	s := a.scope("selecting")
 	s.Spec.Apps = []corev1alpha2.ScopeApp{{
 		Name:             "web",
 		WorkloadSelector: &corev1alpha2.WorkloadSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"part-of": "nothing"}}},
-		Clusters:         &corev1alpha2.ClusterSelection{Names: []string{"local"}}, // What a hub may do in members is less.
+		Clusters:         &corev1alpha2.ClusterSelection{Names: []string{"local"}}, // In members, the hub has fewer rights.
 	}}
 	return s
 }
@@ -160,7 +162,7 @@ func (a application) crash(ctx context.Context, crash bool) {
 	Expect(k8s.Patch(ctx, pod, client.MergeFrom(before))).To(Succeed())
 }
 
-// overwrite writes the status of a bundle as another monitor does, which knows nothing of the summary in it.
+// overwrite writes the status of a bundle like another monitor that does not know the summary in it.
 func (a application) overwrite(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(ctx, func() error {
@@ -173,7 +175,7 @@ func (a application) overwrite(ctx context.Context, name string) {
 	}).Should(Succeed())
 }
 
-// events returns the names of the bundles that there are events of.
+// events returns the names of the bundles for which events exist.
 func (a application) events(ctx context.Context) ([]string, error) {
 	var list eventsv1.EventList
 	err := k8s.List(ctx, &list, client.InNamespace(string(a)))

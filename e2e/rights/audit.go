@@ -12,8 +12,8 @@ import (
 // userPrefix begins the user name of every ServiceAccount, followed by namespace:name.
 const userPrefix = "system:serviceaccount:"
 
-// AuditPolicy returns an audit policy (audit.k8s.io/v1, in YAML) by which the
-// API server notes every request of the ServiceAccounts of a namespace, without its content, and nothing else.
+// AuditPolicy returns an audit policy (audit.k8s.io/v1, in YAML) for the API server. It logs every request of the
+// ServiceAccounts of a namespace, without the content, and no other request.
 func AuditPolicy(namespace string) string {
 	return fmt.Sprintf(`apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -25,31 +25,32 @@ rules:
 `, namespace)
 }
 
-// Use is a request, or many of the same kind, as RBAC looks at it.
+// Use is a kind of request, with the attributes by which RBAC decides. Several requests with the same attributes are one Use.
 type Use struct {
-	// Account is the ServiceAccount that asked, as namespace/name.
+	// Account is the ServiceAccount that sent the request, as namespace/name.
 	Account string
-	// Verb is RBAC's verb: a list that watches is a watch, and a DELETE that names nothing a deletecollection.
+	// Verb is the verb of RBAC: watch for a list that watches, and deletecollection for a DELETE without a name.
 	Verb string
-	// Group and Resource say what was asked for; a subresource follows its resource after a slash. Both are empty when URL is set.
+	// Group and Resource are the API group and the requested resource. A subresource follows its resource after a slash. Both
+	// are empty if URL is set.
 	Group, Resource string
-	// Namespace is where; empty for all namespaces at once and for what has none.
+	// Namespace is the namespace of the request; empty for all namespaces, and for objects without a namespace.
 	Namespace string
-	// Name is the object that the request names; empty when it names none, as when it creates one.
+	// Name is the object that the request names; empty if it names none, for example when it creates an object.
 	Name string
-	// URL is the path of a request that is for no resource, such as /apis.
+	// URL is the path of a non-resource request, such as /apis.
 	URL string
 }
 
-// Log is what an audit log says.
+// Log holds the requests in an audit log.
 type Log struct {
-	// Uses are the requests, each once.
+	// Uses are the requests, without duplicates.
 	Uses []Use
-	// Refused are those of them that RBAC has refused.
+	// Refused are those of Uses that RBAC has refused.
 	Refused []Use
 }
 
-// event is what is read of an audit event (audit.k8s.io/v1).
+// event holds the fields of an audit event (audit.k8s.io/v1) that this package reads.
 type event struct {
 	RequestURI  string            `json:"requestURI"`
 	Verb        string            `json:"verb"`
@@ -71,11 +72,9 @@ type eventObject struct {
 	Subresource string `json:"subresource"`
 }
 
-// ReadAudit reads the requests that the API server has received since a time
-// from its audit log; the end of a watch, which is noted when it ends, is no
-// new request. A line that is still being written is left out. It fails when a
-// line is not an audit event of a ServiceAccount: the log was then not made
-// with AuditPolicy.
+// ReadAudit reads the requests that the API server has received since a time from its audit log. The time of a watch is its
+// start: the event that the API server logs at its end is no new request. An incomplete last line is ignored. ReadAudit returns
+// an error if a line is not an audit event of a ServiceAccount: AuditPolicy was then not in effect.
 func ReadAudit(path string, since time.Time) (Log, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -120,7 +119,7 @@ func read(data []byte, since time.Time) (Log, error) {
 	}
 }
 
-// use returns the request as RBAC has looked at it.
+// use returns the request with the attributes by which RBAC has decided.
 func (e event) use() (Use, error) {
 	account, ok := strings.CutPrefix(e.User.Username, userPrefix)
 	if !ok {
@@ -137,7 +136,7 @@ func (e event) use() (Use, error) {
 	case o.Subresource != "":
 		u.Resource += "/" + o.Subresource
 	case u.Verb == "create":
-		u.Name = "" // The audit log takes it from the object; RBAC decides before the object is read.
+		u.Name = "" // The audit log takes the name from the object, but RBAC decides before the object is read.
 	}
 	return u, nil
 }

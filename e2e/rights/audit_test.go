@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lines of an audit log as the API server writes them, without what is not read.
+// Lines of an audit log in the format of the API server. Most of the fields that ReadAudit does not read are left out.
 const (
 	listLine    = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","requestURI":"/api/v1/pods?labelSelector=a","verb":"list","user":{"username":"system:serviceaccount:shop:monitor","groups":["system:serviceaccounts"]},"objectRef":{"resource":"pods","apiVersion":"v1"},"requestReceivedTimestamp":"2026-05-01T10:00:00.000001Z","stageTimestamp":"2026-05-01T10:30:00.000000Z","responseStatus":{"code":200},"annotations":{"authorization.k8s.io/decision":"allow"}}`
 	statusLine  = `{"verb":"patch","user":{"username":"system:serviceaccount:shop:controller"},"objectRef":{"resource":"healthscopes","subresource":"status","namespace":"store","name":"web","apiGroup":"core.oam.dev"},"requestReceivedTimestamp":"2026-05-01T10:00:01.500000Z","annotations":{"authorization.k8s.io/decision":"allow"}}`
@@ -97,7 +97,7 @@ func TestReadAuditTakesNoOtherLog(t *testing.T) {
 	}
 }
 
-// FuzzReadAudit: whatever a log holds, each use is in it once and was refused at most once, or an error says what is wrong.
+// FuzzReadAudit checks that, for any log, reading returns an error or each use once, and each refused use at most once.
 func FuzzReadAudit(f *testing.F) {
 	for _, seed := range []string{listLine + "\n", statusLine + "\n" + refusedLine, `{"user":{"username":"system:serviceaccount:"}}` + "\n", "null\n", "\n"} {
 		f.Add([]byte(seed))

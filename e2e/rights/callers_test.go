@@ -13,7 +13,8 @@ import (
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
-// asks sends the status REST server a question about a scope, and both programs one for their metrics, with the token of a ServiceAccount that has no right to any.
+// asks requests a scope from the status REST server, and the metrics of both programs, with the token of a ServiceAccount that
+// has no right to any of them. It expects 403 Forbidden.
 func asks(ctx context.Context, hs *installation.Installation, a application) {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: string(a), Name: "asker"}}

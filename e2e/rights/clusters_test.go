@@ -18,9 +18,9 @@ import (
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
-// hasAMember makes the cluster a member of its own, under another name, waits until the hub is connected and has renewed
-// the token that it uses, lets it lose its monitor twice, and takes the member away again. It returns the rights that the hub
-// had in the member, and since when it was connected.
+// hasAMember makes the cluster a member of itself under another name, waits until the hub is connected and has renewed its
+// token, removes the member's monitor and starts it again twice, and removes the member. It returns the rights that the hub had
+// in the member, and the time when it was connected.
 func hasAMember(ctx context.Context, hs *installation.Installation) (grants []Grant, connected time.Time) {
 	GinkgoHelper()
 	const name = "provider+itself"
@@ -30,7 +30,7 @@ func hasAMember(ctx context.Context, hs *installation.Installation) (grants []Gr
 	is := func(state string) {
 		GinkgoHelper()
 		Eventually(ctx, func() string {
-			out, _ := hs.Clusters(ctx) // That a cluster is not connected makes it exit with 1.
+			out, _ := hs.Clusters(ctx) // The command exits with 1 while a cluster is not connected.
 			return out
 		}).Should(MatchRegexp(`(?m)^%s +%s `, regexp.QuoteMeta(name), state))
 	}
@@ -65,8 +65,8 @@ func hasAMember(ctx context.Context, hs *installation.Installation) (grants []Gr
 	return grants, connected
 }
 
-// asAnotherCluster writes a kubeconfig file of a user who may do what adding a member takes, but may not read the namespace
-// whose UID tells that the cluster is the hub. A cluster of its own would need an audit log of its own.
+// asAnotherCluster writes the kubeconfig file of a user who has the rights to add a member, but may not read the namespace whose
+// UID identifies the cluster as the hub. A separate cluster would need an audit log of its own.
 func asAnotherCluster(ctx context.Context) (path string) {
 	GinkgoHelper()
 	command := cp.KubectlCommand(ctx, "apply", "-f", "-")

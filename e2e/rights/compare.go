@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Compare says in words, in a fixed order, which grants are not used, grant everywhere what is used in one namespace only, or have a wildcard,
-// for which it cannot be shown that it is not too much. What is used and not granted is in Log.Refused.
+// Compare returns a sentence for each grant that is unused, that applies to all namespaces but is used in one only, or that has
+// a wildcard: of a wildcard, it cannot be shown that it grants no more than is used. The sentences are sorted. Requests that are
+// used but not granted are in Log.Refused.
 func Compare(uses []Use, grants []Grant) []string {
 	var differences []string
 	for _, g := range grants {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// uses and grants that the tables make theirs from.
+// listPods and mayList are the use and the grant from which the tables derive theirs.
 var (
 	listPods = Use{Account: "shop/monitor", Verb: "list", Resource: "pods"}
 	mayList  = Grant{Account: "shop/monitor", Role: "r", Verb: "list", Resource: "pods"}

@@ -22,7 +22,7 @@ var _ = Describe("The rights of monitor and controller", func() {
 		defineOAM(ctx)
 		since := time.Now()
 		hs := startRelease(ctx, streaming)
-		// Two namespaces: what is used in one only need not be granted everywhere.
+		// There are two namespaces because a right that is used in only one namespace need not be granted in all.
 		shop, store := deploy(ctx, "shop"), deploy(ctx, "store")
 		for _, a := range []application{shop, store} {
 			a.hasKinds(ctx, all, defaultKinds...)
@@ -30,7 +30,7 @@ var _ = Describe("The rights of monitor and controller", func() {
 			a.is(ctx, "single", corev1alpha2.Healthy, "1/1")
 			a.deployOAM(ctx)
 			a.is(ctx, "oam", corev1alpha2.Healthy, "4/4")
-			// An event that repeats itself is not made again but counted.
+			// A repeated event is not created again: its count is increased.
 			for range 2 {
 				a.crash(ctx, true)
 				a.is(ctx, "single", corev1alpha2.Unhealthy, "0/1")
@@ -63,7 +63,7 @@ var _ = Describe("The rights of monitor and controller", func() {
 		shop.crash(ctx, true)
 		Eventually(ctx, func() map[string]string {
 			b := shop.bundle(all)
-			_ = k8s.Get(ctx, client.ObjectKeyFromObject(b), b) // Without an answer there is no mark.
+			_ = k8s.Get(ctx, client.ObjectKeyFromObject(b), b) // If the request fails, the bundle has no annotations, and Eventually retries.
 			return b.Annotations
 		}).WithTimeout(2 * time.Minute).Should(HaveKey(k8spluginv1alpha1.AnnotationOutOfDate))
 

@@ -25,7 +25,7 @@ import (
 	deployment "github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// deployed are the objects of the context, by kind: one of each that the rights are for. The first five are hooks.
+// deployed are the objects of the context, one of each kind to which the rights apply. The first five are hooks.
 var deployed = []struct{ kind, object string }{
 	{"Pod", "{apiVersion: v1, spec: {containers: [{name: c, image: example.org/c}]}}"},
 	{"Job", "{apiVersion: batch/v1, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: example.org/c}]}}}}"},
@@ -44,11 +44,11 @@ var deployed = []struct{ kind, object string }{
 	{"PodDisruptionBudget", "{apiVersion: policy/v1, spec: {minAvailable: 1, selector: {matchLabels: {a: d}}}}"},
 }
 
-// hooks is how many of them are hooks.
+// hooks is the number of hooks in deployed.
 const hooks = 5
 
-// contextOf returns the keys of a context that brings all of them into the controller's own cluster: each hook in an app of its
-// own, for which nothing else waits.
+// contextOf returns the keys of a context that deploys all of these objects to the controller's own cluster. Each hook is in an
+// app of its own, for which no other app waits.
 func contextOf(id, namespace string) map[string]string {
 	root := "/context/" + id + "/"
 	keys := map[string]string{root: fmt.Sprintf("%q", id), root + "meta/": fmt.Sprintf(`{"Project":"retail","CompositeApp":"shop","Version":"v1","DeploymentIntentGroup":"autumn","Namespace":%q,"Level":"1"}`, namespace)}
@@ -86,7 +86,7 @@ func quoted(names []string) string {
 	return strings.Join(all, ",")
 }
 
-// terminate has the group of the context terminated over REST, by an account with the chart's role for that.
+// terminate terminates the deployment intent group of the context over REST, as an account with the chart's role for deployers.
 func terminate(ctx context.Context, hs *installation.Installation, namespace string) {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployer"}}
@@ -161,7 +161,7 @@ var _ = Describe("The rights of the controller for deployment", func() {
 			g.Expect(state).To(Equal(appcontext.StateTerminated))
 		}).Should(Succeed())
 
-		// To create by a patch takes both rights, and is a patch in the log.
+		// A patch that creates an object needs the rights to create and to patch, but the log has only the patch.
 		grants := slices.DeleteFunc(of(granted(ctx), controller+"-deploy-kinds"), func(g Grant) bool { return g.Verb == "create" })
 		Expect(grants).NotTo(BeEmpty())
 		Eventually(func() []string { return Compare(audit(since).Uses, grants) }).Should(BeEmpty())

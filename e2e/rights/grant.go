@@ -10,8 +10,8 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// bootstrappingLabel marks, with the value bootstrapping, the roles and bindings that every API server makes for itself
-// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings).
+// bootstrappingLabel is the label, with the value bootstrapping, of the roles and bindings that every API server creates by
+// default (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings).
 const (
 	bootstrappingLabel = "kubernetes.io/bootstrapping"
 	bootstrapping      = "rbac-defaults"
@@ -25,29 +25,29 @@ type Grant struct {
 	Role string
 	// Verb is a verb of RBAC, or * for all.
 	Verb string
-	// Group and Resource say what may be asked for, * being all; a subresource follows its resource after a slash. Both are
-	// empty when URL is set.
+	// Group and Resource are the API group and the resource that may be requested, or * for all. A subresource follows its
+	// resource after a slash. Both are empty if URL is set.
 	Group, Resource string
-	// Namespace is where; empty for all namespaces and for what has none.
+	// Namespace is the namespace in which the right applies; empty for all namespaces, and for objects without a namespace.
 	Namespace string
-	// Name is the one object that the right is for; empty for all.
+	// Name is the only object to which the right applies; empty for all objects.
 	Name string
-	// URL is a path outside of all resources; a * at its end stands for anything.
+	// URL is a path of non-resource requests; a * at its end matches any suffix.
 	URL string
 }
 
-// covers reports whether the grant allows a request, unless it is wild.
+// covers reports whether the grant allows a request. It does not expand wildcards.
 func (g Grant) covers(u Use) bool {
 	return g.Account == u.Account && g.Verb == u.Verb && g.Group == u.Group && g.Resource == u.Resource && g.URL == u.URL &&
 		(g.Namespace == "" || g.Namespace == u.Namespace) && (g.Name == "" || g.Name == u.Name)
 }
 
-// wild reports whether the grant is for more than can be named.
+// wild reports whether the grant has a wildcard.
 func (g Grant) wild() bool {
 	return slices.ContainsFunc([]string{g.Verb, g.Group, g.Resource, g.URL}, func(s string) bool { return strings.Contains(s, "*") })
 }
 
-// String says in words what is granted, such as: shop/monitor may list apps/deployments everywhere (role x).
+// String returns the grant in words, such as: shop/monitor may list apps/deployments everywhere (role x).
 func (g Grant) String() string {
 	what, where := cmp.Or(g.Group, "core")+"/"+g.Resource, " everywhere"
 	if g.Name != "" {
@@ -62,20 +62,20 @@ func (g Grant) String() string {
 	return g.Account + " may " + g.Verb + " " + what + where + " (role " + g.Role + ")"
 }
 
-// Policy is what an API server's RBAC decides by.
+// Policy holds the objects by which the RBAC of an API server decides.
 type Policy struct {
-	// ClusterRoles are all of the cluster, with the rules of aggregated ones filled in.
+	// ClusterRoles are all ClusterRoles. Aggregated ones include their rules.
 	ClusterRoles []rbacv1.ClusterRole
-	// Roles are those of all namespaces.
+	// Roles are the Roles of all namespaces.
 	Roles []rbacv1.Role
-	// ClusterRoleBindings are all of the cluster.
+	// ClusterRoleBindings are all ClusterRoleBindings.
 	ClusterRoleBindings []rbacv1.ClusterRoleBinding
-	// RoleBindings are those of all namespaces.
+	// RoleBindings are the RoleBindings of all namespaces.
 	RoleBindings []rbacv1.RoleBinding
 }
 
-// Grants returns the rights of a ServiceAccount, its own and those of its groups, in a fixed order. What Kubernetes itself grants to every
-// authenticated client, such as discovery, is not among them.
+// Grants returns the rights of a ServiceAccount, including those of its groups, sorted. It leaves out the rights that Kubernetes
+// grants by default, such as discovery for every authenticated client.
 func (p Policy) Grants(account types.NamespacedName) []Grant {
 	var all []Grant
 	for _, b := range p.ClusterRoleBindings {
@@ -92,7 +92,7 @@ func (p Policy) Grants(account types.NamespacedName) []Grant {
 	return slices.Compact(all)
 }
 
-// binds reports whether a binding with these subjects is for an account, by its name or by one of its groups.
+// binds reports whether the subjects of a binding include an account, by its name or by one of its groups.
 func binds(subjects []rbacv1.Subject, account types.NamespacedName) bool {
 	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		switch s.Kind {
@@ -120,7 +120,7 @@ func (p Policy) expand(ref rbacv1.RoleRef, namespace string, account types.Names
 	return all
 }
 
-// only returns what a list of one has; empty when there is none.
+// only returns the element of a list of one; empty for an empty list.
 func only(list []string) string { return strings.Join(list, "") }
 
 // rules returns the rules of a role.

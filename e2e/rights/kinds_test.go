@@ -21,7 +21,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// The roles that are filled with what others label.
+// The aggregated ClusterRoles, whose rules come from ClusterRoles that others label.
 const (
 	monitorKinds    = "healthscope-monitor-kinds"
 	controllerKinds = "healthscope-controller-kinds"
@@ -40,12 +40,12 @@ func example() string {
 	return path
 }
 
-// certificates is a CRD with the kind of the example.
+// certificates returns a CRD with the kind of the example.
 func certificates() *unstructured.Unstructured {
 	return definition("cert-manager.io", "v1", "Certificate", "certificates")
 }
 
-// definition is a CRD with a kind whose objects may be anything.
+// definition returns a CRD with a kind whose objects may have any fields.
 func definition(group, version, kind, plural string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apiextensionsv1.SchemeGroupVersion.String(),
@@ -63,7 +63,7 @@ func definition(group, version, kind, plural string) *unstructured.Unstructured 
 	}}
 }
 
-// certificate is a Certificate that is Ready.
+// certificate returns a Certificate that is Ready.
 func (a application) certificate() *unstructured.Unstructured {
 	ready := map[string]any{"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -75,7 +75,8 @@ func (a application) certificate() *unstructured.Unstructured {
 	return u
 }
 
-// defineCertificates makes the CRD, until the spec is over. It goes with all its objects, which takes a moment.
+// defineCertificates creates the CRD. It deletes the CRD at the end of the spec, and waits until the CRD and all of its objects
+// are gone.
 func defineCertificates(ctx context.Context) {
 	GinkgoHelper()
 	Expect(k8s.Create(ctx, certificates())).To(Succeed())
@@ -85,7 +86,8 @@ func defineCertificates(ctx context.Context) {
 	})
 }
 
-// grantCertificates applies the example of the page on rights, until the spec is over, and waits until both programs may read the kind.
+// grantCertificates applies the example of the page on rights, and waits until both programs may read the kind. It deletes the
+// example at the end of the spec.
 func grantCertificates(ctx context.Context) {
 	GinkgoHelper()
 	path := example()
@@ -106,7 +108,7 @@ func grantCertificates(ctx context.Context) {
 	}
 }
 
-// may reports whether an account may do something with all Certificates.
+// may reports whether an account has the right for a verb on Certificates in all namespaces.
 func may(ctx context.Context, account, verb string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               userPrefix + home + ":" + account,

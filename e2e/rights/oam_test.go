@@ -23,7 +23,7 @@ import (
 // workloadsOfOAM are the kinds of OAM's own workloads, by their apiVersions.
 var workloadsOfOAM = map[string]string{"core.oam.dev/v1alpha2": "ContainerizedWorkload", "standard.oam.dev/v1alpha1": "PodSpecWorkload"}
 
-// defineOAM makes the CRDs of OAM's own workloads and of KubeVela's Applications, until the spec is over.
+// defineOAM creates the CRDs of OAM's own workloads and of KubeVela's Applications. It deletes them at the end of the spec.
 func defineOAM(ctx context.Context) {
 	GinkgoHelper()
 	kinds := maps.Clone(workloadsOfOAM)
@@ -46,8 +46,8 @@ func defineOAM(ctx context.Context) {
 	}
 }
 
-// deployOAM makes a workload of OAM of each kind, which both lead to Deployment and Service web, an Application that leads to these
-// workloads, and a scope "oam" that refers to all of them.
+// deployOAM creates a workload of each kind of OAM, whose status refers to Deployment and Service web, an Application that
+// refers to these workloads, and a scope "oam" that refers to the workloads and the Application.
 func (a application) deployOAM(ctx context.Context) {
 	GinkgoHelper()
 	var refs []corev1alpha2.WorkloadReference
@@ -72,7 +72,7 @@ func (a application) deployOAM(ctx context.Context) {
 	Expect(k8s.Create(ctx, a.scope("oam", refs...))).To(Succeed())
 }
 
-// deployVela makes an Application "web" of KubeVela whose workflow is over and has applied objects.
+// deployVela creates an Application "web" of KubeVela whose workflow has finished and has applied the given objects.
 func (a application) deployVela(ctx context.Context, applied ...any) {
 	GinkgoHelper()
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "core.oam.dev/v1beta1", "kind": "Application"}}
@@ -114,7 +114,8 @@ var _ = Describe("The rights of the controller with ApplicationConfigurations an
 	}, SpecTimeout(3*time.Minute))
 })
 
-// joins makes an application whose component is in a scope by an ApplicationConfiguration, and waits until scope and Service say so.
+// joins creates an application whose component an ApplicationConfiguration puts into a scope. It waits until the scope is
+// healthy and the Service has the scope's label.
 func (a application) joins(ctx context.Context) {
 	GinkgoHelper()
 	Expect(k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: string(a)}})).To(Succeed())
@@ -139,7 +140,8 @@ func (a application) joins(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// reportsToVela makes an Application of the workload and a scope for it, and waits until the Application says what the scope says.
+// reportsToVela creates an Application of the workload and a scope for it, and waits until the status of the Application has the
+// health from the scope.
 func (a application) reportsToVela(ctx context.Context) {
 	GinkgoHelper()
 	web := a.workloads()[0]
@@ -158,7 +160,7 @@ func (a application) reportsToVela(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// createOfOAM makes an object of a kind of OAM. Its CRD is served a moment after it was made.
+// createOfOAM creates an object of a kind of OAM. It retries, because the API server serves a CRD a moment after its creation.
 func createOfOAM(ctx context.Context, o *unstructured.Unstructured) {
 	GinkgoHelper()
 	Eventually(func() error { return client.IgnoreAlreadyExists(k8s.Create(ctx, o)) }).Should(Succeed())

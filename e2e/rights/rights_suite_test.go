@@ -24,7 +24,8 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// root is the root of the source tree, home the namespace of HealthScope, monitor and controller its ServiceAccounts, and hubAccount that of a hub in its members.
+// root is the root of the source tree, home the namespace of HealthScope, monitor and controller its ServiceAccounts, and
+// hubAccount the ServiceAccount of a hub in its members.
 const root = "../.."
 
 const (
@@ -39,7 +40,8 @@ var (
 	k8s client.Client
 	// helm has installed the chart.
 	helm *chart.Helm
-	// streaming has the programs, and listing the same for an API server that cannot stream a list as a watch.
+	// streaming is the directory of the programs. The same programs in the directory listing behave as with an API server that
+	// cannot stream a list as a watch.
 	streaming, listing string
 )
 
@@ -71,27 +73,29 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	k8s, err = client.New(cp.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 
-	// As a user does it. The kustomizations in config make the same objects, which is a test of the chart's.
+	// The chart is installed as a user does it. A test of the chart checks that the kustomizations in config create the same
+	// objects.
 	helm, err = chart.New(ctx, root, filepath.Join(GinkgoT().TempDir(), "helm"))
 	Expect(err).NotTo(HaveOccurred())
 	_, err = helm.Run(ctx, cp.KubeconfigPath(), nil, "install", chart.Release, helm.Chart(), "--namespace", home, "--create-namespace")
 	Expect(err).NotTo(HaveOccurred())
 }, NodeTimeout(10*time.Minute))
 
-// kubectl runs kubectl, as an administrator.
+// kubectl runs kubectl as an administrator.
 func kubectl(ctx context.Context, args ...string) {
 	GinkgoHelper()
 	out, err := cp.KubectlCommand(ctx, args...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "kubectl %q: %s", args, out)
 }
 
-// start starts HealthScope with the programs of a directory and a configuration, until the end of the spec at the latest.
+// start starts HealthScope with the programs of a directory and a configuration. HealthScope is stopped at the end of the spec,
+// at the latest.
 func start(ctx context.Context, programs, configuration string) *installation.Installation {
 	GinkgoHelper()
 	return startWith(ctx, installation.Options{Bin: programs, Configuration: configuration})
 }
 
-// startRelease does the same with what the chart's Deployments say.
+// startRelease does the same for the Deployments of the chart.
 func startRelease(ctx context.Context, programs string) *installation.Installation {
 	GinkgoHelper()
 	return startWith(ctx, installation.Options{Bin: programs, Helm: helm})
@@ -113,7 +117,7 @@ func startWith(ctx context.Context, options installation.Options) *installation.
 	return hs
 }
 
-// audit returns what the accounts have done since a time.
+// audit returns the requests of the accounts since a time.
 func audit(since time.Time) Log {
 	GinkgoHelper()
 	log, err := ReadAudit(cp.AuditLogPath(), since)
@@ -121,7 +125,7 @@ func audit(since time.Time) Log {
 	return log
 }
 
-// granted returns the rights of accounts; of those of monitor and controller when none is named.
+// granted returns the rights of accounts. Without accounts, it returns those of monitor and controller.
 func granted(ctx context.Context, accounts ...string) []Grant {
 	GinkgoHelper()
 	var (

@@ -21,13 +21,13 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// trial is an option of the monitor and what makes use of it.
+// trial is an option of the monitor, with a function that uses it.
 type trial struct {
 	// option is the folder of the option's role.
 	option string
 	// configuration turns the option on.
 	configuration string
-	// use makes use of the option in two namespaces, and waits until it has worked.
+	// use uses the option in two namespaces, and waits until it has worked.
 	use func(ctx context.Context, namespaces []application)
 	// also are other roles that the option needs.
 	also []string
@@ -93,7 +93,7 @@ var _ = DescribeTable("The rights of the monitor with an option", func(ctx conte
 	}),
 )
 
-// signingRequest is what the API server accepts as a request for a certificate.
+// signingRequest returns a request for a certificate that the API server accepts.
 func signingRequest() []byte {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
