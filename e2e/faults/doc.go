@@ -1,12 +1,11 @@
-// Package faults has a proxy that stands between a program and an API server
-// and makes the network, or the API server, behave badly on demand: slow, away,
-// refusing, or forgetful of what it was being watched for.
+// Package faults has a proxy between a program and an API server. On demand, it delays requests, breaks connections, refuses
+// requests, or expires watches.
 //
-// Beside it, a wire passes bytes on without a look at them, so that TLS passes
-// through, and can be made a black hole, reset, or half open.
+// A wire forwards the bytes of connections without reading them, so that TLS passes through. On demand, it holds back all bytes,
+// resets connections, or leaves them half open.
 //
-// An etcd tap does the like for etcd: it counts what is read, and makes it slow.
+// An etcd tap counts reads from etcd, and delays messages to it.
 //
-// It is for tests. It listens on loopback only. The proxy speaks plain HTTP to its client
-// and uses the credentials it was given towards the API server.
+// The package is for tests. Everything in it listens on loopback only. The proxy serves plain HTTP to its clients, and sends its
+// configuration's credentials to the API server.
 package faults

@@ -18,31 +18,33 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// EtcdTap stands between clients and one etcd, counts what they read, and makes etcd slow on demand. It passes on what it
-// does not know. It is safe for concurrent use.
+// EtcdTap is a proxy between clients and one etcd. It counts what clients read, and delays messages to etcd on demand. It also
+// forwards calls that it does not know. It is safe for concurrent use.
 type EtcdTap struct {
 	server *grpc.Server
 	etcd   *grpc.ClientConn
 	served sync.WaitGroup
-	// URL is where it listens.
+	// URL is the address at which it listens.
 	URL string
-	// context is the prefix of the keys of the context whose reads are counted apart.
+	// context is the prefix of the keys of the context whose reads are counted separately.
 	context string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	counted EtcdReads
 	delay   time.Duration
 }
 
-// EtcdReads are requests to etcd that read.
+// EtcdReads counts requests to etcd that read.
 type EtcdReads struct {
-	// Contents are those for a range of keys of the context, with their values; Others are all others.
+	// Contents is the number of range requests for keys of the context that include values; Others is the number of all other
+	// reads.
 	Contents, Others int
-	// Bytes is the size of the answers.
+	// Bytes is the size of the responses.
 	Bytes int64
 }
 
-// StartEtcdTap starts to listen in on the etcd at an endpoint, for reads of the context whose keys begin with contextKey.
+// StartEtcdTap starts a tap on the etcd at an endpoint. The context whose reads are counted separately has keys that begin with
+// contextKey.
 func StartEtcdTap(endpoint, contextKey string) (*EtcdTap, error) {
 	etcd, err := grpc.NewClient(strings.TrimPrefix(endpoint, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(passing{}), grpc.MaxCallRecvMsgSize(math.MaxInt32)))
@@ -66,7 +68,7 @@ func (t *EtcdTap) Stop() error {
 	return t.etcd.Close()
 }
 
-// Take returns what was counted since the last call.
+// Take returns the counts since the last call.
 func (t *EtcdTap) Take() EtcdReads {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,14 +77,14 @@ func (t *EtcdTap) Take() EtcdReads {
 	return counted
 }
 
-// Delay makes each message to etcd from now on wait so long before etcd gets it.
+// Delay sets how long each message waits from now on before it is sent to etcd.
 func (t *EtcdTap) Delay(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.delay = d
 }
 
-// hold waits as long as messages are delayed, and reports whether ctx lasted.
+// hold waits for the delay. It returns false if ctx ends before.
 func (t *EtcdTap) hold(ctx context.Context) bool {
 	t.mu.Lock()
 	delay := t.delay
@@ -90,7 +92,7 @@ func (t *EtcdTap) hold(ctx context.Context) bool {
 	return delay == 0 || pause(ctx, delay)
 }
 
-// pass passes on a call until it ends.
+// pass forwards a call until it ends.
 func (t *EtcdTap) pass(_ any, client grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(client)
 	header, _ := metadata.FromIncomingContext(client.Context())
@@ -100,7 +102,7 @@ func (t *EtcdTap) pass(_ any, client grpc.ServerStream) error {
 	if err != nil {
 		return err
 	}
-	go t.ask(method, client, server) // It ends with the client's stream, which is over when this returns.
+	go t.ask(method, client, server) // It ends with the client's stream, which ends when this function returns.
 	for {
 		var message []byte
 		if err := server.RecvMsg(&message); errors.Is(err, io.EOF) {
@@ -119,7 +121,7 @@ func (t *EtcdTap) pass(_ any, client grpc.ServerStream) error {
 	}
 }
 
-// ask passes on what a client sends.
+// ask forwards the messages of a client.
 func (t *EtcdTap) ask(method string, client grpc.ServerStream, server grpc.ClientStream) {
 	for {
 		var message []byte
@@ -137,7 +139,7 @@ func (t *EtcdTap) ask(method string, client grpc.ServerStream, server grpc.Clien
 	}
 }
 
-// The methods of etcd's API that read: a transaction may.
+// The methods of etcd's API that count as reads. A transaction may read.
 const (
 	methodRange = "/etcdserverpb.KV/Range"
 	methodTxn   = "/etcdserverpb.KV/Txn"
@@ -148,7 +150,7 @@ func reading(method string) bool {
 	return method == methodRange || method == methodTxn
 }
 
-// count counts a request.
+// count counts a request if it reads.
 func (t *EtcdTap) count(method string, message []byte) {
 	if !reading(method) {
 		return
@@ -163,7 +165,7 @@ func (t *EtcdTap) count(method string, message []byte) {
 	t.counted.Others++
 }
 
-// passing is a codec that leaves messages as they are.
+// passing is a codec that leaves messages unchanged.
 type passing struct{}
 
 func (passing) Name() string { return "proto" }

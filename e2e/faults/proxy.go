@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// headerTimeout bounds how long a client may take to send the head of a request.
+// headerTimeout is the maximum time in which a client must send the header of a request.
 const headerTimeout = 10 * time.Second
 
 // Proxy stands between clients and one API server. It is safe for concurrent use.
@@ -37,7 +37,7 @@ type Proxy struct {
 	expired map[string]struct{}
 }
 
-// Start starts a proxy to the API server that a configuration leads to, with the configuration's credentials.
+// Start starts a proxy to the API server of a client configuration. The proxy uses the credentials of the configuration.
 func Start(config *rest.Config) (*Proxy, error) {
 	target, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -72,27 +72,27 @@ func (p *Proxy) Stop() error {
 	return err
 }
 
-// Config returns how to reach the API server through the proxy, without a limit on the client's side.
+// Config returns a client configuration for the API server through the proxy, without a client-side rate limit.
 func (p *Proxy) Config() *rest.Config {
 	return &rest.Config{Host: p.host, QPS: -1}
 }
 
-// Delay makes every request from now on wait so long before the API server gets it.
+// Delay sets how long each request waits from now on before it is sent to the API server.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
 }
 
-// Refuse makes every request from now on fail for which status does not return
-// 0, with the HTTP status it returns. Nil refuses nothing.
+// Refuse sets a function that decides about each request from now on. If it returns an HTTP status other than 0, the proxy
+// responds with that status instead of forwarding the request. Nil refuses nothing.
 func (p *Proxy) Refuse(status func(*http.Request) int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = status
 }
 
-// Cut breaks all connections, and every new one as soon as it is made, until Mend.
+// Cut breaks the connections of all running requests, and of every new request, until Mend.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Mend ends what Cut began.
+// Mend ends the effect of Cut.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,9 +110,9 @@ func (p *Proxy) Mend() {
 	}
 }
 
-// ExpireWatches ends every open watch with 410 Expired, as an API server does
-// that has compacted what the watch was to continue from. The next watch of
-// each that names a resourceVersion is refused with 410, too.
+// ExpireWatches ends every open watch with 410 Expired, like an API server that has compacted the resourceVersion from which the
+// watch continues. A watch in another encoding than JSON ends without the error. For each path, the next watch that continues
+// from a resourceVersion is also refused with 410.
 func (p *Proxy) ExpireWatches() {
 	p.mu.Lock()
 	open := maps.Clone(p.watches)
@@ -125,20 +125,21 @@ func (p *Proxy) ExpireWatches() {
 	}
 }
 
-// Requests returns how many requests have come so far, by method and path, such
-// as "GET /api/v1/pods". The method of a watch is WATCH.
+// Requests returns the number of requests so far, by method and path, such as "GET /api/v1/pods". The method of a watch is
+// WATCH.
 func (p *Proxy) Requests() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.requests)
 }
 
-// handler returns what serves the proxy's clients.
+// handler returns the handler for the requests of the proxy's clients.
 func (p *Proxy) handler(target *url.URL, transport http.RoundTripper) http.Handler {
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			// Kubernetes compresses streaming lists from 1.37 on. The transport decompresses what it has asked for itself.
+			// Kubernetes compresses streaming lists from 1.37 on. The transport decompresses a response only if it has set this
+			// header itself.
 			r.Out.Header.Del("Accept-Encoding")
 		},
 		Transport:     transport,
@@ -173,7 +174,8 @@ func (p *Proxy) handler(target *url.URL, transport http.RoundTripper) http.Handl
 	})
 }
 
-// admit counts a request and says what is to be done to it.
+// admit counts a request. It returns the channel that is closed when the request is cut, the delay, and the HTTP status with
+// which to refuse the request; 0 if it is not refused.
 func (p *Proxy) admit(r *http.Request) (cut <-chan struct{}, delay time.Duration, status int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,13 +210,13 @@ func isWatch(r *http.Request) bool {
 	return err == nil && watch
 }
 
-// continues reports whether a request is a watch that continues from a resourceVersion that it names.
+// continues reports whether a request is a watch that names the resourceVersion from which it continues.
 func continues(r *http.Request) bool {
 	version := r.URL.Query().Get("resourceVersion")
 	return isWatch(r) && version != "" && version != "0" && r.URL.Query().Get("sendInitialEvents") == ""
 }
 
-// pause waits, and reports whether ctx lasted.
+// pause waits. It returns false if ctx ends before.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -54,7 +54,7 @@ func clientOf(t *testing.T) (*faults.Proxy, kubernetes.Interface) {
 	return p, client
 }
 
-// get reads the pod, and gives up after a while.
+// get reads the pod within a time.
 func get(t *testing.T, client kubernetes.Interface, within time.Duration) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)

@@ -13,22 +13,22 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// watchBody is the body of a watch: events, one a line, until it ends or expires.
+// watchBody is the body of a watch: events, one per line, until it ends or expires.
 type watchBody struct {
 	*io.PipeReader
 
 	path     string
 	upstream io.Closer
 	out      *io.PipeWriter
-	// inJSON is false when events are in another encoding, into which an event cannot be slipped.
+	// inJSON is false if the events have another encoding. No event can be inserted into such a watch.
 	inJSON bool
-	// mu keeps an event from being slipped into another one.
+	// mu prevents the insertion of an event into the middle of another one.
 	mu sync.Mutex
 	// ended is called once, when the watch is over.
 	ended func()
 }
 
-// watch puts a watchBody in place of a response's body.
+// watch returns a watchBody that replaces the body of a response.
 func (p *Proxy) watch(r *http.Response) *watchBody {
 	in, out := io.Pipe()
 	w := &watchBody{
@@ -47,7 +47,7 @@ func (p *Proxy) watch(r *http.Response) *watchBody {
 	return w
 }
 
-// copy passes events on until there are no more, or no reader is left.
+// copy forwards events until the watch ends, or its reader is closed.
 func (w *watchBody) copy(from io.Reader) {
 	defer w.ended()
 	events := bufio.NewReader(from)
@@ -72,7 +72,7 @@ func (w *watchBody) copy(from io.Reader) {
 	}
 }
 
-// expire ends the watch with an event that says 410 Expired.
+// expire ends the watch, in JSON after an event with 410 Expired.
 func (w *watchBody) expire() {
 	w.mu.Lock()
 	if w.inJSON {
@@ -86,13 +86,13 @@ func (w *watchBody) expire() {
 	_ = w.upstream.Close()
 }
 
-// Close ends the watch; the client has gone.
+// Close ends the watch when the client has disconnected.
 func (w *watchBody) Close() error {
 	_ = w.PipeReader.Close()
 	return w.upstream.Close()
 }
 
-// failure returns what an API server says together with an HTTP status.
+// failure returns the Status that an API server sends with an HTTP status.
 func failure(status int) *metav1.Status {
 	reasons := map[int]metav1.StatusReason{
 		http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
@@ -107,7 +107,7 @@ func failure(status int) *metav1.Status {
 	}
 }
 
-// writeStatus answers a request with a failure.
+// writeStatus responds to a request with a failure.
 func writeStatus(w http.ResponseWriter, status int) {
 	body, err := json.Marshal(failure(status))
 	if err != nil {

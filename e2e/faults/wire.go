@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// wireBuffer is how many bytes are passed on at a time.
+// wireBuffer is the maximum number of bytes that are forwarded at a time.
 const wireBuffer = 32 << 10
 
-// dialTimeout bounds how long the server may take to accept a connection.
+// dialTimeout is the maximum time in which the server must accept a connection.
 const dialTimeout = 10 * time.Second
 
-// Wire passes the bytes of connections on between clients and one server, and
-// damages them on demand. It sees no requests, so that TLS passes through. It is
-// safe for concurrent use.
+// Wire forwards the bytes of connections between clients and one server, and disturbs the connections on demand. It does not
+// interpret the bytes, so that TLS passes through. It is safe for concurrent use.
 type Wire struct {
 	listener net.Listener
 	server   string
@@ -26,17 +25,17 @@ type Wire struct {
 	mu     sync.Mutex
 	delay  time.Duration
 	refuse bool
-	// hole is closed when bytes pass again; nil while they do.
+	// hole is closed when bytes are forwarded again; nil while bytes are forwarded.
 	hole  chan struct{}
 	conns map[*wireConn]struct{}
-	// closed is closed when the wire is.
+	// closed is closed by Close.
 	closed chan struct{}
 }
 
 // wireConn is a connection through the wire.
 type wireConn struct {
 	client, server net.Conn
-	// dead is closed when nothing passes through it any more, for ever.
+	// dead is closed when the connection has stopped forwarding bytes for ever.
 	dead chan struct{}
 	once sync.Once
 }
@@ -53,10 +52,10 @@ func NewWire(server string) (*Wire, error) {
 	return w, nil
 }
 
-// Addr returns where the wire listens, as host:port.
+// Addr returns the address at which the wire listens, as host:port.
 func (w *Wire) Addr() string { return w.listener.Addr().String() }
 
-// Close ends the wire and all connections through it, and returns when nothing of it runs any more.
+// Close closes the wire and all connections through it, and waits until its goroutines have ended.
 func (w *Wire) Close() error {
 	close(w.closed)
 	err := w.listener.Close()
@@ -65,22 +64,22 @@ func (w *Wire) Close() error {
 	return err
 }
 
-// Delay makes all bytes from now on take so much longer.
+// Delay sets how long all bytes are delayed from now on.
 func (w *Wire) Delay(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.delay = d
 }
 
-// Refuse makes new connections break as soon as they are made, or, with false, no more.
+// Refuse sets whether new connections are reset when they are accepted.
 func (w *Wire) Refuse(refuse bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refuse = refuse
 }
 
-// BlackHole makes all bytes wait, in both directions and on new connections
-// too, until Mend: nothing comes, and no error.
+// BlackHole holds back all bytes in both directions, also those of new connections, until Mend. The ends of a connection receive
+// neither bytes nor an error.
 func (w *Wire) BlackHole() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +88,7 @@ func (w *Wire) BlackHole() {
 	}
 }
 
-// Mend ends what BlackHole began. What has waited is passed on.
+// Mend ends the effect of BlackHole. The wire forwards the bytes that it has held back.
 func (w *Wire) Mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,8 +105,8 @@ func (w *Wire) Reset() {
 	}
 }
 
-// HalfOpen makes all connections that are open dead for the server, and for the
-// client as they were, but that nothing comes any more and nothing arrives. New connections are not touched.
+// HalfOpen closes all open connections to the server. To the client they remain open, but it receives nothing, and its bytes are
+// discarded. New connections are not affected.
 func (w *Wire) HalfOpen() {
 	for _, c := range w.open() {
 		c.once.Do(func() { close(c.dead) })
@@ -115,7 +114,7 @@ func (w *Wire) HalfOpen() {
 	}
 }
 
-// Connections returns how many connections pass bytes on.
+// Connections returns the number of connections that forward bytes.
 func (w *Wire) Connections() int {
 	n := 0
 	for _, c := range w.open() {
@@ -136,7 +135,7 @@ func (w *Wire) open() []*wireConn {
 	return all
 }
 
-// accept takes connections until the wire is closed.
+// accept accepts connections until the wire is closed.
 func (w *Wire) accept() {
 	for {
 		client, err := w.listener.Accept()
@@ -154,7 +153,7 @@ func (w *Wire) accept() {
 	}
 }
 
-// abort ends a connection by a reset.
+// abort ends a connection with a TCP reset.
 func abort(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -162,7 +161,7 @@ func abort(c net.Conn) {
 	_ = c.Close()
 }
 
-// connect passes the bytes of a connection on until it ends.
+// connect forwards the bytes of a connection until it ends.
 func (w *Wire) connect(client net.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
@@ -186,7 +185,7 @@ func (w *Wire) connect(client net.Conn) {
 	w.mu.Unlock()
 }
 
-// pass passes bytes on in one direction until there are no more. Of a connection that is dead to the server, it swallows those of the client.
+// pass forwards bytes in one direction until there are no more. If the connection is dead, it discards the bytes of the client.
 func (w *Wire) pass(c *wireConn, from, to net.Conn) {
 	buffer := make([]byte, wireBuffer)
 	for {
@@ -215,7 +214,7 @@ func written(to net.Conn, data []byte) bool {
 	return err == nil
 }
 
-// wait waits for as long as bytes have to, and reports whether they may pass then.
+// wait waits for the delay and the end of the black hole, and reports whether the bytes may be forwarded then.
 func (w *Wire) wait(c *wireConn) bool {
 	w.mu.Lock()
 	delay, hole := w.delay, w.hole
@@ -240,7 +239,7 @@ func (w *Wire) wait(c *wireConn) bool {
 	}
 }
 
-// end ends a connection for both.
+// end ends a connection on both sides.
 func (c *wireConn) end() {
 	c.once.Do(func() { close(c.dead) })
 	abort(c.client)

@@ -57,7 +57,7 @@ func call(t *testing.T, w *faults.Wire) *caller {
 	return &caller{c, bufio.NewReader(c)}
 }
 
-// ask sends a line and returns how its return went.
+// ask sends a line and reads it back. It returns the error of either.
 func (c *caller) ask(t *testing.T, within time.Duration) error {
 	t.Helper()
 	if err := c.SetDeadline(time.Now().Add(within)); err != nil {
@@ -70,10 +70,10 @@ func (c *caller) ask(t *testing.T, within time.Duration) error {
 	return err
 }
 
-// moment is how long is waited for what is not to come.
+// moment is how long a test waits for a response that must not arrive. It is also the delay of a slow wire.
 const moment = 50 * time.Millisecond
 
-// strung returns a wire to an echo server. When the test is over nothing of it must be left.
+// strung returns a wire to an echo server. It checks that no goroutine of the wire is left after the test.
 func strung(t *testing.T) *faults.Wire {
 	t.Helper()
 	others := goleak.IgnoreCurrent()
@@ -125,7 +125,7 @@ func TestReset(t *testing.T) {
 	w.Refuse(true)
 	fresh, err := (&net.Dialer{Timeout: testTimeout}).DialContext(t.Context(), "tcp", w.Addr())
 	if err != nil {
-		return // It was reset before it was there.
+		return // It was reset before DialContext returned.
 	}
 	defer func() { _ = fresh.Close() }()
 	if err := (&caller{fresh, bufio.NewReader(fresh)}).ask(t, testTimeout); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
