@@ -23,14 +23,15 @@ import (
 )
 
 const (
-	// commandTimeout bounds one command of the README.
+	// commandTimeout is the maximum duration of one command of a page.
 	commandTimeout = 3 * time.Minute
-	// outputTimeout is how long a command is repeated until its output is that of the README.
+	// outputTimeout is how long a command is repeated until its output is that of the page.
 	outputTimeout = 30 * time.Second
 	poll          = 500 * time.Millisecond
 )
 
-// TestTheReadmeIsTrue runs all of its commands, from the first to the last, and then those by which what was made is backed up.
+// TestTheReadmeIsTrue runs all commands of the README in their order, and then the commands that back up and restore the
+// objects.
 func TestTheReadmeIsTrue(t *testing.T) {
 	suite.NeedsControlPlane(t)
 	s, pods := prepare(t)
@@ -51,7 +52,8 @@ func TestTheReadmeIsTrue(t *testing.T) {
 
 const (
 	operations = "config/docs/operations.md"
-	// restoration loses what was backed up, and gets it back as the page says: the monitor may have made some bundles again.
+	// restoration deletes the objects and restores them from the backup as the page says. The monitor may have recreated some
+	// bundles before.
 	restoration = "```console" + `
 $ kubectl delete healthscopes,resourcebundlestates --all
 $ ! kubectl create -f objects.yaml 2>&1 | grep -v -e ' created$' -e AlreadyExists
@@ -63,7 +65,7 @@ vfw    healthy   9/9     0         0        1/1        3s
 `
 )
 
-// follow takes all steps of a page, and returns how many there were.
+// follow takes all steps of a page, and returns their number.
 func (s *shell) follow(t *testing.T, page, text string) int {
 	t.Helper()
 	steps, err := readSteps(text)
@@ -76,7 +78,7 @@ func (s *shell) follow(t *testing.T, page, text string) int {
 	return len(steps)
 }
 
-// shell runs the commands of a page: in a directory with the contents of a checkout of the project, and with an environment.
+// shell runs the commands of a page in a directory with the contents of a checkout of the project, and with an environment.
 type shell struct {
 	root, dir string
 	env       []string
@@ -84,11 +86,11 @@ type shell struct {
 	sync func(context.Context) error
 	// logs returns the ends of the logs of the programs that run.
 	logs func() string
-	// taken are the steps that were taken, with what was printed.
+	// taken are the executed steps, with their output.
 	taken []step
 }
 
-// prepare makes the directory, which looks like a checkout with what `make build` makes, and starts the cluster.
+// prepare creates the directory, with the contents of a checkout after `make build`, and starts the cluster.
 func prepare(t *testing.T) (*shell, *pods) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -135,7 +137,8 @@ func check(t *testing.T, err error) {
 
 func (s *shell) path(name string) string { return filepath.Join(s.dir, name) }
 
-// take types a command, and looks at what it prints; again for a while where nothing but looking is done.
+// take runs a command and compares its output with the page. A command that only reads is repeated until the output is that of
+// the page, at most for outputTimeout.
 func (s *shell) take(t *testing.T, page string, step step) {
 	t.Helper()
 	if s.takeSpecially(t, page, step) {
@@ -146,7 +149,7 @@ func (s *shell) take(t *testing.T, page string, step step) {
 		var err error
 		printed, err = s.run(ctx, step.command)
 		if exit, is := errors.AsType[*exec.ExitError](err); is && exit.ExitCode() == 1 && step.output != nil && strings.Contains(step.command, "healthscope ") {
-			err = nil // Its answer is no, and the page shows the answer.
+			err = nil // The program exits with 1 for a negative result, and the page shows its output.
 		}
 		again := looks(step.command) && time.Since(begin) < outputTimeout
 		if err != nil && !again {
@@ -167,8 +170,8 @@ func (s *shell) take(t *testing.T, page string, step step) {
 	t.Logf("%s:%d: %s: after %s", page, step.line, first, time.Since(begin).Round(10*time.Millisecond))
 }
 
-// takeSpecially takes a step that has no output to compare, and reports whether it was one: a command
-// of make, which is checked to exist, a program that runs until the test ends, or a variable that is set.
+// takeSpecially takes a step without output to compare, and reports whether the step was such a step: a make command, whose
+// target must exist, a program that runs until the test ends, or the assignment of a variable.
 func (s *shell) takeSpecially(t *testing.T, page string, step step) bool {
 	t.Helper()
 	if rest, is := strings.CutPrefix(step.command, "make "); is {
@@ -191,7 +194,7 @@ func (s *shell) takeSpecially(t *testing.T, page string, step step) bool {
 	return false
 }
 
-// looks reports whether a command only looks, so that it may be given again.
+// looks reports whether a command only reads, so that it may be repeated.
 func looks(command string) bool {
 	return slices.ContainsFunc([]string{"kubectl get ", "bin/healthscope clusters", "curl ", "promtool query ", "healthscope aai plan ", "healthscope status ", "kubectl __complete "}, func(prefix string) bool {
 		return strings.HasPrefix(command, prefix)
@@ -220,7 +223,7 @@ func (s *shell) start(t *testing.T, command string) {
 	})
 }
 
-// run runs a command, and returns what it prints on its standard output, or all that it prints if it fails.
+// run runs a command and returns its standard output. If the command fails, the standard error follows.
 func (s *shell) run(ctx context.Context, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()

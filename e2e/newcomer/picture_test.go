@@ -16,12 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// picture is what the README opens with: commands of it, and what they printed. `make picture` draws it again.
+// picture is the image at the top of the README. It shows commands of the README with their output. `make picture` draws it
+// again.
 const picture = "config/docs/session.svg"
 
 var redraw = flag.Bool("picture", false, "draw "+picture+" from what the commands of the README print")
 
-// The measures of the picture: all in pixels but the columns of the text.
+// The dimensions of the picture, in pixels. Only columns is in characters.
 const (
 	columns      = 104
 	width        = 852
@@ -46,7 +47,8 @@ const (
 // healthWord matches the words that have a colour.
 var healthWord = regexp.MustCompile(`\b(un)?healthy\b`)
 
-// pictured returns the steps that the picture shows: from the first Deployment to the cause, without waiting.
+// pictured returns the steps that the picture shows, from the first Deployment to the cause, without the commands that wait. It
+// returns nil if these steps are missing.
 func pictured(steps []step) []step {
 	var found []step
 	for _, s := range steps {
@@ -60,7 +62,7 @@ func pictured(steps []step) []step {
 	return nil
 }
 
-// checkPicture compares the picture with what the commands have printed, or draws it.
+// checkPicture compares the picture with the output of the commands. With the flag -picture, it draws the picture first.
 func checkPicture(t *testing.T, steps []step) {
 	t.Helper()
 	shown := pictured(steps)
@@ -85,7 +87,7 @@ func checkPicture(t *testing.T, steps []step) {
 // typed returns the lines of a command as a terminal shows them.
 func typed(command string) []string { return strings.Split("$ "+command, "\n") }
 
-// draw returns steps as an SVG. Each line is one text, also where it is broken.
+// draw returns steps as an SVG. Each line is one text element, also if the line is broken.
 func draw(steps []step) string {
 	var body strings.Builder
 	y := margin
@@ -115,7 +117,7 @@ func draw(steps []step) string {
 `, width, height, pictureStyle, width-1, height-1, body.String())
 }
 
-// broken breaks a line that is too long, after a blank.
+// broken breaks a line that is too long after a blank, or after columns characters if there is no blank.
 func broken(line string) []string {
 	var parts []string
 	for len(line) > columns {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// readyTimeout bounds the start of a program, and stopGrace its end.
+	// readyTimeout is the maximum duration of the start of a program, and stopGrace that of its end.
 	readyTimeout = time.Minute
 	stopGrace    = 15 * time.Second
 )
@@ -35,8 +35,8 @@ type pods struct {
 	running map[string]*process.Process
 }
 
-// sync starts what is deployed and does not run yet, and returns when it is ready: so does Helm on a cluster whose nodes are not simulated.
-// What runs gets what its volumes hold now, as from a kubelet.
+// sync starts the programs of new Deployments, and returns when they are ready, like Helm on a cluster with real nodes. Like a
+// kubelet, it updates the files in the volumes of running programs.
 func (p *pods) sync(ctx context.Context) error {
 	deployed, err := p.api.AppsV1().Deployments(chart.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=healthscope"})
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// step is a command on a page, and what it prints there.
+// step is a command on a page, with the output that the page shows.
 type step struct {
 	line    int
 	command string
-	// output are the lines below the command. Without any, what is printed does not matter.
+	// output are the lines below the command. If there are none, the output of the command is not compared.
 	output []string
 }
 
 var (
 	heredoc = regexp.MustCompile(`<<'?(\w+)'?`)
-	// Of what is printed, ages, the names that Kubernetes makes up, and what it has counted so far are never the same.
+	// Ages, the names that Kubernetes generates, and current counts differ in each output.
 	age        = regexp.MustCompile(`\b(\d+[dhms])+( ago)?\b|\bnow\b`)
 	madeUpName = regexp.MustCompile(`\b([a-z][a-z0-9-]*)-[bcdf-hj-np-tv-z0-9]{8,10}-[bcdf-hj-np-tv-z0-9]{5}\b`)
 	counted    = regexp.MustCompile(`\bused: pods=\d+`)
@@ -63,12 +63,13 @@ func readSteps(text string) ([]step, error) {
 	return steps, nil
 }
 
-// lasting returns lines without what is never the same: ages, names that are made up, counts, the width of columns, and blank lines.
+// lasting returns lines without the parts that differ in each output: ages, generated names, counts, the width of columns, and
+// blank lines.
 func lasting(lines []string) []string {
 	var result []string
 	for _, line := range lines {
 		line = counted.ReplaceAllString(line, "used: pods=<count>")
-		// Names first: the end of one, such as 4d55s, can look like an age.
+		// Names are replaced first, because the end of a name, such as 4d55s, can look like an age.
 		line = age.ReplaceAllString(madeUpName.ReplaceAllString(line, "$1-<name>"), "<age>")
 		if line = strings.TrimSpace(blanks.ReplaceAllString(line, " ")); line != "" {
 			result = append(result, line)
@@ -77,7 +78,8 @@ func lasting(lines []string) []string {
 	return result
 }
 
-// difference compares what a command has printed with what the page shows; empty when they are the same.
+// difference compares the output of a command with the output that the page shows. It returns an empty string if they are the
+// same.
 func (s step) difference(printed string) string {
 	if s.output == nil {
 		return ""
@@ -95,7 +97,7 @@ func read(t *testing.T, page string) string {
 	return string(data)
 }
 
-// section returns a section of a page, behind as many lines as there are before it on the page.
+// section returns a section of a page. Blank lines before it keep the line numbers of the page.
 func section(page, title string) string {
 	before, text, _ := strings.Cut(page, "\n## "+title+"\n")
 	text, _, _ = strings.Cut(text, "\n## ")
@@ -133,7 +135,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestTheReadmeIsShort asserts that the README is short enough to be read.
+// TestTheReadmeIsShort checks that the README has at most 150 lines.
 func TestTheReadmeIsShort(t *testing.T) {
 	const most = 150
 	if lines := strings.Count(read(t, "README.md"), "\n"); lines > most {

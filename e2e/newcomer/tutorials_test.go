@@ -18,7 +18,7 @@ import (
 // tutorials is the directory of the tutorials, from the root of the source tree.
 const tutorials = "config/docs/tutorials"
 
-// TestTheTutorialsAreTrue runs the tutorials, one after the other, in an environment as `go run ./e2e/env up` keeps it.
+// TestTheTutorialsAreTrue runs the tutorials, one after the other, in an environment like that of `go run ./e2e/env up`.
 func TestTheTutorialsAreTrue(t *testing.T) {
 	suite.NeedsControlPlane(t)
 	s := enter(t)
@@ -33,13 +33,13 @@ func TestTheTutorialsAreTrue(t *testing.T) {
 			}
 		})
 		if !passed {
-			return // What the page has left behind would make the next ones fail.
+			return // Objects that this page has left behind would make the next pages fail.
 		}
 	}
 	t.Run("plugin", s.plugIn)
 }
 
-// completion is what a shell asks kubectl, to complete the command line of a plugin.
+// completion is the command by which a shell asks kubectl to complete the command line of a plugin, with its output.
 const completion = "```console" + `
 $ kubectl __complete healthscope clusters remove ""
 vfw-cluster-provider+edge01
@@ -47,7 +47,7 @@ vfw-cluster-provider+edge02
 :4
 ` + "```\n"
 
-// plugIn makes the program a plugin of kubectl, as its page says.
+// plugIn installs the program as a plugin of kubectl, as its page says, and checks the completion.
 func (s *shell) plugIn(t *testing.T) {
 	bin := filepath.Join(s.dir, ".local", "bin")
 	check(t, os.MkdirAll(bin, 0o700))
@@ -89,7 +89,7 @@ func enter(t *testing.T) *shell {
 	return s
 }
 
-// findPrometheus puts Prometheus' programs into PATH, and sets an address that is free.
+// findPrometheus adds the directory of Prometheus's programs to PATH, and sets PROMETHEUS to a free address.
 func (s *shell) findPrometheus(t *testing.T) {
 	t.Helper()
 	dir := filepath.Dir(observed.Program(t, "prometheus"))
