@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// secret is the Secret of the edge, and secrets where it is.
+	// secret is the Secret of the edge, and secrets is its namespace.
 	secret, secrets = "vfw-cluster-provider-edge01", "healthscope-clusters"
 	maintenance     = "healthscope.core.oam.dev/maintenance"
 	// vnf is the path of the VNF of the demo in A&AI.
 	vnf = "/network/generic-vnfs/generic-vnf/" + installation.GenericVNFID
 )
 
-// local is an application in the hub's own cluster, and refused a cluster whose kubeconfig is not used.
+// local is an application in the hub's own cluster, and refused is a cluster whose kubeconfig HealthScope does not use.
 const (
 	local = `{apiVersion: v1, kind: Service, metadata: {name: local, namespace: default, labels: {emco/deployment-id: 7-local}}, spec: {ports: [{port: 80}]}}
 ---
@@ -36,7 +36,7 @@ const (
 {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, metadata: {name: local, namespace: default}, spec: {apps: [{name: local, workloadRefs: [{apiVersion: k8splugin.io/v1alpha1, kind: ResourceBundleState, name: 7-local}]}]}}
 `
 	refused = `{apiVersion: v1, kind: Secret, metadata: {name: refused, namespace: healthscope-clusters, labels: {healthscope.core.oam.dev/cluster-kubeconfig: "true"}}, stringData: {kubeconfig: "{}"}}`
-	// readable gives the monitor what it lacks.
+	// readable grants the monitor the right to read CSIStorageCapacities, which it lacks.
 	readable = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: capacities, labels: {healthscope.core.oam.dev/aggregate-to-monitor: "true"}}, rules: [{apiGroups: [storage.k8s.io], resources: [csistoragecapacities], verbs: [list, watch]}]}
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: capacities}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: capacities}, subjects: [{kind: ServiceAccount, name: healthscope-monitor, namespace: healthscope-system}]}
@@ -48,19 +48,19 @@ const (
 `
 )
 
-// service is a Service of the sink at the edge.
+// service returns a Service of the sink at the edge.
 func service(name string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: %s, namespace: default, labels: {emco/deployment-id: 171887448792644816-sink}}, spec: {ports: [{port: 80}]}}`, name)
 }
 
-// faults makes A&AI fail by these rules only.
+// faults replaces the rules by which A&AI fails.
 func faults(ctx context.Context, rules string) {
 	GinkgoHelper()
 	order(ctx, http.MethodDelete, "/__sim/faults", "")
 	order(ctx, http.MethodPost, "/__sim/faults", rules)
 }
 
-// order asks the control surface of A&AI for something.
+// order sends a request to the control surface of A&AI.
 func order(ctx context.Context, method, path, body string) {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, method, hs.Control+path, strings.NewReader(body))
@@ -139,7 +139,7 @@ var _ = Describe("Prometheus", Ordered, func() {
 			unhealthy, {"HealthScopeClusterForbidden", []string{"cluster=refused"}}, {"HealthScopeRuleInvalid", []string{"rule=typo", "job=healthscope-controller"}},
 			{"HealthScopeReconcileErrors", []string{"controller=healthscope"}}, {"HealthScopeInventoryRejected", []string{"cause=rejected"}}, {"HealthScopeRecorderFailing", []string{"cause=etcd"}},
 		}
-		Expect(hs.KillMonitor()).To(Succeed()) // It takes most of a minute until a silent monitor counts as stale.
+		Expect(hs.KillMonitor()).To(Succeed()) // A silent monitor counts as stale only after most of a minute.
 		Expect(hs.Configure(ctx, base()+"healthCheckExprs:\n- {name: typo, apiVersion: v1, kind: Service, current: status.conditons.exists(}\n")).To(Succeed())
 		faults(ctx, `[{"body-contains": "\"refused\"", "code": "AAI_3000"}]`)
 		apply(ctx, edge, service("refused"))
@@ -176,7 +176,7 @@ var _ = Describe("Prometheus", Ordered, func() {
 		faults(ctx, `[{"status": 503}]`)
 		apply(ctx, edge, service("later"))
 		fire(ctx, open, problem)
-		Expect(edge.StopAPIServer()).To(Succeed()) // It takes some time until that is noticed, too.
+		Expect(edge.StopAPIServer()).To(Succeed()) // The hub notices this only after some time, too.
 		faults(ctx, `[]`)
 		stop(ctx, slow, problem)
 	}, SpecTimeout(3*time.Minute))

@@ -9,11 +9,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Dashboard is what a dashboard of Grafana consists of, as far as it is looked at here.
+// Dashboard holds the fields of a Grafana dashboard that this package reads.
 type Dashboard struct {
 	// UID identifies the dashboard in links.
 	UID string `json:"uid"`
-	// Panels are its panels, and the rows that they are in.
+	// Panels are its panels and rows.
 	Panels []Panel `json:"panels"`
 	// Templating has its variables.
 	Templating struct {
@@ -27,15 +27,15 @@ type Panel struct {
 	Type        string `json:"type"`
 	Title       string `json:"title"`
 	Description string `json:"description"`
-	// GridPos is where it is, on a grid that is 24 wide.
+	// GridPos is the position and size of the panel, on a grid of 24 columns.
 	GridPos struct {
 		X, Y, W, H int
 	} `json:"gridPos"`
-	// Datasource is where its queries go.
+	// Datasource is the data source of its queries.
 	Datasource struct {
 		UID string `json:"uid"`
 	} `json:"datasource"`
-	// FieldConfig has the unit of its values, what they are shown as, and the colors of series.
+	// FieldConfig has the unit of its values, the texts and colors in which the values are shown, and the colors of series.
 	FieldConfig struct {
 		Defaults struct {
 			Unit     string `json:"unit"`
@@ -71,7 +71,7 @@ func (p Panel) Name(labels model.Metric) string {
 type Variable struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
-	// Query is what its values come from: a word, or an object with a query.
+	// Query is the source of its values: a string, or an object with a query.
 	Query json.RawMessage `json:"query"`
 }
 
@@ -86,7 +86,8 @@ func ReadDashboard(text []byte) (Dashboard, error) {
 
 var values = regexp.MustCompile(`^label_values\((.+), *\w+\)$`)
 
-// Selected returns the query whose series a variable takes its values from; empty when it is none of Prometheus.
+// Selected returns the query for the series from which a variable takes its values; empty if the values do not come from
+// Prometheus.
 func (v Variable) Selected() string {
 	var query struct {
 		Query string `json:"query"`
@@ -102,7 +103,8 @@ func (v Variable) Selected() string {
 
 var variable = regexp.MustCompile(`\$\{?\w+\}?`)
 
-// Fill returns a query of a dashboard as Grafana sends it when nothing is chosen, with a span to look back.
+// Fill returns a query of a dashboard as Grafana sends it if no value of a variable is selected, with a span for
+// $__rate_interval.
 func Fill(query, span string) string {
 	return variable.ReplaceAllString(strings.ReplaceAll(query, "$__rate_interval", span), ".*")
 }

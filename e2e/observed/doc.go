@@ -1,3 +1,3 @@
-// Package observed runs a real Prometheus over HealthScope, with the alerts
-// and the dashboard that HealthScope comes with, and looks at what they tell.
+// Package observed runs a real Prometheus that scrapes HealthScope, with the alerts and the dashboard that HealthScope comes
+// with, and checks their results.
 package observed

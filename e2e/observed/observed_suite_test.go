@@ -17,7 +17,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// edgeName is the name that the hub knows the edge by.
+// edgeName is the name of the edge in the hub.
 const edgeName = "vfw-cluster-provider+edge01"
 
 // unreadable is a kind that the monitor is configured to watch and has no right to read.
@@ -49,7 +49,7 @@ const reader = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: promethe
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: prometheus}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: prometheus}, subjects: [{kind: ServiceAccount, name: prometheus, namespace: default}]}
 `
 
-// targets are what Prometheus scrapes, with the token of its ServiceAccount in a file.
+// targets returns the targets of Prometheus. It writes the token of Prometheus's ServiceAccount to a file.
 func targets(ctx context.Context, file string) []Target {
 	GinkgoHelper()
 	apply(ctx, hub, reader)
@@ -60,7 +60,7 @@ func targets(ctx context.Context, file string) []Target {
 	return []Target{{"healthscope-controller", hs.GuardedMetrics, scrape}, {"healthscope-monitor", hs.GuardedMonitorMetrics, scrape}}
 }
 
-// base is what the suite adds to the configuration of controller and monitor.
+// base returns the settings that the suite adds to the configuration of controller and monitor.
 func base() string {
 	return "policy:\n  notPresentGraceSeconds: 1\n" + unreadable + "appContext:\n  endpoints: [" + etcd.Endpoint() + "]\nrecorder: {}\n"
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// picture shows panels of the dashboard over the whole suite. `make picture` draws it again.
+// picture is an image of panels of the dashboard during the whole suite. `make picture` draws it again.
 const picture = "config/docs/dashboard.svg"
 
 var redraw = flag.Bool("picture", false, "draw "+picture+" from what Prometheus has seen")
@@ -27,7 +27,7 @@ var redraw = flag.Bool("picture", false, "draw "+picture+" from what Prometheus 
 // shown are the panels of the picture.
 var shown = []string{"Scopes", "Clusters", "Resources by state", "Problems"}
 
-// The measures of the picture in pixels: names stand left of the bars.
+// The dimensions of the picture, in pixels. The names of series are to the left of the bars.
 const (
 	pictureWidth, left, right = 852, 205, 832
 	barHeight, stackHeight    = 16, 100
@@ -43,7 +43,7 @@ const (
   `
 )
 
-// colors are the colors of Grafana that the dashboard names.
+// colors are the colors of Grafana to which the dashboard refers by name.
 var colors = map[string]string{
 	"green": "#73bf69", "yellow": "#fade2a", "orange": "#ff9830", "red": "#f2495c", "dark-red": "#c4162a",
 	"blue": "#5794f2", "purple": "#b877d9", "dark-purple": "#8f3bb8", "#808080": "#808080",
@@ -54,12 +54,12 @@ type drawing struct {
 	strings.Builder
 
 	from time.Time
-	// scale is pixels per second, y where the next thing is drawn.
+	// scale is in pixels per second; y is the vertical position of the next element.
 	scale float64
 	y     int
 }
 
-// draw asks Prometheus for the data of the panels, and returns them as an SVG.
+// draw queries Prometheus for the data of the panels, and returns the panels as an SVG.
 func draw(ctx context.Context, from, to time.Time) string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(root, "config", "grafana", "healthscope.json"))
@@ -119,7 +119,7 @@ func (d *drawing) panel(p Panel, series model.Matrix) {
 	}
 }
 
-// stack draws the series that the panel has a color for on top of each other, in the panel's order.
+// stack draws the series for which the panel has a color on top of each other, in the panel's order.
 func (d *drawing) stack(p Panel, series model.Matrix, legend map[string]string) {
 	sums := map[model.Time]float64{}
 	var all []run
@@ -141,7 +141,7 @@ func (d *drawing) stack(p Panel, series model.Matrix, legend map[string]string) 
 	}
 }
 
-// run is a time in seconds during which a value, and the sum that it stands on, stay the same.
+// run is a period, in seconds, during which a value and its base, the sum of the values below it, do not change.
 type run struct {
 	from, to, base, value float64
 	color                 string
@@ -152,7 +152,8 @@ func (d *drawing) bar(r run, y, height int) {
 	fmt.Fprintf(d, "  <rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=%q/>\n", x, y, (r.to-r.from)*d.scale, height, r.color)
 }
 
-// runs returns the runs of values that are a second apart, on top of the sums by time, to which it adds them.
+// runs returns the runs of values that are one second apart. The base of a value is the sum of its time in sums, to which runs
+// then adds the value.
 func runs(values []model.SamplePair, sums map[model.Time]float64) []run {
 	var found []run
 	for _, v := range values {

@@ -11,15 +11,16 @@ import (
 const (
 	// Directory is the environment variable that names the folder with Prometheus's programs.
 	Directory = "HEALTHSCOPE_PROMETHEUS"
-	// Required is the environment variable that, with the value 1, makes tests fail that are skipped otherwise where there is no Prometheus.
+	// Required is the environment variable that, with the value 1, makes tests fail that would be skipped without Prometheus.
 	Required = "HEALTHSCOPE_REQUIRE_PROMETHEUS"
 )
 
-// ErrMissing says that a program of Prometheus is not on this machine.
+// ErrMissing means that a program of Prometheus is not installed.
 var ErrMissing = errors.New("it is not installed")
 
-// Find returns the path of a program of Prometheus, prometheus or promtool: in
-// $HEALTHSCOPE_PROMETHEUS if that is set, else in healthscope/prometheus of the user's cache directory, else in $PATH. The error wraps ErrMissing.
+// Find returns the path of a program of Prometheus, prometheus or promtool. It looks in $HEALTHSCOPE_PROMETHEUS if that is set;
+// otherwise in healthscope/prometheus of the user's cache directory, and then in $PATH. If the program is not found, the error
+// wraps ErrMissing.
 func Find(program string) (string, error) {
 	if folder := os.Getenv(Directory); folder != "" {
 		return find(filepath.Join(folder, program), program)
@@ -40,14 +41,15 @@ func find(path, program string) (string, error) {
 	return found, nil
 }
 
-// tester is what Program needs of a test.
+// tester has the methods of a test that Program calls.
 type tester interface {
 	Helper()
 	Skip(args ...any)
 	Fatal(args ...any)
 }
 
-// Program returns the path of a program of Prometheus for a test. Where there is none, the test is skipped, or fails when $HEALTHSCOPE_REQUIRE_PROMETHEUS is 1.
+// Program returns the path of a program of Prometheus for a test. If the program is not installed, it skips the test, or fails
+// it if $HEALTHSCOPE_REQUIRE_PROMETHEUS is 1.
 func Program(t tester, name string) string {
 	t.Helper()
 	path, err := Find(name)

@@ -24,23 +24,24 @@ import (
 )
 
 const (
-	// readyTimeout bounds the start of Prometheus, stopTimeout its end, and requestTimeout one request to it.
+	// readyTimeout is the maximum duration of the start of Prometheus, stopTimeout that of its end, and requestTimeout that of
+	// one request.
 	readyTimeout   = time.Minute
 	stopTimeout    = 15 * time.Second
 	requestTimeout = 10 * time.Second
-	// poll is how often it is looked whether it is ready.
+	// poll is the interval at which its readiness is checked.
 	poll = 50 * time.Millisecond
-	// interval is how often Prometheus scrapes, and evaluates rules.
+	// interval is the interval at which Prometheus scrapes and evaluates rules.
 	interval = "1s"
 )
 
-// Target is what Prometheus scrapes.
+// Target is a target of Prometheus.
 type Target struct {
 	// Job is the name of the job.
 	Job string
 	// URL is the URL of the metrics.
 	URL string
-	// Scrape is what the scrape configuration says besides, as for authorization and TLS. It may be nil.
+	// Scrape holds other fields of the scrape configuration, for example for authorization and TLS. It may be nil.
 	Scrape map[string]any
 }
 
@@ -50,7 +51,8 @@ type Prometheus struct {
 	process *process.Process
 }
 
-// Start starts Prometheus in a directory, which must exist, with a file of rules, and returns when it is ready. program is its path.
+// Start starts Prometheus with a file of rules in a directory, which must exist, and returns when it is ready. program is the
+// path of the program.
 func Start(ctx context.Context, program, dir string, rules []byte, targets ...Target) (*Prometheus, error) {
 	config, err := configuration(targets)
 	if err != nil {
@@ -80,7 +82,8 @@ func Start(ctx context.Context, program, dir string, rules []byte, targets ...Ta
 	return p, nil
 }
 
-// configuration is Prometheus's configuration file. The labels of a scrape that are also labels of a target stay as they are scraped.
+// configuration returns Prometheus's configuration file. A scraped label takes precedence over the target's label of the same
+// name.
 func configuration(targets []Target) ([]byte, error) {
 	var scrapes []map[string]any
 	for _, t := range targets {
@@ -132,7 +135,7 @@ type Series struct {
 	Value [2]any `json:"value"`
 }
 
-// Query asks for the value of a PromQL query now, which must be a vector.
+// Query returns the current value of a PromQL query, which must be a vector.
 func (p *Prometheus) Query(ctx context.Context, query string) ([]Series, error) {
 	var data struct {
 		Type   string   `json:"resultType"`
@@ -147,7 +150,7 @@ func (p *Prometheus) Query(ctx context.Context, query string) ([]Series, error) 
 	return data.Result, nil
 }
 
-// QueryRange asks for the values of a PromQL query over time, one for each second.
+// QueryRange returns the values of a PromQL query over time, one for each second.
 func (p *Prometheus) QueryRange(ctx context.Context, query string, from, to time.Time) (model.Matrix, error) {
 	var data struct {
 		Result model.Matrix `json:"result"`
@@ -186,7 +189,7 @@ func (p *Prometheus) Firing(ctx context.Context) (map[string][]Alert, error) {
 	return firing, nil
 }
 
-// api asks Prometheus's API, and decodes the data of the answer.
+// api sends a request to Prometheus's API, and decodes the data of the response.
 func (p *Prometheus) api(ctx context.Context, path string, into any) error {
 	body, err := p.get(ctx, path)
 	if err != nil {

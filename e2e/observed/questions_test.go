@@ -14,13 +14,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// alertTimeout is how long is waited for an alert to fire or to stop.
+// alertTimeout is how long a test waits for an alert to fire or to stop.
 const alertTimeout = 75 * time.Second
 
-// questions are the queries that must have an answer at some time of the story, by what they are for.
+// questions are the queries that must return a result at some time during the suite, by a description of their use.
 type questions map[string]string
 
-// allQuestions are the queries of the dashboard, and the selectors of the alerts without what they compare with.
+// allQuestions returns the queries of the dashboard, and the selectors in the expressions of the alerts. It leaves out those in
+// uncaused.
 func allQuestions() questions {
 	GinkgoHelper()
 	all := questions{}
@@ -54,14 +55,14 @@ func allQuestions() questions {
 	return all
 }
 
-// uncaused has, by alert, the questions that have no answer here: nothing floods the hub or fights for a status in this story. The unit
-// tests of the rules have these alerts fire.
+// uncaused holds, by alert, the questions without a result in this suite, because nothing floods the hub or competes for a
+// status. The unit tests of the rules make these alerts fire.
 var uncaused = map[string]string{
 	"HealthScopeClusterOverBudget": `alert HealthScopeClusterOverBudget, healthscope_cluster_state{state="OverBudget"}`,
 	"HealthScopeStatusConflict":    "alert HealthScopeStatusConflict, healthscope_scope_status_conflict",
 }
 
-// ask puts the questions that are open, and strikes out those that have an answer now.
+// ask sends the open questions to Prometheus, and removes those that have a result now.
 func (q questions) ask(ctx context.Context) {
 	GinkgoHelper()
 	for _, what := range slices.Sorted(maps.Keys(q)) {
@@ -73,10 +74,10 @@ func (q questions) ask(ctx context.Context) {
 	}
 }
 
-// open are the questions without an answer yet.
+// open returns the questions without a result so far.
 func (q questions) open() []string { return slices.Sorted(maps.Keys(q)) }
 
-// alert is an alert that is waited for: its name, and labels that it has, as name=value.
+// alert is an alert for which a test waits: its name, and labels that it has, as name=value.
 type alert struct {
 	name   string
 	labels []string
@@ -84,7 +85,7 @@ type alert struct {
 
 func (a alert) String() string { return fmt.Sprintf("%s%v", a.name, a.labels) }
 
-// in returns how many alerts of those that fire are such an alert.
+// in returns the number of firing alerts that match the alert.
 func (a alert) in(firing map[string][]Alert) int {
 	n := 0
 	for _, f := range firing[a.name] {
@@ -100,7 +101,7 @@ func (a alert) in(firing map[string][]Alert) int {
 	return n
 }
 
-// fire waits until all of these alerts fire, each once, and asks what is open.
+// fire waits until each of these alerts fires exactly once, and then asks the open questions.
 func fire(ctx context.Context, open questions, alerts ...alert) {
 	GinkgoHelper()
 	missing := func() ([]string, error) {

@@ -22,9 +22,10 @@ type Rules struct {
 type Rule struct {
 	// Alert is the name of the alert.
 	Alert string `json:"alert"`
-	// Expr is the query whose every result is an alert.
+	// Expr is the query. Each of its results is an alert.
 	Expr string `json:"expr"`
-	// For is how long there must be a result before the alert fires, KeepFiringFor how long it continues without one, in Prometheus's notation.
+	// For is how long a result must exist before the alert fires. KeepFiringFor is how long the alert continues to fire without
+	// a result. Both are in Prometheus's notation.
 	For           string `json:"for,omitempty"`
 	KeepFiringFor string `json:"keep_firing_for,omitempty"`
 	// Labels and Annotations are those of the alert.
@@ -46,7 +47,8 @@ var (
 	subquery = regexp.MustCompile(`\[[0-9]+d:[0-9]+m\]`)
 )
 
-// Hasten returns rules whose alerts fire after two seconds, and which look back for ten seconds where it was minutes, so that a test need not wait.
+// Hasten returns rules that do not make a test wait: alerts fire after two seconds, KeepFiringFor is one second where it was
+// set, windows in minutes become ten seconds, and subqueries over days become one hour with a step of one second.
 func Hasten(rules Rules) ([]byte, error) {
 	for _, g := range rules.Groups {
 		for i := range g.Rules {

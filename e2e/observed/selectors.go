@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Selectors returns what chooses series in a PromQL query, in their order and without offsets. The query may hold variables of a dashboard.
+// Selectors returns the vector selectors in a PromQL query, in their order and without offsets. The query may contain variables
+// of a dashboard.
 func Selectors(query string) ([]*parser.VectorSelector, error) {
 	expression, err := parser.ParseExpr(Fill(query, "1m"))
 	if err != nil {
