@@ -25,7 +25,7 @@ const aaiUser = "healthscope"
 // tenantPath is the path of the tenant in A&AI.
 const tenantPath = "/aai/v32/cloud-infrastructure/cloud-regions/cloud-region/" + CloudOwner + "/" + CloudRegionID + "/tenants/tenant/" + TenantID
 
-// orderTimeout bounds an order to the simulator's control surface.
+// orderTimeout is the maximum duration of a request that changes the simulator.
 const orderTimeout = 10 * time.Second
 
 // Object is an object in A&AI.
@@ -48,7 +48,7 @@ func (o Object) Label(key string) string {
 	return ""
 }
 
-// Related returns the types of the objects that a k8s-resource is related to.
+// Related returns the types of the objects to which a k8s-resource is related, sorted.
 func (o Object) Related() []string {
 	list, _ := o.Body["relationship-list"].(map[string]any)
 	relationships, _ := list["relationship"].([]any)
@@ -63,7 +63,7 @@ func (o Object) Related() []string {
 	return related
 }
 
-// Resources returns a command that asks A&AI for all k8s-resources, with the headers and the password that it wants.
+// Resources returns a shell command that requests all k8s-resources from A&AI, with the required headers and password.
 func (i *Installation) Resources() string {
 	return fmt.Sprintf("curl -u \"$(cat %s):$(cat %s)\" -H 'Accept: application/json' -H 'X-FromAppId: demo' -H \"X-TransactionId: $RANDOM\" %s%s/k8s-resources",
 		i.path("aai-user"), i.path("aai-password"), i.AAI, tenantPath)
@@ -77,17 +77,18 @@ func (i *Installation) Credentials() (user, password string, err error) {
 
 // Request is a request that A&AI has received.
 type Request struct {
-	// Seq numbers requests, from 1.
+	// Seq is the number of the request, from 1.
 	Seq uint64 `json:"sequence"`
 	// Method is its HTTP method.
 	Method string `json:"method"`
 	// Path is its path.
 	Path string `json:"path"`
-	// Status is the HTTP status of the answer.
+	// Status is the HTTP status of the response.
 	Status int `json:"status"`
 }
 
-// seed is what A&AI holds before HealthScope comes: the region, the tenant and the VNF that an orchestrator has made.
+// seed returns the objects that an orchestrator has created in A&AI before HealthScope starts: the region, the tenant, and the
+// VNF with its module.
 func seed() []Object {
 	region := fmt.Sprintf("/cloud-infrastructure/cloud-regions/cloud-region/%s/%s", CloudOwner, CloudRegionID)
 	vnf := "/network/generic-vnfs/generic-vnf/" + GenericVNFID
@@ -99,7 +100,7 @@ func seed() []Object {
 	}
 }
 
-// startSimulator starts the simulated A&AI, with a user and a password, and with its record of bad manners.
+// startSimulator starts the simulated A&AI with a user and a password, in strict mode, which logs violations.
 func (i *Installation) startSimulator(ctx context.Context) error {
 	data, err := json.Marshal(seed())
 	if err != nil {
@@ -139,7 +140,7 @@ func (i *Installation) startSimulator(ctx context.Context) error {
 	return err
 }
 
-// Objects returns the k8s-resources in A&AI, by kind and name.
+// Objects returns the k8s-resources in A&AI, sorted by kind and name.
 func (i *Installation) Objects(ctx context.Context) ([]Object, error) {
 	var all []Object
 	if err := i.control(ctx, "/__sim/state", &all); err != nil {
@@ -153,21 +154,21 @@ func (i *Installation) Objects(ctx context.Context) ([]Object, error) {
 // String returns Kind/name of a k8s-resource.
 func (o Object) String() string { return fmt.Sprintf("%v/%v", o.Body["kind"], o.Body["name"]) }
 
-// Requests returns the requests that A&AI has received after one with a certain number.
+// Requests returns the requests that A&AI has received after the request with a given number.
 func (i *Installation) Requests(ctx context.Context, after uint64) ([]Request, error) {
 	var all []Request
 	err := i.control(ctx, fmt.Sprintf("/__sim/requests?since=%d", after), &all)
 	return all, err
 }
 
-// Violations returns what A&AI has found fault with, though it took it.
+// Violations returns the log of requests that A&AI has received although a correct client would not send them.
 func (i *Installation) Violations(ctx context.Context) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	err := i.control(ctx, "/__sim/violations", &all)
 	return all, err
 }
 
-// AddFaults makes requests to A&AI fail, by rules behind those that are in force.
+// AddFaults adds rules by which requests to A&AI fail, after the existing rules.
 func (i *Installation) AddFaults(ctx context.Context, rules ...simulator.Fault) error {
 	body, err := json.Marshal(rules)
 	if err != nil {
@@ -176,12 +177,12 @@ func (i *Installation) AddFaults(ctx context.Context, rules ...simulator.Fault) 
 	return i.order(ctx, http.MethodPost, "/__sim/faults", body)
 }
 
-// ClearFaults ends all faults of A&AI.
+// ClearFaults removes all rules by which requests to A&AI fail.
 func (i *Installation) ClearFaults(ctx context.Context) error {
 	return i.order(ctx, http.MethodDelete, "/__sim/faults", nil)
 }
 
-// order asks the simulator's control surface to do something.
+// order sends a request that changes the simulator to its control surface.
 func (i *Installation) order(ctx context.Context, method, path string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
 	defer cancel()

@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// askTimeout bounds one question to an installation.
+// askTimeout is the maximum duration of one request to an installation.
 const askTimeout = 10 * time.Second
 
-// asker trusts every certificate: a program that is given none makes its own, which cannot be checked.
+// asker accepts every certificate, because a program without a certificate creates its own, which cannot be verified.
 var asker = &http.Client{Transport: &http.Transport{
 	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // As it says.
-	DisableKeepAlives: true,                                  // The next one may ask another process at the same address.
+	DisableKeepAlives: true,                                  // The next request may go to another process at the same address.
 }}
 
-// Ask asks for a URL with a bearer token, or without one when it is empty, and returns the status code and the body of the answer.
+// Ask requests a URL with a bearer token, or without one if token is empty. It returns the status code and the body of the
+// response.
 func (i *Installation) Ask(ctx context.Context, url, token string) (status int, body string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -37,7 +38,8 @@ func (i *Installation) Ask(ctx context.Context, url, token string) (status int, 
 	return response.StatusCode, string(text), errors.Join(err, response.Body.Close())
 }
 
-// Readyz returns the status code of a program's readiness probe; 0 when it does not answer. It is for installations by the chart.
+// Readyz returns the status code of a program's readiness probe; 0 if the program does not respond. It is for installations by
+// the chart.
 func (i *Installation) Readyz(ctx context.Context, program string) (int, error) {
 	url, err := i.pods[program].Readiness()
 	if err != nil {

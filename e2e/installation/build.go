@@ -12,8 +12,8 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// Build builds the programs of an installation from the source tree below root, and returns their directory, for
-// Options.Bin. It is the same for all callers: what one has built is built for the others.
+// Build builds the programs of an installation from the source tree below root, and returns their directory, for Options.Bin.
+// All callers share the directory and the built programs.
 func Build(ctx context.Context, root string) (bin string, err error) {
 	if root, err = filepath.Abs(root); err != nil {
 		return "", fmt.Errorf("cannot find the source tree: %w", err)

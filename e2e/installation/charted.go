@@ -18,7 +18,8 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// Ports in the chart's pods: the first two are the chart's, the others those of the values for callers without a token.
+// Ports in the chart's pods. The first two are the chart's defaults. The values of the installation add the others, for callers
+// without a token.
 const (
 	metricsPort     = 8080
 	apiPort         = 8082
@@ -26,11 +27,11 @@ const (
 	openMetricsPort = 8084
 )
 
-// aaiSecret is the Secret with user and password for A&AI.
+// aaiSecret is the name of the Secret with user and password for A&AI.
 const aaiSecret = "aai"
 
-// Install installs the chart, or upgrades the release that is there, with values that go before those that follow from
-// the installation's options. The programs that run do not see it before Upgrade.
+// Install installs the chart, or upgrades the release if it exists. values take precedence over the values that follow from the
+// installation's options. Running programs are not changed before Upgrade.
 func (i *Installation) Install(ctx context.Context, values ...string) error {
 	verb := "upgrade"
 	if _, err := i.helm(ctx, nil, "status", chart.Release); err != nil {
@@ -51,8 +52,8 @@ func (i *Installation) Install(ctx context.Context, values ...string) error {
 	return i.createAAISecret(ctx)
 }
 
-// Upgrade does the same for a release whose programs run, and does for them what a kubelet and a Deployment's controller
-// do: what is mounted is written again, and a program whose pod template has changed is replaced.
+// Upgrade does the same for a release whose programs run. Like a kubelet, it updates the files in volumes; like a Deployment's
+// controller, it replaces a program whose pod template has changed.
 func (i *Installation) Upgrade(ctx context.Context, values ...string) error {
 	if err := i.Install(ctx, values...); err != nil {
 		return err
@@ -112,7 +113,7 @@ func (i *Installation) installChart(ctx context.Context, programs ...string) err
 	return i.Install(ctx, i.options.Values...)
 }
 
-// findAddresses finds out where the pods will be reached.
+// findAddresses sets the URLs at which the pods will be reachable.
 func (i *Installation) findAddresses() error {
 	for _, a := range []struct {
 		program string
@@ -140,7 +141,7 @@ func (i *Installation) findAddresses() error {
 	return nil
 }
 
-// values returns the chart's values for a hub, and for a member without A&AI.
+// values returns the chart's values: for a hub with A&AI, or for a member without A&AI.
 func (i *Installation) values() string {
 	config := fmt.Sprintf("metrics:\n  anonymousBindAddress: 127.0.0.1:%d\n", openMetricsPort)
 	rest := "controller: {enabled: false}\n"
@@ -156,7 +157,7 @@ func (i *Installation) values() string {
 	return text.String() + "logging: {format: text, verbosity: 1}\n" + rest
 }
 
-// createAAISecret creates the Secret with user and password for A&AI, in place of the one that is there.
+// createAAISecret creates the Secret with user and password for A&AI, and replaces an existing one.
 func (i *Installation) createAAISecret(ctx context.Context) error {
 	user, password, err := i.Credentials()
 	if err != nil {

@@ -2,8 +2,8 @@ package installation
 
 import "context"
 
-// Configure replaces what Options.Configuration has added to the configuration. Programs that run notice it: they take up
-// health rules, and for other settings they end and are started again.
+// Configure replaces the settings of Options.Configuration. Running programs notice the change: they apply health rules, and for
+// other settings they exit and are restarted.
 func (i *Installation) Configure(ctx context.Context, configuration string) error {
 	i.options.Configuration = configuration
 	if i.options.Helm != nil {

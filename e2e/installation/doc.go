@@ -1,5 +1,4 @@
-// Package installation runs HealthScope as a user would have it: the monitor,
-// the controller and an A&AI as processes of their own, each with the rights
-// of its own ServiceAccount, on a control plane that is already there. The
-// demo and the end-to-end tests share it.
+// Package installation runs HealthScope as for a user, on an existing control plane: the monitor, the controller and an A&AI are
+// separate processes. Monitor and controller have the rights of their own ServiceAccounts. The demo and the end-to-end tests
+// share the package.
 package installation

@@ -12,23 +12,24 @@ import (
 	"github.com/healthscope/healthscope/e2e/controlplane"
 )
 
-// Provider is the name of the provider of the edge clusters, as EMCO calls it.
+// Provider is the name of the cluster provider of the edges in EMCO.
 const Provider = "vfw-cluster-provider"
 
-// Environment is HealthScope in three clusters: a hub with an A&AI and an etcd with AppContexts, which is a workload cluster too, and
-// two edges, into whose namespaces "default" it may deploy. The end-to-end tests, the demo and a contributor's playground use the same.
+// Environment is HealthScope in three clusters: a hub with an A&AI and an etcd with AppContexts, and two edges. The hub is a
+// workload cluster, too, and may deploy to the namespaces "default" of the edges. The end-to-end tests, the demo and a
+// contributor's playground use the same environment.
 type Environment struct {
 	// Installation is HealthScope in the hub.
 	*Installation
 	// Hub is the control plane of the hub.
 	Hub *controlplane.ControlPlane
-	// Edges are the edges, of which the hub knows nothing before they have joined.
+	// Edges are the edges. The hub does not know an edge before it has joined.
 	Edges []*Edge
 
 	etcd *controlplane.Etcd
 }
 
-// DeployFlag is the flag by which an edge is added to the hub, besides the context.
+// DeployFlag is the flag with which an edge is added to the hub, besides the context.
 const DeployFlag = "--deploy=default"
 
 // Edge is an edge cluster.
@@ -37,15 +38,15 @@ type Edge struct {
 	Context string
 	// Plane is its control plane.
 	Plane *controlplane.ControlPlane
-	// Member is what runs in it for the hub; nil before it has joined.
+	// Member is the edge as a member of the hub; nil before it has joined.
 	*Member
 }
 
-// Cluster returns the name that the hub knows the edge by.
+// Cluster returns the name of the edge in the hub.
 func (e *Edge) Cluster() string { return Provider + "+" + e.Context }
 
-// StartEnvironment starts three control planes and etcd side by side, and installs HealthScope in the hub. With an audit policy the
-// hub's API server keeps an audit log. When it fails, what has been started is stopped again.
+// StartEnvironment starts three control planes and etcd in parallel, and then installs HealthScope in the hub. With an audit
+// policy, the hub's API server writes an audit log. If StartEnvironment fails, it stops everything that it has started.
 func StartEnvironment(ctx context.Context, o Options, auditPolicy string) (_ *Environment, err error) {
 	e := &Environment{Edges: []*Edge{{Context: "edge01"}, {Context: "edge02"}}}
 	defer func() {
@@ -83,7 +84,8 @@ func (e *Environment) Join(ctx context.Context, edge *Edge) (err error) {
 	return err
 }
 
-// Restart starts all monitors and the controller again, for programs that have been built again. It joins errors.
+// Restart restarts all monitors and the controller, after the programs have been rebuilt. It continues after errors, and joins
+// them.
 func (e *Environment) Restart(ctx context.Context) error {
 	errs := []error{e.StopController(), e.StopMonitor(), e.StartMonitor(ctx), e.StartController(ctx)}
 	for _, edge := range e.Edges {
@@ -116,7 +118,8 @@ func (e *Environment) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Kubeconfigs returns the kubeconfig files of hub and edges as the variable KUBECONFIG takes them. The context of the hub is the current one.
+// Kubeconfigs returns the kubeconfig files of hub and edges in the format of the variable KUBECONFIG. The context of the hub is
+// the current one.
 func (e *Environment) Kubeconfigs() string {
 	files := []string{e.Hub.KubeconfigPath()}
 	for _, edge := range e.Edges {

@@ -22,22 +22,22 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// Namespace is where HealthScope is installed.
+// Namespace is the namespace in which HealthScope is installed.
 const Namespace = "healthscope-system"
 
-// Where the simulated A&AI keeps what belongs to the cluster.
+// The objects in the simulated A&AI to which the cluster's resources belong.
 const (
-	// CloudOwner, CloudRegionID and TenantID are the tenant in A&AI that the cluster's resources go to.
+	// CloudOwner, CloudRegionID and TenantID identify the tenant in A&AI to which the cluster's resources belong.
 	CloudOwner    = "k8s-provider"
 	CloudRegionID = "edge-region"
 	TenantID      = "vfw-tenant"
-	// GenericVNFID and VFModuleID are the VNF and its module that resources are related to.
+	// GenericVNFID and VFModuleID identify the VNF and its module to which resources are related.
 	GenericVNFID = "vfw-1"
 	VFModuleID   = "vfw-1-base"
 )
 
 const (
-	// readyTimeout bounds the start of a process.
+	// readyTimeout is the maximum duration of the start of a process.
 	readyTimeout = 2 * time.Minute
 	// stopTimeout is how long a process may take to stop before it is killed.
 	stopTimeout = 15 * time.Second
@@ -53,23 +53,25 @@ type Options struct {
 	Bin string
 	// Dir is a directory for logs, configuration and credentials.
 	Dir string
-	// Log receives a line for each step. The default is nowhere.
+	// Log receives a line for each step. By default, these lines are discarded.
 	Log io.Writer
 	// Configuration is added to the configuration file of both programs, in YAML.
 	Configuration string
-	// Regions is added to the list inventory.regions of the configuration file, in YAML indented by two blanks.
+	// Regions is added to the list inventory.regions of the configuration file, in YAML indented by two spaces.
 	Regions string
-	// Contexts is the endpoint of the etcd with the AppContexts that the hub deploys. Without it, it deploys none.
+	// Contexts is the endpoint of the etcd with the AppContexts that the hub deploys. If it is empty, the hub deploys none.
 	Contexts string
-	// Inventory is added to the section inventory of the configuration file, in YAML indented by two blanks.
+	// Inventory is added to the section inventory of the configuration file, in YAML indented by two spaces.
 	Inventory string
-	// InventoryNamespace is the namespace whose resources go to A&AI. The default is all of them.
+	// InventoryNamespace is the namespace whose resources are written to A&AI. The default is all namespaces.
 	InventoryNamespace string
-	// Helm, if set, installs the chart in place of the manifests in config, and monitor and controller are what the chart's Deployments say.
+	// Helm, if set, installs the chart instead of the manifests in config. Monitor and controller then run as the chart's
+	// Deployments specify.
 	Helm *chart.Helm
-	// Values are values of the chart, each a YAML document, that go before those that follow from the other options.
+	// Values are values of the chart, each a YAML document. They take precedence over the values that follow from the other
+	// options.
 	Values []string
-	// Front, if set, takes the URL of A&AI and returns the URL that the controller uses instead, that of a proxy.
+	// Front, if set, receives the URL of A&AI and returns the URL of a proxy, which the controller uses instead.
 	Front func(url string) (string, error)
 }
 
@@ -79,9 +81,9 @@ type Installation struct {
 	API, GuardedAPI string
 	// Metrics is the URL of the controller's metrics for callers without a token, and GuardedMetrics that for callers with one.
 	Metrics, GuardedMetrics string
-	// MonitorMetrics and GuardedMonitorMetrics are the same of the monitor.
+	// MonitorMetrics and GuardedMonitorMetrics are the same URLs for the monitor.
 	MonitorMetrics, GuardedMonitorMetrics string
-	// AAI is the URL of the simulated A&AI, up to and without /aai.
+	// AAI is the URL of the simulated A&AI, without the path /aai.
 	AAI string
 	// Control is the URL of the simulator's control surface.
 	Control string
@@ -93,22 +95,22 @@ type Installation struct {
 	monitor    *process.Process
 	controller *process.Process
 	ports      ports
-	pods       map[string]*kubelet.Pod // Those of the chart, by program.
+	pods       map[string]*kubelet.Pod // The pods of the chart, by program.
 }
 
-// ports are the loopback ports of an installation, which stay the same when a process is started again.
+// ports are the loopback ports of an installation. They stay the same when a process is restarted.
 type ports struct {
 	api, guardedAPI     int
 	controller, monitor programPorts
 }
 
-// programPorts are those that every program has.
+// programPorts are the ports of a program.
 type programPorts struct {
 	metrics, guardedMetrics, probe int
 }
 
-// Start installs the CRDs and the RBAC rules, and starts A&AI, monitor and
-// controller. It returns when they are ready; when it fails, what has been started is stopped again.
+// Start installs the CRDs and the RBAC rules, and starts A&AI, monitor and controller. It returns when they are ready. If it
+// fails, it stops everything that it has started.
 func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Installation, error) {
 	i, err := Prepare(ctx, cp, o)
 	if err != nil {
@@ -142,7 +144,7 @@ type step struct {
 	do   func(context.Context) error
 }
 
-// steps takes steps; when one fails, what has been started is stopped again.
+// steps executes steps. If one fails, it stops everything that has been started.
 func (i *Installation) steps(ctx context.Context, steps []step) error {
 	for _, s := range steps {
 		begin := time.Now()
@@ -171,19 +173,19 @@ func (i *Installation) StartController(ctx context.Context) (err error) {
 	return err
 }
 
-// StopMonitor stops the monitor as Kubernetes would: it asks first.
+// StopMonitor stops the monitor as Kubernetes does, first with SIGTERM.
 func (i *Installation) StopMonitor() error { return stop(&i.monitor) }
 
-// StopController stops the controller as Kubernetes would: it asks first.
+// StopController stops the controller as Kubernetes does, first with SIGTERM.
 func (i *Installation) StopController() error { return stop(&i.controller) }
 
-// KillMonitor ends the monitor without warning.
+// KillMonitor kills the monitor with SIGKILL.
 func (i *Installation) KillMonitor() error { return kill(&i.monitor) }
 
-// KillController ends the controller without warning.
+// KillController kills the controller with SIGKILL.
 func (i *Installation) KillController() error { return kill(&i.controller) }
 
-// PIDs are the process ids of the processes that run, by name: aai, monitor and controller.
+// PIDs returns the process IDs of the running processes, by name: aai, monitor and controller.
 func (i *Installation) PIDs() map[string]int {
 	pids := map[string]int{}
 	for _, p := range []*process.Process{i.simulator, i.monitor, i.controller} {
@@ -194,7 +196,7 @@ func (i *Installation) PIDs() map[string]int {
 	return pids
 }
 
-// LogTails returns the ends of the logs of all processes that run.
+// LogTails returns the ends of the logs of all processes that have been started and not stopped.
 func (i *Installation) LogTails() string {
 	var text strings.Builder
 	for _, p := range []*process.Process{i.simulator, i.monitor, i.controller} {
@@ -243,7 +245,7 @@ func (i *Installation) prepare(ctx context.Context) error {
 	return i.prepareFor(ctx, "controller", "monitor")
 }
 
-// prepareFor chooses ports, and writes a kubeconfig for the ServiceAccount of each program.
+// prepareFor reserves ports, and writes a kubeconfig for the ServiceAccount of each program. With the chart, it does nothing.
 func (i *Installation) prepareFor(ctx context.Context, programs ...string) error {
 	if i.options.Helm != nil {
 		return nil
@@ -298,7 +300,7 @@ func (i *Installation) start(ctx context.Context, command string, ports programP
 	return p, nil
 }
 
-// ready waits until a URL answers with 200, or the process behind it has ended.
+// ready waits until a URL responds with 200. It returns an error if the process ends before.
 func ready(ctx context.Context, p *process.Process, url string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%s is not ready after %s; the end of its log:\n%s", p.Name(), readyTimeout, p.LogTail()))
 	defer cancel()
@@ -342,7 +344,7 @@ const configurationHead = "apiVersion: config.healthscope.io/v1alpha1\nkind: Con
 // ContextsConfiguration returns the path of the configuration file for the commands about contexts.
 func (i *Installation) ContextsConfiguration() string { return i.path("contexts.yaml") }
 
-// contextsConfiguration says where the contexts are, and that they are deployed.
+// contextsConfiguration returns the settings for the deployment of AppContexts; empty without Options.Contexts.
 func (i *Installation) contextsConfiguration() string {
 	if i.options.Contexts == "" {
 		return ""
@@ -365,13 +367,13 @@ func (i *Installation) writeConfiguration() error {
 	return nil
 }
 
-// hubConfiguration is what the configuration file says of the REST server and of A&AI.
+// hubConfiguration returns the settings of the REST server, of A&AI and of AppContexts.
 func (i *Installation) hubConfiguration() string {
 	credentials := fmt.Sprintf("  usernameFile: %s\n  passwordFile: %s\n", i.path("aai-user"), i.path("aai-password"))
 	return fmt.Sprintf("api:\n  bindAddress: %s\n  anonymousBindAddress: %s\n", loopback(i.ports.guardedAPI), loopback(i.ports.api)) + i.inventoryConfiguration(credentials) + i.contextsConfiguration()
 }
 
-// inventoryConfiguration is the section inventory of the configuration file, with the lines in it that name the credentials.
+// inventoryConfiguration returns the section inventory of the configuration file. credentials are its lines for the credentials.
 func (i *Installation) inventoryConfiguration(credentials string) string {
 	regions := fmt.Sprintf("  - {cluster: local, namespace: %q, cloudOwner: %s, cloudRegionId: %s, tenantId: %s}\n",
 		cmp.Or(i.options.InventoryNamespace, "*"), CloudOwner, CloudRegionID, TenantID)
@@ -384,12 +386,12 @@ func (i *Installation) inventoryConfiguration(credentials string) string {
 %s%s%s`, i.inventory, i.API, credentials, GenericVNFID, regions, i.options.Regions, i.options.Inventory)
 }
 
-// Text asks for a URL of the installation as plain text.
+// Text requests a URL of the installation as plain text.
 func (i *Installation) Text(ctx context.Context, url string) (status int, body string, err error) {
 	return i.get(ctx, url, "text/plain")
 }
 
-// JSON asks for a URL of the installation as JSON.
+// JSON requests a URL of the installation as JSON.
 func (i *Installation) JSON(ctx context.Context, url string) (status int, body string, err error) {
 	return i.get(ctx, url, "application/json")
 }

@@ -15,9 +15,9 @@ import (
 
 // Member is a workload cluster of an installation: a monitor runs in it, and the hub knows it.
 type Member struct {
-	// Name is the name that the hub knows the cluster by, and Context that of its context in kubeconfigs.
+	// Name is the name of the cluster in the hub, and Context the name of its context in kubeconfigs.
 	Name, Context string
-	// Added is what the command said by which the cluster was added to the hub.
+	// Added is the output of the command that added the cluster to the hub.
 	Added string
 
 	own   *Installation
@@ -25,7 +25,7 @@ type Member struct {
 	flags []string
 }
 
-// Regions returns what Options.Regions has to say for clusters to go to the tenant in A&AI that the hub's own resources go to.
+// Regions returns Options.Regions for clusters whose resources belong to the same tenant in A&AI as the hub's own resources.
 func Regions(clusters ...string) string {
 	var text strings.Builder
 	for _, name := range clusters {
@@ -34,9 +34,8 @@ func Regions(clusters ...string) string {
 	return text.String()
 }
 
-// Join installs the monitor in another cluster, starts it, and adds the cluster
-// to the hub by the program's own command, with flags. kubecontext is the name of the control plane. What has been started is stopped again
-// when it fails.
+// Join installs the monitor in another cluster, starts it, and adds the cluster to the hub with `healthscope clusters add` and
+// flags. kubecontext is the name of the control plane. If Join fails, it stops everything that it has started.
 func (i *Installation) Join(ctx context.Context, cp *controlplane.ControlPlane, name, kubecontext string, flags ...string) (*Member, error) {
 	options := Options{Root: i.options.Root, Bin: i.options.Bin, Dir: i.path("member-" + name), Log: i.options.Log, Helm: i.options.Helm}
 	if err := os.Mkdir(options.Dir, 0o700); err != nil {
@@ -51,7 +50,7 @@ func (i *Installation) Join(ctx context.Context, cp *controlplane.ControlPlane, 
 	})
 }
 
-// installMonitor installs what a cluster needs that has no hub.
+// installMonitor installs the objects that a cluster without a hub needs.
 func (i *Installation) installMonitor(ctx context.Context) error {
 	if i.options.Helm != nil {
 		return i.installChart(ctx, "monitor")
@@ -65,20 +64,20 @@ func (i *Installation) installMonitor(ctx context.Context) error {
 	)
 }
 
-// Add adds the cluster to the hub, or repairs what it knows of it.
+// Add adds the cluster to the hub, or repairs its registration.
 func (m *Member) Add(ctx context.Context) (err error) {
 	args := []string{"add", m.Name, "--context", m.Context, "--kubeconfig", m.own.cp.KubeconfigPath()}
 	m.Added, err = m.hub.Clusters(ctx, append(args, m.flags...)...)
 	return err
 }
 
-// Remove removes the cluster from the hub, and returns what the command said.
+// Remove removes the cluster from the hub, and returns the output of the command.
 func (m *Member) Remove(ctx context.Context) (string, error) {
 	return m.hub.Clusters(ctx, "remove", m.Name, "--context", m.Context, "--kubeconfig", m.own.cp.KubeconfigPath())
 }
 
-// Restart starts the member's monitor again, as a kubelet does after its end: the monitor exits when it loses its Lease, for instance because the
-// API server is not available.
+// Restart restarts the member's monitor, as a kubelet does after its exit. The monitor exits when it loses its Lease, for
+// instance because the API server is not available.
 func (m *Member) Restart(ctx context.Context) error {
 	if err := m.own.KillMonitor(); err != nil {
 		return err
@@ -86,18 +85,18 @@ func (m *Member) Restart(ctx context.Context) error {
 	return m.own.StartMonitor(ctx)
 }
 
-// Kill ends the member's monitor without warning; that it has ended already is no error.
+// Kill kills the member's monitor with SIGKILL. It is no error if the monitor has ended already.
 func (m *Member) Kill() error { return m.own.KillMonitor() }
 
 // Stop stops the member's monitor.
 func (m *Member) Stop() error { return m.own.Stop() }
 
-// Clusters runs `healthscope clusters` with arguments, and returns what it printed; what it complained of is in the error.
+// Clusters runs `healthscope clusters` with arguments, and returns its standard output. The error contains its standard error.
 func (i *Installation) Clusters(ctx context.Context, args ...string) (string, error) {
 	return i.run(ctx, append([]string{"clusters"}, args...)...)
 }
 
-// Contexts runs `healthscope context` with arguments, and returns the same.
+// Contexts runs `healthscope context` with arguments. Its results are those of Clusters.
 func (i *Installation) Contexts(ctx context.Context, args ...string) (string, error) {
 	return i.run(ctx, append([]string{"context", "--config", i.ContextsConfiguration()}, args...)...)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// Replica is one of several processes of the same program, of which one leads:
-// with the rights of the same ServiceAccount, and with ports, configuration and
-// log of its own. It belongs to one goroutine; Text and LogPath are for others, too.
+// Replica is one of several processes of the same program, of which one leads. The replicas have the rights of the same
+// ServiceAccount, but their own ports, configuration and log. A Replica belongs to one goroutine, except that others may call
+// Text and LogPath.
 type Replica struct {
 	// Name is the program's name with the number of the replica, such as controller-2.
 	Name string
@@ -21,7 +21,8 @@ type Replica struct {
 	program, metrics string
 }
 
-// Replica prepares a replica of a program, monitor or controller, without starting it. number tells replicas of a program apart.
+// Replica prepares a replica of a program, monitor or controller, without starting it. number distinguishes the replicas of a
+// program.
 func (i *Installation) Replica(ctx context.Context, program string, number int) (*Replica, error) {
 	name := program + "-" + strconv.Itoa(number)
 	own := &Installation{cp: i.cp, options: i.options, inventory: i.inventory, AAI: i.AAI, Control: i.Control}
@@ -32,7 +33,7 @@ func (i *Installation) Replica(ctx context.Context, program string, number int) 
 	if err := own.prepareFor(ctx, program); err != nil {
 		return nil, fmt.Errorf("cannot prepare %s: %w", name, err)
 	}
-	// What is written into A&AI leads to a Service before all replicas, so it is the same in each.
+	// The links in A&AI lead to a Service for all replicas, so their URL is the same in each replica.
 	own.API, own.GuardedAPI = i.API, i.GuardedAPI
 	for _, file := range []string{"aai-user", "aai-password"} {
 		if err := os.Symlink(i.path(file), own.path(file)); err != nil {
@@ -46,7 +47,7 @@ func (i *Installation) Replica(ctx context.Context, program string, number int) 
 	return r, nil
 }
 
-// process is the replica's process, nil when it has none.
+// process returns a pointer to the replica's process, which is nil if there is none.
 func (r *Replica) process() **process.Process {
 	if r.program == "monitor" {
 		return &r.own.monitor
@@ -54,7 +55,7 @@ func (r *Replica) process() **process.Process {
 	return &r.own.controller
 }
 
-// Start starts the replica, and returns when it is ready; it need not lead for that.
+// Start starts the replica, and returns when it is ready. A replica can be ready without leading.
 func (r *Replica) Start(ctx context.Context) error {
 	if r.program == "monitor" {
 		return r.own.StartMonitor(ctx)
@@ -62,13 +63,14 @@ func (r *Replica) Start(ctx context.Context) error {
 	return r.own.StartController(ctx)
 }
 
-// Exited returns a channel that is closed when the replica, which must have been started, is gone.
+// Exited returns a channel that is closed when the replica has exited. The replica must have been started.
 func (r *Replica) Exited() <-chan struct{} { return (*r.process()).Exited() }
 
-// Stop stops the replica as Kubernetes would: it asks first. That it has not been started, or has been killed, is no error.
+// Stop stops the replica as Kubernetes does, first with SIGTERM. It is no error if the replica has not been started or has been
+// killed.
 func (r *Replica) Stop() error { return stop(r.process()) }
 
-// Kill ends the replica without warning; that it has ended already is no error.
+// Kill kills the replica with SIGKILL. It is no error if the replica has ended already.
 func (r *Replica) Kill() error { return kill(r.process()) }
 
 // Text returns the replica's metrics, as callers without a token get them.
@@ -83,7 +85,7 @@ func (r *Replica) Text(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// LogPath returns the path of the replica's log, which all of its processes write.
+// LogPath returns the path of the replica's log, to which all of its processes write.
 func (r *Replica) LogPath() string { return r.own.LogPath(r.program) }
 
 // LogTails returns the end of the replica's log; empty when it has no process.
