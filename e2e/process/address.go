@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// OwnAddress returns an address of this machine that is routed locally: API servers do not let Services have endpoints at loopback and
-// link-local addresses. It fails on a machine without one.
+// OwnAddress returns an IPv4 address of this machine that is neither loopback nor link-local, because API servers do not allow
+// endpoints of Services at such addresses. It returns an error if the machine has none.
 func OwnAddress() (string, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {

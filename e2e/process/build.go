@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// Build builds the program of a package of the source tree below root into a file. Like a release, it is built
-// without cgo and without paths, so that it needs to compile nothing that `make build` has compiled.
+// Build builds the program of a package of the source tree below root into a file. It builds without cgo and with -trimpath,
+// like a release, so that it can reuse what `make build` has compiled.
 func Build(ctx context.Context, root, program, source string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, source) //nolint:gosec // Tests say what they build.
 	cmd.Dir = root

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock takes the lock on the file at path, which it creates, and waits while another holder, in this process or another
-// one, has it. release releases the lock; so does the end of the process. The file remains.
+// Lock locks the file at path, and creates it if it does not exist. It waits while another holder, in this or another process,
+// has the lock. release releases the lock, and so does the end of the process. The file remains.
 func Lock(path string) (release func() error, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// dieWithParent does nothing where the kernel has no means for it: there, a process can outlive a parent that is killed.
+// dieWithParent does nothing, because the kernel has no means for it. A process can outlive a killed parent.
 func dieWithParent(*syscall.SysProcAttr) {}

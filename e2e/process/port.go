@@ -7,18 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Port is a TCP port on 127.0.0.1 that is kept from everybody else, while a program that sets SO_REUSEADDR, as those in Go
-// do, or, of the same user, SO_REUSEPORT, as kube-apiserver does with --permit-port-sharing, can listen on it. The socket
-// is bound but does not listen, so while the program is away connections are refused. This leaves no moment between
-// choosing a port and using it, and the port stays free for the program to come back.
+// Port is a reserved TCP port on 127.0.0.1. The kernel assigns it to no other program, but a program can listen on it if the
+// program sets SO_REUSEADDR, as Go programs do, or if it has the same user and sets SO_REUSEPORT, as kube-apiserver does with
+// --permit-port-sharing. The socket of the reservation is bound but does not listen, so connections are refused while the
+// program does not run. The port is reserved from its choice until Release, so no other program can take it before the program
+// starts or while it restarts.
 type Port struct {
-	// Number is the port's.
+	// Number is the port number.
 	Number int
 
 	socket int
 }
 
-// ReservePort reserves a free port, until it is released or the calling process ends.
+// ReservePort reserves a free port until Release, or until the calling process ends.
 func ReservePort() (*Port, error) {
 	syscall.ForkLock.RLock() // No child may inherit the socket.
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
@@ -31,7 +32,7 @@ func ReservePort() (*Port, error) {
 	}
 	port := &Port{socket: socket}
 	if port.Number, err = port.bind(); err != nil {
-		_ = port.Release() // The first error says what is wrong.
+		_ = port.Release() // The first error is the cause.
 		return nil, fmt.Errorf("cannot reserve a port on 127.0.0.1: %w", err)
 	}
 	return port, nil
@@ -57,7 +58,7 @@ func (p *Port) bind() (int, error) {
 	return bound.Port, nil
 }
 
-// Release gives the port back.
+// Release ends the reservation.
 func (p *Port) Release() error {
 	if err := unix.Close(p.socket); err != nil {
 		return fmt.Errorf("cannot release port %d: %w", p.Number, err)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A reserved port is for a program that names it, as often as it starts, and is given to no other.
+// TestAReservedPortIsForWhoNamesIt checks that a program can listen on a reserved port repeatedly, and that the port is not
+// reserved a second time.
 func TestAReservedPortIsForWhoNamesIt(t *testing.T) {
 	port, err := ReservePort()
 	if err != nil {

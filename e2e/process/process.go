@@ -1,6 +1,5 @@
-// Package process runs the programs of a test or a demo as child processes
-// that cannot outlive it: they end with the process that has started them,
-// however that ends.
+// Package process runs the programs of a test or a demo as child processes. On Linux, they end when the process that has started
+// them ends for any reason.
 package process
 
 import (
@@ -18,12 +17,13 @@ import (
 const (
 	// killTimeout is how long a killed process may take to disappear.
 	killTimeout = 10 * time.Second
-	// tailBytes is how much of the end of a log is read, and tailLines how many lines of it an error carries.
+	// tailBytes is the number of bytes that are read from the end of a log, and tailLines the number of lines of a log in an
+	// error.
 	tailBytes = 16 << 10
 	tailLines = 15
 )
 
-// Spec says how to start a process.
+// Spec specifies a process to start.
 type Spec struct {
 	// Name is the name for error messages.
 	Name string
@@ -31,16 +31,17 @@ type Spec struct {
 	Path string
 	// Args are its arguments.
 	Args []string
-	// Dir is its working directory, its home and its directory for temporary files, so that what is in the user's home changes nothing.
+	// Dir is its working directory, its home and its directory for temporary files, so that files in the user's home have no
+	// effect.
 	Dir string
 	// Env are variables of its environment, as name=value, besides PATH, HOME and TMPDIR.
 	Env []string
-	// LogPath is the file that its output is appended to.
+	// LogPath is the file to which its output is appended.
 	LogPath string
 	// Group is the process group to join; 0 makes the process the leader of a new one.
 	Group int
-	// RestartOnSuccess starts the process again when it exits with code 0 without having been stopped, as a kubelet starts
-	// a container again. A kubelet does so after a failure, too, which a test has to see.
+	// RestartOnSuccess restarts the process when it exits with code 0 without having been stopped, as a kubelet restarts a
+	// container. A kubelet also restarts a container that has failed, but a test must see the failure.
 	RestartOnSuccess bool
 }
 
@@ -55,7 +56,7 @@ type Process struct {
 
 	// exited is closed when the process is gone and is not started again.
 	exited chan struct{}
-	// err is what the process exited with, to be read when exited is closed.
+	// err is the error with which the process exited. It may be read after exited is closed.
 	err error
 }
 
@@ -106,7 +107,7 @@ func (p *Process) start() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// restart starts the process again when it has ended and is to be started again; else it returns nil.
+// restart starts the process again after its end, if it must be restarted; otherwise it returns nil.
 func (p *Process) restart() (cmd *exec.Cmd) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +118,7 @@ func (p *Process) restart() (cmd *exec.Cmd) {
 	return cmd
 }
 
-// signal notes that the process is stopped on purpose, and sends it a signal. That the process has ended is no error.
+// signal records that the process is stopped on purpose, and sends it a signal. It is no error if the process has ended.
 func (p *Process) signal(s os.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,8 +152,8 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Stop asks the process to end, with SIGTERM, and kills it when it has not ended after grace. It returns an error when the
-// process was killed or exited with another code than 0.
+// Stop sends SIGTERM to the process, and kills it if it has not ended after grace. It returns an error if the process was killed
+// or exited with a code other than 0.
 func (p *Process) Stop(grace time.Duration) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("cannot stop %s: %w", p.spec.Name, err)
@@ -166,7 +167,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return nil
 }
 
-// Kill ends the process at once and waits until it is gone.
+// Kill kills the process with SIGKILL, and waits until it is gone.
 func (p *Process) Kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return fmt.Errorf("cannot kill %s: %w", p.spec.Name, err)
@@ -177,7 +178,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// ExitsWithin waits for the end of the process and tells whether it came in time.
+// ExitsWithin waits for the end of the process, and reports whether it has ended within limit.
 func (p *Process) ExitsWithin(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
