@@ -17,13 +17,13 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 )
 
-// The bounds of a port-forward: while nothing is sent, and until both of its streams are open.
+// The timeouts of a port-forward: without data, and until both of its streams are open.
 const (
 	forwardIdle = time.Minute
 	forwardOpen = 10 * time.Second
 )
 
-// forwarder forwards ports of a container to the ports of this machine that stand for them.
+// forwarder maps ports of a container to the ports of this machine to which it forwards them.
 type forwarder map[int]int
 
 // PortForward implements portforward.PortForwarder.
@@ -37,15 +37,15 @@ func (f forwarder) PortForward(ctx context.Context, pod, _ string, port int32, s
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(connection, stream) // A caller who has gone needs nothing.
+		_, _ = io.Copy(connection, stream) // An error means that the caller has disconnected.
 		_ = connection.Close()
 	}()
-	_, _ = io.Copy(stream, connection) // An error would end all of the port-forward, not this connection alone.
+	_, _ = io.Copy(stream, connection) // Returning the error would end the whole port-forward, not only this connection.
 	return nil
 }
 
-// ForwardPorts makes this machine the kubelet of all nodes for "kubectl port-forward" to pods of the Deployment, which lead to the
-// process. The caller must call stop.
+// ForwardPorts runs a server that acts as the kubelet of all nodes for "kubectl port-forward". It forwards the ports of the
+// Deployment's pods to the process. The caller must call stop.
 func (p *Pod) ForwardPorts(ctx context.Context) (stop func(), err error) {
 	to, pods := forwarder(maps.Clone(p.ports)), "/portForward/"+p.options.Namespace+"/"+p.options.Deployment+"-"
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,7 @@ func (p *Pod) ForwardPorts(ctx context.Context) (stop func(), err error) {
 	return server.Close, nil
 }
 
-// beKubelet makes all nodes have their kubelet at an address.
+// beKubelet sets the address of the kubelet in the status of all nodes.
 func (p *Pod) beKubelet(ctx context.Context, at net.Addr) error {
 	host, port, err := net.SplitHostPort(at.String())
 	if err != nil {

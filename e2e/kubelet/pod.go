@@ -20,20 +20,20 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// requestTimeout bounds one request to the API server.
+// requestTimeout is the maximum duration of one request to the API server.
 const requestTimeout = 30 * time.Second
 
-// Options say which pod runs where.
+// Options configure New.
 type Options struct {
 	// Plane is the cluster.
 	Plane *controlplane.ControlPlane
-	// Namespace and Deployment name the Deployment. It has one container, and one replica of it is run.
+	// Namespace and Deployment name the Deployment. Its pods must have one container. Only one replica runs.
 	Namespace, Deployment string
-	// Program is what is run in place of the container's image and its entrypoint.
+	// Program is the program that runs instead of the container's image and its entrypoint.
 	Program string
 	// Dir is a directory for volumes and credentials.
 	Dir string
-	// LogPath is the file that the program's output is appended to.
+	// LogPath is the file to which the program's output is appended.
 	LogPath string
 }
 
@@ -41,9 +41,9 @@ type Options struct {
 type Pod struct {
 	options Options
 	api     kubernetes.Interface
-	// ports are the ports on this machine, by those in the container. They stay the same when the process is started again.
+	// ports are the ports on this machine, by port of the container. They stay the same when the process is restarted.
 	ports map[int]int
-	// template is what the process was started from.
+	// template is the pod template from which the process was started.
 	template corev1.PodTemplateSpec
 	process  *process.Process
 }
@@ -57,7 +57,7 @@ func New(o Options) (*Pod, error) {
 	return &Pod{options: o, api: api, ports: map[int]int{}}, nil
 }
 
-// Address returns host:port by which a port of the container is reached.
+// Address returns the address, as host:port, at which a port of the container is reachable.
 func (p *Pod) Address(port int) (string, error) {
 	if p.ports[port] == 0 {
 		here, err := process.ReservePort()
@@ -69,7 +69,7 @@ func (p *Pod) Address(port int) (string, error) {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.ports[port])), nil
 }
 
-// Start reads the Deployment and what its pods mount, and starts the process. It does not wait until the process is ready.
+// Start reads the Deployment and the volumes of its pods, and starts the process. It does not wait until the process is ready.
 func (p *Pod) Start(ctx context.Context) (*process.Process, error) {
 	started, err := p.start(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func (p *Pod) read(ctx context.Context) (corev1.PodTemplateSpec, error) {
 	return deployment.Spec.Template, nil
 }
 
-// only returns the one container of a pod, and an error when there is anything in the pod that this kubelet cannot do.
+// only returns the only container of a pod. It returns an error if the pod uses anything that this kubelet does not support.
 func only(pod corev1.PodSpec) (corev1.Container, error) {
 	if len(pod.Containers) != 1 || len(pod.InitContainers) > 0 {
 		return corev1.Container{}, fmt.Errorf("it has %d containers and %d init containers; only one container can be run", len(pod.Containers), len(pod.InitContainers))
@@ -148,12 +148,12 @@ func only(pod corev1.PodSpec) (corev1.Container, error) {
 	return c, nil
 }
 
-// isMemoryLimit reports whether a reference is that to the container's own limit of memory.
+// isMemoryLimit reports whether a reference is to the container's own memory limit.
 func isMemoryLimit(ref *corev1.ResourceFieldSelector) bool {
 	return ref != nil && ref.Resource == "limits.memory" && ref.ContainerName == ""
 }
 
-// valueOf returns the value of a variable, in which $(NAME) stands for another one that is a limit of memory.
+// valueOf returns the value of a variable. In it, $(NAME) is replaced if the variable NAME is a memory limit.
 func valueOf(e corev1.EnvVar, container corev1.Container) string {
 	if e.ValueFrom != nil {
 		return memoryLimit(e.ValueFrom.ResourceFieldRef, container)
@@ -167,7 +167,7 @@ func valueOf(e corev1.EnvVar, container corev1.Container) string {
 	return value
 }
 
-// memoryLimit returns the limit of memory of a container in units of the divisor, rounded up as Kubernetes does.
+// memoryLimit returns the memory limit of a container in units of the divisor, rounded up as Kubernetes does.
 func memoryLimit(ref *corev1.ResourceFieldSelector, container corev1.Container) string {
 	divisor := max(1, ref.Divisor.Value())
 	return strconv.FormatInt((container.Resources.Limits.Memory().Value()+divisor-1)/divisor, 10)
@@ -188,9 +188,8 @@ func (p *Pod) Readiness() (string, error) {
 	return "http://" + address + probe.Path, err
 }
 
-// Sync brings what the cluster says now into the volumes of the process, and
-// reports whether the Deployment has another pod template than the process was
-// started from: a Deployment's controller would then replace the pod.
+// Sync reports whether the pod template of the Deployment has changed since the start of the process: the Deployment's
+// controller would then replace the pod. If the template has not changed, Sync updates the files in the volumes of the process.
 func (p *Pod) Sync(ctx context.Context) (outdated bool, err error) {
 	template, err := p.read(ctx)
 	if err != nil {

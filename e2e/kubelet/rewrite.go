@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// listener matches an address to listen on as it stands in arguments and in configuration files:
+// listener matches a listen address in arguments and in configuration files:
 // --health-probe-bind-address=:8081, bindAddress: "127.0.0.1:8082", anonymousBindAddress: ':8083'.
 var listener = regexp.MustCompile(`(?i)(bind-?address(?:=|: *["']?)[^\s"':]*:)([0-9]+)`)
 
-// rewrite puts paths and ports of this machine in place of those of the container.
-// The host of an address to listen on stays: whether it is a loopback address decides what is spoken there.
+// rewrite replaces paths and ports of the container with those of this machine. It keeps the host of a listen address, because
+// the protocol depends on whether it is a loopback address.
 func (p *Pod) rewrite(text string, container corev1.Container) (string, error) {
 	mounts := slices.Clone(container.VolumeMounts)
-	// The longest first: one path may begin like another.
+	// Longer paths are replaced first, because one path may be a prefix of another.
 	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return cmp.Compare(len(b.MountPath), len(a.MountPath)) })
 	for _, m := range mounts {
 		text = strings.ReplaceAll(text, m.MountPath+"/", p.volume(m.Name)+"/")

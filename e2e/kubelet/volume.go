@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sources reads what the volumes of a pod hold, by the name of the volume and of the file.
+// sources returns the files in the volumes of a pod, by the name of the volume and of the file.
 func (p *Pod) sources(ctx context.Context, pod corev1.PodSpec) (map[string]map[string][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -69,14 +69,14 @@ func (p *Pod) writeVolumes(ctx context.Context, pod corev1.PodSpec, container co
 	return nil
 }
 
-// volume is where a volume is on this machine.
+// volume returns the directory of a volume on this machine.
 func (p *Pod) volume(name string) string { return filepath.Join(p.options.Dir, "volumes", name) }
 
-// dataLink is the link that leads to the present version of a volume, as the kubelet calls it.
+// dataLink is the symbolic link to the current version of a volume. The kubelet uses the same name.
 const dataLink = "..data"
 
-// writeVolume replaces the files of a volume all at once, as the kubelet does it: each file is a link through another link,
-// which is moved from one version to the next
+// writeVolume replaces all files of a volume at the same time, as the kubelet does. Each file is a symbolic link through
+// dataLink, which is moved from one version to the next
 // (https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/volume/util/atomic_writer.go).
 func writeVolume(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
