@@ -107,8 +107,8 @@ func etcdArguments(h *home, url string) []string {
 		"--listen-peer-urls=" + etcdPeerSocket,
 		"--initial-advertise-peer-urls=" + etcdPeerSocket,
 		"--initial-cluster=etcd=" + etcdPeerSocket,
-		"--heartbeat-interval=50", // Milliseconds. A lone member need not wait for the votes of others, which with the
-		"--election-timeout=250",  // defaults takes half a second; shorter heartbeats cost more of a processor all the time.
+		"--heartbeat-interval=50", // Milliseconds. A single member need not wait for the votes of others. With the defaults,
+		"--election-timeout=250",  // it waits half a second. Shorter heartbeats would use more CPU all the time.
 		"--unsafe-no-fsync",
 		"--log-level=warn",
 	}
