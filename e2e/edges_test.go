@@ -157,7 +157,7 @@ func measured(ctx context.Context, cluster string) (lines []string, err error) {
 	return lines, err
 }
 
-// listed returns what `healthscope clusters` prints. It ignores the exit code, which is 1 while a cluster is unreachable.
+// listed returns the output of `healthscope clusters`. It ignores the exit code, which is 1 while a cluster is unreachable.
 func listed(ctx context.Context) string {
 	out, _ := hs.Clusters(ctx)
 	return out
