@@ -147,7 +147,8 @@ func (a app) inventorySynced(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// statuses returns the resource version and the status of every bundle and scope, so that a comparison shows what an unexpected write changed.
+// statuses returns the resource version and the status of every bundle and scope, so that a comparison shows what an unexpected
+// write changed.
 func statuses(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	var bundles k8spluginv1alpha1.ResourceBundleStateList

@@ -154,7 +154,8 @@ func (a app) crashIn(ctx context.Context, c client.Client, crash bool) {
 	}
 }
 
-// inventory returns the states of the application's resources in A&AI, by Kind/name, without pods and ReplicaSets, whose names are generated.
+// inventory returns the states of the application's resources in A&AI, by Kind/name, without pods and ReplicaSets, whose names
+// are generated.
 func (a app) inventory(ctx context.Context) (map[string]string, error) {
 	objects, err := hs.Objects(ctx)
 	states := map[string]string{}

@@ -123,7 +123,8 @@ func (a app) showsLost(ctx context.Context) {
 	Expect(c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "Unreachable"), HaveField("Message", ContainSubstring(edge02.Cluster()))))
 }
 
-// inventoryByCluster returns the states of the application in A&AI, by cluster and Kind/name, without pods and ReplicaSets, whose names are generated.
+// inventoryByCluster returns the states of the application in A&AI, by cluster and Kind/name, without pods and ReplicaSets,
+// whose names are generated.
 func (a app) inventoryByCluster(ctx context.Context) (map[string]string, error) {
 	objects, err := hs.Objects(ctx)
 	states := map[string]string{}
@@ -135,7 +136,8 @@ func (a app) inventoryByCluster(ctx context.Context) (map[string]string, error) 
 	return states, err
 }
 
-// inBoth returns what A&AI holds when the Deployment has these states at the edges. An empty state means that A&AI holds nothing of that edge.
+// inBoth returns the states in A&AI when the Deployment has these states at the edges. An empty state means that A&AI holds
+// nothing of that edge.
 func inBoth(one, two string) map[string]string {
 	states := map[string]string{}
 	for name, state := range map[string]string{edge01.Cluster(): one, edge02.Cluster(): two} {

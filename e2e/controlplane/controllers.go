@@ -116,7 +116,8 @@ func nodeName(i int) string {
 	return fmt.Sprintf("node-%d", i)
 }
 
-// newNode returns a node with enough capacity for a soak test's pods. Its address is reserved for documentation (RFC 5737), so no machine has it.
+// newNode returns a node with enough capacity for a soak test's pods. Its address is reserved for documentation (RFC 5737), so
+// no machine has it.
 func newNode(i int) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("256"),

@@ -16,7 +16,8 @@ import (
 	"github.com/healthscope/healthscope/e2e/controlplane/assets"
 )
 
-// victimVariable is the environment variable that makes the test binary start a control plane, print its directory and wait to be killed.
+// victimVariable is the environment variable that makes the test binary start a control plane, print its directory and wait to
+// be killed.
 const victimVariable = "HEALTHSCOPE_CONTROLPLANE_VICTIM"
 
 // testTimeout is the timeout of every wait in the tests.
@@ -45,7 +46,8 @@ func eventually(t *testing.T, what string, answer func(context.Context) error) {
 	}
 }
 
-// nothingLeft returns an error while dir exists, or a process whose command line contains it, as for all processes of a control plane.
+// nothingLeft returns an error while dir exists, or a process whose command line contains it, as for all processes of a control
+// plane.
 func nothingLeft(ctx context.Context, dir string) error {
 	output, err := exec.CommandContext(ctx, "ps", "-axww", "-o", "command=").Output()
 	if err != nil {

@@ -46,7 +46,8 @@ func main() {
 	}
 }
 
-// up runs the environment until ctx ends. The working directory must be the root of the source tree. For each line of in, it builds and restarts the programs.
+// up runs the environment until ctx ends. The working directory must be the root of the source tree. For each line of in, it
+// builds and restarts the programs.
 func up(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "healthscope-env-")
 	if err != nil {

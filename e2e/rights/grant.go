@@ -106,7 +106,8 @@ func binds(subjects []rbacv1.Subject, account types.NamespacedName) bool {
 	})
 }
 
-// expand returns one grant for each combination that the rules of a role allow in a namespace. A role that does not exist grants nothing.
+// expand returns one grant for each combination that the rules of a role allow in a namespace. A role that does not exist grants
+// nothing.
 func (p Policy) expand(ref rbacv1.RoleRef, namespace string, account types.NamespacedName) []Grant {
 	var all []Grant
 	for _, rule := range p.rules(ref, namespace) {

@@ -6,7 +6,8 @@ import (
 	"github.com/healthscope/healthscope/e2e/process"
 )
 
-// OwnAddress returns an address of this machine that Services may use as an endpoint. It skips the spec on a machine without such an address.
+// OwnAddress returns an address of this machine that Services may use as an endpoint. It skips the spec on a machine without
+// such an address.
 func OwnAddress() string {
 	ginkgo.GinkgoHelper()
 	address, err := process.OwnAddress()

@@ -85,7 +85,8 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// ManagerOptions returns options for one of many managers in a process: it serves no metrics, and its queues are those of the programs.
+// ManagerOptions returns options for one of many managers in a process: it serves no metrics, and its queues are those of the
+// programs.
 func ManagerOptions() ctrl.Options {
 	ginkgo.GinkgoHelper()
 	return ctrl.Options{
@@ -122,7 +123,8 @@ func NewNamespace(ctx context.Context, api client.Client, kinds ...client.Object
 	return namespace.Name
 }
 
-// Lasting returns a context that ends when it is cancelled or when the spec's cleanup runs. The spec's own context ends before the cleanup.
+// Lasting returns a context that ends when it is cancelled or when the spec's cleanup runs. The spec's own context ends before
+// the cleanup.
 func Lasting() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ginkgo.DeferCleanup(cancel)
