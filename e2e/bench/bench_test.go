@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestRows measures every row at its smallest size. The rows check their results themselves; how good the figures are does not matter here.
+// TestRows measures every row at its smallest size. The rows check their results themselves. This test does not judge the
+// figures.
 func TestRows(t *testing.T) {
 	var table bytes.Buffer
 	if err := run(t.Context(), []string{"--scale", "0.01"}, &table, t.Output()); err != nil {

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// board holds the latest state of each object of a kind, as a watch shows it, and tells those that wait for a state when it has come.
+// board holds the latest state of each object of a kind, as reported by a watch. It notifies waiters when their objects pass
+// their checks.
 type board[V any] struct {
 	kind string
 
@@ -22,19 +23,19 @@ type board[V any] struct {
 	changed time.Time
 }
 
-// shown is a state and the time at which the watch showed it.
+// shown is a state with the time at which the watch reported it.
 type shown[V any] struct {
 	value V
 	at    time.Time
 }
 
-// checks return what is wrong with each of some objects; empty when it is as it should be.
+// checks holds a function for each object. It returns what is wrong with the state of the object; empty when nothing is wrong.
 type checks[V any] map[types.NamespacedName]func(V) string
 
-// waiter waits for objects to be right.
+// waiter waits until objects pass their checks.
 type waiter[V any] struct {
 	open checks[V]
-	// done receives the time at which the last one was.
+	// done receives the time at which the last object passed.
 	done chan time.Time
 }
 
@@ -75,7 +76,8 @@ func (b *board[V]) count() int {
 	return len(b.latest)
 }
 
-// expect begins to wait for objects to be right. The function that it returns waits, and returns the time at which the last one was.
+// expect begins to wait until objects pass their checks. The function that it returns waits, and returns the time at which the
+// last object passed.
 func (b *board[V]) expect(what string, all checks[V]) func(context.Context) (time.Time, error) {
 	w := &waiter[V]{open: maps.Clone(all), done: make(chan time.Time, 1)}
 	b.mu.Lock()
@@ -106,7 +108,7 @@ func (b *board[V]) expect(what string, all checks[V]) func(context.Context) (tim
 	}
 }
 
-// await waits for objects to be right, and returns the time at which the last one was.
+// await waits until objects pass their checks, and returns the time at which the last object passed.
 func (b *board[V]) await(ctx context.Context, what string, all checks[V]) (time.Time, error) {
 	return b.expect(what, all)(ctx)
 }
@@ -147,7 +149,7 @@ func (b *board[V]) quiet(ctx context.Context, length time.Duration) error {
 	}
 }
 
-// withLimit bounds a wait.
+// withLimit returns a context that ends after waitLimit.
 func withLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, waitLimit, fmt.Errorf("not done after %s", waitLimit))
 }
@@ -162,7 +164,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// poll asks until something is true that no watch shows.
+// poll calls ask every 100 ms until it returns true. It is for conditions that no watch reports.
 func poll(ctx context.Context, what string, ask wait.ConditionWithContextFunc) error {
 	ctx, cancel := withLimit(ctx)
 	defer cancel()

@@ -38,7 +38,7 @@ func measureFill(ctx context.Context, b *bench) ([]figure, error) {
 	}, err
 }
 
-// startUntil starts a program, and returns how long it took until something was seen.
+// startUntil starts a program, and returns the time from the start until the event for which seen waits.
 func startUntil(ctx context.Context, start func(context.Context) error, seen func(context.Context) (time.Time, error)) (time.Duration, error) {
 	begin := time.Now()
 	if err := start(ctx); err != nil {
@@ -92,7 +92,7 @@ func (b *bench) heal(ctx context.Context) error {
 	return err
 }
 
-// bundleHops are the hops from a pod to its bundle.
+// bundleHops returns the hops from a pod to its bundle.
 func (b *bench) bundleHops(ctx context.Context) ([]hop, error) {
 	if b.bundleWay != nil {
 		return b.bundleWay, nil
@@ -110,7 +110,7 @@ func (b *bench) bundleHops(ctx context.Context) ([]hop, error) {
 	return b.bundleWay, err
 }
 
-// flips measures single changes of pods, in many applications, and the floor in turn.
+// flips measures single changes of pods in many applications, in turn with the floor. It heals at the end.
 func (b *bench) flips(ctx context.Context) (figure, error) {
 	hops, err := b.bundleHops(ctx)
 	if err != nil {
@@ -134,7 +134,8 @@ func measureFlip(ctx context.Context, b *bench) ([]figure, error) {
 	return []figure{f}, err
 }
 
-// burst makes pods crash at once, and returns how long it took until all bundles showed it.
+// burst makes the first pods of each application crash at once. It returns how long it took until all bundles showed it, and
+// what was used meanwhile.
 func (b *bench) burst(ctx context.Context, apps []app, podsOfEach int) (time.Duration, usage, error) {
 	var all []podOf
 	want := checks[bundleStatus]{}
@@ -198,11 +199,11 @@ func measureBurst(ctx context.Context, b *bench) ([]figure, error) {
 	figures = append(figures,
 		figure{name: "one app s", value: took.Seconds(), peer: "151-168", target: new(2.0)},
 		figure{name: "one app writes", value: used.bundles, floor: 1, peer: "369", target: new(10.0)})
-	clear(b.crashed) // They are all of the application that goes.
+	clear(b.crashed) // All crashed pods belong to the application that is deleted.
 	return figures, b.deleteApp(ctx, one)
 }
 
-// bigApp is an application with many pods that no controller owns, so that each of them counts in the bundle's summary.
+// bigApp returns an application with many pods that have no owner, so that each of them counts in the summary of the bundle.
 func bigApp(name string, pods int) app {
 	return app{namespace: appNamespace(0), name: name, pods: pods, configMaps: 5, bare: true}
 }
@@ -273,7 +274,8 @@ func measureBig(ctx context.Context, b *bench) ([]figure, error) {
 	return []figure{f, beside}, b.deleteApp(ctx, a)
 }
 
-// churnPod makes a pod of an application crash and recover in turn, twenty times a second, until ctx is done, and leaves it ready.
+// churnPod makes the first pod of an application crash and recover in turn, with pauses of 50 ms, until ctx is done. It leaves
+// the pod ready.
 func (b *bench) churnPod(ctx context.Context, a app) error {
 	for crash := true; ; crash = !crash {
 		if err := b.crash(context.WithoutCancel(ctx), a, 0, crash); err != nil {
@@ -285,7 +287,7 @@ func (b *bench) churnPod(ctx context.Context, a app) error {
 	}
 }
 
-// meanwhile does something until something else is done.
+// meanwhile runs background until do has returned.
 func meanwhile(ctx context.Context, background func(context.Context) error, do func() error) error {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)

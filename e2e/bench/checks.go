@@ -15,7 +15,7 @@ type (
 	scopeStatus  = corev1alpha2.HealthScopeStatus
 )
 
-// podState is the state of a pod that crashes, or does not.
+// podState returns the state of a pod that crashes or that is ready.
 func podState(crash bool) string {
 	if crash {
 		return string(healthscope.Failed)
@@ -23,8 +23,8 @@ func podState(crash bool) string {
 	return string(healthscope.Ready)
 }
 
-// right checks a whole bundle: its counts, and that it names every object with its state. Pods are given by number: those that
-// crash, and those that do not carry the application's label. All others are ready.
+// right returns a check of a whole bundle: its counts, and the state of every object. The parameters are the numbers of the pods
+// that crash, and of those without the application's label. All other pods are ready.
 func (a app) right(crashed, absent []int) func(bundleStatus) string {
 	states := map[string]string{}
 	for i := range a.pods {
@@ -37,7 +37,7 @@ func (a app) right(crashed, absent []int) func(bundleStatus) string {
 		states[kindOf(o)+"/"+o.GetName()] = podState(false)
 	}
 	failed, total := 0, a.counting()
-	if a.bare { // Else the Deployment counts, which is ready, and not the pods.
+	if a.bare { // Otherwise the Deployment counts, which is ready, and the pods do not.
 		failed, total = len(crashed), total-len(absent)
 	}
 	return func(s bundleStatus) string {
@@ -58,7 +58,7 @@ func (a app) right(crashed, absent []int) func(bundleStatus) string {
 	}
 }
 
-// shows checks the state of one pod in a bundle.
+// shows returns a check of the state of one pod in a bundle.
 func (a app) shows(pod int, crash bool) func(bundleStatus) string {
 	name, want := a.podName(pod), podState(crash)
 	return func(s bundleStatus) string {
@@ -71,7 +71,7 @@ func (a app) shows(pod int, crash bool) func(bundleStatus) string {
 	}
 }
 
-// allRight checks the bundles of applications whose pods are all ready.
+// allRight returns checks of the bundles of applications whose pods are all ready.
 func allRight(apps []app) checks[bundleStatus] {
 	all := checks[bundleStatus]{}
 	for _, a := range apps {
@@ -80,7 +80,7 @@ func allRight(apps []app) checks[bundleStatus] {
 	return all
 }
 
-// counts checks a scope: how many of its members are ready.
+// counts returns a check of the health of a scope, and of how many of its resources are ready.
 func counts(ready, total int) func(scopeStatus) string {
 	health := corev1alpha2.Healthy
 	if ready < total {
@@ -94,7 +94,7 @@ func counts(ready, total int) func(scopeStatus) string {
 	}
 }
 
-// allHealthy checks scopes of which every member is ready.
+// allHealthy returns checks of scopes whose resources are all ready.
 func allHealthy(scopes []scope) checks[scopeStatus] {
 	all := checks[scopeStatus]{}
 	for _, s := range scopes {
@@ -107,7 +107,7 @@ func allHealthy(scopes []scope) checks[scopeStatus] {
 	return all
 }
 
-// those returns what is in a set.
+// those returns the elements that a set maps to true.
 func those[T comparable](set map[T]bool) []T {
 	return slices.DeleteFunc(slices.Collect(maps.Keys(set)), func(t T) bool { return !set[t] })
 }

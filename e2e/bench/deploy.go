@@ -35,7 +35,7 @@ import (
 
 const (
 	deployApps = 5
-	// applyTime is how long a member's API server takes for an object.
+	// applyTime is the time that a member's API server takes to apply an object.
 	applyTime = 5 * time.Millisecond
 )
 
@@ -52,9 +52,9 @@ type deployCluster struct {
 
 	name     string
 	requests *atomic.Int64
-	// dead is true while it gives no answer.
+	// dead is true while the server does not respond.
 	dead atomic.Bool
-	// last is when it acknowledged the last object.
+	// last is the time at which it acknowledged the last object.
 	last atomic.Pointer[time.Time]
 }
 
@@ -64,10 +64,10 @@ func newDeployCluster(name string, requests *atomic.Int64) *deployCluster {
 	return c
 }
 
-// ServeHTTP answers discovery, and an object that is applied with the object.
+// ServeHTTP responds to discovery requests, and to the apply of an object with the object.
 func (c *deployCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.dead.Load() {
-		_, _ = io.Copy(io.Discard, r.Body) // The server does not notice before that the client has gone.
+		_, _ = io.Copy(io.Discard, r.Body) // The server notices that the client has disconnected only after the body has been read.
 		<-r.Context().Done()
 		return
 	}
@@ -92,10 +92,10 @@ func (c *deployCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		now := time.Now()
 		c.last.Store(&now)
 		if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
-			// No object is decoded for it: the time of the servers, which run in this process, is to be the same as with the floor.
+			// The object is not decoded: the servers run in this process, and must take the same time as in the floor.
 			body = fmt.Appendf(body[:0], `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":%q,"namespace":"default"}}`, path.Base(r.URL.Path))
 		}
-		_, _ = w.Write(body) // Who has gone needs no answer.
+		_, _ = w.Write(body) // The client may have disconnected.
 		return
 	case r.URL.Path == "/api":
 		answer = metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}
@@ -134,7 +134,7 @@ func (b *bench) newDeployBench(ctx context.Context, clusters int, requests *atom
 	return d, nil
 }
 
-// connections returns the way to the clusters, each with connections of its own.
+// connections returns a function that returns the access to a cluster. Each cluster has its own connections.
 func (d *deployBench) connections() (func(string) (members.Access, bool), error) {
 	all := map[string]members.Access{}
 	for _, c := range d.clusters {
@@ -152,7 +152,7 @@ func (d *deployBench) connections() (func(string) (members.Access, bool), error)
 	}, nil
 }
 
-// newContext makes a context with as many resources of each app in each cluster.
+// newContext creates a context with that number of resources of each app in each cluster, and returns its ID.
 func (d *deployBench) newContext(ctx context.Context, resources int) (string, error) {
 	c := rsync.CompositeApp{Project: "bench", Name: "deploy", Version: "v1", DeploymentIntentGroup: "group"}
 	for i := range deployApps {
@@ -173,7 +173,7 @@ func deployObject(i int) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm%d","namespace":"default"},"data":{"k":%q}}`, i, strings.Repeat("x", 1000))
 }
 
-// instantiate instantiates a context, and returns how long it took until a function that waits for the end returned.
+// instantiate instantiates a context, and returns the time from the start of the runner until end returned.
 func (d *deployBench) instantiate(ctx context.Context, id string, access func(string) (members.Access, bool), end func(context.Context) error) (time.Duration, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -191,7 +191,7 @@ func (d *deployBench) instantiate(ctx context.Context, id string, access func(st
 	return took, errors.Join(err, <-ended)
 }
 
-// instantiated waits until a context is in that state, and nothing is left to do.
+// instantiated returns a function that waits until a context is Instantiated and nothing is left to do.
 func (d *deployBench) instantiated(id string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -216,7 +216,7 @@ func (d *deployBench) instantiated(id string) func(context.Context) error {
 	}
 }
 
-// acknowledged waits until the clusters have acknowledged as many objects.
+// acknowledged returns a function that waits until the clusters have received that number of objects.
 func (d *deployBench) acknowledged(want int64) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for d.clusters[0].requests.Load() < want {
@@ -228,13 +228,14 @@ func (d *deployBench) acknowledged(want int64) func(context.Context) error {
 	}
 }
 
-// operations returns how many requests etcd has answered.
+// operations returns the number of Range, Txn and Put requests that etcd has handled.
 func (d *deployBench) operations(ctx context.Context) (float64, error) {
 	m, err := scrape(ctx, http.DefaultClient, d.endpoint+"/metrics")
 	return m.sum("grpc_server_handled_total", "grpc_method=Range") + m.sum("grpc_server_handled_total", "grpc_method=Txn") + m.sum("grpc_server_handled_total", "grpc_method=Put"), err
 }
 
-// bare is the floor: client-go applies the same objects in the same order, and records nothing.
+// bare returns the time of the floor: client-go applies the same objects in the same order, with a ConfigMap in place of the
+// bundle, and records nothing.
 func (d *deployBench) bare(ctx context.Context, resources int) (time.Duration, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	access, err := d.connections()
@@ -250,7 +251,7 @@ func (d *deployBench) bare(ctx context.Context, resources int) (time.Duration, e
 		}
 		for range deployApps {
 			group.Go(func() error {
-				for i := range resources + 1 { // The bundle counts too.
+				for i := range resources + 1 { // One more, for the bundle.
 					o := &unstructured.Unstructured{}
 					if err := json.Unmarshal([]byte(deployObject(i)), &o.Object); err != nil {
 						return err
@@ -267,7 +268,7 @@ func (d *deployBench) bare(ctx context.Context, resources int) (time.Duration, e
 	return time.Since(begin), err
 }
 
-// latest returns when each living cluster acknowledged its last object, after a time.
+// latest returns the time from begin until the last acknowledgement of each cluster that is not dead.
 func (d *deployBench) latest(begin time.Time) []time.Duration {
 	var all []time.Duration
 	for _, c := range d.clusters {
@@ -278,7 +279,7 @@ func (d *deployBench) latest(begin time.Time) []time.Duration {
 	return all
 }
 
-// peak runs something, and returns how many MiB of memory were used at most, above what was before.
+// peak runs do, and returns the peak of the heap above its size before, in MiB. It reads the size every 20 ms.
 func peak(do func() error) (float64, error) {
 	var m runtime.MemStats
 	runtime.GC()
@@ -362,7 +363,8 @@ func measureDeploy(ctx context.Context, b *bench) ([]figure, error) {
 	return append(figures, dead, figure{name: "10,000 resources MiB", value: memory, target: new(200.0)}), err
 }
 
-// besideADeadCluster measures when all other clusters have everything, while one gives no answer and while all do.
+// besideADeadCluster measures when the other clusters acknowledge their last object while one cluster does not respond. The
+// floor is the same time of all clusters while all respond.
 func (d *deployBench) besideADeadCluster(ctx context.Context, access func(string) (members.Access, bool), resources int) (figure, error) {
 	var all, others []time.Duration
 	for _, dead := range []bool{false, true} {

@@ -22,29 +22,31 @@ const (
 	renewInterval = 3 * time.Second
 	// tokenLifetime is how long the hub's token in a member is valid: it is not renewed in a run.
 	tokenLifetime = 7 * 24 * time.Hour
-	// fleetRate and floodRate are changes in a second, of all members and of the one that floods.
+	// fleetRate and floodRate are changes per second: of all members together, and of the member that floods.
 	fleetRate, floodRate = 400, 1000
 )
 
-// fleet is the member clusters of a hub. The same applications are in each of them, and a scope of the hub is over one application in all clusters.
+// fleet is the member clusters of a hub. Each cluster has the same applications. Each scope of the hub covers one application in
+// all clusters.
 type fleet struct {
 	members []*member
 	apps    []app
 	scopes  []scope
-	// ready and crashed are the applications' bundles, in the same order.
+	// ready and crashed are the bundles of the applications, in the same order: with everything ready, and with a pod that
+	// crashes.
 	ready, crashed []sharedBundle
-	// down are the bundles of which a pod crashes at the moment.
+	// down is true for the bundles in which a pod crashes at present.
 	down map[slot]bool
 	// lone is how long single changes took when the hub had one member.
 	lone []time.Duration
 }
 
-// slot is a bundle: an application in a cluster, both by number.
+// slot identifies a bundle by the numbers of its cluster and its application.
 type slot struct{ cluster, app int }
 
 func (f *fleet) resources() int { return len(f.members) * len(f.apps) * f.apps[0].resources() }
 
-// newFleet starts the members, which are empty, and creates the scopes.
+// newFleet starts the members without applications, renews their Leases until the end, and creates the scopes.
 func (b *bench) newFleet(ctx context.Context) error {
 	f := &fleet{down: map[slot]bool{}}
 	for i := range b.options.scaled(50, 5) {
@@ -77,7 +79,7 @@ func (b *bench) newFleet(ctx context.Context) error {
 		for i := 0; b.watching.Err() == nil; i++ {
 			f.members[i%len(f.members)].renew(lease, time.Now())
 			if i >= len(f.members) {
-				_ = pause(b.watching, renewInterval/time.Duration(len(f.members))) // The loop ends with it.
+				_ = pause(b.watching, renewInterval/time.Duration(len(f.members))) // The loop condition checks for the end.
 			}
 		}
 	})
@@ -97,7 +99,7 @@ func (b *bench) enrol(ctx context.Context, members []*member) error {
 	})
 }
 
-// put makes a bundle report that all of its application is ready, or that a pod crashes.
+// put makes a member report a bundle: with everything ready, or with a pod that crashes.
 func (f *fleet) put(s slot, crash bool) {
 	shared := f.ready[s.app]
 	if crash {
@@ -115,7 +117,7 @@ func (f *fleet) fill(clusters int) {
 	}
 }
 
-// empty takes all applications out of the first clusters.
+// empty removes all applications from the first clusters.
 func (f *fleet) empty(clusters int) {
 	for i := range clusters {
 		for _, a := range f.apps {
@@ -124,7 +126,7 @@ func (f *fleet) empty(clusters int) {
 	}
 }
 
-// right checks that every scope sees so many clusters, and that all is ready in them.
+// right returns checks that every scope sees that number of clusters, with all resources ready.
 func (f *fleet) right(clusters int) checks[scopeStatus] {
 	all := checks[scopeStatus]{}
 	reachable := fmt.Sprintf("%d/%d", clusters, clusters)
@@ -140,12 +142,12 @@ func (f *fleet) right(clusters int) checks[scopeStatus] {
 	return all
 }
 
-// nothing checks that no scope has any resource left.
+// nothing returns checks that no scope has resources left.
 func (f *fleet) nothing() checks[scopeStatus] {
 	all := checks[scopeStatus]{}
 	for _, s := range f.scopes {
 		all[s.key()] = func(s scopeStatus) string {
-			if s.Summary.Ready > 0 || s.Summary.Total > 1 { // The bundle itself is missing.
+			if s.Summary.Ready > 0 || s.Summary.Total > 1 { // The missing bundle counts as one.
 				return fmt.Sprintf("it has %d/%d resources", s.Summary.Ready, s.Summary.Total)
 			}
 			return ""
@@ -154,12 +156,12 @@ func (f *fleet) nothing() checks[scopeStatus] {
 	return all
 }
 
-// flipMember makes a bundle report a crash, or a recovery, and returns how long it took until its scope showed it.
+// flipMember makes a bundle report a crash or a recovery, and returns how long it took until its scope showed it.
 func (b *bench) flipMember(ctx context.Context, s slot, crash bool) (time.Duration, error) {
 	f := b.fleet
 	cluster, want := f.members[s.cluster].name, int32(f.apps[s.app].counting())
 	if crash {
-		want-- // The Deployment.
+		want-- // The Deployment is not ready.
 	}
 	seen := b.scopeBoard.expect("the scope of a member's bundle", checks[scopeStatus]{f.scopes[s.app].key(): func(status scopeStatus) string {
 		for _, a := range status.Apps {
@@ -177,7 +179,8 @@ func (b *bench) flipMember(ctx context.Context, s slot, crash bool) (time.Durati
 	return at.Sub(begin), err
 }
 
-// flipMembers measures single changes, in many bundles of the clusters from first to before end, and heals.
+// flipMembers measures single changes in many bundles of the clusters from first up to, but not including, end. It heals at the
+// end.
 func (b *bench) flipMembers(ctx context.Context, first, end int) ([]time.Duration, error) {
 	f := b.fleet
 	took, _, err := b.alternate(ctx, func(ctx context.Context, i int) (time.Duration, error) {
@@ -203,8 +206,8 @@ func (b *bench) healMembers(ctx context.Context, clusters int) error {
 	return b.scopeBoard.quiet(ctx, quietTime)
 }
 
-// collectedHeap returns the controller's live heap, in MiB, after garbage has been collected twice: what was interned goes a cycle
-// later. The garbage that makes it collect is that of answering for its metrics.
+// collectedHeap returns the controller's live heap, in MiB, after two garbage collections: interned values are freed one
+// collection later. The requests for the metrics allocate the garbage that triggers the collections.
 func (b *bench) collectedHeap(ctx context.Context) (live float64, err error) {
 	begun := -1.0
 	err = poll(ctx, "the controller to collect its garbage", func(ctx context.Context) (bool, error) {
@@ -226,8 +229,9 @@ func (b *bench) collectedHeap(ctx context.Context) (live float64, err error) {
 	return live, err
 }
 
-// prepareFleet makes the fleet and returns the controller's live heap after bundles have come and gone again: connections hold on
-// to buffers of the size of what has come through them. It leaves the fleet full, for a controller to start.
+// prepareFleet creates the fleet, and returns the controller's live heap after bundles were added and removed: connections keep
+// buffers of the size of the data that they have transferred. It stops the controller, and leaves the fleet full for the next
+// start.
 func (b *bench) prepareFleet(ctx context.Context) (empty float64, err error) {
 	if err := b.newFleet(ctx); err != nil {
 		return 0, err
@@ -308,7 +312,8 @@ func measureFleet(ctx context.Context, b *bench) ([]figure, error) {
 	}, b.healMembers(ctx, n)
 }
 
-// measureFlood measures single changes while the first member changes its bundles as fast as it can, beside the same without that.
+// measureFlood measures single changes in the other members while the first member makes floodRate changes per second. The floor
+// is the same without the flood.
 func measureFlood(ctx context.Context, b *bench) ([]figure, error) {
 	if b.fleet == nil {
 		if _, err := measureFleet(ctx, b); err != nil {
@@ -326,7 +331,7 @@ func measureFlood(ctx context.Context, b *bench) ([]figure, error) {
 	err = meanwhile(ctx, func(ctx context.Context) error {
 		for ; ctx.Err() == nil; changes++ {
 			f.put(slot{0, changes % len(f.apps)}, changes/len(f.apps)%2 == 0)
-			_ = pause(ctx, time.Until(begin.Add(time.Duration(changes)*time.Second/floodRate))) // The loop ends with it.
+			_ = pause(ctx, time.Until(begin.Add(time.Duration(changes)*time.Second/floodRate))) // The loop condition checks for the end.
 		}
 		return nil
 	}, func() (err error) {

@@ -27,17 +27,17 @@ import (
 )
 
 const (
-	// floorNamespace is where the floor's objects are.
+	// floorNamespace is the namespace of the floor's objects.
 	floorNamespace = "bench-floor"
-	// floorGroup is the API group of copies of our kinds, of which neither monitor nor controller knows.
+	// floorGroup is the API group of copies of our kinds. Neither monitor nor controller knows it.
 	floorGroup = "bench.healthscope.io"
 )
 
-// hop is one step of a way, done by bare client-go: it returns how long it took from a patch of the status of one object until
-// a watch showed it.
+// hop is one step of the path from a change to its result, made with client-go only. It patches the status of one object, and
+// returns the time until a watch reported the patch.
 type hop func(context.Context) (time.Duration, error)
 
-// floor makes hops, and measures what bare client-go needs for the same changes.
+// floor creates hops, and measures the time that client-go alone needs for the same changes.
 type floor struct {
 	client client.Client
 	board  *board[string] // Resource versions.
@@ -68,7 +68,7 @@ func (b *bench) newFloor(ctx context.Context) (*floor, error) {
 	return f, b.watch(ctx, cache.Options{Scheme: kinds, DefaultNamespaces: map[string]cache.Config{floorNamespace: {}}}, handlers)
 }
 
-// needFloor returns the floor, and makes it the first time.
+// needFloor returns the floor. It creates the floor on the first call.
 func (b *bench) needFloor(ctx context.Context) (_ *floor, err error) {
 	if b.floor == nil {
 		b.floor, err = b.newFloor(ctx)
@@ -117,7 +117,7 @@ func addCopies(s *runtime.Scheme) error {
 
 // hop creates an object with a status, and returns the hop that patches it with one of two statuses in turn.
 func (f *floor) hop(ctx context.Context, o client.Object, status any, turns [2]any) (hop, error) {
-	o.SetLabels(nil) // It is in no bundle.
+	o.SetLabels(nil) // Without labels it is in no bundle.
 	patches := make([]client.Patch, 3)
 	for i, s := range append(turns[:], status) {
 		var err error
@@ -150,24 +150,24 @@ func (f *floor) hop(ctx context.Context, o client.Object, status any, turns [2]a
 	}, nil
 }
 
-// floorApp is an application like those that are measured.
+// floorApp returns an application like those that are measured.
 func floorApp(name string) app {
 	return app{namespace: floorNamespace, name: name, pods: 10, configMaps: 5}
 }
 
-// pod is the hop of a pod of 5 KB.
+// pod returns the hop of a pod of 5 KB.
 func (f *floor) pod(ctx context.Context, name string) (hop, error) {
 	pod := floorApp(name).pod(0)
 	return f.hop(ctx, pod, podStatus(pod, false), [2]any{podStatus(pod, false), podStatus(pod, true)})
 }
 
-// deployment is the hop of a Deployment.
+// deployment returns the hop of a Deployment.
 func (f *floor) deployment(ctx context.Context, name string) (hop, error) {
 	d := floorApp(name).deployment(name, 3)
 	return f.hop(ctx, d, deploymentStatus(d, 3), [2]any{deploymentStatus(d, 3), deploymentStatus(d, 2)})
 }
 
-// bundle is the hop of a bundle that weighs as much as the monitor's. Only one small field of it is patched.
+// bundle returns the hop of a bundle of the size of those that the monitor writes. Only one small field of it is patched.
 func (f *floor) bundle(ctx context.Context, name string) (hop, error) {
 	a := floorApp(name)
 	status, err := a.reported(false)
@@ -177,7 +177,7 @@ func (f *floor) bundle(ctx context.Context, name string) (hop, error) {
 	return f.hop(ctx, a.bundle(), status, [2]any{map[string]any{"resourceCount": 17}, map[string]any{"resourceCount": 16}})
 }
 
-// scope is the hop of a scope with as much in its status as the controller writes. Only one small field of it is patched.
+// scope returns the hop of a scope with a status of the size that the controller writes. Only one small field of it is patched.
 func (f *floor) scope(ctx context.Context, name string) (hop, error) {
 	o := scope{namespace: floorNamespace, name: name, deployments: 10}.object()
 	status := corev1alpha2.HealthScopeStatus{Health: corev1alpha2.Healthy, ResourcesReady: "10/10"}
@@ -189,7 +189,8 @@ func (f *floor) scope(ctx context.Context, name string) (hop, error) {
 	return f.hop(ctx, o, status, [2]any{map[string]any{"firstCulprit": "none"}, map[string]any{"firstCulprit": "one"}})
 }
 
-// burst measures how long bare client-go needs to change two pods of each of some applications at once, and then to write each bundle once.
+// burst returns the time that client-go alone needs to change two pods of each of some applications at once, and then to write
+// each bundle once.
 func (f *floor) burst(ctx context.Context, apps int) (time.Duration, error) {
 	hops := make([][3]hop, apps)
 	err := each(ctx, apps, func(ctx context.Context, i int) (err error) {
@@ -221,7 +222,8 @@ func (f *floor) burst(ctx context.Context, apps int) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// reported is the status that the monitor gives the bundle of an application, of which all is ready, or the first pod crashes.
+// reported returns the status that the monitor writes to the bundle of an application: with everything ready, or with a first
+// pod that crashes.
 func (a app) reported(crash bool) (bundleStatus, error) {
 	ready := a.pods
 	if crash {
@@ -242,7 +244,7 @@ func (a app) reported(crash bool) (bundleStatus, error) {
 	return bundle.Build(members, &bundleStatus{}, started, bundle.Options{}), nil
 }
 
-// membersOf are objects as the monitor sees them.
+// membersOf converts objects to the form in which the monitor reads them.
 func membersOf(objects []client.Object) ([]*unstructured.Unstructured, error) {
 	var members []*unstructured.Unstructured
 	for i, o := range objects {

@@ -25,28 +25,28 @@ import (
 // This file has the row about A&AI.
 
 const (
-	// stateLabel is the label in A&AI that holds a resource's state.
+	// stateLabel is the label in A&AI that holds the state of a resource.
 	stateLabel = "healthscope.core.oam.dev/status"
-	// pageSize is how many documents HealthScope reads from A&AI with one request.
+	// pageSize is the number of documents that HealthScope reads from A&AI with one request.
 	pageSize = 500
-	// loneAfter is the time after which a change is a single one: changes of a tenant that come sooner after each other share requests.
+	// loneAfter is the minimum time between single changes: changes of a tenant at shorter intervals share requests.
 	loneAfter = 300 * time.Millisecond
-	// changesPerSecond is the rate at which changes are measured besides.
+	// changesPerSecond is the rate of the measurement with many changes.
 	changesPerSecond = 100
 )
 
-// inventory is what goes to A&AI.
+// inventory holds the applications whose resources go to A&AI.
 type inventory struct {
 	apps []app
-	// documents are the ids in A&AI of pods.
+	// documents are the IDs of the pods' documents in A&AI.
 	documents map[types.NamespacedName]string
 	floor     hop
 }
 
-// inventoryTenant is where resources go in A&AI.
+// inventoryTenant is the tenant of the resources in A&AI.
 var inventoryTenant = aai.Tenant{CloudOwner: installation.CloudOwner, CloudRegionID: installation.CloudRegionID, TenantID: installation.TenantID}
 
-// tapInventory starts a proxy before A&AI that notes what A&AI acknowledges, and returns its URL.
+// tapInventory starts a proxy before A&AI that records the states that A&AI acknowledges, and returns its URL.
 func (p *plane) tapInventory(target string) (string, error) {
 	to, err := url.Parse(target)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *plane) tapInventory(target string) (string, error) {
 
 var statePattern = regexp.MustCompile(regexp.QuoteMeta(stateLabel) + `=(\w+)`)
 
-// noteWrites puts the states in a request, which may have many operations, on the board.
+// noteWrites puts the states in a request, which may be a bulk request, on the board.
 func (p *plane) noteWrites(uri string, body []byte) {
 	type operation struct {
 		URI  string          `json:"uri"`
@@ -132,7 +132,7 @@ func (b *bench) needInventory(ctx context.Context) error {
 	return b.newInventoryFloor(ctx)
 }
 
-// awaitPods waits until A&AI holds every pod as Ready, and learns the ids of their documents.
+// awaitPods waits until A&AI holds every pod as Ready, and stores the IDs of their documents.
 func (b *bench) awaitPods(ctx context.Context) error {
 	clear(b.inventory.documents)
 	want := 10 * len(b.inventory.apps)
@@ -166,7 +166,8 @@ func putDocument(ctx context.Context, c *aaiclient.Client, id, owner string) (aa
 	})
 }
 
-// newInventoryFloor makes the floor's document in A&AI. Its hop is to read it and to update it, as A&AI needs the version for that.
+// newInventoryFloor creates the floor's document in A&AI. Its hop reads the document and updates it: an update needs the
+// resource version.
 func (b *bench) newInventoryFloor(ctx context.Context) error {
 	c, err := b.inventoryClient()
 	if err != nil {
@@ -188,12 +189,12 @@ func (b *bench) newInventoryFloor(ctx context.Context) error {
 	return err
 }
 
-// target is the i-th pod whose changes go to A&AI.
+// target returns the pod of the i-th change.
 func (in *inventory) target(i int) podOf {
 	return podOf{in.apps[i%len(in.apps)], i / len(in.apps) % 10}
 }
 
-// toInventory makes a pod crash, or lets it recover, and returns how long it took until A&AI had acknowledged it.
+// toInventory makes a pod crash, or lets it recover, and returns how long it took until A&AI acknowledged the state.
 func (b *bench) toInventory(ctx context.Context, t podOf, crash bool) (time.Duration, error) {
 	want := podState(crash)
 	seen := b.acknowledged.expect(fmt.Sprintf("A&AI to acknowledge pod %q", t.name()), checks[string]{{Name: b.inventory.documents[t.name()]}: func(state string) string {
@@ -250,7 +251,7 @@ func measureInventory(ctx context.Context, b *bench) ([]figure, error) {
 	return []figure{alone, rate, {name: "at 100 per s requests/change", value: float64(requests) / float64(len(many))}}, b.awaitPods(ctx)
 }
 
-// lastRequest returns the number of the last request that A&AI has received.
+// lastRequest returns the number of the last request that A&AI has received; 0 when there is none.
 func (b *bench) lastRequest(ctx context.Context) (uint64, error) {
 	all, err := b.hs.Requests(ctx, 0)
 	if err != nil || len(all) == 0 {
@@ -259,7 +260,8 @@ func (b *bench) lastRequest(ctx context.Context) (uint64, error) {
 	return all[len(all)-1].Seq, nil
 }
 
-// requestsSince counts what A&AI has received after a request: all requests, those that read a page of documents, and writes.
+// requestsSince counts the requests that A&AI has received after the request last: all, those that read a page of documents, and
+// writes.
 func (b *bench) requestsSince(ctx context.Context, last uint64) (all, pages, writes int, err error) {
 	received, err := b.hs.Requests(ctx, last)
 	for _, r := range received {
@@ -275,7 +277,7 @@ func (b *bench) requestsSince(ctx context.Context, last uint64) (all, pages, wri
 	return all, pages, writes, err
 }
 
-// awaitSynced waits until the controller reports that so many documents in A&AI are as they should be.
+// awaitSynced waits until the controller reports that number of documents in A&AI as synced.
 func (b *bench) awaitSynced(ctx context.Context, documents int) error {
 	return poll(ctx, fmt.Sprintf("the controller to find %d documents in A&AI", documents), func(ctx context.Context) (bool, error) {
 		m, err := scrape(ctx, http.DefaultClient, b.hs.Metrics)

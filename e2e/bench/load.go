@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// writers is the number of requests of the load generator that are under way at a time.
+	// writers is the maximum number of concurrent requests of the load generator.
 	writers = 32
-	// retryPause is the time before a request is sent again that the API server has not answered.
+	// retryPause is the pause before a request is sent again after a failure of the API server.
 	retryPause = 100 * time.Millisecond
 )
 
-// each does something for 0 to n-1, several at a time.
+// each calls do for 0 to n-1, with at most writers calls at a time.
 func each(ctx context.Context, n int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -35,8 +35,8 @@ func each(ctx context.Context, n int, do func(context.Context, int) error) error
 	return group.Wait()
 }
 
-// send sends a request until the API server, which a soak restarts, has answered it. A request may therefore be done twice. notError
-// tells which answer means that it was done before.
+// send sends a request until the API server, which a soak restarts, has responded to it. The request may therefore be processed
+// twice. notError reports whether an error means that it was processed before.
 func send(ctx context.Context, o client.Object, what string, notError func(error) bool, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
@@ -51,7 +51,8 @@ func send(ctx context.Context, o client.Object, what string, notError func(error
 	}
 }
 
-// answered reports whether an error is the API server's answer to a request, and does not tell of the API server itself.
+// answered reports whether an error is the response of the API server to the request itself. It is false for errors that report
+// a state of the API server, such as ServiceUnavailable.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsTimeout(err) && !apierrors.IsServiceUnavailable(err) &&
@@ -68,7 +69,7 @@ func (p *plane) delete(ctx context.Context, o client.Object) error {
 	return send(ctx, o, "delete", apierrors.IsNotFound, func(ctx context.Context) error { return p.client.Delete(ctx, o, client.GracePeriodSeconds(0)) })
 }
 
-// patch patches metadata or spec of an object, which need have no more than a name.
+// patch patches the metadata or the spec of an object. The object needs only its namespace and its name.
 func (p *plane) patch(ctx context.Context, o client.Object, patch any) error {
 	data, err := mergePatch(patch)
 	if err != nil {
@@ -77,7 +78,7 @@ func (p *plane) patch(ctx context.Context, o client.Object, patch any) error {
 	return send(ctx, o, "patch", never, func(ctx context.Context) error { return p.client.Patch(ctx, o, data) })
 }
 
-// patchStatus replaces what the status of an object holds.
+// patchStatus merges fields into the status of an object.
 func (p *plane) patchStatus(ctx context.Context, o client.Object, status any) error {
 	data, err := mergePatch(map[string]any{"status": status})
 	if err != nil {
@@ -132,18 +133,18 @@ func (p *plane) createDeployment(ctx context.Context, d *appsv1.Deployment) erro
 	return p.scale(ctx, d, *d.Spec.Replicas)
 }
 
-// createBundles creates the bundles of applications, still empty.
+// createBundles creates the bundles of applications, without a status.
 func (p *plane) createBundles(ctx context.Context, apps []app) error {
 	return each(ctx, len(apps), func(ctx context.Context, i int) error { return p.create(ctx, apps[i].bundle()) })
 }
 
-// crash makes a pod crash, or lets it recover, by one patch of its status.
+// crash makes a pod crash, or lets it recover, with one patch of its status.
 func (p *plane) crash(ctx context.Context, a app, i int, crash bool) error {
 	pod := a.pod(i)
 	return p.patchStatus(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, podStatus(pod, crash))
 }
 
-// scale makes so many replicas of a Deployment ready, by one patch of its status.
+// scale makes that number of replicas of a Deployment ready, with one patch of its status.
 func (p *plane) scale(ctx context.Context, d *appsv1.Deployment, ready int32) error {
 	d.Generation = 1 // Nothing changes its spec.
 	return p.patchStatus(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}, deploymentStatus(d, ready))
@@ -177,7 +178,7 @@ func (s scope) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.namespace, Name: s.name}
 }
 
-// workload is one of the scope's Deployments, which is in no bundle.
+// workload returns one of the scope's Deployments, which are in no bundle.
 func (s scope) workload(i int) *appsv1.Deployment {
 	name := fmt.Sprintf("%s-%02d", s.name, i)
 	d := app{namespace: s.namespace, name: name}.deployment(name, 3)

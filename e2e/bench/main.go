@@ -1,14 +1,14 @@
 // Command bench measures HealthScope on this machine, on a real API server and
-// etcd, with monitor, controller and a simulated A&AI as processes of their own:
+// etcd, with monitor, controller and a simulated A&AI as separate processes:
 //
 //	bench [flags] [row...]  measures rows, all of them by default, and prints a table
-//	bench soak [flags]      changes objects for a time while much goes wrong, and fails when
-//	                        a process grows, an error has no explanation, or a result is wrong
+//	bench soak [flags]      changes objects for a time while faults occur, and fails when a
+//	                        process grows, an error has no explanation, or a result is wrong
 //
-// It is run in its own directory: go run -C e2e/bench . flip. There are no
-// Kubernetes controllers: this program alone writes what HealthScope looks at. A
-// figure never makes it fail, only a wrong result does. The rows are in rows.go;
-// what they measure, and how, is in config/docs/benchmarks.md.
+// Run it in its own directory: go run -C e2e/bench . flip. There are no
+// Kubernetes controllers: only this program writes the objects that HealthScope
+// reads. A figure never makes it fail, only a wrong result does. The rows are in
+// rows.go. config/docs/benchmarks.md describes what they measure, and how.
 package main
 
 import (
@@ -41,10 +41,11 @@ func main() {
 // root is the root of the source tree, from the directory in which this program runs.
 const root = "../.."
 
-// shortestSoak is the shortest soak: a shorter one has no time for every fault and for a look at growth after them.
+// shortestSoak is the minimum duration of a soak: a shorter one has no time for every fault and for a measurement of growth
+// after them.
 const shortestSoak = 2 * time.Minute
 
-// options are the command line.
+// options are the options and arguments of the command line.
 type options struct {
 	// rows are the ids of the rows to measure; empty for all.
 	rows []string
@@ -58,7 +59,7 @@ type options struct {
 	out string
 	// duration is how long a soak changes objects.
 	duration time.Duration
-	// seed determines what a soak changes, and what goes wrong when.
+	// seed determines the changes and the faults of a soak, with their times.
 	seed uint64
 }
 

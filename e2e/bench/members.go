@@ -22,15 +22,16 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// This file plays the API servers of many clusters, as far as a hub asks them: they list and watch bundles and the Lease of the
-// monitor, over TLS, with resource versions and bookmarks (https://kubernetes.io/docs/reference/using-api/api-concepts/).
+// This file simulates the API servers of many clusters, with only the requests that a hub sends: they list and watch bundles and
+// the Lease of the monitor, over TLS, with resource versions and bookmarks
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/).
 
 const (
-	// memberToken is the token that all members ask for.
+	// memberToken is the token that all members require.
 	memberToken = "member-token"
-	// history is how many changes a collection remembers at least. A watch that begins before them has to list again.
+	// history is the minimum number of changes that a collection keeps. A watch from an earlier version must list again.
 	history = 2048
-	// bookmarkInterval is how often a watch is told the version that it has reached, about as often as by a kube-apiserver.
+	// bookmarkInterval is the interval of the bookmarks of a watch, about that of a kube-apiserver.
 	bookmarkInterval = time.Minute
 )
 
@@ -41,8 +42,8 @@ type member struct {
 	bundles, leases *collection
 }
 
-// startMember starts the API server of a cluster. Its port is not one of those that systems give to whoever asks for any, which
-// programs that start later may have chosen.
+// startMember starts the API server of a cluster. Its port is outside the ephemeral range, from which programs that start later
+// may have received a port.
 func startMember(name string, port int) (*member, error) {
 	m := &member{name: name, bundles: newCollection(name, "k8splugin.io/v1alpha1", "ResourceBundleState"), leases: newCollection(name, "coordination.k8s.io/v1", "Lease")}
 	var listener net.Listener
@@ -71,12 +72,12 @@ func startMember(name string, port int) (*member, error) {
 	_ = m.server.Listener.Close()
 	m.server.Listener = listener
 	m.server.EnableHTTP2 = true
-	m.server.Config.ErrorLog = log.New(io.Discard, "", 0) // Connections that break are the hub's business.
+	m.server.Config.ErrorLog = log.New(io.Discard, "", 0) // The hub handles broken connections.
 	m.server.StartTLS()
 	return m, nil
 }
 
-// authority is the certificate of the authority of the server, as PEM.
+// authority returns the certificate of the authority of the server, as PEM.
 func (m *member) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.server.Certificate().Raw})
 }
@@ -92,7 +93,7 @@ func (m *member) renew(name types.NamespacedName, now time.Time) {
 	m.leases.put(name, nil, fmt.Appendf(nil, `,"spec":{"holderIdentity":"monitor","leaseDurationSeconds":15,"renewTime":%q}}`, now.UTC().Format(metav1.RFC3339Micro)))
 }
 
-// sharedBundle is a bundle without its name and version, in JSON, which all members share.
+// sharedBundle is a bundle in JSON, without its name and version. All members share it.
 type sharedBundle struct{ labels, rest []byte }
 
 func shareBundle(b *k8spluginv1alpha1.ResourceBundleState) (s sharedBundle, err error) {
@@ -102,18 +103,18 @@ func shareBundle(b *k8spluginv1alpha1.ResourceBundleState) (s sharedBundle, err 
 	if err != nil {
 		return s, fmt.Errorf("cannot encode bundle %q: %w", b.Name, err)
 	}
-	s.rest[0] = ',' // It is the second part of an object.
+	s.rest[0] = ',' // The rest follows the metadata in the JSON of an object.
 	return s, nil
 }
 
-// change is what has happened to an object, which is in JSON in two parts: its metadata, and the rest that many objects share.
+// change is a change of an object. The JSON of the object has two parts: its metadata, and the rest, which many objects share.
 type change struct {
 	kind       string
 	name       types.NamespacedName
 	head, rest []byte
 }
 
-// collection holds the objects of one kind and the last changes of them. Versions count the changes, from 1.
+// collection holds the objects of one kind and their last changes. Each change increments the version, which begins at 1.
 type collection struct {
 	cluster, apiVersion, kind string
 
@@ -165,8 +166,8 @@ func (c *collection) happened(one change) {
 	c.changed = make(chan struct{})
 }
 
-// since returns the changes after a version, the version that they lead to, and a channel that is closed with the next change;
-// ok is false when the changes are no longer remembered.
+// since returns the changes after a version, the version that results from them, and a channel that is closed with the next
+// change. ok is false when the collection no longer keeps the changes.
 func (c *collection) since(version int) (changes []change, now int, more <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +178,7 @@ func (c *collection) since(version int) (changes []change, now int, more <-chan 
 	return slices.Clone(c.changes[len(c.changes)-behind:]), c.version, c.changed, true
 }
 
-// list returns all objects, as if they had just been added, and the version.
+// list returns all objects as ADDED changes, and the version.
 func (c *collection) list() (all []change, version int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +189,7 @@ func (c *collection) list() (all []change, version int) {
 	return all, c.version
 }
 
-// serve answers a list or a watch. A hub asks for one namespace or all, and for no labels.
+// serve responds to a list or a watch. A hub selects one namespace or all, and never selects by labels.
 func (c *collection) serve(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	w.Header().Set("Content-Type", "application/json")
@@ -212,14 +213,14 @@ func (c *collection) serve(w http.ResponseWriter, r *http.Request) {
 	comma := ""
 	for _, o := range all {
 		if passes(o) {
-			_, _ = w.Write(slices.Concat([]byte(comma), o.head, o.rest)) // A hub that has gone sees no error.
+			_, _ = w.Write(slices.Concat([]byte(comma), o.head, o.rest)) // The hub may have disconnected.
 			comma = ","
 		}
 	}
 	_, _ = io.WriteString(w, "]}")
 }
 
-// watch writes changes after a version, or all objects at first, until ctx ends.
+// watch writes the changes after a version until ctx ends. With initial, or for version 0, it writes all objects first.
 func (c *collection) watch(ctx context.Context, w http.ResponseWriter, version int, initial bool, passes func(change) bool) {
 	var begin []change
 	if initial || version == 0 {
@@ -252,7 +253,7 @@ func (c *collection) watch(ctx context.Context, w http.ResponseWriter, version i
 		if _, err := out.WriteTo(w); err != nil || !ok {
 			return
 		}
-		_ = http.NewResponseController(w).Flush() // The next write sees a hub that has gone.
+		_ = http.NewResponseController(w).Flush() // The next write fails if the hub has disconnected.
 		select {
 		case <-more:
 		case <-ticker.C:

@@ -44,7 +44,8 @@ func parseMetrics(text io.Reader) (metrics, error) {
 	return families, nil
 }
 
-// sum adds up the series of a metric that have all the labels, given as name=value.
+// sum returns the sum of the series of a metric that have all the labels, given as name=value. The value of a summary is its
+// sample count.
 func (m metrics) sum(name string, labels ...string) float64 {
 	total := 0.0
 	for _, series := range m[name].GetMetric() {
@@ -63,22 +64,23 @@ func (m metrics) sum(name string, labels ...string) float64 {
 	return total
 }
 
-// liveHeap is what the last garbage collection left, in MiB: the collector starts again when the heap has grown by GOGC percent.
+// liveHeap returns the heap after the last garbage collection, in MiB: the next collection starts when the heap has grown by
+// GOGC percent.
 func (m metrics) liveHeap() float64 {
 	return m.sum("go_memstats_next_gc_bytes") * 100 / (100 + m.sum("go_gc_gogc_percent")) / mebibyte
 }
 
 const mebibyte = 1 << 20
 
-// usage is what HealthScope has written, asked for and used since its processes started.
+// usage is the writes, the requests and the CPU time of HealthScope since its processes started.
 type usage struct {
-	// bundles and scopes are writes of their statuses that succeeded.
+	// bundles and scopes are the numbers of successful writes of their statuses.
 	bundles, scopes float64
-	// requests are those of monitor and controller to the API server, cpu their CPU time in seconds.
+	// requests are the requests of monitor and controller to the API server. cpu is their CPU time in seconds.
 	requests, cpu map[string]float64
 }
 
-// used measures what HealthScope uses while something is done.
+// used returns what HealthScope uses while do runs.
 func (b *bench) used(ctx context.Context, do func() error) (usage, error) {
 	before, err := b.usage(ctx)
 	if err != nil {
@@ -126,8 +128,7 @@ func (p *plane) metricsURLs() map[string]string {
 	return map[string]string{"monitor": p.hs.MonitorMetrics, "controller": p.hs.Metrics}
 }
 
-// writes returns how many writes of the status of a resource the API server has answered with success. The load generator
-// writes none of them.
+// writes returns the number of successful writes of the status of a resource. The load generator does not write these statuses.
 func (m metrics) writes(group, resource string) float64 {
 	n := 0.0
 	for _, verb := range []string{"PUT", "PATCH", "APPLY"} {
@@ -136,7 +137,7 @@ func (m metrics) writes(group, resource string) float64 {
 	return n
 }
 
-// peak returns the most memory that a program has taken since its start, in MiB; 0 where there is no /proc.
+// peak returns the maximum resident memory of a program since its start, in MiB; 0 where there is no /proc.
 func (b *bench) peak(program string) float64 {
 	p, err := procfs.NewProc(b.hs.PIDs()[program])
 	if err != nil {
@@ -149,7 +150,7 @@ func (b *bench) peak(program string) float64 {
 	return float64(status.VmHWM) / mebibyte
 }
 
-// settle waits until HealthScope asks for little more than it always needs, such as the renewal of Leases.
+// settle waits until each program sends at most three requests in quietTime, for example to renew Leases.
 func (b *bench) settle(ctx context.Context) error {
 	for program, url := range b.metricsURLs() {
 		if b.hs.PIDs()[program] == 0 {

@@ -17,26 +17,26 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// started is the time at which everything has started, as the objects say.
+// started is the start time in all objects.
 var started = time.Now().Truncate(time.Second)
 
 // app is an application: pods, ConfigMaps, a Deployment and a Service that share a label, and their bundle.
 type app struct {
 	namespace, name  string
 	pods, configMaps int
-	// bare pods have no controller, so that each of them counts in the bundle's summary.
+	// bare is true when the pods have no controller, so that each of them counts in the summary of the bundle.
 	bare bool
 }
 
-// key is the name of the application's bundle.
+// key returns the name of the application's bundle.
 func (a app) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: a.namespace, Name: a.name}
 }
 
-// resources is the number of objects in the bundle.
+// resources returns the number of objects in the bundle.
 func (a app) resources() int { return a.pods + a.configMaps + 2 }
 
-// settings are the Service and the ConfigMaps.
+// settings returns the Service and the ConfigMaps.
 func (a app) settings() []client.Object {
 	objects := []client.Object{a.service()}
 	for i := range a.configMaps {
@@ -45,7 +45,7 @@ func (a app) settings() []client.Object {
 	return objects
 }
 
-// counting is the number of objects that count in the bundle's summary: those that no other object of the bundle owns.
+// counting returns the number of objects that count in the summary of the bundle: those that no other object of the bundle owns.
 func (a app) counting() int {
 	if a.bare {
 		return a.resources()
@@ -68,10 +68,10 @@ func (a app) bundle() *k8spluginv1alpha1.ResourceBundleState {
 	}}
 }
 
-// podName names a pod as a Deployment's controllers would.
+// podName returns a pod name in the form that the controllers of a Deployment use.
 func (a app) podName(i int) string { return fmt.Sprintf("%s-6d4cf56db6-%05d", a.name, i) }
 
-// pod is a typical pod, of about 5 KB: two containers with environment, probes and mounts.
+// pod returns a typical pod of about 5 KB: two containers with environment, probes and mounts.
 func (a app) pod(i int) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: a.meta(a.podName(i)), Spec: a.podSpec()}
 	pod.Spec.NodeName = fmt.Sprintf("node-%d", i%7)
@@ -122,7 +122,7 @@ func container(name string) corev1.Container {
 	return c
 }
 
-// podStatus is the status of a pod that is ready, or whose first container crashes.
+// podStatus returns the status of a pod that is ready, or whose first container crashes.
 func podStatus(pod *corev1.Pod, crash bool) corev1.PodStatus {
 	ready := corev1.ConditionTrue
 	if crash {
@@ -170,7 +170,7 @@ func (a app) deployment(name string, replicas int32) *appsv1.Deployment {
 	}}
 }
 
-// deploymentStatus is the status of a Deployment of which so many replicas are ready.
+// deploymentStatus returns the status of a Deployment with that number of ready replicas.
 func deploymentStatus(d *appsv1.Deployment, ready int32) appsv1.DeploymentStatus {
 	available := corev1.ConditionTrue
 	if ready < *d.Spec.Replicas {
@@ -183,5 +183,5 @@ func deploymentStatus(d *appsv1.Deployment, ready int32) appsv1.DeploymentStatus
 	}
 }
 
-// kindOf is the kind of an object.
+// kindOf returns the kind of an object.
 func kindOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() }

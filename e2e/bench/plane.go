@@ -31,15 +31,15 @@ import (
 )
 
 const (
-	// waitLimit bounds every wait for a result.
+	// waitLimit is the timeout of every wait for a result.
 	waitLimit = 3 * time.Minute
-	// requestLimit bounds a request of the load generator.
+	// requestLimit is the timeout of a request of the load generator.
 	requestLimit = time.Minute
-	// quietTime is how long nothing must change before something counts as finished: longer than any pause between two writes.
+	// quietTime is how long nothing must change before a change counts as finished: longer than any pause between two writes.
 	quietTime = time.Second
 	// inventoryNamespace is the namespace whose resources go to A&AI.
 	inventoryNamespace = "bench-aai"
-	// namespaces is the number of namespaces that applications, or scopes, are spread over.
+	// namespaces is the number of namespaces of the applications, and of the scopes.
 	namespaces = 10
 )
 
@@ -51,19 +51,20 @@ type plane struct {
 	hs      *installation.Installation
 	config  *rest.Config
 	client  client.Client
-	// bundles and scopeBoard show the objects that HealthScope writes, and acknowledged the states that A&AI has acknowledged, by id.
+	// bundles and scopeBoard hold the statuses that HealthScope writes. acknowledged holds the states that A&AI has
+	// acknowledged, by document ID.
 	bundles      *board[k8spluginv1alpha1.ResourceBundleStateStatus]
 	scopeBoard   *board[corev1alpha2.HealthScopeStatus]
 	acknowledged *board[string]
 
-	// watching ends when the plane is closed, and with it the watches.
+	// watching ends when the plane is closed. The watches end with it.
 	watching context.Context //nolint:containedctx // It is the lifetime of the plane's goroutines.
 	running  sync.WaitGroup
-	// closers undo what has been done, the last one first.
+	// closers undo what the plane has started and created, in reverse order.
 	closers []func() error
 }
 
-// openPlane starts everything but monitor and controller. The caller must close the plane, also when openPlane fails.
+// openPlane starts everything except monitor and controller. The caller must close the plane even when openPlane fails.
 func openPlane(ctx context.Context, o options, log io.Writer) (*plane, error) {
 	p := &plane{
 		options: o, log: log, bundles: newBoard[k8spluginv1alpha1.ResourceBundleStateStatus]("bundles"),
@@ -83,7 +84,7 @@ func openPlane(ctx context.Context, o options, log io.Writer) (*plane, error) {
 	setup := installation.Options{Root: root, Bin: o.bin, Dir: dir, InventoryNamespace: inventoryNamespace, Front: p.tapInventory}
 	if o.duration > 0 {
 		setup.Inventory = "  maxDeletionPercent: 100\n" // A soak deletes a lot on purpose.
-		setup.Front = nil                               // Faults of A&AI are to reach the controller as they are.
+		setup.Front = nil                               // Faults of A&AI must reach the controller unchanged.
 	}
 	if p.hs, err = installation.Prepare(ctx, p.cp, setup); err != nil {
 		return p, err
@@ -102,7 +103,7 @@ func (p *plane) directory() (string, error) {
 	return dir, err
 }
 
-// connect makes the client and the namespaces, and begins to watch bundles and scopes.
+// connect creates the client and the namespaces, and begins to watch bundles and scopes.
 func (p *plane) connect(ctx context.Context) error {
 	p.config = p.cp.Config()
 	p.config.UserAgent = "healthscope-bench"
@@ -141,7 +142,7 @@ func (p *plane) connect(ctx context.Context) error {
 	})
 }
 
-// watch shows kinds to handlers until the plane is closed, and returns when they have been read once.
+// watch passes the events of kinds to handlers until the plane is closed. It returns after the first list of every kind.
 func (p *plane) watch(ctx context.Context, o cache.Options, handlers map[client.Object]toolscache.ResourceEventHandler) error {
 	o.DefaultTransform = cache.TransformStripManagedFields()
 	informers, err := cache.New(p.config, o)
@@ -170,7 +171,7 @@ func (p *plane) watch(ctx context.Context, o cache.Options, handlers map[client.
 	return nil
 }
 
-// onBoard puts what is of interest of each object on a board.
+// onBoard returns a handler that puts a value of each object on a board.
 func onBoard[O client.Object, V any](b *board[V], of func(O) V) toolscache.ResourceEventHandler {
 	put := func(object any) {
 		if o, ok := object.(O); ok {
@@ -188,7 +189,7 @@ func onBoard[O client.Object, V any](b *board[V], of func(O) V) toolscache.Resou
 	}
 }
 
-// close stops what runs and removes what has been made.
+// close stops everything that the plane has started, and removes what it has created.
 func (p *plane) close() error {
 	var errs []error
 	for _, undo := range slices.Backward(p.closers) {

@@ -22,29 +22,30 @@ import (
 // This file has the row about probes.
 
 const (
-	// probeFailures is how many failures in a row make a Service fail by default, and probeSlack how much later the scope may show it.
+	// probeFailures is the default number of failures in a row after which a Service fails. probeSlack is how much later the
+	// scope may show it.
 	probeFailures = 3
 	probeSlack    = time.Second
 )
 
-// targets are Services in many namespaces, with a scope in each that has them probed. Their only endpoint is the load generator.
+// targets are Services in many namespaces. A scope in each namespace has them probed. Their only endpoint is the load generator.
 type targets struct {
 	scopes []scope
-	// services is how many there are in each namespace, and interval is how often each of them is probed.
+	// services is the number of targets in each namespace. interval is the time between two probes of a target.
 	services int
 	interval time.Duration
-	// lost is true while they answer that they are not well.
+	// lost is true while the targets respond to probes with 503.
 	lost atomic.Bool
 }
 
-// ServeHTTP answers probes.
+// ServeHTTP responds to probes.
 func (t *targets) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if t.lost.Load() {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 }
 
-// newTargets creates them, and gives the controller the right to probe them.
+// newTargets creates the targets, and gives the controller the right to probe them.
 func (b *bench) newTargets(ctx context.Context) (*targets, error) {
 	t := &targets{services: b.options.scaled(10, 1), interval: b.options.scaledTime(10*time.Second, time.Second).Truncate(time.Second)}
 	for i := range b.options.scaled(100, 3) {
@@ -59,7 +60,7 @@ func (b *bench) newTargets(ctx context.Context) (*targets, error) {
 		return nil, fmt.Errorf("cannot listen for probes: %w", err)
 	}
 	server := &http.Server{Handler: t, ReadHeaderTimeout: requestLimit}
-	b.running.Go(func() { _ = server.Serve(listener) }) // It ends with the closer.
+	b.running.Go(func() { _ = server.Serve(listener) }) // The closer ends it.
 	b.closers = append(b.closers, server.Close)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "bench-probes"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"list", "watch"}},
@@ -111,7 +112,7 @@ func (b *bench) createTargets(ctx context.Context, t *targets, s scope, at *net.
 	return b.patchStatus(ctx, pod, corev1.PodStatus{Phase: corev1.PodRunning, PodIP: at.IP.String(), PodIPs: []corev1.PodIP{{IP: at.IP.String()}}})
 }
 
-// lose makes all targets fail at one moment, and returns how long it took until their scopes showed each of them.
+// lose makes all targets fail at the same time, and returns how long it took until their scopes showed each failure.
 func (b *bench) lose(ctx context.Context, t *targets) ([]time.Duration, error) {
 	var losses []func(context.Context) (time.Time, error)
 	for _, s := range t.scopes {

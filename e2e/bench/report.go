@@ -13,19 +13,21 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// figure is something that was measured, beside what it is compared with.
+// figure is a measured value, with the values for comparison.
 type figure struct {
 	// name ends with the unit.
 	name  string
 	value float64
-	// floor is the least that is possible on this machine, measured in the same run; 0 where nothing was.
+	// floor is the lowest possible value on this machine, measured in the same run; 0 when it was not measured.
 	floor float64
-	// peer is what was measured of a predecessor.
+	// peer is the value that was measured for a predecessor.
 	peer string
-	// target is the most that value is to be; nil where there is no target. times is the same in multiples of the floor.
+	// target is the maximum of value; nil when there is none. times is the maximum as a multiple of the floor; 0 when there is
+	// none.
 	target *float64
 	times  float64
-	// samples and floorSamples are single measurements, where value and floor are taken from many.
+	// samples and floorSamples are the single measurements from which value and floor are calculated; nil when there is only
+	// one.
 	samples, floorSamples []float64
 }
 
@@ -35,7 +37,7 @@ type result struct {
 	figure
 }
 
-// latency is the p95 of a way, beside its floor: the sum of the p95 of its hops.
+// latency returns the p95 of took as a figure. Its floor is the sum of the p95 of the hops.
 func latency(name string, took []time.Duration, times float64, hops ...[]time.Duration) figure {
 	f := figure{name: name + "p95 ms", value: p95(took), times: times, samples: milliseconds(took)}
 	for _, hop := range hops {
@@ -57,7 +59,7 @@ func p95(took []time.Duration) float64 {
 	return stats.Sample{Xs: milliseconds(took)}.Quantile(0.95)
 }
 
-// median returns the middle of values.
+// median returns the median of values.
 func median(values []float64) float64 { return stats.Sample{Xs: values}.Quantile(0.5) }
 
 func milliseconds(took []time.Duration) []float64 {
@@ -68,7 +70,7 @@ func milliseconds(took []time.Duration) []float64 {
 	return all
 }
 
-// report prints a table, and writes the file that is asked for.
+// report prints a table, and writes the results to the file out if one is set.
 func report(o options, all []result, out io.Writer) error {
 	fmt.Fprintf(out, "HealthScope on %d CPUs (%s/%s), scale %v\n\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, o.scale)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -89,7 +91,7 @@ func report(o options, all []result, out io.Writer) error {
 	return nil
 }
 
-// goal shows the target of a figure.
+// goal returns the target of a figure as text.
 func (f figure) goal() string {
 	switch {
 	case f.target != nil:
@@ -100,7 +102,7 @@ func (f figure) goal() string {
 	return ""
 }
 
-// met reports whether the target is met. At a smaller scale that means nothing.
+// met returns "yes" or "NO" for the target. It is empty without a target, and at a smaller scale, where a target means nothing.
 func (f figure) met(scale float64) string {
 	if f.goal() == "" || scale != 1 {
 		return ""
@@ -111,8 +113,8 @@ func (f figure) met(scale float64) string {
 	return "yes"
 }
 
-// benchmarks shows results in Go's benchmark format (https://go.dev/design/14313-benchmark-format): benchstat compares two runs,
-// or with -col /of ours with the floor.
+// benchmarks returns results in Go's benchmark format (https://go.dev/design/14313-benchmark-format). benchstat compares two
+// runs, or with -col /of our values with the floor.
 func benchmarks(all []result) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "goos: %s\ngoarch: %s\n", runtime.GOOS, runtime.GOARCH)
@@ -140,7 +142,7 @@ func benchmarks(all []result) string {
 	return text.String()
 }
 
-// number shows a number with as many decimals as matter.
+// number formats a number: without decimals if it is whole or at least 100, with one from 10, otherwise with two.
 func number(v float64) string {
 	decimals := 2
 	switch {

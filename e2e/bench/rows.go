@@ -19,8 +19,8 @@ type row struct {
 	measure func(context.Context, *bench) ([]figure, error)
 }
 
-// stages are all rows, in the order in which they are measured. A stage has a control plane of its own; a row finds what the
-// rows before it in its stage have left.
+// stages returns all rows, in the order in which they are measured. Each stage has its own control plane. A row uses what the
+// earlier rows of its stage have left.
 func stages() [][]row {
 	return [][]row{{
 		{"fill", "500 apps × (10 pods, 5 ConfigMaps, Deployment, Service): all bundles right after the monitor starts", measureFill},
@@ -51,7 +51,7 @@ func rowIDs() []string {
 	return ids
 }
 
-// bench is what the rows of a stage share.
+// bench is the state that the rows of a stage share.
 type bench struct {
 	*plane
 	// apps and scopes are those that exist, with everything in them Ready between rows.
@@ -59,15 +59,15 @@ type bench struct {
 	scopes []scope
 	// crashed are the pods that crash at the moment.
 	crashed map[podOf]bool
-	// floor, and the hops of it from a pod to its bundle, are nil until a row needs them.
+	// floor, and bundleWay, the hops of the floor from a pod to its bundle, are nil until a row needs them.
 	floor     *floor
 	bundleWay []hop
-	// inventory and fleet are nil until a row has made them.
+	// inventory and fleet are nil until a row has created them.
 	inventory *inventory
 	fleet     *fleet
 }
 
-// measureRows measures the rows that are asked for and reports them.
+// measureRows measures the requested rows and reports them.
 func measureRows(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	var all []result
 	for _, stage := range stages() {
@@ -86,7 +86,7 @@ func measureRows(ctx context.Context, o options, stdout, stderr io.Writer) error
 	return report(o, all, stdout)
 }
 
-// measureStage measures rows on a control plane of their own.
+// measureStage measures rows on their own control plane.
 func measureStage(ctx context.Context, o options, stage []row, stderr io.Writer) (all []result, err error) {
 	p, err := openPlane(ctx, o, stderr)
 	defer func() { err = errors.Join(err, p.close()) }()
@@ -115,8 +115,8 @@ func measureStage(ctx context.Context, o options, stage []row, stderr io.Writer)
 // warmUp is the number of samples that do not count: they warm up connections and caches.
 const warmUp = 3
 
-// alternate measures single changes and the hops of their floor in turn. change is given the number of its target: the second half
-// of the changes has the targets of the first half again, so that half of them are crashes and half are recoveries.
+// alternate measures single changes in turn with the hops of their floor. change receives the number of its target. The second
+// half of the changes has the same targets as the first half, so that half of the changes are crashes and half are recoveries.
 func (b *bench) alternate(ctx context.Context, change func(context.Context, int) (time.Duration, error), hops ...hop) (took []time.Duration, floors [][]time.Duration, err error) {
 	n := warmUp + b.options.scaled(100, 10)
 	floors = make([][]time.Duration, len(hops))
@@ -140,8 +140,8 @@ func (b *bench) alternate(ctx context.Context, change func(context.Context, int)
 	return took[warmUp:], floors, nil
 }
 
-// atRate makes targets crash or recover at a rate, for a time, and returns how long each change took. A target whose last change is
-// still under way is left out. down holds the targets that crash.
+// atRate makes targets crash or recover for a time, at rate changes per second, and returns how long each change took. It skips
+// a target whose last change is still in progress. down is true for the targets that crash.
 func atRate[T comparable](ctx context.Context, rate int, length time.Duration, down map[T]bool, target func(i int) T, change func(context.Context, T, bool) (time.Duration, error)) ([]time.Duration, error) {
 	changes := max(int(length.Seconds()*float64(rate)), 1)
 	results := make(chan time.Duration, changes)

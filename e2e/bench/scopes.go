@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// This file has the rows about scopes, scopes and scope-flip, and those about nothing to do, restart and idle.
+// This file has the rows about scopes (scopes and scope-flip), and those without changes (restart and idle).
 
-// measureScopes measures scopes that select their Deployments first, and leaves the same scopes with references.
+// measureScopes measures scopes that select their Deployments by label, and then the same scopes with references. It leaves
+// those with references.
 func measureScopes(ctx context.Context, b *bench) ([]figure, error) {
 	var byReference, byLabel []scope
 	for i := range b.options.scaled(1000, 10) {
@@ -42,10 +43,10 @@ func measureScopes(ctx context.Context, b *bench) ([]figure, error) {
 	}, err
 }
 
-// judged is what it takes to judge scopes for the first time.
+// judged is the time in seconds, the number of writes and the peak memory in MiB of the first judgement of scopes.
 type judged struct{ seconds, writes, peak float64 }
 
-// judgeScopes starts the controller, and measures it until all scopes are healthy and nothing changes any more.
+// judgeScopes starts the controller, and measures until all scopes are healthy and nothing changes any more.
 func (b *bench) judgeScopes(ctx context.Context, scopes []scope) (judged, error) {
 	var took time.Duration
 	used, err := b.used(ctx, func() (err error) {
@@ -58,7 +59,7 @@ func (b *bench) judgeScopes(ctx context.Context, scopes []scope) (judged, error)
 	return judged{took.Seconds(), used.scopes, b.peak("controller")}, err
 }
 
-// replaceScopes stops the controller, and makes others of the scopes, with the same names and Deployments.
+// replaceScopes stops the controller, and replaces the existing scopes by scopes with the same names and Deployments.
 func (b *bench) replaceScopes(ctx context.Context, scopes []scope) error {
 	if err := b.hs.StopController(); err != nil {
 		return err
@@ -141,7 +142,7 @@ func (b *bench) stillRight(ctx context.Context) error {
 	return err
 }
 
-// restartQuiet is how long the programs are watched after a restart: they have timers of ten seconds.
+// restartQuiet is how long the usage is measured after a restart: the programs have timers of ten seconds.
 const restartQuiet = 15 * time.Second
 
 func measureRestart(ctx context.Context, b *bench) ([]figure, error) {
@@ -162,7 +163,7 @@ func measureRestart(ctx context.Context, b *bench) ([]figure, error) {
 		for _, do := range []func() error{
 			b.hs.StopMonitor, b.hs.StopController,
 			func() error { return b.hs.StartMonitor(ctx) }, func() error { return b.hs.StartController(ctx) },
-			func() error { return b.awaitLooked(ctx) }, func() error { return b.awaitSynced(ctx, len(documents)-1) }, // All but the floor's.
+			func() error { return b.awaitLooked(ctx) }, func() error { return b.awaitSynced(ctx, len(documents)-1) }, // All documents except that of the floor.
 		} {
 			if err := do(); err != nil {
 				return err
@@ -188,7 +189,7 @@ func measureRestart(ctx context.Context, b *bench) ([]figure, error) {
 	}, b.stillRight(ctx)
 }
 
-// awaitLooked waits until the monitor has looked at all bundles since its start.
+// awaitLooked waits until the monitor has reconciled all bundles since its start.
 func (b *bench) awaitLooked(ctx context.Context) error {
 	return poll(ctx, fmt.Sprintf("the monitor to look at %d bundles", len(b.apps)), func(ctx context.Context) (bool, error) {
 		m, err := scrape(ctx, http.DefaultClient, b.hs.MonitorMetrics)

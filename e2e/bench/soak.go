@@ -17,11 +17,11 @@ import (
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
-// changesPerSecondOfSoak is the most changes that a soak makes in a second.
+// changesPerSecondOfSoak is the maximum number of changes that a soak makes per second.
 const changesPerSecondOfSoak = 25
 
-// soak changes objects for a time in which much goes wrong, and returns an error when a process has grown, when the logs hold errors
-// that no fault explains, or when a result is wrong in the end.
+// soak changes objects for a time while faults occur. It returns an error when a process has grown, when the logs contain errors
+// that no fault explains, or when a result is wrong at the end.
 func soak(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	p, err := openPlane(ctx, o, stderr)
 	defer func() { err = errors.Join(err, p.close()) }()
@@ -40,15 +40,15 @@ func soak(ctx context.Context, o options, stdout, stderr io.Writer) (err error) 
 	return s.judge(stdout)
 }
 
-// soaking is a soak under way.
+// soaking is the state of a soak in progress.
 type soaking struct {
 	*plane
 	// random is seeded, so that two runs make the same changes.
 	random *rand.Rand
-	// apps and scopes are what exists, as this program has made it.
+	// apps and scopes are those that exist, as this program has created them.
 	apps   []*soakApp
 	scopes []*soakScope
-	// serial numbers applications and scopes, so that no name is used twice.
+	// serial is the last number of an application or scope. Each number is used once, so that no name is used twice.
 	serial   int
 	changes  map[string]int
 	replicas []*replica
@@ -56,7 +56,7 @@ type soaking struct {
 	incidents
 }
 
-// run keeps the replicas running while it changes objects, and stops them when all is right.
+// run keeps the replicas running while it changes objects, and stops them when everything is right.
 func (s *soaking) run(ctx context.Context) error {
 	for _, program := range soakedPrograms() {
 		for n := range 2 {
@@ -83,7 +83,7 @@ func (s *soaking) run(ctx context.Context) error {
 	})
 }
 
-// work is what is done while the replicas run.
+// work fills the control plane, changes objects while faults occur, and checks the result. The replicas run meanwhile.
 func (s *soaking) work(ctx context.Context) error {
 	if err := s.note(faultBegin, "", func() error { return s.fill(ctx) }); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (s *soaking) others(ctx context.Context) ([]installation.Object, error) {
 	return slices.DeleteFunc(objects, func(o installation.Object) bool { return o.Body["data-owner"] != "others" }), err
 }
 
-// fill makes the first applications and scopes, and waits for everything to be right.
+// fill creates the first applications and scopes, and waits for everything to be right.
 func (s *soaking) fill(ctx context.Context) error {
 	for range s.options.scaled(100, 8) {
 		if err := errors.Join(s.addApp(ctx), s.addScope(ctx)); err != nil {
@@ -139,7 +139,7 @@ func (s *soaking) fill(ctx context.Context) error {
 	return s.verify(ctx)
 }
 
-// suffer changes objects while faults are made, and takes samples.
+// suffer changes objects, causes faults and takes samples, all at the same time.
 func (s *soaking) suffer(ctx context.Context) error {
 	begin := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
@@ -162,7 +162,8 @@ func (s *soaking) suffer(ctx context.Context) error {
 	return group.Wait()
 }
 
-// judge prints what a soak was like, and returns an error when a process has grown, or errors in the logs have no explanation.
+// judge prints the results of a soak. It returns an error when a process has grown, or when errors in the logs have no
+// explanation.
 func (s *soaking) judge(stdout io.Writer) error {
 	explained, unexplained := s.explainLogs()
 	growths, grown := judgeGrowth(s.samples)

@@ -15,7 +15,7 @@ import (
 type soakApp struct {
 	app
 	crashed, absent map[int]bool
-	// scope judges the application, and brings it to A&AI; nil while there is none.
+	// scope judges the application, and its resources go to A&AI through the scope; nil while there is none.
 	scope *scope
 }
 
@@ -25,7 +25,7 @@ type soakScope struct {
 	down map[int]bool
 }
 
-// change makes one change, most often that of a pod.
+// change makes one random change, most often of a pod.
 func (s *soaking) change(ctx context.Context) error {
 	n := s.random.IntN(100)
 	for _, kind := range []struct {
@@ -64,7 +64,7 @@ func (s *soaking) scaleWorkload(ctx context.Context) error {
 	return s.scale(ctx, one.workload(n), map[bool]int32{true: 1, false: 3}[one.down[n]])
 }
 
-// relabel takes a pod out of its application, or puts it back.
+// relabel removes the application's label from a pod, or restores it.
 func (s *soaking) relabel(ctx context.Context) error {
 	a := s.apps[s.random.IntN(len(s.apps))]
 	pod := s.random.IntN(a.pods)
@@ -90,7 +90,8 @@ func (s *soaking) replaceApp(ctx context.Context) error {
 	return errors.Join(err, s.addApp(ctx))
 }
 
-// addApp adds an application with a bundle and a scope. Every other bundle is created before the objects.
+// addApp adds an application with a bundle and a scope. With an odd serial number the bundle is created before the objects,
+// otherwise after them.
 func (s *soaking) addApp(ctx context.Context) error {
 	s.serial++
 	a := &soakApp{
@@ -147,7 +148,7 @@ func (s *soaking) addScope(ctx context.Context) error {
 	return s.createScopes(ctx, []scope{one.scope})
 }
 
-// verify waits until every bundle and scope, and A&AI, is as it should be, and nothing is left of what has been deleted.
+// verify waits until every bundle, every scope and A&AI are right. It returns an error when there are other bundles or scopes.
 func (s *soaking) verify(ctx context.Context) error {
 	bundles, scopes, pods := checks[bundleStatus]{}, checks[scopeStatus]{}, map[string]string{}
 	for _, a := range s.apps {
@@ -177,7 +178,7 @@ func (s *soaking) verify(ctx context.Context) error {
 	return s.verifyInventory(ctx, pods)
 }
 
-// verifyInventory waits until A&AI holds pods in the right states, and no others.
+// verifyInventory waits until A&AI holds the pods in the right states, and no other pods.
 func (s *soaking) verifyInventory(ctx context.Context, want map[string]string) error {
 	wrong := ""
 	err := poll(ctx, fmt.Sprintf("A&AI to hold %d pods in the right states", len(want)), func(ctx context.Context) (bool, error) {
@@ -197,7 +198,7 @@ func (s *soaking) verifyInventory(ctx context.Context, want map[string]string) e
 	return nil
 }
 
-// difference names one pod that is not as it should be; empty when there is none.
+// difference describes one pod that is not as it should be; empty when there is none.
 func difference(held, want map[string]string) string {
 	for name, state := range want {
 		if held[name] != state {

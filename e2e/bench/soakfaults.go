@@ -17,7 +17,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/installation"
 )
 
-// fault is a kind of what goes wrong during a soak.
+// fault is a kind of fault during a soak.
 type fault string
 
 // The faults of the cluster.
@@ -42,10 +42,11 @@ const (
 	faultHangs    fault = "A&AI hangs"
 )
 
-// versionMismatch is A&AI's error for a write with a resource-version that is not the current one, HTTP 412.
+// versionMismatch is the error of A&AI for a write with a resource-version that is not the current one, HTTP 412.
 const versionMismatch = "AAI_6131"
 
-// inventoryFaults are the rules for the simulated A&AI. Some hit every other request only, so that passes fail in part.
+// inventoryFaults are the rules for the simulated A&AI. Some affect only half of the requests, at random, so that passes fail in
+// part.
 var inventoryFaults = map[fault][]simulator.Fault{
 	faultErrors:   {{Status: 500, Probability: 0.5}},
 	faultRestarts: {{Status: 503}},
@@ -61,18 +62,18 @@ var inventoryFaults = map[fault][]simulator.Fault{
 	faultHangs:   {{Drop: simulator.DropBeforeCommit, Manner: simulator.MannerHang}},
 }
 
-// track is faults that come one after the other, one in each slot; those of different tracks come at the same time.
+// track is a sequence of faults, one in each slot. Faults of different tracks occur at the same time.
 type track struct {
 	name string
-	// whole is the time that the slots fill.
+	// whole is the time that the slots fill. slot is the length of a slot.
 	whole, slot time.Duration
 	faults      []fault
 	random      *rand.Rand
 }
 
-// tracksOf returns what goes wrong in a soak: the same for the same seed and duration. A&AI fails until a tenth of the time is left,
-// and the API server is restarted in the first three quarters. Leaders change in the first half, but not for longer than ten minutes:
-// those that lead then live for the rest, 50 minutes of an hour, which shows whether they grow.
+// tracksOf returns the faults of a soak: the same for the same seed and duration. A&AI fails until a tenth of the time is left,
+// and the API server is restarted in the first three quarters. Leaders change in the first half, but not for longer than ten
+// minutes. The last leaders live for the rest, 50 minutes of an hour, which shows whether they grow.
 func tracksOf(seed uint64, duration time.Duration) []track {
 	tracks := []track{
 		{"A&AI", duration * 9 / 10, max(12*time.Second, duration/60), []fault{
@@ -91,7 +92,8 @@ func tracksOf(seed uint64, duration time.Duration) []track {
 	return tracks
 }
 
-// follow makes the faults of a track, each at a random moment of the first half of its slot. Every fault comes once before one comes again.
+// follow causes the faults of a track, each at a random moment of the first half of its slot. Every fault occurs once before one
+// occurs again.
 func (s *soaking) follow(ctx context.Context, begin time.Time, t track) error {
 	var order []int
 	for at := time.Duration(0); at+t.slot <= t.whole; at += t.slot {
@@ -111,7 +113,7 @@ func (s *soaking) follow(ctx context.Context, begin time.Time, t track) error {
 	return nil
 }
 
-// inflict makes a fault. length is for those that do not end by themselves.
+// inflict causes a fault. length is the length of faults that do not end by themselves.
 func (s *soaking) inflict(ctx context.Context, where string, what fault, length time.Duration) error {
 	if faults, ok := inventoryFaults[what]; ok {
 		return s.note(what, "", func() error {
@@ -142,7 +144,7 @@ func (s *soaking) inflict(ctx context.Context, where string, what fault, length 
 	})
 }
 
-// takeLease gives the Lease of a program to a holder that does not renew it.
+// takeLease assigns the Lease of a program to a holder that does not renew it.
 func (s *soaking) takeLease(ctx context.Context, program string) error {
 	lease := &coordinationv1.Lease{}
 	lease.Namespace, lease.Name = installation.Namespace, "healthscope-"+program
@@ -150,21 +152,21 @@ func (s *soaking) takeLease(ctx context.Context, program string) error {
 	return s.patch(ctx, lease, map[string]any{"spec": map[string]any{"holderIdentity": "soak", "acquireTime": now, "renewTime": now}})
 }
 
-// incident is a fault that has been.
+// incident is a fault that has occurred.
 type incident struct {
 	fault fault
-	// replica is the one that was hit; empty when all were, or none.
+	// replica is the replica with the fault; empty when the fault is not in a single replica.
 	replica    string
 	begin, end time.Time
 }
 
-// incidents are what has gone wrong when. It is safe for concurrent use.
+// incidents records the faults with their times. It is safe for concurrent use.
 type incidents struct {
 	mu   sync.Mutex // guards list
 	list []incident
 }
 
-// note makes a fault and remembers from when until when.
+// note causes a fault and records it with its begin and its end.
 func (i *incidents) note(what fault, replica string, do func() error) error {
 	begin := time.Now()
 	err := do()

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// samplesOfSoak is how many samples a soak takes of each process.
+	// samplesOfSoak is the number of samples that a soak takes of each process.
 	samplesOfSoak = 120
-	// leastSamples is how many samples a process must have to be judged.
+	// leastSamples is the minimum number of samples for a judgement of a process.
 	leastSamples = samplesOfSoak / 4
-	// growthFactor is how much a figure may grow from the first to the last third of the samples.
+	// growthFactor is the maximum growth of a figure from the first to the last third of the samples.
 	growthFactor = 1.1
 )
 
-// grows are the figures that are judged, with how much each may grow where growthFactor is less. Resident memory is none of them:
-// it depends on when the system takes memory back.
+// grows are the figures that are judged. least is the growth that is always allowed, for figures of which growthFactor allows
+// less. Resident memory is not judged: it depends on when the system reclaims memory.
 var grows = []struct {
 	name  string
 	least float64
@@ -29,20 +29,20 @@ var grows = []struct {
 	{"descriptors", 10, func(m metrics) float64 { return m.sum("process_open_fds") }},
 }
 
-// life is a time in which a process neither ended nor came to lead: only then its samples can be compared.
+// life is a period of a process in which it does not start to lead. Only samples of the same life can be compared.
 type life struct {
 	replica, program string
 	started          float64
 	leads            bool
 }
 
-// sample is the figures of a process at a time, in the order of grows.
+// sample is the figures of a process at one time, in the order of grows.
 type sample struct {
 	life
 	values []float64
 }
 
-// takeSamples reads the metrics of all replicas at regular times. A replica that does not answer has no sample.
+// takeSamples reads the metrics of all replicas at regular intervals. A replica that does not respond has no sample.
 func (s *soaking) takeSamples(ctx context.Context, begin time.Time) error {
 	for n := range samplesOfSoak {
 		if err := pause(ctx, time.Until(begin.Add(time.Duration(n)*s.options.duration/samplesOfSoak))); err != nil {
@@ -69,8 +69,8 @@ type growth struct {
 	first, last, limit float64
 }
 
-// judgeGrowth compares the samples of each life that is long enough, after a fifth that is warm-up. It returns an error for figures
-// that have grown, and when no replica of a program has led for long enough to tell.
+// judgeGrowth compares the samples of each life that is long enough, without the first fifth, which is warm-up. It returns an
+// error for figures that have grown, and when no replica of a program has led for long enough to be judged.
 func judgeGrowth(samples []sample) (all []growth, err error) {
 	var order []life
 	lives := map[life][]sample{}

@@ -12,27 +12,28 @@ import (
 	"time"
 )
 
-// explanation tells which faults explain an error in the logs.
+// explanation describes errors in the logs that faults explain.
 type explanation struct {
 	name string
-	// lines matches the lines that are explained.
+	// lines matches the explained lines.
 	lines *regexp.Regexp
-	// faults are those of which one must have been, from within until grace after its end.
+	// faults are the possible causes. A line is explained from the begin of such a fault until grace after its end.
 	faults []fault
 	grace  time.Duration
-	// lasting is how long such a fault must have lasted at least.
+	// lasting is the minimum length of such a fault.
 	lasting time.Duration
-	// others means that faults of other replicas explain the line, too.
+	// others is true when faults of other replicas also explain the line.
 	others bool
 }
 
 const (
-	// soon is how much later than a fault an error may be logged: the time that a request, or a pass over A&AI, may still be under way.
+	// soon is how much later than a fault an error may be logged: a request, or a pass over A&AI, may still be in progress.
 	soon = 10 * time.Second
-	// renewal is how long a leader tries to renew its Lease before it ends, two thirds of the time that a Lease is good for, and the time that
-	// it then takes to end and to start again.
+	// renewal is how long a leader tries to renew its Lease, two thirds of the duration of a Lease, plus the time that it then
+	// takes to end and to start again.
 	renewal = 20 * time.Second
-	// outage is how long the API server must be away at least for a leader to lose its Lease: half of the time that it tries to renew it.
+	// outage is the minimum length of an outage of the API server after which a leader loses its Lease: half of the time for
+	// which it tries to renew it.
 	outage = 5 * time.Second
 )
 
@@ -42,12 +43,12 @@ var (
 	noReply = []fault{faultResets, faultUnheard, faultHangs}
 )
 
-// noAnswer is what clients of the API server say of it while it is away, and soon after, when it begins to answer.
+// noAnswer matches the errors of clients of the API server while it is down, and soon after, when it begins to respond.
 const noAnswer = `connection refused|connection reset by peer|broken pipe|EOF|use of closed network connection|client connection lost|server sent GOAWAY|` +
 	`apiserver not ready|the server is currently unable|the server could not find the requested resource|unable to decode an event|context deadline exceeded|Client\.Timeout|` +
 	`i/o timeout|unable to return a response in the time allotted|storage is \(re\)initializing|too many requests|Internal error occurred`
 
-// explanations are the errors that faults explain. Any other error in the logs makes the soak fail. The patterns match a line
+// explanations are the errors that faults explain. Any other error in the logs makes the soak fail. A pattern matches a line
 // after its level, or a whole line that the logger has not written.
 var explanations = []explanation{
 	{
@@ -67,7 +68,7 @@ var explanations = []explanation{
 		lines: regexp.MustCompile(`^healthscope: cannot run the (monitor|controller): leader election lost$`),
 	},
 	{
-		// What a leader asks for at the end of its time to renew is cut off with it, also in the middle of an answer.
+		// The end of the time to renew cancels the requests of the leader, also in the middle of a response.
 		name: "the Lease was taken away: the last look at it", faults: []fault{faultLease}, grace: renewal,
 		lines: regexp.MustCompile(`^msg="(Error retrieving lease lock|Unexpected error when reading response body)" err=".*context deadline exceeded"`),
 	},
@@ -80,7 +81,7 @@ var explanations = []explanation{
 		lines: regexp.MustCompile(`^msg="[^"]*" .*(context canceled|failed waiting for \*[^ ]* Informer to sync)"( lock=\S+)?$`),
 	},
 	{
-		// controller-runtime's manager reports the end of the leadership that it gives up itself.
+		// The manager of controller-runtime reports the end of the leadership that it releases itself.
 		name: "the leadership was given up", faults: []fault{faultStop, faultEnd}, grace: soon,
 		lines: regexp.MustCompile(`^msg="error received after stop sequence was engaged" err="(leader election lost|context canceled)"$`),
 	},
@@ -95,13 +96,13 @@ var explanations = []explanation{
 	inventoryFailed("connections end", `(connection reset by peer|EOF|broken pipe)`, noReply...),
 	inventoryFailed("answers are late", `(context deadline exceeded|Client\.Timeout|the pass took longer)`, faultSlow, faultHangs),
 	{
-		// Of what libraries say when a connection ends there is no list. So this comes last.
+		// Libraries do not list their messages for the end of a connection. The pattern is therefore broad, and comes last.
 		name: "the API server is away: requests", faults: cutOff, grace: soon,
 		lines: regexp.MustCompile(`^msg="[^"]*" .*(` + noAnswer + `)`),
 	},
 }
 
-// inventoryFailed explains that A&AI could not be brought up to date, by what A&AI did.
+// inventoryFailed returns the explanation of updates of A&AI that failed, by the response of A&AI.
 func inventoryFailed(name, answer string, faults ...fault) explanation {
 	return explanation{
 		name: "A&AI: " + name, faults: faults, grace: soon,
@@ -126,8 +127,9 @@ type logLine struct {
 // logPattern matches a line of the logger: time, level, and the rest.
 var logPattern = regexp.MustCompile(`^time=(\S+) level=(\S+) (.*)$`)
 
-// errorsIn returns the lines of a log at error level, and all those that the logger has not written: last words, panics, and what
-// the runtime or a library has printed. Such a line has the time of the logger's next line, or else that of the end of the log.
+// errorsIn returns the lines of a log at error level, and all lines that the logger has not written: last words, panics, and the
+// output of the runtime or a library. Such a line has the time of the logger's next line, or otherwise that of the end of the
+// log.
 func errorsIn(log io.Reader, end time.Time) ([]logLine, error) {
 	var all []logLine
 	stamped := 0
@@ -158,8 +160,8 @@ func errorsIn(log io.Reader, end time.Time) ([]logLine, error) {
 	return all, scanner.Err()
 }
 
-// explainLogs counts the errors in the logs of all replicas by their explanation. It returns an error for those without one, with
-// at most ten lines.
+// explainLogs counts the errors in the logs of all replicas by their explanation. It returns an error for errors without one,
+// with at most ten lines.
 func (s *soaking) explainLogs() (explained map[string]int, err error) {
 	explained = map[string]int{}
 	var unexplained []string

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// restartPause is the time between the end of a process and the start of the next: what a kubelet needs at least.
+	// restartPause is the time between the end of a process and the start of the next: the minimum that a kubelet needs.
 	restartPause = 500 * time.Millisecond
-	// scrapeLimit is how long a replica may take to answer for its metrics.
+	// scrapeLimit is the timeout of a request for the metrics of a replica.
 	scrapeLimit = 5 * time.Second
 )
 
-// soakedPrograms are those that run in two replicas, of which one leads.
+// soakedPrograms returns the programs that run in two replicas, of which one leads.
 func soakedPrograms() []string { return []string{"monitor", "controller"} }
 
-// replica is a replica whose process is started again whenever it has ended, as by a kubelet.
+// replica is a replica whose process is started again after every end, as by a kubelet.
 type replica struct {
 	*installation.Replica
 
 	program string
 	orders  chan order
-	// starts counts its processes. It is for those that have waited for keep.
+	// starts is the number of starts. Read it only after keep has returned.
 	starts int
 }
 
@@ -35,8 +35,8 @@ type order struct {
 	done chan error
 }
 
-// keep starts the process, ends it as ordered, and starts it again whenever it has ended, until ctx ends. Then it asks the process
-// to stop, which must succeed. That a process ends by itself, or does not start again, is no error here: its log says why.
+// keep starts the process, ends it as ordered, and starts it again after every end, until ctx ends. Then it asks the process to
+// stop, which must succeed. It returns no error when the process ends by itself or does not start again: the log has the reason.
 func (r *replica) keep(ctx context.Context) error {
 	for ctx.Err() == nil {
 		r.starts++
@@ -48,19 +48,19 @@ func (r *replica) keep(ctx context.Context) error {
 			return err
 		}
 		if ctx.Err() == nil {
-			_ = pause(ctx, restartPause) // The loop ends with ctx.
+			_ = pause(ctx, restartPause) // The loop condition checks ctx.
 		}
 	}
 	return r.Stop()
 }
 
-// serve waits until the process has ended, or ctx does.
+// serve waits until the process has ended or ctx ends, or ends the process as ordered.
 func (r *replica) serve(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-r.Exited():
-		return r.Kill() // It only forgets the process.
+		return r.Kill() // The process has ended. Kill only forgets it.
 	case o := <-r.orders:
 		err := o.end()
 		o.done <- err
@@ -68,7 +68,7 @@ func (r *replica) serve(ctx context.Context) error {
 	}
 }
 
-// order ends the process, when there is one.
+// order ends the process. It waits until a process runs.
 func (r *replica) order(ctx context.Context, end func() error) error {
 	o := order{end: end, done: make(chan error, 1)}
 	select {
@@ -79,7 +79,7 @@ func (r *replica) order(ctx context.Context, end func() error) error {
 	}
 }
 
-// metrics asks the process for its metrics.
+// metrics reads the metrics of the process.
 func (r *replica) metrics(ctx context.Context) (metrics, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeLimit)
 	defer cancel()
@@ -90,7 +90,7 @@ func (r *replica) metrics(ctx context.Context) (metrics, error) {
 	return parseMetrics(strings.NewReader(text))
 }
 
-// leads reports whether the process that the metrics are of leads.
+// leads reports whether the process with these metrics leads.
 func (m metrics) leads() bool { return m.sum("leader_election_master_status") > 0 }
 
 // awaitLeader waits until a replica of a program leads.

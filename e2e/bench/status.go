@@ -23,13 +23,13 @@ import (
 // This file has the row about status documents.
 
 const (
-	// coldStarts is how often the controller is started for the first answer.
+	// coldStarts is how often the controller is started to measure the first response.
 	coldStarts = 3
-	// statusClients is how many clients ask at a time, each again as soon as it has its answer.
+	// statusClients is the number of clients that send requests at the same time, each again as soon as it has its response.
 	statusClients = 20
 )
 
-// statusBench is a group in an etcd of its own, and the way to its status.
+// statusBench is a group in its own etcd, with the access to its status.
 type statusBench struct {
 	*group
 
@@ -37,7 +37,7 @@ type statusBench struct {
 	client        *http.Client
 }
 
-// newStatusBench starts etcd, writes the group and makes the controller read it.
+// newStatusBench starts etcd, writes the group and configures the controller to read it.
 func (b *bench) newStatusBench(ctx context.Context) (_ *statusBench, err error) {
 	etcd, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{})
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *statusBench) get(ctx context.Context, query string, into *bytes.Buffer)
 	return nil
 }
 
-// ask returns the document of a query, after a look at what is in it.
+// ask returns the document of a query, after a check of its content.
 func (s *statusBench) ask(ctx context.Context, query string) ([]byte, error) {
 	var body bytes.Buffer
 	if err := s.get(ctx, query, &body); err != nil {
@@ -120,13 +120,13 @@ func (s *statusBench) ask(ctx context.Context, query string) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// reads returns how many reads etcd has answered.
+// reads returns the number of Range requests that etcd has handled.
 func (s *statusBench) reads(ctx context.Context) (float64, error) {
 	m, err := scrape(ctx, http.DefaultClient, s.endpoint+"/metrics")
 	return m.sum("grpc_server_handled_total", "grpc_method=Range"), err
 }
 
-// cold starts the controller and returns how long the first answer takes, and how many reads of etcd.
+// cold restarts the controller. It returns the time of the first response, and the number of reads of etcd for it.
 func (b *bench) cold(ctx context.Context, s *statusBench) (took time.Duration, reads float64, err error) {
 	if err := b.hs.StopController(); err != nil {
 		return 0, 0, err
@@ -154,7 +154,7 @@ func (b *bench) cold(ctx context.Context, s *statusBench) (took time.Duration, r
 	return took, after - before, err
 }
 
-// bareRead is the floor of the first answer: how long a client of etcd takes to read the whole context.
+// bareRead returns the floor of the first response: the time in which a client of etcd reads the whole context.
 func (s *statusBench) bareRead(ctx context.Context) (_ time.Duration, err error) {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.endpoint}, DialTimeout: requestLimit, Logger: zap.NewNop()})
 	if err != nil {
@@ -166,7 +166,8 @@ func (s *statusBench) bareRead(ctx context.Context) (_ time.Duration, err error)
 	return time.Since(begin), err
 }
 
-// load has clients ask for the document of a query, for a time. The document must be the same each time.
+// load has clients request the document of a query for a time, and returns the time of each response. The document must be the
+// same each time.
 func (s *statusBench) load(ctx context.Context, query string, length time.Duration) (took []time.Duration, err error) {
 	want, err := s.ask(ctx, query)
 	if err != nil {

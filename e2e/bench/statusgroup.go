@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// groupResources is how many resources an app has in a cluster: a third of them each Deployments, Services and ConfigMaps.
+	// groupResources is the number of resources of an app in a cluster: a third each are Deployments, Services and ConfigMaps.
 	groupResources = 15
-	// groupPath is where the status of the group is.
+	// groupPath is the path of the group's status.
 	groupPath = "/v2/projects/bench/composite-apps/shop/v1/deployment-intent-groups/web/status"
 )
 
-// groupSubject is the deployment intent group whose status is asked for.
+// groupSubject is the deployment intent group whose status is requested.
 var groupSubject = appcontext.GroupRef("bench", "shop", "v1", "web")
 
-// group is a deployment intent group in etcd: one context, with a bundle saved for each app in each cluster. The hub does not
-// see the clusters, so that all there is to know is in etcd.
+// group is a deployment intent group in etcd: one context, with a saved bundle for each app in each cluster. The hub does not
+// read the clusters, so that etcd holds all data.
 type group struct {
 	id             string
 	apps, clusters []string
 }
 
-// places is the number of apps in clusters.
+// places returns the number of apps in clusters.
 func (g *group) places() int { return len(g.apps) * len(g.clusters) }
 
-// resources is the number of resources in the context.
+// resources returns the number of resources in the context.
 func (g *group) resources() int { return g.places() * groupResources }
 
 // newGroup writes the context of a group, as EMCO does, and its bundles, as the recorder does.
@@ -84,7 +84,7 @@ func newGroup(ctx context.Context, store *appcontext.Store, apps, clusters int) 
 	return g, nil
 }
 
-// writeHead writes what the context says of itself and of its apps.
+// writeHead writes the values of the context itself, and the order of its apps.
 func (g *group) writeHead(ctx context.Context, store *appcontext.Store, ac *appcontext.AppContext) (appcontext.Handle, error) {
 	h, err := ac.CreateCompositeApp(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (g *group) writeHead(ctx context.Context, store *appcontext.Store, ac *appc
 	return h, err
 }
 
-// rsyncState is how rsync writes states.
+// rsyncState is a state in the form in which rsync writes it.
 type rsyncState struct{ Status string }
 
 // writePlace writes an app in a cluster, and saves its bundle.
@@ -135,8 +135,8 @@ func writePlace(ctx context.Context, store *appcontext.Store, ac *appcontext.App
 	})
 }
 
-// groupObjects are the objects of an app in a cluster, as they are there. They are smaller than those of the other rows: a saved
-// bundle is of 10 KB.
+// groupObjects returns the objects of an app in a cluster, as they exist there. They are smaller than those of the other rows: a
+// saved bundle has 10 KB.
 func groupObjects() []client.Object {
 	a := app{namespace: "shop", name: "web"}
 	var objects []client.Object
@@ -155,7 +155,7 @@ func groupObjects() []client.Object {
 	return objects
 }
 
-// resourceValues are what there is in the context below a cluster in which all resources have been applied.
+// resourceValues returns the values in the context below a cluster in which all resources have been applied, by level.
 func resourceValues(id string, members []*unstructured.Unstructured) (map[string]any, error) {
 	values := map[string]any{"readystatus": string(appcontext.ConnectivityAvailable), "reference": id}
 	var order []string
@@ -175,7 +175,7 @@ func resourceValues(id string, members []*unstructured.Unstructured) (map[string
 	return values, nil
 }
 
-// savedStatus is the status of the bundle of an app in a cluster, as it is saved.
+// savedStatus returns the status of the bundle of an app in a cluster, in the form in which it is saved.
 func savedStatus(members []*unstructured.Unstructured) (string, error) {
 	text, err := json.Marshal(bundle.Build(members, &bundleStatus{}, started, bundle.Options{}))
 	if err != nil {
