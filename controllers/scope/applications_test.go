@@ -20,12 +20,11 @@ var (
 	rollouts  = schema.GroupVersionKind{Group: "standard.oam.dev", Version: "v1alpha1", Kind: "Rollout"}
 )
 
-// withApplication returns a world in which Application "store" has applied objects: a Deployment "front" and whatever else
-// the objects are.
+// withApplication returns a world with Application "store" and the given objects, by kind.
 func withApplication(a kubevela.Application, objects map[schema.GroupVersionKind][]fleet.Lookup) world {
 	store := healthscope.Result{
 		Key:     healthscope.Key{Cluster: hub, Group: "core.oam.dev", Kind: "Application", Namespace: "shop", Name: "store"},
-		Version: "v1beta1", UID: "uid-store", State: healthscope.Ready, // KubeVela says so, also when no pod runs.
+		Version: "v1beta1", UID: "uid-store", State: healthscope.Ready, // KubeVela reports this state even when no pod runs.
 	}
 	w := world{clusters: []string{edge1}, objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{
 		kubevela.ApplicationKind: {"store": {Result: store, Application: &a}},
@@ -40,12 +39,12 @@ func withApplication(a kubevela.Application, objects map[schema.GroupVersionKind
 	return w
 }
 
-// velaObject returns an object as KubeVela labels it.
+// velaObject returns an object with KubeVela's labels of a component.
 func velaObject(r healthscope.Result, c kubevela.Component) fleet.Lookup {
 	return fleet.Lookup{Result: r, Component: &c}
 }
 
-// appliedIn is an object that an Application has applied into namespace "shop" of a cluster.
+// appliedIn returns an object that an Application has applied into namespace "shop" of a cluster.
 func appliedIn(cluster string, gvk schema.GroupVersionKind, name string) kubevela.Applied {
 	return kubevela.Applied{GroupVersionKind: gvk, Cluster: cluster, Namespace: "shop", Name: name}
 }
@@ -161,7 +160,8 @@ func TestApplications(t *testing.T) {
 	}
 }
 
-// A reference in workloadRefs leads to the workloads of an Application too: what the Application says of itself is not judged anywhere.
+// TestApplicationStatusIsNotUsed asserts that a reference to an Application in workloadRefs also leads to its workloads, and
+// that the status of the Application itself is not judged.
 func TestApplicationStatusIsNotUsed(t *testing.T) {
 	t.Parallel()
 	apiVersion, kind := kubevela.ApplicationKind.ToAPIVersionAndKind()
@@ -180,7 +180,8 @@ func TestApplicationStatusIsNotUsed(t *testing.T) {
 	}
 }
 
-// What Applications lead to is watched, and no more kinds than a scope may lead to.
+// TestKindsOfApplicationsAreFollowed asserts that the kinds of the objects of Applications are watched, up to the limit for a
+// scope.
 func TestKindsOfApplicationsAreFollowed(t *testing.T) {
 	t.Parallel()
 	a := kubevela.Application{Applied: []kubevela.Applied{appliedIn(edge1, deployments, "front"), appliedIn("", rollouts, "back")}}
@@ -212,7 +213,7 @@ func TestKindsOfApplicationsAreFollowed(t *testing.T) {
 			tooMany++
 		}
 	}
-	if want := len(a.Applied) - (maxKinds - 1); tooMany != want { // One is that of Applications.
+	if want := len(a.Applied) - (maxKinds - 1); tooMany != want { // One of the kinds is Application.
 		t.Errorf("%d workloads say that the scope does not follow their kinds, want %d", tooMany, want)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// causes returns what the culprits of a scope say, by name.
+// causes returns the reasons and causes of the culprits of a scope, by name.
 func causes(s corev1alpha2.HealthScope) map[string]string {
 	all := map[string]string{}
 	for _, c := range s.Status.Culprits {
@@ -159,7 +159,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// gadgetRights lets the controller read Gadgets.
+// gadgetRights gives the controller the rights to read Gadgets.
 const gadgetRights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

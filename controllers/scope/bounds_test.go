@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// checkBounds fails unless a status is within the bounds it has for everybody.
+// checkBounds fails the test if a status exceeds its size limits.
 func checkBounds(t interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -134,7 +134,8 @@ func TestTruncationKeepsTheWorst(t *testing.T) {
 	}
 }
 
-// KubeVela's list says what others say too. It is cut before them.
+// TestTruncationDropsAppHealthConditionsFirst: the list for KubeVela repeats what other fields contain. It is truncated before
+// them.
 func TestTruncationDropsAppHealthConditionsFirst(t *testing.T) {
 	t.Parallel()
 	var references []corev1alpha2.AppReference

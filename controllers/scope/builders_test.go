@@ -16,25 +16,25 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// noon is when the tests take place.
+// noon is the time of the tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// hub is the name of the hub's own cluster, edge1 and edge2 those of two others.
+// hub is the name of the hub's own cluster. edge1 and edge2 are the names of two members.
 const (
 	hub   = "local"
 	edge1 = "acme+edge1"
 	edge2 = "acme+edge2"
 )
 
-// world is what a scope can look at.
+// world is the data that a scope can read.
 type world struct {
 	clusters []string
-	// states are those of clusters that are not Connected.
+	// states are the states of the clusters that are not Connected.
 	states  map[string]fleet.Reachability
 	bundles []*fleet.Bundle
-	// labels are those of clusters.
+	// labels are the labels of the clusters.
 	labels map[string]map[string]string
-	// unread is a namespace that is not read anywhere.
+	// unread is a namespace that is not read in any cluster.
 	unread  string
 	objects map[schema.GroupVersionKind]map[string]fleet.Lookup
 }
@@ -43,7 +43,7 @@ func (w world) Cluster() string { return hub }
 
 func (w world) Clusters() []string { return append([]string{hub}, w.clusters...) }
 
-// seenAt is when the clusters that are not seen now were seen last.
+// seenAt is the last time at which the hub saw the clusters that it does not see now.
 var seenAt = noon.Add(-10 * time.Minute)
 
 func (w world) State(cluster string) (fleet.ClusterState, bool) {
@@ -97,7 +97,7 @@ func (w world) find(match func(*fleet.Bundle) bool) []*fleet.Bundle {
 	return found
 }
 
-// lookup answers as fleet.Objects does for kinds that have been read.
+// lookup returns what fleet.Objects returns for kinds that have been read.
 func (w world) lookup(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) fleet.Lookup {
 	unseen := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: gvk.Group, Kind: gvk.Kind, Namespace: name.Namespace, Name: name.Name},
@@ -119,7 +119,7 @@ func (w world) lookup(cluster string, gvk schema.GroupVersionKind, name types.Na
 	return fleet.Lookup{Result: unseen}
 }
 
-// selection answers as fleet.Objects does for kinds that have been read. A kind that is not among the objects has none.
+// selection returns what fleet.Objects returns for kinds that have been read. A kind that is not among the objects has none.
 func (w world) selection(cluster string, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) fleet.Selection {
 	found := fleet.Selection{Others: w.lookup(cluster, gvk, types.NamespacedName{Namespace: namespace})}
 	if found.Others.Result.Reason == healthscope.ReasonKindNotFound {
@@ -136,7 +136,7 @@ func (w world) selection(cluster string, gvk schema.GroupVersionKind, namespace 
 
 var deployments = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 
-// withDeployments returns a world with Deployments that are judged as given.
+// withDeployments returns a world with Deployments that have the given results.
 func withDeployments(results ...healthscope.Result) world {
 	objects := map[string]fleet.Lookup{}
 	for _, r := range results {
@@ -157,7 +157,7 @@ func deployment(name string, state healthscope.State, ready, desired int32) heal
 	return r
 }
 
-// member returns a member as a bundle has it.
+// member returns a member of a bundle.
 func member(cluster, kind, name string, state healthscope.State, reason healthscope.Reason) healthscope.Member {
 	counts := state
 	if state == healthscope.Terminating {
@@ -173,7 +173,7 @@ func member(cluster, kind, name string, state healthscope.State, reason healthsc
 	}
 }
 
-// owned makes a member one that is owned by another of its bundle.
+// owned returns the member as one that another member of its bundle owns.
 func owned(m healthscope.Member) healthscope.Member {
 	m.Owned = true
 	return m
@@ -187,7 +187,7 @@ func bundleOf(cluster, name string, members ...healthscope.Member) *fleet.Bundle
 	}
 }
 
-// labelledWith gives a bundle labels.
+// labelledWith sets the labels of a bundle, and returns it.
 func labelledWith(b *fleet.Bundle, set map[string]string) *fleet.Bundle {
 	b.Labels = set
 	return b
@@ -211,23 +211,23 @@ func deploymentRef(name string) corev1alpha2.WorkloadReference {
 
 func refs(list ...corev1alpha2.WorkloadReference) []corev1alpha2.WorkloadReference { return list }
 
-// at makes a reference lead to one cluster.
+// at returns the reference with a cluster.
 func at(cluster string, ref corev1alpha2.WorkloadReference) corev1alpha2.WorkloadReference {
 	ref.Cluster = cluster
 	return ref
 }
 
-// gatherIn gathers what belongs to a scope.
+// gatherIn gathers the resources of a scope.
 func gatherIn(w world, scope *corev1alpha2.HealthScope, now time.Time) gathered {
 	return (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, now: now}).gather()
 }
 
-// judgeIn gathers and decides for a scope without a past.
+// judgeIn gathers and decides for a scope. The history is that in the status of the scope.
 func judgeIn(w world, scope *corev1alpha2.HealthScope, now time.Time) judgement {
 	return decide(&scope.Spec, gatherIn(w, scope, now), newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
 }
 
-// statusIn returns the first status of a scope.
+// statusIn returns the new status of a scope.
 func statusIn(w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
 	return newStatus(scope, judgeIn(w, scope, now), externalStatus{state: w.State}, now)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// inBundles is a world with bundles of one Deployment each at the second edge, and one at the hub with so many that have failed.
+// inBundles returns a world with a bundle of one Deployment for each name at the second edge, and at the hub the bundle "crowd"
+// with that number of failed Deployments.
 func inBundles(failed int, names ...string) world {
 	w := world{clusters: []string{edge1, edge2}}
 	for _, name := range names {
@@ -31,8 +32,8 @@ func inBundles(failed int, names ...string) world {
 	return w
 }
 
-// TestCarriedOverCountsAreStable judges a scope again and again while an edge has been away since the hub started: its
-// status is both what it is judged by and what it comes to, so nothing may be added or taken away.
+// TestCarriedOverCountsAreStable judges a scope repeatedly while an edge has been unreachable since the start of the hub. The
+// status is both the input and the result of a judgement, so its counts must not change.
 func TestCarriedOverCountsAreStable(t *testing.T) {
 	t.Parallel()
 	x := deployment("x", healthscope.Ready, 1, 1)
@@ -43,7 +44,7 @@ func TestCarriedOverCountsAreStable(t *testing.T) {
 		spec   corev1alpha2.HealthScopeSpec
 		before func(world) world
 		want   corev1alpha2.Health
-		// missing is how many bundles do not exist where that can be seen.
+		// missing is the number of bundles that do not exist in clusters that can be read.
 		missing int
 	}{
 		"two references, and no room for names": {
@@ -144,7 +145,7 @@ func TestCarriedOverCountsAreStable(t *testing.T) {
 	}
 }
 
-// orUnknown returns the health that is wanted, which is unknown where a case says nothing.
+// orUnknown returns want, or unknown if want is empty.
 func orUnknown(want corev1alpha2.Health) corev1alpha2.Health {
 	if want == "" {
 		return corev1alpha2.UnknownHealth
@@ -152,7 +153,8 @@ func orUnknown(want corev1alpha2.Health) corev1alpha2.Health {
 	return want
 }
 
-// TestIgnoredCulpritsAreNotCarriedOver has a roll-up that changes while a cluster is away: what it leaves out does not count on without its name.
+// TestIgnoredCulpritsAreNotCarriedOver changes the roll-up while a cluster is unreachable: ignored culprits are not counted
+// without their names.
 func TestIgnoredCulpritsAreNotCarriedOver(t *testing.T) {
 	t.Parallel()
 	scope := sinkIn()
@@ -167,7 +169,7 @@ func TestIgnoredCulpritsAreNotCarriedOver(t *testing.T) {
 	}
 }
 
-// TestCarryOverOfALargeScopeIsBounded has a scope of a thousand references into a hundred clusters, none of which is seen.
+// TestCarryOverOfALargeScopeIsBounded has a scope with a thousand references into a hundred unreachable clusters.
 func TestCarryOverOfALargeScopeIsBounded(t *testing.T) {
 	t.Parallel()
 	const references, clusters, resources = 1000, 100, 50
@@ -197,7 +199,7 @@ func TestCarryOverOfALargeScopeIsBounded(t *testing.T) {
 	}
 }
 
-// TestStatusConvergesAfterARestart has any scope judged again and again in a world in which clusters have been away since the hub started.
+// TestStatusConvergesAfterARestart judges any scope repeatedly while clusters have been unreachable since the start of the hub.
 func TestStatusConvergesAfterARestart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -217,7 +219,8 @@ func TestStatusConvergesAfterARestart(t *testing.T) {
 		scope.Status = statusIn(away, scope, noon)
 		first := scope.Status
 		scope.Status = statusIn(away, scope, noon)
-		// What is expected of an app may have the name of a bundle that another app had by its status: the bundle then counts there, and the app has one more to wait for, once.
+		// An expected bundle of an app may have the name of a bundle that another app has in its status. The bundle then counts
+		// in the other app, and this app waits for one more bundle, once.
 		overlaps := byApp && len(scope.Spec.ExpectedClusters) > 0
 		if !overlaps && (first.Summary != scope.Status.Summary || first.Health != scope.Status.Health) {
 			t.Fatalf("the second status counts otherwise than the first:\n%s", cmp.Diff(first, scope.Status))

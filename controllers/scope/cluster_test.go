@@ -23,7 +23,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// newScope makes a scope.
+// newScope creates a scope.
 func newScope(ctx context.Context, namespace, name string, spec corev1alpha2.HealthScopeSpec) *corev1alpha2.HealthScope {
 	GinkgoHelper()
 	s := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
@@ -31,7 +31,7 @@ func newScope(ctx context.Context, namespace, name string, spec corev1alpha2.Hea
 	return s
 }
 
-// reading returns how to read a scope again and again.
+// reading returns a function that reads a scope.
 func reading(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) corev1alpha2.HealthScope {
 	return func(g Gomega) corev1alpha2.HealthScope {
 		var now corev1alpha2.HealthScope
@@ -46,7 +46,7 @@ func read(ctx context.Context, s *corev1alpha2.HealthScope) corev1alpha2.HealthS
 	return reading(ctx, s)(NewWithT(GinkgoT()))
 }
 
-// haveHealth matches a scope of that health and with that resourcesReady, whose parts agree with each other.
+// haveHealth matches a scope with that health and that resourcesReady, whose other fields agree with them.
 func haveHealth(health corev1alpha2.Health, resourcesReady string) OmegaMatcher {
 	ready := map[corev1alpha2.Health]metav1.ConditionStatus{
 		corev1alpha2.Healthy: metav1.ConditionTrue, corev1alpha2.Unhealthy: metav1.ConditionFalse, corev1alpha2.UnknownHealth: metav1.ConditionUnknown,
@@ -75,7 +75,7 @@ func culprits(s corev1alpha2.HealthScope) []string {
 	return all
 }
 
-// eventsOf returns the reasons of the events of a scope.
+// eventsOf returns a function that returns the types and the reasons of the events of a scope.
 func eventsOf(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) []string {
 	return func(g Gomega) []string {
 		var list eventsv1.EventList
@@ -108,7 +108,7 @@ func refs(list ...corev1alpha2.WorkloadReference) corev1alpha2.HealthScopeSpec {
 	return corev1alpha2.HealthScopeSpec{WorkloadReferences: list}
 }
 
-// newBundle makes a bundle without a status.
+// newBundle creates a bundle without a status.
 func newBundle(ctx context.Context, namespace, name string, labels map[string]string) *k8spluginv1alpha1.ResourceBundleState {
 	GinkgoHelper()
 	b := &k8spluginv1alpha1.ResourceBundleState{
@@ -157,7 +157,7 @@ func decode(text string) *unstructured.Unstructured {
 	return u
 }
 
-// template is the pod template of workloads.
+// template returns the selector and the pod template of a workload.
 func template(name string) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
 	set := map[string]string{"app": name}
 	return &metav1.LabelSelector{MatchLabels: set}, corev1.PodTemplateSpec{
@@ -166,7 +166,7 @@ func template(name string) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
 	}
 }
 
-// newDeployment makes a Deployment, with the given number of its 3 replicas ready.
+// newDeployment creates a Deployment, with the given number of its 3 replicas ready.
 func newDeployment(ctx context.Context, namespace, name string, ready int32) *appsv1.Deployment {
 	GinkgoHelper()
 	selector, pod := template(name)

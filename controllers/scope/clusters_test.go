@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// sinkIn is the scope of an app in every cluster that has its bundle.
+// sinkIn returns the scope of an app in every cluster that has its bundle.
 func sinkIn(expected ...string) *corev1alpha2.HealthScope {
 	return scopeOf(corev1alpha2.HealthScopeSpec{
 		ExpectedClusters: expected,
@@ -23,7 +23,7 @@ func sinkIn(expected ...string) *corev1alpha2.HealthScope {
 	})
 }
 
-// edges is a world with the app's bundle at both edges.
+// edges returns a world with the app's bundle at both edges.
 func edges() world {
 	return world{
 		clusters: []string{edge1, edge2},
@@ -34,7 +34,7 @@ func edges() world {
 	}
 }
 
-// withReachability makes a cluster one that cannot be seen, and its bundles as a view shows them then.
+// withReachability returns the world with a cluster that is not Connected, and with its bundles as a view then shows them.
 func (w world) withReachability(cluster string, r fleet.Reachability) world {
 	w.states = map[string]fleet.Reachability{cluster: r}
 	var shown []*fleet.Bundle
@@ -51,7 +51,7 @@ func (w world) withReachability(cluster string, r fleet.Reachability) world {
 	return w
 }
 
-// restarted is what a hub sees of the world that has been started while the second edge cannot be seen: none of its bundles.
+// restarted returns the world in the view of a hub that was started while the second edge is not Connected: without its bundles.
 func (w world) restarted(r fleet.Reachability) world {
 	w.states = map[string]fleet.Reachability{edge2: r}
 	w.bundles = w.find(func(b *fleet.Bundle) bool { return b.Cluster != edge2 })
@@ -67,7 +67,7 @@ func reachable(t *testing.T, s corev1alpha2.HealthScopeStatus) metav1.Condition 
 	return *c
 }
 
-// objectCulprits returns the culprits that are objects, and not clusters.
+// objectCulprits returns the culprits that are objects, without those that are clusters.
 func objectCulprits(s corev1alpha2.HealthScopeStatus) []corev1alpha2.Culprit {
 	return slices.DeleteFunc(slices.Clone(s.Culprits), isCluster)
 }
@@ -94,7 +94,7 @@ func TestUnreachableCluster(t *testing.T) {
 	}
 }
 
-// connectingView is a world in which a cluster comes into sight just after its bundles were looked for.
+// connectingView is a world in which a cluster becomes reachable just after its bundles were looked up.
 type connectingView struct {
 	world
 
@@ -141,7 +141,7 @@ func TestClusterThatRecoversWhileGatheringIsUnreachable(t *testing.T) {
 	}
 }
 
-// TestClustersReachableHasReasonOfWorstCluster has one cluster that is not known, which is worse than one that does not answer.
+// TestClustersReachableHasReasonOfWorstCluster has an unknown cluster, which is worse than one whose monitor is stale.
 func TestClustersReachableHasReasonOfWorstCluster(t *testing.T) {
 	t.Parallel()
 	c := reachable(t, statusIn(edges().withReachability(edge1, fleet.MonitorStale), sinkIn(edge1, "acme+moon"), noon))
@@ -150,12 +150,13 @@ func TestClustersReachableHasReasonOfWorstCluster(t *testing.T) {
 	}
 }
 
-// TestStatusIsCarriedOverARestart has a hub that is started while an edge cannot be seen: what the scope's status says is all that is known of it.
+// TestStatusIsCarriedOverARestart has a hub that starts while an edge is unreachable: the status of the scope is the only
+// information about it.
 func TestStatusIsCarriedOverARestart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before func() world
-		// culprits are the causes of what is known of the edge, by name.
+		// culprits are the causes of the culprits of the edge, by name.
 		culprits map[string]string
 	}{
 		"restarted after the loss":  {func() world { return edges().withReachability(edge2, fleet.Unreachable) }, map[string]string{"Deployment/web": "cluster \"acme+edge2\": no answer; last seen Ready", "Service/web": "cluster \"acme+edge2\": no answer; last seen Failed (NotFound)"}},
@@ -203,7 +204,7 @@ func TestStatusIsCarriedOverARestart(t *testing.T) {
 	}
 }
 
-// TestUnnamedResourcesAreCarriedOver has a lost cluster in which all was well: its resources were not named in the status.
+// TestUnnamedResourcesAreCarriedOver has a lost cluster with only ready resources, which the status does not name.
 func TestUnnamedResourcesAreCarriedOver(t *testing.T) {
 	t.Parallel()
 	w := edges()
@@ -217,17 +218,17 @@ func TestUnnamedResourcesAreCarriedOver(t *testing.T) {
 	if c := objectCulprits(after); len(c) != 1 || c[0].Kind != "ResourceBundleState" || c[0].Cause != "cluster \"acme+edge2\": no answer; last seen Ready, 3/3 ready" {
 		t.Errorf("culprits %+v; want the bundle alone, last seen Ready, 3/3 ready", after.Culprits)
 	}
-	// The monitor of a cluster that answers is no reason to believe the status.
+	// The status is not used for a cluster that responds, even if its monitor is stale.
 	if got := statusIn(w.restarted(fleet.MonitorStale), scope, noon); got.ResourcesReady != "2/2" {
 		t.Errorf("resourcesReady %s; want 2/2: the bundle is not there", got.ResourcesReady)
 	}
-	// A cluster that the hub does not know any more is gone.
+	// A cluster that the hub no longer knows is removed.
 	w = w.restarted(fleet.Unreachable)
 	w.clusters = []string{edge1}
 	if got := statusIn(w, scope, noon); got.ResourcesReady != "2/2" || got.ClustersReachable != "1/1" {
 		t.Errorf("resourcesReady %s, clustersReachable %s; want 2/2 and 1/1: its Secret was removed", got.ResourcesReady, got.ClustersReachable)
 	}
-	// What the spec does not speak of any more is not carried over.
+	// Resources that the spec no longer selects are not carried over.
 	scope.Spec.Apps[0].WorkloadReferences = refs(at(edge1, bundleRef("1-sink")))
 	scope.Generation++
 	if got := statusIn(w, scope, noon); got.ResourcesReady != "2/2" {
@@ -267,7 +268,7 @@ func TestAScopeWaitsForItsClusters(t *testing.T) {
 	}
 }
 
-// TestReferenceWithCluster looks at objects that a scope refers to in another cluster.
+// TestReferenceWithCluster has references to objects in other clusters.
 func TestReferenceWithCluster(t *testing.T) {
 	t.Parallel()
 	there := healthscope.Result{Key: healthscope.Key{Cluster: edge1, Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Version: "v1", UID: "u", State: healthscope.Ready}

@@ -17,12 +17,12 @@ func namedClusters(names ...string) *corev1alpha2.ClusterSelection {
 	return &corev1alpha2.ClusterSelection{Names: names}
 }
 
-// tenantClusters selects the clusters of a tenant.
+// tenantClusters returns a selection of the clusters of a tenant.
 func tenantClusters(tenant string) *corev1alpha2.ClusterSelection {
 	return &corev1alpha2.ClusterSelection{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tenant": tenant}}}
 }
 
-// TestBundlesAreTakenFromSelectedClusters makes sure that a member cannot put its bundles into the scopes of others by labels.
+// TestBundlesAreTakenFromSelectedClusters asserts that a member cannot add its bundles to the scopes of others by labels.
 func TestBundlesAreTakenFromSelectedClusters(t *testing.T) {
 	t.Parallel()
 	tier := map[string]string{"tier": "web"}
@@ -96,7 +96,8 @@ func TestExpectedInExcludedClusterIsUnknown(t *testing.T) {
 	}
 }
 
-// TestUnknownClusterNameIsUnknown: a name with a typing error, or of a cluster that was removed, must not leave a scope healthy.
+// TestUnknownClusterNameIsUnknown asserts that a scope with a misspelt cluster name, or that of a removed cluster, is not
+// healthy.
 func TestUnknownClusterNameIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := world{
@@ -147,7 +148,8 @@ func TestInvalidClusterSelectorSelectsNone(t *testing.T) {
 	}
 }
 
-// A restart forgets nothing of a cluster that is away while its labels are not known, and forgets one that is not selected.
+// TestCarriedOverStatusFollowsTheSelectionOfClusters: a restart keeps the status of an unreachable cluster while its labels are
+// unknown, and drops it when the cluster is not selected.
 func TestCarriedOverStatusFollowsTheSelectionOfClusters(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -40,7 +40,7 @@ func TestConditionsKeepTransitionTimeWhileStatusIsSame(t *testing.T) {
 func TestConditionsOfOtherControllersAreKept(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
-	// OAM's first runtimes wrote this one.
+	// OAM's first runtimes wrote this condition.
 	synced := metav1.Condition{Type: "Synced", Status: metav1.ConditionTrue, Reason: "ReconcileSuccess"}
 	scope.Status.Conditions = []metav1.Condition{synced}
 	s := statusIn(world{}, scope, noon)
@@ -75,7 +75,7 @@ func TestInventoryCondition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{})
-			// What an earlier inventory said must not stay.
+			// The condition of an earlier inventory must not remain.
 			scope.Status.Conditions = []metav1.Condition{{Type: corev1alpha2.ConditionInventorySynced, Status: metav1.ConditionUnknown, Reason: "Old"}}
 			s := newStatus(scope, judgeIn(world{}, scope, noon), externalStatus{state: world{}.State, inventory: c.report}, noon)
 			got := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionInventorySynced)

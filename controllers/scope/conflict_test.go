@@ -16,7 +16,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/pruning"
 )
 
-// conflictScope is a scope whose status is written here and by another controller.
+// conflictScope is a scope whose status this controller and another one write.
 type conflictScope struct {
 	*reconciler
 	t        *testing.T
@@ -35,7 +35,7 @@ func newConflictScope(t *testing.T) *conflictScope {
 	return &conflictScope{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.Registry.entryFor(scope, noon)}
 }
 
-// wrote makes a manager the last to have written the status.
+// wrote records a write of the status by a manager in the managedFields.
 func (r *conflictScope) wrote(manager string, at time.Time) {
 	for i, entry := range r.scope.ManagedFields {
 		if entry.Manager == manager {
@@ -46,7 +46,7 @@ func (r *conflictScope) wrote(manager string, at time.Time) {
 	r.scope.ManagedFields = append(r.scope.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Subresource: "status", Time: &metav1.Time{Time: at.Truncate(time.Second)}})
 }
 
-// write writes a status that differs from what there is, if that is allowed, and returns how long to wait if not.
+// write writes a changed status if that is allowed. Otherwise it returns how long to wait.
 func (r *conflictScope) write(at time.Time) time.Duration {
 	r.t.Helper()
 	after := r.scope.DeepCopy()
@@ -63,7 +63,8 @@ func (r *conflictScope) write(at time.Time) time.Duration {
 	return wait
 }
 
-// TestStatusConflictIsDetected has one that takes back each write at once, as oam-kubernetes-runtime's does, for five minutes.
+// TestStatusConflictIsDetected has another controller that reverts each write at once for five minutes, as the one of
+// oam-kubernetes-runtime does.
 func TestStatusConflictIsDetected(t *testing.T) {
 	t.Parallel()
 	r := newConflictScope(t)
@@ -117,7 +118,7 @@ func expectConflict(t *testing.T, r *conflictScope, later, early int) {
 	}
 }
 
-// statusOfConflict is the status of a scope that another controller writes too.
+// statusOfConflict returns the status of a scope whose status the controller by also writes.
 func statusOfConflict(scope *corev1alpha2.HealthScope, by string) corev1alpha2.HealthScopeStatus {
 	v := judgeIn(world{}, scope, noon)
 	return newStatus(scope, v, externalStatus{conflictsWith: by}, noon)
@@ -175,7 +176,8 @@ healthscope_scope_status_conflict{manager="vela-core",namespace="shop",scope="vf
 	}
 }
 
-// TestKeepWritersKeepsStatusManagers has the transformation keep what a conflict is noticed by, of scopes only.
+// TestKeepWritersKeepsStatusManagers asserts that the transformation keeps the managers of the status of a scope: they show a
+// conflict.
 func TestKeepWritersKeepsStatusManagers(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})

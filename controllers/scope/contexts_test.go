@@ -12,10 +12,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// contexts require resources of bundles by their names.
+// contexts require resources of bundles, by the names of the bundles.
 type contexts struct {
 	required map[string][]healthscope.Key
-	// reading is since when they are read for the first time.
+	// reading is the time at which the first read of the contexts began.
 	reading time.Time
 }
 
@@ -31,7 +31,7 @@ func (c contexts) Missing(bundle, _ string, members map[string][]healthscope.Mem
 
 func (contexts) Subscribe(func(types.NamespacedName)) {}
 
-// shopContext requires the Deployment "web" and the Service "front" of the bundle "7-shop" in clusters.
+// shopContext returns contexts that require the Deployment "web" and the Service "front" of the bundle "7-shop" in clusters.
 func shopContext(clusters ...string) contexts {
 	c := contexts{required: map[string][]healthscope.Key{}}
 	for _, cluster := range clusters {
@@ -42,18 +42,18 @@ func shopContext(clusters ...string) contexts {
 	return c
 }
 
-// judgeWith is judgeIn with contexts.
+// judgeWith judges a scope with contexts, and returns its status and its syncWait.
 func judgeWith(w world, c Contexts, scope *corev1alpha2.HealthScope, now time.Time) (corev1alpha2.HealthScopeStatus, time.Duration) {
 	g := (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, contexts: c, now: now}).gather()
 	return newStatus(scope, decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now), externalStatus{state: w.State}, now), g.syncWait
 }
 
-// shopScope refers to the bundle "7-shop".
+// shopScope returns the scope of an app with one reference.
 func shopScope(ref corev1alpha2.WorkloadReference) *corev1alpha2.HealthScope {
 	return scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "shop", WorkloadReferences: refs(ref)}}})
 }
 
-// takingFrom is the same for bundles of one cluster.
+// takingFrom returns a scope with the bundle "7-shop" of one cluster.
 func takingFrom(cluster string) *corev1alpha2.HealthScope {
 	scope := shopScope(bundleRef("7-shop"))
 	scope.Spec.Apps[0].Clusters = &corev1alpha2.ClusterSelection{Names: []string{cluster}}
@@ -70,7 +70,7 @@ func TestMissingResourceOfAppContextIsReported(t *testing.T) {
 		world    world
 		scope    *corev1alpha2.HealthScope
 		requires contexts
-		// want are health, ready resources and the reasons of culprits.
+		// want is the health, the ready resources and the culprits with their reasons.
 		want string
 	}{
 		"all is there":                      {world{clusters: both, bundles: []*fleet.Bundle{shopIn(edge1, true), shopIn(edge2, true)}}, shopScope(bundleRef("7-shop")), shopContext(both...), "healthy 4/4"},
@@ -98,7 +98,7 @@ func TestMissingResourceOfAppContextIsReported(t *testing.T) {
 	}
 }
 
-// What a context requires is Pending at first, and Failed when it does not come.
+// TestWhatAContextRequiresFails: a required resource that does not exist is Pending at first, and Failed after NotPresentGrace.
 func TestWhatAContextRequiresFails(t *testing.T) {
 	t.Parallel()
 	w := world{clusters: []string{edge1}, bundles: []*fleet.Bundle{shopIn(edge1, false)}}
@@ -113,7 +113,8 @@ func TestWhatAContextRequiresFails(t *testing.T) {
 	}
 }
 
-// A scope does not say that all is well while it does not know what there should be, and does not wait for that indefinitely.
+// TestAScopeWaitsForContexts: a scope is not reported healthy before its contexts have been read, but it waits for them only for
+// connectGrace.
 func TestAScopeWaitsForContexts(t *testing.T) {
 	t.Parallel()
 	w := world{clusters: []string{edge1}, bundles: []*fleet.Bundle{shopIn(edge1, false)}}
@@ -126,7 +127,7 @@ func TestAScopeWaitsForContexts(t *testing.T) {
 	}
 }
 
-// askedContexts records the bundles whose contexts are asked for.
+// askedContexts records the bundles whose contexts are requested.
 type askedContexts struct {
 	contexts
 
@@ -138,7 +139,7 @@ func (c askedContexts) Missing(bundle, namespace string, members map[string][]he
 	return c.contexts.Missing(bundle, namespace, members)
 }
 
-// What is carried over counts in a bundle that does not exist, and so has no context.
+// TestContextsAreCalledForBundlesOnly: carried-over resources are in a bundle that does not exist and therefore has no context.
 func TestContextsAreCalledForBundlesOnly(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "my-shop", WorkloadReferences: refs(bundleRef("7-shop"))}}})

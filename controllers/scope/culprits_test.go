@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// unreachableBundle returns a bundle as the view shows it of a cluster that does not answer, with so many ConfigMaps.
+// unreachableBundle returns a bundle with n ConfigMaps, as the view shows it for a cluster that does not respond.
 func unreachableBundle(cluster string, n int) *fleet.Bundle {
 	const name = "1-web"
 	var members []healthscope.Member
@@ -80,7 +80,8 @@ func TestTheMetricNamesTheFirstCulpritOfTheStatus(t *testing.T) {
 	}
 }
 
-// What is carried over for a cluster that is away is the same with each write: the culprit for the cluster is not one of its resources.
+// TestACulpritThatIsAClusterIsNotCarriedOverAsAResource: the carried-over resources of an unreachable cluster are the same after
+// each write. The culprit for the cluster is not one of them.
 func TestACulpritThatIsAClusterIsNotCarriedOverAsAResource(t *testing.T) {
 	t.Parallel()
 	w := world{clusters: []string{edge1}, states: map[string]fleet.Reachability{edge1: fleet.Unreachable}}

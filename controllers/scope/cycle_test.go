@@ -18,7 +18,7 @@ func scopeRef(name string) corev1alpha2.WorkloadReference {
 	return corev1alpha2.WorkloadReference{APIVersion: "core.oam.dev/v1alpha2", Kind: "HealthScope", Name: name}
 }
 
-// namedScope returns a scope with references.
+// namedScope returns a scope with a name and references.
 func namedScope(name string, list ...corev1alpha2.WorkloadReference) corev1alpha2.HealthScope {
 	s := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "parts", WorkloadReferences: list}}})
 	s.Name, s.UID = name, types.UID("uid-"+name)
@@ -51,7 +51,7 @@ func TestScopesThatReferToEachOtherNameTheCycle(t *testing.T) {
 	elsewhere.Namespace = "other"
 	cases := map[string]struct {
 		scopes []corev1alpha2.HealthScope
-		// want are the chains of the references of the first scope; empty for one that leads back nowhere.
+		// want are the chains of the references of the first scope; empty for a reference that does not lead back.
 		want []string
 	}{
 		"Itself":             {[]corev1alpha2.HealthScope{namedScope("a", scopeRef("a"))}, []string{"a → a"}},
@@ -83,7 +83,8 @@ func TestScopesThatReferToEachOtherNameTheCycle(t *testing.T) {
 	}
 }
 
-// A namespace may have thousands of scopes, and a scope thousands of references: what is looked at is bounded, and so is the message.
+// TestTheSearchForCyclesIsBounded: a namespace may have thousands of scopes, and a scope thousands of references. The search and
+// the length of the message are limited.
 func TestTheSearchForCyclesIsBounded(t *testing.T) {
 	t.Parallel()
 	var ring []corev1alpha2.HealthScope

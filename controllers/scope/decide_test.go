@@ -12,12 +12,12 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// counts puts a summary into short form.
+// counts returns a summary with these counts.
 func counts(total, ready, pending, failed, unknown, healthy int) healthscope.Summary {
 	return healthscope.Summary{Total: total, Ready: ready, Pending: pending, Failed: failed, Unknown: unknown, Healthy: healthy}
 }
 
-// rolling is a Deployment in a rolling update with a surge pod: seed rule Pending, and yet no outage.
+// rolling returns a Deployment in a rolling update with a surge pod. It is Pending, but there is no outage.
 func rolling() healthscope.Member {
 	m := member(hub, "Deployment", "web", healthscope.Pending, healthscope.ReasonRolloutInProgress)
 	m.Serving, m.Cause = true, "Pod web-2: ContainerCreating"
@@ -282,7 +282,8 @@ func TestNextCheckIsTheNearestDeadline(t *testing.T) {
 	}
 }
 
-// Of two answers on one object, one from a source that cannot read it does not count beside one from a source that can.
+// TestResultFromReadableSourceCounts: if two sources have a result for one object, a source that cannot read it does not count
+// beside one that can.
 func TestResultFromReadableSourceCounts(t *testing.T) {
 	t.Parallel()
 	beta := deploymentRef("web")

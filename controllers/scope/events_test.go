@@ -20,7 +20,7 @@ func TestEventsOnChangesOfHealth(t *testing.T) {
 		health corev1alpha2.Health
 		// maintenance is true while the scope is under maintenance.
 		maintenance bool
-		// restart is true when the controller has been started again before.
+		// restart is true when the controller was restarted before the step.
 		restart bool
 		event   string
 		wait    time.Duration

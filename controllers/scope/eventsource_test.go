@@ -59,7 +59,7 @@ func bundleChange(b *fleet.Bundle) fleet.Change {
 	return fleet.BundleChange{BundleKey: b.BundleKey, Labels: fleet.NewLabelSet(b.Labels)}
 }
 
-// enqueuedBy returns the scopes that a change asks for.
+// enqueuedBy returns the names of the scopes that a change enqueues.
 func (s *eventSource) enqueuedBy(t interface{ Context() context.Context }, c fleet.Change) []string {
 	s.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer s.queue.ShutDown()
@@ -73,7 +73,7 @@ func (s *eventSource) enqueuedBy(t interface{ Context() context.Context }, c fle
 	return slices.Sorted(maps.Keys(names))
 }
 
-// A change of a bundle asks for exactly the scopes that select it, whatever their selectors are.
+// TestBundleChangeEnqueuesSelectingScopes: a change of a bundle enqueues exactly the scopes that select it, for any selectors.
 func TestBundleChangeEnqueuesSelectingScopes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -132,7 +132,8 @@ func BenchmarkOneChange(b *testing.B) {
 	}
 }
 
-// TestClusterChangesEnqueueAffectedScopes asserts that no deletion waits for a scope that is not enqueued.
+// TestClusterChangesEnqueueAffectedScopes asserts that changes enqueue the affected scopes. A deletion would wait for a scope
+// that is not enqueued.
 func TestClusterChangesEnqueueAffectedScopes(t *testing.T) {
 	t.Parallel()
 	names := selecting("names", metav1.LabelSelector{})

@@ -9,7 +9,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// expecting returns a scope of one app with a bundle, which must have a Deployment "web" and a Service "front".
+// expecting returns a scope of one app with a bundle. The app expects a Deployment "web" and a Service "front".
 func expecting(cluster string) *corev1alpha2.HealthScope {
 	return scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{
 		Name: "shop", WorkloadReferences: refs(bundleRef("7-shop")),
@@ -17,7 +17,7 @@ func expecting(cluster string) *corev1alpha2.HealthScope {
 	}}})
 }
 
-// shopIn returns the bundle with all that is expected, and without the Deployment when it is not there.
+// shopIn returns the bundle with all expected resources, or without the Deployment if whole is false.
 func shopIn(cluster string, whole bool) *fleet.Bundle {
 	members := []healthscope.Member{member(cluster, "Service", "front", healthscope.Ready, "")}
 	if whole {
@@ -96,7 +96,7 @@ func TestWhereAResourceIsExpected(t *testing.T) {
 	}
 }
 
-// TestExpectedResourceCountsOnceAfterRestart has a hub that starts while a cluster is away.
+// TestExpectedResourceCountsOnceAfterRestart has a hub that starts while a cluster is unreachable.
 func TestExpectedResourceCountsOnceAfterRestart(t *testing.T) {
 	t.Parallel()
 	scope := expecting("")

@@ -22,7 +22,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// throughProxy runs a controller whose way to the API server can be disturbed.
+// throughProxy runs a controller whose requests to the API server go through a proxy that can cause faults.
 func throughProxy(delay time.Duration, change ...func(*settings)) (*controller, *faults.Proxy) {
 	GinkgoHelper()
 	proxy, err := faults.Start(accountConfig())
@@ -32,7 +32,7 @@ func throughProxy(delay time.Duration, change ...func(*settings)) (*controller, 
 	return start(append(change, func(s *settings) { s.config = proxy.Config() })...), proxy
 }
 
-// sumOfRequests returns how many requests went through a proxy.
+// sumOfRequests returns the number of requests that went through a proxy.
 func sumOfRequests(proxy *faults.Proxy) int {
 	n := 0
 	for _, count := range proxy.Requests() {
@@ -41,7 +41,7 @@ func sumOfRequests(proxy *faults.Proxy) int {
 	return n
 }
 
-// deleteCRD deletes a CRD and all its objects, and makes sure that it is back when the spec has ended.
+// deleteCRD deletes a CRD and all its objects, and restores the CRD at the end of the spec.
 func deleteCRD(ctx context.Context, name string) {
 	GinkgoHelper()
 	scheme := suite.Scheme()
@@ -54,7 +54,7 @@ func deleteCRD(ctx context.Context, name string) {
 	Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()) }).Should(MatchError(apierrors.IsNotFound, "NotFound"))
 }
 
-// annotate changes a scope in what makes no difference.
+// annotate changes an annotation of a scope, which has no effect on its status.
 func annotate(ctx context.Context, s *corev1alpha2.HealthScope, value string) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"n":%q}}}`, value)
 	return api.Patch(ctx, s.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
@@ -129,7 +129,7 @@ var _ = Describe("With an API server that misbehaves, a scope", func() {
 	}, SpecTimeout(3*time.Minute))
 })
 
-// prunedCRD is a CRD of HealthScopes with OAM's fields only, as another project has it.
+// prunedCRD is a CRD of HealthScopes with only OAM's fields, like that of another project.
 const prunedCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -185,12 +185,12 @@ var _ = Describe("With another project's CRD", func() {
 		for _, s := range scopes {
 			Expect(annotate(ctx, s, "changed")).To(Succeed())
 		}
-		// Four workers write. Three may have been let through before the fourth found out.
+		// Four workers write. Three writes may have been allowed before the fourth worker detects the pruning.
 		Consistently(writes, 2*time.Second).Should(BeNumerically("<=", before+3), "one attempt in every 30 seconds")
 
 		By("repairing the CRD")
 		Expect(plane.InstallManifests(ctx, crds)).To(Succeed())
-		Eventually(func(g Gomega) { // The API server takes a moment until it prunes no more.
+		Eventually(func(g Gomega) { // The API server needs a moment until it stops pruning.
 			now.SetTime(now.Now().Add(pruning.Interval))
 			g.Expect(annotate(ctx, scopes[0], now.Now().String())).To(Succeed())
 			g.Expect(guard.Ready()).To(Succeed())

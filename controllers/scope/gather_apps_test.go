@@ -233,7 +233,8 @@ func TestAppReferences(t *testing.T) {
 	}
 }
 
-// The bundle of an Application of KubeVela is in the apps of its components, unless the scope says which app it is in.
+// TestAppsOfAnApplicationsBundle: the members of the bundle of a KubeVela Application are in the apps of their components,
+// unless the scope names the app of the bundle.
 func TestAppsOfAnApplicationsBundle(t *testing.T) {
 	t.Parallel()
 	ofComponent := func(name, component string, state healthscope.State) healthscope.Member {

@@ -21,7 +21,7 @@ type found struct {
 	Reason            healthscope.Reason
 }
 
-// summaryOfFindings puts findings into short form, a list for each, with results and members alike.
+// summaryOfFindings returns findings in short form: a list for each, with its members and its results.
 func summaryOfFindings(g gathered) [][]found {
 	var all [][]found
 	for _, f := range g.findings {
@@ -182,7 +182,7 @@ func TestReferencesAreFilledIn(t *testing.T) {
 	for _, f := range gatherIn(w, scope, noon).findings {
 		uids = append(uids, string(f.ref.UID))
 	}
-	// Bundles of one name in several clusters have no uid in common.
+	// Bundles with the same name in several clusters have no common uid.
 	if diff := cmp.Diff([]string{"uid-web", "", "uid-acme+edge2-1-lone", ""}, uids); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// scopeHistory is the controller's life with one scope: it judges the scope again and again, and may be restarted.
+// scopeHistory judges one scope repeatedly, like a controller that may be restarted.
 type scopeHistory struct {
 	scope *corev1alpha2.HealthScope
 	since *history
@@ -27,7 +27,7 @@ func newScopeHistory(list ...corev1alpha2.WorkloadReference) *scopeHistory {
 	return &scopeHistory{scope: scope, since: newHistory(&scope.Status)}
 }
 
-// restart forgets all that is not in the scope's status.
+// restart drops all state that is not in the scope's status.
 func (l *scopeHistory) restart() { l.since = newHistory(&l.scope.Status) }
 
 // judge writes the scope's status, as the reconciler does, and returns it.
@@ -134,7 +134,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// A failure that is over is shown for a while longer, if the policy says so, also over a restart.
+// TestRecoveryHold: a failure that has ended is still shown for RecoveryHold, also across a restart.
 func TestRecoveryHold(t *testing.T) {
 	t.Parallel()
 	policy := healthscope.DefaultPolicy()
@@ -177,7 +177,7 @@ func TestRecreatedObjectHasNewSince(t *testing.T) {
 
 func TestTwoReferencesToOneObjectAreStable(t *testing.T) {
 	t.Parallel()
-	// One means the Deployment that is there, the other one that was there before. Their states keep differing.
+	// One reference is to the existing Deployment, the other one to a former Deployment. Their states always differ.
 	former := deploymentRef("web")
 	former.UID = "former"
 	l := newScopeHistory(deploymentRef("web"), former)
@@ -206,7 +206,7 @@ func (l listOf) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return l.err
 }
 
-// The past comes from the statuses of all scopes; where two name one object, the later change counts.
+// TestPast: the history comes from the statuses of all scopes. If two of them name the same object, the later change counts.
 func TestPast(t *testing.T) {
 	t.Parallel()
 	culprit := func(name string, state healthscope.State, after time.Duration) corev1alpha2.Culprit {

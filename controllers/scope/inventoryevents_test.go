@@ -11,7 +11,8 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// withInventory returns a scope whose condition InventorySynced is False for a reason since a time, or True with the reason Synced; without a reason there is none.
+// withInventory returns a scope with the condition InventorySynced. It is True for the reason Synced, and False for other
+// reasons, since the given time. Without a reason there is no condition.
 func withInventory(reason string, since time.Time) *corev1alpha2.HealthScope {
 	s := scopeOf(corev1alpha2.HealthScopeSpec{})
 	if reason != "" {
@@ -32,7 +33,7 @@ func TestEventsOnChangesOfTheInventory(t *testing.T) {
 	type step struct {
 		at     time.Duration
 		reason string
-		// restart is true when the controller has been started again before.
+		// restart is true when the controller was restarted before the step.
 		restart bool
 		event   string
 		wait    time.Duration
@@ -92,7 +93,8 @@ func TestEventsOnChangesOfTheInventory(t *testing.T) {
 	}
 }
 
-// However the condition changes, there is no more than one event in the grace but for the one that it is well again, which follows one that it is not.
+// TestInventoryEventsAreRateLimited: for any changes of the condition, there is at most one event in inventoryGrace. The event
+// for the recovery is not limited. It follows only the event for a failure.
 func TestInventoryEventsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// kstatusOf returns what kstatus, with which Flux and other tools wait, says of a scope.
+// kstatusOf returns the status of a scope that kstatus computes. Flux and other tools use kstatus to wait.
 func kstatusOf(t *testing.T, scope *corev1alpha2.HealthScope) status.Status {
 	t.Helper()
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(scope)

@@ -26,7 +26,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// applications is the CRD of KubeVela's Applications, and the right to read them.
+// applications is the CRD of KubeVela's Applications, with the rights to read them.
 const applications = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -84,7 +84,7 @@ func recording(name, namespace string) []recordedWrite {
 	return writes
 }
 
-// replay makes a write again.
+// replay repeats a write.
 func (w recordedWrite) replay(ctx context.Context, namespace string) error {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	if len(w.Object) > 0 && w.Verb != "patch" {
@@ -134,7 +134,7 @@ var _ = Describe("Applications of KubeVela", Ordered, func() {
 		writes := recording("without-healthscope-controller", namespace)
 		for i, w := range writes {
 			Expect(w.replay(ctx, namespace)).To(Succeed(), "write %d of %s: %s %s %q", i, w.Phase, w.Verb, w.Resource, w.Name)
-			if w.Phase[:2] == "11" { // All is deleted.
+			if w.Phase[:2] == "11" { // Everything is deleted.
 				break
 			}
 			if i+1 < len(writes) && writes[i+1].Phase == w.Phase {
@@ -165,7 +165,7 @@ var _ = Describe("Applications of KubeVela", Ordered, func() {
 		Eventually(healthIn(ctx, namespace, "store-health")).Should(Equal("healthy 2/2"), "the scope is judged all the same")
 	})
 
-	// KubeVela's own words are often others than what is true.
+	// The health that KubeVela reports itself often differs from the true health.
 	DescribeTable("are as their workloads are, after each of KubeVela's steps",
 		func(ctx SpecContext, name, scopeName string, phases int) {
 			namespace := newNamespace(ctx)
@@ -197,8 +197,9 @@ var _ = Describe("Applications of KubeVela", Ordered, func() {
 	)
 })
 
-// expectedHealthOfScope returns what healthIn is to return of a scope: what is true, at the moment, of the Deployments that the workflows of its
-// Applications have applied. An Application that has applied none, or that is not there, counts as one that is missing.
+// expectedHealthOfScope returns the expected result of healthIn for a scope: the current true state of the Deployments that the
+// workflows of its Applications have applied. An Application that has applied none, or that does not exist, counts as one
+// missing resource.
 func expectedHealthOfScope(ctx context.Context, all dynamic.Interface, namespace, name string) string {
 	GinkgoHelper()
 	var s corev1alpha2.HealthScope
@@ -238,7 +239,8 @@ func expectedHealthOfScope(ctx context.Context, all dynamic.Interface, namespace
 	return fmt.Sprintf("unhealthy %d/%d", ready, total)
 }
 
-// healthTextOf returns how to read what the status of an Application says of its health: that of each component with the scopes it is in, and the condition.
+// healthTextOf returns a function that returns the health in the status of an Application as text: that of each component with
+// its scopes, and the conditions.
 func healthTextOf(ctx context.Context, namespace, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		u := oam.NewApplication()
@@ -248,7 +250,7 @@ func healthTextOf(ctx context.Context, namespace, name string) func(Gomega) stri
 	}
 }
 
-// healthText returns what a status says of health.
+// healthText returns the health in a status as text.
 func healthText(status map[string]any) string {
 	GinkgoHelper()
 	var s struct {
@@ -265,7 +267,7 @@ func healthText(status map[string]any) string {
 	Expect(json.Unmarshal(data, &s)).To(Succeed())
 	var all []string
 	for _, service := range s.Services {
-		service.Message = strings.TrimSpace(service.Message) // KubeVela's built-in rule ends with a blank.
+		service.Message = strings.TrimSpace(service.Message) // The message of KubeVela's built-in rule ends with a space.
 		for i := range service.Scopes {
 			service.Scopes[i].Namespace = ""
 		}
@@ -280,7 +282,7 @@ func healthText(status map[string]any) string {
 	return strings.Join(all, "; ")
 }
 
-// healthTextByPhase returns what a recording says of the health of Application "store" at the end of each phase.
+// healthTextByPhase returns the health of Application "store" in a recording at the end of each phase.
 func healthTextByPhase(writes []recordedWrite) map[string]string {
 	GinkgoHelper()
 	reportedHealth, status := map[string]string{}, map[string]any{}
@@ -295,7 +297,7 @@ func healthTextByPhase(writes []recordedWrite) map[string]string {
 	return reportedHealth
 }
 
-// healthIn returns how to read the health of scopes again and again: "<health> <ready>/<total>" of each, or "none".
+// healthIn returns a function that returns the health of scopes: "<health> <ready>/<total>" of each, or "none".
 func healthIn(ctx context.Context, namespace string, names ...string) func(Gomega) string {
 	return func(g Gomega) string {
 		var all []string

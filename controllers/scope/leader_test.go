@@ -63,7 +63,7 @@ var _ = Describe("The rights in the markers", func() {
 				for _, resource := range rule.Resources {
 					for _, verb := range rule.Verbs {
 						right := fmt.Sprintf("%s %s/%s", verb, rule.APIGroups[0], resource)
-						// A list is asked for where the API server cannot stream one as a watch.
+						// The controller lists only where the API server cannot stream a list as a watch.
 						if verb != "list" && !slices.Contains(used, right) {
 							unused = append(unused, right)
 						}

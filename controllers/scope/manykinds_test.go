@@ -12,7 +12,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// A scope may refer to 5000 objects, and to so many kinds: the clusters are asked for a bounded number of them, and the scope says so.
+// TestAScopeFollowsABoundedNumberOfKinds: a scope may refer to 5000 objects of as many kinds. The controller watches a limited
+// number of kinds, and the scope reports this.
 func TestAScopeFollowsABoundedNumberOfKinds(t *testing.T) {
 	t.Parallel()
 	all := []corev1alpha2.WorkloadReference{deploymentRef("web")}
@@ -40,7 +41,7 @@ func TestAScopeFollowsABoundedNumberOfKinds(t *testing.T) {
 	}
 }
 
-// Many objects of one kind, in many clusters, are no many kinds.
+// TestManyObjectsOfAKindAreFollowed: many objects of one kind in many clusters count as one kind per cluster.
 func TestManyObjectsOfAKindAreFollowed(t *testing.T) {
 	t.Parallel()
 	var all []corev1alpha2.WorkloadReference

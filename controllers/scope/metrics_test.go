@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// judgeInto judges a scope and puts the outcome into a registry, as the reconciler does.
+// judgeInto judges a scope and puts the judgement into a registry, as the reconciler does.
 func judgeInto(r *Registry, w world, scope *corev1alpha2.HealthScope) {
 	r.entryFor(scope, noon)
 	r.put(scope, judgeIn(w, scope, noon), underMaintenance(scope), "")

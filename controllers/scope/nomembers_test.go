@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// TestScopeWithoutMembersIsNotHealthy has scopes that lead to nothing: they are not healthy.
+// TestScopeWithoutMembersIsNotHealthy has scopes without members, which are not healthy.
 func TestScopeWithoutMembersIsNotHealthy(t *testing.T) {
 	t.Parallel()
 	bundle := []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb)}
@@ -83,7 +83,7 @@ func TestIgnoredAppMayBeEmpty(t *testing.T) {
 	}
 }
 
-// TestAHealthyScopeNamesWhatIsNotReady: a rollout that has stopped, with the old pods serving.
+// TestAHealthyScopeNamesWhatIsNotReady has a rollout that has stopped while the old pods serve.
 func TestAHealthyScopeNamesWhatIsNotReady(t *testing.T) {
 	t.Parallel()
 	w := world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink", member(hub, "Deployment", "a", healthscope.Ready, ""), rolling())}}

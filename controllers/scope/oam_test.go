@@ -17,7 +17,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// The HealthScopes that people have, with every field their CRD had.
+// Existing HealthScopes of users, with every field of their CRDs.
 const (
 	firstDraft = `
 apiVersion: core.oam.dev/v1alpha2
@@ -67,7 +67,7 @@ spec:
 
 var healthScopes = schema.GroupVersionKind{Group: "core.oam.dev", Version: "v1alpha2", Kind: "HealthScope"}
 
-// subset returns those parts of have that want has too.
+// subset returns the parts of have that want also has.
 func subset(want, have any) any {
 	switch w := want.(type) {
 	case map[string]any:
@@ -159,7 +159,7 @@ healthConditions:
 	})
 
 	It("may lose and gain references at any time", func(ctx SpecContext) {
-		// This is what OAM's runtime did to the scopes of an application.
+		// OAM's runtime did this to the scopes of an application.
 		namespace := newNamespace(ctx)
 		newDeployment(ctx, namespace, "web", 3)
 		newDeployment(ctx, namespace, "db", 1)

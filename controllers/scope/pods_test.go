@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// statusWithPods returns the status of a scope when pods can be looked at.
+// statusWithPods returns the status of a scope with the diagnoses of pods.
 func statusWithPods(t *testing.T, c *podDiagnosisCache, w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
 	t.Helper()
 	g := gatherIn(w, scope, now)
@@ -60,7 +60,8 @@ func TestTheCauseOfAReferenceIsItsPod(t *testing.T) {
 	}
 }
 
-// TestPodsOfManyWorkloadsAreLookedAtInTurn: a few at a time, and no workload waits for much longer than the interval.
+// TestPodsOfManyWorkloadsAreLookedAtInTurn asserts that the pods of a few workloads are read at a time, and that no workload
+// waits for much longer than the interval.
 func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 	t.Parallel()
 	var list []corev1alpha2.WorkloadReference
@@ -98,7 +99,8 @@ func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 	}
 }
 
-// TestTheLastPodCrashesToo: with one pod after another, the state of the workload and its reason stay, and the scope does not wait for podsInterval.
+// TestTheLastPodCrashesToo has pods that crash one after the other. The state of the workload and its reason stay the same, and
+// the scope does not wait for podsInterval.
 func TestTheLastPodCrashesToo(t *testing.T) {
 	t.Parallel()
 	oneOfTwo, noneOfTwo := deployment("web", healthscope.Pending, 1, 2), deployment("web", healthscope.Pending, 0, 2)
@@ -117,7 +119,8 @@ func TestTheLastPodCrashesToo(t *testing.T) {
 	}
 }
 
-// TestAWorkloadIsFailedWhenItsPodsAre: as in bundles, and until there is another answer.
+// TestAWorkloadIsFailedWhenItsPodsAre asserts that a workload is Failed with its pods, as in bundles, until there is another
+// response.
 func TestAWorkloadIsFailedWhenItsPodsAre(t *testing.T) {
 	t.Parallel()
 	const crashed = "Pod web-1-a: CrashLoopBackOff: container web"

@@ -21,12 +21,12 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// onceADay is the spec of a scope that has its Services asked once: by each attack, and not again.
+// onceADay returns the spec of a scope with an interval of one day, so that each attack is probed once.
 func onceADay() corev1alpha2.HealthScopeSpec {
 	return corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health", ProbeInterval: new(int32(86400)), ProbeTimeout: new(int32(5))}
 }
 
-// What a prober says of a Service after one probe.
+// The results of a prober for a Service after one probe.
 const (
 	noEndpoint  = "blocked: it has no ready endpoint that is a pod of its namespace"
 	passing     = "passing: "
@@ -38,24 +38,24 @@ func (b *backend) leadsTo(family discoveryv1.AddressType, address string, port i
 	b.slice.AddressType, b.slice.Endpoints[0].Addresses, b.slice.Ports[0].Port = family, []string{address}, &port
 }
 
-// An attack makes a Service lead elsewhere than to a pod of its namespace: to a victim, which must not be reached.
+// attack makes a Service lead to a victim, which must not be reached, instead of to a pod of its namespace.
 type attack struct {
-	// victim is where the victim listens; empty for where nothing can listen.
+	// victim is the address at which the victim listens; empty where nothing can listen.
 	victim string
-	// change makes the attack of a Service that is well.
+	// change turns a correct Service into the attack.
 	change func(ctx context.Context, b *backend, victim *listener)
-	// refused is true if the API server does not even take the EndpointSlice.
+	// refused is true if the API server rejects the EndpointSlice.
 	refused bool
-	// want is what is said of the Service.
+	// want is the expected result of the prober for the Service.
 	want string
 }
 
 const loopback = "127.0.0.1"
 
-// own stands for an address of the machine, which is the hub, the node and the place of the API server.
+// own stands for an address of the machine, on which the hub, the node and the API server run.
 const own = "own"
 
-// attacks are the attacks, by what is not reached.
+// attacks returns the attacks, by the target that must not be reached.
 func attacks() map[string]attack {
 	return map[string]attack{
 		"not loopback": {victim: loopback, refused: true, want: noEndpoint, change: func(_ context.Context, b *backend, v *listener) {
@@ -280,7 +280,7 @@ var _ = Describe("A probe", Ordered, func() {
 		},
 		Entry("it never ends its answer", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\n\r\n", "endless ") }, passing),
 		Entry("it never ends an answer in HTML", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", "<p>endless ") }, "undecided: timeout"),
-		// The API server may have read as much of the header as it ever does before the time is over.
+		// The API server may reach its limit for the size of the header before the timeout.
 		Entry("it never ends its header", func(c net.Conn) { flood(c, "HTTP/1.1 200 OK\r\n", "X-Endless: yes\r\n") }, "undecided: timeout", "undecided: no connection"),
 		Entry("it answers a byte a minute", func(c net.Conn) { trickle(c, "HTTP/1.1 200 OK\r\n\r\n") }, "undecided: timeout"),
 		Entry("it answers, and writes the rest a byte a minute", func(c net.Conn) {
@@ -349,7 +349,8 @@ var _ = Describe("A scope whose endpoint leads elsewhere", func() {
 	})
 })
 
-// listenRaw starts a target that knows no HTTP, and returns its port. serve is called for each connection once it has sent something.
+// listenRaw starts a target without HTTP, and returns its port. serve is called for each connection after the first data from
+// it.
 func listenRaw(ctx context.Context, address string, serve func(net.Conn)) int32 {
 	GinkgoHelper()
 	socket, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, "0"))
@@ -373,7 +374,7 @@ func listenRaw(ctx context.Context, address string, serve func(net.Conn)) int32 
 	return int32(at.Port)
 }
 
-// flood writes a text, and then another one until the other side has had enough.
+// flood writes a text, and then another one repeatedly until the other side closes the connection.
 func flood(c net.Conn, first, then string) {
 	_, err := io.WriteString(c, first)
 	for err == nil {
@@ -381,7 +382,7 @@ func flood(c net.Conn, first, then string) {
 	}
 }
 
-// trickle writes a text a byte a minute until the other side has had enough.
+// trickle writes a text, one byte per minute, until the other side closes the connection.
 func trickle(c net.Conn, text string) {
 	for i := range text {
 		if _, err := io.WriteString(c, text[i:i+1]); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// staticProbes are Probes that have come to a report.
+// staticProbes are Probes with a fixed report.
 type staticProbes struct{ probe.Report }
 
 func (r staticProbes) Want(types.NamespacedName, *probe.Want) probe.Report { return r.Report }
@@ -28,19 +28,19 @@ func probedIn(w world, scope *corev1alpha2.HealthScope, services ...probe.Probed
 	return newStatus(scope, v, externalStatus{state: w.State}, noon)
 }
 
-// scopeWithProbes returns a scope that asks for probes.
+// scopeWithProbes returns a scope with probes.
 func scopeWithProbes() *corev1alpha2.HealthScope {
 	return scopeOf(corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health"})
 }
 
-// front is the Service front, with what its probes have come to.
+// front returns the Service "front" with the finding of its probes.
 func front(s probe.Finding) probe.Probed {
 	return probe.Probed{Ref: probe.Ref{Cluster: hub, Name: "front"}, Port: "80", Finding: s}
 }
 
 func TestProbeResults(t *testing.T) {
 	t.Parallel()
-	// before is a scope whose Services were probed before the controller started.
+	// before returns a scope whose Services were probed before the controller started.
 	before := func(culprits ...corev1alpha2.Culprit) *corev1alpha2.HealthScope {
 		s := scopeWithProbes()
 		s.Status.ObservedGeneration, s.Status.Culprits = s.Generation, culprits
@@ -87,7 +87,8 @@ func TestProbeResults(t *testing.T) {
 	}
 }
 
-// A Service that the scope has otherwise counts once, in the worse of its states, and is no second reference.
+// TestProbedServiceCountsOnce: a probed Service that is also a member of the scope for another reason counts once, with the
+// worse of its states. It is not a second reference.
 func TestProbedServiceCountsOnce(t *testing.T) {
 	t.Parallel()
 	service := member(hub, "Service", "front", healthscope.Ready, "")
@@ -116,7 +117,7 @@ func TestTheMessageNamesServicesThatAreNotProbed(t *testing.T) {
 	}
 }
 
-// OAM's own words for the roll-up do what those of rollup do, and give way to them.
+// TestOAMsThresholds: the thresholds of OAM have the same effect as those of rollup. rollup takes precedence.
 func TestOAMsThresholds(t *testing.T) {
 	t.Parallel()
 	of := func(component string, state healthscope.State) healthscope.Result {

@@ -30,18 +30,18 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// listener is a target, or one that must not be reached.
+// listener is a target of probes, or a victim that must not be reached.
 type listener struct {
 	host string
 	port int32
-	// connections counts what was accepted, and paths are what was asked for.
+	// connections counts the accepted connections. requests are the received requests.
 	connections atomic.Int64
 	mu          sync.Mutex
 	requests    []*http.Request
 	answer      func(http.ResponseWriter, *http.Request)
 }
 
-// listen starts a target at an address, or skips the spec where there is none.
+// listen starts a target at an address.
 func listen(address string, answer func(http.ResponseWriter, *http.Request)) *listener {
 	GinkgoHelper()
 	l := &listener{answer: answer}
@@ -71,14 +71,14 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// set changes what the target answers.
+// set changes the response of the target.
 func (l *listener) set(answer func(http.ResponseWriter, *http.Request)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answer = answer
 }
 
-// asked returns what was asked for.
+// asked returns the methods and URIs of the received requests.
 func (l *listener) asked() (paths []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *listener) header() http.Header {
 	return l.requests[0].Header
 }
 
-// code answers with a status code.
+// code returns a handler that responds with a status code.
 func code(status int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -110,7 +110,7 @@ type backend struct {
 	slice   *discoveryv1.EndpointSlice
 }
 
-// newBackend returns a Service of a scope whose only endpoint is a listener; change may make another one of it.
+// newBackend returns a Service of a scope whose only endpoint is a listener. The caller may change it before create.
 func newBackend(namespace, name, scope string, l *listener) *backend {
 	b := &backend{
 		service: &corev1.Service{
@@ -135,7 +135,7 @@ func newBackend(namespace, name, scope string, l *listener) *backend {
 	return b
 }
 
-// create makes the objects. Parts that are nil are left out.
+// create creates the objects. The pod and the EndpointSlice are left out if they are nil.
 func (b *backend) create(ctx context.Context) {
 	GinkgoHelper()
 	if b.pod != nil {
@@ -150,7 +150,7 @@ func (b *backend) create(ctx context.Context) {
 	Expect(api.Create(ctx, b.service)).To(Succeed())
 }
 
-// oneCluster is a fleet of one cluster that is always there.
+// oneCluster is a fleet of one cluster that is always Connected.
 type oneCluster struct{ config *rest.Config }
 
 func (oneCluster) State(string) (fleet.ClusterState, bool) {
@@ -169,7 +169,7 @@ func (oneCluster) Subscribe(fleet.Topic) (*fleet.Subscription, func()) {
 // prober is a Prober under test.
 type prober struct{ *probes.Prober }
 
-// startProber starts a Prober, as the administrator.
+// startProber starts a Prober with the rights of the administrator.
 func startProber() *prober {
 	GinkgoHelper()
 	p := &prober{probes.New(probes.Options{Clusters: oneCluster{plane.Config()}})}
@@ -183,7 +183,7 @@ func startProber() *prober {
 	return p
 }
 
-// report returns what the prober says of a Service of a scope called web, each time it is asked: the result and the cause.
+// report returns a function that returns the result and the cause that the prober has for a Service of the scope "web".
 func (p *prober) report(namespace, service string, spec corev1alpha2.HealthScopeSpec) func() string {
 	GinkgoHelper()
 	parsed, err := probe.Parse(&spec)
@@ -235,7 +235,7 @@ var _ = DescribeTable("A Prober asks as the scope says",
 	Entry("where nothing listens", "GET", "HTTP", func() *listener { return &listener{host: suite.OwnAddress(), port: 1} }, true, "undecided: connection refused"),
 )
 
-// listenTLS is listen with a certificate that no authority has signed.
+// listenTLS starts a target with a certificate that no authority has signed.
 func listenTLS(address string, answer func(http.ResponseWriter, *http.Request)) *listener {
 	GinkgoHelper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(answer))
@@ -269,12 +269,12 @@ func grantProbes(ctx context.Context, namespace string) {
 	})).To(Succeed())
 }
 
-// everySecond is the spec of a scope that has /health asked each second.
+// everySecond returns the spec of a scope that probes /health every second.
 func everySecond() corev1alpha2.HealthScopeSpec {
 	return corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health", ProbeInterval: new(int32(1))}
 }
 
-// probesReady returns the condition of a scope as text: status, reason and message.
+// probesReady returns a function that returns the condition ProbesReady of a scope as text: status, reason and message.
 func probesReady(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) string {
 	return func(g Gomega) string {
 		now := reading(ctx, s)(g)
@@ -387,12 +387,12 @@ var _ = Describe("A scope with probes", func() {
 	})
 })
 
-// culpritsOf returns the culprits of a scope, each time it is called.
+// culpritsOf returns a function that returns the culprits of a scope.
 func culpritsOf(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) []string {
 	return func(g Gomega) []string { return culprits(reading(ctx, s)(g)) }
 }
 
-// probeSeries returns the series of probes in a namespace: "<metric> <scope> <cluster> <service>" with their values.
+// probeSeries returns the values of the series of probes in a namespace, by "<metric> <scope> <cluster> <service>".
 func (c *controller) probeSeries(namespace string) map[string]float64 {
 	GinkgoHelper()
 	families, err := c.metrics.Gather()

@@ -16,7 +16,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// The names that generated things have are few, so that they meet.
+// There are few names, so that generated objects match each other.
 var (
 	someNames   = rapid.SampledFrom([]string{"a", "b", "c"})
 	someStates  = rapid.SampledFrom(healthscope.States())
@@ -26,13 +26,13 @@ var (
 
 // drawMember draws a member of a cluster.
 func drawMember(t *rapid.T, cluster string) healthscope.Member {
-	// A bundle does not list what is missing.
+	// A bundle does not list missing resources.
 	state := someStates.Filter(func(s healthscope.State) bool { return s != healthscope.NotPresent }).Draw(t, "state")
 	m := member(cluster, someKinds.Draw(t, "kind"), someNames.Draw(t, "member"), state, someReasons.Draw(t, "reason"))
 	m.Owned, m.Serving = rapid.Bool().Draw(t, "owned"), rapid.Bool().Draw(t, "serving")
 	m.Cause, m.Message = rapid.SampledFrom([]string{"", "Pod a-0: x"}).Draw(t, "cause"), rapid.SampledFrom([]string{"", "y"}).Draw(t, "message")
 	m.Since = noon
-	if state != healthscope.Pending { // Else its bundle would have called it Failed before long.
+	if state != healthscope.Pending { // A member that is Pending for long would be Failed in its bundle.
 		m.Since = noon.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Hour)
 	}
 	return m
@@ -60,7 +60,7 @@ func drawBundle(t *rapid.T, cluster, name string) *fleet.Bundle {
 	return b
 }
 
-// drawRef draws a reference, which is good most of the time.
+// drawRef draws a reference, which is valid most of the time.
 func drawRef(t *rapid.T) corev1alpha2.WorkloadReference {
 	ref := rapid.SampledFrom([]corev1alpha2.WorkloadReference{
 		{APIVersion: "apps/v1", Kind: "Deployment"}, {APIVersion: "apps/v1beta1", Kind: "Deployment"}, {APIVersion: "v1", Kind: "Pod"},
@@ -100,7 +100,7 @@ func drawSpec(t *rapid.T) corev1alpha2.HealthScopeSpec {
 	return spec
 }
 
-// drawWorld draws what a scope can look at.
+// drawWorld draws the data that a scope can read.
 func drawWorld(t *rapid.T) world {
 	var results []healthscope.Result
 	for _, name := range rapid.SliceOfNDistinct(someNames, 0, 3, rapid.ID).Draw(t, "deployments") {
@@ -118,7 +118,7 @@ func drawWorld(t *rapid.T) world {
 	return w
 }
 
-// shuffled returns a world and a spec that say the same in another order.
+// shuffled returns the same world and spec in another order.
 func shuffled(t *rapid.T, w world, spec *corev1alpha2.HealthScopeSpec) (world, corev1alpha2.HealthScopeSpec) {
 	other := *spec.DeepCopy()
 	other.WorkloadReferences = rapid.Permutation(other.WorkloadReferences).Draw(t, "refs")
@@ -175,7 +175,7 @@ func TestTimeAloneChangesNothingBeforeTheNextCheck(t *testing.T) {
 		if _, again := judge(noon.Add(later)); !cmp.Equal(first, again) {
 			t.Fatalf("the status changes %s later: -first +again:\n%s", later, cmp.Diff(first, again))
 		}
-		// After a restart the status is all that is left of the past.
+		// After a restart the status is the only history.
 		since = newHistory(&first)
 		if _, again := judge(noon.Add(later)); !cmp.Equal(first, again) {
 			t.Fatalf("the status changes by a restart %s later: -first +again:\n%s", later, cmp.Diff(first, again))

@@ -22,7 +22,7 @@ var (
 	services      = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 )
 
-// objectLookup is an object as fleet.Objects knows it.
+// objectLookup returns an object as fleet.Objects returns it.
 func objectLookup(gvk schema.GroupVersionKind, name string, state healthscope.State, reason healthscope.Reason) fleet.Lookup {
 	return fleet.Lookup{Result: healthscope.Result{
 		Key:     healthscope.Key{Cluster: hub, Group: gvk.Group, Kind: gvk.Kind, Namespace: "shop", Name: name},
@@ -30,13 +30,13 @@ func objectLookup(gvk schema.GroupVersionKind, name string, state healthscope.St
 	}}
 }
 
-// withStatusResources makes an object name others in its status.resources.
+// withStatusResources makes the status.resources of an object name other objects.
 func withStatusResources(l fleet.Lookup, resources ...fleet.Resource) fleet.Lookup {
 	l.Resources, l.Named = resources, len(resources)
 	return l
 }
 
-// versioned gives an object the labels of a component of application first.
+// versioned gives an object the labels of a component of Application "first".
 func versioned(l fleet.Lookup, component string) fleet.Lookup {
 	l.Labels = fleet.NewLabelSet(map[string]string{corev1alpha2.LabelApplication: "first", corev1alpha2.LabelComponent: component})
 	return l
@@ -60,7 +60,8 @@ func refTo(gvk schema.GroupVersionKind, name string) corev1alpha2.WorkloadRefere
 	return corev1alpha2.WorkloadReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: name}
 }
 
-// What a workload of OAM leads to counts, and is reported as oam-kubernetes-runtime does.
+// TestWorkloadsLeadToTheirResourcesAndVersions: the resources of a workload of OAM count, and are reported as
+// oam-kubernetes-runtime does.
 func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 	t.Parallel()
 	ready := func(name string, state healthscope.State, n int32) fleet.Lookup {
@@ -133,7 +134,8 @@ func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 	}
 }
 
-// A change leads to the scopes that look at what has changed, and to no others, in whatever order they begin and end to.
+// TestChangesAffectDependentScopes: a change leads only to the scopes that depend on the changed object, in any order in which
+// their dependencies begin and end.
 func TestChangesAffectDependentScopes(t *testing.T) {
 	t.Parallel()
 	kind := func(name string) fleet.Kind {

@@ -26,8 +26,8 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// request is a write of testdata/okr-*.jsonl: what oam-kubernetes-runtime, kubectl and the controllers of Kubernetes once sent to an
-// API server, in their order, as far as it concerns scopes and workloads.
+// request is a write in testdata/okr-*.jsonl. These recordings hold the writes of oam-kubernetes-runtime, kubectl and the
+// controllers of Kubernetes to an API server that concern scopes and workloads, in their order.
 type request struct {
 	Phase       string          `json:"phase"`
 	Verb        string          `json:"verb"`
@@ -39,7 +39,7 @@ type request struct {
 	Object      json.RawMessage `json:"object"`
 }
 
-// readRequests reads a recording, and puts it into a namespace.
+// readRequests reads a recording, and replaces its namespace.
 func readRequests(name, namespace string) []request {
 	GinkgoHelper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -54,7 +54,7 @@ func readRequests(name, namespace string) []request {
 	return all
 }
 
-// send sends a write again. An update is one of the object as it is now.
+// send repeats a write. An update is an update of the current version of the object.
 func (r request) send(ctx context.Context, all dynamic.Interface, namespace string) {
 	GinkgoHelper()
 	gv, resource := r.Resource[:strings.LastIndex(r.Resource, "/")], r.Resource[strings.LastIndex(r.Resource, "/")+1:]
@@ -96,7 +96,7 @@ func (r request) send(ctx context.Context, all dynamic.Interface, namespace stri
 	Expect(err).NotTo(HaveOccurred(), "%s %s %s %s in phase %s", r.Verb, r.Resource, r.Name, r.Subresource, r.Phase)
 }
 
-// reportedHealth returns what a scope says of itself and of its references, without the reasons why not all is well.
+// reportedHealth returns the health that a scope reports of itself and of its references, without the reasons.
 func reportedHealth(ctx context.Context, namespace, name string) string {
 	GinkgoHelper()
 	scope := &corev1alpha2.HealthScope{}
@@ -117,8 +117,8 @@ func reportedHealth(ctx context.Context, namespace, name string) string {
 	return strings.Join(append([]string{string(scope.Status.Health)}, refs...), ", ")
 }
 
-// recordedState is what a scope was like after a phase, in testdata/okr-states.jsonl: which references it had and, where the runtime's
-// HealthScope controller ran, what that said of them, as said returns it.
+// recordedState is the state of a scope after a phase, in testdata/okr-states.jsonl: its references and, where the HealthScope
+// controller of the runtime ran, the health that it reported, in the format of reportedHealth.
 type recordedState struct {
 	Recording, Phase, Scope, Health string
 	Refs, Said                      []string
@@ -140,8 +140,9 @@ func readStates(recording string) map[string]recordedState {
 	return states
 }
 
-// expectedHealth returns what said is to return: what the runtime's rules make of the workloads as they are now, of those kinds that it knew, and
-// of a claim, whether it is bound. A scope without references has nothing that is healthy.
+// expectedHealth returns the expected result of reportedHealth, and the references. It applies the runtime's rules to the
+// current workloads of the kinds that the runtime knew. A claim is healthy when it is bound. A scope without references is not
+// healthy.
 func expectedHealth(ctx context.Context, all dynamic.Interface, namespace, name string) (word string, refs []string) {
 	GinkgoHelper()
 	scope := &corev1alpha2.HealthScope{}
@@ -209,7 +210,7 @@ func expectedHealthOf(ctx context.Context, all dynamic.Interface, namespace, api
 
 var _ = DescribeTable("A scope beside oam-kubernetes-runtime says after each phase what is true", func(ctx SpecContext, recording string, phases int, differs map[string]string) {
 	namespace := newNamespace(ctx)
-	// The rights that the chart gives for workloads of OAM are tried elsewhere.
+	// Other tests cover the rights that the chart gives for workloads of OAM.
 	start(func(s *settings) { s.config = plane.Config(); s.config.QPS = -1 })
 	all, err := dynamic.NewForConfig(plane.Config())
 	Expect(err).NotTo(HaveOccurred())
@@ -248,6 +249,6 @@ var _ = DescribeTable("A scope beside oam-kubernetes-runtime says after each pha
 	Entry("that keeps its references", SpecTimeout(time.Minute), "okr-references", 10, nil),
 	Entry("whose workloads come and go", SpecTimeout(time.Minute), "okr-health", 10, map[string]string{
 		"disk UNKNOWN -":      "disk UNHEALTHY Ready:0/1", // The runtime did not know claims. There is no volume for this one.
-		"nothing UNHEALTHY -": "nothing UNKNOWN -",        // Nothing is known of objects whose kind is not served.
+		"nothing UNHEALTHY -": "nothing UNKNOWN -",        // The state of objects whose kind is not served is unknown.
 	}),
 )

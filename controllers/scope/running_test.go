@@ -30,33 +30,33 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// settings are those of a controller under test.
+// settings are the settings of a controller under test.
 type settings struct {
 	policy healthscope.Policy
-	// alive makes the controller look whether it sees its cluster.
+	// alive makes the controller check whether it sees its own cluster.
 	alive bool
-	// elected makes the controller run for leader.
+	// elected enables leader election.
 	elected bool
-	// held is a resource for which requests wait from the start on, until they are released.
+	// held is a resource whose requests wait from the start until they are released.
 	held string
-	// config is the controller's way to the API server.
+	// config is the controller's configuration for requests to the API server.
 	config *rest.Config
-	// guard notices that status is pruned.
+	// guard detects that the status is pruned.
 	guard *pruning.Guard
 	// probes enables probes.
 	probes bool
-	// applicationHealth makes the health of Applications be written into them.
+	// applicationHealth makes the controller write the health of Applications into them.
 	applicationHealth bool
-	// clock tells the controller the time, and fleetClock its view of clusters; nil means that of the machine.
+	// clock is the clock of the controller, and fleetClock that of its view of clusters; nil means the system clock.
 	clock      clock.PassiveClock
 	fleetClock clock.WithTickerAndDelayedExecution
 }
 
-// stopClock stops the controller's clock, for specs that count writes and events: on a busy machine a grace period would
-// end before what it is for has come, and each end may be a write.
+// stopClock stops the controller's clock, for specs that count writes and events. On a busy machine a grace period could end
+// before the event for which it waits, and each end may cause a write.
 func stopClock(s *settings) { s.clock = clocktesting.NewFakePassiveClock(time.Now()) }
 
-// shortenIntervals makes time pass ten times as fast for the controller: what takes a second takes ten, as it sees it.
+// shortenIntervals makes time pass ten times as fast for the controller: ten seconds of its time take one second.
 func shortenIntervals(s *settings) {
 	fast := suite.NewFastClock(10)
 	s.clock, s.fleetClock = fast, fast
@@ -135,7 +135,7 @@ func newManager(s settings) ctrl.Manager {
 	return mgr
 }
 
-// series returns the series a scope has in metrics: "<metric> <app> <state or health>" with their values.
+// series returns the values of the series of a scope, by "<metric> <app> <state or health>".
 func (c *controller) series(namespace, name string) map[string]float64 {
 	GinkgoHelper()
 	families, err := c.metrics.Gather()
@@ -156,7 +156,7 @@ func (c *controller) series(namespace, name string) map[string]float64 {
 	return all
 }
 
-// counter returns the value of a counter that has one label.
+// counter returns the value of a counter for a value of its only label.
 func (c *controller) counter(name, label string) float64 {
 	GinkgoHelper()
 	families, err := c.metrics.Gather()
@@ -171,7 +171,7 @@ func (c *controller) counter(name, label string) float64 {
 	return 0
 }
 
-// requestRecorder sees all requests of a controller.
+// requestRecorder records all requests of a controller.
 type requestRecorder struct {
 	suite.Tap
 
@@ -187,7 +187,7 @@ func newRequestRecorder() *requestRecorder {
 	return w
 }
 
-// statusPath is where the status of a scope is written.
+// statusPath matches the path of the status of a scope.
 var statusPath = regexp.MustCompile(`^/apis/core\.oam\.dev/v1alpha2/namespaces/([^/]+)/healthscopes/([^/]+)/status$`)
 
 func (w *requestRecorder) note(request *http.Request) {
@@ -217,10 +217,11 @@ func bodyOf(request *http.Request) string {
 	return string(data)
 }
 
-// apiPath is the path of a request for objects: group, resource, name and subresource.
+// apiPath matches the path of a request for objects: group, resource, name and subresource.
 var apiPath = regexp.MustCompile(`^/(?:api|apis/([^/]+))/[^/]+/(?:namespaces/[^/]+/)?([^/]+)(?:/([^/]+))?(?:/([^/]+))?$`)
 
-// rightOf returns the right that a request takes, as "verb group/resource"; nothing for what everybody may.
+// rightOf returns the right that a request needs, as "verb group/resource"; empty for requests without a resource, which need no
+// right.
 func rightOf(request *http.Request) string {
 	m := apiPath.FindStringSubmatch(request.URL.Path)
 	if m == nil {
@@ -239,14 +240,14 @@ func rightOf(request *http.Request) string {
 	return verb + " " + m[1] + "/" + path.Join(m[2], m[4])
 }
 
-// rights returns the rights the controller has made use of.
+// rights returns the rights that the controller has used.
 func (w *requestRecorder) rights() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.used))
 }
 
-// written returns how often the status of a scope was written.
+// written returns a function that returns how often the status of a scope was written.
 func (w *requestRecorder) written(namespace, name string) func() int {
 	return func() int {
 		w.mu.Lock()
@@ -255,14 +256,14 @@ func (w *requestRecorder) written(namespace, name string) func() int {
 	}
 }
 
-// statuses returns what was written as the status of a scope, one after the other.
+// statuses returns the bodies of the writes of the status of a scope, in their order.
 func (w *requestRecorder) statuses(namespace, name string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.writes[namespace+"/"+name])
 }
 
-// watches returns how many watches of a resource are open.
+// watches returns a function that returns the number of open watches of a resource.
 func (w *requestRecorder) watches(resource string) func() int {
 	return func() int { return w.Watches(resource) }
 }

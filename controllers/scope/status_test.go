@@ -16,7 +16,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// wire returns a part of a status as it is sent.
+// wire returns a part of a status as JSON.
 func wire(t *testing.T, value any) string {
 	t.Helper()
 	data, err := json.Marshal(value)

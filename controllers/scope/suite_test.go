@@ -24,13 +24,13 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// crds is the folder of the CRDs, seen from this one.
+// crds is the folder of the CRDs, relative to this one.
 const crds = "../../config/crd"
 
 const (
 	// home is the controller's own namespace.
 	home = "healthscope-system"
-	// account is the controller's ServiceAccount and role.
+	// account is the name of the controller's ServiceAccount and of its roles.
 	account = "healthscope-controller"
 )
 
@@ -39,7 +39,7 @@ var (
 	plane *controlplane.ControlPlane
 	// api is the administrator's client, without a cache.
 	api client.Client
-	// token is the kubeconfig of the controller's ServiceAccount, which has the rights that the markers ask for and no others.
+	// token is the path of the kubeconfig of the controller's ServiceAccount, which has only the rights in the markers.
 	token string
 )
 
@@ -55,7 +55,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(plane.ServiceAccountKubeconfig(ctx, home, account, token)).To(Succeed())
 }, NodeTimeout(5*time.Minute))
 
-// newNamespace makes a namespace for a spec.
+// newNamespace creates a namespace for a spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	return suite.NewNamespace(ctx, api, &corev1alpha2.HealthScope{})
@@ -70,10 +70,10 @@ func accountConfig() *rest.Config {
 	return config
 }
 
-// marker is a line that says which rights the controller needs.
+// marker matches a line that declares rights of the controller.
 var marker = regexp.MustCompile(`\+kubebuilder:rbac:groups=([^,]+),(?:namespace=([^,]+),)?resources=([^,]+),verbs=([^,\s]+)(?:,resourceNames=(\S+))?`)
 
-// markedRules are the rights that markers ask for, by namespace; those for the whole cluster have the empty one.
+// markedRules returns the rights in the markers, by namespace. Rights for the whole cluster have the empty namespace.
 func markedRules(files ...string) map[string][]rbacv1.PolicyRule {
 	GinkgoHelper()
 	rules := map[string][]rbacv1.PolicyRule{}
@@ -93,7 +93,7 @@ func markedRules(files ...string) map[string][]rbacv1.PolicyRule {
 	return rules
 }
 
-// makeAccount makes the controller's ServiceAccount with exactly the rights that the markers ask for.
+// makeAccount creates the controller's ServiceAccount with exactly the rights in the markers.
 func makeAccount(ctx context.Context) {
 	GinkgoHelper()
 	rules := markedRules("setup.go", "../fleet/setup.go")
@@ -133,7 +133,7 @@ func grantTo(ctx context.Context, group, resource string, verbs ...string) {
 	}
 }
 
-// kubectl runs the real kubectl as administrator and returns what it prints.
+// kubectl runs the real kubectl as administrator and returns its output.
 func kubectl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, suite.Timeout)
 	defer cancel()

@@ -14,7 +14,8 @@ import (
 
 var databases = schema.GroupVersionKind{Group: "db.example.org", Version: "v1", Kind: "Database"}
 
-// withASlowKind returns a world with a Deployment that is ready, and a kind that has been being read since a moment; and a scope that refers to both.
+// withASlowKind returns a world with a ready Deployment and a kind whose first read began at since, and a scope that refers to
+// both.
 func withASlowKind(since time.Time) (world, *corev1alpha2.HealthScope) {
 	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))
 	w.objects[databases] = map[string]fleet.Lookup{"db": {Syncing: true, Since: since, Result: healthscope.Result{
@@ -55,7 +56,7 @@ func TestAJudgedScopeWaitsForAShortTimeOnly(t *testing.T) {
 	}
 }
 
-// However many objects there are, a new scope waits for those that are arriving, so that it is written once.
+// TestANewScopeWaitsForObjectsThatArrive: a new scope waits for all objects that arrive, so that it is written once.
 func TestANewScopeWaitsForObjectsThatArrive(t *testing.T) {
 	t.Parallel()
 	for age, want := range map[time.Duration]time.Duration{0: connectGrace, firstGrace: connectGrace - firstGrace, connectGrace: 0} {

@@ -16,7 +16,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// truncatedBundle returns a bundle that names one Deployment, and 1,900 ready and some failed resources beyond that only by number.
+// truncatedBundle returns a bundle that names one Deployment. It has 1,900 more ready resources and some failed ones only as
+// numbers.
 func truncatedBundle(cluster string, failed int) *fleet.Bundle {
 	b := bundleOf(cluster, "web", member(cluster, "Deployment", "web", healthscope.Ready, ""))
 	b.Own, b.Truncated = true, true
@@ -130,7 +131,8 @@ healthscope_scope_resources{app="shop",namespace="shop",scope="vfw",state="Ready
 	}
 }
 
-// Bundles in trusted namespaces hold objects of other namespaces, and of none. Each is one member, with its own place.
+// TestMembersOfOtherNamespacesAreKeptApart: bundles in trusted namespaces hold objects of other namespaces, and objects without
+// a namespace. Each of them is a separate member.
 func TestMembersOfOtherNamespacesAreKeptApart(t *testing.T) {
 	t.Parallel()
 	elsewhere := func(namespace string, state healthscope.State) healthscope.Member {
@@ -153,7 +155,8 @@ func TestMembersOfOtherNamespacesAreKeptApart(t *testing.T) {
 	}
 }
 
-// A clock that jumps ahead and back changes a status when it jumps, and not between; and what began in a future that did not come begins now.
+// TestStatusIsStableWhenClockJumps: a clock that jumps forward and back changes a status only when it jumps. A state with a
+// begin in the future begins now.
 func TestStatusIsStableWhenClockJumps(t *testing.T) {
 	t.Parallel()
 	l := newScopeHistory(deploymentRef("web"), deploymentRef("gone"))

@@ -24,14 +24,14 @@ var (
 	labelWeb = map[string]string{"app": "web"}
 )
 
-// workloadsOf returns a spec with one app that selects workloads by a label, of some kinds or of those by default.
+// workloadsOf returns a spec with one app that selects workloads by a label, of the given kinds or of the default kinds.
 func workloadsOf(kinds ...corev1alpha2.WorkloadKind) corev1alpha2.HealthScopeSpec {
 	return corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "web", WorkloadSelector: &corev1alpha2.WorkloadSelector{
 		LabelSelector: metav1.LabelSelector{MatchLabels: labelWeb}, Kinds: kinds,
 	}}}}
 }
 
-// workload returns what is known of a workload of a kind in a cluster.
+// workload returns the lookup of a workload of a kind in a cluster.
 func workload(cluster string, kind schema.GroupVersionKind, name string, state healthscope.State, set map[string]string) fleet.Lookup {
 	return fleet.Lookup{Labels: fleet.NewLabelSet(set), Result: healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: kind.Group, Kind: kind.Kind, Namespace: "shop", Name: name},
@@ -135,7 +135,8 @@ func TestWorkloadsThatCannotBeReadAreUnknown(t *testing.T) {
 	}
 }
 
-// What was selected in a cluster stays known while the cluster does not answer, also after a restart of the hub.
+// TestSelectedWorkloadsOfUnreachableClusterAreUnknown: the workloads that were selected in a cluster stay known while the
+// cluster does not respond, also after a restart of the hub.
 func TestSelectedWorkloadsOfUnreachableClusterAreUnknown(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(workloadsOf())
@@ -149,7 +150,8 @@ func TestSelectedWorkloadsOfUnreachableClusterAreUnknown(t *testing.T) {
 	}
 }
 
-// A workload that is not ready is so since the same time after a restart of the hub, as one that a reference leads to.
+// TestSelectedWorkloadsKeepSince: the time since which a workload is not ready stays the same after a restart of the hub, as for
+// references.
 func TestSelectedWorkloadsKeepSince(t *testing.T) {
 	t.Parallel()
 	scope := scopeOf(workloadsOf())
@@ -210,7 +212,8 @@ func TestMistakesInAWorkloadSelectorAreNamed(t *testing.T) {
 	}
 }
 
-// Of a workload that changes, those scopes are judged again that select it by the labels that it has or had.
+// TestWorkloadChangeEnqueuesSelectingScopes: a change of a workload enqueues the scopes that select it by its current or former
+// labels.
 func TestWorkloadChangeEnqueuesSelectingScopes(t *testing.T) {
 	t.Parallel()
 	hinted := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "web", Selector: &metav1.LabelSelector{MatchLabels: labelWeb}}}})

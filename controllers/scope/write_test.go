@@ -17,19 +17,19 @@ import (
 	"github.com/healthscope/healthscope/controllers/pruning"
 )
 
-// server is an API server as a status is written to it.
+// server is a fake API server for writes of a status.
 type server struct {
 	client.Client
 
-	// answer changes what was sent into what is answered.
+	// answer changes the sent status into that of the response.
 	answer func(*corev1alpha2.HealthScopeStatus) error
 	writes int
-	// exists are the scopes that there are, and down is the error instead.
+	// exists are the scopes that List returns. down is the error of List.
 	exists []corev1alpha2.HealthScope
 	down   error
 }
 
-// List answers with what there is. It takes the options that the controller has the right for, and no others.
+// List returns the existing scopes. It accepts only the options for which the controller has the right.
 func (s *server) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	scopes, ok := list.(*corev1alpha2.HealthScopeList)
 	_, bounded := ctx.Deadline()
@@ -43,7 +43,7 @@ func (s *server) List(ctx context.Context, list client.ObjectList, options ...cl
 
 func (s *server) Status() client.SubResourceWriter { return statusOf{server: s} }
 
-// statusOf is the status of the server's scopes.
+// statusOf is the status subresource of the server's scopes.
 type statusOf struct {
 	client.SubResourceWriter
 
@@ -69,7 +69,7 @@ func TestPrunedWrites(t *testing.T) {
 	type step struct {
 		at     time.Duration
 		answer func(*corev1alpha2.HealthScopeStatus) error
-		// same is true when the summary is not part of what is written.
+		// same is true when the write does not contain the summary.
 		same   bool
 		writes int
 		wait   time.Duration
@@ -81,7 +81,7 @@ func TestPrunedWrites(t *testing.T) {
 		"it stays":                                {{answer: keeps, writes: 1}, {answer: keeps, writes: 1}},
 		"it is pruned, and more":                  {{answer: prunes, writes: 1, wait: 30 * time.Second, ready: "prunes status.summary"}, {at: time.Second, answer: prunes, wait: 29 * time.Second, ready: "prunes"}, {at: 30 * time.Second, answer: prunes, writes: 1, wait: 30 * time.Second, ready: "prunes"}, {at: time.Minute, answer: keeps, writes: 1, woken: 1}, {at: time.Minute, answer: keeps, writes: 1}},
 		"nothing of it can be lost":               {{answer: prunes, same: true, writes: 1}},
-		"all is well again with the same summary": {{answer: prunes, writes: 1, wait: 30 * time.Second, ready: "prunes"}, {at: time.Minute, answer: keeps, same: true, writes: 1, woken: 1}}, // The API server would drop it from its answer.
+		"all is well again with the same summary": {{answer: prunes, writes: 1, wait: 30 * time.Second, ready: "prunes"}, {at: time.Minute, answer: keeps, same: true, writes: 1, woken: 1}}, // The API server would drop it from its response.
 		"there is no status":                      {{answer: lacks, writes: 1, wait: 30 * time.Second, ready: "does not serve their status"}, {at: time.Second, answer: keeps, wait: 29 * time.Second, ready: "does not serve"}, {at: time.Minute, answer: keeps, writes: 1, woken: 1}},
 		"an error says nothing":                   {{answer: breaks, writes: 1, fails: true}, {answer: breaks, writes: 1, fails: true}},
 	}
@@ -113,7 +113,7 @@ func TestPrunedWrites(t *testing.T) {
 	}
 }
 
-// TestNoEventForAnAnswerWithoutStatus has a CRD that has just come to prune what was in the status before.
+// TestNoEventForAnAnswerWithoutStatus has a CRD that begins to prune fields that were in the status before.
 func TestNoEventForAnAnswerWithoutStatus(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -122,7 +122,7 @@ var _ = Describe("The status of a scope", func() {
 		Expect(plane.StopAPIServer()).To(Succeed())
 		Consistently(c.watches("deployments")).Should(BeNumerically("<=", 1))
 		Expect(plane.StartAPIServer(ctx)).To(Succeed())
-		const back = 90 * time.Second // Whoever has found the API server away may wait for up to a minute before asking again.
+		const back = 90 * time.Second // A client that has found the API server down may wait up to a minute before it retries.
 		Eventually(func() []int {
 			return []int{c.watches("deployments")(), c.watches("resourcebundlestates")(), c.watches("healthscopes")()}
 		}).WithTimeout(back).Should(Equal([]int{1, 1, 1}))
@@ -203,10 +203,10 @@ var _ = Describe("A new scope", func() {
 	})
 })
 
-// slowWatch is a connection on which what a watch of a resource delivers stops after the first object, until it is resumed.
+// slowWatch stops the watches of a resource after the first object, until it is resumed.
 type slowWatch struct {
 	resource string
-	// begun is closed when the first object has been delivered, and resumed when the rest may be.
+	// begun is closed when the first object has been delivered. resumed is closed when the rest may be delivered.
 	begun, resumed chan struct{}
 	begin, resume  func()
 }
@@ -217,7 +217,7 @@ func newSlowWatch(resource string) *slowWatch {
 	return s
 }
 
-// wrap returns a transport on which watches are slow.
+// wrap returns a transport with slow watches.
 func (s *slowWatch) wrap(next http.RoundTripper) http.RoundTripper { return slowTransport{next, s} }
 
 type slowTransport struct {
@@ -234,7 +234,7 @@ func (t slowTransport) RoundTrip(request *http.Request) (*http.Response, error) 
 	return response, err
 }
 
-// slowBody is what such a watch delivers: JSON, one object a line.
+// slowBody is the response to such a watch: JSON, one object per line.
 type slowBody struct {
 	io.ReadCloser
 
@@ -294,7 +294,7 @@ var _ = Describe("The controller", func() {
 		namespace := newNamespace(ctx)
 		newScope(ctx, namespace, "shop", refs(ref("apps/v1", "Deployment", "web"), ref("acme.example.com/v1", "Nothing", "x"), bundleRef("7-sink")))
 		existing := []goleak.Option{
-			goleak.IgnoreCurrent(), // And connections, which live on for a while.
+			goleak.IgnoreCurrent(), // Connections, too, because they stay open for a while.
 			goleak.IgnoreAnyFunction("net/http.(*http2ClientConn).readLoop"), goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
 		}
 		for _, held := range []string{"", "deployments", "resourcebundlestates", "healthscopes"} {
