@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// benchmarkSizes are numbers of bundles, or of scopes. What one change costs must not grow with them.
+// benchmarkSizes are numbers of bundles, or of scopes. The cost of one change must not grow with them.
 var benchmarkSizes = []int{10, 1000}
 
-// BenchmarkSelect measures how a scope finds its one bundle among many of its namespace.
+// BenchmarkSelect measures how a scope finds its one bundle among many bundles of its namespace.
 func BenchmarkSelect(b *testing.B) {
 	for _, n := range benchmarkSizes {
 		b.Run(fmt.Sprintf("%d bundles", n), func(b *testing.B) {
@@ -50,7 +50,7 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkWant measures what one scope wants beside many that want the same kinds.
+// BenchmarkWant measures a call of Want for one scope beside many scopes that want the same kinds.
 func BenchmarkWant(b *testing.B) {
 	for _, n := range benchmarkSizes {
 		b.Run(fmt.Sprintf("%d scopes", n), func(b *testing.B) {

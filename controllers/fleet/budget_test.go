@@ -15,7 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// takes makes a cluster take so many bytes by an object of that name.
+// takes adds an object of that name and that estimated size to the usage of a cluster.
 func takes(t *testing.T, q *quota, name string, bytes int64) {
 	t.Helper()
 	source, _ := q.newMeter().wrap(&toolscache.ListWatch{}, objectsPage, nil)
@@ -27,7 +27,8 @@ func takes(t *testing.T, q *quota, name string, bytes int64) {
 	_ = c.admit(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// The sum over all clusters is bounded: the cluster that uses most goes first, what is left of those that were cut off before that, and the hub's own cluster never.
+// TestTotalBudgetIsEnforced: the sum over all clusters is limited. The cluster with the highest usage is cut off first, after
+// the rest of the clusters that were cut off before has been dropped. The hub's own cluster is never cut off.
 func TestTotalBudgetIsEnforced(t *testing.T) {
 	t.Parallel()
 	qs := &quotas{hard: Budget{Total: 100}}
@@ -59,7 +60,8 @@ func TestTotalBudgetIsEnforced(t *testing.T) {
 	}
 }
 
-// A cluster that is cut off again and again is read again after pauses that double up to an hour; one that was current in between starts from the minimum again.
+// TestCutOffPauseDoubles: the pauses before a cluster that is cut off repeatedly is read again double up to an hour. They start
+// from the minimum again when the cluster was current in between.
 func TestCutOffPauseDoubles(t *testing.T) {
 	t.Parallel()
 	var o cutOff
@@ -77,7 +79,8 @@ func TestCutOffPauseDoubles(t *testing.T) {
 	}
 }
 
-// What was known of a cluster that is cut off is shown as Unknown until it is seen again, with the reason.
+// TestCutOffClusterKeepsStaleBundles: the bundles of a cluster that is cut off are shown as Unknown, with the reason, until the
+// cluster is read again.
 func TestCutOffClusterKeepsStaleBundles(t *testing.T) {
 	t.Parallel()
 	at := clocktesting.NewFakeClock(noon)
@@ -99,7 +102,8 @@ func TestCutOffClusterKeepsStaleBundles(t *testing.T) {
 	}
 }
 
-// A cluster that changes faster than it may is slowed down, and cut off after a while; one that is quiet in between is not.
+// TestRateOfChangesIsLimited: a cluster that changes faster than allowed is slowed down, and cut off after a while. A cluster
+// with quiet periods is not.
 func TestRateOfChangesIsLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

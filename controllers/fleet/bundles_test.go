@@ -31,12 +31,12 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// viewer is a view under observation.
+// viewer is a view under test.
 type viewer struct {
 	*fleet.View
 
 	stop func()
-	// changes are those of bundles that have not been counted yet, and counted how many have been, by namespace.
+	// changes are the changes of bundles that have not been counted yet. counted is the number of counted changes, by namespace.
 	changes *fleet.Subscription
 	counted map[string]int
 }
@@ -72,7 +72,7 @@ func look(policy healthscope.Policy, change ...func(*fleet.Options, *rest.Config
 	return v
 }
 
-// withClock makes a hub go by a clock that stands still until a spec lets time pass.
+// withClock gives a hub a clock that moves only when a spec steps it.
 func withClock(c *clocktesting.FakeClock) func(*fleet.Options, *rest.Config) {
 	return func(o *fleet.Options, _ *rest.Config) { o.Clock = c }
 }
@@ -86,8 +86,8 @@ func (v *viewer) sync(ctx context.Context) *viewer {
 	return v
 }
 
-// of returns how many changes there were of bundles of a namespace. What the view shows is counted, and what the same
-// bundle has gone through since changes were counted last counts once.
+// of returns a function that returns the number of changes of bundles of a namespace. Several changes of a bundle between two
+// calls count once.
 func (v *viewer) of(namespace string) func() int {
 	return func() int {
 		for _, c := range v.changes.Take() {
@@ -109,13 +109,13 @@ func (v *viewer) one(namespace, name string) func() *fleet.Bundle {
 	}
 }
 
-// newBundle makes a bundle without a status.
+// newBundle creates a bundle without a status.
 func newBundle(ctx context.Context, namespace, name string) *k8spluginv1alpha1.ResourceBundleState {
 	GinkgoHelper()
 	return newBundleIn(ctx, api, namespace, name)
 }
 
-// newBundleIn makes a bundle without a status in another cluster.
+// newBundleIn creates a bundle without a status in another cluster.
 func newBundleIn(ctx context.Context, api client.Client, namespace, name string) *k8spluginv1alpha1.ResourceBundleState {
 	GinkgoHelper()
 	labels := map[string]string{k8spluginv1alpha1.LabelDeploymentID: name}

@@ -9,7 +9,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// No member waits for another: while some judge all of their bundles, which takes long for many, the bundles of others are judged.
+// TestMembersJudgeBundlesConcurrently: members do not wait for each other. While some members judge all of their bundles, which
+// takes long for many bundles, the bundles of others are judged.
 func TestMembersJudgeBundlesConcurrently(t *testing.T) {
 	t.Parallel()
 	h := &hub{view: newView("local"), clock: clock.RealClock{}, ctx: t.Context()}
@@ -25,7 +26,7 @@ func TestMembersJudgeBundlesConcurrently(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		busy := start(name)
-		busy.syncer.mu.Lock() // As long as it judges all of its bundles.
+		busy.syncer.mu.Lock() // As while it judges all of its bundles.
 		defer busy.syncer.mu.Unlock()
 		busy.syncer.changed(types.NamespacedName{Namespace: "shop", Name: "web"})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// filled returns a bundle as a monitor of ours fills it, of Deployments that are ready.
+// filled returns a bundle of ready Deployments, as a monitor of ours fills it.
 func filled(name string, deployments ...string) *k8spluginv1alpha1.ResourceBundleState {
 	var objects []*unstructured.Unstructured
 	for _, d := range deployments {

@@ -18,7 +18,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// stuck returns a Deployment whose time is over, with its ReplicaSet, a pod that no node can take, and a stranger's pod that crashes.
+// stuck returns a Deployment whose progress deadline is exceeded, its ReplicaSet, a pod of it that no node can take, and a
+// failed pod of another workload.
 func stuck() []runtime.Object {
 	controller := true
 	set := map[string]string{"app": "web"}
@@ -98,7 +99,8 @@ func TestJudgePodsFindsTheCause(t *testing.T) {
 	}
 }
 
-// TestFailedPodMakesTheWorkloadFailed: nothing of the Deployment works, and its only pod crashes.
+// TestFailedPodMakesTheWorkloadFailed has a Deployment whose pod crashes. The Deployment is Failed only if it has no ready
+// replica.
 func TestFailedPodMakesTheWorkloadFailed(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// foreign returns a bundle that no monitor of ours has filled, and own one that a monitor of ours has.
+// foreign returns a bundle that another monitor has filled. own returns a bundle that a monitor of ours has filled.
 func foreign(key BundleKey) *Bundle { return ready(key, map[string]string{"app": "sink"}) }
 
 func own(key BundleKey) *Bundle {
@@ -25,7 +25,8 @@ func own(key BundleKey) *Bundle {
 	return b
 }
 
-// What is shown of a bundle depends on the cluster's state, and on who has filled it.
+// TestBundlesAreShownByClusterState: the members of a bundle in the view depend on the state of the cluster, and on the monitor
+// that has filled the bundle.
 func TestBundlesAreShownByClusterState(t *testing.T) {
 	t.Parallel()
 	since := noon.Add(time.Minute)
@@ -67,7 +68,7 @@ func TestBundlesAreShownByClusterState(t *testing.T) {
 	}
 }
 
-// checkLost checks that a bundle is lost in all of its parts, or in none.
+// checkLost checks that all parts of a bundle are lost, or none.
 func checkLost(t *testing.T, b *Bundle, since time.Time) {
 	t.Helper()
 	m := b.Members[0]
@@ -80,7 +81,8 @@ func checkLost(t *testing.T, b *Bundle, since time.Time) {
 	}
 }
 
-// A loss is notified once for each bundle, and so is the return, together with what has changed in between.
+// TestOutageAndRecoveryNotifyOnce: a loss is notified once for each bundle. So is the return, together with the changes in
+// between.
 func TestOutageAndRecoveryNotifyOnce(t *testing.T) {
 	t.Parallel()
 	v := openView("hub", "edge")
@@ -108,7 +110,7 @@ func TestOutageAndRecoveryNotifyOnce(t *testing.T) {
 	v.setState(lost)
 	expect("edge Unreachable", "edge Unknown")
 	lost.LastSeen = noon.Add(time.Hour)
-	v.setState(lost) // That LastSeen goes on is no change.
+	v.setState(lost) // A newer LastSeen is no change.
 	v.put(key, own(key))
 	expect()
 	v.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon.Add(time.Hour)})
@@ -121,7 +123,7 @@ func TestOutageAndRecoveryNotifyOnce(t *testing.T) {
 	expect("edge Failed")
 }
 
-// follow reads in a view what has changed.
+// follow reads the changed bundles and clusters in a view.
 func follow(v *View, changes []Change, known map[BundleKey]*Bundle, states map[string]Reachability) {
 	for _, c := range changes {
 		switch c := c.(type) {
@@ -139,7 +141,8 @@ func follow(v *View, changes []Change, known map[BundleKey]*Bundle, states map[s
 	}
 }
 
-// A subscriber that reads what it is notified of knows what the view shows, whatever changes in whatever order.
+// TestSubscribersSeeTheStateOfTheView: a subscriber that reads the notified bundles and clusters knows the state of the view,
+// for all changes in any order.
 func TestSubscribersSeeTheStateOfTheView(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -182,13 +185,13 @@ func TestSubscribersSeeTheStateOfTheView(t *testing.T) {
 	})
 }
 
-// TestBundleChangesHaveOldAndNewLabels changes the labels of a bundle before a subscriber looks: a scope that has found
-// it under those in between must be notified.
+// TestBundleChangesHaveOldAndNewLabels changes the labels of a bundle several times before a subscriber reads the changes. A
+// scope that found the bundle by the labels in between must be notified.
 func TestBundleChangesHaveOldAndNewLabels(t *testing.T) {
 	t.Parallel()
 	v := openView("hub")
 	key := keyOf("hub", "1-sink")
-	odd := map[string]string{"a,b=c": "\"d"} // An API server that is not trusted may say this.
+	odd := map[string]string{"a,b=c": "\"d"} // An API server that is not trusted may send this.
 	v.put(key, ready(key, odd))
 	s, _ := v.Subscribe(Bundles)
 	for _, app := range []string{"sink", "source", "sink"} {
@@ -216,7 +219,7 @@ func countOwn(c *clusterView) int {
 	return n
 }
 
-// step does anything to a view.
+// step makes a random change to a view.
 func step(t *rapid.T, v *View) {
 	key := keyOf(rapid.SampledFrom([]string{"hub", "a", "b"}).Draw(t, "cluster"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"))
 	switch rapid.IntRange(0, 4).Draw(t, "what") {
@@ -235,7 +238,8 @@ func step(t *rapid.T, v *View) {
 	}
 }
 
-// TestFirstSyncIsCountedOnce counts clusters that come into sight for the first time: judgements from before that do not count for them.
+// TestFirstSyncIsCountedOnce counts the first synchronizations of clusters. Judgements from before the first one do not count
+// for a cluster.
 func TestFirstSyncIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	v := newView("hub")
@@ -265,7 +269,8 @@ func TestFirstSyncIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestUnknownClusterIsConnectingUntilComplete has a hub that cannot read its Secrets: what is remembered of clusters must not be taken for gone.
+// TestUnknownClusterIsConnectingUntilComplete has a hub that cannot read its Secrets. Clusters that are known from before must
+// not be treated as removed.
 func TestUnknownClusterIsConnectingUntilComplete(t *testing.T) {
 	t.Parallel()
 	v := newView("local")

@@ -17,7 +17,8 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
-// However many kinds are wanted that a cluster does not serve, it is asked for all of them at once, and at each interval once.
+// TestDiscoveryIsSharedByKinds: for any number of wanted kinds that a cluster does not serve, there is one discovery of the
+// cluster for all of them in each interval.
 func TestDiscoveryIsSharedByKinds(t *testing.T) {
 	t.Parallel()
 	const kinds = 1000
@@ -32,7 +33,7 @@ func TestDiscoveryIsSharedByKinds(t *testing.T) {
 		want[kind] = "Unknown KindNotFound"
 	}
 	h.await("at first", want)
-	// What is served in two groups, for a server that answers for each separately, needs four answers.
+	// Discovery of two groups takes four requests if the server responds for each group separately.
 	if asked := f.discoveries.Load(); asked > 8 {
 		t.Errorf("%d requests for what is served: each kind asks for itself", asked)
 	}
@@ -40,16 +41,17 @@ func TestDiscoveryIsSharedByKinds(t *testing.T) {
 	before := f.discoveries.Load()
 	h.Want(types.NamespacedName{Name: "another"}, wanted)
 	h.await("a kind that is known to be served", map[schema.GroupVersionKind]string{readable: "Ready"})
-	// On a busy machine the answer may be too old by now, and is asked for once more.
+	// On a busy machine the response may be too old by now. It is then requested once more.
 	if asked := f.discoveries.Load() - before; asked > 4 {
 		t.Errorf("%d requests for a kind that is known to be served", asked)
 	}
 }
 
-// What a member answers to discovery is bounded as all its answers are, by the transport of its kubeconfig.
+// TestEndlessDiscoveryAnswerFails: the transport of a member's kubeconfig limits the size of its discovery responses, as of all
+// its responses.
 func TestEndlessDiscoveryAnswerFails(t *testing.T) {
 	t.Parallel()
-	const most = 48 << 20 // One answer of 32 MiB, and what is under way.
+	const most = 48 << 20 // One response of 32 MiB, and the data in transit.
 	var sent atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/apis" {

@@ -13,8 +13,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// A budget counts bytes that are estimated. For bundles of any size the estimate is not far from what the heap holds of them.
-// That is measured in a process of its own, whose heap holds nothing of other tests.
+// TestUsageEstimateMatchesTheHeap: a budget counts estimated bytes. For bundles of any size the estimate is close to the heap
+// that they use. The test measures in a separate process, whose heap has no data of other tests.
 func TestUsageEstimateMatchesTheHeap(t *testing.T) {
 	const alone = "HEALTHSCOPE_TEST_ALONE"
 	if os.Getenv(alone) == "" {
@@ -45,7 +45,7 @@ func TestUsageEstimateMatchesTheHeap(t *testing.T) {
 				b := received(t, "edge", fmt.Sprintf("17188744879264%05d-app", i), c.resources)
 				for r := range b.Status.Resources {
 					if c.long != "" {
-						b.Status.Resources[r].Message = fmt.Sprintf("%s %d %d", c.long, i, r) // Of its own: texts that are the same are held once.
+						b.Status.Resources[r].Message = fmt.Sprintf("%s %d %d", c.long, i, r) // Each has its own text: equal texts are stored once.
 					}
 				}
 				estimate += usageOf(b).bytes

@@ -31,27 +31,28 @@ import (
 // edge01 is the name of the member cluster in the specs.
 const edge01 = "provider+edge01"
 
-// site is a hub with a fleet under observation. Its Secrets, and the Leases of monitors in all clusters, are in namespaces of its own.
+// site is a hub with a fleet under test. Its Secrets, and the Leases of the monitors in all clusters, are in separate
+// namespaces.
 type site struct {
 	*viewer
 
-	// secrets is the namespace of the Secrets in the hub, watch that of the Leases, and shop one for bundles in the member.
+	// secrets is the namespace of the Secrets in the hub, watch that of the Leases, and shop that of the bundles in the member.
 	secrets, watch, shop string
 	objects              *fleet.Objects
 	parse                func([]byte) (*rest.Config, error)
 	timeout              time.Duration
-	// clock is the hub's; nil for the machine's.
+	// clock is the clock of the hub; nil means the system clock.
 	clock clock.WithTickerAndDelayedExecution
-	// wrap sees the hub's requests to its own API server; nil for none.
+	// wrap wraps the transport of the hub's requests to its own API server; nil means none.
 	wrap func(http.RoundTripper) http.RoundTripper
 
-	// changes are those of clusters, and states what the member went through.
+	// changes are the changes of clusters. states are the states of the member so far.
 	changes *fleet.Subscription
 	mu      sync.Mutex
 	states  []fleet.ClusterState
 }
 
-// newSite makes the namespaces of a site, and monitors that renew their Leases.
+// newSite creates the namespaces of a site, and starts monitors that renew their Leases.
 func newSite(ctx context.Context) *site {
 	GinkgoHelper()
 	s := &site{secrets: suite.NewNamespace(ctx, api), watch: suite.NewNamespace(ctx, api), parse: kubeconfig.Parse, timeout: 10 * time.Second}
@@ -82,7 +83,7 @@ func (s *site) run(ctx context.Context) {
 	var cancel func()
 	s.changes, cancel = s.Subscribe(fleet.Clusters)
 	DeferCleanup(cancel)
-	go func() { // However seldom a spec looks.
+	go func() { // Independent of how often a spec reads the states.
 		for {
 			select {
 			case <-s.changes.Ready():
@@ -95,7 +96,7 @@ func (s *site) run(ctx context.Context) {
 	s.sync(ctx)
 }
 
-// history returns the states that the member has gone through, up to the one that the view shows.
+// history returns the states of the member so far, up to the current one in the view.
 func (s *site) history() []fleet.ClusterState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +108,7 @@ func (s *site) history() []fleet.ClusterState {
 	return slices.Clone(s.states)
 }
 
-// went returns through which states the member has gone, without Connecting, which may be over before it is seen.
+// went returns the sequence of the member's states without Connecting, which may end before it is seen.
 func (s *site) went() []fleet.Reachability {
 	var all []fleet.Reachability
 	for _, state := range s.history() {
@@ -118,13 +119,13 @@ func (s *site) went() []fleet.Reachability {
 	return all
 }
 
-// edge returns what is known of the member.
+// edge returns the state of the member.
 func (s *site) edge() fleet.ClusterState {
 	state, _ := s.State(edge01)
 	return state
 }
 
-// member returns the state and the last state of a workload in a bundle of the member.
+// member returns a function that returns the state, the reason and the last state of a workload in a bundle of the member.
 func (s *site) member(bundle, workload string) func() string {
 	return func() string {
 		for _, b := range s.Named(s.shop, bundle) {
@@ -138,7 +139,7 @@ func (s *site) member(bundle, workload string) func() string {
 	}
 }
 
-// secret makes the Secret of the member.
+// secret creates the Secret of the member.
 func (s *site) secret(ctx context.Context, data []byte, annotations map[string]string) *corev1.Secret {
 	GinkgoHelper()
 	all := map[string]string{corev1alpha2.AnnotationClusterName: edge01}
@@ -151,7 +152,7 @@ func (s *site) secret(ctx context.Context, data []byte, annotations map[string]s
 	return secret
 }
 
-// events returns the events on the Secrets of the site: type, reason and note.
+// events returns a function that returns the events on the Secrets of the site: type, reason and note.
 func (s *site) events(ctx context.Context) func(Gomega) []string {
 	return func(g Gomega) []string {
 		var list eventsv1.EventList
@@ -167,7 +168,7 @@ func (s *site) events(ctx context.Context) func(Gomega) []string {
 // heartbeat is a monitor's Lease that is renewed until it is stopped.
 type heartbeat struct{ stop func() }
 
-// monitor renews the Lease of a monitor, every half second, until the spec is over.
+// monitor renews the Lease of a monitor every half second, until it is stopped or the spec ends.
 func monitor(api client.Client, namespace string) *heartbeat {
 	ctx, cancel := suite.Lasting()
 	done := make(chan struct{})
@@ -178,7 +179,7 @@ func monitor(api client.Client, namespace string) *heartbeat {
 			key, spec := client.ObjectKeyFromObject(l), coordinationv1.LeaseSpec{HolderIdentity: new("m"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro())}
 			if err := api.Get(ctx, key, l); err != nil {
 				l.Spec = spec
-				_ = api.Create(ctx, l) // The API server may be away.
+				_ = api.Create(ctx, l) // The API server may be down.
 			} else {
 				l.Spec = spec
 				_ = api.Update(ctx, l)
@@ -198,8 +199,8 @@ func monitor(api client.Client, namespace string) *heartbeat {
 	return h
 }
 
-// account makes a ServiceAccount in the member with the rights of a hub, in the
-// given namespaces or, without any, in all, and returns a kubeconfig with a token of it that leads to a server.
+// account creates a ServiceAccount in the member with the rights of a hub, in the given namespaces, or in all if none are given.
+// It returns a kubeconfig with a token of the ServiceAccount for a server.
 func (s *site) account(ctx context.Context, name, server string, namespaces ...string) []byte {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.watch, Name: name}}

@@ -31,7 +31,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// floodBudget returns a small part of the budget that an installation has by default, so that a flood is soon over; for extended tests it is the default.
+// floodBudget returns a small part of the default budget of an installation, so that a flood ends soon. In extended tests it is
+// the default.
 func floodBudget() Budget {
 	b := Budget{Bundles: 500, Resources: 2_500, Bytes: 5 << 20, Total: 20 << 20}
 	if suite.IsExtended() {
@@ -40,10 +41,10 @@ func floodBudget() Budget {
 	return b
 }
 
-// maxFloodHeap is how much the live heap may have with one member that sends as much as it can, with the default budget.
+// maxFloodHeap is the maximum live heap with one member that sends as much as it can, with the default budget.
 const maxFloodHeap = 256 << 20
 
-// stream is what a member's watch of bundles sends.
+// stream is the response to a watch of bundles.
 type stream struct {
 	http.ResponseWriter
 
@@ -51,7 +52,7 @@ type stream struct {
 	ctx    context.Context //nolint:containedctx // That of the request.
 }
 
-// send sends an event, and returns false when the client has gone.
+// send sends an event, and returns false when the client has disconnected.
 func (s *stream) send(kind, object string) bool {
 	_, err := fmt.Fprintf(s.buffer, `{"type":%q,"object":%s}`+"\n", kind, object)
 	return err == nil && s.ctx.Err() == nil
@@ -80,7 +81,8 @@ func bundleJSON(tb testing.TB, name string, n int) string {
 	return string(data)
 }
 
-// serveBundles starts an API server whose watch of bundles sends what watch does, and which serves nothing else. It returns the kubeconfig.
+// serveBundles starts an API server whose watch of bundles is served by watch, and which serves nothing else. It returns the
+// kubeconfig.
 func serveBundles(tb testing.TB, watch func(*stream)) []byte {
 	tb.Helper()
 	return kubeconfigOf(tb, startMember(tb, func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +100,7 @@ func serveBundles(tb testing.TB, watch func(*stream)) []byte {
 	}), "t")
 }
 
-// startMember starts an API server that answers as a handler does.
+// startMember starts an API server with a handler.
 func startMember(tb testing.TB, handler http.HandlerFunc) *httptest.Server {
 	tb.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -111,7 +113,7 @@ func startMember(tb testing.TB, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// kubeconfigOf returns a kubeconfig that leads to a server, with a token.
+// kubeconfigOf returns a kubeconfig for a server, with a token.
 func kubeconfigOf(tb testing.TB, server *httptest.Server, token string) []byte {
 	tb.Helper()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -122,7 +124,7 @@ func kubeconfigOf(tb testing.TB, server *httptest.Server, token string) []byte {
 	return data
 }
 
-// newFloodHub returns a hub without a cluster of its own, which runs until it is stopped: before the servers of its members are.
+// newFloodHub returns a hub without a cluster of its own. Stop the hub before the servers of its members.
 func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -147,14 +149,14 @@ func addMember(h *hub, name string, config []byte) {
 	h.add(name, false, logr.Discard()).setSpec(clusterSpec{name: name, kubeconfig: config, secret: &corev1.ObjectReference{Name: name, UID: types.UID(name)}})
 }
 
-// liveHeap returns what the last garbage collection left.
+// liveHeap returns the size of the heap after the last garbage collection, in bytes.
 func liveHeap() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	return int64(sample[0].Value.Uint64())
 }
 
-// neighbour is a member that is as it should be.
+// neighbour is a member without faults.
 type neighbour struct {
 	t       *testing.T
 	hub     *hub
@@ -162,7 +164,7 @@ type neighbour struct {
 	seen    chan string
 }
 
-// newNeighbour makes a member that is as it should be one of the hub.
+// newNeighbour adds a member without faults to the hub.
 func newNeighbour(t *testing.T, h *hub) *neighbour {
 	t.Helper()
 	n := &neighbour{t: t, hub: h, changes: make(chan string), seen: make(chan string, 1000)}
@@ -189,7 +191,7 @@ func newNeighbour(t *testing.T, h *hub) *neighbour {
 	return n
 }
 
-// change changes a bundle, waits until that is seen, and returns how long it took.
+// change changes a bundle, waits until the view shows the change, and returns how long that took.
 func (n *neighbour) change(name string) time.Duration {
 	n.t.Helper()
 	late := time.After(20 * time.Second)
@@ -213,21 +215,21 @@ func (n *neighbour) change(name string) time.Duration {
 	}
 }
 
-// samples is how many changes a delay is measured by, at least.
+// samples is the minimum number of changes for the measurement of a delay.
 const samples = 50
 
-// changeSlack is how much later a change may be seen while another member floods: within a second it counts as at once. A
-// change passes about ten goroutines, of the neighbour's server and of the hub, and each of them may wait for a core that all
-// share with the member that floods.
+// changeSlack is how much later a change may be seen while another member floods. A change passes about ten goroutines of the
+// neighbour's server and of the hub. Each of them may wait for a core, and all share the cores with the member that floods.
 const changeSlack = time.Second
 
-// delay returns the 95th percentile of the time that changes of a neighbour take to be seen: of as many as are needed, and until it is enough.
+// delay returns the 95th percentile of the time until changes of a neighbour are seen. It makes at least samples changes, and
+// continues until enough returns true.
 func (n *neighbour) delay(phase string, enough func() bool) time.Duration {
 	n.t.Helper()
 	var times []time.Duration
 	for len(times) < samples || !enough() {
 		times = append(times, n.change(fmt.Sprintf("%s-%d", phase, len(times))))
-		<-time.After(10 * time.Millisecond) // A neighbour that changes without pause would take what memory there is.
+		<-time.After(10 * time.Millisecond) // Without pauses the neighbour would use all memory.
 	}
 	slices.Sort(times)
 	p95 := times[len(times)*95/100]
@@ -235,11 +237,11 @@ func (n *neighbour) delay(phase string, enough func() bool) time.Duration {
 	return p95
 }
 
-// undisturbed is enough as soon as there are samples.
+// undisturbed returns true: the samples are always enough.
 func undisturbed() bool { return true }
 
-// disturb makes a server a member, waits until the member is in a state, and returns that and the greatest live heap
-// meanwhile. The neighbour changes all the time, and must not be seen much later than before.
+// disturb adds a server as a member, waits until the member is in a state, and returns that state and the maximum live heap
+// meanwhile. The neighbour changes all the time, and its changes must not be seen much later than before.
 func disturb(t *testing.T, h *hub, n *neighbour, config []byte, want Reachability) (state ClusterState, most int64) {
 	t.Helper()
 	before := n.delay("undisturbed", undisturbed)
@@ -262,7 +264,8 @@ func disturb(t *testing.T, h *hub, n *neighbour, config []byte, want Reachabilit
 	return state, most
 }
 
-// A member that sends as much as it can is cut off before it takes the hub's memory, and harms no other.
+// TestFloodingMemberIsCutOff: a member that sends as much as it can is cut off before it exhausts the hub's memory, and does not
+// affect other members.
 func TestFloodingMemberIsCutOff(t *testing.T) {
 	page := bundleJSON(t, "NAME", 200)
 	named := func(i int) string { return strings.Replace(page, `"name":"NAME"`, fmt.Sprintf(`"name":"b%d"`, i), 1) }
@@ -307,7 +310,7 @@ func TestFloodingMemberIsCutOff(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			goruntime.GC() // What other tests have left does not count here.
+			goruntime.GC() // Garbage of other tests must not count here.
 			h, stop := newFloodHub(t, floodBudget())
 			defer stop()
 			n := newNeighbour(t, h)
@@ -329,7 +332,8 @@ func TestFloodingMemberIsCutOff(t *testing.T) {
 	}
 }
 
-// A list that never ends and comes drop by drop harms no other cluster: nothing of it is taken for true.
+// TestIncompleteInitialListIsNotShown: a slow list that never ends does not affect other clusters, and none of its objects are
+// shown.
 func TestIncompleteInitialListIsNotShown(t *testing.T) {
 	h, stop := newFloodHub(t, floodBudget())
 	defer stop()
@@ -355,7 +359,7 @@ func TestIncompleteInitialListIsNotShown(t *testing.T) {
 	}
 }
 
-// A member that changes the same bundle without end is read as often as it may change, however often it does.
+// TestEndlessChangesAreThrottled: if a member changes the same bundle without end, the hub reads it only at the allowed rate.
 func TestEndlessChangesAreThrottled(t *testing.T) {
 	const perSecond, atOnce = 50, 500
 	b := floodBudget()

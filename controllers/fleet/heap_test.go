@@ -19,7 +19,7 @@ func newStore(cluster string) bundleStore {
 	return newBundleStore(cluster, []string{""}, nil, func(types.NamespacedName) {})
 }
 
-// received returns a bundle of n resources, half of them pods of the others, as it comes from an API server: decoded from JSON.
+// received returns a bundle of n resources, half of them pods of the others, as received from an API server: decoded from JSON.
 func received(tb testing.TB, cluster, name string, n int) *k8spluginv1alpha1.ResourceBundleState {
 	tb.Helper()
 	since := metav1.NewTime(noon)
@@ -50,17 +50,17 @@ func received(tb testing.TB, cluster, name string, n int) *k8spluginv1alpha1.Res
 	return decoded
 }
 
-// heap returns the bytes of the heap that are in use.
+// heap returns the number of bytes of the heap in use.
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // What has been interned goes a cycle later.
+	runtime.GC() // Interned values are freed one collection later.
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
 
-// What is held of a resource of many clusters, in the stores of their caches and in the view together, must not grow
-// beyond what lets a hub hold 100,000 of them in 100 MiB.
+// TestMemoryPerResourceIsBounded: the memory for a resource of many clusters, in the stores of their caches and in the view
+// together, must allow a hub to hold 100,000 resources in 100 MiB.
 func TestMemoryPerResourceIsBounded(t *testing.T) {
 	const clusters, bundles, resources, most = 10, 25, 20, 1024
 	before := heap()

@@ -13,10 +13,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// noon is when the tests take place.
+// noon is the time of the tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// web returns a result for the Deployment "web" that keeps no time.
+// web returns a result for the Deployment "web" without times.
 func web(state healthscope.State, reason healthscope.Reason) healthscope.Result {
 	return healthscope.Result{
 		Key:   healthscope.Key{Cluster: "local", Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"},
@@ -96,7 +96,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Another monitor's bundle may name an object twice. Its states must not take turns.
+// TestDuplicateResultsKeepTheTime: the bundle of another monitor may name an object twice. Its states must not alternate.
 func TestDuplicateResultsKeepTheTime(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(nil)
@@ -110,7 +110,8 @@ func TestDuplicateResultsKeepTheTime(t *testing.T) {
 	}
 }
 
-// Whatever the clock does, no time is in the future, and it moves only with the state or because the clock was set back.
+// TestMemoryToleratesClockChanges: for any change of the clock, no time is in the future. A time moves only with the state or
+// because the clock was set back.
 func TestMemoryToleratesClockChanges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -152,7 +153,7 @@ func TestCarryOver(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
-	// So what a status said before a restart is what it says after it.
+	// A status is therefore the same after a restart.
 	results := NewMemory(got).Resume([]healthscope.Result{pod, workload}, healthscope.DefaultPolicy(), noon)
 	for _, m := range healthscope.Judge(results, healthscope.DefaultPolicy(), noon).Members {
 		if m.State != healthscope.Failed || !m.Since.Equal(old) {
@@ -161,7 +162,8 @@ func TestCarryOver(t *testing.T) {
 	}
 }
 
-// What was said of a bundle last is given to the next judgement, also over a restart, as the policies that damp need it.
+// TestStatesAreCarriedOverARestart: the last status of a bundle is an input of the next judgement, also after a restart. The
+// damping policies need it.
 func TestStatesAreCarriedOverARestart(t *testing.T) {
 	t.Parallel()
 	policy := healthscope.DefaultPolicy()

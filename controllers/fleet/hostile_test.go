@@ -29,7 +29,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// leaseOf returns the Lease of a monitor, for its name only.
+// leaseOf returns the Lease of a monitor, with its name only.
 func leaseOf(namespace string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "healthscope-monitor"}}
 }

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestViewIsCompleteOnlyWithAllClusters looks at the view in the moment in which it says that it knows which clusters
-// there are. One that came later would count as one that is not there, and as one without bundles: what is kept for it would be deleted.
+// TestViewIsCompleteOnlyWithAllClusters reads the view at the moment when it reports that it knows all clusters. A cluster that
+// came later would count as removed and without bundles, and everything that is kept for it would be deleted.
 func TestViewIsCompleteOnlyWithAllClusters(t *testing.T) {
 	t.Parallel()
 	const members = 200
@@ -53,7 +53,8 @@ func TestViewIsCompleteOnlyWithAllClusters(t *testing.T) {
 	}
 }
 
-// TestHubReturnsWhenItFails has the hub lose what it follows the Secrets with: it must say so, and not wait for members that are never ended.
+// TestHubReturnsWhenItFails has a hub whose watch of the Secrets fails. It must return the error, and not wait for members that
+// are never stopped.
 func TestHubReturnsWhenItFails(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("no informer today")
@@ -74,7 +75,7 @@ func TestHubReturnsWhenItFails(t *testing.T) {
 	}
 }
 
-// noInformer is a cache that has no informers.
+// noInformer is a cache without informers.
 type noInformer struct {
 	cache.Cache
 
@@ -85,8 +86,8 @@ func (c noInformer) GetInformer(context.Context, client.Object, ...cache.Informe
 	return nil, c.err
 }
 
-// TestOnlyTheLeaderRecordsEvents has a hub report warnings before, while and after it leads: those from when it did not
-// lead, and that still hold, are recorded once it leads.
+// TestOnlyTheLeaderRecordsEvents has a hub report warnings before, while and after it leads. Warnings from before it leads are
+// recorded when it leads, if they still hold.
 func TestOnlyTheLeaderRecordsEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, onlyTheLeaderRecordsEvents)
@@ -118,7 +119,7 @@ func onlyTheLeaderRecordsEvents(t *testing.T) {
 	e.recordf(of("removed"), corev1.EventTypeWarning, eventNameRefused, "bad name")
 	e.drop(of("removed"))
 	e.recordf(of("lost"), corev1.EventTypeWarning, string(MonitorMissing), "no Lease")
-	e.drop(of("lost"), eventRefused, eventRotationFailed) // Its credentials have been renewed, and it is as lost as before.
+	e.drop(of("lost"), eventRefused, eventRotationFailed) // Its credentials have been renewed, but it is still lost.
 	expect("before it leads")
 
 	lead := func() (end func()) {
@@ -147,7 +148,8 @@ func onlyTheLeaderRecordsEvents(t *testing.T) {
 	end()
 }
 
-// TestEventNotesAreShortened has a kubeconfig refused for more than an event may hold: it must be recorded all the same, before and after this replica leads.
+// TestEventNotesAreShortened has a kubeconfig with a longer error than an event may contain. The event must still be recorded,
+// before and after this replica leads.
 func TestEventNotesAreShortened(t *testing.T) {
 	t.Parallel()
 	recorder := events.NewFakeRecorder(10)
@@ -156,7 +158,7 @@ func TestEventNotesAreShortened(t *testing.T) {
 	problems := strings.Repeat("users[ä].user.exec: Forbidden, ", 100)
 	e.recordf(w, corev1.EventTypeWarning, eventRefused, "%s", problems)
 	e.startRecording()
-	e.recordf(w, corev1.EventTypeWarning, eventRefused, "x%s", problems) // Cut elsewhere, in a character or not.
+	e.recordf(w, corev1.EventTypeWarning, eventRefused, "x%s", problems) // This note is cut elsewhere, possibly within a character.
 	e.recordf(w, corev1.EventTypeWarning, eventRefused, "%s", problems[:maxNote])
 	for _, want := range []string{problems[:900], "x" + problems[:900], problems[:maxNote]} {
 		note := strings.TrimPrefix(<-recorder.Events, "Warning "+eventRefused+" ")

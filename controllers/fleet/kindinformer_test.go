@@ -28,13 +28,14 @@ var (
 	shopWeb     = types.NamespacedName{Namespace: "shop", Name: "web"}
 )
 
-// kindFixture is an Objects that watches one kind of a cluster whose discovery always fails. The test reports the results of its requests.
+// kindFixture is an Objects that watches one kind of a cluster whose discovery always fails. The test reports the results of its
+// requests.
 type kindFixture struct {
 	*Objects
 
 	t *testing.T
 	w *kindInformer
-	// notified are the changes that were added.
+	// notified are the added changes.
 	notified *Subscription
 }
 
@@ -61,7 +62,7 @@ func withKindFixture(t *testing.T, test func(k *kindFixture)) {
 	})
 }
 
-// report reports events, with so much time after each.
+// report reports events, with a pause after each.
 func (k *kindFixture) report(pause time.Duration, events ...observe.Event) {
 	for _, e := range events {
 		k.w.informer.Tracker.Report(e)
@@ -70,7 +71,7 @@ func (k *kindFixture) report(pause time.Duration, events ...observe.Event) {
 	}
 }
 
-// read stores Deployment web, which is Ready, as all there is.
+// read stores the given objects as the complete list, and reports that it has been read.
 func (k *kindFixture) read(objects ...any) {
 	if err := k.w.store.Replace(objects, ""); err != nil {
 		k.t.Fatal(err)
@@ -79,7 +80,7 @@ func (k *kindFixture) read(objects ...any) {
 	k.report(time.Second, observe.Event{})
 }
 
-// expect asserts what is known of Deployment web.
+// expect asserts the lookup of Deployment web.
 func (k *kindFixture) expect(want healthscope.State, reason healthscope.Reason, last healthscope.State, settling bool) {
 	k.t.Helper()
 	synctest.Wait()
@@ -90,7 +91,8 @@ func (k *kindFixture) expect(want healthscope.State, reason healthscope.Reason, 
 	k.expectSelected(got)
 }
 
-// expectSelected asserts that a selector finds Deployment web when it has been read, and says the same of it; and says the same as of web of what has not.
+// expectSelected asserts that a selector finds Deployment web with the same lookup when it has been read. Otherwise the result
+// for objects that have not been read must be that of web.
 func (k *kindFixture) expectSelected(web Lookup) {
 	k.t.Helper()
 	selected := k.Select("local", deployments, shopWeb.Namespace, labels.SelectorFromSet(labels.Set{"app": "web"}))
@@ -111,7 +113,7 @@ func readyWeb() any {
 	return keptResult(shopWeb, healthscope.Result{Key: healthscope.Key{Name: shopWeb.Name}, State: healthscope.Ready, UID: "u"})
 }
 
-// keptResult returns what is kept of an object with the label app.
+// keptResult returns the cache entry of an object with the label app.
 func keptResult(name types.NamespacedName, result healthscope.Result) any {
 	return &observe.Entry[*Lookup]{
 		PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}},
@@ -164,7 +166,8 @@ func TestForbiddenKindHasAHint(t *testing.T) {
 	}
 }
 
-// Objects arrive while the API server answers: not before it does, nor once an attempt to read them has failed.
+// TestArrivingWhileTheAPIServerAnswers: objects are arriving while the API server responds, not before, and not after an attempt
+// to read them has failed.
 func TestArrivingWhileTheAPIServerAnswers(t *testing.T) {
 	t.Parallel()
 	withKindFixture(t, func(k *kindFixture) {
@@ -181,7 +184,8 @@ func TestArrivingWhileTheAPIServerAnswers(t *testing.T) {
 	})
 }
 
-// What is not read any more is Unknown, with the reason, from when that is confirmed; and is notified once each time.
+// TestObjectsOfAKindThatCannotBeRead: objects that can no longer be read are Unknown, with the reason, from the time when this
+// is confirmed. Each change is notified once.
 func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	withKindFixture(t, func(k *kindFixture) {
@@ -212,7 +216,8 @@ func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestObjectsOfAnUnreachableCluster has what is referred to keep its last state while its cluster cannot be seen, and until it has been read again.
+// TestObjectsOfAnUnreachableCluster asserts that objects keep their last state while their cluster is unreachable, and until
+// they have been read again.
 func TestObjectsOfAnUnreachableCluster(t *testing.T) {
 	t.Parallel()
 	withKindFixture(t, func(k *kindFixture) {
@@ -243,7 +248,8 @@ func TestObjectsOfAnUnreachableCluster(t *testing.T) {
 	})
 }
 
-// While it is read again by other rules, an object is as it was; and as its cluster was, if that was away.
+// TestRelistKeepsPreviousResults: while objects are read again with other rules, they keep their results, and those of a lost
+// cluster stay lost.
 func TestRelistKeepsPreviousResults(t *testing.T) {
 	t.Parallel()
 	withKindFixture(t, func(k *kindFixture) {
@@ -260,8 +266,8 @@ func TestRelistKeepsPreviousResults(t *testing.T) {
 	})
 }
 
-// TestWhatWasKnownBeforeIsNotToldForEver has a cluster come back whose kinds cannot be read: that what was known before is
-// not shown any more must be notified.
+// TestStaleResultsExpire has a cluster that comes back but whose kinds cannot be read. It must be notified that the former
+// results are no longer shown.
 func TestStaleResultsExpire(t *testing.T) {
 	t.Parallel()
 	withKindFixture(t, func(k *kindFixture) {
@@ -278,7 +284,7 @@ func TestStaleResultsExpire(t *testing.T) {
 	})
 }
 
-// An object that cannot be read as what it says that it is exists all the same: it is malformed, and not missing.
+// TestMalformedObjectIsUnknown: an object that cannot be decoded as its kind still exists. It is malformed, not missing.
 func TestMalformedObjectIsUnknown(t *testing.T) {
 	t.Parallel()
 	withKindFixture(t, func(k *kindFixture) {
@@ -290,7 +296,8 @@ func TestMalformedObjectIsUnknown(t *testing.T) {
 	})
 }
 
-// Of an object whose labels change, there is a change with the labels before, and one with those after.
+// TestObjectChangesHaveOldAndNewLabels: if the labels of an object change, there is a change with the former labels and one with
+// the new labels.
 func TestObjectChangesHaveOldAndNewLabels(t *testing.T) {
 	t.Parallel()
 	withKindFixture(t, func(k *kindFixture) {
@@ -322,7 +329,7 @@ func TestObjectChangesHaveOldAndNewLabels(t *testing.T) {
 	})
 }
 
-// reader is a rule that says what it can read in an object.
+// reader is a rule that returns the content of an object that it receives.
 type reader struct{}
 
 func (reader) Covers(string, string) bool { return true }

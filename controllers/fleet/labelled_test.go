@@ -7,7 +7,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// TestLabelledFindsBundlesInAllNamespaces asserts that bundles are found by what identifies them in whatever namespace, and not any more when that is gone.
+// TestLabelledFindsBundlesInAllNamespaces asserts that bundles of all namespaces are found by their identifying labels, and no
+// longer without these labels.
 func TestLabelledFindsBundlesInAllNamespaces(t *testing.T) {
 	v := newView("hub")
 	v.setState(ClusterState{Name: "hub", Reachability: Connected})

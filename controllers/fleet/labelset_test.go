@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A LabelSet holds any labels, also what an API server would not accept, is the same for the same labels, and is matched as they are.
+// TestLabelSetRoundTrip: a LabelSet holds any labels, also those that an API server would reject. It is equal for equal labels,
+// and has the same values.
 func TestLabelSetRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,43 +12,45 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// tick is how often a simulated cluster is looked at.
+// tick is the interval of a simulation.
 const tick = 250 * time.Millisecond
 
-// weather is what a simulated cluster is like for a while.
+// weather is the condition of a simulated cluster for a time.
 type weather struct {
-	// dead is true when connections break and new ones are refused, and black when there are neither answers nor refusals.
+	// dead is true when connections break and new ones are refused. black is true when there are neither responses nor refusals.
 	dead, black bool
-	// dripping is true when bundles come all the time, and never all of them.
+	// dripping is true when bundles arrive all the time, but the list never ends.
 	dripping bool
-	// delay is how long an answer takes.
+	// delay is the time until a response.
 	delay time.Duration
-	// denied and unserved are answers to all who ask for bundles, and failing is another failure.
+	// denied and unserved are responses to all requests for bundles. failing is another failure.
 	denied, unserved, failing bool
 	// deniedLease is the same for the Lease.
 	deniedLease bool
-	// lostLease is true when the watch of the Lease has ended, and no other one opens.
+	// lostLease is true when the watch of the Lease has ended, and no new one begins.
 	lostLease bool
-	// silentMonitor is true when the Lease is not renewed, and noLease when it is not there.
+	// silentMonitor is true when the Lease is not renewed, and noLease when it does not exist.
 	silentMonitor, noLease bool
 	// foreign is true when no bundle is that of a monitor of ours.
 	foreign bool
 }
 
-// simulation plays a cluster and the hub's connection to it.
+// simulation simulates a cluster and the hub's connection to it.
 type simulation struct {
 	liveness *liveness
 	now      time.Time
 	weather
 	watching, leasing bool
-	// asked is since when the bundles have been asked for.
+	// asked is the time since which the bundles have been requested.
 	asked time.Time
-	// probing is when the probe under way is answered or given up, and next when another one may begin.
+	// probing is the time at which the current probe gets a response or times out. next is the time from which another one may
+	// begin.
 	probing, next time.Time
 	renewals      int
-	// proven is when it was proven last that what is known is current, and owned since when there are bundles of a monitor of ours.
+	// proven is the last time at which the known bundles were confirmed as current. owned is the time since which there are
+	// bundles of a monitor of ours.
 	proven, owned time.Time
-	// renewed is when the monitor renewed its Lease last so that it could be seen, or when it was last not said that it does.
+	// renewed is the last time at which the hub could see a renewal of the Lease, or at which the cluster was not Connected.
 	renewed time.Time
 	seen    []Reachability
 }
@@ -88,30 +90,30 @@ func (s *simulation) step() {
 	}
 }
 
-// bundles and leases have happen to the watches of bundles and of the Lease.
+// bundles and leases report an event of the watch of bundles and of the Lease.
 func (s *simulation) bundles(e observe.Event) { bundlesEvent(s.liveness, e, s.now) }
 func (s *simulation) leases(e observe.Event)  { leasesEvent(s.liveness, e, s.now) }
 
-// bundlesEvent has something happen to the watch of bundles.
+// bundlesEvent reports an event of the watch of bundles.
 func bundlesEvent(l *liveness, e observe.Event, now time.Time) {
 	l.bundles, _ = observe.Track(l.bundles, e, now, bundleRules)
 	answeredBy(l, e, now)
 }
 
-// leasesEvent has something happen to the watch of the Lease.
+// leasesEvent reports an event of the watch of the Lease.
 func leasesEvent(l *liveness, e observe.Event, now time.Time) {
 	l.leases, _ = observe.Track(l.leases, e, now, leaseRules)
 	answeredBy(l, e, now)
 }
 
-// answeredBy notes that the API server has answered, if what has happened is an answer.
+// answeredBy reports that the API server has responded, if the event is a response.
 func answeredBy(l *liveness, e observe.Event, now time.Time) {
 	if e.Kind == observe.Listed || e.Kind == observe.Refused || e.Kind == observe.Failed {
 		l.answered(now)
 	}
 }
 
-// readAll is that all has been read, by a watch that goes on.
+// readAll reports that everything has been read, by a watch that continues.
 func readAll(event func(observe.Event)) {
 	event(observe.Event{Kind: observe.Watching})
 	event(observe.Event{Kind: observe.Listed})
@@ -121,7 +123,7 @@ func refusedEvent(reason observe.Reason, message string) observe.Event {
 	return observe.Event{Kind: observe.Refused, Reason: reason, Message: message}
 }
 
-// cut breaks watches, and refuses to begin new ones.
+// cut ends the watches, and refuses new ones.
 func (s *simulation) cut() {
 	if s.watching || s.leasing {
 		s.bundles(observe.Event{Kind: observe.Ended})
@@ -131,7 +133,7 @@ func (s *simulation) cut() {
 	s.liveness.unanswered(s.now, "connection refused")
 }
 
-// streams breaks and resumes watches.
+// streams ends and resumes the watches.
 func (s *simulation) streams() {
 	s.bundles(observe.Event{})
 	s.leases(observe.Event{})
@@ -151,13 +153,13 @@ func (s *simulation) streams() {
 			s.leases(observe.Event{Kind: observe.Ended})
 		}
 		s.leasing = false
-	case !s.leasing && s.watching && s.now.Sub(s.asked) >= tick: // After an outage bundles are read before the Lease.
+	case !s.leasing && s.watching && s.now.Sub(s.asked) >= tick: // After an outage the bundles are read before the Lease.
 		readAll(s.leases)
 		s.leasing = true
 	}
 }
 
-// readBundles breaks and resumes the watch of bundles.
+// readBundles ends and resumes the watch of bundles.
 func (s *simulation) readBundles() {
 	fails := true
 	switch {
@@ -229,7 +231,7 @@ func TestLiveness(t *testing.T) {
 	cases := map[string]struct {
 		local bool
 		steps []step
-		// want are the states one after the other.
+		// want are the expected states in their order.
 		want []Reachability
 		// message is part of the message at the end.
 		message string
@@ -289,9 +291,9 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// Whatever happens to a cluster: once all is well for a minute it is Connected,
-// it is never called Connected for long after it was last proven to be as is known, also
-// when one fault follows on another, or without a monitor that lives, and nothing needs to be looked at sooner than in the future.
+// TestConnectedIsNeverStaleForLong asserts for all faults of a cluster: after a minute without faults it is Connected. It is
+// never Connected for long after the last confirmation that its data is current, also with one fault after another, or without a
+// live monitor. The next assessment is always in the future.
 func TestConnectedIsNeverStaleForLong(t *testing.T) {
 	t.Parallel()
 	var limit = probeInterval + 10*time.Second + probeGrace + bundleRules.Grace
@@ -310,7 +312,7 @@ func TestConnectedIsNeverStaleForLong(t *testing.T) {
 					if age := s.now.Sub(s.proven); age > limit {
 						t.Fatalf("Connected %s after it was proven to be current, in %+v", age, w)
 					}
-					// A Lease that is missing is waited for, and so is the answer of an API server that may be silent itself.
+					// A missing Lease is waited for, and so is the response of an API server that may be silent itself.
 					if silent := s.now.Sub(later(s.renewed, s.owned)); !w.foreign && silent > minLeaseTimeout+observe.ConfirmAfter+leaseRules.Grace {
 						t.Fatalf("Connected though the monitor has been silent for %s", silent)
 					}
@@ -327,7 +329,8 @@ func TestConnectedIsNeverStaleForLong(t *testing.T) {
 	})
 }
 
-// What time alone changes is looked at in time: next never leads past a change.
+// TestNextIsNotAfterAChangeOfTheAssessment: changes that result from time alone are assessed in time. next is never after a
+// change.
 func TestNextIsNotAfterAChangeOfTheAssessment(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]weather{"black": {black: true}, "silent": {silentMonitor: true}, "denied": {denied: true}, "none": {noLease: true}, "drips": {dripping: true}} {

@@ -24,7 +24,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// newTestMember returns a member of a hub that sends nothing, with bundles of the namespace shop in a store, and has it published.
+// newTestMember returns a published member of a hub that sends nothing, with bundles of the namespace shop in a store.
 func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...string) (*member, bundleStore) {
 	t.Helper()
 	o.Policy = healthscope.DefaultPolicy()
@@ -39,7 +39,7 @@ func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...strin
 	return m, s
 }
 
-// put puts a bundle in a version into a store, as one that a monitor of ours has filled.
+// put puts a version of a bundle, as filled by a monitor of ours, into a store.
 func put(t *testing.T, s bundleStore, name, version string) {
 	t.Helper()
 	k := kept(name)
@@ -49,12 +49,13 @@ func put(t *testing.T, s bundleStore, name, version string) {
 	}
 }
 
-// kept returns what is kept of a bundle, without its contents.
+// kept returns the cache entry of a bundle without its contents.
 func kept(name string) *observe.Entry[*cachedBundle] {
 	return &observe.Entry[*cachedBundle]{PartialObjectMetadata: metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}}
 }
 
-// TestChangesDuringRecoveryAreShown has bundles change after all have been read again, and before it shows that the cluster is back.
+// TestChangesDuringRecoveryAreShown changes bundles after all have been read again, and before the view shows that the cluster
+// is back.
 func TestChangesDuringRecoveryAreShown(t *testing.T) {
 	t.Parallel()
 	for _, away := range []Reachability{Unreachable, Forbidden, MonitorStale, MonitorMissing} {
@@ -95,8 +96,9 @@ func TestChangesDuringRecoveryAreShown(t *testing.T) {
 	}
 }
 
-// TestRestrictedNamespacesShowTheirBundlesAgain narrows the namespaces of a cluster to one that its credentials may not
-// read, so that the connection before stays in use, and takes that back. Whenever the view says that it knows a namespace, it must.
+// TestRestrictedNamespacesShowTheirBundlesAgain limits the namespaces of a cluster to one that its credentials may not read, so
+// that the former connection stays in use, and reverts that. Whenever the view reports that it knows a namespace, it must have
+// its bundles.
 func TestRestrictedNamespacesShowTheirBundlesAgain(t *testing.T) {
 	t.Parallel()
 	m, s := newTestMember(t, Options{Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}}, logr.Discard(), "web")
@@ -139,7 +141,7 @@ func TestRestrictedNamespacesShowTheirBundlesAgain(t *testing.T) {
 	}
 }
 
-// whileRunning calls look all the time until stop is called, and once more then.
+// whileRunning calls look continuously until stop is called, and then once more.
 func whileRunning(look func()) (stop func()) {
 	var running sync.WaitGroup
 	end := make(chan struct{})
@@ -160,8 +162,8 @@ func whileRunning(look func()) (stop func()) {
 	}
 }
 
-// withoutBundles returns a member whose API server answers and does not serve bundles, so that no connection to it is
-// ever whole, and how to ask for a Deployment there that was Ready when it was read.
+// withoutBundles returns a member whose API server responds but does not serve bundles, so that no connection to it is ever
+// complete. web returns the lookup of a Deployment of the member that was Ready when it was read.
 func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web func() Lookup) {
 	t.Helper()
 	o := NewObjects(nil, nil)
@@ -187,7 +189,7 @@ func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web
 	return m, clock, func() Lookup { return o.Get("edge", gvk, name) }
 }
 
-// web1 is what was read of a Deployment.
+// web1 is the result of a Deployment that was read.
 var web1 = web(healthscope.Ready, "")
 
 // unserved returns a connection to an API server that has not served bundles for an hour.
@@ -201,7 +203,7 @@ func unserved(m *member) *connection {
 	return c
 }
 
-// silent returns a connection over which nothing has come yet.
+// silent returns a connection that has received nothing yet.
 func silent(c clock.WithTickerAndDelayedExecution) *connection {
 	return &connection{
 		Access: Access{Config: &rest.Config{Host: "https://127.0.0.1:1"}}, clock: c, wake: func() {}, cancel: func() {},
@@ -209,8 +211,8 @@ func silent(c clock.WithTickerAndDelayedExecution) *connection {
 	}
 }
 
-// TestObjectsOfAClusterWithoutBundlesAreWatched renews the credentials of such a cluster, with good ones and with bad
-// ones: what is referred to directly there can be read all the time.
+// TestObjectsOfAClusterWithoutBundlesAreWatched renews the credentials of such a cluster, with good and with bad ones. Objects
+// to which scopes refer directly can be read all the time.
 func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	t.Parallel()
 	m, clock, web := withoutBundles(t)
@@ -251,7 +253,7 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	}
 }
 
-// TestObjectsStayWhenBundlesComeToBeServed applies the CRD in such a cluster.
+// TestObjectsStayWhenBundlesComeToBeServed installs the CRD in such a cluster.
 func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 	t.Parallel()
 	for name, bundles := range map[string][]string{"without bundles": nil, "with a bundle of ours": {"web"}} {
@@ -282,7 +284,7 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 	}
 }
 
-// TestSettlingOfObjectsEnds asks for an object in a cluster that answers, and whose objects cannot be watched.
+// TestSettlingOfObjectsEnds looks up an object in a cluster that responds but whose objects cannot be watched.
 func TestSettlingOfObjectsEnds(t *testing.T) {
 	t.Parallel()
 	o := NewObjects(nil, nil)
@@ -296,8 +298,8 @@ func TestSettlingOfObjectsEnds(t *testing.T) {
 	}
 }
 
-// TestClusterWithoutMonitorLeaseIsNeverConnected follows a member from its first connection on. Whose bundles
-// they are is known only once they have been put in place; that all has been read is no reason to call them current.
+// TestClusterWithoutMonitorLeaseIsNeverConnected follows a member from its first connection. The monitor that fills its bundles
+// is known only when they have been stored. A complete read of the bundles is no reason to report them as current.
 func TestClusterWithoutMonitorLeaseIsNeverConnected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -330,7 +332,7 @@ func TestClusterWithoutMonitorLeaseIsNeverConnected(t *testing.T) {
 			look(0)
 			fake.SetTime(fake.Now().Add(c.read))
 			conn.updateLiveness(readBundles)
-			look(0) // Before the member knows that the connection is ready.
+			look(0) // Before the member has detected that the connection is ready.
 			m.current, m.next = m.next, nil
 			m.current.synced = true
 			m.syncer.resync(s)

@@ -53,7 +53,7 @@ var _ = Describe("Members", func() {
 		Expect(s.Clusters()).To(Equal([]string{"local"}))
 		secret := s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
 		connected()
-		running := goleak.IgnoreCurrent() // With all that the hub and the spec have for themselves by now, and one member.
+		running := goleak.IgnoreCurrent() // This includes the goroutines of the hub, of the spec and of one member.
 		Eventually(s.went).Should(HaveExactElements(fleet.Connected))
 		Expect(s.Clusters()).To(Equal([]string{"local", edge01}))
 		Eventually(s.edge).Should(HaveField("LastSeen", BeTemporally(">", time.Now())), "it is seen again and again")
@@ -202,8 +202,8 @@ var _ = Describe("Members", func() {
 		Expect(edge.StartAPIServer(ctx)).To(Succeed())
 		another := newBundleIn(ctx, edgeAPI, s.shop, "1-source")
 		Eventually(func() []*fleet.Bundle { return s.Named(s.shop, another.Name) }, "90s").Should(HaveLen(1))
-		changes++ // What happened before that one has been delivered before it.
-		// On a slow machine it may have been away for long enough to show.
+		changes++ // Changes before this one are delivered before it.
+		// On a slow machine the outage may have been long enough to show.
 		if time.Since(gone) < 10*time.Second {
 			Expect(s.went()).To(HaveExactElements(fleet.Connected))
 			Consistently(s.of(s.shop)).Should(Equal(changes), "a restart changes no bundle")
@@ -228,7 +228,7 @@ var _ = Describe("Members", func() {
 		Expect(edge.StartAPIServer(ctx)).To(Succeed())
 		Eventually(s.edge, "90s").Should(HaveField("Reachability", fleet.Connected))
 		Expect(s.member("1-sink", "web")()).To(Equal("Ready  "))
-		// An API server that has just started may refuse what its roles allow, until it has read them.
+		// An API server that has just started may refuse requests that its roles allow, until it has read the roles.
 		refused := func(r fleet.Reachability) bool { return r == fleet.Forbidden }
 		Expect(slices.DeleteFunc(s.went(), refused)).To(Equal(append(went, fleet.Unreachable, fleet.Connected)))
 		Expect(s.of(s.shop)()).To(Equal(changes+4), "each was lost and came back, and nothing else")
@@ -237,7 +237,7 @@ var _ = Describe("Members", func() {
 
 	It("are Unreachable in a black hole, and not for a reset or a connection that is half open", func(ctx SpecContext) {
 		w := wire()
-		s.timeout = 20 * time.Second // Whether a connection is half open is known after 13 seconds, and the machine may pause.
+		s.timeout = 20 * time.Second // A half-open connection is detected after 13 seconds, and the machine may pause.
 		s.run(ctx)
 		s.secret(ctx, s.account(ctx, "hub", "https://"+w.Addr()), nil)
 		connected()
@@ -270,7 +270,7 @@ var _ = Describe("Members", func() {
 		foreign.Status.Ready = true
 		foreign.Status.ConfigMapStatuses = []byte(`[{"metadata":{"name":"c","namespace":"` + s.shop + `"}}]`)
 		Expect(edgeAPI.Status().Update(ctx, foreign)).To(Succeed())
-		s.clock, s.timeout = suite.NewFastClock(10), 10*time.Minute // That the machine pauses does not make the cluster Unreachable.
+		s.clock, s.timeout = suite.NewFastClock(10), 10*time.Minute // A pause of the machine does not make the cluster Unreachable.
 		s.run(ctx)
 		s.secret(ctx, s.account(ctx, "hub", edge.Config().Host), nil)
 		Eventually(s.member("1-sink", "web"), "30s").Should(Equal("Ready  "))

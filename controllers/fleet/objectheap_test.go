@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// listedDeployment returns a Deployment as an OAM runtime makes it, decoded from JSON.
+// listedDeployment returns a Deployment as created by an OAM runtime, decoded from JSON.
 func listedDeployment(tb testing.TB, i int) *unstructured.Unstructured {
 	tb.Helper()
 	name := fmt.Sprintf("component-%05d", i)
@@ -25,7 +25,7 @@ func listedDeployment(tb testing.TB, i int) *unstructured.Unstructured {
 	return u
 }
 
-// What is held of an object with all its labels stays within what a budget counts for it.
+// TestMemoryPerObjectIsBounded: the memory for an object with all its labels is at most what a budget counts for it.
 func TestMemoryPerObjectIsBounded(t *testing.T) {
 	const objects = 5_000
 	before := heap()

@@ -40,16 +40,16 @@ var (
 	widgets     = schema.GroupVersionKind{Group: "acme.example.com", Version: "v1", Kind: "Widget"}
 )
 
-// roundTripper is a function that does a request.
+// roundTripper is a function that sends a request.
 type roundTripper func(*http.Request) (*http.Response, error)
 
-// RoundTrip does a request.
+// RoundTrip sends a request.
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// someone is who wants kinds.
+// someone is the scope that wants kinds.
 var someone = types.NamespacedName{Namespace: "default", Name: "someone"}
 
-// observer is an Objects under observation.
+// observer is an Objects under test.
 type observer struct {
 	*fleet.Objects
 
@@ -58,7 +58,7 @@ type observer struct {
 	changes []string
 }
 
-// observe starts to watch on behalf of a spec.
+// observe starts an observer until the spec ends.
 func observe(config *rest.Config) *observer {
 	GinkgoHelper()
 	objects := fleet.NewObjects([]string{"app.oam.dev/component"}, nil)
@@ -80,7 +80,7 @@ func observe(config *rest.Config) *observer {
 	return o
 }
 
-// want asks for kinds.
+// want wants kinds.
 func (o *observer) want(kinds ...schema.GroupVersionKind) {
 	set := map[fleet.Kind]struct{}{}
 	for _, gvk := range kinds {
@@ -89,14 +89,14 @@ func (o *observer) want(kinds ...schema.GroupVersionKind) {
 	o.Want(someone, set)
 }
 
-// notified returns what the observer has been notified of so far.
+// notified returns the changes so far.
 func (o *observer) notified() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.changes)
 }
 
-// state returns state and reason of an object in one word.
+// state returns a function that returns the state and the reason of an object.
 func (o *observer) state(gvk schema.GroupVersionKind, namespace, name string) func() string {
 	return func() string {
 		found := o.Get("local", gvk, types.NamespacedName{Namespace: namespace, Name: name})
@@ -107,7 +107,7 @@ func (o *observer) state(gvk schema.GroupVersionKind, namespace, name string) fu
 	}
 }
 
-// newDeployment makes a Deployment as its controller leaves it when all its replicas are ready.
+// newDeployment creates a Deployment with all replicas ready, as its controller leaves it.
 func newDeployment(ctx context.Context, namespace, name string) *appsv1.Deployment {
 	GinkgoHelper()
 	set := map[string]string{"app": name}
@@ -127,7 +127,7 @@ func newDeployment(ctx context.Context, namespace, name string) *appsv1.Deployme
 	return d
 }
 
-// report writes a Deployment's status as its controller would.
+// report writes the status of a Deployment as its controller would.
 func report(ctx context.Context, d *appsv1.Deployment, ready int32) {
 	GinkgoHelper()
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, ReadyReplicas: ready, UpdatedReplicas: 2, AvailableReplicas: ready}
@@ -241,7 +241,7 @@ var _ = Describe("Objects", func() {
 		})
 		o := observe(config)
 		of := healthscope.Key{Cluster: "local", Group: "apps", Kind: "Deployment", Namespace: namespace, Name: "web"}
-		Eventually(func(g Gomega) { // The API server's cache may be some pods behind.
+		Eventually(func(g Gomega) { // The API server's cache may lack some pods.
 			_, err := o.JudgePods(ctx, of, healthscope.DefaultPolicy(), time.Now())
 			g.Expect(err).NotTo(HaveOccurred())
 			var pods corev1.PodList
@@ -315,7 +315,7 @@ var _ = Describe("Objects", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// widgetCRD makes the kind Widget.
+// widgetCRD is the CRD of the kind Widget.
 const widgetCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -352,7 +352,7 @@ var _ = Describe("Objects of a kind that comes and goes", func() {
 		w := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "default", "name": "a"}}}
 		w.SetGroupVersionKind(widgets)
 		Eventually(func() error {
-			fresh, err := client.New(plane.Config(), client.Options{}) // It does not know how the kind was served before.
+			fresh, err := client.New(plane.Config(), client.Options{}) // A new client does not know how the kind was served before.
 			if err != nil {
 				return err
 			}
@@ -375,7 +375,7 @@ var _ = Describe("Objects of a kind that comes and goes", func() {
 		By("installing the CRD again")
 		Expect(admin.Delete(ctx, crd)).To(Succeed())
 		Eventually(widget).Should(Equal("NotPresent NotFound"))
-		uninstall(ctx, crd.DeepCopy()) // Its objects go before it does.
+		uninstall(ctx, crd.DeepCopy()) // The objects of the CRD are deleted before it is.
 		Expect(plane.InstallManifests(ctx, suite.Manifest(widgetCRD))).To(Succeed())
 		newWidget(ctx)
 		Eventually(widget, "60s").Should(HavePrefix("Ready"))

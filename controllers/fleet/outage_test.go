@@ -8,7 +8,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// The hub's own cluster stays as it was for all who write, and shows its outage to all who only read.
+// TestOutageOfTheHubsOwnCluster: during an outage the state of the hub's own cluster stays unchanged for readers that write.
+// Outage reports the outage for readers that write nothing.
 func TestOutageOfTheHubsOwnCluster(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]weather{"dead": {dead: true}, "black": {black: true}} {
@@ -39,7 +40,7 @@ func TestOutageOfTheHubsOwnCluster(t *testing.T) {
 	}
 }
 
-// checkAsBefore asserts that all who write see the hub's own cluster as it was.
+// checkAsBefore asserts that the hub's own cluster is unchanged for all readers that write.
 func checkAsBefore(t *testing.T, v *View, key BundleKey) {
 	t.Helper()
 	if state, _ := v.State(key.Cluster); state.Reachability != Connected || v.Bundle(key).Stale {
@@ -47,7 +48,7 @@ func checkAsBefore(t *testing.T, v *View, key BundleKey) {
 	}
 }
 
-// A cluster is unread until it has been read once, whatever its state is meanwhile.
+// TestNeverSyncedClusters: a cluster is unread until it has been read once, for any states in between.
 func TestNeverSyncedClusters(t *testing.T) {
 	t.Parallel()
 	v := openView("hub", "edge2", "edge1")

@@ -18,7 +18,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// The kinds that are referred to in flaky's cluster, and one that it does not serve.
+// These kinds are wanted in the cluster of flaky. It does not serve notServed.
 var (
 	readable  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	forbidden = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
@@ -26,14 +26,15 @@ var (
 	notServed = schema.GroupVersionKind{Group: "acme.example.com", Version: "v1", Kind: "Widget"}
 )
 
-// flaky is an API server that goes away and comes back. It has one Deployment, refuses Secrets and never answers for ConfigMaps.
+// flaky is an API server with outages. It has one Deployment, refuses requests for Secrets and never responds to requests for
+// ConfigMaps.
 type flaky struct {
 	*httptest.Server
 
 	away atomic.Bool
-	// ready is how many of the Deployment's two replicas are ready.
+	// ready is the number of ready replicas of the Deployment, of two.
 	ready atomic.Int64
-	// discoveries are the requests that ask for what is served.
+	// discoveries counts the discovery requests.
 	discoveries atomic.Int64
 }
 
@@ -49,7 +50,7 @@ func newFlaky(t *testing.T) *flaky {
 	return f
 }
 
-// leave makes the server go away with all of its connections.
+// leave begins an outage of the server and breaks all of its connections.
 func (f *flaky) leave() {
 	f.away.Store(true)
 	f.CloseClientConnections()
@@ -81,7 +82,7 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// discover answers what is served.
+// discover responds to discovery requests.
 func (f *flaky) discover(w http.ResponseWriter, path string) {
 	version := func(groupVersion string) map[string]any {
 		return map[string]any{"groupVersion": groupVersion, "version": "v1"}
@@ -122,7 +123,7 @@ func (f *flaky) deployment() map[string]any {
 	}
 }
 
-// flakyHub is an Objects that watches everything in a cluster that comes and goes.
+// flakyHub is an Objects that watches everything in a cluster with outages.
 type flakyHub struct {
 	*Objects
 
@@ -152,7 +153,7 @@ func (h *flakyHub) state(r Reachability) {
 	h.setState(ClusterState{Name: "edge", Reachability: r, Since: time.Now()})
 }
 
-// look returns what is said of an object of a kind: state, reason, last state.
+// look returns the state, the reason and the last state of an object of a kind.
 func (h *flakyHub) look(kind schema.GroupVersionKind) string {
 	found := h.Get("edge", kind, types.NamespacedName{Namespace: "shop", Name: "web"})
 	if found.Syncing {
@@ -161,7 +162,7 @@ func (h *flakyHub) look(kind schema.GroupVersionKind) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", found.Result.State, found.Result.Reason, found.LastState))
 }
 
-// await waits until everything is shown as it should be.
+// await waits until the lookups of all kinds are as expected.
 func (h *flakyHub) await(when string, want map[schema.GroupVersionKind]string) {
 	h.t.Helper()
 	late := time.After(30 * time.Second)
@@ -178,14 +179,15 @@ func (h *flakyHub) await(when string, want map[schema.GroupVersionKind]string) {
 			return
 		}
 		select {
-		case <-h.changes.Ready(): // Nothing changes what is said without telling so.
+		case <-h.changes.Ready(): // No lookup changes without a notification.
 		case <-late:
 			h.t.Fatalf("%s: want %v, got %v", when, want, got)
 		}
 	}
 }
 
-// A member that goes away and comes back again and again does the hub no harm, whatever is referred to there, and each time all is shown as it is.
+// TestObjectsRecoverFromTwentyOutages: repeated outages of a member do no harm to the hub, for all kinds of objects. After each
+// outage the current states are shown.
 func TestObjectsRecoverFromTwentyOutages(t *testing.T) {
 	t.Parallel()
 	f := newFlaky(t)
@@ -196,7 +198,7 @@ func TestObjectsRecoverFromTwentyOutages(t *testing.T) {
 	}
 	h.await("at first", there(true))
 	for outage := range 20 {
-		all := outage%2 == 1 // It changes while it cannot be seen.
+		all := outage%2 == 1 // It changes during the outage.
 		f.leave()
 		h.state(Unreachable)
 		lost := "Unknown " + string(healthscope.ReasonClusterUnreachable)
@@ -209,7 +211,7 @@ func TestObjectsRecoverFromTwentyOutages(t *testing.T) {
 	}
 }
 
-// What an outage interrupts before it has been read again may be interrupted again and again.
+// TestKindThatIsNotRelistedRecoversFromOutages: a read after an outage may be interrupted repeatedly by other outages.
 func TestKindThatIsNotRelistedRecoversFromOutages(t *testing.T) {
 	t.Parallel()
 	withKindFixture(t, func(k *kindFixture) {

@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// writtenByEMCO is a bundle that EMCO's monitor wrote at a time, with one object.
+// writtenByEMCO returns a bundle with one object that EMCO's monitor wrote at the given time.
 func writtenByEMCO(name string, written time.Time) *k8spluginv1alpha1.ResourceBundleState {
 	b := filled(name, "a")
 	b.Status.Summary, b.Status.Resources = nil, nil
@@ -25,7 +25,8 @@ func writtenByEMCO(name string, written time.Time) *k8spluginv1alpha1.ResourceBu
 	return b
 }
 
-// TestOutOfDateAnnotationMakesBundleStale has our monitor mark a bundle of another one, which then writes it again, or ours does.
+// TestOutOfDateAnnotationMakesBundleStale has a bundle of another monitor that our monitor has marked. In some cases the other
+// monitor then writes it again, or ours takes it over.
 func TestOutOfDateAnnotationMakesBundleStale(t *testing.T) {
 	t.Parallel()
 	written, since := noon, noon.Add(10*time.Minute)
@@ -69,7 +70,7 @@ func TestOutOfDateAnnotationMakesBundleStale(t *testing.T) {
 	}
 }
 
-// TestAClusterWhoseMonitorNobodyWatchesIsSeenAsItWasWritten has bundles of another monitor, with and without one of ours.
+// TestUnwatchedClusterIsConnected has bundles of another monitor, with and without a monitor of ours.
 func TestUnwatchedClusterIsConnected(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(false).run(time.Minute, weather{foreign: true, noLease: true})
@@ -106,7 +107,7 @@ func TestLastSeenOfUnwatchedClusterIsTheLastWrite(t *testing.T) {
 	}
 }
 
-// A bundle is counted before it is held: when it was written must not be lost by that.
+// TestMeteredBundleKeepsItsWriteTime: a bundle is counted before it is stored. This must not remove its write time.
 func TestMeteredBundleKeepsItsWriteTime(t *testing.T) {
 	t.Parallel()
 	b := writtenByEMCO("17-web", noon)

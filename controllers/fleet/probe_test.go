@@ -58,7 +58,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A cluster that is away is asked again soon, and one that never was there ever more seldom; no two clusters are asked in step.
+// TestPausesBetweenProbes: a cluster that is lost is probed again soon. The pauses for a cluster that has never been reached
+// grow. Clusters are not probed in step.
 func TestPausesBetweenProbes(t *testing.T) {
 	t.Parallel()
 	for _, longest := range []time.Duration{maxProbePause, maxConnectPause} {

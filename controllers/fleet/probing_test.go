@@ -25,8 +25,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// newTarget makes a Service "web" of scope "shop" in the member, whose only endpoint is a listener that answers with a status code. It
-// returns how many requests have come.
+// newTarget creates a Service "web" of scope "shop" in the member, whose only endpoint is a listener that responds with a status
+// code. It returns the counter of its requests.
 func newTarget(ctx SpecContext, namespace string, code *atomic.Int32) *atomic.Int64 {
 	GinkgoHelper()
 	requests, address := &atomic.Int64{}, suite.OwnAddress()

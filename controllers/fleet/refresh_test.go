@@ -20,7 +20,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// mood is a rule for Deployments that can be changed.
+// mood is a rule for Deployments whose result can be changed.
 type mood struct{ bad atomic.Bool }
 
 func (*mood) Covers(string, string) bool { return true }
@@ -32,7 +32,7 @@ func (m *mood) Evaluate(map[string]any) (healthscope.Result, string, bool) {
 	return healthscope.Result{State: healthscope.Ready}, "mood", true
 }
 
-// Bundles that other monitors fill are judged by the hub, by the rules that are in force.
+// TestRefreshRejudgesForeignBundles: the hub judges the bundles that other monitors fill, by the current rules.
 func TestRefreshRejudgesForeignBundles(t *testing.T) {
 	t.Parallel()
 	theirs := filled("theirs", "web")
@@ -79,7 +79,7 @@ func TestRefreshRejudgesForeignBundles(t *testing.T) {
 	}
 }
 
-// Our monitors know the rules themselves: what they have filled is not read again.
+// TestRefreshDoesNotRereadOwnBundles: our monitors have the rules themselves. The bundles that they fill are not read again.
 func TestRefreshDoesNotRereadOwnBundles(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -25,7 +25,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// canary is what no state and no event may tell.
+// canary is a secret that no state and no event may contain.
 const canary = "c4nary-in-the-m1ne"
 
 // listening is a server over TLS that counts its connections.
@@ -43,7 +43,7 @@ func listen(handler http.HandlerFunc) *listening {
 	return l
 }
 
-// authority is the server's certificate in PEM.
+// authority returns the server's certificate in PEM.
 func (l *listening) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: l.Certificate().Raw})
 }
@@ -63,7 +63,7 @@ func (c counted) Accept() (net.Conn, error) {
 	return connection, err
 }
 
-// secretReads remembers which Secrets a client asks for.
+// secretReads records the requests of a client for Secrets.
 type secretReads struct {
 	mu    sync.Mutex
 	asked []string
@@ -92,7 +92,7 @@ var _ = Describe("Kubeconfigs that are hostile", func() {
 	var s *site
 	BeforeEach(func(ctx SpecContext) { s = newSite(ctx) })
 
-	// member makes the Secret of a cluster of that name.
+	// member creates the Secret of a cluster with a name.
 	member := func(ctx context.Context, name string, data []byte) *corev1.Secret {
 		GinkgoHelper()
 		secret := &corev1.Secret{
@@ -102,7 +102,8 @@ var _ = Describe("Kubeconfigs that are hostile", func() {
 		Expect(api.Create(ctx, secret)).To(Succeed())
 		return secret
 	}
-	// reported waits until a cluster is in a state with words that say why, and an event on its Secret has them too.
+	// reported waits until a cluster is in a state whose message contains words, and until an event on its Secret contains them
+	// too.
 	reported := func(ctx context.Context, name string, state fleet.Reachability, event, words string) {
 		GinkgoHelper()
 		Eventually(func() fleet.ClusterState {
@@ -111,7 +112,7 @@ var _ = Describe("Kubeconfigs that are hostile", func() {
 		}, "60s").Should(SatisfyAll(HaveField("Reachability", state), HaveField("Message", ContainSubstring(words))))
 		Eventually(s.events(ctx)).Should(ContainElement(And(HavePrefix("Warning "+event), ContainSubstring(words))))
 	}
-	// silent asserts that no state and no event tells a secret.
+	// silent asserts that no state and no event contains the canary.
 	silent := func(ctx context.Context) {
 		GinkgoHelper()
 		Expect(fmt.Sprintf("%+v %v", s.States(), s.events(ctx)(Default))).NotTo(ContainSubstring(canary))

@@ -22,7 +22,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
 )
 
-// guarded is an API server that serves bundles to those whose tokens it accepts, and notes what they ask for.
+// guarded is an API server that serves bundles to clients whose tokens it accepts, and records their requests.
 type guarded struct {
 	*httptest.Server
 
@@ -67,7 +67,7 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-// kubeconfig returns one with a token.
+// kubeconfig returns a kubeconfig with a token.
 func (g *guarded) kubeconfig(t *testing.T, token string) []byte {
 	t.Helper()
 	return kubeconfigOf(t, g.Server, token)
@@ -78,7 +78,7 @@ func secretWith(name string, kubeconfig []byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Data: map[string][]byte{corev1alpha2.KubeconfigKey: kubeconfig}}
 }
 
-// requests returns what was asked with tokens that begin so, and resets what was asked.
+// requests returns the requests that begin with a prefix, and resets all requests.
 func (g *guarded) requests(prefix string) (matching []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *guarded) requests(prefix string) (matching []string) {
 	return matching
 }
 
-// endWatches ends all watches that are open.
+// endWatches ends all open watches.
 func (g *guarded) endWatches() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +99,7 @@ func (g *guarded) endWatches() {
 	g.end = make(chan struct{})
 }
 
-// eventually waits until something is so.
+// eventually waits until so returns true, for at most a minute.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -114,8 +114,8 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestTokenRenewalTakesOneRequest renews the tokens of 100 members: each costs one request, and nothing is read again. What
-// is asked later is asked with the new tokens.
+// TestTokenRenewalTakesOneRequest renews the tokens of 30 members. Each renewal costs one request, and nothing is read again.
+// Later requests use the new tokens.
 func TestTokenRenewalTakesOneRequest(t *testing.T) {
 	const members = 30
 	g := newGuarded(t)
@@ -165,7 +165,7 @@ func TestTokenRenewalTakesOneRequest(t *testing.T) {
 	})
 }
 
-// TestRejectedTokenIsNotUsed renews a token with one that the API server does not accept, until it does.
+// TestRejectedTokenIsNotUsed renews a token with one that the API server rejects at first, and accepts later.
 func TestRejectedTokenIsNotUsed(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)

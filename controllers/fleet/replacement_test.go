@@ -21,14 +21,14 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// shops is an API server with a bundle in each of the namespaces back and shop, which no monitor of ours has filled.
+// shops is an API server with a bundle in each of the namespaces back and shop, which another monitor has filled.
 type shops struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// opened and open count the watches of bundles, by the namespace that is watched; empty for all.
+	// opened and open count the watches of bundles, by the watched namespace; empty for all namespaces.
 	opened, open map[string]int
-	// broken are the namespaces of which nothing can be read, and end ends the watches of a namespace.
+	// broken are the unreadable namespaces. end ends the watches of a namespace.
 	broken map[string]bool
 	end    map[string]chan struct{}
 }
@@ -107,14 +107,14 @@ func (s *shops) mend(namespace string) {
 	s.broken[namespace] = false
 }
 
-// watches returns how many watches there have been of a namespace, and how many there are.
+// watches returns the number of watches of a namespace so far, and the number of open ones.
 func (s *shops) watches(namespace string) (opened, open int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.opened[namespace], s.open[namespace]
 }
 
-// reachability returns that of the cluster edge, as a hub sees it.
+// reachability returns the reachability of the cluster "edge" in the view of a hub.
 func reachability(h *hub) Reachability {
 	s, _ := h.view.State("edge")
 	return s.Reachability
@@ -127,7 +127,7 @@ func TestClusterWithOneUnreadableNamespaceIsNotConnected(t *testing.T) {
 	server := newShops(t)
 	h, stop := newFloodHub(t, Budget{})
 	defer stop()
-	h.clock, h.options.Liveness = suite.NewFastClock(5), &Liveness{Timeout: 10 * time.Minute} // That the machine pauses does not show.
+	h.clock, h.options.Liveness = suite.NewFastClock(5), &Liveness{Timeout: 10 * time.Minute} // A pause of the machine does not show.
 	w := newClusterSpec(secretWith("edge", kubeconfigOf(t, server.Server, "t")))
 	w.namespaces = []string{"back", "shop"}
 	h.add("edge", false, logr.Discard()).setSpec(w)
@@ -154,7 +154,7 @@ func TestClusterWithOneUnreadableNamespaceIsNotConnected(t *testing.T) {
 	eventually(t, "both namespaces are current again", all(false))
 }
 
-// TestReplacedConnectionKeepsAllBundles changes what makes another connection of a cluster that is as it was before.
+// TestReplacedConnectionKeepsAllBundles makes changes that replace the connection of a cluster that stays as it was.
 func TestReplacedConnectionKeepsAllBundles(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(t *testing.T, w *clusterSpec){
@@ -201,7 +201,7 @@ func TestReplacedConnectionKeepsAllBundles(t *testing.T) {
 	}
 }
 
-// replaceConnection changes the specification of a cluster that is current, and asserts that it stays so.
+// replaceConnection changes the specification of a current cluster, and asserts that it stays current.
 func replaceConnection(t *testing.T, change func(*testing.T, *clusterSpec)) {
 	t.Helper()
 	server := newShops(t)

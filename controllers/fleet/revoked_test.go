@@ -28,7 +28,7 @@ var _ = Describe("A member that does not accept its token any more", func() {
 		Expect(edgeAPI.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.watch, Name: "hub"}})).To(Succeed())
 		lost := func() fleet.ClusterState {
 			if s.edge().Reachability == fleet.Connected {
-				w.Reset() // An open watch goes on, and an API server believes in a token for some seconds.
+				w.Reset() // An open watch continues, and an API server accepts a cached token for some seconds.
 			}
 			return s.edge()
 		}

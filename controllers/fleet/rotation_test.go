@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// rotation plays a member whose credentials are renewed.
+// rotation is a member whose credentials are renewed.
 type rotation struct {
 	*member
 
@@ -29,7 +29,7 @@ func newRotation(t *testing.T) *rotation {
 	return r
 }
 
-// connected returns a connection over which nothing has come yet, with a bundle in its store for later.
+// connected returns a connection that has received nothing yet, with a bundle in its store for later.
 func (r *rotation) connected(t *testing.T) *connection {
 	t.Helper()
 	s := newStore("edge")
@@ -39,14 +39,14 @@ func (r *rotation) connected(t *testing.T) *connection {
 	return c
 }
 
-// read has the bundles of a connection read.
+// read reports that the bundles of a connection have been read.
 func (r *rotation) read(c *connection) {
 	c.updateLiveness(readBundles)
 	r.swapInSynced()
 	r.updateState()
 }
 
-// lease has the Lease read over the connection in use, by a watch that has caught up.
+// lease reports that the Lease has been read over the current connection, by a watch that has caught up.
 func (r *rotation) lease(fingerprint string) {
 	r.current.updateLiveness(func(l *liveness, now time.Time) {
 		l.leaseObserved(fingerprint, 15*time.Second, now)
@@ -56,7 +56,7 @@ func (r *rotation) lease(fingerprint string) {
 	r.updateState()
 }
 
-// advance lets time pass, and reports something to connections each second.
+// advance lets time pass, and calls deliver for connections every second.
 func (r *rotation) advance(d time.Duration, deliver func(l *liveness, now time.Time), connections ...*connection) {
 	for range d / time.Second {
 		r.clock.SetTime(r.clock.Now().Add(time.Second))
@@ -70,7 +70,7 @@ func (r *rotation) advance(d time.Duration, deliver func(l *liveness, now time.T
 	}
 }
 
-// What may come back when a connection asks for bundles, or for anything.
+// Possible responses to the requests of a connection.
 var (
 	answers  = func(l *liveness, now time.Time) { l.answered(now) }
 	unserves = func(l *liveness, now time.Time) {
@@ -87,14 +87,14 @@ var (
 	}
 )
 
-// readBundles has all bundles read, by a watch that has caught up.
+// readBundles reports that all bundles have been read, by a watch that has caught up.
 func readBundles(l *liveness, now time.Time) {
 	readAll(func(e observe.Event) { bundlesEvent(l, e, now) })
 	bundlesEvent(l, observe.Event{}, now.Add(bundleRules.CatchUp))
 }
 
-// TestNewCredentialsAreUsedWithoutServedBundles renews the credentials of a cluster that does not serve bundles
-// any more. The old ones will end, so that the new ones must be in use by then; but not while bundles are read with the old ones.
+// TestNewCredentialsAreUsedWithoutServedBundles renews the credentials of a cluster that no longer serves bundles. The old
+// credentials expire, so the new ones must be in use before that, but not while bundles are read with the old ones.
 func TestNewCredentialsAreUsedWithoutServedBundles(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -146,8 +146,8 @@ func TestNewCredentialsAreUsedWithoutServedBundles(t *testing.T) {
 	}
 }
 
-// TestRotationAfterOutageIsNotMonitorStale renews credentials that were not accepted for a while, so that the
-// Lease has not been seen for longer than it lasts. Only a monitor that does not renew it from then on is stale.
+// TestRotationAfterOutageIsNotMonitorStale renews credentials that were rejected for longer than the duration of the Lease. Only
+// a monitor that does not renew the Lease from then on is stale.
 func TestRotationAfterOutageIsNotMonitorStale(t *testing.T) {
 	t.Parallel()
 	for fingerprint, c := range map[string]struct {
@@ -175,8 +175,8 @@ func TestRotationAfterOutageIsNotMonitorStale(t *testing.T) {
 	}
 }
 
-// TestOutageWithOpenWatchesIsNotMonitorStale has watches go on after an outage that was longer than the Lease lasts: that the
-// API server answers again may be noticed before the Lease is seen renewed.
+// TestOutageWithOpenWatchesIsNotMonitorStale continues the watches after an outage that was longer than the duration of the
+// Lease. The hub may notice that the API server responds before it sees a renewal of the Lease.
 func TestOutageWithOpenWatchesIsNotMonitorStale(t *testing.T) {
 	t.Parallel()
 	r := newRotation(t)
@@ -193,8 +193,8 @@ func TestOutageWithOpenWatchesIsNotMonitorStale(t *testing.T) {
 	}
 }
 
-// TestLateLeaseReadIsNotMonitorMissing has an API server that was away for longer than the Lease lasts
-// come back, and the bundles be read before the Lease. Only a Lease that still cannot be read a while later is one that is hidden.
+// TestLateLeaseReadIsNotMonitorMissing has an API server that was down for longer than the duration of the Lease. The bundles
+// are read before the Lease. Only a Lease that cannot be read for a while longer is missing.
 func TestLateLeaseReadIsNotMonitorMissing(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration][]Reachability{

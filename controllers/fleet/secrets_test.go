@@ -15,7 +15,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// secretOf returns the Secret of a cluster, so many minutes old.
+// secretOf returns the Secret of a cluster with an age in minutes.
 func secretOf(name, cluster string, age int) *corev1.Secret {
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(noon.Add(-time.Duration(age) * time.Minute)), Annotations: map[string]string{}},
@@ -86,7 +86,8 @@ func TestDesiredClusters(t *testing.T) {
 	}
 }
 
-// The order in which Secrets are listed makes no difference, and every Secret is either a cluster or rejected with the reason.
+// TestDesiredClustersDoNotDependOnOrder: the order of the Secrets in a list has no effect. Every Secret is either a cluster or
+// rejected with the reason.
 func TestDesiredClustersDoNotDependOnOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

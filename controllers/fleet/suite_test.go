@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// bundleCRD is the CRD of bundles, seen from this folder.
+// bundleCRD is the path of the CRD of bundles, relative to this folder.
 const bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
 
 var (
@@ -23,7 +23,7 @@ var (
 	plane *controlplane.ControlPlane
 	// api is the administrator's client, without a cache.
 	api client.Client
-	// edge is the API server of another cluster, and edgeAPI its administrator's client.
+	// edge is the API server of another cluster. edgeAPI is the client of its administrator.
 	edge    *controlplane.ControlPlane
 	edgeAPI client.Client
 )
@@ -38,7 +38,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	edge, edgeAPI = suite.Start(ctx, controlplane.Options{Name: "edge"}, bundleCRD)
 }, NodeTimeout(10*time.Minute))
 
-// meter counts the lists that are asked for through it, by resource.
+// meter counts the lists that are requested through it, by resource.
 type meter struct {
 	suite.Tap
 
@@ -58,7 +58,7 @@ func newMeter() *meter {
 	return m
 }
 
-// config returns the administrator's configuration, metered.
+// config returns the administrator's configuration with a transport that meters.
 func (m *meter) config() *rest.Config {
 	config := plane.Config()
 	config.QPS = -1

@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// openView returns a view of clusters that are connected.
+// openView returns a view of Connected clusters. The first one is the hub's own.
 func openView(clusters ...string) *View {
 	v := newView(clusters[0])
 	for _, cluster := range clusters {
@@ -85,7 +85,7 @@ func TestViewFindsBundles(t *testing.T) {
 	}
 }
 
-// A selector finds the same bundles whether there is a short way to them or not, also when labels change.
+// TestSelectReturnsMatchingBundles: a selector finds the same bundles with and without an index, also when labels change.
 func TestSelectReturnsMatchingBundles(t *testing.T) {
 	t.Parallel()
 	selectors := []string{"", "app=sink", "app in (sink)", "app in (sink,source)", "app", "!app", "app!=sink", "tier=edge,app=sink", "app=sink,app=source", "app notin (sink),tier=edge"}
@@ -143,7 +143,7 @@ func TestRequiredLabel(t *testing.T) {
 	}
 }
 
-// setRead has the bundles of the hub's own cluster read.
+// setRead marks the bundles of the hub's own cluster as read.
 func setRead(v *View) {
 	v.setState(ClusterState{Name: v.Cluster(), Local: true, Reachability: Connected, synced: true})
 }
@@ -239,7 +239,7 @@ func TestWaitSyncedEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The view may be read while bundles come and go.
+// TestViewIsSafeForConcurrentUse reads the view while bundles are added and removed.
 func TestViewIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	v := openView("local")

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// In whatever order kinds are wanted, each is watched as long as a scope wants it.
+// TestKindsAreWatchedWhileWanted: for any order of calls, each kind is watched as long as a scope wants it.
 func TestKindsAreWatchedWhileWanted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -21,7 +21,7 @@ func TestKindsAreWatchedWhileWanted(t *testing.T) {
 				cluster := rapid.SampledFrom([]string{"local", "edge"}).Draw(t, "cluster")
 				kinds[Kind{cluster, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind}}] = struct{}{}
 			}
-			for kind := range kinds { // As if it was started.
+			for kind := range kinds { // As if it had been started.
 				if at := (informerKey{Kind: kind}); o.kinds[at] == nil {
 					o.kinds[at] = &kindInformer{stop: func() {}}
 				}

@@ -9,8 +9,8 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// TestMessageHasTheLatestCause has attempts fail every ten seconds, for one cause after the other: what is said for people
-// follows a cause that stays, and is not changed by what is different each time.
+// TestMessageHasTheLatestCause has attempts that fail every ten seconds, with one cause after another. The message follows a
+// cause that stays, and ignores details that differ each time.
 func TestMessageHasTheLatestCause(t *testing.T) {
 	t.Parallel()
 	const refused, distrust = "dial tcp 10.0.0.1:6443: connection refused", "x509: certificate signed by unknown authority"

@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Subscribers to writes are notified of each, also of one that changes no state, and of nothing else.
+// TestWritesAreNotified: subscribers to writes are notified of every write, also of one that changes no state, and of nothing
+// else.
 func TestWritesAreNotified(t *testing.T) {
 	t.Parallel()
 	v := openView("local", "edge1")
@@ -31,7 +32,7 @@ func TestWritesAreNotified(t *testing.T) {
 		}
 	}
 	judged := version("2", nil)
-	judged.Members = nil // By time alone.
+	judged.Members = nil // Time alone has changed the judgement.
 	for _, b := range []*Bundle{version("1", nil), version("2", nil), judged} {
 		v.put(key, b)
 		look()
