@@ -20,12 +20,12 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// meta is the metadata of an object of a bundle.
+// meta returns the metadata of an object of a bundle.
 func meta(namespace, name, bundle string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{k8spluginv1alpha1.LabelDeploymentID: bundle}}
 }
 
-// newBundle is a bundle as rsync makes it.
+// newBundle returns a bundle as rsync creates it.
 func newBundle(namespace, name string) *k8spluginv1alpha1.ResourceBundleState {
 	return &k8spluginv1alpha1.ResourceBundleState{
 		ObjectMeta: meta(namespace, name, name),
@@ -66,7 +66,7 @@ func newDeployment(namespace, name, bundle string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: meta(namespace, name, bundle), Spec: appsv1.DeploymentSpec{Selector: selector, Template: pods}}
 }
 
-// oneOfEach is an object of each default kind.
+// oneOfEach returns an object of each default kind.
 func oneOfEach(namespace, bundle string) []client.Object {
 	selector, pods := template(bundle)
 	jobPods := *pods.DeepCopy()
@@ -146,7 +146,7 @@ func raw(ctx context.Context, namespace, name string) string {
 	return string(text)
 }
 
-// states says in which state a bundle lists its resources, as "Kind/name": "State".
+// states returns the states of the resources in a bundle, as "Kind/name": "State".
 func states(b *k8spluginv1alpha1.ResourceBundleState) map[string]string {
 	listed := map[string]string{}
 	for _, r := range b.Status.Resources {
@@ -160,7 +160,7 @@ func statesOf(ctx context.Context, namespace, name string) func() map[string]str
 	return func() map[string]string { return states(get(ctx, namespace, name)) }
 }
 
-// sinceOf is since when a resource of a bundle is in its state.
+// sinceOf returns the time since which a resource of a bundle has been in its state.
 func sinceOf(b *k8spluginv1alpha1.ResourceBundleState, kind, name string) time.Time {
 	GinkgoHelper()
 	for _, r := range b.Status.Resources {

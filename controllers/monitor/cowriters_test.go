@@ -18,7 +18,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/monitor"
 )
 
-// writeAsEMCO replaces the status of a bundle as EMCO's monitor does, whose types do not know what ours adds.
+// writeAsEMCO replaces the status of a bundle as EMCO's monitor does, whose types lack the fields that ours adds.
 func writeAsEMCO(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -59,7 +59,7 @@ var _ = Describe("Beside another monitor", func() {
 		namespace = newNamespace(ctx)
 		options = monitor.Options{LeaseNamespace: namespace, Namespaces: []string{namespace}}
 		create(ctx, newBundle(namespace, "1-sink"), newPod(namespace, "pod", "1-sink"))
-		DeferCleanup(discard, newBundle(namespace, "1-sink")) // Monitors of other specs would write what is not right in it.
+		DeferCleanup(discard, newBundle(namespace, "1-sink")) // Monitors of other specs would write its status.
 	})
 
 	It("a bundle that EMCO's monitor writes is left alone, and taken over an hour after its last write", func(ctx SpecContext) {
@@ -131,7 +131,7 @@ var _ = Describe("Beside another monitor", func() {
 		DeferCleanup(func(ctx SpecContext) { restore(ctx) })
 		probe := newBundle(namespace, "0-probe")
 		create(ctx, probe)
-		Eventually(func() *k8spluginv1alpha1.ResourceCounts { // The CRD has taken effect.
+		Eventually(func() *k8spluginv1alpha1.ResourceCounts { // Wait until the CRD has taken effect.
 			probe.Status.Summary = &k8spluginv1alpha1.ResourceCounts{State: "Ready"}
 			Expect(api.Status().Update(ctx, probe, client.FieldOwner("healthscope-monitor"))).To(Succeed())
 			return get(ctx, namespace, "0-probe").Status.Summary

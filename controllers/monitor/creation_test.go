@@ -22,7 +22,7 @@ import (
 
 const nameLabel = "healthscope.core.oam.dev/name"
 
-// named is a ConfigMap with the label that the monitor makes bundles for.
+// named returns a ConfigMap with the label for which the monitor creates bundles.
 func named(namespace, name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{nameLabel: value}}}
 }

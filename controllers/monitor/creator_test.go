@@ -61,8 +61,8 @@ func TestBundleNamesAreNamesAndDiffer(t *testing.T) {
 
 var bundleResource = schema.GroupResource{Group: "k8splugin.io", Resource: "resourcebundlestates"}
 
-// creations is a client that answers create requests as a test sets, with a
-// cache that holds created bundles at once, and bundles that tests add.
+// creations is a client that responds to create requests as set by a test. Its cache has created bundles at once, and bundles
+// that tests add.
 type creations struct {
 	client.Client
 
@@ -81,7 +81,7 @@ type creations struct {
 	dropped sets.Set[string]
 }
 
-// count changes or reads what is counted.
+// count calls change with the lock of the counters.
 func (c *creations) count(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *creations) counted() (asked, made, logged int) {
 	return c.asked, c.made, c.logged
 }
 
-// has reports whether there is a bundle that the creator made.
+// has reports whether there is a bundle that the creator created.
 func (c *creations) has(name types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,17 +30,17 @@ type kindServer struct {
 	mu    sync.Mutex
 	lists []*metav1.APIResourceList
 	err   error
-	// hidden are served too, but no discovery of all kinds names them.
+	// hidden are served too, but no discovery of all kinds contains them.
 	hidden []*metav1.APIResourceList
 	// slow are the resources that cannot be read for now.
 	slow map[string]bool
 	asks int
-	// crds is what serves the CRDs, and changes how often they have changed.
+	// crds serves the CRDs. changes is the number of their changes.
 	crds    fakeServer
 	changes int
 }
 
-// change changes a CRD of a group, as a change of its kinds does.
+// change changes a CRD of a group, as for a change of its kinds.
 func (s *kindServer) change(group string) {
 	synctest.Wait()
 	s.changes++
@@ -212,7 +212,7 @@ func TestDiscoveryFollowsKinds(t *testing.T) {
 		}
 		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
 
-		// Many kinds come within a moment.
+		// Many kinds are added within a moment.
 		asked := s.asked()
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true)))
 		for range 50 {
@@ -225,7 +225,7 @@ func TestDiscoveryFollowsKinds(t *testing.T) {
 			t.Errorf("%d discoveries for one installation, want one or two and one to confirm", got)
 		}
 
-		// A version takes the place of another one, and cannot be read at first.
+		// A version replaces another one, and cannot be read at first.
 		s.setSlow("v2", true)
 		s.serve(nil, served("example.io/v2", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true)))
 		s.change("example.io")
@@ -289,8 +289,8 @@ func entryOf(group, kind string) k8spluginv1alpha1.ResourceHealth {
 	return k8spluginv1alpha1.ResourceHealth{Group: group, Version: "v1", Kind: kind, Namespace: "ns", Name: "a", State: "Ready"}
 }
 
-// TestUncertainKindsAreUnreadable starts a monitor while a group gives no answer: what the
-// bundle said of the group's objects must not be taken back.
+// TestUncertainKindsAreUnreadable starts a monitor while a group does not respond: the bundle must keep its entries for the
+// objects of the group.
 func TestUncertainKindsAreUnreadable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -310,8 +310,8 @@ func TestUncertainKindsAreUnreadable(t *testing.T) {
 	})
 }
 
-// TestFirstDiscoveryIsConfirmed starts a monitor together with an API server that does not know all that it serves
-// at first, and with one that has lost a kind while no monitor ran.
+// TestFirstDiscoveryIsConfirmed starts a monitor together with an API server that does not serve all of its kinds at first, and
+// with one that has lost a kind while no monitor ran.
 func TestFirstDiscoveryIsConfirmed(t *testing.T) {
 	t.Parallel()
 	gadget := []schema.GroupKind{{Group: "other.io", Kind: "Gadget"}}

@@ -113,7 +113,7 @@ var _ = Describe("A monitor in trouble", func() {
 			defer ticks.Stop()
 			for i := 0; storm.Err() == nil; i++ {
 				patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"tick":"%d"}}}`, i))
-				_ = api.Patch(storm, newBundle(namespace, "1-sink"), patch) // The last one is cancelled.
+				_ = api.Patch(storm, newBundle(namespace, "1-sink"), patch) // The last request is cancelled.
 				<-ticks.C
 			}
 		})

@@ -30,7 +30,7 @@ func (w *watch) reportReady(c *clocktesting.FakeClock) {
 	c.Step(watchRules.CatchUp)
 }
 
-// reportFailure makes the attempts of the watch fail, with long until the failure is confirmed.
+// reportFailure makes the attempts of the watch fail. With long, they fail until the failure is confirmed.
 func (w *watch) reportFailure(c *clocktesting.FakeClock, err error, long bool) {
 	kind, reason := observe.Classify(err)
 	e := observe.Event{Kind: kind, Reason: reason, Message: err.Error()}
@@ -83,7 +83,7 @@ func lookWhile(t *testing.T, change, look func()) {
 	<-done
 }
 
-// TestGatherPrefersHealthyWatch has two versions of a kind watched, of which the first one fails.
+// TestGatherPrefersHealthyWatch has watches of two versions of a kind, of which the first one fails.
 func TestGatherPrefersHealthyWatch(t *testing.T) {
 	t.Parallel()
 	all := watchesOf(nil, nil, nil)
@@ -101,7 +101,7 @@ func TestGatherPrefersHealthyWatch(t *testing.T) {
 	}
 }
 
-// TestGatherDuringWatchHandover has two watches take each other's place, of which one cannot be read.
+// TestGatherDuringWatchHandover has two watches that replace each other. One of them cannot be read.
 func TestGatherDuringWatchHandover(t *testing.T) {
 	t.Parallel()
 	all := watchesOf(nil, nil, nil)
@@ -125,8 +125,8 @@ func TestGatherDuringWatchHandover(t *testing.T) {
 	})
 }
 
-// TestGatherWhileVersionIsRemoved has a CRD go from one version to another one, which cannot be read yet, and the bundle looked at
-// while the watch of the first version finds out that it is gone.
+// TestGatherWhileVersionIsRemoved has a CRD that changes from one version to another one, which cannot be read yet. It reads the
+// bundle while the watch of the first version detects that the version is removed.
 func TestGatherWhileVersionIsRemoved(t *testing.T) {
 	t.Parallel()
 	all := watchesOf(nil, nil, nil)
@@ -159,7 +159,7 @@ func TestGatherWhileVersionIsRemoved(t *testing.T) {
 	}, func() { look("at any time") })
 }
 
-// TestGatherWhileGroupRecovers has a group answer and give no answer in turn, while a bundle is looked at.
+// TestGatherWhileGroupRecovers has a group that alternates between responding and not responding while a bundle is read.
 func TestGatherWhileGroupRecovers(t *testing.T) {
 	t.Parallel()
 	kinds := newKindDiscovery(Options{LabelKeys: []string{testKey}}, func() ([]*metav1.APIResourceList, error) { return nil, nil })

@@ -33,7 +33,7 @@ type apiServer struct {
 	client.Reader
 
 	stored *k8spluginv1alpha1.ResourceBundleState
-	// cached is what the cache has while it lags, and nil while it does not.
+	// cached is the bundle in a cache that lags; nil while it does not lag.
 	cached *k8spluginv1alpha1.ResourceBundleState
 	writes int
 }
@@ -68,13 +68,13 @@ type history struct {
 	t     *rapid.T
 	api   *apiServer
 	clock *clocktesting.FakeClock
-	// truth are the objects that there are, by kind and name.
+	// truth contains the existing objects, by kind and name.
 	truth   map[string]map[string]*unstructured.Unstructured
 	refused sets.Set[string]
 	version int
 	monitor *reconciler
 	watches *watches
-	// since is what status.resources must say of since.
+	// since contains the expected entries of status.resources, with their since.
 	since map[string]k8spluginv1alpha1.ResourceHealth
 }
 
@@ -142,7 +142,7 @@ func (h *history) relist(w *watch) {
 	w.changed(w.informer.State())
 }
 
-// newObject returns an object of a kind in a random state, in the bundle or not.
+// newObject returns an object of a kind in a random state, which may be in the bundle.
 func (h *history) newObject(kind, name, uid string) *unstructured.Unstructured {
 	h.version++
 	o := object("ns", name, rapid.SampledFrom([]string{chosen, chosen, chosen, sink.Name}).Draw(h.t, "label"), strconv.Itoa(h.version))
@@ -182,8 +182,8 @@ func (h *history) step() {
 	}
 }
 
-// changeObject adds, updates, relabels, deletes or replaces an object. What a
-// monitor misses, because its watch is broken, it learns from the next list.
+// changeObject adds, updates, relabels, deletes or replaces an object. A monitor whose watch misses a change gets it from the
+// next list.
 func (h *history) changeObject(kind string) {
 	name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(h.t, "name")
 	objects, contents := h.truth[kind], h.watch(kind).store
@@ -213,7 +213,7 @@ func (h *history) changeObject(kind string) {
 	}
 }
 
-// reconcile reconciles the bundle, and checks what has been written.
+// reconcile reconciles the bundle, and checks the written status.
 func (h *history) reconcile() {
 	writes := h.api.writes
 	for range 3 {
@@ -258,9 +258,8 @@ func (h *history) inBundle() []*unstructured.Unstructured {
 	return objects
 }
 
-// TestBundleConvergesAfterAnyHistory plays any history, after which every kind can be
-// read and is read once more, and compares the bundle with one that is made
-// from nothing but the objects and what the bundle said before.
+// TestBundleConvergesAfterAnyHistory applies a random history. After it, every kind can be read and is read once more. The test
+// compares the bundle with one that is built only from the objects and the last status of the bundle.
 func TestBundleConvergesAfterAnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

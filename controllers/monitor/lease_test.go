@@ -65,11 +65,11 @@ var _ = Describe("A monitor's life", func() {
 
 	It("ends without leaving anything behind", func(ctx SpecContext) {
 		existing := goleak.IgnoreCurrent()
-		connection := goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run") // Kept for whoever comes next.
+		connection := goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run") // It is kept for the next user.
 		m := start(ctx, monitor.Options{
 			LeaseNamespace: namespace,
 			Kinds:          append(monitor.DefaultKinds(), schema.GroupVersionKind{Group: "missing.example.io", Version: "v1", Kind: "Widget"}),
-			WatchClock:     suite.NewFastClock(10), // The start waits for the kind for ten seconds.
+			WatchClock:     suite.NewFastClock(10), // The start waits ten seconds for the kind.
 		})
 		create(ctx, newBundle(namespace, "1-sink"), newPod(namespace, "pod", "1-sink"))
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(1))

@@ -23,7 +23,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/monitor"
 )
 
-// settingsForLogicalClouds returns the settings of the monitor that the recorder's page names.
+// settingsForLogicalClouds returns the settings of the monitor in the documentation of the recorder.
 func settingsForLogicalClouds() configv1alpha1.Monitor {
 	GinkgoHelper()
 	page, err := os.ReadFile("../../config/docs/recorder.md")

@@ -215,7 +215,7 @@ var _ = Describe("A monitor", func() {
 		create(ctx, newBundle(namespace, "1-sink"))
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(len(objects)))
 		Expect(raw(ctx, namespace, "1-sink")).To(And(
-			ContainSubstring(`"sink:1"`), // The pods are there, whole otherwise.
+			ContainSubstring(`"sink:1"`), // The pods are there, and otherwise complete.
 			Not(ContainSubstring("canary")),
 			Not(ContainSubstring("Y2FuYXJ5")), // "canary" in base64, as in resourceStatuses and Secrets.
 		))

@@ -64,7 +64,7 @@ func TestReconcileLeavesABundleToAnotherMonitorForAnHour(t *testing.T) {
 	}
 	g.overwrite(emco)
 	for g.clock.Since(began) < time.Hour {
-		g.writeStates.touch(sink) // Objects change, and the queue asks again and again.
+		g.writeStates.touch(sink) // Objects change, and the queue retries repeatedly.
 		if result := g.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > time.Hour {
 			t.Fatalf("looked at again after %s, want within the hour", result.RequeueAfter)
 		}
@@ -140,7 +140,7 @@ func TestReconcileStopsWhileTheCRDPrunes(t *testing.T) {
 	g.change(object("ns", "a", "1-sink", "1"))
 	for began := g.clock.Now(); g.clock.Since(began) < 10*time.Minute; g.pass(time.Second) {
 		before := g.writes
-		if result := g.reconcile(); result.RequeueAfter <= 0 && g.writes == before { // What a write has changed comes back with the watch.
+		if result := g.reconcile(); result.RequeueAfter <= 0 && g.writes == before { // The watch returns the change of a write.
 			t.Fatal("a bundle whose status is dropped is not looked at again")
 		}
 	}
@@ -153,7 +153,7 @@ func TestReconcileStopsWhileTheCRDPrunes(t *testing.T) {
 	g.prune = false
 	g.pass(30 * time.Second)
 	g.reconcile()
-	g.reconcile() // With what the watch tells of the write.
+	g.reconcile() // With the event of the watch for the write.
 	if g.woken != 1 {
 		t.Errorf("with the right CRD bundles are looked at again %d times, want once", g.woken)
 	}

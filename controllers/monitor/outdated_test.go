@@ -25,7 +25,7 @@ func (g *rig) asEMCO() {
 	})
 }
 
-// advanceUntil reconciles and advances the clock until the condition is true, and returns how long that took.
+// advanceUntil reconciles and advances the clock until the condition is true, and returns the time until then.
 func (g *rig) advanceUntil(what string, condition func() bool) time.Duration {
 	g.t.Helper()
 	for began := g.clock.Now(); ; {
@@ -80,7 +80,8 @@ func TestTakesOverBundleOfStoppedMonitor(t *testing.T) {
 	}
 }
 
-// TestLeavesBundleOfLiveMonitor has EMCO's monitor write each change some seconds later, and an object of a kind that it does not watch.
+// TestLeavesBundleOfLiveMonitor has EMCO's monitor, which writes each change some seconds later, and an object of a kind that it
+// does not watch.
 func TestLeavesBundleOfLiveMonitor(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -111,7 +112,7 @@ func TestLeavesBundleOfLiveMonitor(t *testing.T) {
 	}
 }
 
-// TestTakeoversBackOff has another monitor write outdated content again after each takeover.
+// TestTakeoversBackOff has another monitor that writes outdated content again after each takeover.
 func TestTakeoversBackOff(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -134,7 +135,7 @@ func TestTakeoversBackOff(t *testing.T) {
 	}
 }
 
-// TestMarkSurvivesRestart has the monitor restarted after it has marked a bundle.
+// TestMarkSurvivesRestart restarts the monitor after it has marked a bundle.
 func TestMarkSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)

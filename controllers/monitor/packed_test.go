@@ -50,7 +50,7 @@ func TestUnpackNamesTheObjectItCannotRead(t *testing.T) {
 	}
 }
 
-// FuzzPack checks that any JSON object, however odd, comes out of a store as it went in, stripped.
+// FuzzPack checks that a store returns any JSON object as it was stored, except for the stripped parts.
 func FuzzPack(f *testing.F) {
 	f.Add([]byte(`{"kind":"Pod","metadata":{"name":"a","labels":{"emco/deployment-id":"one"}},"spec":{"n":1,"f":1.5,"e":1e40}}`))
 	f.Add([]byte(`{"metadata":{"labels":["a"],"name":7,"managedFields":{}},"data":"x"}`))

@@ -45,9 +45,8 @@ func TestSizeOfAStatus(t *testing.T) {
 	}
 }
 
-// TestWriteStatesNeverLosesTheLastChange plays any sequence of changes and jumps of
-// the clock against one bundle, as a queue does: each change is processed
-// immediately, and again after the returned wait.
+// TestWriteStatesNeverLosesTheLastChange applies random sequences of changes and clock jumps to one bundle, like a queue: each
+// change is processed immediately, and again after the returned wait.
 func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,7 +87,7 @@ func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 			}
 			look()
 		}
-		for range 2 { // A clock that was set back since a change was told to wait makes it wait once more.
+		for range 2 { // If the clock was set back since a change got its wait, the change waits once more.
 			elapsed += longest
 			look()
 		}

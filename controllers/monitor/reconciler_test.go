@@ -50,7 +50,7 @@ type rig struct {
 	// onWrite, if set, is called before a write.
 	onWrite func(types.NamespacedName)
 	writes  int
-	// marks are the marks that were written, and markErr is the error of writing one.
+	// marks are the written marks. markErr is the error of a write of a mark.
 	marks   []k8spluginv1alpha1.OutOfDate
 	markErr error
 	// mu guards writes in tests with several workers.
@@ -188,7 +188,7 @@ func TestReconcileWritesOnlyWhatDiffers(t *testing.T) {
 	g.wantWrites(0)
 }
 
-// TestReconcileUsesSelectorWhileCacheLags has an object change before the cache has the write for the one before it.
+// TestReconcileUsesSelectorWhileCacheLags changes an object before the cache has the write for the previous change.
 func TestReconcileUsesSelectorWhileCacheLags(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -216,7 +216,7 @@ func TestReconcileUsesSelectorWhileCacheLags(t *testing.T) {
 func TestReconcilePacesWrites(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
-	// What one event leads to, some milliseconds apart, waits for nothing.
+	// The changes that follow one event within some milliseconds do not wait.
 	var objects []*unstructured.Unstructured
 	for i := range writeBurst {
 		objects = append(objects, object("ns", fmt.Sprint("object-", i), "1-sink", "1"))
@@ -336,7 +336,7 @@ func TestReconcileDoesNotRetryInALoop(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	g.writeErr = errors.New("request is too large")
-	// Objects go on changing, and the queue goes on asking.
+	// Objects continue to change, and the queue continues to retry.
 	for began := g.clock.Now(); g.clock.Since(began) < time.Hour; g.clock.SetTime(g.clock.Now().Add(time.Second)) {
 		g.writeStates.touch(sink)
 		if result, err := g.Reconcile(t.Context(), ctrl.Request{NamespacedName: sink}); err == nil && result.RequeueAfter <= 0 {

@@ -15,14 +15,14 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// want has the creator consider a value in a namespace.
+// want makes the creator process a value in a namespace.
 func (c *creations) want(namespace, value string) types.NamespacedName {
 	wanted := selectorKey{namespace: namespace, key: testKey, value: value}
 	c.enqueue(sets.New(wanted))
 	return bundleOf(wanted)
 }
 
-// TestCreatorIsNotStarvedByRefusingNamespace has one namespace whose quota is used up, with many values.
+// TestCreatorIsNotStarvedByRefusingNamespace has one namespace with many values whose quota is exhausted.
 func TestCreatorIsNotStarvedByRefusingNamespace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestCreatorIsNotStarvedByRefusingNamespace(t *testing.T) {
 	})
 }
 
-// TestCreatorIsNotStarvedByRefusedValue has an admission that refuses some values of a namespace.
+// TestCreatorIsNotStarvedByRefusedValue has an admission that rejects some values of a namespace.
 func TestCreatorIsNotStarvedByRefusedValue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestCreatorIsNotStarvedByRefusedValue(t *testing.T) {
 	})
 }
 
-// TestCreatorBacksOffWhenAllNamespacesRefuse has a right that is missing everywhere.
+// TestCreatorBacksOffWhenAllNamespacesRefuse has no right in any namespace.
 func TestCreatorBacksOffWhenAllNamespacesRefuse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestCreatorBacksOffWhenAllNamespacesRefuse(t *testing.T) {
 	})
 }
 
-// TestCreatorWaitsForItsName has another bundle in the way, of which the cache hears late.
+// TestCreatorWaitsForItsName has another bundle with the name, which the cache receives late.
 func TestCreatorWaitsForItsName(t *testing.T) {
 	t.Parallel()
 	for value, within := range map[string]time.Duration{"shop": time.Second, "My_Shop": maxCreatePause + time.Second} {
@@ -136,7 +136,7 @@ func TestCreatorWaitsForItsName(t *testing.T) {
 	}
 }
 
-// TestRecreatedBundleReleasesItsKeys has a bundle deleted and made again with another selector between two lists.
+// TestRecreatedBundleReleasesItsKeys deletes a bundle and creates it again with another selector between two lists.
 func TestRecreatedBundleReleasesItsKeys(t *testing.T) {
 	t.Parallel()
 	bundle := func(uid types.UID, value string) *k8spluginv1alpha1.ResourceBundleState {

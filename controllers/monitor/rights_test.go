@@ -28,10 +28,10 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// marker is a line that says which rights the monitor needs.
+// marker matches a line that declares rights of the monitor.
 var marker = regexp.MustCompile(`\+kubebuilder:rbac:groups=([^,]+),resources=([^,]+),verbs=(\S+)`)
 
-// markedRules are the rights that the package's markers ask for, and from which its role is generated.
+// markedRules returns the rights in the markers of the package, from which its role is generated.
 func markedRules() []rbacv1.PolicyRule {
 	GinkgoHelper()
 	source, err := os.ReadFile("setup.go")
@@ -48,7 +48,7 @@ func markedRules() []rbacv1.PolicyRule {
 	return rules
 }
 
-// may polls whether the service account of a namespace has a right. The API server takes a moment to heed what roles say.
+// may polls whether the service account of a namespace has a right. The API server applies new roles after a moment.
 func may(ctx context.Context, namespace string, right authorizationv1.ResourceAttributes) func() bool {
 	return func() bool {
 		GinkgoHelper()
@@ -60,8 +60,8 @@ func may(ctx context.Context, namespace string, right authorizationv1.ResourceAt
 	}
 }
 
-// account makes a service account with the rules and with its Lease in the
-// namespace, and returns its configuration and its role, which are in force.
+// account creates a service account with the rules and with the rights for its Lease in the namespace. It waits until the rights
+// are in force, and returns the configuration and the role.
 func account(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) (*rest.Config, *rbacv1.ClusterRole) {
 	GinkgoHelper()
 	name := metav1.ObjectMeta{Name: "monitor", Namespace: namespace}
@@ -103,7 +103,7 @@ func series(registry *prometheus.Registry, name string) []string {
 	return found
 }
 
-// journal keeps log lines.
+// journal stores log lines.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -209,7 +209,7 @@ var _ = Describe("A monitor's kinds", func() {
 		startAs(ctx, plane.Config(), log.logger(), monitor.Options{
 			LeaseNamespace: namespace,
 			Kinds:          append(monitor.DefaultKinds(), widget),
-			WatchClock:     suite.NewFastClock(10), // What is not served has to be confirmed for ten seconds.
+			WatchClock:     suite.NewFastClock(10), // A kind that is not served is confirmed after ten seconds.
 		})
 		create(ctx, newBundle(namespace, "1-sink"), newPod(namespace, "pod", "1-sink"))
 		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(1))

@@ -18,7 +18,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/monitor"
 )
 
-// newCRD is a CRD of a namespaced kind, with a version for each of the names, of which the last is stored.
+// newCRD returns a CRD of a namespaced kind with the given versions, of which the last one is stored.
 func newCRD(group, kind, plural string, versions ...string) *unstructured.Unstructured {
 	var served []any
 	for i, version := range versions {
@@ -45,7 +45,7 @@ func install(ctx context.Context, crd *unstructured.Unstructured) {
 	DeferCleanup(discard, crd)
 }
 
-// discard deletes an object that may be gone already.
+// discard deletes an object that may already be deleted.
 func discard(ctx SpecContext, object client.Object) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(api.Delete(ctx, object))).To(Succeed())
@@ -71,7 +71,8 @@ func uninstall(ctx context.Context, crd *unstructured.Unstructured) {
 	}).Should(BeTrue())
 }
 
-// uninstallBundleCRD removes the CRD of bundles, with all bundles, and waits until they are served no longer, which takes a moment more.
+// uninstallBundleCRD removes the CRD of bundles, with all bundles, and waits until they are no longer served, which takes a
+// moment more.
 func uninstallBundleCRD(ctx context.Context) {
 	GinkgoHelper()
 	crd := &unstructured.Unstructured{}
@@ -96,7 +97,7 @@ func createCustom(ctx context.Context, kind schema.GroupVersionKind, namespace, 
 var _ = Describe("Trusted namespaces", func() {
 	It("get objects of all namespaces and of the cluster, and others never do", func(ctx SpecContext) {
 		trusted, other := newNamespace(ctx), newNamespace(ctx)
-		bundle := "1-" + trusted // The objects of the cluster are there for all specs.
+		bundle := "1-" + trusted // All specs share the objects without a namespace.
 		role := &rbacv1.ClusterRole{ObjectMeta: meta("", "of-"+trusted, bundle)}
 		create(ctx, newPod(trusted, "mine", bundle), newPod(other, "theirs", bundle), role)
 		DeferCleanup(discard, role)
@@ -202,7 +203,7 @@ var _ = Describe("Discovery", func() {
 		update(ctx, crd, func(crd *unstructured.Unstructured) {
 			changeVersion(crd, 1, func(version map[string]any) { version["served"] = false })
 		})
-		// The API server may name the version among its groups for a while after it has ceased to serve it.
+		// The API server may list the version in its groups for a while after it has stopped to serve it.
 		Eventually(versionOf(ctx, namespace, "1-sink", "Gadget", "later")).WithTimeout(90 * time.Second).Should(Equal("v1"))
 		Consistently(statesOf(ctx, namespace, "1-sink")).Should(HaveKey("Gadget/later"))
 	})

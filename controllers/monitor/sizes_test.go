@@ -104,8 +104,8 @@ func TestReconcileNamesWhatMatters(t *testing.T) {
 	}
 }
 
-// TestLargeBundlesDoNotBlockSmallOnes has more large bundles than workers,
-// whose writes all block, and one small bundle.
+// TestLargeBundlesDoNotBlockSmallOnes has one small bundle, and more large bundles than workers. The writes of the large bundles
+// all block.
 func TestLargeBundlesDoNotBlockSmallOnes(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -146,7 +146,7 @@ func TestLargeBundlesDoNotBlockSmallOnes(t *testing.T) {
 			}
 		})
 	}
-	// One worker looks at all of them: it would not come to the small one if it waited for a large one.
+	// One worker processes all of them. It would not reach the small one if it waited for a large one.
 	for _, request := range append(requests, ctrl.Request{NamespacedName: sink}) {
 		if _, err := g.Reconcile(t.Context(), request); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// cluster is what a discovery client would say.
+// cluster contains the responses of a discovery client.
 type cluster struct {
 	resources map[string][]metav1.APIResource
 	err       error

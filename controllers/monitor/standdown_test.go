@@ -10,7 +10,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// writer is an entry of managedFields as an API server makes it.
+// writer returns an entry of managedFields as an API server creates it.
 func writer(manager, subresource string, at time.Time) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "k8splugin.io/v1alpha1", Subresource: subresource,
@@ -84,7 +84,7 @@ func TestStandDown(t *testing.T) {
 	}
 }
 
-// TestTakesOverFromMonitorWithClockAhead has another monitor write while the node's clock is two days ahead, and then no more.
+// TestTakesOverFromMonitorWithClockAhead has another monitor that writes once while the clock of its node is two days ahead.
 func TestTakesOverFromMonitorWithClockAhead(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)

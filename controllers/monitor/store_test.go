@@ -19,7 +19,7 @@ const testKey = "emco/deployment-id"
 
 var configMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
-// object makes a labelled ConfigMap. Its uid is its namespace and name.
+// object returns a labelled ConfigMap. Its uid is its namespace and name.
 func object(namespace, name, label, version string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	o.SetNamespace(namespace)
@@ -30,7 +30,7 @@ func object(namespace, name, label, version string) *unstructured.Unstructured {
 	return o
 }
 
-// observed is a store that notes what it says.
+// observed returns a store, and the keys that it reports as changed.
 func observed() (s *store, touched *sets.Set[selectorKey]) {
 	s = newStore(configMap, testKey)
 	touched = &sets.Set[selectorKey]{}
@@ -43,7 +43,7 @@ func inNamespace(label string) selectorKey {
 	return selectorKey{namespace: "ns", key: testKey, value: label}
 }
 
-// versions describes the members of a selector key as name=resourceVersion.
+// versions returns the members of a selector key as name=resourceVersion.
 func versions(s *store, c selectorKey) sets.Set[string] {
 	found := sets.New[string]()
 	for _, o := range s.appendMembers(nil, c) {
@@ -206,8 +206,8 @@ func TestStoreRedactsObjects(t *testing.T) {
 	}
 }
 
-// TestStoreAgreesWithModel compares the store with a plain model after any
-// history, and checks that each difference a reader can see was announced.
+// TestStoreAgreesWithModel compares the store with a plain model after a random history. It checks that the store has reported
+// each difference that a reader can see.
 func TestStoreAgreesWithModel(t *testing.T) {
 	t.Parallel()
 	labels := []string{"one", "two"}

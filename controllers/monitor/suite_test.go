@@ -24,7 +24,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// bundleCRD is the CRD of bundles, seen from this folder.
+// bundleCRD is the path of the CRD of bundles, relative to this folder.
 const bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
 
 var (
@@ -43,13 +43,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "monitor"}, bundleCRD)
 }, NodeTimeout(5*time.Minute))
 
-// newNamespace makes a namespace for a spec.
+// newNamespace creates a namespace for a spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	return suite.NewNamespace(ctx, api, &k8spluginv1alpha1.ResourceBundleState{})
 }
 
-// newManager returns a manager with a monitor, and what it asks of the API server.
+// newManager returns a manager with a monitor, and the monitor's requests to the API server.
 func newManager(config *rest.Config, logger logr.Logger, opts monitor.Options) (ctrl.Manager, *requests) {
 	GinkgoHelper()
 	seen := &requests{}
@@ -57,21 +57,21 @@ func newManager(config *rest.Config, logger logr.Logger, opts monitor.Options) (
 		opts.Registerer = prometheus.NewRegistry()
 	}
 	if opts.LeaseDuration == 0 {
-		opts.LeaseDuration = 2 * time.Minute // A process that stands still for a while keeps its Lease.
+		opts.LeaseDuration = 2 * time.Minute // A process that pauses for a while keeps its Lease.
 	}
 	config.Wrap(seen.wrap)
 	options, err := monitor.ManagerOptions(opts)
 	Expect(err).NotTo(HaveOccurred())
 	options.Logger, options.RetryPeriod = logger, new(time.Second)
 	options.Metrics.BindAddress = "0"
-	options.Controller.SkipNameValidation = new(true) // One process, many monitors.
+	options.Controller.SkipNameValidation = new(true) // One process has many monitors.
 	mgr, err := ctrl.NewManager(config, options)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(monitor.Setup(mgr, opts)).To(Succeed())
 	return mgr, seen
 }
 
-// running is a monitor that runs.
+// running is a monitor in progress.
 type running struct {
 	*requests
 
@@ -84,7 +84,7 @@ func start(ctx context.Context, opts monitor.Options) *running {
 	return startAs(ctx, plane.Config(), GinkgoLogr, opts)
 }
 
-// startAs runs a monitor with a configuration of its own, and returns when it leads.
+// startAs runs a monitor with its own configuration, and returns when it leads.
 func startAs(ctx context.Context, config *rest.Config, logger logr.Logger, opts monitor.Options) *running {
 	GinkgoHelper()
 	config.QPS = -1
@@ -103,22 +103,22 @@ func startAs(ctx context.Context, config *rest.Config, logger logr.Logger, opts 
 	return r
 }
 
-// requests counts what a monitor asks of the API server.
+// requests records the requests of a monitor to the API server.
 type requests struct {
 	mu   sync.Mutex
 	made []string
-	// accepted are the forms in which the answers to requests were wanted, by path.
+	// accepted are the Accept headers of the requests, by path.
 	accepted map[string][]string
 }
 
-// accepts returns the forms in which the answers to requests for a path were wanted.
+// accepts returns the Accept headers of the requests for a path.
 func (r *requests) accepts(path string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.accepted[path])
 }
 
-// wrap notes each request as "METHOD path?query", except those for the Lease and for events.
+// wrap records each request as "METHOD path?query", except those for the Lease and for events.
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		if path := request.URL.Path; !strings.Contains(path, "/leases") && !strings.Contains(path, "/events") {
@@ -134,7 +134,7 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// all returns what has been asked so far.
+// all returns the requests so far.
 func (r *requests) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

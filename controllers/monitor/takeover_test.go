@@ -24,7 +24,7 @@ var _ = Describe("Beside another monitor that is gone", func() {
 		Expect(api.Delete(ctx, newPod(namespace, "pod", "1-sink"))).To(Succeed())
 
 		objects := 0
-		pass := func() { // Time passes, and something makes the monitor look again.
+		pass := func() { // Time passes, and a new object makes the monitor reconcile again.
 			objects++
 			clock.SetTime(clock.Now().Add(5 * time.Second))
 			create(ctx, newService(namespace, fmt.Sprintf("service-%d", objects), "1-sink"))

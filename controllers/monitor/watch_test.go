@@ -30,13 +30,13 @@ var (
 	errNotFound  = apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "")
 )
 
-// reader answers in place of a client.
+// reader responds in place of a client.
 type reader interface {
 	list(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) (runtime.Object, error)
 	watch(ctx context.Context, resource schema.GroupVersionResource, namespace string, options metav1.ListOptions) (apiwatch.Interface, error)
 }
 
-// clientOf returns a client that a reader answers.
+// clientOf returns a client that uses a reader.
 func clientOf(r reader) func(schema.GroupVersionResource, string) cache.ListerWatcher {
 	return func(resource schema.GroupVersionResource, namespace string) cache.ListerWatcher {
 		return &cache.ListWatch{
@@ -50,21 +50,21 @@ func clientOf(r reader) func(schema.GroupVersionResource, string) cache.ListerWa
 	}
 }
 
-// fakeServer is an API server that serves one kind with one object. It implements kindFinder and reader, and keeps what is logged.
+// fakeServer is an API server that serves one kind with one object. It implements kindFinder and reader, and stores the log.
 type fakeServer struct {
 	mu sync.Mutex
-	// fault is what is wrong with it.
+	// fault is its current fault.
 	fault fault
-	// attempts are when lists and watches were asked for, and the kind was looked for.
+	// attempts are the times of the requests for lists and watches, and of those for the kind.
 	attempts []time.Time
 	stream   *apiwatch.FakeWatcher
 	logged   []string
 }
 
-// fault is what the API server answers to requests for discovery, lists and watches; nil means that it serves them.
+// fault holds the errors of the API server for discovery, lists and watches; nil means that it serves them.
 type fault struct{ discovery, list, watch error }
 
-// notServed is an API server that does not serve the kind any more.
+// notServed is the fault of an API server that no longer serves the kind.
 var notServed = fault{observe.ErrNotServed, errNotFound, errNotFound}
 
 func (f *fakeServer) fail(with fault) {
@@ -73,7 +73,7 @@ func (f *fakeServer) fail(with fault) {
 	f.fault = with
 }
 
-// breakOff ends the watch as an API server does that has lost its history.
+// breakOff ends the watch like an API server that has lost its history.
 func (f *fakeServer) breakOff() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,7 +140,8 @@ func (f *fakeServer) count(text string) int {
 	return n
 }
 
-// start follows the server until the test ends, and counts in calls how often bundles are looked at again; messages beyond V(0) are not logged.
+// start follows the server until the test ends. It counts in calls how often bundles are woken. Messages above V(0) are not
+// logged.
 func (f *fakeServer) start(t *testing.T, calls *atomic.Int32) *watch {
 	t.Helper()
 	logger := funcr.New(func(_, line string) {
@@ -169,7 +170,7 @@ func isSettled(w *watch) bool {
 	return w.isSettled()
 }
 
-// holds returns how many objects the watch shows.
+// holds returns the number of objects that the watch shows.
 func holds(w *watch) int {
 	synctest.Wait()
 	return len(w.appendMembers(nil, inNamespace("one")))
@@ -207,7 +208,7 @@ func TestWatchReportsRefusalOnceWithoutBlocking(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]struct {
 		fault fault
-		// holds is for how long the others wait.
+		// holds is how long the other kinds wait.
 		holds time.Duration
 	}{
 		"NotServed":      {notServed, observe.ConfirmAfter},
@@ -293,7 +294,7 @@ func TestWatchToleratesTransientFailure(t *testing.T) {
 	}
 }
 
-// A moment is shorter than a refusal must last to be confirmed.
+// moment is shorter than the time after which a refusal is confirmed.
 const moment = observe.ConfirmAfter / 2
 
 func TestWatchVisibility(t *testing.T) {
@@ -308,7 +309,7 @@ func TestWatchVisibility(t *testing.T) {
 	ready := step{fault{}, long, "", 1}
 	cases := map[string]struct {
 		steps []step
-		// looks is how often the bundles are looked at again.
+		// looks is how often the bundles are woken.
 		looks int32
 	}{
 		"a right is missing": {[]step{{fault{list: errForbidden}, time.Second, forbidden, 0}, ready}, 2},

@@ -25,8 +25,8 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// withBundle gives a monitor one bundle with these entries, and a queue; look is
-// called whenever the bundle is to be looked at because of what can be seen.
+// withBundle gives a monitor one bundle with these entries, and a queue. look is called whenever all bundles are woken because
+// of a change of the readable kinds.
 func withBundle(t *testing.T, all *watches, look func(*k8spluginv1alpha1.ResourceBundleState), entries ...k8spluginv1alpha1.ResourceHealth) *k8spluginv1alpha1.ResourceBundleState {
 	t.Helper()
 	if err := all.WaitForSync(t.Context()); err != nil {
@@ -49,8 +49,8 @@ func withBundle(t *testing.T, all *watches, look func(*k8spluginv1alpha1.Resourc
 	return b
 }
 
-// TestRecoveredGroupKeepsEntriesUntilRead has a group answer discovery again,
-// whose objects are read a while later.
+// TestRecoveredGroupKeepsEntriesUntilRead has a group that responds to discovery again, and whose objects are read a while
+// later.
 func TestRecoveredGroupKeepsEntriesUntilRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,8 @@ func TestRecoveredGroupKeepsEntriesUntilRead(t *testing.T) {
 	})
 }
 
-// TestNewVersionKeepsEntriesUntilRead has a version take another's place that cannot be read for longer than the hand-over lasts.
+// TestNewVersionKeepsEntriesUntilRead has a version that replaces another one and that cannot be read for longer than the
+// hand-over lasts.
 func TestNewVersionKeepsEntriesUntilRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +134,7 @@ func TestStartWaitsForFailingKindsOnlyForStartGrace(t *testing.T) {
 	})
 }
 
-// TestOneIncompleteDiscoveryKeepsKinds has a discovery leave out a group, without an error, for a moment.
+// TestOneIncompleteDiscoveryKeepsKinds has a discovery that omits a group for a moment, without an error.
 func TestOneIncompleteDiscoveryKeepsKinds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestOneIncompleteDiscoveryKeepsKinds(t *testing.T) {
 	})
 }
 
-// TestRecoveredGroupIsConfirmed has a group that gave no answer left out by a discovery without an error, for a moment.
+// TestRecoveredGroupIsConfirmed has a group that did not respond, and that a discovery then omits for a moment without an error.
 func TestRecoveredGroupIsConfirmed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +188,7 @@ func TestRecoveredGroupIsConfirmed(t *testing.T) {
 	})
 }
 
-// TestServedKindStaysWatched has all discoveries leave out a group that is served.
+// TestServedKindStaysWatched has discoveries that all omit a group that is served.
 func TestServedKindStaysWatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,8 +215,8 @@ func TestServedKindStaysWatched(t *testing.T) {
 	})
 }
 
-// TestBundlesAreWokenWhenKindIsRemoved has an API removed behind the API server, which sends no events: its objects, those
-// that are shown and those that are remembered, must leave their bundles.
+// TestBundlesAreWokenWhenKindIsRemoved removes an aggregated API, which sends no events. Its objects, both read and remembered
+// ones, must be removed from their bundles.
 func TestBundlesAreWokenWhenKindIsRemoved(t *testing.T) {
 	t.Parallel()
 	readable, forbidding := &kindServer{}, &forbiddingServer{kindServer: &kindServer{}}
@@ -235,7 +236,7 @@ func TestBundlesAreWokenWhenKindIsRemoved(t *testing.T) {
 				after(time.Minute)
 				s.serve(nil, widget)
 				s.change("other.io")
-				after(discoveryConfirmDelay) // It is let go a second later.
+				after(discoveryConfirmDelay) // The kind is dropped a second later.
 				state := all.writeStates.of(b)
 				before := state.changes.Load()
 				after(3 * time.Second)
@@ -250,7 +251,7 @@ func TestBundlesAreWokenWhenKindIsRemoved(t *testing.T) {
 	}
 }
 
-// busyServer answers each watch that shall begin with a list that it is too busy, as an API server does whose cache of a kind cannot be filled.
+// busyServer rejects each watch with an initial list as too busy, like an API server whose cache of a kind cannot be filled.
 type busyServer struct{ *kindServer }
 
 func (s busyServer) watch(ctx context.Context, r schema.GroupVersionResource, namespace string, options metav1.ListOptions) (apiwatch.Interface, error) {
@@ -279,8 +280,8 @@ func TestStartWaitsForBusyKindOnlyForStartGrace(t *testing.T) {
 	})
 }
 
-// TestUnansweredGroupDoesNotDelayOthers has an API behind the API server that has been dead for hours, and a kind that is
-// served a moment after its CRD is there.
+// TestUnansweredGroupDoesNotDelayOthers has an aggregated API that has been down for hours, and a kind that is served a moment
+// after its CRD exists.
 func TestUnansweredGroupDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -315,8 +316,7 @@ func (s *forbiddingServer) list(context.Context, schema.GroupVersionResource, st
 	return nil, errForbidden
 }
 
-// TestRefusedKindsAreRetriedWhenTheirGroupChanges lets discovery fail all
-// the time, and CRDs of other groups come.
+// TestRefusedKindsAreRetriedWhenTheirGroupChanges has discoveries that all fail, and new CRDs of other groups.
 func TestRefusedKindsAreRetriedWhenTheirGroupChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -347,7 +347,7 @@ func TestRefusedKindsAreRetriedWhenTheirGroupChanges(t *testing.T) {
 	})
 }
 
-// TestStopLogsNoError has objects change whose bundles were never read, until the monitor stops.
+// TestStopLogsNoError changes objects whose bundles were never read, until the monitor stops.
 func TestStopLogsNoError(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())

@@ -13,8 +13,8 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// errNoSubresource is how an API server answers a write of a status that the CRD
-// does not serve, and a write of a bundle that there is not.
+// errNoSubresource is the response of an API server to a write of a status that the CRD does not serve, and to a write of a
+// bundle that does not exist.
 var errNoSubresource = apierrors.NewNotFound(schema.GroupResource{Group: "k8splugin.io", Resource: "resourcebundlestates"}, sink.Name)
 
 // expectSuspended reconciles for ten minutes with an API server that stores no status,
@@ -65,8 +65,8 @@ func TestReconcileStopsWhenTheAnswerHasNoStatus(t *testing.T) {
 	g.expectRecovered()
 }
 
-// TestReconcileWithACacheThatLagsDoesNotTakeAnAnswerWithoutStatusForWritten has
-// the cache come to know of the write only after the bundle was looked at again.
+// TestReconcileWithACacheThatLagsDoesNotTakeAnAnswerWithoutStatusForWritten has a cache that receives the write only after the
+// bundle has been reconciled again.
 func TestReconcileWithACacheThatLagsDoesNotTakeAnAnswerWithoutStatusForWritten(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
@@ -79,8 +79,8 @@ func TestReconcileWithACacheThatLagsDoesNotTakeAnAnswerWithoutStatusForWritten(t
 	g.expectRecovered()
 }
 
-// TestReconcileDoesNotSuspectTheCRDWhenTheCacheDoesNotHearOfADeletion has a cache
-// whose watch hangs, so that it has a bundle for an hour that is gone.
+// TestReconcileDoesNotSuspectTheCRDWhenTheCacheDoesNotHearOfADeletion has a cache whose watch hangs, so that it contains a
+// deleted bundle for an hour.
 func TestReconcileDoesNotSuspectTheCRDWhenTheCacheDoesNotHearOfADeletion(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)

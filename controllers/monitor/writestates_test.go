@@ -155,7 +155,7 @@ func TestWriteStatesDropsStateOfRecreatedBundle(t *testing.T) {
 	}
 }
 
-// TestCoalescerDistinguishesLoneChangeFromBurst has bundles change one after the other and many at once.
+// TestCoalescerDistinguishesLoneChangeFromBurst changes bundles one after the other, and then many at once.
 func TestCoalescerDistinguishesLoneChangeFromBurst(t *testing.T) {
 	t.Parallel()
 	bundleOf := func(i int) *k8spluginv1alpha1.ResourceBundleState {
@@ -194,7 +194,7 @@ func TestCoalescerDistinguishesLoneChangeFromBurst(t *testing.T) {
 	}
 }
 
-// TestBurstDependsOnWriteDuration has bundles change at a steady rate while each write takes a while.
+// TestBurstDependsOnWriteDuration changes bundles at a steady rate while each write takes some time.
 func TestBurstDependsOnWriteDuration(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -222,7 +222,7 @@ func TestBurstDependsOnWriteDuration(t *testing.T) {
 	}
 }
 
-// TestLargeBundleCausesNoBurst has one bundle whose writes take seconds, and others that change now and then.
+// TestLargeBundleCausesNoBurst has one bundle whose writes take seconds, and others that change occasionally.
 func TestLargeBundleCausesNoBurst(t *testing.T) {
 	t.Parallel()
 	l, now := newWriteStates(), time.Unix(1000, 0)
