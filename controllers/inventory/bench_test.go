@@ -16,20 +16,21 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// manyResources is how many resources the benchmarks have, in scopes of ten.
+// manyResources is the number of resources of the benchmarks, in scopes of ten.
 const manyResources = 100_000
 
-// installation is all that the inventory computes, without A&AI.
+// installation is everything that the inventory computes, without A&AI.
 type installation struct {
 	mapping mapping.Options
 	scopes  judgedScopes
 	inputs  *inputs
 	status  *Status
-	// documents are what A&AI holds.
+	// documents are the documents in A&AI.
 	documents map[aai.Key]*aai.Document
 }
 
-// newInstallation returns an installation whose namespaces, which are in so many clusters, go to a tenant each. Nothing is judged.
+// newInstallation returns an installation in which each namespace goes to its own tenant. The resources are in that number of
+// clusters. Nothing is judged.
 func newInstallation(namespaces, clusters int) *installation {
 	i := &installation{mapping: options(), scopes: judgedScopes{}, documents: map[aai.Key]*aai.Document{}}
 	i.mapping.Regions = nil
@@ -63,7 +64,7 @@ func (i *installation) start() {
 	}
 }
 
-// pass makes a pass over a tenant, after which what has changed is in a state. It returns how much that is.
+// pass makes a pass over a tenant. The changed documents get the given state. It returns their number.
 func (i *installation) pass(tenant aai.Tenant, state sync.State) int {
 	n := i.inputs.take(tenant, oneCluster{})
 	r := sync.Report{Changed: map[aai.Key]sync.ObjectStatus{}}
@@ -79,7 +80,7 @@ func (i *installation) pass(tenant aai.Tenant, state sync.State) int {
 	return len(r.Changed)
 }
 
-// heap returns how many bytes are in use.
+// heap returns the number of bytes of the heap in use.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -87,7 +88,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkStart measures what a start costs besides the requests, and what is held afterwards, the documents included.
+// BenchmarkStart measures the cost of a start without the requests, and the memory that is held afterwards, including the
+// documents.
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
@@ -102,8 +104,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkChange measures what one changed resource costs besides the requests: the judgement of its scope, a pass over
-// its tenant, and the report to the scope.
+// BenchmarkChange measures the cost of one changed resource without the requests: the judgement of its scope, a pass over its
+// tenant, and the report to the scope.
 func BenchmarkChange(b *testing.B) {
 	for _, namespaces := range []int{50, 1} {
 		b.Run(fmt.Sprintf("%d tenants", namespaces), func(b *testing.B) {

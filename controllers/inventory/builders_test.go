@@ -16,16 +16,16 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// noon is when the tests take place.
+// noon is the time of the tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// tenant is where the resources of every cluster go; shed is where those of namespace back go.
+// tenant is the tenant of the resources of namespace shop. shed is that of namespace back.
 var (
 	tenant = aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}
 	shed   = aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "shed"}
 )
 
-// options are the mapping of the tests: Services and Deployments go to A&AI, and namespace shop may link to vnf-1.
+// options returns the mapping of the tests: Services and Deployments go to A&AI, and namespace shop may link to vnf-1.
 func options() mapping.Options {
 	return mapping.Options{
 		Installation: "lab", LabelPrefix: "hs/", SelflinkBase: "http://hs", Kinds: []string{"Service", "Deployment.apps"},
@@ -37,7 +37,7 @@ func options() mapping.Options {
 	}
 }
 
-// member is a judged Service of a namespace of cluster edge.
+// member returns a judged Service of a namespace of cluster edge.
 func member(namespace, name string, state healthscope.State) healthscope.Member {
 	return healthscope.Member{Result: healthscope.Result{
 		Key:     healthscope.Key{Cluster: "edge", Kind: "Service", Namespace: namespace, Name: name},
@@ -45,12 +45,12 @@ func member(namespace, name string, state healthscope.State) healthscope.Member 
 	}}
 }
 
-// keyOf is where a member of the tests is in A&AI.
+// keyOf returns the key of a member of the tests in A&AI.
 func keyOf(m healthscope.Member) aai.Key {
 	return mapping.Map(mapping.Resource{Member: m}, options()).Key
 }
 
-// bundleMember is what a scope has in place of a bundle that it cannot use.
+// bundleMember returns the member of a scope in place of a bundle that it cannot use.
 func bundleMember(reason healthscope.Reason) healthscope.Member {
 	return healthscope.Member{Result: healthscope.Result{
 		Key:   healthscope.Key{Cluster: "edge", Group: "k8splugin.io", Kind: k8spluginv1alpha1.ResourceBundleStateKind, Namespace: "shop", Name: "7-web"},
@@ -58,7 +58,7 @@ func bundleMember(reason healthscope.Reason) healthscope.Member {
 	}}
 }
 
-// placed puts members into a scope.
+// placed returns members of a scope.
 func placed(members ...healthscope.Member) []scope.AppMember {
 	list := make([]scope.AppMember, len(members))
 	for i, m := range members {
@@ -80,7 +80,7 @@ type judgedScopes map[types.NamespacedName]*scope.Judged
 
 func (j judgedScopes) Get(name types.NamespacedName) *scope.Judged { return j[name] }
 
-// judged is the judgement of generation 1 of a scope.
+// judged returns the judgement of generation 1 of a scope.
 func judged(members ...scope.AppMember) *scope.Judged {
 	return &scope.Judged{Generation: 1, Members: members}
 }
@@ -101,12 +101,12 @@ func (oneCluster) States() []fleet.ClusterState {
 	return []fleet.ClusterState{{Name: "edge", Reachability: fleet.Connected}}
 }
 
-// noInputs are inputs that know of nothing.
+// noInputs returns empty inputs.
 func noInputs() *inputs {
 	return newInputs(options(), configv1alpha1.SelectScoped, judgedScopes{}, nil)
 }
 
-// newBundle is a bundle of namespace shop that a monitor has filled.
+// newBundle returns a bundle of namespace shop that a monitor has filled.
 func newBundle(members ...healthscope.Member) *fleet.Bundle {
 	return &fleet.Bundle{BundleKey: fleet.BundleKey{Cluster: "edge", Namespace: "shop", Name: "7-web"}, Observed: true, Members: members}
 }
@@ -122,10 +122,10 @@ func withReason(m healthscope.Member, reason healthscope.Reason) healthscope.Mem
 	return m
 }
 
-// bundleChange is a bundle that came, changed or went. Old is nil when it came, New when it went.
+// bundleChange is the addition, change or removal of a bundle. Old is nil for an addition, and New for a removal.
 type bundleChange struct{ Old, New *fleet.Bundle }
 
-// to makes inputs take in the change.
+// to applies the change to inputs.
 func (c bundleChange) to(i *inputs) {
 	b := c.New
 	if b == nil {

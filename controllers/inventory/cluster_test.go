@@ -33,7 +33,7 @@ func newObject(apiVersion, kind, namespace, name string, fields map[string]any) 
 	return o
 }
 
-// deployment is a Deployment of one replica, which is ready or not.
+// deployment returns a Deployment of one replica, which may be ready.
 func deployment(namespace, name string, ready bool) object {
 	replicas := int64(0)
 	if ready {
@@ -45,7 +45,7 @@ func deployment(namespace, name string, ready bool) object {
 	})
 }
 
-// crashing is a pod that crashes.
+// crashing returns a pod that crashes.
 func crashing(namespace, name string) object {
 	return newObject("v1", "Pod", namespace, name, map[string]any{
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "main"}}},
@@ -63,7 +63,7 @@ func configMap(namespace, name string) object {
 	return newObject("v1", "ConfigMap", namespace, name, map[string]any{})
 }
 
-// report writes a bundle as a monitor that sees these objects would, and makes the bundle if there is none.
+// report writes a bundle as a monitor with these objects would. It creates the bundle if it does not exist.
 func report(ctx context.Context, namespace, name string, objects ...object) {
 	GinkgoHelper()
 	b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -86,14 +86,14 @@ func rewrite(ctx context.Context, namespace, name string, change func(*k8splugin
 	})).To(Succeed())
 }
 
-// spoil writes into the status of a bundle what no monitor should.
+// spoil writes an invalid status into a bundle.
 func spoil(ctx context.Context, namespace, name, status string) {
 	GinkgoHelper()
 	b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	Expect(api.Status().Patch(ctx, b, client.RawPatch("application/merge-patch+json", []byte(`{"status":`+status+`}`)))).To(Succeed())
 }
 
-// newScope makes a scope.
+// newScope creates a scope.
 func newScope(ctx context.Context, namespace, name string, apps ...corev1alpha2.ScopeApp) *corev1alpha2.HealthScope {
 	GinkgoHelper()
 	s := &corev1alpha2.HealthScope{
@@ -104,7 +104,7 @@ func newScope(ctx context.Context, namespace, name string, apps ...corev1alpha2.
 	return s
 }
 
-// app is an app of a scope that is made of bundles.
+// app returns an app of a scope with bundles.
 func app(name string, bundles ...string) corev1alpha2.ScopeApp {
 	a := corev1alpha2.ScopeApp{Name: name}
 	for _, b := range bundles {
@@ -113,13 +113,13 @@ func app(name string, bundles ...string) corev1alpha2.ScopeApp {
 	return a
 }
 
-// linked is an app that is linked to a VNF and a module of it.
+// linked returns the app with a link to a VNF and a module of it.
 func linked(a corev1alpha2.ScopeApp, vnf, module string) corev1alpha2.ScopeApp {
 	a.Inventory = &corev1alpha2.InventoryLinks{GenericVNFID: vnf, VFModuleID: module}
 	return a
 }
 
-// newDeployment makes a Deployment, which is Pending, for there is no controller of Deployments. Its label app is its name.
+// newDeployment creates a Deployment. It is Pending, because there is no controller of Deployments. Its label app is its name.
 func newDeployment(ctx context.Context, namespace, name string) *appsv1.Deployment {
 	GinkgoHelper()
 	labels := map[string]string{"app": name}
@@ -147,7 +147,7 @@ func edit(ctx context.Context, s *corev1alpha2.HealthScope, change func(*corev1a
 	})).To(Succeed())
 }
 
-// reading returns how to read a scope again and again.
+// reading returns a function that reads a scope.
 func reading(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) corev1alpha2.HealthScope {
 	return func(g Gomega) corev1alpha2.HealthScope {
 		var now corev1alpha2.HealthScope
@@ -156,12 +156,12 @@ func reading(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) core
 	}
 }
 
-// version returns how to read the resource version of a scope again and again.
+// version returns a function that returns the resource version of a scope.
 func version(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) string {
 	return func(g Gomega) string { return reading(ctx, s)(g).ResourceVersion }
 }
 
-// synced returns how to read the condition InventorySynced of a scope as "status reason".
+// synced returns a function that returns the condition InventorySynced of a scope as "status reason".
 func synced(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) string {
 	return func(g Gomega) string {
 		c := condition(reading(ctx, s)(g))
@@ -178,13 +178,13 @@ func condition(s corev1alpha2.HealthScope) metav1.Condition {
 	return *c
 }
 
-// message returns the message of the condition InventorySynced as it is now.
+// message returns the current message of the condition InventorySynced.
 func message(ctx context.Context, s *corev1alpha2.HealthScope) string {
 	GinkgoHelper()
 	return condition(reading(ctx, s)(NewWithT(GinkgoT()))).Message
 }
 
-// without returns the entries of resources except one.
+// without returns the entries without that of one resource.
 func without(entries []k8spluginv1alpha1.ResourceHealth, name string) []k8spluginv1alpha1.ResourceHealth {
 	return slices.DeleteFunc(entries, func(r k8spluginv1alpha1.ResourceHealth) bool { return r.Name == name })
 }

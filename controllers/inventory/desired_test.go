@@ -9,8 +9,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// TestUnjudgedScopeHoldsOnlyItsNamespace has the oldest scope wait, as for a cluster that is dead: what others have goes
-// to A&AI, unless bundles of its namespace may name theirs.
+// TestUnjudgedScopeHoldsOnlyItsNamespace has an oldest scope that waits, as for a cluster that is down. The resources of other
+// scopes go to A&AI, unless bundles of its namespace may contain them.
 func TestUnjudgedScopeHoldsOnlyItsNamespace(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	for _, c := range []struct {

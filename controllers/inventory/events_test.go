@@ -16,7 +16,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// eventsOf returns how to read again and again the events about the inventory of a scope, as "type reason", sorted.
+// eventsOf returns a function that returns the events about the inventory of a scope, as "type reason", sorted.
 func eventsOf(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) []string {
 	return func(g Gomega) []string {
 		var list eventsv1.EventList
@@ -61,7 +61,7 @@ var _ = Describe("The inventory of a scope", func() {
 		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
 		module := "/network/generic-vnfs/generic-vnf/" + vnf + "/vf-modules/vf-module/" + vfModule
 		Eventually(func() any { d, _ := l.Get(module); return d["operational-status"] }).Should(Equal("in-service-path"))
-		// What is written is there a moment before A&AI notes the request.
+		// A written document is there a moment before A&AI records the request.
 		Eventually(func() []string { return l.written(0) }).Should(ContainElement("PATCH 200"))
 		Expect(l.Act(
 			simulator.Action{Action: "patch", URI: resources + "/k8s-resource/" + idOf(l, "web"), Body: map[string]any{"name": "wrong"}},

@@ -25,7 +25,7 @@ var _ = Describe("A&AI that fails", func() {
 	all := map[string]string{"Service/web": "Ready", "Deployment/web": "Ready"}
 
 	It("without the tenant makes resources wait until it appears", func(ctx SpecContext) {
-		l.config.ResyncSeconds = new(int32(2)) // What waits is tried again at a resync, and else after half a minute.
+		l.config.ResyncSeconds = new(int32(2)) // A waiting resource is retried at a resync, and otherwise after half a minute.
 		Expect(l.ReplaceState(simulator.CloudRegion(owner, region))).To(Succeed())
 		h := l.start()
 		Eventually(synced(ctx, s)).Should(Equal("False Pending"))
@@ -63,7 +63,7 @@ var _ = Describe("A&AI that fails", func() {
 			}
 			const passes = 8 // The pauses between them double, and are most of a minute together.
 			Expect(asked.get()).To(BeNumerically("<=", passes*4), "eight passes at most in that time, of four requests at once")
-			// A connection that is closed may end with EOF or with a reset, and each has its own message.
+			// A closed connection may end with EOF or with a reset, and each has its own message.
 			Expect(h.statusWrites()-writes).To(BeNumerically("<=", changes+2+passes), "A&AI's trouble is no reason to write the status again")
 
 			l.between(nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// several is a fleet of several clusters; complete says that it is known which there are.
+// several is a fleet of several clusters. complete reports whether all clusters are known.
 type several struct {
 	oneCluster
 
@@ -61,7 +61,7 @@ func TestUnreachableClustersGuardDeletions(t *testing.T) {
 	}
 }
 
-// TestClusterChangeWakesEveryTenant makes sure that deletions which were held are decided again.
+// TestClusterChangeWakesEveryTenant asserts that deletions which were held are decided again.
 func TestClusterChangeWakesEveryTenant(t *testing.T) {
 	t.Parallel()
 	i := filled(nil, nil, nil, configv1alpha1.SelectScoped)
@@ -84,7 +84,7 @@ func (v oneBundle) Bundle(key fleet.BundleKey) *fleet.Bundle {
 	return v.is
 }
 
-// TestTakeAppliesViewChangesFirst makes sure that what a view has is known as soon as its clusters are.
+// TestTakeAppliesViewChangesFirst asserts that the bundles of a view are known as soon as its clusters are.
 func TestTakeAppliesViewChangesFirst(t *testing.T) {
 	t.Parallel()
 	b := newBundle(member("shop", "web", healthscope.Ready))
@@ -98,7 +98,8 @@ func TestTakeAppliesViewChangesFirst(t *testing.T) {
 	}
 }
 
-// TestDeletionsWaitUntilScopesAreJudgedWithNewCluster has clusters come into sight before and after scopes are judged, and while one is.
+// TestDeletionsWaitUntilScopesAreJudgedWithNewCluster has clusters that are read for the first time before, after and during
+// judgements of scopes.
 func TestDeletionsWaitUntilScopesAreJudgedWithNewCluster(t *testing.T) {
 	t.Parallel()
 	shop, back, j := name("shop", "s"), name("back", "b"), judgedScopes{}
@@ -128,7 +129,7 @@ func TestDeletionsWaitUntilScopesAreJudgedWithNewCluster(t *testing.T) {
 	held()
 	see("east", 2)
 	held("east/back", "east/shop")
-	judge(shop, 1) // It was gathered before.
+	judge(shop, 1) // It was gathered before the cluster was read.
 	held("east/back", "east/shop")
 	judge(shop, 2)
 	held("east/back")
@@ -139,7 +140,7 @@ func TestDeletionsWaitUntilScopesAreJudgedWithNewCluster(t *testing.T) {
 	if woken == 0 {
 		t.Error("no tenant is woken when deletions are held no more")
 	}
-	c.states = c.states[:1] // It goes, and comes again.
+	c.states = c.states[:1] // The cluster is removed and added again.
 	see("east", 3)
 	held("east/back", "east/shop")
 	judge(shop, 3)
@@ -149,8 +150,8 @@ func TestDeletionsWaitUntilScopesAreJudgedWithNewCluster(t *testing.T) {
 	held()
 }
 
-// TestGuardsOfManyScopesAndClustersAreCheap: to compute what is held, and why, costs as much as there are scopes and
-// clusters, not one times the other.
+// TestGuardsOfManyScopesAndClustersAreCheap: the cost of the guards grows with the sum of the numbers of scopes and of clusters,
+// not with their product.
 func TestGuardsOfManyScopesAndClustersAreCheap(t *testing.T) { //nolint:paralleltest // Allocations are counted.
 	j := judgedScopes{}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)

@@ -70,7 +70,7 @@ func TestIncompleteBundleGuardsItsNamespaces(t *testing.T) {
 	}
 }
 
-// TestPartialJudgementGuardsDeletions has a bundle that is truncated, and whole again before the scope has been judged by it.
+// TestPartialJudgementGuardsDeletions has a bundle that is truncated, and complete again before the scope has been judged by it.
 func TestPartialJudgementGuardsDeletions(t *testing.T) {
 	t.Parallel()
 	web, db := member("shop", "web", healthscope.Ready), member("shop", "db", healthscope.Ready)
@@ -102,13 +102,14 @@ func TestPartialJudgementGuardsDeletions(t *testing.T) {
 	}
 }
 
-// fact is a bundle of a namespace, with the scope that it belongs to, and what it holds.
+// fact is a bundle of a namespace, with its scope and its members.
 type fact struct {
 	scope   types.NamespacedName
 	members []string // namespace/name
 }
 
-// facts draws bundles. Those of namespace shop, which is trusted, hold resources of all namespaces; those of the other hold their own.
+// facts draws bundles. Those of namespace shop, which is trusted, contain resources of all namespaces. Those of the other
+// namespace contain only its own.
 func facts(t *rapid.T, shared bool) []fact {
 	var all []fact
 	taken := map[string]bool{}
@@ -129,7 +130,7 @@ func facts(t *rapid.T, shared bool) []fact {
 	return all
 }
 
-// learn returns inputs that learn of facts, except what is cut off bundles, which say so, and except scopes that are late.
+// learn returns inputs with facts. With cut, some bundles are truncated and marked as such, and some scopes are not judged yet.
 func learn(t *rapid.T, all []fact, cut bool, trusted []string) *inputs {
 	j := judgedScopes{}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, trusted)
@@ -154,9 +155,8 @@ func learn(t *rapid.T, all []fact, cut bool, trusted []string) *inputs {
 	return i
 }
 
-// TestIncompleteBundlesCauseNoDeletions cuts bundles and puts off scopes, as it is after a restart: whatever is
-// cut off, what is still there is not deleted, in any namespace. When it is not configured which namespace is
-// trusted, this is true of resources that one bundle has.
+// TestIncompleteBundlesCauseNoDeletions truncates bundles and delays judgements, as after a restart: no existing resource is
+// deleted in any namespace. Without configured trusted namespaces this holds for resources that are in one bundle only.
 func TestIncompleteBundlesCauseNoDeletions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var trusted []string
@@ -176,7 +176,8 @@ func TestIncompleteBundlesCauseNoDeletions(t *testing.T) {
 	})
 }
 
-// A bundle that is broken in one namespace does not keep resources of others from going.
+// TestIncompleteBundleDoesNotGuardOtherNamespaces: an incomplete bundle of one namespace does not prevent the deletion of
+// resources of other namespaces.
 func TestIncompleteBundleDoesNotGuardOtherNamespaces(t *testing.T) {
 	web, db := member("shop", "web", healthscope.Ready), member("back", "db", healthscope.Ready)
 	full := filled(judgedScopes{name("shop", "s"): judged(placed(web)...), name("back", "s"): judged(placed(db)...)}, nil, nil, configv1alpha1.SelectScoped)
@@ -191,7 +192,8 @@ func TestIncompleteBundleDoesNotGuardOtherNamespaces(t *testing.T) {
 	}
 }
 
-// What waits for the last scope of a namespace to be judged goes on then, though scopes of other namespaces are still to be judged.
+// TestDeletionsResumeWhenLastScopeOfNamespaceIsJudged: deletions that wait for the last scope of a namespace resume when it is
+// judged, even if scopes of other namespaces are not judged yet.
 func TestDeletionsResumeWhenLastScopeOfNamespaceIsJudged(t *testing.T) {
 	j := judgedScopes{}
 	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
@@ -213,7 +215,7 @@ func TestDeletionsResumeWhenLastScopeOfNamespaceIsJudged(t *testing.T) {
 	judge(name("back", "c"))
 }
 
-// parts returns of what nothing is deleted, as cluster/namespace.
+// parts returns the parts in which nothing is deleted, as cluster/namespace.
 func parts(n change) (list []string) {
 	for _, part := range slices.SortedFunc(maps.Keys(n.Deletions), plan.Partition.Compare) {
 		list = append(list, part.Source+"/"+part.Namespace)
@@ -221,7 +223,7 @@ func parts(n change) (list []string) {
 	return list
 }
 
-// planned returns what would be done if A&AI held what was taken first, and what was taken then is desired.
+// planned returns the operations if A&AI holds the first change and the second one is desired.
 func planned(first, then change) []plan.Operation {
 	desired, current, held := map[aai.Key]aai.Document{}, map[aai.Key]aai.Document{}, map[aai.Key]bool{}
 	for key, w := range first.Desired {

@@ -37,7 +37,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Where everything is in A&AI, and who may go there.
+// The tenant, the VNF and the module in A&AI, and the credentials for it.
 const (
 	owner, region, tenant = "provider", "edge", "shop"
 	vnf, vfModule         = "vnf-1", "module-1"
@@ -46,25 +46,25 @@ const (
 	resources             = "/cloud-infrastructure/cloud-regions/cloud-region/" + owner + "/" + region + "/tenants/tenant/" + tenant + "/k8s-resources"
 )
 
-// lab is a namespace, an A&AI for it, and the configuration of a hub between them.
+// lab is a namespace, its A&AI, and the configuration of a hub between them.
 type lab struct {
 	*simulator.Simulator
 
 	namespace, dir string
 	config         *configv1alpha1.Inventory
-	// clock is that of scopes; nil means that of the machine.
+	// clock is the clock of scopes; nil means the system clock.
 	clock clock.PassiveClock
 
 	mu sync.Mutex
-	// intercept answers a request in place of A&AI when it says so.
+	// intercept may respond to a request in place of A&AI. It reports whether it has responded.
 	intercept func(http.ResponseWriter, *http.Request) bool
-	// output is all that hubs have written in logs, metrics and the list of what is not synced.
+	// output contains everything that hubs have written to logs, metrics and the list of unsynced objects.
 	output bytes.Buffer
-	// secrets are, besides user and password, what must not be in the output.
+	// secrets are the secrets that must not be in the output, in addition to user and password.
 	secrets []string
 }
 
-// newLab makes a lab whose A&AI has the region, the tenant and a VNF with a module.
+// newLab returns a lab whose A&AI has the region, the tenant and a VNF with a module.
 func newLab(ctx context.Context) *lab {
 	GinkgoHelper()
 	l := &lab{namespace: newNamespace(ctx), dir: GinkgoT().TempDir()}
@@ -89,7 +89,7 @@ func newLab(ctx context.Context) *lab {
 	return l
 }
 
-// ServeHTTP is A&AI, unless intercept answers in its place.
+// ServeHTTP is A&AI, unless intercept responds in its place.
 func (l *lab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	intercept := l.intercept
@@ -112,7 +112,9 @@ func (l *lab) write(name, content string) {
 	Expect(os.WriteFile(filepath.Join(l.dir, name), []byte(content), 0o600)).To(Succeed())
 }
 
-// checkInvariants asserts what must be true after every spec: A&AI has nothing to complain about, every write is in the log by its X-TransactionId, user, password and key are not in logs, metrics, the list of what is not synced, status or events, and modules are left alone where no scope names them.
+// checkInvariants asserts the invariants after every spec: A&AI reports no violations. Every write is in the log with its
+// X-TransactionId. User, password and key are not in logs, metrics, the list of unsynced objects, status or events. There are
+// requests for modules only if operationalStatus is enabled.
 func (l *lab) checkInvariants(ctx SpecContext) {
 	Expect(l.Violations()).To(BeEmpty())
 	for _, r := range l.Requests() {
@@ -134,7 +136,7 @@ func (l *lab) checkInvariants(ctx SpecContext) {
 	}
 }
 
-// Write notes what a hub writes.
+// Write stores the output of a hub.
 func (l *lab) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +144,7 @@ func (l *lab) Write(line []byte) (int, error) {
 	return GinkgoWriter.Write(line)
 }
 
-// states returns the states of the resources in A&AI, by "Kind/name", of what belongs to no other owner.
+// states returns the states of our resources in A&AI, by "Kind/name", without those of other owners.
 func (l *lab) states() map[string]string {
 	all := map[string]string{}
 	for _, d := range l.List(resources) {
@@ -153,7 +155,7 @@ func (l *lab) states() map[string]string {
 	return all
 }
 
-// document returns the document of a resource; nil when there is none.
+// document returns the document of a resource; nil if there is none.
 func (l *lab) document(kind, name string) map[string]any {
 	for _, d := range l.List(resources) {
 		if d["kind"] == kind && d["name"] == name {
@@ -174,7 +176,7 @@ func label(document map[string]any, name string) string {
 	return ""
 }
 
-// links returns the paths of what a document is related to.
+// links returns the paths of the objects to which a document has relationships.
 func links(document map[string]any) []string {
 	list, _ := document["relationship-list"].(map[string]any)
 	relationships, _ := list["relationship"].([]map[string]any)
@@ -185,7 +187,7 @@ func links(document map[string]any) []string {
 	return all
 }
 
-// asked returns the requests that A&AI has had since the first n, as "METHOD status".
+// asked returns the requests to A&AI after the first n, as "METHOD status".
 func (l *lab) asked(n int) []string {
 	var all []string
 	for _, r := range l.Requests()[n:] {
@@ -194,7 +196,7 @@ func (l *lab) asked(n int) []string {
 	return all
 }
 
-// written returns the writes that A&AI has had since the first n requests, as "METHOD status".
+// written returns the writes to A&AI after the first n requests, as "METHOD status".
 func (l *lab) written(n int) []string {
 	var writes []string
 	for _, r := range l.asked(n) {
@@ -205,7 +207,7 @@ func (l *lab) written(n int) []string {
 	return writes
 }
 
-// hub is a hub that runs.
+// hub is a running hub.
 type hub struct {
 	*wiretap
 	*inventory.Inventory
@@ -262,7 +264,7 @@ func (l *lab) newManager(wire *wiretap) ctrl.Manager {
 	return mgr
 }
 
-// exposition returns the metrics of the hub as Prometheus reads them.
+// exposition returns the metrics of the hub in Prometheus' format.
 func (h *hub) exposition() string {
 	GinkgoHelper()
 	answer := httptest.NewRecorder()
@@ -272,7 +274,7 @@ func (h *hub) exposition() string {
 	return answer.Body.String()
 }
 
-// wiretap sees the requests of a hub to the API server.
+// wiretap records and holds the requests of a hub to the API server.
 type wiretap struct {
 	mu     sync.Mutex
 	writes int
@@ -306,7 +308,7 @@ func (w *wiretap) statusWrites() int {
 	return w.writes
 }
 
-// hold returns what holds requests for a resource back until release is called.
+// hold returns a function that makes a wiretap hold requests for a resource until release is called.
 func hold(resource string) (held func(*wiretap), release func()) {
 	gate := make(chan struct{})
 	release = sync.OnceFunc(func() { close(gate) })

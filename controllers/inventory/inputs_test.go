@@ -26,12 +26,12 @@ func TestDesiredStateOfTenant(t *testing.T) {
 	both := judgedScopes{name("shop", "a"): judged(placed(web)...), name("shop", "b"): judged(placed(web, db)...)}
 	cases := map[string]struct {
 		judged  judgedScopes
-		scopes  map[types.NamespacedName]int64 // those that exist; without any, those that are judged
+		scopes  map[types.NamespacedName]int64 // the existing scopes; nil means the judged ones
 		bundles bundleList
 		selects configv1alpha1.InventorySelect
-		// want are the documents as "name scope", with a question mark where the document is held.
+		// want are the documents as "name scope", with a question mark if the document is held.
 		want []string
-		// held are the parts, as cluster/namespace, of which nothing is deleted.
+		// held are the parts, as cluster/namespace, in which nothing is deleted.
 		held []string
 		// partial is true when a scope has not been judged.
 		partial bool
@@ -110,8 +110,8 @@ func TestDesiredStateOfTenant(t *testing.T) {
 	}
 }
 
-// TestMissingJudgementsCauseNoDeletions drops judgements from a full picture, as
-// after a restart: what is in the full picture must be desired or held, whatever is missing.
+// TestMissingJudgementsCauseNoDeletions drops judgements, as after a restart. Everything that is desired with all judgements
+// must be desired or held, for any missing judgements.
 func TestMissingJudgementsCauseNoDeletions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		full := judgedScopes{}
@@ -138,7 +138,7 @@ func TestMissingJudgementsCauseNoDeletions(t *testing.T) {
 	})
 }
 
-// filled returns inputs that have learnt all of that.
+// filled returns inputs with these judgements, scopes and bundles.
 func filled(j judgedScopes, scopes map[types.NamespacedName]int64, bundles bundleList, selects configv1alpha1.InventorySelect) *inputs {
 	if scopes == nil {
 		scopes = map[types.NamespacedName]int64{}
@@ -159,13 +159,13 @@ func filled(j judgedScopes, scopes map[types.NamespacedName]int64, bundles bundl
 	return i
 }
 
-// in is a member in another state.
+// in returns the member in another state.
 func in(m healthscope.Member, state healthscope.State) healthscope.Member {
 	m.State = state
 	return m
 }
 
-// TestOldestScopeOwnsResource: by the time of creation, and of two of the same age by name.
+// TestOldestScopeOwnsResource: the oldest scope by time of creation owns a resource. Scopes of the same age are ordered by name.
 func TestOldestScopeOwnsResource(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	j := judgedScopes{name("shop", "a"): judged(placed(web)...), name("shop", "b"): judged(placed(web)...), name("shop", "c"): judged(placed(web)...)}
@@ -193,7 +193,8 @@ func TestOldestScopeOwnsResource(t *testing.T) {
 	owner("a")
 }
 
-// TestDisputedResourceIsDecidedAgain: a resource that an older scope may claim waits until that is judged, and no longer, though another scope is still to be judged.
+// TestDisputedResourceIsDecidedAgain: a resource that an older scope may own waits until that scope is judged, and no longer,
+// even if another scope is not judged yet.
 func TestDisputedResourceIsDecidedAgain(t *testing.T) {
 	web := member("shop", "web", healthscope.Ready)
 	j := judgedScopes{name("shop", "b"): judged(placed(web)...)}
@@ -210,7 +211,8 @@ func TestDisputedResourceIsDecidedAgain(t *testing.T) {
 	}
 }
 
-// TestOnlyChangedResourcesAreDecidedAgain: what is judged again and is the same is not, and no tenant is woken for it.
+// TestOnlyChangedResourcesAreDecidedAgain: resources that are the same in a new judgement are not decided again, and wake no
+// tenant.
 func TestOnlyChangedResourcesAreDecidedAgain(t *testing.T) {
 	t.Parallel()
 	j := judgedScopes{}
@@ -253,7 +255,7 @@ func TestOnlyChangedResourcesAreDecidedAgain(t *testing.T) {
 	}
 }
 
-// TestStateOfRemovedNamespacesIsDropped has scopes come and go.
+// TestStateOfRemovedNamespacesIsDropped adds and removes scopes.
 func TestStateOfRemovedNamespacesIsDropped(t *testing.T) {
 	t.Parallel()
 	j := judgedScopes{}
@@ -274,7 +276,7 @@ func TestStateOfRemovedNamespacesIsDropped(t *testing.T) {
 	}
 }
 
-// scenario are inputs to which anything happens, and all that was taken of them.
+// scenario is inputs with random changes, and everything that was taken from them.
 type scenario struct {
 	*inputs
 	judgements  judgedScopes
@@ -285,7 +287,7 @@ type scenario struct {
 	taken       map[aai.Key]sync.Desired
 }
 
-// take asks for what is new.
+// take takes the changes.
 func (s *scenario) take() change {
 	n := s.inputs.take(tenant, s.clusters)
 	for k, w := range n.Desired {
@@ -356,14 +358,14 @@ func (s *scenario) bundleGoes(t *rapid.T) {
 	delete(s.bundles, n)
 }
 
-// cluster lets the cluster change its state. The inputs are not notified.
+// cluster changes the state of the cluster. The inputs are not notified.
 func (s *scenario) cluster(t *rapid.T) {
 	s.clusters = several{complete: rapid.Bool().Draw(t, "complete"), states: []fleet.ClusterState{{
 		Name: "edge", Reachability: rapid.SampledFrom(fleet.Reachabilities()).Draw(t, "reachability"), FirstSync: rapid.Uint64Range(1, 2).Draw(t, "arrival"),
 	}}}
 }
 
-// replay returns inputs that learn all at once what those of the scenario have learnt bit by bit.
+// replay returns inputs that receive the state of the scenario at once, instead of in steps.
 func (s *scenario) replay() *inputs {
 	fresh := newInputs(options(), configv1alpha1.SelectAll, s.judgements, nil)
 	for _, b := range s.bundles {
@@ -378,7 +380,8 @@ func (s *scenario) replay() *inputs {
 	return fresh
 }
 
-// TestIncrementalInputsEqualFullReplay changes scopes and bundles at random and checks that what was taken bit by bit is what inputs hold that learn all at once.
+// TestIncrementalInputsEqualFullReplay changes scopes and bundles at random. It checks that the changes taken in steps result in
+// the same as inputs that receive everything at once.
 func TestIncrementalInputsEqualFullReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := judgedScopes{}
@@ -392,7 +395,7 @@ func TestIncrementalInputsEqualFullReplay(t *testing.T) {
 			"cluster": s.cluster,
 			"take":    func(*rapid.T) { s.take() },
 		})
-		for n := range s.ages { // What waits to be judged holds, but only what was asked for since.
+		for n := range s.ages { // A scope that is not judged holds resources, but only those decided since.
 			if j[n] == nil {
 				j[n] = judged()
 				s.scopeJudged(n)
@@ -417,7 +420,7 @@ func TestIncrementalInputsEqualFullReplay(t *testing.T) {
 	})
 }
 
-// describe puts what is desired of some members into words.
+// describe returns the desired documents of some members as text.
 func describe(n change, members ...healthscope.Member) []string {
 	keys := map[aai.Key]string{}
 	for _, m := range members {

@@ -151,7 +151,7 @@ var _ = Describe("The inventory", func() {
 		want := map[string]string{"Service/known": "Ready", "Service/lost": "Ready"}
 		Eventually(l.states).Should(Equal(want))
 		Consistently(l.states).Should(Equal(want))
-		Eventually(func(g Gomega) { // What is not written is not counted.
+		Eventually(func(g Gomega) { // Resources that are not written are not counted.
 			now := reading(ctx, s)(g)
 			g.Expect(*now.Status.Inventory).To(Equal(corev1alpha2.InventoryStatus{Synced: 1}))
 			g.Expect(now.Status.Summary.Unknown).To(BeEquivalentTo(2))
@@ -160,7 +160,7 @@ var _ = Describe("The inventory", func() {
 
 	It("gives a resource that two scopes have to the older one", func(ctx SpecContext) {
 		report(ctx, l.namespace, "7-web", service(l.namespace, "web"))
-		older := newScope(ctx, l.namespace, "alpha", linked(app("web", "7-web"), vnf, "")) // Within a second, the name decides.
+		older := newScope(ctx, l.namespace, "alpha", linked(app("web", "7-web"), vnf, "")) // Within one second, the name decides.
 		h := l.start()
 		selflink := func() any { return l.document("Service", "web")["selflink"] }
 		Eventually(l.states).Should(HaveLen(1))
@@ -214,7 +214,7 @@ var _ = Describe("The inventory", func() {
 	})
 })
 
-// since returns since when a bundle says that a resource is in its state.
+// since returns the time since which a resource is in its state in a bundle.
 func since(ctx SpecContext, namespace, bundle, resource string) string {
 	GinkgoHelper()
 	var found string

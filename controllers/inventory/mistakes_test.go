@@ -32,7 +32,8 @@ var _ = Describe("An operator's mistake", func() {
 		s = newScope(ctx, l.namespace, "shop", app("web", "7-web"))
 	})
 
-	// expect asserts one clear condition and one metric, that A&AI gets few requests, and that no restart is needed after the mistake is corrected.
+	// expect asserts that the mistake has one clear condition and one metric, that A&AI gets few requests, and that no restart
+	// is needed after its correction.
 	expect := func(ctx SpecContext, reason, words, problem string, asked func() int64, mend func()) {
 		GinkgoHelper()
 		h := l.start()
@@ -48,7 +49,7 @@ var _ = Describe("An operator's mistake", func() {
 		Eventually(h.exposition).ShouldNot(ContainSubstring("healthscope_aai_problem{"))
 	}
 
-	// counting counts the requests that reach A&AI's door.
+	// counting counts the requests to A&AI.
 	counting := func(answer func(http.ResponseWriter) bool) func() int64 {
 		var asked atomicCount
 		l.between(func(w http.ResponseWriter, _ *http.Request) bool { asked.add(); return answer(w) })
@@ -86,7 +87,7 @@ var _ = Describe("An operator's mistake", func() {
 	})
 
 	It("is a region that A&AI does not have", func(ctx SpecContext) {
-		l.config.ResyncSeconds = new(int32(2)) // What waits is tried again at a resync, and else after half a minute.
+		l.config.ResyncSeconds = new(int32(2)) // A waiting resource is retried at a resync, and otherwise after half a minute.
 		correct := l.config.Regions[0]
 		fixtures := l.State()
 		Expect(l.ReplaceState()).To(Succeed())
@@ -125,8 +126,8 @@ var _ = Describe("An operator's mistake", func() {
 		good, stranger := newCertificate(), newCertificate()
 		pool := x509.NewCertPool()
 		pool.AddCert(good.certificate)
-		// With TLS 1.3 a client can be through before the server has looked at its certificate, and then finds the connection
-		// broken as often as it hears why.
+		// With TLS 1.3 a client may complete its handshake before the server has checked its certificate. It then sees a broken
+		// connection about as often as the reason.
 		server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12}
 		server.Config.ErrorLog = log.New(GinkgoWriter, "", 0)
 		server.StartTLS()
@@ -144,7 +145,7 @@ var _ = Describe("An operator's mistake", func() {
 	})
 })
 
-// ownCertificate is a certificate that has signed itself, and its key in PEM.
+// ownCertificate is a self-signed certificate, and its key in PEM.
 type ownCertificate struct {
 	certificate *x509.Certificate
 	key         string

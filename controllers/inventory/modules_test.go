@@ -22,10 +22,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// module is a module of the VNF that scopes in namespace shop may link to.
+// module returns a module of the VNF to which scopes in namespace shop may link.
 func module(id string) aai.VFModule { return aai.VFModule{GenericVNFID: "vnf-1", ID: id} }
 
-// says is the judgement of a scope whose apps say that modules are as in the words up, down and unknown.
+// says returns the judgement of a scope whose apps report the states of modules, as up, down and unknown.
 func says(words ...string) *scope.Judged {
 	j := judged()
 	for _, word := range words {
@@ -44,7 +44,7 @@ func says(words ...string) *scope.Judged {
 	return j
 }
 
-// naming is the spec of a scope whose apps name modules.
+// naming returns the spec of a scope whose apps name modules.
 func naming(ids ...string) *corev1alpha2.HealthScopeSpec {
 	spec := &corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "without"}}}
 	for _, id := range ids {
@@ -57,7 +57,7 @@ func TestDesiredStatusOfModules(t *testing.T) {
 	in, out := aai.InServicePath, aai.OutOfServicePath
 	cases := map[string]struct {
 		judged judgedScopes
-		// waiting are the modules that scopes name that were not judged.
+		// waiting are the modules that scopes without a judgement name.
 		waiting map[types.NamespacedName][]string
 		want    statuses
 	}{
@@ -117,7 +117,8 @@ func TestVNFsAreWokenWhenModulesChange(t *testing.T) {
 	}
 }
 
-// TestIncrementalModuleInputsEqualFullReplay changes judgements at random and checks that what is desired is what inputs say that learn all at once.
+// TestIncrementalModuleInputsEqualFullReplay changes judgements at random. It checks that the desired statuses are the same as
+// those of inputs that receive everything at once.
 func TestIncrementalModuleInputsEqualFullReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := judgedScopes{}
@@ -165,7 +166,7 @@ func TestIncrementalModuleInputsEqualFullReplay(t *testing.T) {
 	})
 }
 
-// modulePasses is an A&AI that answers passes over modules.
+// modulePasses is an A&AI for passes over modules.
 type modulePasses struct {
 	begun  []time.Time
 	asked  []map[aai.VFModule]aai.OperationalStatus
@@ -306,7 +307,7 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 	expect(problem, problemHelp, "")
 }
 
-// TestStateOfUnnamedVNFsIsDropped has VNFs come and go.
+// TestStateOfUnnamedVNFsIsDropped reconciles VNFs that no scope names.
 func TestStateOfUnnamedVNFsIsDropped(t *testing.T) {
 	t.Parallel()
 	p := &modulePasses{}

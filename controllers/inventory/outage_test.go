@@ -27,7 +27,7 @@ import (
 type carrier struct {
 	http.Handler
 
-	// down answers in place of A&AI, unless it is nil.
+	// down responds in place of A&AI, unless it is nil.
 	down atomic.Pointer[func(*http.Request) (*http.Response, error)]
 }
 
@@ -43,7 +43,7 @@ func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	return recorder.Result(), nil
 }
 
-// TestAllTenantsAreSyncedSoonAfterOutage has A&AI be away for an hour.
+// TestAllTenantsAreSyncedSoonAfterOutage has an outage of A&AI of one hour.
 func TestAllTenantsAreSyncedSoonAfterOutage(t *testing.T) {
 	cases := map[string]func(*http.Request) (*http.Response, error){
 		"nothing is behind the proxy": func(*http.Request) (*http.Response, error) {

@@ -71,7 +71,7 @@ var _ = Describe("A preview", func() {
 	})
 })
 
-// preview returns what a hub would do, which does nothing.
+// preview returns the preview of a hub, which writes nothing.
 func (l *lab) preview(ctx context.Context) inventory.Preview { //nolint:contextcheck // The manager outlives what the node waits for.
 	GinkgoHelper()
 	mgr := l.newManager(&wiretap{gates: map[string]chan struct{}{}})
@@ -95,7 +95,7 @@ func (l *lab) preview(ctx context.Context) inventory.Preview { //nolint:contextc
 	return p
 }
 
-// operation says what is done with what.
+// operation returns an operation with its object as text.
 func operation(p inventory.TenantPreview, op plan.Operation) string {
 	d := p.Current[op.Key]
 	if op.Verb == plan.Create {
@@ -104,10 +104,10 @@ func operation(p inventory.TenantPreview, op plan.Operation) string {
 	return fmt.Sprintf("%s %s/%s", op.Verb, d.Kind, d.Name)
 }
 
-// write finds a write that A&AI has acknowledged in the log.
+// write matches a write in the log that A&AI has acknowledged.
 var write = regexp.MustCompile(`msg="A&AI write" .*verb=(\S+) .*kind=(\S+) .*name=(\S+)`)
 
-// audited returns the writes that A&AI has acknowledged, as operation names them.
+// audited returns the writes that A&AI has acknowledged, in the format of operation.
 func (l *lab) audited() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

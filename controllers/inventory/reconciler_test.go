@@ -18,11 +18,11 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// passes is an A&AI that answers passes with an error, or with nil.
+// passes is an A&AI whose passes return an error, or nil.
 type passes struct {
 	begun []time.Time
 	err   error
-	// wait is how long the client leaves A&AI alone after an error.
+	// wait is how long the client sends no requests after an error.
 	wait time.Duration
 	// during is called in every pass.
 	during func(ctx context.Context)
@@ -49,7 +49,8 @@ func newReconciler(p *passes) *reconciler {
 	}
 }
 
-// run reconciles for a while, in the bubble of a synctest, as a controller would, with a change every so often; never when every is zero.
+// run reconciles for a while like a controller, in the bubble of a synctest, with a change in every interval; never if every is
+// zero.
 func run(t *testing.T, r *reconciler, every, length time.Duration) {
 	t.Helper()
 	end := time.Now().Add(length)

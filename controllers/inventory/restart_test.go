@@ -78,7 +78,7 @@ var _ = Describe("A hub", func() {
 		n := len(l.Requests())
 		l.start()
 		Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Deployment/web": "Pending"}))
-		// What is written is there a moment before A&AI notes the request.
+		// A written document is there a moment before A&AI records the request.
 		Eventually(func() []string { return l.written(n) }).Should(Equal([]string{"POST 201"}), "both in one transaction")
 	})
 
@@ -128,7 +128,7 @@ var _ = Describe("A hub", func() {
 		began := time.Now()
 		l.start()
 		Eventually(l.states).WithTimeout(2 * suite.Timeout).Should(HaveLen(scopes))
-		passes := int(time.Since(began) / (200 * time.Millisecond)) // A busy machine judges the scopes one after the other, and each pass writes what there is.
+		passes := int(time.Since(began) / (200 * time.Millisecond)) // A busy machine judges the scopes one after the other, and each pass writes those judged so far.
 		Expect(len(l.Requests())).To(BeNumerically("<=", scopes/4+passes))
 		Eventually(func(g Gomega) {
 			var list corev1alpha2.HealthScopeList

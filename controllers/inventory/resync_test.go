@@ -70,7 +70,7 @@ func TestResyncAnnotationTriggersOnEachNewValue(t *testing.T) {
 			if queue.Len() != c.want || existed != 1 {
 				t.Errorf("%d are asked for, want %d; noted %d times as existing", queue.Len(), c.want, existed)
 			}
-			// A scope that appears, as all do at the start, is read in full anyway.
+			// A new scope is read in full anyway, as are all scopes at the start.
 			h.Create(t.Context(), event.TypedCreateEvent[*corev1alpha2.HealthScope]{Object: withValue(c.after)}, queue)
 			if queue.Len() != c.want {
 				t.Errorf("%d are asked for after the start", queue.Len())

@@ -23,7 +23,7 @@ import (
 
 var shop = name("shop", "shop")
 
-// passOf is the report of a pass that found objects like that.
+// passOf returns the report of a pass that found these objects.
 func passOf(objects map[string]sync.ObjectStatus) sync.Report {
 	r := sync.Report{Changed: map[aai.Key]sync.ObjectStatus{}}
 	for name, o := range objects {
@@ -34,7 +34,7 @@ func passOf(objects map[string]sync.ObjectStatus) sync.Report {
 	return r
 }
 
-// note notes a pass in a status.
+// note records a pass in a status.
 func note(s *Status, tenant aai.Tenant, r sync.Report, err error, partial bool) {
 	s.recordPass(tenant, change{partial: partial}, r, err, noon)
 }
@@ -139,7 +139,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestOnlyAffectedScopesAreNotified has passes end in every way, and one scope in another tenant.
+// TestOnlyAffectedScopesAreNotified has passes with all kinds of results, and one scope in another tenant.
 func TestOnlyAffectedScopesAreNotified(t *testing.T) {
 	t.Parallel()
 	web, db := member("shop", "web", healthscope.Ready), member("back", "db", healthscope.Ready)
@@ -160,7 +160,7 @@ func TestOnlyAffectedScopesAreNotified(t *testing.T) {
 	ok, waiting := sync.ObjectStatus{State: sync.Synced}, sync.ObjectStatus{State: sync.Pending, Reason: sync.ReasonMissingDependency, Message: "no tenant (transaction 1)"}
 	pass(waiting, nil, first, shop)
 	waiting.Message = "no tenant (transaction 2)"
-	pass(waiting, nil, change{}) // The same again, in a request of its own.
+	pass(waiting, nil, change{}) // The same again, in another request.
 	pass(ok, nil, change{}, shop)
 	pass(ok, nil, change{partial: true})
 	pass(ok, nil, change{}) // The scope has not waited for it.
@@ -171,13 +171,13 @@ func TestOnlyAffectedScopesAreNotified(t *testing.T) {
 	if !s.Report(shop, placed(web), nil).Waiting {
 		t.Error("the scope does not wait")
 	}
-	pass(sync.ObjectStatus{}, nil, change{}, shop) // It has waited for a pass that knows all.
+	pass(sync.ObjectStatus{}, nil, change{}, shop) // It has waited for a pass with complete inputs.
 	i.registry = judgedScopes{}
 	i.scopeJudged(shop)
 	pass(waiting, nil, change{})
 }
 
-// TestYoungerScopeIsNotifiedOfConflict has two scopes claim a resource, and the older one go.
+// TestYoungerScopeIsNotifiedOfConflict has two scopes with the same resource, and removes the older one.
 func TestYoungerScopeIsNotifiedOfConflict(t *testing.T) {
 	t.Parallel()
 	web := member("shop", "web", healthscope.Ready)

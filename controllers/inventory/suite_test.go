@@ -14,7 +14,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// crds is the folder of the CRDs, seen from this one.
+// crds is the folder of the CRDs, relative to this one.
 const crds = "../../config/crd"
 
 var (
@@ -33,7 +33,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "inventory"}, crds)
 }, NodeTimeout(5*time.Minute))
 
-// newNamespace makes a namespace for a spec.
+// newNamespace creates a namespace for a spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	return suite.NewNamespace(ctx, api, &corev1alpha2.HealthScope{}, &k8spluginv1alpha1.ResourceBundleState{})

@@ -19,7 +19,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// read returns what is not synced as the metrics server lists it.
+// read returns the unsynced objects as the metrics server lists them.
 func read(t *testing.T, l *Status) []map[string]any {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -52,7 +52,7 @@ func TestUnsyncedListsRejectedObjects(t *testing.T) {
 		}}, nil, at)
 	}
 	modules(sync.Failed, noon)
-	modules(sync.Failed, noon.Add(time.Hour)) // What is refused again keeps its time.
+	modules(sync.Failed, noon.Add(time.Hour)) // An object that is rejected again keeps its time.
 	want := []map[string]any{
 		{"genericVnf": "vnf-1", "vfModule": "a", "cause": "rejected", "message": "status 400: no", "since": "2026-06-01T12:00:00Z"},
 		{"genericVnf": "vnf-1", "vfModule": "b", "cause": "rejected", "message": "no", "since": "2026-06-01T12:00:00Z"},
@@ -81,7 +81,7 @@ func TestUnsyncedListsRejectedObjects(t *testing.T) {
 	expectRejected(t, l, 0)
 }
 
-// expectRejected checks how many rejected objects the metrics count.
+// expectRejected checks the number of rejected objects in the metrics.
 func expectRejected(t *testing.T, l *Status, n int) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
