@@ -27,7 +27,7 @@ var _ = Describe("The command aai plan", func() {
 	var inventory *simulator.Simulator
 	var config, namespace string
 	run := func(args ...string) (code int, out, errOut string) {
-		// It is a process of its own, because it sets loggers that are the process's.
+		// It runs as a separate process, because it sets loggers of the whole process.
 		var stdout, stderr bytes.Buffer
 		c := exec.CommandContext(GinkgoT().Context(), os.Args[0], append([]string{program, "aai", "plan", "--kubeconfig", plane.KubeconfigPath()}, args...)...)
 		c.Stdout, c.Stderr = &stdout, &stderr
@@ -143,7 +143,7 @@ fleet:
 	})
 })
 
-// linkedApp is an app of one bundle that names a module.
+// linkedApp returns an app of one bundle that names a module.
 func linkedApp(name, module string) corev1alpha2.ScopeApp {
 	return corev1alpha2.ScopeApp{
 		Name: name,

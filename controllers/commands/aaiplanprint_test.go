@@ -12,7 +12,8 @@ import (
 	"github.com/healthscope/healthscope/controllers/inventory"
 )
 
-// An object has the same place in every plan, whatever the operation, so that plans can be compared with diff.
+// TestPlansAreSortedByResource: an object has the same place in every plan, for any operation, so that plans can be compared
+// with diff.
 func TestPlansAreSortedByResource(t *testing.T) {
 	tenant := aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}
 	key := func(id string) aai.Key { return aai.Key{Tenant: tenant, ID: id} }

@@ -35,7 +35,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// newCaller makes a ServiceAccount with rights, as rules of a Role in its namespace and of a ClusterRole, and returns a token of it.
+// newCaller creates a ServiceAccount with rights, as rules of a Role in its namespace and of a ClusterRole, and returns a token
+// of it.
 func newCaller(ctx context.Context, namespace string, local, everywhere []rbacv1.PolicyRule) string {
 	GinkgoHelper()
 	k8s, err := kubernetes.NewForConfig(plane.Config())
@@ -79,7 +80,7 @@ func statusCode(ctx context.Context, client *http.Client, url, token string) fun
 	}
 }
 
-// newStore starts an etcd and opens the AppContexts in it, until the spec is over.
+// newStore starts an etcd and opens the AppContexts in it, until the spec ends.
 func newStore(ctx context.Context) (*controlplane.Etcd, *appcontext.Store) {
 	GinkgoHelper()
 	etcd, err := controlplane.StartEtcd(ctx, controlplane.EtcdOptions{Log: GinkgoWriter})
@@ -91,7 +92,7 @@ func newStore(ctx context.Context) (*controlplane.Etcd, *appcontext.Store) {
 	return etcd, store
 }
 
-// newGroup makes a deployment intent group with an instance in etcd, and returns the id of its context.
+// newGroup creates a deployment intent group with an instance in etcd, and returns the ID of its context.
 func newGroup(ctx context.Context, store *appcontext.Store, project string) (id string) {
 	GinkgoHelper()
 	ac := appcontext.NewAppContext(store)
@@ -110,12 +111,12 @@ func newGroup(ctx context.Context, store *appcontext.Store, project string) (id 
 	return id
 }
 
-// statusOf is the path of the status of a group.
+// statusOf returns the path of the status of a group.
 func statusOf(project string) string {
 	return "/v2/projects/" + project + "/composite-apps/shop/v1/deployment-intent-groups/autumn/status"
 }
 
-// document asks a path for JSON, and returns the content.
+// document gets a path as JSON, and returns the content.
 func document(ctx context.Context, address, path string) string {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
@@ -129,7 +130,8 @@ func document(ctx context.Context, address, path string) string {
 	return string(body)
 }
 
-// newCertificates returns the files of a certificate and its key, and what writes new ones and returns a client that trusts them alone.
+// newCertificates returns the files of a certificate and its key. renew writes new ones, and returns a client that trusts only
+// them.
 func newCertificates() (certFile, keyFile string, renew func() *http.Client) {
 	dir := GinkgoT().TempDir()
 	certFile, keyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
@@ -145,7 +147,7 @@ func newCertificates() (certFile, keyFile string, renew func() *http.Client) {
 	}
 }
 
-// newBundle makes a bundle with a Deployment as another monitor fills it.
+// newBundle creates a bundle with a Deployment as another monitor fills it.
 func newBundle(ctx context.Context, namespace, name, instance string) {
 	GinkgoHelper()
 	b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{

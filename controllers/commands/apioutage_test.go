@@ -36,7 +36,7 @@ func startProxy() (proxy *faults.Proxy, kubeconfig string) {
 	return proxy, kubeconfig
 }
 
-// One outage, because each takes as long as a replica needs to lose its Lease.
+// There is only one spec with an outage, because each takes as long as a replica needs to lose its Lease.
 var _ = Describe("a replica whose API server is away", func() {
 	It("shows nothing as current; the only one starts, gives up its Lease, and leads again", func(ctx SpecContext) {
 		proxy, kubeconfig := startProxy()
@@ -47,7 +47,7 @@ var _ = Describe("a replica whose API server is away", func() {
 		etcd, store := newStore(ctx)
 		id := newGroup(ctx, store, "retail")
 		newBundle(ctx, namespace, id+"-web", "quiet-fox")
-		leader := start(namespace, "controller") // It stays in touch, and writes what the other one must not miss.
+		leader := start(namespace, "controller") // It stays connected, and writes changes that the other one must not miss.
 		Eventually(health(ctx, scope)).Should(Equal("unknown"))
 		proxy, kubeconfig = startProxy()
 		r := start(namespace, "controller", "--kubeconfig", kubeconfig)
@@ -108,6 +108,6 @@ var _ = Describe("a replica whose API server is away", func() {
 		Expect(r.Running()).To(BeTrue())
 		Expect(r.Stop(grace)).To(Succeed())
 		Expect(leader.Stop(grace)).To(Succeed())
-		only.leadsAgain(ctx) // Last: no other controller judges any more.
+		only.leadsAgain(ctx) // This is last: no other controller may judge scopes.
 	}, NodeTimeout(5*time.Minute))
 })

@@ -20,7 +20,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// runClusters runs the command clusters as a process of its own.
+// runClusters runs the command clusters as a separate process.
 func runClusters(args ...string) (code int, out, errOut string) {
 	GinkgoHelper()
 	var stdout, stderr bytes.Buffer
@@ -85,7 +85,7 @@ var _ = Describe("The command clusters", func() {
 		secret.StringData = map[string]string{"kubeconfig": `{"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
 			"users": [{"name": "c", "user": {"token": "e30.eyJzdWIiOiJzeXN0ZW06c2VydmljZWFjY291bnQ6YTpiIiwia3ViZXJuZXRlcy5pbyI6eyJzZXJ2aWNlYWNjb3VudCI6eyJ1aWQiOiJ1In19fQ.x"}}]}`}
 		Expect(api.Create(ctx, secret)).To(Succeed())
-		// It accepts connections and leaves it at that.
+		// It accepts connections, and sends nothing.
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(listener.Close)

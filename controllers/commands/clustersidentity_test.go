@@ -25,7 +25,7 @@ var _ = Describe("A cluster that is a member", Ordered, func() {
 	)
 	BeforeAll(func(ctx SpecContext) {
 		edge, edgeAPI = suite.Start(ctx, controlplane.Options{Name: "edge"})
-		// Nobody here would finish deleting a namespace that the command has made.
+		// There is no controller here that finishes the deletion of a namespace that the command has created.
 		Expect(edgeAPI.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "healthscope-system"}})).To(Succeed())
 	}, NodeTimeout(3*time.Minute))
 	BeforeEach(func(ctx SpecContext) { namespace = suite.NewNamespace(ctx, api) })

@@ -18,7 +18,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// sampleReport is a report as it is at sampleTime, with one cluster in each of several states.
+// sampleReport returns a report at sampleTime, with one cluster in each of several states.
 func sampleReport() enrol.Report {
 	at := func(ago time.Duration) *time.Time { return new(sampleTime.Add(-ago)) }
 	return enrol.Report{
@@ -207,7 +207,7 @@ func TestClustersErrors(t *testing.T) {
 	}
 }
 
-// A dry run sends no requests, so the test needs no cluster.
+// TestDryRunPrintsEverythingButSecrets needs no cluster: a dry run sends no requests.
 func TestDryRunPrintsEverythingButSecrets(t *testing.T) {
 	clearKubeconfig(t)
 	t.Setenv("KUBECONFIG", writeFile(t, "kubeconfig", contexts))
@@ -231,7 +231,8 @@ func TestDryRunPrintsEverythingButSecrets(t *testing.T) {
 	}
 }
 
-// A cluster whose bundles are those of another monitor was seen when its bundles were last written: that monitor has no Lease.
+// TestLastSeenOfAClusterOfAnotherMonitor: a cluster with bundles of another monitor was seen when its bundles were last written,
+// because that monitor has no Lease.
 func TestLastSeenOfAClusterOfAnotherMonitor(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -50,7 +50,7 @@ func TestWaitForConnectedCluster(t *testing.T) {
 			hub.WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 				if _, ok := o.(*corev1.ConfigMap); ok {
 					if reads++; reads == 2 {
-						cancel() // The time is over.
+						cancel() // This ends the wait.
 					}
 				}
 				return c.Get(ctx, key, o, options...)

@@ -42,7 +42,7 @@ func TestMainPrintsErrors(t *testing.T) {
 	unknownField := writeFile(t, "config.yaml", configHeader+"inventry: {}\n")
 	cases := map[string]struct {
 		args []string
-		want string // a regular expression for all that it says
+		want string // a regular expression for the whole error output
 	}{
 		"unknown command":    {[]string{"contoller"}, `^healthscope: unknown command "contoller" for "healthscope"\n\nDid you mean this\?\n\tcontroller\n`},
 		"unknown flag":       {[]string{"controller", "--confg", "x"}, `^healthscope: unknown flag: --confg\n$`},
@@ -76,7 +76,8 @@ func TestJSONLogContainsOnlyJSON(t *testing.T) {
 	}
 }
 
-// The log does not contain the address by which controller-runtime names a source of requests that is a function or a channel.
+// TestALogHasNoAddresses: controller-runtime names a source of requests that is a function or a channel by its address. The log
+// does not contain this name.
 func TestALogHasNoAddresses(t *testing.T) {
 	var out bytes.Buffer
 	logger, err := (&managerFlags{logFormat: "json"}).setLogger(&out)
@@ -97,7 +98,7 @@ func TestALogHasNoAddresses(t *testing.T) {
 	}
 }
 
-// The exit code of an invalid command line differs from that of other errors.
+// TestExitCodes checks that the exit code of an invalid command line differs from that of other errors.
 func TestExitCodes(t *testing.T) {
 	clearKubeconfig(t)
 	dead := writeFile(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))

@@ -21,7 +21,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// compose makes a context with one resource, as EMCO's orchestrator does, and returns it and the handle of its cluster.
+// compose creates a context with one resource, as EMCO's orchestrator does, and returns it and the handle of its cluster.
 func compose(ctx context.Context, store *appcontext.Store, namespace, name, object string) (ac *appcontext.AppContext, cluster appcontext.Handle) {
 	GinkgoHelper()
 	ac = appcontext.NewAppContext(store)

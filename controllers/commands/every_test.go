@@ -18,8 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Every command, with good input, bad input, no input, no cluster and no rights: exact text and exit code. What a command prints of
-// good input, and what it says without rights in a cluster that has them, is in its own tests where it needs an API server.
+// TestEveryCommand runs every command with good input, bad input, no input, no cluster and no rights, and checks the exact
+// output and the exit code. If a command needs an API server for good input, or for missing rights in a cluster with RBAC, its
+// own tests check these outputs.
 func TestEveryCommand(t *testing.T) {
 	clearKubeconfig(t)
 	hub, member := refusingCluster(t), refusingCluster(t)
@@ -38,7 +39,7 @@ func TestEveryCommand(t *testing.T) {
 	noEtcd := writeFile(t, "config.yaml", configHeader+"appContext: {endpoints: ['http://127.0.0.1:1'], timeoutSeconds: 1}\n")
 	composite := writeFile(t, "shop.yaml", "project: retail\nname: shop\nversion: v1\ndeploymentIntentGroup: autumn\nnamespace: shop\napps:\n- {name: web, clusters: [provider+edge01], manifests: ["+pod+"]}\n")
 	inventory := writeFile(t, "config.yaml", configHeader+"clusterName: provider+hub\ninventory:\n  url: http://127.0.0.1:1\n  regions: [{cluster: '*', cloudOwner: o, cloudRegionId: r, tenantId: t}]\n")
-	// What rows call by a name, and the name of each in what is printed.
+	// named replaces the names in rows by values, and names replaces the values in the output by names.
 	var named, names []string
 	for name, value := range map[string]string{
 		"FORBIDDEN": forbidden, "DEAD": dead, "REFUSED": refused, "NOETCD": noEtcd, "COMPOSITE": composite, "INVENTORY": inventory,
@@ -175,7 +176,7 @@ Failed    Pod/web-1-a        -           CrashLoopBackOff   Pod          contain
 		{"monitor stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope monitor\"\n"},
 		{"clusters stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope clusters\"\n"},
 	} {
-		command, args, _ := NewCommand().Find(strings.Fields(c.args)) // What is no command is an argument of the one before it.
+		command, args, _ := NewCommand().Find(strings.Fields(c.args)) // If a word is no command, it is an argument of the command before it.
 		for column, is := range map[string]bool{
 			"no input":   len(args) == 0,
 			"bad input":  len(args) > 0 && c.code == exitUsage,
@@ -201,8 +202,8 @@ Failed    Pod/web-1-a        -           CrashLoopBackOff   Pod          contain
 	}
 }
 
-// columnsOf returns what the table has rows of for a command, besides good input. Some need neither cluster nor rights; controller and
-// monitor keep trying without them, which is a test of its own.
+// columnsOf returns the columns of the table that a command needs, besides good input. Some commands need neither cluster nor
+// rights. TestProgramsWithoutClusterOrRights tests controller and monitor, which keep retrying without them.
 func columnsOf(command *cobra.Command) []string {
 	switch command.Name() {
 	case "aai", "context", "version": // The first two print their help, and the last one the version.

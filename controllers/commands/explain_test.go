@@ -22,7 +22,7 @@ const rulesOfWidgets = configHeader + `healthCheckExprs:
   current: status.phase == 'Up'
 `
 
-// mixed is what a user may have in one file: objects of YAML and JSON, a list, and comments.
+// mixed is an example of one file of a user: objects in YAML and JSON, a list, and comments.
 const mixed = `# What runs in the store.
 apiVersion: apps/v1
 kind: Deployment
@@ -95,7 +95,7 @@ func TestExitCodesOfExplain(t *testing.T) {
 		in   string
 		args []string
 		code int
-		// want is a regular expression for all of the error output.
+		// want is a regular expression for the whole error output.
 		want string
 	}{
 		"all are Ready":              {ready + "---\n" + ready, []string{"-f", "-"}, 0, `^$`},
@@ -137,7 +137,8 @@ func TestExplainReportsReadableAndUnreadableObjects(t *testing.T) {
 	}
 }
 
-// TestAWorkloadIsExplainedWithItsPods: as a scope judges it. Pods that are not in the input, and objects that are there twice, change nothing.
+// TestAWorkloadIsExplainedWithItsPods: a workload is explained as a scope judges it. Pods that are not in the input, and objects
+// that are there twice, have no effect.
 func TestAWorkloadIsExplainedWithItsPods(t *testing.T) {
 	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, unavailableReplicas: 1}}
 ---
@@ -198,7 +199,7 @@ func TestExplainADirectory(t *testing.T) {
 	}
 }
 
-// TestMalformedObjects: each of them is one line in the output, and Unknown.
+// TestMalformedObjects: each malformed object is one line in the output, and Unknown.
 func TestMalformedObjects(t *testing.T) {
 	for name, in := range map[string]string{
 		"no kind":               `{"apiVersion": "v1", "metadata": {"name": "a"}}`,
@@ -224,7 +225,7 @@ func TestMalformedObjects(t *testing.T) {
 	}
 }
 
-// An object whose kind only ends in List is not a list, and lists may be nested.
+// TestIsList: an object whose kind only ends in List is not a list, and lists may be nested.
 func TestIsList(t *testing.T) {
 	const down = `{kind: Job, apiVersion: batch/v1, metadata: {name: a}, status: {failed: 1, conditions: [{type: Failed, status: "True"}]}}`
 	cases := map[string]struct {
@@ -268,7 +269,7 @@ func TestListsOfOneKind(t *testing.T) {
 	}
 }
 
-// As in a cluster, rules do not see the data that monitors do not read.
+// TestExplainShowsNoSecrets: as in a cluster, rules do not see the data that monitors do not read.
 func TestExplainShowsNoSecrets(t *testing.T) {
 	config := writeFile(t, "config.yaml", configHeader+`healthCheckExprs:
 - {apiVersion: v1, kind: Secret, current: data.password == 'x'}
@@ -294,7 +295,7 @@ func TestExplainTableHasNoControlCharacters(t *testing.T) {
 	}
 }
 
-// For every input there are explanations or errors with a message, and each is one line.
+// FuzzObjects checks that every input results in explanations or errors with a message, and that each is one line.
 func FuzzObjects(f *testing.F) {
 	f.Add(mixed)
 	f.Add("{\"a\": 1}{\"b\"")

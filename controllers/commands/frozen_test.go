@@ -87,7 +87,7 @@ inventory:
 		Eventually(states).Should(HaveKeyWithValue("Ready", BeNumerically("<", services)))
 		leader := leaseHolder(ctx, namespace, "healthscope-controller")()
 		Expect(syscall.Kill(first.PID(), syscall.SIGSTOP)).To(Succeed())
-		proxy.Cut() // Its connections do not outlive that, so that it does not learn at once what it has missed.
+		proxy.Cut() // Its connections end, so that it does not receive the missed changes at once.
 		frozen := time.Now()
 		report("LoadBalancer")
 		launchOne(plane.KubeconfigPath())

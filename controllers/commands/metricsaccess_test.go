@@ -14,18 +14,18 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// nonResourceRules returns the rules that allow to get non-resource URLs.
+// nonResourceRules returns the rules that allow GET requests for non-resource URLs.
 func nonResourceRules(urls ...string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{NonResourceURLs: urls, Verbs: []string{"get"}}}
 }
 
-// startGuarded starts a command whose metrics server listens at an address for callers with a token, with more settings of that server.
+// startGuarded starts a command whose metrics server listens at an address for callers with a token, and has further settings.
 func startGuarded(ctx context.Context, namespace, command, address, settings string) *running {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	r := start(namespace, command, "--config", configuration(dir, "metrics: {bindAddress: %q%s}\napi: {bindAddress: '0'}\n", address, settings))
 	Eventually(getting(ctx, r.probes, "/readyz")).Should(Equal("200 ok"))
-	Eventually(ctx, func() error { // Each server begins to listen in its own time.
+	Eventually(ctx, func() error { // Each server begins to listen at its own time.
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ type onlyReplica struct {
 // isLeader is the metric of a controller that is the leader.
 const isLeader = `leader_election_master_status{name="healthscope-controller"} 1`
 
-// startOnlyReplica starts a controller while its API server is away, and returns it once it leads.
+// startOnlyReplica starts a controller while its API server is down, and returns it once it leads.
 func startOnlyReplica(ctx context.Context, proxy *faults.Proxy, kubeconfig string) *onlyReplica {
 	GinkgoHelper()
 	namespace := suite.NewNamespace(ctx, api)
@@ -47,7 +47,7 @@ func startOnlyReplica(ctx context.Context, proxy *faults.Proxy, kubeconfig strin
 	return r
 }
 
-// judges waits until it has judged its scope as it is now. No other controller may run.
+// judges waits until the controller has judged the current version of its scope. No other controller may run.
 func (r *onlyReplica) judges(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -59,7 +59,7 @@ func (r *onlyReplica) judges(ctx context.Context) {
 	}).WithTimeout(outageTime).Should(Equal("unhealthy"))
 }
 
-// losesLease waits until it does not lead any more, in an outage.
+// losesLease waits until the controller no longer leads, in an outage.
 func (r *onlyReplica) losesLease(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(getting(ctx, r.metrics, "/metrics")).WithTimeout(outageTime).Should(And(HavePrefix("200 "), Not(ContainSubstring(isLeader))), "leadership is given up")
@@ -67,7 +67,7 @@ func (r *onlyReplica) losesLease(ctx context.Context) {
 	Eventually(getting(ctx, r.metrics, "/metrics")).Should(And(HavePrefix("200 "), Not(ContainSubstring("healthscope_scope_state"))), "what only the leader knows is gone with its term")
 }
 
-// leadsAgain changes what it cannot see, ends the outage, waits until it leads again, and stops it.
+// leadsAgain changes the scope during the outage, ends the outage, waits until the controller leads again, and stops it.
 func (r *onlyReplica) leadsAgain(ctx context.Context) {
 	GinkgoHelper()
 	other := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"workloadRefs":[{"apiVersion":"apps/v1","kind":"Deployment","name":"other"}]}}`))

@@ -25,7 +25,8 @@ func writeFile(t *testing.T, name, content string) string {
 	return path
 }
 
-// The output of --print-config is a configuration file with the same settings, and is printed unchanged when it is the input.
+// TestPrintConfig: the output of --print-config is a configuration file with the same settings. It is printed unchanged when it
+// is the input.
 func TestPrintConfig(t *testing.T) {
 	clearKubeconfig(t) // It needs no cluster.
 	page, err := os.ReadFile("../../config/docs/configuration.md")

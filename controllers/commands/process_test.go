@@ -28,7 +28,7 @@ import (
 type running struct {
 	*process.Process
 
-	// api, metrics and probes are the addresses it listens on, for callers without a token.
+	// api, metrics and probes are the addresses on which it listens for callers without a token.
 	api, metrics, probes string
 	// guardedMetrics is the address for callers with a token; 0 for none.
 	guardedMetrics string
@@ -36,13 +36,13 @@ type running struct {
 	config string
 }
 
-// configure writes the configuration file, which names the addresses.
+// configure writes the configuration file, with the addresses.
 func (r *running) configure() {
 	GinkgoHelper()
 	r.configureWithf("api: {bindAddress: '0', anonymousBindAddress: %q}\n", r.api)
 }
 
-// configureWithf writes the configuration file with sections besides that of the metrics.
+// configureWithf writes the configuration file with sections in addition to that of the metrics.
 func (r *running) configureWithf(format string, args ...any) {
 	GinkgoHelper()
 	text := fmt.Appendf(nil, "apiVersion: config.healthscope.io/v1alpha1\nkind: Configuration\nmetrics: {bindAddress: %q, anonymousBindAddress: %q}\n", r.guardedMetrics, r.metrics)
@@ -88,7 +88,7 @@ func launch(dir string, args ...string) *process.Process {
 	return p
 }
 
-// freeAddress returns a loopback address that is kept for the spec's programs until the spec ends.
+// freeAddress returns a loopback address that is reserved for the spec's programs until the spec ends.
 func freeAddress() string {
 	GinkgoHelper()
 	port, err := process.ReservePort()

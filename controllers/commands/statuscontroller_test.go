@@ -33,7 +33,7 @@ func (k kubelet) PortForward(ctx context.Context, _, _ string, _ int32, stream i
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(pod, stream) // A caller who has gone needs nothing.
+		_, _ = io.Copy(pod, stream) // The caller may have disconnected.
 		_ = pod.Close()
 	}()
 	_, _ = io.Copy(stream, pod)
@@ -101,12 +101,12 @@ func newControllerCluster(t *testing.T, h *statusHub) *controllerCluster {
 	}))
 	t.Cleanup(func() {
 		c.Close()
-		forwarding.Wait() // The server has let go of these connections.
+		forwarding.Wait() // The server has released these connections.
 	})
 	return c
 }
 
-// kubeconfig returns a file with a user of the cluster.
+// kubeconfig returns a kubeconfig file with a user of the cluster.
 func (c *controllerCluster) kubeconfig(t *testing.T, user string) string {
 	t.Helper()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate().Raw})
@@ -122,7 +122,8 @@ func (c *controllerCluster) kubeconfig(t *testing.T, user string) string {
 	return writeFile(t, "kubeconfig", string(config))
 }
 
-// Without --server the command reaches the controller through a port-forward, with a token of the kubeconfig or of a ServiceAccount.
+// TestStatusThroughAPortForward: without --server the command reaches the controller through a port-forward, with a token of the
+// kubeconfig or of a ServiceAccount.
 func TestStatusThroughAPortForward(t *testing.T) {
 	const withToken, withoutToken = `{"token":"friend"}`, `{"username":"a","password":"b"}`
 	inBonn := []string{"--cluster", bonn}
@@ -164,7 +165,8 @@ func TestStatusThroughAPortForward(t *testing.T) {
 	}
 }
 
-// A token is sent only to a verified API server: an unverified server could be an impostor.
+// TestStatusSendsNoTokenToAnUnverifiedServer: a token is sent only to a verified API server. An unverified server could be an
+// impostor.
 func TestStatusSendsNoTokenToAnUnverifiedServer(t *testing.T) {
 	h := newStatusHub(t)
 	h.tokens = []string{"friend"}

@@ -23,7 +23,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// runStatus runs the command status, and returns its exit code and what it prints.
+// runStatus runs the command status, and returns its exit code and its output.
 func runStatus(args ...string) (code int, out, errOut string) {
 	var o, e bytes.Buffer
 	code = commands.Main(append([]string{"status"}, args...), strings.NewReader(""), &o, &e)
@@ -65,7 +65,7 @@ var _ = Describe("The command status with a kubeconfig alone", func() {
 		judged(ctx, shop, 3)
 		judged(ctx, newScope(ctx, "web"), 4)
 		newScope(ctx, "young")
-		// The file has a client certificate, as those of kind, k3s and kubeadm have, and no token.
+		// The file has a client certificate, like those of kind, k3s and kubeadm, and no token.
 		config, err := clientcmd.LoadFromFile(plane.KubeconfigPath())
 		Expect(err).NotTo(HaveOccurred())
 		config.Contexts[config.CurrentContext].Namespace = namespace
@@ -147,7 +147,7 @@ var _ = Describe("The command status with a kubeconfig alone", func() {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stranger"}}
 		Expect(api.Create(ctx, account)).To(Succeed())
 		Expect(plane.ServiceAccountKubeconfig(ctx, namespace, account.Name, stranger)).To(Succeed())
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0") // It accepts connections and leaves it at that.
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0") // It accepts connections, and sends nothing.
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(listener.Close)
 		silent := kubeconfigOf(GinkgoT().TempDir(), "https://"+listener.Addr().String())

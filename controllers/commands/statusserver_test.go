@@ -32,12 +32,12 @@ const (
 	autumnURL = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/autumn/status"
 )
 
-// statusHub is a status REST server as a hub has it, of scopes and clusters that a test can change.
+// statusHub is a status REST server like that of a hub, with scopes and clusters that a test can change.
 type statusHub struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// scopes are those there are, and state is that of the Deployment in bonn.
+	// scopes are the existing scopes. state is the state of the Deployment in bonn.
 	scopes []corev1alpha2.HealthScope
 	state  healthscope.State
 	// silent is the time since the last response of etcd.
@@ -188,7 +188,7 @@ func (h *statusHub) Bundle(cluster, _, _ string) (api.Observation, bool) {
 // Instance implements api.Clusters.
 func (*statusHub) Instance(string) (found []api.Observation, unreadable []string) { return nil, nil }
 
-// scopeIn is a scope with one app in two clusters.
+// scopeIn returns a scope with one app in two clusters.
 func scopeIn(namespace, name string, healthy bool) corev1alpha2.HealthScope {
 	s := corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1}}
 	s.Status = corev1alpha2.HealthScopeStatus{
@@ -213,7 +213,7 @@ func scopeIn(namespace, name string, healthy bool) corev1alpha2.HealthScope {
 	return s
 }
 
-// runStatus runs the command against a server, and returns its exit code and what it prints.
+// runStatus runs the command against a server, and returns its exit code and its output.
 func runStatus(t *testing.T, server string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer

@@ -54,14 +54,14 @@ func (p *outputBuffer) await(t *testing.T, n int, text string) {
 	}
 }
 
-// follower is the command with --watch, running.
+// follower is a running command with --watch.
 type follower struct {
 	out, errOut *outputBuffer
 	cancel      context.CancelFunc
 	ended       chan error
 }
 
-// watchStatus runs the command with --watch until it ends, is stopped, or the test is over.
+// watchStatus runs the command with --watch until it ends, it is stopped, or the test ends.
 func watchStatus(t *testing.T, server string, args ...string) *follower {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -174,7 +174,7 @@ func TestReadEvents(t *testing.T) {
 	}
 }
 
-// readEvents reads any text to its end, and returns no data that is not in it.
+// TestReadEventsOfAnyText: readEvents reads any text to its end, and returns no data that is not in it.
 func TestReadEventsOfAnyText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

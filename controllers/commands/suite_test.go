@@ -19,10 +19,10 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// program as the first argument makes the test binary the healthscope program.
+// program makes the test binary the healthscope program if it is the first argument.
 const program = "healthscope"
 
-// crds is the folder of the CRDs, seen from this one.
+// crds is the folder of the CRDs, relative to this one.
 const crds = "../../config/crd"
 
 const (
@@ -37,7 +37,7 @@ var (
 	api client.Client
 )
 
-// TestMain lets the test binary be started as the program under test: exit codes and signals are those of a process.
+// TestMain lets the test binary run as the program under test, with the exit codes and signals of a process.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == program {
 		os.Exit(commands.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
@@ -49,7 +49,7 @@ func TestSuite(t *testing.T) {
 	suite.Run(t, "Commands")
 }
 
-// createMonitorLease makes the Lease of a monitor, which has an hour until it must be renewed.
+// createMonitorLease creates the Lease of a monitor, which must be renewed only after an hour.
 func createMonitorLease(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Expect(api.Create(ctx, &coordinationv1.Lease{
@@ -62,7 +62,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	SetDefaultEventuallyTimeout(suite.Timeout)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	plane, api = suite.Start(ctx, controlplane.Options{Name: "commands"}, crds)
-	// A controller waits for a while for the monitor of a cluster that is new to it. Here is one.
+	// A controller waits for a while for the monitor of a cluster that is new to it. This is its Lease.
 	Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: enrol.MemberNamespace}})).To(Succeed())
 	createMonitorLease(ctx, enrol.MemberNamespace)
 }, NodeTimeout(5*time.Minute))

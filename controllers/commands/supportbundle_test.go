@@ -53,7 +53,7 @@ func unpack(data []byte) map[string]string {
 	}
 }
 
-// runSupportBundle runs the command support-bundle in a directory. It is a process of its own, as users have it.
+// runSupportBundle runs the command support-bundle in a directory, as a separate process.
 func runSupportBundle(ctx context.Context, dir string, args ...string) (code int, out []byte, errOut string) {
 	GinkgoHelper()
 	var stdout, stderr bytes.Buffer
@@ -73,7 +73,8 @@ func kubeconfigOf(dir, server string) string {
 	return path
 }
 
-// withKubelet returns the URL of an API server that serves logs and metrics as if a kubelet ran the pods, and forwards all other requests.
+// withKubelet returns the URL of an API server that serves logs and metrics as if a kubelet ran the pods. It forwards all other
+// requests.
 func withKubelet() string {
 	GinkgoHelper()
 	target, err := url.Parse(plane.Config().Host)
@@ -141,7 +142,7 @@ func newInstallation(ctx context.Context) (namespace, settings string) {
 		},
 	} {
 		Expect(api.Create(ctx, o)).To(Succeed())
-		// Others look at the whole cluster, in which a bundle that cannot be read is no small matter.
+		// Other specs read the whole cluster, in which an unreadable bundle would be reported.
 		DeferCleanup(func(ctx context.Context) error { return client.IgnoreNotFound(api.Delete(ctx, o)) })
 	}
 	bundle.Status.PodStatuses = k8spluginv1alpha1.RawList(`[{"spec": {"containers": [{"env": [{"name": "X", "value": "` + canary + `"}]}]}}]`)

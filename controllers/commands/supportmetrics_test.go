@@ -31,17 +31,18 @@ func (to forwarder) PortForward(ctx context.Context, _, _ string, _ int32, strea
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(pod, stream) // Who has gone needs nothing.
+		_, _ = io.Copy(pod, stream) // The caller may have disconnected.
 		_ = pod.Close()
 	}()
 	_, err = io.Copy(stream, pod)
 	return err
 }
 
-// ourLabels are those of the programs' pods.
+// ourLabels are the labels of the programs' pods.
 var ourLabels = map[string]string{"app.kubernetes.io/name": "healthscope"}
 
-// newNode makes a node, whose kubelet forwards the ports of its pods to an address, and a pod on it with a port for metrics.
+// newNode creates a node and a pod on it with a port for metrics. The kubelet of the node forwards the ports of the pod to an
+// address.
 func newNode(ctx context.Context, namespace, pod, address string) {
 	GinkgoHelper()
 	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +69,7 @@ func newNode(ctx context.Context, namespace, pod, address string) {
 	})).To(Succeed())
 }
 
-// forwardingAccount makes an account with the rights that reading metrics through a port-forward needs, and returns its kubeconfig file.
+// forwardingAccount creates an account with the rights to read metrics through a port-forward, and returns its kubeconfig file.
 func forwardingAccount(ctx context.Context, namespace, dir string, verbs ...string) string {
 	GinkgoHelper()
 	name := metav1.ObjectMeta{Namespace: namespace, Name: "forward"}

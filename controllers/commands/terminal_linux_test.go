@@ -34,13 +34,14 @@ func openTerminal(t *testing.T) (terminal *os.File, written func() string) {
 		for buffer := make([]byte, 4096); ; {
 			n, err := host.Read(buffer)
 			if all.Write(buffer[:n]); err != nil {
-				return strings.ReplaceAll(all.String(), "\r\n", "\n") // The error is EIO when all was read.
+				return strings.ReplaceAll(all.String(), "\r\n", "\n") // The error is EIO when everything has been read.
 			}
 		}
 	}
 }
 
-// On a terminal, a line shows the progress and is cleared at the end. TestEveryCommand proves that there is none elsewhere.
+// TestLongWorkShowsProgress: on a terminal, a line shows the progress and is cleared at the end. TestEveryCommand asserts that
+// there is none elsewhere.
 func TestLongWorkShowsProgress(t *testing.T) {
 	clearKubeconfig(t)
 	dead := writeFile(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))

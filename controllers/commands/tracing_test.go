@@ -17,7 +17,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// newAAI starts an A&AI with a tenant, and returns the section of a configuration that sends what is in a namespace to it.
+// newAAI starts an A&AI with a tenant, and returns the section of a configuration that sends the resources of a namespace to it.
 func newAAI(namespace string) (section string) {
 	GinkgoHelper()
 	inventory := simulator.New(simulator.Options{Strict: true, Users: map[string]string{"healthscope": "canary-pa55word"}})
@@ -33,7 +33,7 @@ func newAAI(namespace string) (section string) {
 		"\n  select: all\n  regions: [{cluster: local, namespace: " + namespace + ", cloudOwner: o, cloudRegionId: r, tenantId: t}]\n"
 }
 
-// spansIn returns the spans of a name that are about a namespace.
+// spansIn returns the spans with a name that concern a namespace.
 func spansIn(received *collector.Collector, name, namespace string) []collector.Span {
 	var found []collector.Span
 	for _, s := range received.Spans(name) {

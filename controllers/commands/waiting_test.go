@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// TestProgramsWithoutClusterOrRights is the rest of the table of TestEveryCommand: controller and monitor keep trying to become the one
-// that leads, say in the log what is in the way, and end well when they are asked to. Without the right to list scopes the controller ends.
+// TestProgramsWithoutClusterOrRights is the rest of the table of TestEveryCommand. Without a cluster or rights, controller and
+// monitor keep trying to lead, log the problem, and stop without an error when they are asked to. Without the right to list
+// scopes the controller ends with an error.
 func TestProgramsWithoutClusterOrRights(t *testing.T) {
 	clearKubeconfig(t)
 	forbidden := writeFile(t, "kubeconfig", strings.Replace(contexts, `{server: "https://hub:6443"}`, clusterOf(refusingCluster(t)), 1))
@@ -20,7 +21,7 @@ func TestProgramsWithoutClusterOrRights(t *testing.T) {
 	config := writeFile(t, "config.yaml", configHeader+"metrics: {bindAddress: '0'}\napi: {bindAddress: '0'}\n")
 	for _, c := range []struct {
 		command, kubeconfig string
-		says                []string // what a line of the log says
+		says                []string // texts of one line of the log
 		code                int
 	}{
 		{"monitor", forbidden, []string{`msg="Error retrieving lease lock"`, `err="no right"`}, 0},
@@ -47,7 +48,7 @@ func TestProgramsWithoutClusterOrRights(t *testing.T) {
 					_ = cmd.Process.Signal(syscall.SIGTERM) // It may have ended.
 				}
 			}
-			_ = cmd.Wait() // The exit code says it.
+			_ = cmd.Wait() // The exit code is checked below.
 			if code := cmd.ProcessState.ExitCode(); !said || code != c.code {
 				t.Errorf("it says %q: %t, and exits with %d, want %d", c.says, said, code, c.code)
 			}
