@@ -32,7 +32,7 @@ func TestLoadConfigRejectsInvalidFiles(t *testing.T) {
 	const aai = configHeader + "inventory:\n  url: https://aai.example:8443\n"
 	cases := map[string]struct {
 		file string
-		// want are what the error says: the field and the value, mostly.
+		// want are texts in the error, mostly the field and the value.
 		want []string
 	}{
 		"nothing":            {"", []string{"apiVersion and kind", `"config.healthscope.io/v1alpha1"`, `"Configuration"`}},

@@ -41,9 +41,9 @@ import (
 type memoryLease struct {
 	mu     sync.Mutex
 	record *resourcelock.LeaderElectionRecord
-	// unreachable makes all requests fail, and stuck those that renew the Lease.
+	// unreachable makes all requests fail, and rejectRenewals those that renew the Lease.
 	unreachable, rejectRenewals bool
-	// renewed is when the Lease was renewed last.
+	// renewed is the time of the last renewal of the Lease.
 	renewed time.Time
 }
 
@@ -200,7 +200,7 @@ type replica struct {
 	ended     chan error
 }
 
-// newReplica makes a replica. Another one holds the Lease.
+// newReplica returns a replica. Another replica holds the Lease.
 func newReplica(t *testing.T) *replica {
 	t.Helper()
 	r := &replica{lease: &memoryLease{}, cache: &countingCache{}, ended: make(chan error, 1)}
@@ -247,8 +247,8 @@ func (r *replica) start(t *testing.T) (stop func()) {
 	return cancel
 }
 
-// registered is how much a replica has registered with what outlives a term. inventories counts those in memory: the view of
-// the fleet and the judgements of scopes call an inventory as long as it is subscribed to them.
+// registered counts the registrations of a replica with objects that outlive a term. inventories counts the inventories in
+// memory: the view of the fleet and the judgements of scopes call an inventory as long as it is subscribed to them.
 type registered struct{ collectors, eventHandlers, subscriptions, httpHandlers, inventories int }
 
 func (r registered) counts() []int {
@@ -273,8 +273,8 @@ func (r *replica) registered(t *testing.T) registered {
 	return count
 }
 
-// TestOnlyTheLeaderRegisters follows a replica from standby to leader, through an outage in which it loses its
-// Lease, and to its end. A standby registers nothing, so that nothing in it collects changes.
+// TestOnlyTheLeaderRegisters follows a replica from standby to leader, through an outage in which it loses its Lease, and to its
+// end. A standby replica registers nothing, so that no changes accumulate in it.
 func TestOnlyTheLeaderRegisters(t *testing.T) { //nolint:paralleltest // It replaces the registry of metrics.
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplica(t)
@@ -319,8 +319,8 @@ func TestOnlyTheLeaderRegisters(t *testing.T) { //nolint:paralleltest // It repl
 	})
 }
 
-// TestLeaseIsKeptUntilTheTermHasStopped runs a term that is slow to stop, while the API server refuses to renew
-// the Lease and would let it be released. Another replica must not lead before.
+// TestLeaseIsKeptUntilTheTermHasStopped runs a term that stops slowly, while the API server rejects renewals of the Lease but
+// would accept its release. No other replica may lead before the term has stopped.
 func TestLeaseIsKeptUntilTheTermHasStopped(t *testing.T) { //nolint:paralleltest // As above.
 	for name, c := range map[string]struct {
 		stopping time.Duration
@@ -366,7 +366,7 @@ func TestLeaseIsKeptUntilTheTermHasStopped(t *testing.T) { //nolint:paralleltest
 	}
 }
 
-// lastRenewed returns when the Lease was renewed last.
+// lastRenewed returns the time of the last renewal of the Lease.
 func (l *memoryLease) lastRenewed() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,10 +21,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// testTimeout bounds the wait for an expected event.
+// testTimeout is the timeout of the wait for an expected event.
 const testTimeout = 20 * time.Second
 
-// logs are lines that a test can wait for.
+// logs holds log lines for which a test can wait.
 type logs struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -67,7 +67,7 @@ func (l *logs) waitFor(t *testing.T, text string) {
 	}
 }
 
-// watchedFile is a configuration file that is watched.
+// watchedFile is a configuration file under watch.
 type watchedFile struct {
 	path string
 	logs *logs
@@ -118,7 +118,7 @@ func (w *watchedFile) save(t *testing.T, text string) {
 	}
 }
 
-// expect waits for a change of rules to those of some kinds.
+// expect waits for a change of the rules to those of the given kinds.
 func (w *watchedFile) expect(t *testing.T, kinds ...string) {
 	t.Helper()
 	select {
@@ -135,7 +135,7 @@ func (w *watchedFile) expect(t *testing.T, kinds ...string) {
 	}
 }
 
-// expectNoChange fails the test when there is a change of rules that it has not waited for.
+// expectNoChange fails the test if the rules have changed.
 func (w *watchedFile) expectNoChange(t *testing.T) {
 	t.Helper()
 	select {
@@ -145,7 +145,7 @@ func (w *watchedFile) expectNoChange(t *testing.T) {
 	}
 }
 
-// expectRefused fails the test when the metric differs from want.
+// expectRefused fails the test if the metric differs from want.
 func (w *watchedFile) expectRefused(t *testing.T, want float64) {
 	t.Helper()
 	if got := testutil.ToFloat64(w.metric); got != want {
@@ -153,7 +153,7 @@ func (w *watchedFile) expectRefused(t *testing.T, want float64) {
 	}
 }
 
-// ruleFor returns a configuration with a rule for each of some kinds.
+// ruleFor returns a configuration with a rule for each of the given kinds.
 func ruleFor(kinds ...string) string {
 	var b strings.Builder
 	b.WriteString(configHeader)
@@ -212,7 +212,7 @@ func TestReloadStopsTheProgramWhenOtherSettingsChange(t *testing.T) {
 	w.expectNoChange(t)
 }
 
-// TestReloadFollowsAMountedConfigMap changes the file as the kubelet does: it replaces a link to the folder with the data.
+// TestReloadFollowsAMountedConfigMap changes the file like the kubelet, which replaces a link to the folder with the data.
 func TestReloadFollowsAMountedConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	publish := func(version, text string) {
