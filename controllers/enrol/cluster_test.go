@@ -25,7 +25,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// asHub returns a client with the kubeconfig of the hub's Secret, read as the controller reads it.
+// asHub returns a client with the kubeconfig of the hub's Secret, parsed as in the controller.
 func asHub(ctx context.Context) client.Client {
 	GinkgoHelper()
 	config, err := kubeconfig.Parse(secret(ctx).Data[corev1alpha2.KubeconfigKey])
@@ -80,7 +80,7 @@ func listBundles(ctx context.Context, c client.Client, options ...client.ListOpt
 	return func() error { return c.List(ctx, &k8spluginv1alpha1.ResourceBundleStateList{}, options...) }
 }
 
-// anyAccount returns a client of an account to which nothing is granted.
+// anyAccount returns a client of an account without rights of its own.
 func anyAccount(ctx context.Context) client.Client {
 	GinkgoHelper()
 	path := GinkgoT().TempDir() + "/kubeconfig"

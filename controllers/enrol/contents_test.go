@@ -26,11 +26,11 @@ var defaultObjects = map[string]string{"/v1 serviceaccounts": "default", "/v1 co
 type fakeMember struct {
 	// objects are the names by group, version and resource, separated by commas.
 	objects map[string]string
-	// broken is the end of the paths that are answered with an error.
+	// broken is the end of the paths for which the response is an error.
 	broken string
 	// listed are the paths of the lists so far.
 	listed []string
-	// hang, if set, is called for a list, which is then never answered.
+	// hang, if set, is called for a list. The list then gets no response.
 	hang func()
 }
 
@@ -54,7 +54,7 @@ func apiResource(name, kind string) metav1.APIResource {
 	return metav1.APIResource{Name: name, Kind: kind, Namespaced: true, Verbs: metav1.Verbs{"create", "delete", "get", "list"}}
 }
 
-// ServeHTTP answers discovery, and lists of metadata.
+// ServeHTTP responds to discovery requests, and to lists of metadata.
 func (h *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Replace(r.URL.Path, "/api/v1", "/apis//v1", 1)
 	if h.broken != "" && strings.HasSuffix(r.URL.Path, h.broken) {
@@ -114,7 +114,8 @@ func (h *fakeMember) page(resource string, r *http.Request) metav1.PartialObject
 	return list
 }
 
-// runRemove removes a member that has the hub's namespace, and returns the reported lines, and whether the namespace still exists.
+// runRemove removes a member that has the hub's namespace. It returns the reported lines, and whether the namespace still
+// exists.
 func runRemove(ctx context.Context, t *testing.T, h *fakeMember) ([]string, bool, error) {
 	t.Helper()
 	server := httptest.NewServer(h)

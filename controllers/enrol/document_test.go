@@ -24,7 +24,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
-// namespace and lease are where the tests publish.
+// namespace and lease are the namespace and the Lease with which the tests publish.
 const namespace = "healthscope-clusters"
 
 var lease = types.NamespacedName{Namespace: "healthscope-system", Name: "healthscope-controller"}
@@ -196,7 +196,7 @@ func TestPublisherRetries(t *testing.T) {
 	})
 }
 
-// TestNewPublisherWritesNothingUnchanged checks that a new leader does not write what the old one has written.
+// TestNewPublisherWritesNothingUnchanged checks that a new leader does not write the same content as the former leader again.
 func TestNewPublisherWritesNothingUnchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, states := newHub(), &fakeStates{states: []fleet.ClusterState{connected("a"), lost("b")}}
@@ -326,7 +326,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		encoded, err := d.encode()
 		if err != nil {
-			return // A year beyond 9999 cannot be written.
+			return // A year beyond 9999 cannot be encoded.
 		}
 		if _, err := decode(string(encoded)); err != nil {
 			t.Errorf("what was read cannot be read again: %v", err)

@@ -17,7 +17,7 @@ func TestManifestsEqualTheObjectsOfTheCommand(t *testing.T) {
 	for folder, want := range map[string][]client.Object{
 		"member":        Enrolment{}.MemberObjects(),
 		"member/oam":    {aggregatedRole(oamRole, oamRules())},
-		"member/deploy": deployObjects([]string{""}), // The namespace is for kubectl to say.
+		"member/deploy": deployObjects([]string{""}), // The user of kubectl chooses the namespace.
 	} {
 		got := readObjects(t, filepath.Join("../../config/rbac", folder))
 		for _, o := range want {

@@ -30,7 +30,7 @@ import (
 
 func contains(text, part string) bool { return strings.Contains(text, part) }
 
-// begin is when the tests of renewal begin: the token in the Secret is new.
+// begin is the time at which the tests of renewal begin: the token in the Secret is new.
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // renewal is a renewer with a fake hub and a fake member.
@@ -42,7 +42,7 @@ type renewal struct {
 	recorder *events.FakeRecorder
 	hub      client.Client
 	member   *httptest.Server
-	// answer is what the member answers to a TokenRequest.
+	// answer writes the response of the member to a TokenRequest.
 	answer func(http.ResponseWriter, *authenticationv1.TokenRequest)
 	// asked are the paths of the requests to the member.
 	asked []string
@@ -271,7 +271,7 @@ func replaceToken(s *corev1.Secret, token string) {
 	s.Data[corev1alpha2.KubeconfigKey] = changed
 }
 
-// TestMessagesNeverContainTheToken has a member that repeats the token in its answer.
+// TestMessagesNeverContainTheToken has a member that repeats the token in its response.
 func TestMessagesNeverContainTheToken(t *testing.T) {
 	r := newRenewal(t, nil)
 	r.answer = func(w http.ResponseWriter, _ *authenticationv1.TokenRequest) {
@@ -329,7 +329,7 @@ func TestMetricOfADeletedSecretIsRemoved(t *testing.T) {
 	if _, err := r.reconcile(); err != nil || len(r.expiries()) != 1 {
 		t.Fatalf("metric %v, %v", r.expiries(), err)
 	}
-	// Two Secrets may name one cluster; a series must not come twice.
+	// Two Secrets may name the same cluster. There must be only one series for it.
 	r.tokens.record(secretWith(map[string]string{corev1alpha2.AnnotationClusterName: "provider+edge01"}), begin.Add(time.Minute))
 	if got := r.expiries(); got["provider+edge01"] != float64(begin.Add(time.Minute).Unix()) {
 		t.Errorf("metric %v, want the first end", got)

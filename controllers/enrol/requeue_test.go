@@ -13,7 +13,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// TestTokenIsRenewedSoonAfterTheMachineWakesUp checks that no wait is long, because timers stop while the machine sleeps.
+// TestTokenIsRenewedSoonAfterTheMachineWakesUp checks that every wait is short, because timers stop while the machine sleeps.
 func TestTokenIsRenewedSoonAfterTheMachineWakesUp(t *testing.T) {
 	r := newRenewal(t, func(s *corev1.Secret) {
 		s.Annotations[corev1alpha2.AnnotationTokenExpires] = begin.Add(24 * time.Hour).Format(time.RFC3339)

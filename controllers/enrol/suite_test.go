@@ -21,7 +21,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// bundleCRD is the CRD of bundles, seen from this folder.
+// bundleCRD is the path of the CRD of bundles, relative to this folder.
 const bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
 
 var (
@@ -71,7 +71,7 @@ func removal() enrol.Removal {
 	return enrol.Removal{Cluster: "provider+edge01", SecretNamespace: corev1alpha2.DefaultClustersNamespace}
 }
 
-// removeAll removes the member, and what a spec has left.
+// removeAll removes the member, and all objects that a spec has left.
 func removeAll(ctx context.Context) {
 	GinkgoHelper()
 	Expect(hub.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(corev1alpha2.DefaultClustersNamespace))).To(Succeed())

@@ -82,8 +82,8 @@ func TestTokenFromAnnotations(t *testing.T) {
 	}
 }
 
-// TestRenewalTimeIsBeforeExpiry checks that a token of any lifetime is renewed after seven to eight tenths of it, always at the same
-// time, and that the renewals of many tokens are spread.
+// TestRenewalTimeIsBeforeExpiry checks that a token of any lifetime is renewed after seven to eight tenths of it, always at the
+// same time, and that the renewals of many tokens are spread.
 func TestRenewalTimeIsBeforeExpiry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		token := Token{
