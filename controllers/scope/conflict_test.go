@@ -101,7 +101,8 @@ func TestStatusConflictIsDetected(t *testing.T) {
 	}
 }
 
-// expectConflict asserts how often a status with a conflict was written, in the first 15 seconds and later, and how the conflict is reported.
+// expectConflict asserts how often a status with a conflict was written, in the first 15 seconds and later, and how the conflict
+// is reported.
 func expectConflict(t *testing.T, r *conflictScope, later, early int) {
 	t.Helper()
 	if early > 35 || later > 10 {

@@ -105,7 +105,8 @@ func TestBundleChangeEnqueuesSelectingScopes(t *testing.T) {
 	})
 }
 
-// BenchmarkOneChange measures one change of a bundle, from the view to the scope's new status, among many scopes that select theirs.
+// BenchmarkOneChange measures one change of a bundle, from the view to the scope's new status, among many scopes that select
+// their bundles.
 func BenchmarkOneChange(b *testing.B) {
 	for _, n := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("%d scopes", n), func(b *testing.B) {
