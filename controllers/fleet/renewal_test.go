@@ -220,7 +220,7 @@ func TestRenewedToken(t *testing.T) {
 	}
 }
 
-// The token of the hub's own cluster is read from a file, which Kubernetes renews.
+// TestTokenFileIsNotReplaced: the token of the hub's own cluster is read from a file, which Kubernetes renews.
 func TestTokenFileIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{BearerToken: "t", BearerTokenFile: "/var/run/secrets/kubernetes.io/serviceaccount/token"}
