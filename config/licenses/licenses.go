@@ -1,5 +1,5 @@
-// Package licenses finds the licences of the modules that a program is made of, as their authors give them. Releases carry their texts, and a test in
-// config/verify says which are allowed.
+// Package licenses finds the licences of the modules in a program, as the authors publish them. Releases contain their texts. A
+// test in config/verify defines which licences are allowed.
 package licenses
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// systems are the operating systems that releases are built for: what is linked differs.
+// systems are the operating systems for which releases are built. The linked packages differ.
 var systems = []string{"linux", "darwin"}
 
 var (
@@ -40,13 +40,13 @@ type Module struct {
 	Path string
 	// Version is the module's version, or that of Go.
 	Version string
-	// Licenses are the files with licences in the folders of the packages that are used and in those above them, by name.
+	// Licenses are the files with licences in the folders of the used packages and in the folders above these, by name.
 	Licenses []File
-	// Notices are the files beside them that go with the program too, such as NOTICE of the Apache License, 4 (d).
+	// Notices are other files that must be distributed with the program, such as NOTICE of the Apache License, section 4 (d).
 	Notices []File
 }
 
-// listed is what `go list -json` says of a package.
+// listed is the output of `go list -json` for a package.
 type listed struct {
 	Dir      string
 	Standard bool
@@ -57,8 +57,8 @@ type listed struct {
 	}
 }
 
-// Of returns the modules that packages need, with their tests or without, by path: those of a program are linked into it. dir
-// is the root of the source tree.
+// Of returns the modules that packages need, with or without their tests, by path. For a program, these are the modules that are
+// linked into it. dir is the root of the source tree.
 func Of(ctx context.Context, dir, pkgs string, tests bool) ([]Module, error) {
 	c := collection{modules: map[string]*Module{}, seen: map[string]bool{}}
 	for _, system := range systems {
@@ -92,15 +92,15 @@ func Of(ctx context.Context, dir, pkgs string, tests bool) ([]Module, error) {
 	return all, nil
 }
 
-// collection is what has been found, and the folders that were looked into.
+// collection holds the modules that are found, and the folders that have been read.
 type collection struct {
 	modules map[string]*Module
 	seen    map[string]bool
 }
 
-// add takes up the module of a package, and the licences from the package's folder up to the module's.
+// add adds the module of a package, and the licences in the folders from that of the package up to that of the module.
 func (c *collection) add(p listed) error {
-	if p.Standard || p.Module == nil || p.Module.Main || p.Module.Replace != nil && p.Module.Replace.Version == "" { // What a folder replaces is the project's own.
+	if p.Standard || p.Module == nil || p.Module.Main || p.Module.Replace != nil && p.Module.Replace.Version == "" { // A module that a folder replaces belongs to the project.
 		return nil
 	}
 	m := c.modules[p.Module.Path]
@@ -121,7 +121,7 @@ func (c *collection) add(p listed) error {
 	}
 }
 
-// addGo takes up Go's standard library, which is part of every program.
+// addGo adds Go's standard library, which is part of every program.
 func (c *collection) addGo(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOVERSION")
 	cmd.Dir = dir
@@ -135,7 +135,7 @@ func (c *collection) addGo(ctx context.Context, dir string) error {
 	return c.look(m, goroot, goroot)
 }
 
-// look takes up what is in a folder of a module.
+// look adds the licences and notices in a folder of a module.
 func (c *collection) look(m *Module, root, folder string) error {
 	if c.seen[folder] {
 		return nil

@@ -9,7 +9,7 @@ import (
 
 const rule = "--------------------------------------------------------------------------------\n"
 
-// Write writes all texts, each once, below the modules that have it.
+// Write writes each text once, below the names of the modules that have it.
 func Write(w io.Writer, modules []Module) error {
 	var order []string
 	owners := map[string][]string{}

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// typesFolder is where the types of the configuration file are, from the root of the source tree.
+// typesFolder is the folder with the types of the configuration file, relative to the root of the source tree.
 const typesFolder = "apis/config/v1alpha1"
 
 // comment is the comment of a type or of a field.
 type comment struct {
-	// text is what people read.
+	// text is the part for readers.
 	text string
-	// markers are the lines for programs, such as +optional: what follows the equals sign by what precedes it.
+	// markers are the lines for programs, such as +optional: the text after the equals sign, by the text before it.
 	markers map[string]string
 }
 
@@ -25,7 +25,7 @@ func (c comment) has(marker string) bool {
 	return found
 }
 
-// bound returns the number in a marker, or a default.
+// bound returns the number in a validation marker. It returns otherwise if the marker is absent or not a number.
 func (c comment) bound(name string, otherwise int32) int32 {
 	n, err := strconv.ParseInt(c.markers["kubebuilder:validation:"+name], 10, 32)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c comment) bound(name string, otherwise int32) int32 {
 	return int32(n)
 }
 
-// Comments returns what the comments of the types in a folder say for people, and those of their fields as Type.Field.
+// Comments returns the comments of the types in a folder, without markers, and those of their fields as Type.Field.
 func Comments(folder string) (map[string]string, error) {
 	all, err := commentsOf(folder)
 	texts := map[string]string{}
@@ -44,7 +44,7 @@ func Comments(folder string) (map[string]string, error) {
 	return texts, err
 }
 
-// commentsOf returns the comments of all types in a folder, and of their fields as Type.Field.
+// commentsOf returns the comments of all types in a folder, and those of their fields as Type.Field.
 func commentsOf(folder string) (map[string]comment, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -85,7 +85,7 @@ func addFields(comments map[string]comment, t *ast.TypeSpec) {
 	}
 }
 
-// read separates what a comment says for people from its markers.
+// read separates the text of a comment from its markers.
 func read(doc *ast.CommentGroup) comment {
 	c := comment{markers: map[string]string{}}
 	for line := range strings.Lines(doc.Text()) {

@@ -1,5 +1,6 @@
-// Package settings lists the fields of the configuration file, for its documentation and for the schema that the Helm chart has of it. Names and kinds come
-// from the Go types, what a field means and may hold from their comments and markers, and defaults from SetDefaults. It may import apis/config only.
+// Package settings lists the fields of the configuration file, for its documentation and for its schema in the Helm chart. Names
+// and kinds come from the Go types, meanings and bounds from their comments and markers, and defaults from SetDefaults. The
+// package may import only apis/config.
 package settings
 
 import (
@@ -13,7 +14,7 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
 
-// Kind is what a field holds, in the words of the documentation.
+// Kind is the kind of a field's value, as the documentation names it.
 type Kind string
 
 // The kinds of fields.
@@ -28,27 +29,27 @@ const (
 
 // Setting is a field of the configuration file.
 type Setting struct {
-	// Path is its name with those of the objects around it, such as inventory.regions[].cluster.
+	// Path is its name, prefixed with the names of the objects that contain it, such as inventory.regions[].cluster.
 	Path string
 	// Field is the field of the Go type, such as Region.Cluster.
 	Field string
 	// Comment is the comment of that field.
 	Comment string
 	Kind    Kind
-	// Required says that the object around it cannot be without it. Then it may not be empty either.
+	// Required reports whether the object that contains the field must set it. A required field must not be empty.
 	Required bool
-	// Default is its default: no word, one, or in a list any number.
+	// Default is its default: no value, one value, or for a list any number of values.
 	Default []string
 	// Minimum and Maximum are the bounds of an integer.
 	Minimum, Maximum int32
-	// Values are those that a string may have; none means any.
+	// Values are the allowed values of a string. If there are none, any value is allowed.
 	Values []string
-	// EmptyEntries says that a string in a list may be empty.
+	// EmptyEntries reports whether a string in a list may be empty.
 	EmptyEntries bool
 }
 
-// All returns all fields, each object before what is in it, in the order of the types. root is the root of the source tree, where the comments are read.
-// It fails when a field has a type that no other has.
+// All returns all fields in the order of the types, each object before its fields. It reads the comments below root, the root of
+// the source tree. It returns an error if the type of a field is not supported.
 func All(root string) ([]Setting, error) {
 	docs, err := commentsOf(filepath.Join(root, typesFolder))
 	if err != nil {
@@ -68,7 +69,7 @@ func Complete() configv1alpha1.Configuration {
 	return c
 }
 
-// open puts a section where one may be but has no default, and one into every list of them, so that what is in them is found.
+// open adds every section that has no default, and one entry to every list of sections, so that their fields are found.
 func open(v reflect.Value) {
 	for _, f := range v.Fields() {
 		switch {
@@ -84,7 +85,7 @@ func open(v reflect.Value) {
 	}
 }
 
-// walk goes through a complete configuration.
+// walk collects the fields of a complete configuration.
 type walk struct {
 	docs map[string]comment
 	all  []Setting
@@ -104,7 +105,7 @@ func (w *walk) fields(v reflect.Value, prefix string) error {
 	return nil
 }
 
-// identity takes up apiVersion and kind, which have one value each.
+// identity adds apiVersion and kind, which have one allowed value each.
 func (w *walk) identity(v reflect.Value) {
 	for f, value := range v.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -113,7 +114,7 @@ func (w *walk) identity(v reflect.Value) {
 	}
 }
 
-// field takes up the field at a path, and what is in it.
+// field adds the field at a path, and the fields in it.
 func (w *walk) field(v reflect.Value, path, name string) error {
 	c := w.docs[name]
 	s := Setting{Path: path, Field: name, Comment: c.text, Required: !c.has("optional")}

@@ -17,7 +17,7 @@ import (
 // root is the root of the source tree.
 const root = "../.."
 
-// TestAll: what is found is what the types and their markers say, one field of each sort.
+// TestAll checks one field of each kind against the types and their markers.
 func TestAll(t *testing.T) {
 	all, err := All(root)
 	if err != nil {
@@ -51,8 +51,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestMarkersSayWhatValidateSays asserts that the bounds, the values and the entries that markers allow are those that Validate takes, and that
-// Validate asks for what is required.
+// TestMarkersSayWhatValidateSays asserts that Validate accepts the bounds, values and entries that the markers allow, and that
+// it rejects missing values of required fields.
 func TestMarkersSayWhatValidateSays(t *testing.T) {
 	all, err := All(root)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestMarkersSayWhatValidateSays(t *testing.T) {
 	}
 }
 
-// expect asserts whether Validate takes values of a field.
+// expect asserts that Validate accepts values of a field, or that it rejects them.
 func expect[T any](t *testing.T, s Setting, valid bool, values ...T) {
 	t.Helper()
 	for _, value := range values {
@@ -102,7 +102,7 @@ func expect[T any](t *testing.T, s Setting, valid bool, values ...T) {
 	}
 }
 
-// refusals returns what Validate says of a path while a field of a complete configuration has a value.
+// refusals returns the errors of Validate for a path, after a field of a complete configuration is set to a value.
 func refusals(t *testing.T, s Setting, value any, path string) field.ErrorList {
 	t.Helper()
 	c := Complete()
@@ -130,7 +130,7 @@ func refusals(t *testing.T, s Setting, value any, path string) field.ErrorList {
 	return errs
 }
 
-// indexOf returns where a struct has the field of a name in JSON.
+// indexOf returns the index of the field of a struct that has a name in JSON.
 func indexOf(t *testing.T, in reflect.Type, name string) []int {
 	t.Helper()
 	for _, f := range reflect.VisibleFields(in) {

@@ -7,7 +7,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/commands"
 )
 
-// commandTables are the commands, below the heading of the page, and the flags of each command, below its own.
+// commandTables returns the table of the commands, and a table of the flags of each command, by heading.
 func commandTables() map[string]table {
 	list := table{{"command", "what it does"}}
 	tables := map[string]table{}
@@ -18,7 +18,7 @@ func commandTables() map[string]table {
 	walk = func(c *cobra.Command) {
 		for _, below := range c.Commands() {
 			list = append(list, []string{code(below.CommandPath()), below.Short})
-			if below.Name() == "completion" { // The shells below it, and their flags, are cobra's own.
+			if below.Name() == "completion" { // Its subcommands, one for each shell, and their flags are cobra's.
 				continue
 			}
 			if flags := flagsOf(below); len(flags) > 1 {
@@ -32,7 +32,7 @@ func commandTables() map[string]table {
 	return tables
 }
 
-// flagsOf are the flags of a command. Every command has --help.
+// flagsOf returns the table of the flags of a command. It omits --help, which every command has.
 func flagsOf(c *cobra.Command) table {
 	flags := table{{"flag", "type", "default", "meaning"}}
 	c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -7,7 +7,8 @@ import (
 	"github.com/healthscope/healthscope/controllers/scope"
 )
 
-// conditionTables are two tables of the reasons of each condition of a HealthScope, below its heading: what they mean, and where to look when one is seen.
+// conditionTables returns two tables for each condition of a HealthScope, by heading: the meanings of its reasons, and their
+// diagnosis and mitigation.
 func conditionTables() (meanings, remedies map[string]table) {
 	meanings, remedies = map[string]table{}, map[string]table{}
 	for condition, reasons := range scope.Conditions {
@@ -22,7 +23,7 @@ func conditionTables() (meanings, remedies map[string]table) {
 	return meanings, remedies
 }
 
-// eventTable is the table of the events on changes of the health of a HealthScope.
+// eventTable returns the table of the events that report changes of the health of a HealthScope.
 func eventTable() table {
 	events := table{{"reason", "type", "when"}}
 	for _, health := range slices.Sorted(maps.Keys(scope.Events)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/scope"
 )
 
-// TestEveryReasonOfAConditionHasAText, and no other has one.
+// TestEveryReasonOfAConditionHasAText asserts that each reason has a text, and that there is no other text.
 func TestEveryReasonOfAConditionHasAText(t *testing.T) {
 	for condition, reasons := range scope.Conditions {
 		if len(reasons) != len(conditionTexts[condition]) {

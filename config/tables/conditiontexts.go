@@ -6,11 +6,11 @@ import (
 	"github.com/healthscope/healthscope/controllers/scope"
 )
 
-// conditionText says what a reason of a condition means: Markdown, whose links lead from the folder of the pages.
+// conditionText explains a reason of a condition, in Markdown. Its links are relative to the folder of the pages.
 type conditionText struct {
-	// meaning says what is the matter, and advice what to do about it.
+	// meaning describes the problem, and advice what to do about it.
 	meaning, advice string
-	// diagnosis and mitigation say in more detail where to look and what to do. They are empty when nothing is the matter.
+	// diagnosis and mitigation have more detail: where to look, and what to do. They are empty when there is no problem.
 	diagnosis, mitigation string
 }
 
@@ -230,7 +230,7 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 	},
 }
 
-// eventTexts says for each event in scope.Events when it is made.
+// eventTexts describes for each event in scope.Events when the controller emits it.
 var eventTexts = map[corev1alpha2.Health]string{
 	corev1alpha2.Healthy:       "The scope has become healthy.",
 	corev1alpha2.Unhealthy:     "It has become unhealthy.",

@@ -8,7 +8,8 @@ import (
 	"github.com/healthscope/healthscope/config/settings"
 )
 
-// configurationTables are the tables of the configuration file: one of what is outside of sections, and one for each section. root is the root of the source tree.
+// configurationTables returns the tables of the configuration file: one with the fields outside of sections, and one for each
+// section. root is the root of the source tree.
 func configurationTables(root string) (map[string]table, error) {
 	all, err := settings.All(root)
 	if err != nil {
@@ -22,7 +23,7 @@ func configurationTables(root string) (map[string]table, error) {
 			heading, name = "Fields", s.Path
 		}
 		text, bounds := meaning(name, s.Comment), boundsOf(s)
-		if text == "" && len(s.Values) != 1 { // The one value says it.
+		if text == "" && len(s.Values) != 1 { // A field with a single value needs no description.
 			return nil, fmt.Errorf("cannot say what %q means: %s has no comment", s.Path, s.Field)
 		}
 		if tables[heading] == nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestConfigurationTables: one line of each sort.
+// TestConfigurationTables checks one line of each kind.
 func TestConfigurationTables(t *testing.T) {
 	got, err := configurationTables("../..")
 	if err != nil {

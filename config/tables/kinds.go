@@ -16,13 +16,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// module is where the types are whose fields are listed. Those of Kubernetes' types are described by Kubernetes.
+// module is the prefix of the packages whose types have their fields listed. Kubernetes documents the fields of its own types.
 const module = "github.com/healthscope/healthscope/"
 
-// kindTables are the tables of one of our kinds: what kubectl get prints, and the fields of spec and status.
+// kindTables are the tables of one of our kinds: the columns of kubectl get, and the fields of spec and status.
 type kindTables struct{ columns, spec, status table }
 
-// tablesOfKind makes the tables of a kind. The type gives the order of the fields, and the CRD all else.
+// tablesOfKind returns the tables of a kind. The order of the fields comes from the Go type, everything else from the CRD.
 func tablesOfKind(crdFile string, kind reflect.Type) (kindTables, error) {
 	data, err := os.ReadFile(crdFile)
 	if err != nil {
@@ -42,7 +42,7 @@ func tablesOfKind(crdFile string, kind reflect.Type) (kindTables, error) {
 	}, nil
 }
 
-// columnsOf is the table of what kubectl get prints.
+// columnsOf returns the table of the columns that kubectl get prints.
 func columnsOf(all []apiextensionsv1.CustomResourceColumnDefinition) table {
 	columns := table{{"column", "what it shows"}, {code("NAME"), code("metadata.name")}}
 	for _, c := range all {
@@ -55,7 +55,8 @@ func columnsOf(all []apiextensionsv1.CustomResourceColumnDefinition) table {
 	return columns
 }
 
-// fieldsOf is the table of the fields of spec or status. It says in listed where the fields of a type are: they are listed once.
+// fieldsOf returns the table of the fields of spec or status. listed holds the path at which the fields of a type are listed,
+// because they are listed only once.
 func fieldsOf(kind reflect.Type, s *apiextensionsv1.JSONSchemaProps, part string, listed map[reflect.Type]string) table {
 	field, _ := kind.FieldByName(part)
 	name := strings.ToLower(part)
@@ -64,7 +65,7 @@ func fieldsOf(kind reflect.Type, s *apiextensionsv1.JSONSchemaProps, part string
 	return w.table
 }
 
-// walk writes a table, and remembers where the fields of a type are listed.
+// walk builds a table, and records where the fields of a type are listed.
 type walk struct {
 	table  table
 	listed map[reflect.Type]string
@@ -75,7 +76,7 @@ func (w *walk) fields(t reflect.Type, s apiextensionsv1.JSONSchemaProps, parent 
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		below, ok := s.Properties[name]
 		if !ok {
-			continue // It is not in the JSON.
+			continue // The field is not in the JSON.
 		}
 		required := strings.HasPrefix(parent, "spec") && slices.Contains(s.Required, name)
 		path := parent + "." + name
@@ -102,7 +103,7 @@ func bounded(name string, bounds []string) string {
 	return strings.Join(append([]string{name}, bounds...), ", ")
 }
 
-// innermost returns what a pointer or a list is of.
+// innermost returns the element type of pointers and lists.
 func innermost(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -110,7 +111,7 @@ func innermost(t reflect.Type) reflect.Type {
 	return t
 }
 
-// typeOf names the type of a field for people.
+// typeOf returns the name of the type of a field, for readers.
 func typeOf(s apiextensionsv1.JSONSchemaProps) string {
 	switch {
 	case s.Type == "array":
@@ -126,7 +127,7 @@ func typeOf(s apiextensionsv1.JSONSchemaProps) string {
 	}
 }
 
-// bounds returns what the schema says of the values of a field.
+// bounds returns the restrictions that the schema has for the values of a field.
 func bounds(s apiextensionsv1.JSONSchemaProps, required bool) []string {
 	var all []string
 	if required {
@@ -157,7 +158,7 @@ func bounds(s apiextensionsv1.JSONSchemaProps, required bool) []string {
 	return all
 }
 
-// bundleKinds is the table of the kinds that go into bundles, and of the lists that hold them.
+// bundleKinds returns the table of the kinds that bundles contain, and of the lists that hold them.
 func bundleKinds() table {
 	kinds := table{{"kind", "list"}}
 	for _, kind := range monitor.DefaultKinds() {

@@ -8,7 +8,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// TestTablesOfKind: one line of each sort.
+// TestTablesOfKind checks one line of each kind.
 func TestTablesOfKind(t *testing.T) {
 	tables, err := tablesOfKind("../crd/core.oam.dev_healthscopes.yaml", reflect.TypeFor[corev1alpha2.HealthScope]())
 	if err != nil {

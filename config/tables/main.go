@@ -1,4 +1,5 @@
-// Program tables writes the tables of the documentation whose rows the code knows, and the OpenAPI document. It runs in the root of the source tree.
+// Program tables writes the OpenAPI document, and the tables of the documentation whose rows come from the code. It runs in the
+// root of the source tree.
 package main
 
 import (
@@ -12,7 +13,7 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// docs is the folder of the pages, chart that of the Helm chart, and crds that of the CRDs.
+// docs is the folder of the pages, chart the folder of the Helm chart, and crds the folder of the CRDs.
 const (
 	docs  = "config/docs/"
 	chart = "charts/healthscope/"
@@ -26,7 +27,7 @@ func main() {
 	}
 }
 
-// update writes the tables of all pages.
+// update writes the OpenAPI document and the tables of all pages.
 func update() error {
 	scope, err := tablesOfKind(filepath.Join(crds, "core.oam.dev_healthscopes.yaml"), reflect.TypeFor[corev1alpha2.HealthScope]())
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// address matches the address of a page of the documentation. Comments have it in full, for readers of kubectl explain.
+// address matches the address of a page of the documentation. Comments contain full addresses for readers of kubectl explain.
 var address = regexp.MustCompile(`https://github\.com/healthscope/healthscope/blob/main/config/docs/([\w-]+\.md)(#[\w-]+)?`)
 
-// meaning returns what a comment says of a field, without the name of the field that it begins with.
+// meaning returns the text of a field's comment, without the name of the field at its beginning.
 func meaning(name, comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	if rest, ok := strings.CutPrefix(text, name+" "); ok {

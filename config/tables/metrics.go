@@ -4,7 +4,8 @@ import (
 	"github.com/healthscope/healthscope/controllers/metric"
 )
 
-// metricTables are the metrics, below the heading of the page. The packages that describe them come with the commands.
+// metricTables returns the table of the metrics, by heading. The packages that define the metrics are imported with the
+// commands.
 func metricTables() map[string]table {
 	metrics := table{{"metric", "type", "labels", "meaning"}}
 	for _, m := range metric.All() {

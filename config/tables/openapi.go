@@ -20,20 +20,20 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// openAPIFile is the OpenAPI document, which the status API serves.
+// openAPIFile is the path of the OpenAPI document, which the status API serves.
 const openAPIFile = "healthscope/api/openapi.json"
 
 // problemMedia is the media type of errors.
 const problemMedia = "application/problem+json"
 
-// emcoMedia is the media type of what EMCO 22.12 answers.
+// emcoMedia is the media type of the responses of EMCO 22.12.
 const emcoMedia = "application/vnd.emco.v22+json"
 
-// refTo begins a reference to one of the components.
+// refTo is the prefix of a reference to a component.
 const refTo = "#/components/"
 
-// openAPI makes the OpenAPI document: its paths from the table that the router is made of, and its schemas from the Go types that
-// are served and their comments. root is the root of the source tree.
+// openAPI returns the OpenAPI document. The paths come from the table from which the router is built, and the schemas from the
+// Go types that are served and from their comments. root is the root of the source tree.
 func openAPI(root string) ([]byte, error) {
 	g := &generator{schemas: openapi3.Schemas{}, comments: map[string]map[string]string{}}
 	for _, folder := range []string{"healthscope/api", "healthscope/status"} {
@@ -67,19 +67,20 @@ func openAPI(root string) ([]byte, error) {
 	return indented.Bytes(), err
 }
 
-// generator makes schemas of types.
+// generator generates schemas from types.
 type generator struct {
 	schemas openapi3.Schemas
-	// comments are those of types and fields, by package.
+	// comments are the comments of types and fields, by package.
 	comments map[string]map[string]string
 }
 
-// componentNames are the names of types of package status beside types of package api that have the same name, or that say less.
+// componentNames maps types of package status to the names of their schemas, if package api has a type of the same name, or if
+// the name of the type is less clear.
 var componentNames = map[string]string{
 	"App": "DocumentApp", "Cluster": "DocumentCluster", "Resource": "DocumentResource", "Health": "DocumentHealth", "Counts": "HealthCounts", "InstanceDocument": "Instance",
 }
 
-// componentName names the schema of a type.
+// componentName returns the name of the schema of a type.
 func componentName(t reflect.Type) string {
 	if name, ok := componentNames[t.Name()]; ok && strings.HasSuffix(t.PkgPath(), "/status") {
 		return name
@@ -87,7 +88,8 @@ func componentName(t reflect.Type) string {
 	return capital(t.Name())
 }
 
-// document returns a reference to the schema of a document, which it adds to the schemas with those of all that is in it.
+// document returns a reference to the schema of a document. It adds this schema, and the schemas of the types in it, to the
+// generator's schemas.
 func (g *generator) document(value any) (*openapi3.SchemaRef, error) {
 	return openapi3gen.NewSchemaRefForValue(value, g.schemas,
 		openapi3gen.CreateComponentSchemas(openapi3gen.ExportComponentSchemasOptions{ExportComponentSchemas: true, ExportTopLevelSchema: true}),
@@ -95,7 +97,7 @@ func (g *generator) document(value any) (*openapi3.SchemaRef, error) {
 		openapi3gen.SchemaCustomizer(g.customize))
 }
 
-// customize adds to the schema of a type what encoding/json, tags and comments say.
+// customize adds to the schema of a type what encoding/json, tags and comments define.
 func (g *generator) customize(_ string, t reflect.Type, tag reflect.StructTag, s *openapi3.Schema) error {
 	s.Nullable = false // A nil pointer is left out.
 	switch {
@@ -118,7 +120,7 @@ func (g *generator) customize(_ string, t reflect.Type, tag reflect.StructTag, s
 	return nil
 }
 
-// setNumbers sets the bounds that a tag has.
+// setNumbers sets the bounds that are given in a tag.
 func setNumbers(tag reflect.StructTag, bounds map[string]**float64) error {
 	for name, bound := range bounds {
 		if text := tag.Get(name); text != "" {
@@ -132,7 +134,7 @@ func setNumbers(tag reflect.StructTag, bounds map[string]**float64) error {
 	return nil
 }
 
-// customizeStruct says of a struct and its fields what they are for, and which are always there.
+// customizeStruct sets the descriptions of a struct and its fields, and which fields are required.
 func (g *generator) customizeStruct(t reflect.Type, s *openapi3.Schema) error {
 	comments := g.comments[t.PkgPath()]
 	s.Description = meaning(t.Name(), comments[t.Name()])
@@ -169,7 +171,7 @@ func (g *generator) customizeStruct(t reflect.Type, s *openapi3.Schema) error {
 	return nil
 }
 
-// present says of a value that is left out when it is empty that it is not empty.
+// present requires a non-empty value, if empty values are omitted.
 func present(s *openapi3.Schema, omitted bool) {
 	switch {
 	case !omitted:
@@ -200,7 +202,7 @@ func enum(words []string) []any {
 	return values
 }
 
-// pathItem describes a path.
+// pathItem returns the description of a path.
 func (g *generator) pathItem(o api.Operation) (*openapi3.PathItem, error) {
 	item := &openapi3.PathItem{}
 	for _, p := range o.Parameters {
@@ -231,7 +233,7 @@ func (g *generator) pathItem(o api.Operation) (*openapi3.PathItem, error) {
 	return item, nil
 }
 
-// post describes a path where something is changed.
+// post returns the description of POST, which changes something.
 func (g *generator) post(o api.Operation) (*openapi3.Operation, error) {
 	accepted := openapi3.NewResponse().WithDescription("What is asked for is stored, and is done after that.")
 	codes := []int{
@@ -261,7 +263,7 @@ func (g *generator) post(o api.Operation) (*openapi3.Operation, error) {
 	return operation, nil
 }
 
-// newOperation returns an operation with its answer, and with the errors that it has.
+// newOperation returns an operation with its response, and with its errors.
 func newOperation(o api.Operation, status int, response *openapi3.Response, codes []int) *openapi3.Operation {
 	responses := []openapi3.NewResponsesOption{openapi3.WithStatus(status, &openapi3.ResponseRef{Value: response})}
 	for _, code := range codes {
@@ -288,7 +290,7 @@ func parameterRef(p api.Parameter, in string) *openapi3.ParameterRef {
 	return &openapi3.ParameterRef{Value: parameter}
 }
 
-// response describes the answer to GET when all is well.
+// response returns the description of a successful response to GET.
 func (g *generator) response(o api.Operation) (*openapi3.Response, error) {
 	response := openapi3.NewResponse().WithDescription("The answer.")
 	response.Content = openapi3.Content{}

@@ -7,15 +7,15 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// openAPIDescription says what all paths have in common.
+// openAPIDescription describes what all paths have in common.
 const openAPIDescription = "Every path answers GET and HEAD, unless it is described with POST. Every answer carries `Vary: Accept` and `X-Content-Type-Options: nosniff`. One with an `ETag` may be kept by its caller and asked about with `If-None-Match`; every other one carries `Cache-Control: no-store`. " +
 	"Callers bring a bearer token of Kubernetes, unless they use the listener for callers without one. Errors are problem documents (RFC 9457), also for callers that accept only text, and text for callers who ask in the dialect of EMCO 22.12: another method is answered as `MethodNotAllowed` below, another path as `NotFound`, and without a token another host than localhost or a loopback address as `MisdirectedRequest`. " +
 	"Only what cannot be read as an HTTP request, or has a header of more than 64 KiB, is refused in plain text.\n\nClients should ignore properties they do not know: more may come."
 
-// bearerDescription says which token a caller brings.
+// bearerDescription describes the token that a caller needs.
 const bearerDescription = "A token that the hub's Kubernetes API server accepts. Its user needs the right to `get` or `list` `healthscopes.core.oam.dev`, in the namespace and of the name that are asked for; under /v1 and /v2, to `get` the URL's path as a non-resource URL, and for POST to `deploy` it."
 
-// problems says what each error means.
+// problems describes each error, by status code.
 var problems = map[int]string{
 	http.StatusBadRequest:            "A parameter is unknown, given twice, or has a value that cannot be, or the body has; `detail` names it.",
 	http.StatusUnauthorized:          "There is no bearer token, or it is not accepted; `detail` says what to send.",
@@ -34,7 +34,7 @@ var problems = map[int]string{
 	http.StatusServiceUnavailable:    "What the answer is made of cannot be read now, or is not configured, or too much is asked for at once; `detail` says which, and there is `Retry-After` when it may be tried again.",
 }
 
-// problemHeaders are the headers of errors.
+// problemHeaders are the headers of error responses, by status code.
 var problemHeaders = map[int]openapi3.Headers{
 	http.StatusUnauthorized:       {"WWW-Authenticate": header("The scheme to use.", true, openapi3.NewStringSchema().WithEnum(`Bearer realm="healthscope"`))},
 	http.StatusMethodNotAllowed:   {"Allow": header("The methods that are allowed.", true, openapi3.NewStringSchema().WithEnum("GET, HEAD", "POST"))},
@@ -46,7 +46,7 @@ func header(description string, required bool, schema *openapi3.Schema) *openapi
 	return &openapi3.HeaderRef{Value: &openapi3.Header{Parameter: openapi3.Parameter{Description: description, Required: required, Schema: openapi3.NewSchemaRef("", schema)}}}
 }
 
-// responseName names the response with a status code: Go's text without spaces, such as NotFound.
+// responseName returns the name of the response with a status code: Go's text without spaces, such as NotFound.
 func responseName(status int) string {
 	if status == http.StatusRequestURITooLong {
 		return "URITooLong"

@@ -9,22 +9,23 @@ import (
 	"strings"
 )
 
-// A table stands between these two lines.
+// A generated table stands between these two lines.
 const (
 	begin = "<!-- generated: do not edit; make generate -->"
 	end   = "<!-- end -->"
 )
 
-// cellSize is the size in bytes up to which a last cell stays whole.
+// cellSize is the maximum size of a last cell, in bytes, that is not shortened.
 const cellSize = 200
 
-// sentenceEnd matches the end of a sentence that another one follows.
+// sentenceEnd matches the end of a sentence that is followed by another one.
 var sentenceEnd = regexp.MustCompile("[.] [A-Z`]")
 
-// table is a table of a page: its headings, and its rows. The first cell of a row names what the row is about.
+// table is a table of a page: its headings and its rows. The first cell of a row names the subject of the row.
 type table [][]string
 
-// String returns the table as Markdown. Of a long last cell, the table has the first sentences, and a list after the table the others.
+// String returns the table as Markdown. If a last cell is long, the table has its first sentences, and a list after the table
+// has the others.
 func (t table) String() string {
 	var text, details strings.Builder
 	for i, row := range t {
@@ -48,7 +49,7 @@ func (t table) String() string {
 	return text.String()
 }
 
-// atAGlance returns the first sentences of a text that fit into cellSize, at least one, and the others.
+// atAGlance splits a text into the first sentences that fit into cellSize, but at least one, and the rest.
 func atAGlance(text string) (short, rest string) {
 	if len(text) <= cellSize {
 		return text, ""
@@ -62,7 +63,7 @@ func atAGlance(text string) (short, rest string) {
 	return text[:at], strings.TrimSpace(text[at:])
 }
 
-// code returns words as code, and none as they are.
+// code returns words formatted as code, separated by commas.
 func code(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
@@ -71,7 +72,7 @@ func code(words ...string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// fill returns a page with the given tables, by the heading that each stands below.
+// fill returns a page with the given tables. Each is placed below the heading that is its key.
 func fill(page string, tables map[string]table) (string, error) {
 	var out strings.Builder
 	missing := maps.Clone(tables)

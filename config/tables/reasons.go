@@ -8,7 +8,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// reasonTables are the reasons of HealthScope, and those of Kubernetes for which containers wait in vain, below their headings.
+// reasonTables returns two tables, by heading: the reasons of HealthScope, and the terminal waiting reasons of containers in
+// Kubernetes.
 func reasonTables() map[string]table {
 	reasons := table{{"reason", "state", "meaning", "what to do"}}
 	for _, e := range healthscope.Explanations {

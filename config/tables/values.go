@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// valuesTable is the table of the chart's values: the comments of values.yaml, and the defaults below them.
+// valuesTable returns the table of the chart's values, from the comments and defaults in values.yaml.
 func valuesTable(file string) (table, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -27,7 +27,8 @@ func valuesTable(file string) (table, error) {
 	return append(table{{"value", "default", "meaning"}}, values...), nil
 }
 
-// valuesIn returns the rows of the fields of an object. A field that leads to others with comments has no default, and one without a comment no row.
+// valuesIn returns the rows of the fields of an object. A field with commented fields below it has no default. A field without a
+// comment has no row.
 func valuesIn(object *yaml.Node, parent string) (table, error) {
 	var rows table
 	for field := range slices.Chunk(object.Content, 2) {

@@ -18,7 +18,7 @@ func valuesOf(t *testing.T, text string) (table, error) {
 	return valuesTable(file)
 }
 
-// TestValuesTable: one value of each sort.
+// TestValuesTable checks one value of each kind.
 func TestValuesTable(t *testing.T) {
 	got, err := valuesOf(t, `# What can be set
 

@@ -10,8 +10,8 @@ import (
 	"github.com/healthscope/healthscope/config/settings"
 )
 
-// Update returns the text of values.schema.json with the schema of the configuration file at properties.config. The order of all members stays. root is
-// the root of the source tree.
+// Update returns the text of values.schema.json with the schema of the configuration file at properties.config. It keeps the
+// order of all members. root is the root of the source tree.
 func Update(root string, file []byte) ([]byte, error) {
 	all, err := settings.All(root)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *object) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// replace returns an object in which the value at a path is another.
+// replace returns an object in which the value at a path is replaced.
 func replace(value, by json.RawMessage, path ...string) (json.RawMessage, error) {
 	if len(path) == 0 {
 		return by, nil

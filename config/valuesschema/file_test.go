@@ -36,7 +36,7 @@ func TestTheChartsSchemaIsCurrent(t *testing.T) {
 	}
 }
 
-// TestUpdateReplacesOneValue asserts that whatever is there is replaced, and that what is around it stays, in its order.
+// TestUpdateReplacesOneValue asserts that Update replaces any value, and keeps the text around it in its order.
 func TestUpdateReplacesOneValue(t *testing.T) {
 	const before, after = "{\n  \"config\": 1,\n  \"properties\": {\n    \"a\": [],\n    \"config\": ", ",\n    \"z\": \"}<\"\n  }\n}\n"
 	for _, old := range []string{`{}`, `null`, `{"properties": {"config": {"a": "}"}}}`, `[1, 2]`} {
@@ -72,7 +72,7 @@ func TestUpdateOfAnotherFile(t *testing.T) {
 	}
 }
 
-// TestExceptionsAreOfFields: an exception for a field that is no more would be forgotten.
+// TestExceptionsAreOfFields asserts that each exception is for an existing field, so that obsolete exceptions are found.
 func TestExceptionsAreOfFields(t *testing.T) {
 	all, err := settings.All(root)
 	if err != nil {

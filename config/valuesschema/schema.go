@@ -1,5 +1,6 @@
-// Package valuesschema makes the part of the chart's values.schema.json that is about the program's configuration file. Helm then refuses what the
-// program would refuse for its form, and names the field. What depends on other fields, or on the text in a field, stays the program's.
+// Package valuesschema generates the part of the chart's values.schema.json that describes the program's configuration file.
+// With it, Helm rejects values of a wrong form, as the program would, and names the field. Only the program validates what
+// depends on other fields, or on the text in a field.
 package valuesschema
 
 import (
@@ -10,19 +11,20 @@ import (
 	"github.com/healthscope/healthscope/config/settings"
 )
 
-// The decoder of the configuration file takes a number or a boolean for a string too.
-// Helm reads numbers as floating point, which has no integers of more digits than these; the program would get another text.
+// maxExact is the largest integer that Helm passes on exactly. Helm reads numbers as floating point, so the program would get
+// another text for a larger number. The decoder of the configuration file accepts numbers and booleans for strings, too.
 const maxExact = 1<<53 - 1
 
-// definitions is where the schemas are that strings share.
+// definitions is the path of the schemas that string fields share.
 const definitions = "#/properties/config/definitions/"
 
 var (
-	// filled are the fields that the chart fills in, from other values.
+	// filled are the fields that the chart sets from other values.
 	filled = []string{
 		"apiVersion", "kind", "api.bindAddress", "api.certFile", "api.keyFile", "metrics.bindAddress", "metrics.certFile", "metrics.keyFile",
 	}
-	// read are the fields that templates read, and the sections that they merge or ask for: there, null is not the same as nothing, and a number is no text.
+	// read are the fields that templates read, and the sections that they merge or test. In these, null differs from an absent
+	// value, and a number is not accepted as text.
 	read = []string{
 		"fleet", "fleet.namespace", "fleet.monitorNamespace", "inventory", "inventory.url", "api", "metrics", "tracing", "tracing.endpoint",
 		"appContext", "appContext.endpoints", "monitor.createBundles", "monitor.kinds[].apiVersion", "monitor.kinds[].kind",
@@ -33,7 +35,7 @@ var (
 	}
 )
 
-// schema is a JSON Schema, draft 7, as far as it is needed here.
+// schema is a JSON Schema, draft 7, with the keywords that are needed here.
 type schema struct {
 	Ref                  string     `json:"$ref,omitempty"`
 	Description          string     `json:"description,omitempty"`
@@ -50,10 +52,10 @@ type schema struct {
 	Definitions          properties `json:"definitions,omitzero"`
 }
 
-// types are JSON types, any of which may be.
+// types are the JSON types that a value may have.
 type types []string
 
-// MarshalJSON writes one type as a string, and more as a list.
+// MarshalJSON writes a single type as a string, and several as a list.
 func (t types) MarshalJSON() ([]byte, error) {
 	if len(t) == 1 {
 		return json.Marshal(t[0])
@@ -61,7 +63,7 @@ func (t types) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(t))
 }
 
-// property is a schema with a name.
+// property is a named schema.
 type property struct {
 	name   string
 	schema *schema
@@ -101,7 +103,7 @@ func of(all []settings.Setting) *schema {
 			parents[s.Path] = node
 		case settings.Objects:
 			parents[s.Path+"[]"] = node.Items
-		default: // Nothing is in it.
+		default: // Other kinds contain no fields.
 		}
 		dot := strings.LastIndex(s.Path, ".")
 		parent := parents[s.Path[:max(dot, 0)]]
@@ -140,7 +142,7 @@ func nodeOf(s settings.Setting) *schema {
 		return enumOf(s.Values, s.Required)
 	}
 	if !s.Required && !isRead {
-		node.Type = append(node.Type, "null") // The decoder takes it for nothing.
+		node.Type = append(node.Type, "null") // The decoder treats null as absent.
 	}
 	return node
 }
@@ -172,7 +174,7 @@ func enumOf(values []string, required bool) *schema {
 		enum = append(enum, v)
 	}
 	if !required {
-		enum = append(enum, "", nil) // Both are the default.
+		enum = append(enum, "", nil) // Both mean the default.
 	}
 	return &schema{Enum: enum}
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/healthscope/healthscope/e2e/observed"
 )
 
-// runbooks is where the alerts say that their runbooks are.
+// runbooks is the URL of the runbooks in the alerts.
 const runbooks = source + "config/docs/runbooks.md#"
 
 var (
-	// libraryMetric matches the metrics of the libraries, as metrics.md names them, and those that Prometheus makes itself.
+	// libraryMetric matches the metrics of the libraries, as metrics.md names them, and the metrics that Prometheus itself
+	// generates.
 	libraryMetric = regexp.MustCompile(`^(controller_runtime|workqueue|rest_client|leader_election|go|process)_\w+$|^(up|ALERTS)$`)
-	// targetLabels are labels that a series has from its target, or from Prometheus.
+	// targetLabels are the labels that a series has from its target or from Prometheus.
 	targetLabels = []string{"__name__", "job", "instance", "le"}
 )
 
@@ -42,7 +43,7 @@ func readRules(t *testing.T) []observed.Rule {
 	return all
 }
 
-// checkQuery reports what a query names that does not exist. It returns the metrics of the program that the query asks for.
+// checkQuery reports names in a query that do not exist. It returns the metrics of the program that the query uses.
 func checkQuery(t *testing.T, where, query string, metrics map[string]metric.Metric) (names []string) {
 	t.Helper()
 	selectors, err := observed.Selectors(query)

@@ -16,7 +16,7 @@ import (
 
 const argoFolder = "config/integrations/argocd"
 
-// toLua turns what JSON holds into what a Lua script sees of it, as Argo CD does.
+// toLua converts a decoded JSON value to a Lua value, as Argo CD does.
 func toLua(l *lua.LState, value any) lua.LValue {
 	switch v := value.(type) {
 	case bool:
@@ -42,7 +42,7 @@ func toLua(l *lua.LState, value any) lua.LValue {
 	}
 }
 
-// argoHealth runs the script on an object and returns the status and the message that it gives.
+// argoHealth runs the script on an object and returns the status and the message.
 func argoHealth(t *testing.T, script string, object any) (status, message string) {
 	t.Helper()
 	data, err := json.Marshal(object)

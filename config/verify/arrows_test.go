@@ -13,36 +13,37 @@ import (
 
 const module = "github.com/healthscope/healthscope"
 
-// layers are the folders of the project from top to bottom. A package may import packages of its own layer and of lower ones.
-// The module's root is main.go; e2e stands beside everything and may import everything.
+// layers are the folders of the project from top to bottom. A package may import packages of its own layer and of lower layers.
+// The module's root is main.go.
 var layers = []string{"", "controllers", "aai", "healthscope", "apis"}
 
-// beside are the folders outside the layers. Nothing in a layer may import them.
+// beside are the folders outside the layers. They may import every package. No package in a layer may import them.
 var beside = []string{"e2e", "config"}
 
-// importers are the packages of a layer that one package only may import. The module's root is main.go.
+// importers maps a package to the only package that may import it. The empty path is the module's root, main.go.
 var importers = map[string]string{"controllers/commands": "", "controllers/app": "controllers/commands"}
 
-// controllers are the packages of controllers from top to bottom, those of a line beside each other. A package may import
-// those of the lines below its own; what is in none of them may be imported by all.
+// controllers are the packages of controllers from top to bottom. The packages of a line are on the same level. A package may
+// import packages of the lines below its own line. Every package of controllers may import those that are in no line.
 var controllers = [][]string{{"commands"}, {"app"}, {"inventory"}, {"scope", "oam", "probe", "recorder", "rsync", "enrol"}, {"fleet", "monitor"}, {"observe"}}
 
-// purePackages may not themselves import what reads a clock, the network, or a context.
+// purePackages may not directly import packages that read a clock, access the network or carry a context.
 var purePackages = []string{"healthscope", "healthscope/rules", "healthscope/rules/expr", "healthscope/bundle", "healthscope/deploy", "healthscope/kubevela", "healthscope/probe", "healthscope/status", "aai/mapping", "aai/plan"}
 
-// impure are import paths, and prefixes that end in a slash, that a pure package may not name.
+// impure are the import paths that a pure package may not use. A path that ends in a slash is a prefix.
 var impure = []string{
 	"context", "net", "net/", "os", "os/", "log", "log/", "k8s.io/client-go/", "sigs.k8s.io/controller-runtime/", "github.com/go-logr/",
 	"github.com/prometheus/", "k8s.io/klog/", "k8s.io/utils/clock", "github.com/go-resty/",
 }
 
-// narrow are packages that may import nothing beyond the standard library, the project and the given prefixes.
+// narrow maps folders to import prefixes. The packages in a folder may import only the standard library, the project and these
+// prefixes.
 var narrow = map[string][]string{
 	"apis":          {"k8s.io/apimachinery/"},
 	"aai/simulator": {},
 }
 
-// pkg is what `go list -json` says of a package.
+// pkg is the output of `go list -json` for a package.
 type pkg struct {
 	ImportPath string
 	Imports    []string
@@ -68,7 +69,7 @@ func listPackages(t *testing.T) []pkg {
 	}
 }
 
-// folder returns the path of a package within the module, and whether it is in it.
+// folder returns the path of a package within the module, and whether the package is in the module.
 func folder(importPath string) (string, bool) {
 	if importPath == module {
 		return "", true
@@ -81,7 +82,8 @@ func top(path string) string {
 	return first
 }
 
-// levels returns how high a package is among the layers, and how high among the controllers: -1 for one that is in none of them.
+// levels returns the index of a package among the layers, and its index among the lines of controllers. An index is -1 if the
+// package is in none of them.
 func levels(path string) (layer, line int) {
 	name, _ := strings.CutPrefix(path, "controllers/")
 	return slices.Index(layers, top(path)), slices.IndexFunc(controllers, func(line []string) bool { return slices.Contains(line, name) })
@@ -104,7 +106,7 @@ func TestArrowsRunDownOnly(t *testing.T) {
 	}
 }
 
-// checkArrow fails if a package may not import another.
+// checkArrow fails the test if a package may not import another one.
 func checkArrow(t *testing.T, from, to string) {
 	t.Helper()
 	layer, line := levels(from)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// fieldsOfOthers are the fields of HealthScopes of others: those in the CRDs of oam-kubernetes-runtime 0.4 and of KubeVela 1.8, those of
-// the specification, and Rudr's parameters. Names that stand for the same in several are there once.
+// fieldsOfOthers are the fields of HealthScopes in other implementations: the CRDs of oam-kubernetes-runtime 0.4 and of KubeVela
+// 1.8, the specification, and Rudr's parameters. Within one implementation, a name with the same meaning in several places is
+// listed once.
 var fieldsOfOthers = map[string][]string{
 	"oam-kubernetes-runtime": {
 		"probe-interval", "probe-timeout", "spec.workloadRefs[]", "apiVersion", "kind", "name", "uid",
@@ -29,7 +30,8 @@ var fieldsOfOthers = map[string][]string{
 	},
 }
 
-// The page about compatibility says what becomes of each field of others, in the second column of a row of theirs.
+// TestFieldsOfOthersAreInTheConversionTable asserts that the page about compatibility names each of these fields in a row of its
+// implementation.
 func TestFieldsOfOthersAreInTheConversionTable(t *testing.T) {
 	page := readPage(t, "compatibility.md").text
 	for of, fields := range fieldsOfOthers {

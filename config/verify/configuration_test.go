@@ -26,7 +26,7 @@ func TestTheConfigurationExampleIsComplete(t *testing.T) {
 	}
 }
 
-// holds reports whether there is something at a path, in the first entry of each list on the way.
+// holds reports whether there is a value at a path. Of each list on the path, it looks only at the first entry.
 func holds(value any, path []string) bool {
 	if len(path) == 0 {
 		return true

@@ -14,7 +14,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// The CRDs, by their files.
+// These are the files of the CRDs.
 const (
 	healthScopeCRD         = "core.oam.dev_healthscopes.yaml"
 	resourceBundleStateCRD = "k8splugin.io_resourcebundlestates.yaml"
@@ -37,8 +37,7 @@ func readCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinitio
 	return &crd
 }
 
-// schemas returns the schemas of all fields of spec and status, by path. The
-// path of what is in a list ends in [].
+// schemas returns the schemas of all fields of spec and status, by path. The path of a list's items ends in [].
 func schemas(crd *apiextensionsv1.CustomResourceDefinition) map[string]apiextensionsv1.JSONSchemaProps {
 	all := map[string]apiextensionsv1.JSONSchemaProps{}
 	var walk func(string, apiextensionsv1.JSONSchemaProps)
@@ -67,8 +66,8 @@ func TestCRDFieldsAreDescribed(t *testing.T) {
 	}
 }
 
-// unbounded are those parts of a spec that take what others write, however long: OAM and KubeVela give these fields
-// no bounds, and selectors are Kubernetes' own. A manifest of theirs must not be refused.
+// unbounded are the parts of a spec that accept strings and lists of any length. OAM and KubeVela set no bounds for these
+// fields, and selectors are types of Kubernetes. The API server must accept manifests that were written for OAM or KubeVela.
 var unbounded = []string{"spec.workloadRefs[].", "spec.apps[].workloadRefs[].", "spec.appReferences[].", "spec.apps[].selector.", "spec.apps[].workloadSelector.match", "spec.apps[].clusters.selector.", "spec.clusters.selector.", "spec.selector."}
 
 func TestCRDStringsThatPeopleWriteAreBounded(t *testing.T) {
@@ -100,7 +99,7 @@ func TestCRDListsSayHowTheyMerge(t *testing.T) {
 	}
 }
 
-// TestCRDStatesAreThoseOfTheProgram asserts that the API server takes every state that the program may write, and no other word.
+// TestCRDStatesAreThoseOfTheProgram asserts that the API server accepts every state that the program writes, and no other value.
 func TestCRDStatesAreThoseOfTheProgram(t *testing.T) {
 	var want []string
 	for _, state := range healthscope.States() {

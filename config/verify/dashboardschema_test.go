@@ -17,7 +17,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// The schemas are Grafana's own: it has nothing to guess, and no option is misspelt.
+// TestDashboardHasTheFormOfGrafana validates the dashboard against Grafana's own schemas, so that all fields are known and no
+// option is misspelt.
 func TestDashboardHasTheFormOfGrafana(t *testing.T) {
 	for _, panel := range []variants.PanelcfgConfig{
 		bargauge.VariantConfig(), stat.VariantConfig(), statetimeline.VariantConfig(), table.VariantConfig(), timeseries.VariantConfig(),
@@ -41,8 +42,9 @@ func TestDashboardHasTheFormOfGrafana(t *testing.T) {
 	}
 }
 
-// withoutSourcesFields takes from annotations what belongs to the data source and is in no schema of Grafana's: how a Prometheus
-// query becomes a text (https://grafana.com/docs/grafana/latest/datasources/prometheus/annotations/).
+// withoutSourcesFields removes from annotations the fields that belong to the data source and are in no schema of Grafana. They
+// define how the result of a Prometheus query is shown as text
+// (https://grafana.com/docs/grafana/latest/datasources/prometheus/annotations/).
 func withoutSourcesFields(data []byte) ([]byte, error) {
 	var d map[string]any
 	if err := json.Unmarshal(data, &d); err != nil {

@@ -1,4 +1,3 @@
-// Package verify holds the tests that hold the project to its own word: that
-// imports run in one direction only, and that what is written down is what the
-// code does.
+// Package verify holds the tests that check the project against its own rules and documentation: imports run in one direction
+// only, and the documentation matches the code.
 package verify

@@ -41,7 +41,7 @@ func TestWordsOfOthersAreDocumented(t *testing.T) {
 	}
 }
 
-// wordOfOAM returns OAM's word for the health of a workload.
+// wordOfOAM returns the health of a workload in OAM's terms.
 func wordOfOAM(m healthscope.Member) string {
 	words := map[healthscope.Health]corev1alpha2.HealthStatus{
 		healthscope.Healthy: corev1alpha2.StatusHealthy, healthscope.Unhealthy: corev1alpha2.StatusUnhealthy, healthscope.HealthUnknown: corev1alpha2.StatusUnknown,
@@ -49,7 +49,7 @@ func wordOfOAM(m healthscope.Member) string {
 	return string(words[healthscope.Summarize([]healthscope.Member{m}).Health(100)])
 }
 
-// wordInInventory says what becomes of a resource in A&AI: the value of its label, or what the page says in words.
+// wordInInventory returns the effect of a member on its object in A&AI: the value of its label, or the words of the page.
 func wordInInventory(m healthscope.Member) string {
 	e := mapping.Map(mapping.Resource{Member: m}, mapping.Options{
 		Kinds: []string{"Deployment.apps"}, Regions: []configv1alpha1.Region{{Cluster: mapping.Wildcard, Namespace: mapping.Wildcard}},

@@ -14,7 +14,8 @@ import (
 	"github.com/healthscope/healthscope/config/licenses"
 )
 
-// linkedLicenses are the licences that what users run may be under, and why each fits the Apache License 2.0 of the project.
+// linkedLicenses are the licences that modules in the program may have, each with the reason why it is compatible with the
+// project's Apache License 2.0.
 var linkedLicenses = map[string]string{
 	"Apache-2.0":   "the project's own",
 	"MIT":          "asks for its text only, which releases carry",
@@ -23,12 +24,12 @@ var linkedLicenses = map[string]string{
 	"ISC":          "as MIT, in fewer words",
 }
 
-// testedLicenses are those that only what runs in tests may be under besides: it is never handed out.
+// testedLicenses are additional licences for modules that only tests use. These modules are never distributed.
 var testedLicenses = map[string]string{
 	"MPL-2.0": "holds for the licensed files alone, and obliges only who hands them out",
 }
 
-// minimalConfidence is how much of a licence's text must be as published. Names, years and layout do not count.
+// minimalConfidence is the share of a licence's text that must match the published text. Names, years and layout do not count.
 const minimalConfidence = 0.9
 
 func TestLicensesAreAllowed(t *testing.T) {
@@ -63,7 +64,7 @@ func TestLicensesAreAllowed(t *testing.T) {
 	}
 }
 
-// problemsOf says what is wrong with the licences of a module.
+// problemsOf returns the problems with the licences of a module.
 func problemsOf(m licenses.Module, classify func([]byte) []string, allowed map[string]string) []string {
 	if len(m.Licenses) == 0 {
 		return []string{fmt.Sprintf("%s %s, which has no file with a licence", m.Path, m.Version)}
@@ -84,10 +85,10 @@ func problemsOf(m licenses.Module, classify func([]byte) []string, allowed map[s
 	return problems
 }
 
-// texts reads the texts of all known licences, which takes a second.
+// texts loads the texts of all known licences, which takes a second.
 var texts = sync.OnceValues(assets.DefaultClassifier)
 
-// classifier returns what names the licences in a text, by their SPDX identifiers.
+// classifier returns a function that finds the licences in a text and returns their SPDX identifiers.
 func classifier(t *testing.T) func([]byte) []string {
 	t.Helper()
 	c, err := texts()
@@ -105,7 +106,7 @@ func classifier(t *testing.T) func([]byte) []string {
 	}
 }
 
-// TestLicensesThatAreNotAllowedAreSeen shows that the classifier knows what it is to keep out.
+// TestLicensesThatAreNotAllowedAreSeen asserts that the classifier recognizes the licences that must be rejected.
 func TestLicensesThatAreNotAllowedAreSeen(t *testing.T) {
 	classify := classifier(t)
 	mit := licenseText(t, "MIT")
@@ -140,7 +141,8 @@ func licenseText(t *testing.T, license string) []byte {
 	return nil
 }
 
-// TestReleasesCarryTheLicenses of all that is linked, each text once.
+// TestReleasesCarryTheLicenses asserts that releases contain the licences of all linked modules, and not one copy for each
+// module.
 func TestReleasesCarryTheLicenses(t *testing.T) {
 	linked, err := licenses.Of(t.Context(), root, ".", false)
 	if err != nil {

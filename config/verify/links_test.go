@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// source is the URL of the repository, for pages that are read elsewhere.
+// source is the URL of the repository, for pages that are read outside of it.
 const source = "https://github.com/healthscope/healthscope/blob/main/"
 
 var (
@@ -43,7 +43,7 @@ func allPages(t *testing.T) []page {
 	return pages
 }
 
-// links returns the targets of a page's links, without those in code.
+// links returns the targets of a page's links. Links in code do not count.
 func (p page) links() []string {
 	var targets []string
 	for _, l := range p.lines() {
@@ -69,7 +69,8 @@ func (p page) anchors() map[string]bool {
 	return anchors
 }
 
-// place returns where in the project a link on a page leads to: the path of a file from the root, and an anchor; false when it leads elsewhere.
+// place returns the target of a link within the project: the path of a file from the root, and an anchor. ok is false if the
+// link leads out of the project.
 func (p page) place(target string) (name, anchor string, ok bool) {
 	path, absolute := strings.CutPrefix(target, source)
 	path, anchor, _ = strings.Cut(path, "#")
@@ -106,7 +107,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestThePageOfTheChartCanBeReadAnywhere: it is packaged with the chart, without what is around it here.
+// TestThePageOfTheChartCanBeReadAnywhere asserts that this page has no relative links to other files. It is packaged with the
+// chart, without the files around it.
 func TestThePageOfTheChartCanBeReadAnywhere(t *testing.T) {
 	for _, p := range allPages(t) {
 		for _, target := range p.links() {
@@ -135,7 +137,7 @@ func TestTheIndexHasEveryPage(t *testing.T) {
 	}
 	var want []string
 	for _, p := range allPages(t) {
-		// Of the pages for those who change HealthScope it has the first, which leads to the others.
+		// Of the pages for contributors, the index lists only the first one, which links to the others.
 		name, ok := strings.CutPrefix(p.name, "config/docs/")
 		if ok && name != "README.md" && (!strings.HasPrefix(name, "design/") || name == "design/decisions.md") {
 			want = append(want, name)

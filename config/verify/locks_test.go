@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A variable that gets another value between Lock and Unlock unlocks another lock than was locked, which ends the program. Where a lock is
-// that of a variable, the variable must therefore have one value in the whole function.
+// TestNoLockIsThatOfAVariableThatChanges asserts that a function assigns no new value to a variable whose lock it takes. If the
+// value changed between Lock and Unlock, Unlock would be called on another lock, which ends the program.
 func TestNoLockIsThatOfAVariableThatChanges(t *testing.T) {
 	t.Parallel()
 	files := sources(t, "aai", "apis", "controllers", "e2e", "healthscope")
@@ -46,7 +46,7 @@ func lockedVariables(body *ast.BlockStmt) map[string]bool {
 	return locked
 }
 
-// rootOf returns the variable that an expression such as a.b.c begins with.
+// rootOf returns the variable at the beginning of an expression such as a.b.c.
 func rootOf(e ast.Expr) string {
 	for {
 		switch x := e.(type) {
@@ -66,7 +66,7 @@ func rootOf(e ast.Expr) string {
 	}
 }
 
-// reassigned returns the variables that are given another value in a function.
+// reassigned returns the variables to which a function assigns a new value.
 func reassigned(body *ast.BlockStmt) []string {
 	var names []string
 	ast.Inspect(body, func(n ast.Node) bool {

@@ -29,7 +29,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/rsync"
 )
 
-// documentsOf splits a YAML stream into its documents, without those that hold nothing but comments.
+// documentsOf splits a YAML stream into its documents. It omits documents that contain only comments.
 func documentsOf(stream string) []string {
 	var documents []string
 	for document := range strings.SplitSeq("\n"+stream, "\n---") {
@@ -41,10 +41,10 @@ func documentsOf(stream string) []string {
 	return documents
 }
 
-// manifests reads YAML as strictly as it can be read.
+// manifests decodes YAML strictly.
 type manifests struct {
 	decoder runtime.Decoder
-	// crds are our CRDs by kind: their Go types decode leniently, their schemas do not.
+	// crds are our CRDs by kind. Their Go types decode leniently, so documents are also checked against the schemas.
 	crds map[string]*apiextensionsv1.CustomResourceDefinition
 }
 
@@ -65,7 +65,7 @@ func newManifests(t *testing.T) manifests {
 	return m
 }
 
-// check returns what is wrong with a YAML document.
+// check returns the first error in a YAML document.
 func (m manifests) check(document string) error {
 	var meta metav1.TypeMeta
 	if err := yaml.Unmarshal([]byte(document), &meta); err != nil {
@@ -88,7 +88,7 @@ func (m manifests) check(document string) error {
 	return nil
 }
 
-// checkAgainst returns what the API server would prune or refuse.
+// checkAgainst returns an error for fields and values that the API server would prune or reject.
 func checkAgainst(crd *apiextensionsv1.CustomResourceDefinition, document string) error {
 	var content map[string]any
 	if err := utilyaml.Unmarshal([]byte(document), &content); err != nil { // Numbers become int64, as in objects from a cluster.
@@ -115,10 +115,10 @@ func checkAgainst(crd *apiextensionsv1.CustomResourceDefinition, document string
 	return nil
 }
 
-// kustomization is the name of the file that says what "kubectl apply -k" of its folder applies.
+// kustomization is the name of the file that lists what "kubectl apply -k" of its folder applies.
 const kustomization = "kustomization.yaml"
 
-// manifestsIn returns the documents of the manifests in a folder of config and below it, by file.
+// manifestsIn returns the documents of the manifests in a folder of config and below it, by file name.
 func manifestsIn(t *testing.T, folder string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// root is the root of the source tree, and docs the folder of the reference documentation, seen from this package.
+// root is the root of the source tree, and docs the folder of the reference documentation, relative to this package.
 const (
 	root = "../.."
 	docs = "../docs"
@@ -60,7 +60,8 @@ func (p page) section(t *testing.T, title string) page {
 	return page{p.name, strings.Join(found, "\n")}
 }
 
-// line is a line of a page, and whether it belongs to a block of code, with the block's first and last line.
+// line is a line of a page. fenced reports whether it belongs to a block of code, including the first and the last line of the
+// block.
 type line struct {
 	text   string
 	fenced bool
@@ -77,7 +78,7 @@ func (p page) lines() []line {
 	return lines
 }
 
-// rows returns the rows of all tables on the page whose first column has a heading.
+// rows returns the rows of all tables on the page whose first column has the given heading.
 func (p page) rows(t *testing.T, first string) []row {
 	t.Helper()
 	var rows []row
@@ -118,7 +119,7 @@ func cellsOf(text string) []string {
 	return cells
 }
 
-// fences returns the blocks of code of a language.
+// fences returns the blocks of code in a language.
 func (p page) fences(language string) []string {
 	var blocks []string
 	inside, wanted := false, false
@@ -139,7 +140,7 @@ func (p page) fences(language string) []string {
 	return blocks
 }
 
-// codes returns what is written as code in a cell.
+// codes returns all text in a cell that is formatted as code.
 func codes(cell string) []string {
 	var found []string
 	for _, match := range codeSpan.FindAllStringSubmatch(cell, -1) {
@@ -148,7 +149,7 @@ func codes(cell string) []string {
 	return found
 }
 
-// code returns the first word that is written as code in a cell; empty when there is none.
+// code returns the first text in a cell that is formatted as code, or an empty string.
 func code(cell string) string {
 	if found := codes(cell); len(found) > 0 {
 		return found[0]
@@ -156,7 +157,7 @@ func code(cell string) string {
 	return ""
 }
 
-// firstCodes returns what is written as code in the given column of rows.
+// firstCodes returns all text in the given column of rows that is formatted as code.
 func firstCodes(rows []row, column string) []string {
 	var found []string
 	for _, r := range rows {
@@ -165,7 +166,7 @@ func firstCodes(rows []row, column string) []string {
 	return found
 }
 
-// documents reports what a page lacks, has too much, or has twice.
+// documents fails the test for names that a page lacks, has twice, or should not have.
 func (p page) documents(t *testing.T, what string, want, got []string) {
 	t.Helper()
 	for _, name := range want {

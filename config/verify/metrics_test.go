@@ -8,10 +8,10 @@ import (
 	"github.com/healthscope/healthscope/controllers/metric"
 )
 
-// metricSuffix is what Prometheus adds to the name of a histogram.
+// metricSuffix matches the suffixes that Prometheus adds to the name of a histogram.
 var metricSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
 
-// metrics returns the metrics of the program, by name. The packages that describe them come with package app.
+// metrics returns the metrics of the program, by name. The packages that define them are imported with package app.
 func metrics() map[string]metric.Metric {
 	found := map[string]metric.Metric{}
 	for _, m := range metric.All() {
@@ -20,7 +20,8 @@ func metrics() map[string]metric.Metric {
 	return found
 }
 
-// TestEveryMetricHasAnAlert: one that comes with the project, or an example on the page of metrics, and not both.
+// TestEveryMetricHasAnAlert asserts that each metric is used by an alert of the project or by an example on the page of metrics.
+// Each example must use a metric that the alerts do not use.
 func TestEveryMetricHasAnAlert(t *testing.T) {
 	p := readPage(t, "metrics.md").section(t, "Alerts")
 	metrics := metrics()

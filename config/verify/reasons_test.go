@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// The tables of reasons are made of these lists.
+// TestEveryReasonIsInAList asserts that each reason is in the lists from which the tables of reasons are generated.
 func TestEveryReasonIsInAList(t *testing.T) {
 	explained, listed := map[string]bool{}, map[string]bool{}
 	for _, e := range healthscope.Explanations {
@@ -43,7 +43,8 @@ func TestEveryReasonIsInAList(t *testing.T) {
 	}
 }
 
-// Each state of a cluster is explained where people meet it, and alerts cover all that are a fault.
+// TestEveryStateOfAClusterIsShown asserts that each state of a cluster is on its pages and on the dashboard, and that alerts
+// cover all states that are faults.
 func TestEveryStateOfAClusterIsShown(t *testing.T) {
 	var documented []string
 	for _, r := range readPage(t, "clusters.md").rows(t, "state") {

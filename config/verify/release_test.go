@@ -25,7 +25,7 @@ func readFile(t *testing.T, path ...string) string {
 	return string(data)
 }
 
-// chartVersions returns the versions in the chart: of itself, and of the program.
+// chartVersions returns the version of the chart, and the version of the program in it.
 func chartVersions(t *testing.T) (chart, program string) {
 	t.Helper()
 	var c struct{ Version, AppVersion string }
@@ -55,13 +55,13 @@ func TestAReleaseHasOneVersion(t *testing.T) {
 	}
 }
 
-// imageOf returns where the recipe of releases pushes images to.
+// imageOf returns the repository to which releases push images.
 func imageOf(t *testing.T) string {
 	t.Helper()
 	return releaseMake(t, "--eval=print-image: ; @echo $(IMAGE)", "print-image")
 }
 
-// releaseMake returns what make prints.
+// releaseMake runs make and returns its output.
 func releaseMake(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory"}, args...)...)
@@ -99,7 +99,8 @@ func TestTheChartTakesTheImageOfReleases(t *testing.T) {
 	}
 }
 
-// TestVersionsThatAreTestedAreDocumented compares the compatibility table with the modules that tests run against.
+// TestVersionsThatAreTestedAreDocumented compares the compatibility table with the versions of the modules against which tests
+// run.
 func TestVersionsThatAreTestedAreDocumented(t *testing.T) {
 	p := readPage(t, "compatibility.md")
 	for file, modules := range map[string]map[string]string{

@@ -27,7 +27,7 @@ const (
 	healthScopePage = "healthscope.md"
 )
 
-// oneScope is where the server reads the scope whose status is the example of its page.
+// oneScope is an api.Scopes with one scope, whose status is the example on its page.
 type oneScope struct{ scope *corev1alpha2.HealthScope }
 
 // Get implements api.Scopes.
@@ -46,7 +46,7 @@ func (o oneScope) List(context.Context, string) ([]corev1alpha2.HealthScope, err
 // Subscribe implements api.Scopes.
 func (oneScope) Subscribe(func(namespace, name string)) (cancel func()) { return func() {} }
 
-// anything is where the server reads the contexts and clusters of whatever is asked for.
+// anything is an api.Contexts and an api.Clusters. Its responses do not depend on the request.
 type anything struct{}
 
 // View implements api.Contexts.
@@ -64,7 +64,7 @@ func (anything) Instance(string) (found []api.Observation, unread []string) {
 	return make([]api.Observation, 1), nil
 }
 
-// server returns the status REST server with the scope whose status is the example of its page.
+// server returns the handler of the status API. It serves the scope whose status is the example on its page.
 func server(t *testing.T) http.Handler {
 	t.Helper()
 	p := readPage(t, healthScopePage).section(t, "Status")
@@ -75,7 +75,7 @@ func server(t *testing.T) http.Handler {
 	return api.NewHandler(api.Options{Scopes: oneScope{&s}, Documents: api.NewDocuments(api.DocumentsOptions{Contexts: anything{}, Clusters: anything{}})})
 }
 
-// ask asks the server.
+// ask sends a request to a new handler and returns the response.
 func ask(t *testing.T, method, url, accept string) *httptest.ResponseRecorder {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:8083"+url, nil)
@@ -99,7 +99,7 @@ type description struct {
 	} `json:"components"`
 }
 
-// described is what an OpenAPI document says of a method.
+// described is the description of a method in an OpenAPI document.
 type described struct {
 	Responses map[string]struct{ Content map[string]any } `json:"responses"`
 }
@@ -108,7 +108,7 @@ type reference struct {
 	Ref string `json:"$ref"`
 }
 
-// property is the schema of a field of an answer.
+// property is the schema of a field of a response.
 type property struct {
 	reference
 
@@ -190,7 +190,7 @@ func TestFieldsOfAnswersAreDocumented(t *testing.T) {
 	}
 }
 
-// below returns the paths of all that is in a property of an answer.
+// below returns the paths of all fields in a property of a response, at every depth.
 func (d description) below(path string, of property) []string {
 	if of.Items != nil {
 		return d.below(path+"[]", *of.Items)
@@ -234,7 +234,7 @@ func TestErrorsAreDocumented(t *testing.T) {
 	p.documents(t, "status code", slices.Sorted(maps.Keys(codesOf)), got)
 }
 
-// curl matches the commands of the examples.
+// curl matches the curl commands of the examples.
 var curl = regexp.MustCompile(`^\$ curl (?:-X (\w+) )?(?:-H 'Accept: ([^']+)' )?'?http://127\.0\.0\.1:8083([^ ']+)'?$`)
 
 func TestExamplesOfAnswersAreTrue(t *testing.T) {

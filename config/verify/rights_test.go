@@ -18,7 +18,7 @@ const (
 	home = "healthscope-system"
 )
 
-// roleFiles are the files with roles that are generated, by the section of the page that documents them.
+// roleFiles are the files with roles, by the section of the page that documents them.
 var roleFiles = map[string]string{
 	"Monitor":                      "monitor_role.yaml",
 	"Controller":                   "controller_role.yaml",
@@ -35,7 +35,8 @@ var roleFiles = map[string]string{
 	"Deployment":                   "deploy/role.yaml",
 }
 
-// rolesIn reads the ClusterRoles, and the Roles, which have the same fields as far as they are used, in a file of config/rbac.
+// rolesIn returns the ClusterRoles and the Roles in a file of config/rbac. Both have the same fields, as far as this test uses
+// them.
 func rolesIn(t *testing.T, name string) []rbacv1.ClusterRole {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(rbac, name))
@@ -55,7 +56,8 @@ func rolesIn(t *testing.T, name string) []rbacv1.ClusterRole {
 	return found
 }
 
-// rights returns the rules of a file of config/rbac, one line for each group and resource: group, resource, verbs and where.
+// rights returns the rules in a file of config/rbac, one line for each group and resource: group, resource, verbs, and where the
+// rule applies.
 func rights(t *testing.T, name string) []string {
 	t.Helper()
 	var all []string
@@ -122,7 +124,8 @@ func TestEveryOptionIsDocumented(t *testing.T) {
 	}
 }
 
-// forUsers returns the rules of the roles for users, one line for each: role, resources or paths, verbs, and the roles of Kubernetes that it is part of.
+// forUsers returns the rules of the roles for users, one line for each: role, resources or paths, verbs, and the roles of
+// Kubernetes into which the role is aggregated.
 func forUsers(t *testing.T) []string {
 	t.Helper()
 	var all []string

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// sources returns the syntax of the Go files in a folder of the project and below it, without tests.
+// sources returns the syntax trees of the Go files in folders of the project and below them, without tests.
 func sources(t *testing.T, folders ...string) []*ast.File {
 	t.Helper()
 	var files []*ast.File

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// private are words that readers of the Kubernetes documentation do not expect, with what the field says. They must not occur in
-// what users read.
+// private maps the usual terms of the field to words that readers of the Kubernetes documentation do not expect. These words
+// must not occur in text that users read.
 var private = map[string]*regexp.Regexp{
 	"name the actor":              regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|everybody|whoever)\b`),
 	"again, or restart":           regexp.MustCompile(`(?i)\banew\b`),
@@ -47,7 +47,7 @@ var private = map[string]*regexp.Regexp{
 	"a verb in plain English":     regexp.MustCompile(`(?i)\b(heeds?|damps?|revives?)\b`),
 }
 
-// anyPrivate matches any of these words: most text has none, and is read once.
+// anyPrivate matches any of these words. Most text has none of them, so that one match is enough.
 var anyPrivate = sync.OnceValue(func() *regexp.Regexp {
 	var all []string
 	for _, words := range private {
@@ -56,13 +56,13 @@ var anyPrivate = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(strings.Join(all, "|"))
 })
 
-// readByUsers are files besides the pages whose text users read: kubectl explains the CRDs, and Prometheus shows the alerts.
+// readByUsers are files besides the pages with text for users: kubectl explain shows the CRDs, and Prometheus shows the alerts.
 var readByUsers = []string{
 	"config/crd/*_*.yaml", "config/prometheus/rules.yaml", "config/grafana/*.json", "healthscope/api/openapi.json", "config/tools/krew/plugin.yaml",
 	"charts/healthscope/*.yaml", "charts/healthscope/*.json", "charts/healthscope/templates/NOTES.txt",
 }
 
-// TestPagesUsePlainWords reads every page, without its code.
+// TestPagesUsePlainWords checks every page, except for code, and the files in readByUsers.
 func TestPagesUsePlainWords(t *testing.T) {
 	for _, p := range allPages(t) {
 		for n, l := range p.lines() {
@@ -88,7 +88,7 @@ func TestPagesUsePlainWords(t *testing.T) {
 	}
 }
 
-// TestTheProgramUsesPlainWords reads the strings in its source, which become help, messages, events and log lines.
+// TestTheProgramUsesPlainWords checks the strings in the source, which are used in help, messages, events and logs.
 func TestTheProgramUsesPlainWords(t *testing.T) {
 	inspect(sources(t, "aai", "apis", "controllers", "healthscope", "config/tables", "e2e/demo", "e2e/env", "e2e/installation", "e2e/story"), func(l *ast.BasicLit) {
 		if text, ok := text(l); ok {
@@ -97,7 +97,8 @@ func TestTheProgramUsesPlainWords(t *testing.T) {
 	})
 }
 
-// TestPagesHaveTheHeadingsOfTheField: readers find a subject under the name that they expect.
+// TestPagesHaveTheHeadingsOfTheField asserts that pages have the usual headings, so that readers find a subject under the
+// expected name.
 func TestPagesHaveTheHeadingsOfTheField(t *testing.T) {
 	ours := regexp.MustCompile(`(?i)^(#+ |\*\*)(look|mend|what counts|what goes wrong|what can go wrong|what happens when .*|when .* is away)(\.\*\*|$)`)
 	for _, p := range allPages(t) {
@@ -109,7 +110,7 @@ func TestPagesHaveTheHeadingsOfTheField(t *testing.T) {
 	}
 }
 
-// findPrivate fails when a text has a private word outside of code.
+// findPrivate fails the test if a text has a private word outside of code.
 func findPrivate(t *testing.T, where, text string) {
 	t.Helper()
 	text = codeSpan.ReplaceAllString(text, "")

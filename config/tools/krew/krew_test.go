@@ -1,4 +1,4 @@
-// Package krew proves that krew installs the program from the files that a release has for it.
+// Package krew tests that krew installs the program from the files of a release.
 package krew
 
 import (
@@ -17,9 +17,9 @@ import (
 const (
 	root    = "../../.."
 	version = "v0.0.0-check"
-	// timeout bounds each program, the first of which may have to be compiled.
+	// timeout limits each command. The first one may have to be compiled.
 	timeout = 5 * time.Minute
-	// script stands in for the program: it prints the name that it is called by.
+	// script replaces the program. It prints the name with which it is called.
 	script = "#!/bin/sh\nbasename \"$0\"\n"
 )
 
@@ -31,7 +31,7 @@ func TestKrewInstallsTheProgram(t *testing.T) {
 		writeArchive(t, archive(dist, platform))
 	}
 	run(t, root, nil, "make", "krew", "VERSION="+version, "DIST="+dist)
-	manifest := filepath.Join(t.TempDir(), "healthscope.yaml") // krew's check wants the name of the plugin.
+	manifest := filepath.Join(t.TempDir(), "healthscope.yaml") // validate-krew-manifest requires that the file has the name of the plugin.
 	if err := os.Rename(filepath.Join(dist, "krew.yaml"), manifest); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,8 @@ func TestKrewInstallsTheProgram(t *testing.T) {
 	}
 }
 
-// TestAManifestNeedsItsArchives: one that names a file that is not there would be found out by users.
+// TestAManifestNeedsItsArchives asserts that make krew fails if an archive is missing. Otherwise users would be the first to
+// notice.
 func TestAManifestNeedsItsArchives(t *testing.T) {
 	dist := t.TempDir()
 	writeArchive(t, archive(dist, platforms[0]))
@@ -62,7 +63,7 @@ func archive(dist, platform string) string {
 	return filepath.Join(dist, "healthscope_"+version+"_"+platform+".tar.gz")
 }
 
-// writeArchive writes an archive as `make dist` makes it.
+// writeArchive writes an archive like those of `make dist`.
 func writeArchive(t *testing.T, name string) {
 	t.Helper()
 	var packed bytes.Buffer
@@ -91,7 +92,7 @@ func writeArchive(t *testing.T, name string) {
 	}
 }
 
-// run runs a program to its end, and returns its output.
+// run runs a program until it exits, and returns its output.
 func run(t *testing.T, dir string, env []string, program string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -106,7 +107,7 @@ func run(t *testing.T, dir string, env []string, program string, args ...string)
 	return string(out)
 }
 
-// command returns a command that reads nothing and is not waited for after its context has ended.
+// command returns a command without input. Its Wait returns at most one second after the context has ended.
 func command(ctx context.Context, dir string, env []string, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, append(os.Environ(), env...), time.Second

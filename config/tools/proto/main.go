@@ -1,4 +1,4 @@
-// Program proto generates Go code from all .proto files of a folder, beside them.
+// Program proto generates Go code from all .proto files in a folder, and writes it into the same folder.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// generate compiles the files of a folder and runs the plugins that make Go code of them.
+// generate compiles the files in a folder and runs the plugins that generate Go code from them.
 func generate(ctx context.Context, folder string) error {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.proto"))
 	if err != nil {
@@ -38,7 +38,7 @@ func generate(ctx context.Context, folder string) error {
 	}
 	compiler := protocompile.Compiler{
 		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{folder}},
-		SourceInfoMode: protocompile.SourceInfoStandard, // With comments.
+		SourceInfoMode: protocompile.SourceInfoStandard, // This includes comments.
 	}
 	files, err := compiler.Compile(ctx, request.FileToGenerate...)
 	if err != nil {
@@ -55,7 +55,7 @@ func generate(ctx context.Context, folder string) error {
 	return nil
 }
 
-// run runs a plugin, as protoc does, and writes what it makes into a folder.
+// run runs a plugin, as protoc does, and writes the generated files into a folder.
 func run(ctx context.Context, plugin string, request *pluginpb.CodeGeneratorRequest, folder string) error {
 	input, err := proto.Marshal(request)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package release proves that the recipe of releases works: it builds the container image as a release does, pushes it to a registry of its own on the
-// loopback interface, and looks into what came of it. The base is made here, for the real one would have to be pulled.
+// Package release tests the build of releases. It builds the container image as a release does, pushes it to its own registry on
+// the loopback interface, and checks the result. The tests create the base image, because the real one would have to be pulled.
 package release
 
 import (
@@ -84,7 +84,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestArchive: an archive holds the image that the chart asks for, for this machine.
+// TestArchive asserts that an archive holds the image with the tag that the chart uses, for the architecture of this machine.
 func TestArchive(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
@@ -119,19 +119,19 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// runMake does what a release, or a user, does, with the registry of the test and the base that stands in for the real one.
+// runMake runs make as a release or a user does, with the registry and the base image of the test.
 func runMake(t *testing.T, host string, arguments ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "IMAGE=" + host + "/healthscope"}, arguments...)...)
 	cmd.Dir = root
-	// Credentials of the user's are none of the test's business.
+	// The test must not use the user's credentials.
 	cmd.Env = append(os.Environ(), "KO_DEFAULTBASEIMAGE="+host+"/base:nonroot", "DOCKER_CONFIG="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("cannot make the image: %v\n%s", err, out)
 	}
 }
 
-// pushBase pushes what stands in for the base: an image for each platform, whose user is root, so that it shows who sets another.
+// pushBase pushes a base image for each platform. Its user is root, to prove that the build sets another user.
 func pushBase(t *testing.T, base string) {
 	t.Helper()
 	ref, err := name.ParseReference(base)
@@ -180,7 +180,7 @@ func rootFS(t *testing.T, image v1.Image) v1.RootFS {
 	return c.RootFS
 }
 
-// compareReference compares what was pushed with the reference that a release signs.
+// compareReference compares the pushed index with the reference that a release signs.
 func compareReference(t *testing.T, tag name.Tag, index v1.ImageIndex, file string) {
 	t.Helper()
 	written, err := os.ReadFile(file)
@@ -250,7 +250,8 @@ func filesOf(t *testing.T, image v1.Image) map[string][]byte {
 	}
 }
 
-// checkProgram looks whether the program is for the platform and needs no library, and runs it where that can be done.
+// checkProgram checks that the program is built for the platform, is statically linked and has no debugging information. It runs
+// the program if the test runs on that platform.
 func checkProgram(t *testing.T, platform string, content []byte) {
 	t.Helper()
 	f, err := elf.NewFile(bytes.NewReader(content))
@@ -282,7 +283,7 @@ func checkProgram(t *testing.T, platform string, content []byte) {
 	}
 }
 
-// checkCarried looks for the licences, which the image must carry.
+// checkCarried checks that the image contains the licences.
 func checkCarried(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	want, err := os.ReadFile(filepath.Join(root, "LICENSE"))
@@ -297,7 +298,7 @@ func checkCarried(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// checkSBOM looks for the SBOM beside an image, which must have a module among its packages, and be the same as in a file.
+// checkSBOM checks that the SBOM beside an image lists a module, unless module is empty, and that it equals a file.
 func checkSBOM(t *testing.T, ref name.Tag, of v1.Hash, module, file string) {
 	t.Helper()
 	tag := ref.Context().Tag(fmt.Sprintf("%s-%s.sbom", of.Algorithm, of.Hex))
