@@ -33,7 +33,8 @@ func (w *watch) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// withBreaker returns a client with a breaker whose server answers with the status that is stored in it, and with a Retry-After that may be empty.
+// withBreaker returns a client with a breaker, and its server. The server responds with the stored status and with retryAfter,
+// which may be empty.
 func withBreaker(t *testing.T, retryAfter string) (c *client.Client, s *server, status *atomic.Int64, w *watch) {
 	t.Helper()
 	status, w = &atomic.Int64{}, newWatch()
@@ -81,7 +82,8 @@ func TestBreakerOpensInAnOutage(t *testing.T) {
 			if !c.opens {
 				return
 			}
-			// What is refused says the same as what opened the breaker, and when to come back.
+			// A call that the breaker rejects returns the same error as the call that opened it, with the time of the next
+			// attempt.
 			e, f := failure(t, first), failure(t, last)
 			if f.Kind != e.Kind || f.Status != e.Status || f.Message != e.Message || !f.NotBefore.Equal(e.NotBefore) || e.NotBefore.IsZero() || e.NotSent || !f.NotSent || f.TransactionID != "" {
 				t.Errorf("got %+v after %+v", f, e)
@@ -106,7 +108,7 @@ func TestBreakerClosesAfterASuccess(t *testing.T) {
 	}
 }
 
-// In a long outage, requests become less frequent; after it, the breaker works as before.
+// TestBreakerPausesGrow asserts that requests become less frequent in a long outage. After it, the breaker works as before.
 func TestBreakerPausesGrow(t *testing.T) {
 	c, s, status, w := withBreaker(t, "")
 	status.Store(http.StatusBadGateway)
@@ -159,7 +161,7 @@ func TestBreakerStaysOpenForRetryAfter(t *testing.T) {
 	}
 }
 
-// While one request finds out whether all is well, others do not pile up behind it.
+// TestBreakerHalfOpenAllowsOne asserts that the half-open breaker rejects other requests at once while one request is in flight.
 func TestBreakerHalfOpenAllowsOne(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var n atomic.Int64
@@ -188,7 +190,8 @@ func TestBreakerHalfOpenAllowsOne(t *testing.T) {
 	}
 }
 
-// A half-open request without an answer keeps the breaker open for one pause more, in which others wait, and not for all of its time.
+// TestBreakerHalfOpenAllowsAnotherWhenTheFirstHangs asserts that a half-open request without a response blocks other requests
+// for one more pause only, and not until its timeout.
 func TestBreakerHalfOpenAllowsAnotherWhenTheFirstHangs(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var n atomic.Int64
@@ -214,13 +217,13 @@ func TestBreakerHalfOpenAllowsAnotherWhenTheFirstHangs(t *testing.T) {
 		t.Error(err)
 	}
 	close(leave)
-	_ = failure(t, <-done) // It says how A&AI was, not how it is.
+	_ = failure(t, <-done) // This request was sent before the success, so that it must not open the breaker.
 	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// A request that the caller cancels says nothing about A&AI.
+// TestBreakerStaysClosedWhenTheCallerGivesUp asserts that a request that the caller cancels does not open the breaker.
 func TestBreakerStaysClosedWhenTheCallerGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -249,13 +252,15 @@ func TestBreakerBoundsRequestsInASecond(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Two at once, and each of the others half a second after the one before. A busy machine makes it no shorter.
+	// Two requests are sent at once, and each of the others half a second after the previous one. A busy machine can only make
+	// this longer.
 	if took, n := time.Since(began), len(s.received()); n != 4 || took < 900*time.Millisecond {
 		t.Errorf("%d requests in %s, want 4 in a second", n, took)
 	}
 }
 
-// A request that went out before the breaker was opened says nothing about what A&AI has asked for since.
+// TestBreakerStaysOpenWhenAnOlderRequestSucceeds asserts that a request that was sent before the breaker opened does not close
+// it. The Retry-After of the later response remains in effect.
 func TestBreakerStaysOpenWhenAnOlderRequestSucceeds(t *testing.T) {
 	slow, release := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
@@ -290,7 +295,8 @@ func TestBreakerStaysOpenWhenAnOlderRequestSucceeds(t *testing.T) {
 	}
 }
 
-// One that went out before can still tell that A&AI wants to be left alone.
+// TestBreakerStaysOpenForRetryAfterOfAnOlderRequest asserts that the breaker uses the Retry-After of a response whose request
+// was sent before the breaker opened.
 func TestBreakerStaysOpenForRetryAfterOfAnOlderRequest(t *testing.T) {
 	slow, release := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
@@ -306,7 +312,7 @@ func TestBreakerStaysOpenForRetryAfterOfAnOlderRequest(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
 	<-slow
-	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // It opens the breaker, for a moment.
+	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // This opens the breaker, for a short pause.
 	close(release)
 	_ = failure(t, <-done)
 	w.advance(80 * time.Second)
@@ -315,7 +321,8 @@ func TestBreakerStaysOpenForRetryAfterOfAnOlderRequest(t *testing.T) {
 	}
 }
 
-// While one request finds out whether all is well again, an older one that ends does not let a second one through.
+// TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds asserts that the end of an older request does not allow a second request
+// while the half-open request is in flight.
 func TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds(t *testing.T) {
 	old, probe := make(chan struct{}), make(chan struct{})
 	releaseOld, releaseProbe := make(chan struct{}), make(chan struct{})
@@ -335,7 +342,7 @@ func TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds(t *testing.T) {
 	done := make(chan error, 2)
 	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
 	<-old
-	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // It opens the breaker.
+	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // This opens the breaker.
 	w.advance(client.MaxPause)
 	go func() { _, _, err := c.GetK8sResource(t.Context(), key); done <- err }()
 	<-probe
@@ -349,7 +356,8 @@ func TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds(t *testing.T) {
 	_ = failure(t, <-done)
 }
 
-// TestBreakerIgnoresWriteThatIsNotSent asks for a write when the breaker would let one request through, and the process may not write.
+// TestBreakerIgnoresWriteThatIsNotSent asserts that a write that is not sent, because the process may not write, does not close
+// the half-open breaker.
 func TestBreakerIgnoresWriteThatIsNotSent(t *testing.T) {
 	s := serve(t, func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusServiceUnavailable) })
 	w := newWatch()

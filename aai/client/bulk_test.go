@@ -99,7 +99,8 @@ func TestWriteTogetherIsAtomic(t *testing.T) {
 	}
 }
 
-// An answer that does not say that all was done leaves it open.
+// TestWriteTogetherWithUnexpectedResponse asserts that a response that does not confirm all writes is an outage: it is not known
+// whether the writes took effect.
 func TestWriteTogetherWithUnexpectedResponse(t *testing.T) {
 	cases := map[string]string{
 		"none":               ``,

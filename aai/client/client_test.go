@@ -19,13 +19,13 @@ import (
 	"github.com/healthscope/healthscope/aai/client"
 )
 
-// wire is what matters of a request.
+// wire holds the parts of a request that are compared.
 type wire struct{ Method, URL, ContentType, Body string }
 
 // encoded is an object as the client sends it.
 const encoded = `{"id":"13dd","name":"n","group":"","version":"v1","kind":"Service","namespace":"ns","labels":["hs/status=Ready"],"selflink":"http://x","data-owner":"healthscope-lab"}`
 
-// answer answers a request as A&AI does when all is well.
+// answer sends the response with which A&AI confirms a request.
 func answer(w http.ResponseWriter, r *http.Request) {
 	stored := strings.Replace(encoded, "}", `,"resource-version":"1"}`, 1)
 	switch {
@@ -110,7 +110,7 @@ func checkHeaders(t *testing.T, header http.Header) {
 	}
 }
 
-// pages serves documents as pages; totals reports whether it tells how many there are.
+// pages returns a handler that serves documents in pages. totals reports whether it sends the number of pages.
 func pages(documents []string, totals bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		index, _ := strconv.Atoi(r.URL.Query().Get("resultIndex"))

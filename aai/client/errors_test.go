@@ -109,10 +109,10 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 	}
 }
 
-// requestsOf returns how many requests a call makes that ends with an error.
+// requestsOf returns the number of requests that a failed call sends.
 func requestsOf(call string, e *aai.Error) int {
 	if call == "probe" && e.Problem == aai.ProblemVersion {
-		return 9 // It asks for the other versions.
+		return 9 // The probe also asks for the other versions.
 	}
 	return 1
 }

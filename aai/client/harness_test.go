@@ -41,13 +41,13 @@ func document(id string) aai.Document {
 	return aai.Document{ID: id, Name: "n", Version: "v1", Kind: "Service", Namespace: "ns", Labels: []string{"hs/status=Ready"}, Selflink: "http://x", DataOwner: "healthscope-lab"}
 }
 
-// received is a request as the server saw it.
+// received is a request as the server received it.
 type received struct {
 	Method, Path, Query, Body string
 	Header                    http.Header
 }
 
-// server answers by a function and keeps what it was asked.
+// server responds with a function and records the requests.
 type server struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -84,7 +84,7 @@ func newServer(answer http.HandlerFunc) *server {
 	return s
 }
 
-// connect returns a client of a server, with the changes to its options.
+// connect returns a client of a server, after the changes to its options.
 func connect(t *testing.T, url string, changes ...func(*client.Options)) *client.Client {
 	t.Helper()
 	o := client.Options{
@@ -103,14 +103,14 @@ func connect(t *testing.T, url string, changes ...func(*client.Options)) *client
 	return c
 }
 
-// inVersion returns a document as it replaces one in a version.
+// inVersion returns a document that replaces the document with the given resource-version.
 func inVersion(version string, labels ...string) aai.Document {
 	d := document(key.ID)
 	d.Labels, d.ResourceVersion = labels, version
 	return d
 }
 
-// calls are all calls of the client, by name.
+// calls returns all calls of the client, by name.
 func calls(t *testing.T, c *client.Client) map[string]func() error {
 	ctx := t.Context()
 	return map[string]func() error{
@@ -133,7 +133,7 @@ func calls(t *testing.T, c *client.Client) map[string]func() error {
 	}
 }
 
-// failure returns the error as one of A&AI, and checks that it tells no secret.
+// failure returns err as an *aai.Error, and checks that its text contains no secret.
 func failure(t *testing.T, err error) *aai.Error {
 	t.Helper()
 	e, ok := errors.AsType[*aai.Error](err)
@@ -148,12 +148,12 @@ func failure(t *testing.T, err error) *aai.Error {
 	return e
 }
 
-// refusal is an error body of A&AI.
+// refusal returns an error body of A&AI.
 func refusal(exception, messageID string, variables ...string) string {
 	return `{"requestError":{"` + exception + `":{"messageId":"` + messageID + `","text":"Some text (msg=%1) (ec=%2)","variables":["` + strings.Join(variables, `","`) + `"]}}}`
 }
 
-// gzipped returns a text compressed.
+// gzipped returns a text that is compressed with gzip.
 func gzipped(text string) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

@@ -17,7 +17,7 @@ func TestProbeNamesTheVersionsThatAreServed(t *testing.T) {
 	s, url := simulate(t, simulator.Options{Versions: []string{"v23", "v24", "v26", "v27", "v28", "v30"}, Users: map[string]string{user: password}})
 	w := newWatch()
 	c := connect(t, url, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
-	for range 3 { // The breaker opens; what is said is the same.
+	for range 3 { // The breaker opens, but the error stays the same.
 		e := failure(t, c.Probe(t.Context()))
 		if e.Kind != aai.Misconfigured || e.Problem != aai.ProblemVersion || !strings.Contains(e.Error(), `schema version "v32"`) || !strings.Contains(e.Error(), `"v32"; it serves v24, v26 to v28, v30`) {
 			t.Errorf("got %s, %s: %v", e.Kind, e.Problem, e)
@@ -50,7 +50,7 @@ func TestProbeSucceedsAfterUpgradeOfAAI(t *testing.T) {
 	if err := c.Probe(t.Context()); err != nil || asked.Load() != 1 {
 		t.Errorf("%v, after %d requests", err, asked.Load())
 	}
-	version.Store(new("v30")) // It is asked again.
+	version.Store(new("v30")) // Probe asks for the other versions again.
 	if e := failure(t, c.Probe(t.Context())); !strings.Contains(e.Error(), "; it serves v30 ") {
 		t.Errorf("got %v", e)
 	}
@@ -82,7 +82,8 @@ func TestProbeOfAnotherServer(t *testing.T) {
 	}
 }
 
-// As long as A&AI does not answer whether it serves the others, nothing is said of them, and it is asked again.
+// TestProbeOmitsVersionsAfterError asserts that the error names no other versions while A&AI fails to answer for them, and that
+// the next probe asks again.
 func TestProbeOmitsVersionsAfterError(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)
@@ -104,7 +105,7 @@ func TestProbeOmitsVersionsAfterError(t *testing.T) {
 	}
 }
 
-// Asking for the other versions, too, ends when A&AI wants to be left alone.
+// TestProbeHonorsRetryAfter asserts that Probe stops asking for other versions when a response has a Retry-After.
 func TestProbeHonorsRetryAfter(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/aai/v26/") {

@@ -13,7 +13,8 @@ import (
 	"github.com/healthscope/healthscope/aai/simulator"
 )
 
-// simulate returns a simulated A&AI with a region, a tenant and a VNF, and its URL. At the end of the test, nothing may have been sent to it that a careful client does not send.
+// simulate returns a simulated A&AI with a region, a tenant and a VNF, and its URL. It fails the test if a request violates the
+// rules of the simulator's strict mode.
 func simulate(t *testing.T, o simulator.Options) (*simulator.Simulator, string) {
 	t.Helper()
 	o.Strict = true

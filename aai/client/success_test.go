@@ -9,8 +9,8 @@ import (
 	"github.com/healthscope/healthscope/aai/client"
 )
 
-// What answers with a success as A&AI never does is something else, such as a proxy: nothing was read, nothing was done,
-// and no other request would fare better.
+// TestUnexpectedSuccessIsAnOutage asserts that a success response that A&AI never sends is an outage. It comes from another
+// server, such as a proxy: the request had no effect, and other requests would get the same response.
 func TestUnexpectedSuccessIsAnOutage(t *testing.T) {
 	answers := map[string]struct {
 		status    int
@@ -33,7 +33,7 @@ func TestUnexpectedSuccessIsAnOutage(t *testing.T) {
 			})
 		}
 	}
-	empty := map[string][]int{ // The success of another operation.
+	empty := map[string][]int{ // These are the success statuses of other operations.
 		"list": {201, 204}, "get": {201, 204}, "tenant": {201, 204}, "modules": {201, 204}, "bulk": {200, 204},
 		"put": {200, 204}, "update": {201, 204}, "delete": {200, 201}, "relate": {201, 204}, "unrelate": {200, 201}, "status": {201, 204},
 	}
@@ -44,7 +44,7 @@ func TestUnexpectedSuccessIsAnOutage(t *testing.T) {
 	}
 }
 
-// callsWithout returns the calls of a client that is given to them, but one.
+// callsWithout returns all calls but one. Each takes the client as its argument.
 func callsWithout(t *testing.T, but string) map[string]func(*client.Client) error {
 	all := map[string]func(*client.Client) error{}
 	for name := range calls(t, nil) {
@@ -55,7 +55,7 @@ func callsWithout(t *testing.T, but string) map[string]func(*client.Client) erro
 	return all
 }
 
-// expectOutage checks that an answer to a call is an outage, which opens the breaker.
+// expectOutage checks that a call fails with an outage if the server sends the given response, and that the breaker opens.
 func expectOutage(t *testing.T, status int, mediaType, body string, call func(*client.Client) error) {
 	t.Helper()
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {

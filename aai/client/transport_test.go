@@ -241,7 +241,7 @@ func TestGzipResponseIsDecoded(t *testing.T) {
 	}
 }
 
-// replace replaces a file by another, at a time that differs from that of the file before.
+// replace writes a file and sets its modification time, which must differ from the previous one.
 func replace(t *testing.T, file string, content []byte, at time.Time) {
 	t.Helper()
 	if err := os.WriteFile(file, content, 0o600); err != nil {
@@ -261,7 +261,7 @@ func contents(t *testing.T, file string) []byte {
 	return data
 }
 
-// pemOf returns certificate and key in PEM.
+// pemOf returns the certificate and the key in PEM format.
 func pemOf(t *testing.T, c tls.Certificate) (certificate, key []byte) {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
@@ -271,7 +271,7 @@ func pemOf(t *testing.T, c tls.Certificate) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// A&AI wants a certificate of ours. That, and the authority for A&AI's own, are corrected while the client runs.
+// TestCertificatesAreReadAgain corrects the CA file and the client certificate, which A&AI requires, while the client runs.
 func TestCertificatesAreReadAgain(t *testing.T) {
 	serverCert, serverFile := certificate(t, time.Now().Add(time.Hour))
 	ours, oursFile := certificate(t, time.Now().Add(time.Hour))
@@ -279,8 +279,8 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(contents(t, oursFile))
 	s := newServer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	// With TLS 1.3 a client can be through before the server has looked at its certificate, and then finds the connection
-	// broken as often as it hears why.
+	// With TLS 1.3, the client's handshake can end before the server has checked the client certificate. The client then gets
+	// either the alert or a broken connection.
 	s.TLS = &tls.Config{
 		Certificates: []tls.Certificate{serverCert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted,
 		MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12,
