@@ -211,7 +211,8 @@ func TestTenantsAreAllThatAreConfigured(t *testing.T) {
 	}
 }
 
-// TestATenantThatIsLeftIsStillRead has what is left in a tenant that resources went to before found, by an entry that takes none.
+// TestATenantThatIsLeftIsStillRead asserts that the tenants include a former tenant whose region entry matches no resource any
+// more. Documents that remain there can then be found.
 func TestATenantThatIsLeftIsStillRead(t *testing.T) {
 	o := options()
 	former := o.Regions[0]
@@ -244,10 +245,11 @@ func TestFromConfig(t *testing.T) {
 	}
 }
 
-// The id is stored in inventories that outlive this program: it must never change.
+// TestIDNeverChanges compares an id with a constant. Ids are stored in inventories that outlive this program, so they must never
+// change.
 func TestIDNeverChanges(t *testing.T) {
 	key := healthscope.Key{Cluster: "provider+edge01", Group: "apps", Kind: "Deployment", Namespace: "default", Name: "fw0-sink"}
-	// Computed by another program: SHA-256 over each field with its length, 8 bytes big-endian, before it.
+	// Another program computed this: SHA-256 over each field, prefixed with its length as 8 bytes, big-endian.
 	const want = "f4b7c5b2eb33c8835bec1867f1e61e02684db8a5a8f8da9da243cf82ba42f4a7"
 	if got := mapping.ID("default", key); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -288,7 +290,7 @@ func TestMapIgnoresWhatDoesNotMatter(t *testing.T) {
 	})
 }
 
-// TestPatterns has a fleet of which parts go to places of their own.
+// TestPatterns maps parts of a fleet to their own regions.
 func TestPatterns(t *testing.T) {
 	t.Parallel()
 	o := options()
@@ -313,7 +315,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// A reason and labels may come from a monitor of others, and be of any length and of any characters.
+// TestLabelsAreBoundedAndPrintable maps a reason and a label of any length, with any characters. Another project's monitor may
+// write them.
 func TestLabelsAreBoundedAndPrintable(t *testing.T) {
 	var m healthscope.Member
 	m.Cluster, m.Kind, m.Namespace, m.Name, m.State = "edge", "Pod", "ns", "a", healthscope.Failed

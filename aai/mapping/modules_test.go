@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// app sums up members in these states. A capital P is Pending and serving.
+// app returns the summary of members in these states. A capital P is Pending and serving.
 func app(states string) (s healthscope.Summary) {
 	for _, state := range states {
 		m := healthscope.Member{}
@@ -55,7 +55,8 @@ func TestOperationalStatus(t *testing.T) {
 	}
 }
 
-// Two apps with one module make of it what one app with the members of both makes of it.
+// TestTheWorseOfTwoAppsCounts asserts that two apps with the same module result in the same status as one app with the members
+// of both.
 func TestTheWorseOfTwoAppsCounts(t *testing.T) {
 	states := rapid.StringOfN(rapid.RuneFrom([]rune("rpPfnu")), 1, 4, -1)
 	rapid.Check(t, func(t *rapid.T) {
