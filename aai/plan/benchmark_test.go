@@ -8,7 +8,8 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// A pass over a tenant compares all its documents, also when one has changed.
+// BenchmarkDiffOfTenThousandEqualDocuments measures a pass over a tenant. A pass compares all documents, even if only one has
+// changed.
 func BenchmarkDiffOfTenThousandEqualDocuments(b *testing.B) {
 	desired, current := map[aai.Key]aai.Document{}, map[aai.Key]aai.Document{}
 	for i := range 10_000 {

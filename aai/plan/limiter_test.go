@@ -83,7 +83,7 @@ func TestDeletionLimitIsPerSource(t *testing.T) {
 	}
 }
 
-// TestLimitedDeletionsComplete deletes all documents of a source, time after time, as a limiter grants it.
+// TestLimitedDeletionsComplete deletes all documents of a source in several passes, each within the limit of its limiter.
 func TestLimitedDeletionsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owned := rapid.IntRange(1, 3000).Draw(t, "owned")

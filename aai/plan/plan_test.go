@@ -205,7 +205,7 @@ func TestUnknownSinceIsCarriedOver(t *testing.T) {
 	have := ready("a", labels("hs/status=Ready", "hs/since=2026-01-02T03:04:05Z", "theirs=1"), stored("7"))
 	tests := map[string]struct {
 		want aai.Document
-		// labels are those of the update; nil when nothing is to be done.
+		// labels are the labels of the update, or nil if there is no update.
 		labels []string
 	}{
 		"same state, no time":      {want: ready("a")},

@@ -15,7 +15,7 @@ import (
 
 var (
 	ids = []string{"a", "b", "c", "d"}
-	// namespaces are those that documents are in; the empty one is that of cluster-scoped resources.
+	// namespaces are the namespaces of documents. The empty one is for cluster-scoped resources.
 	namespaces = []string{"", "ns", "other"}
 )
 
@@ -23,7 +23,7 @@ func anyLinks(t *rapid.T) []aai.Relationship {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom([]aai.Relationship{vnf1, vnf2, aai.RelationshipToVFModule("vnf-1", "m")}), 0, 3, func(r aai.Relationship) string { return r.Target() }).Draw(t, "links")
 }
 
-// desiredDocument is a document as the mapping makes it: with a claim for each relationship.
+// desiredDocument draws a document as the mapping returns it, with a claim for each relationship.
 func desiredDocument(id string) *rapid.Generator[aai.Document] {
 	return rapid.Custom(func(t *rapid.T) aai.Document {
 		d := ready(id, links(anyLinks(t)...))
@@ -39,7 +39,7 @@ func desiredDocument(id string) *rapid.Generator[aai.Document] {
 	})
 }
 
-// currentDocument is whatever A&AI may hold.
+// currentDocument draws a document that A&AI may hold.
 func currentDocument(id string) *rapid.Generator[aai.Document] {
 	return rapid.Custom(func(t *rapid.T) aai.Document {
 		d := desiredDocument(id).Draw(t, "document")
@@ -79,7 +79,7 @@ func anyGuards(t *rapid.T) plan.Guards {
 	return g
 }
 
-// carryOut is A&AI as far as the plan is concerned. It fails the test when it is asked for what A&AI would refuse.
+// carryOut applies operations to documents, as A&AI does. It fails the test for an operation that A&AI would reject.
 func carryOut(t *rapid.T, current map[aai.Key]aai.Document, ops []plan.Operation) map[aai.Key]aai.Document {
 	next := maps.Clone(current)
 	for _, op := range ops {
@@ -141,7 +141,7 @@ func TestPlansConverge(t *testing.T) {
 	})
 }
 
-// checkDesired checks that the part that is ours is as desired.
+// checkDesired checks that our part of the documents is as desired.
 func checkDesired(t *rapid.T, desired, after map[aai.Key]aai.Document, guards plan.Guards) {
 	for k, want := range desired {
 		got, exists := after[k]
@@ -165,7 +165,8 @@ func checkDesired(t *rapid.T, desired, after map[aai.Key]aai.Document, guards pl
 	}
 }
 
-// checkUntouched checks that what is not ours, or held, is as it was.
+// checkUntouched checks that documents that are held or not ours are unchanged. It also checks the deletions, and that documents
+// of ours keep the parts of others.
 func checkUntouched(t *rapid.T, desired, current, after map[aai.Key]aai.Document, guards plan.Guards) {
 	for k, before := range current {
 		got, exists := after[k]
@@ -189,7 +190,7 @@ func checkUntouched(t *rapid.T, desired, current, after map[aai.Key]aai.Document
 	}
 }
 
-// isHeld reports whether one of the parts that are held may be what a document came from.
+// isHeld reports whether the document may come from a partition that is held.
 func isHeld(d aai.Document, guards plan.Guards) bool {
 	for part := range guards.Deletions {
 		sources := part.Source == "" || part.Source == d.DataSource
