@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The error table of aai-resources 1.17: error.properties and the rules of ErrorLogHelper. A client sorts errors by
-// status and ec, so each must be the product's.
+// TestErrorTable checks the errors against error.properties and ErrorLogHelper of aai-resources 1.17. Clients classify errors by
+// status and ec, so that both must be the same as in the product.
 func TestErrorTable(t *testing.T) {
 	for code, want := range map[string]string{
 		"AAI_3000": "400 SVC3000 ERR.5.2.3000", "AAI_3001": "404 SVC3001 ERR.5.6.3001", "AAI_3007": "410 SVC3007 ERR.5.6.3007",
@@ -31,7 +31,7 @@ func TestErrorTable(t *testing.T) {
 		out := h.send(call{path: vnf})
 		got := out.errorBody(t)
 		diff(t, code, want, fmt.Sprintf("%d %s %s", out.status, got.id, out.ec(t)))
-		at := slices.Index(got.variables, out.ec(t)) // a client finds the code by its form, and the message just before it
+		at := slices.Index(got.variables, out.ec(t)) // A client finds the code by its format. The message precedes it.
 		diff(t, code+": placeholders", fmt.Sprintf("(msg=%%%d) (ec=%%%d)", at, at+1), got.text[strings.LastIndex(got.text, "(msg="):])
 		if !strings.HasSuffix(got.variables[at-1], ":by a fault rule") {
 			t.Errorf("%s: message %q", code, got.variables[at-1])
@@ -40,7 +40,8 @@ func TestErrorTable(t *testing.T) {
 	diff(t, "errors in the table", 34, len(errorSpecs))
 }
 
-// The filters of aai-resources run in an order that decides which of several faults of a request is answered.
+// TestOrderOfRejection asserts the order of the filters of aai-resources. If a request has several faults, this order determines
+// which error is returned.
 func TestOrderOfRejection(t *testing.T) {
 	type step struct {
 		name, want string
@@ -77,7 +78,7 @@ func TestOrderOfRejection(t *testing.T) {
 	}
 }
 
-// The wire example of a cloud-region with its tenant, as A&AI orders the fields.
+// TestDocumentsOnTheWire checks a cloud-region with its tenant, with the fields in the order of A&AI.
 func TestDocumentsOnTheWire(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.must(patch1(region, `{"cloud-zone":"z","cloud-type":"k8s","owner-defined-type":"t1","complex-name":"clli1","cloud-region-version":"1.0"}`))
@@ -217,7 +218,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A missing Content-Type and text/plain are JSON, except for PATCH.
+// TestContentTypes asserts that a missing Content-Type and text/plain are read as JSON, except for PATCH.
 func TestContentTypes(t *testing.T) {
 	const patching = "application/merge-patch+json"
 	for name, tc := range map[string]struct {
@@ -248,7 +249,8 @@ func TestEchoNeedsHeadersOnly(t *testing.T) {
 	diff(t, "without application id", 400, h.send(call{path: "/aai/util/echo", header: map[string]string{"X-FromAppId": ""}}).status)
 }
 
-// XML has one document only, but comes whenever A&AI would send it. Writes that it asks for are done.
+// TestAcceptDecidesTheFormat asserts that the simulator responds with XML whenever A&AI does so. There is only one XML document.
+// Write requests that accept XML take effect.
 func TestAcceptDecidesTheFormat(t *testing.T) {
 	for accept, wantXML := range map[string]bool{
 		"application/json": false, "*/*": true, "application/xml": true, "application/json, */*;q=0.1": true, "text/plain": true,
@@ -309,7 +311,7 @@ func TestBulkAppliesInOrderAndReadsItsOwnWrites(t *testing.T) {
 	diff(t, "one version for all", h.version(pod), h.version(module))
 }
 
-// operationResponses builds the answer of a bulk request from action, uri and status of each operation.
+// operationResponses returns the body of the response to a bulk request, from action, uri and status of each operation.
 func operationResponses(parts ...any) string {
 	var list []string
 	for i := 0; i < len(parts); i += 3 {

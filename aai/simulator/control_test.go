@@ -17,7 +17,7 @@ func TestJournalOmitsCredentials(t *testing.T) {
 	header := got[0].Header
 	got[0].Header = nil
 	want := Request{Sequence: 1, Time: base, Method: "PUT", Path: "/aai/v32" + pod, Body: podBody, Status: 201}
-	want.Time = got[0].Time // equal but for the location
+	want.Time = got[0].Time // The times are equal, but their locations differ.
 	if !got[0].Time.Equal(base) {
 		t.Errorf("time %s, want %s", got[0].Time, base)
 	}

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// The tables of the simulator's documentation list every route, field of a fault, code and violation, and nothing else.
+// TestDocumentationListsEverything asserts that the tables of the simulator's documentation list every route, field of a fault,
+// code and violation, and nothing else. It also asserts that the simulator accepts the example faults.
 func TestDocumentationListsEverything(t *testing.T) {
 	page, err := os.ReadFile("../../config/docs/simulator.md")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// A fault that breaks a connection must break it over the network and in process alike.
+// TestBrokenConnections asserts that a fault breaks connections over the network and in process in the same way.
 func TestBrokenConnections(t *testing.T) {
 	create, list := put1(resources+"/k8s-resource/new", podBody), call{path: resources}
 	for name, tc := range map[string]struct {
@@ -161,7 +161,8 @@ func TestFaultsAlterAnswers(t *testing.T) {
 	diff(t, "unpacked", whole, string(body))
 }
 
-// Many concurrent clients: every create, edge and bulk request takes effect completely or not at all. Run it with -race.
+// TestConcurrentClients asserts that with concurrent clients every create, edge and bulk request takes effect completely or not
+// at all. Run it with -race.
 func TestConcurrentClients(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("clients", func(t *testing.T) {
@@ -179,7 +180,7 @@ func TestConcurrentClients(t *testing.T) {
 	})
 }
 
-// churn creates resources with edges in one bulk request each and reads the list in between.
+// churn creates resources with edges in one bulk request each, and reads the list in between.
 func (h *harness) churn(send func(call) (outcome, error), client int) {
 	for i := range 10 {
 		uri := fmt.Sprintf("%s/k8s-resource/c%d-%d", resources, client, i)
@@ -195,7 +196,8 @@ func (h *harness) churn(send func(call) (outcome, error), client int) {
 	}
 }
 
-// A delayed request ends when its client or the server ends, and a hanging one also when the faults are cleared.
+// TestDelayedAndHangingRequestsEnd asserts that a delayed request ends when its client or the server ends. A hanging request
+// also ends when the faults are cleared.
 func TestDelayedAndHangingRequestsEnd(t *testing.T) {
 	delay, hang := Fault{Delay: time.Hour}, Fault{Drop: DropAfterCommit, Manner: MannerHang}
 	clientGoes := func(_ *harness, cancel func()) { cancel() }

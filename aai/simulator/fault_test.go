@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// statuses sends requests one after the other.
+// statuses sends requests one after the other and returns their status codes.
 func (h *harness) statuses(calls ...call) []int {
 	h.t.Helper()
 	list := make([]int, len(calls))
@@ -92,7 +92,7 @@ func TestProbabilityIsRepeatable(t *testing.T) {
 	}
 }
 
-// Of six concurrent writers, three find the storage locked.
+// TestConcurrentFaultHitsTheBusyWriters asserts that three of six concurrent writers find the storage locked.
 func TestConcurrentFaultHitsTheBusyWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, Options{})
@@ -107,7 +107,7 @@ func TestConcurrentFaultHitsTheBusyWriters(t *testing.T) {
 				defer mu.Unlock()
 				got[status]++
 			})
-			synctest.Wait() // until it waits for the delay, or is over
+			synctest.Wait() // until the request waits for the delay, or has ended
 		}
 		writers.Wait()
 		// Rejected requests end immediately, so that each of the last three is the fourth in flight.
@@ -189,7 +189,7 @@ func TestRestart(t *testing.T) {
 	h.must(put1(pod, linked(vnf)))
 	before := h.State()
 	h.must(bulk1(operations(op("patch", pod, `{"kind":"Job","relationship-list":{"relationship":[]}}`), op("put", resources+"/k8s-resource/x", podBody))))
-	h.send(put1(pod, podBody)) // is refused, hence not the last write
+	h.send(put1(pod, podBody)) // This is rejected, and hence not the last write.
 	lost = h.version(pod)
 	diff(t, "status", http.StatusNoContent, h.control("POST", "/__sim/restart", `{"lose-last-write":true}`).status)
 	diff(t, "the last write is lost wholly", before, h.State())
@@ -242,7 +242,8 @@ func TestAddFaultsRejectsInvalidRules(t *testing.T) {
 	}
 }
 
-// A list page that is wrongly 404, and a server that is restored from an older backup.
+// TestMissingPageAndRestoredBackup simulates a page of a list that is wrongly 404, and a server that is restored from an older
+// backup.
 func TestMissingPageAndRestoredBackup(t *testing.T) {
 	h := withResources(t, 3)
 	page := func(n int) call { return call{path: fmt.Sprintf("%s?resultIndex=%d&resultSize=1", resources, n)} }

@@ -56,8 +56,8 @@ func (h *harness) seed(fixtures ...Fixture) {
 	}
 }
 
-// call is one request. Headers are those of a good client unless named here; an empty value removes one. {rv} in the path stands for
-// the resource-version of the node.
+// call is one request. Its headers are those of a correct client, except for those in header. An empty value removes a header.
+// {rv} in the path is replaced with the resource-version of the node.
 type call struct {
 	method string // GET when empty
 	path   string // below /aai/v32 unless it starts with /aai
@@ -65,7 +65,7 @@ type call struct {
 	header map[string]string
 }
 
-// outcome is an answer.
+// outcome is a response.
 type outcome struct {
 	status int
 	header http.Header
@@ -153,7 +153,7 @@ func bulk1(body string) call {
 	return call{method: http.MethodPost, path: "/bulk/single-transaction", body: body}
 }
 
-// ecPattern is how a client finds the error code among the variables.
+// ecPattern matches the error code among the variables, as a client does.
 var ecPattern = regexp.MustCompile(`^(ERR\.)?\d\.\d\.\d{4}$`)
 
 // errorBody is a decoded error body.
@@ -181,7 +181,7 @@ func (o outcome) errorBody(t *testing.T) errorBody {
 	return errorBody{}
 }
 
-// ec returns the error code, empty for an answer without one.
+// ec returns the error code of a response, or an empty string if it has none.
 func (o outcome) ec(t *testing.T) string {
 	t.Helper()
 	if o.status < 400 || !strings.Contains(o.body, "requestError") {
@@ -251,7 +251,8 @@ func as[T any](t *testing.T, v any) T {
 	return typed
 }
 
-// sendInProcess sends a request without a network, as in-process transports do: a panic to abort is a broken connection.
+// sendInProcess sends a request without a network, as in-process transports do. A panic with http.ErrAbortHandler is a broken
+// connection.
 func (h *harness) sendInProcess(c call) (out outcome, err error) {
 	h.t.Helper()
 	defer func() {
@@ -265,7 +266,8 @@ func (h *harness) sendInProcess(c call) (out outcome, err error) {
 	return h.send(c), nil
 }
 
-// overNetwork returns a function that sends requests over a loopback connection. Its error is that of the request or of its body.
+// overNetwork returns a function that sends requests over a loopback connection. The function returns the error of the request
+// or of its body.
 func (h *harness) overNetwork() func(call) (outcome, error) {
 	h.t.Helper()
 	server := httptest.NewServer(h)

@@ -302,7 +302,8 @@ func TestBulkRollsBackEverything(t *testing.T) {
 	checkInvariants(t, h.inventory)
 }
 
-// withResources adds n k8s-resources, named r0 and so on, data-owner alternating between "even" and "odd".
+// withResources returns a harness with n k8s-resources. Their ids are r0, r1 and so on. Their data-owner alternates between
+// "even" and "odd".
 func withResources(t *testing.T, n int) *harness {
 	t.Helper()
 	h := newHarness(t, Options{})
@@ -314,7 +315,7 @@ func withResources(t *testing.T, n int) *harness {
 	return h
 }
 
-// ids returns the ids of the k8s-resources in an answer.
+// ids returns the ids of the k8s-resources in a response.
 func (o outcome) ids(t *testing.T) []string {
 	t.Helper()
 	items := as[[]any](t, o.decode(t)["k8s-resource"])

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// failer is what testing.T and rapid.T have in common.
+// failer is the common part of testing.T and rapid.T.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -56,7 +56,7 @@ func (h *history) pick(label string, from ...string) string {
 	return rapid.SampledFrom(from).Draw(h.rt, label)
 }
 
-// uri draws a node that may exist or not.
+// uri draws the URI of a node, which may or may not exist.
 func (h *history) uri() string {
 	t := h.pick("tenant", tenant, region+"/tenants/tenant/t2")
 	return h.pick("uri", vnf, otherVNF, module, otherVNF+"/vf-modules/vf-module/m", t,
@@ -97,7 +97,7 @@ func (h *history) relationships() string {
 
 func (h *history) link() string { return `{"related-link":"` + h.uri() + `"}` }
 
-// write draws one write as action, URI and body, which serves a request of its own as well as a bulk operation.
+// write draws one write as action, URI and body. It can be sent as a single request or as a bulk operation.
 func (h *history) write() (action, uri, body string) {
 	uri = h.uri()
 	switch h.pick("action", "put", "put", "patch", "delete", "edge", "unedge") {
@@ -162,7 +162,7 @@ func checkVersions(t failer, v *inventory, last map[string]int64) {
 	}
 }
 
-// anyFault draws a rule that hits the next request and does not wait.
+// anyFault draws a fault that applies to the next request and has no delay.
 func (h *history) anyFault() Fault {
 	cut := h.pick("cut", "", "", "empty", "truncate", "wrong-length", "before-commit", "after-commit", "mid-body")
 	f := Fault{
@@ -184,7 +184,8 @@ func (h *history) anyFault() Fault {
 	return f
 }
 
-// A fault changes what a client sees. The request has either the same effect as without the fault, or none.
+// TestFaultsNeverChangeTheEffectOfARequest asserts that a fault changes only the response. The request has the same effect as
+// without the fault, or none.
 func TestFaultsNeverChangeTheEffectOfARequest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := &history{harness: newHarness(t, Options{}), rt: rt}
@@ -206,7 +207,7 @@ func TestFaultsNeverChangeTheEffectOfARequest(t *testing.T) {
 	})
 }
 
-// FuzzRequest sends any path, query and body with any method. It checks that there is no panic, and the invariants.
+// FuzzRequest sends any path, query and body with any method. It checks that there is no panic, and that the invariants hold.
 func FuzzRequest(f *testing.F) {
 	for _, body := range []string{podBody, linked(vnf), `{"labels":{},"relationship-list":[]}`, `[]`, `null`, `{"k8s-resources":{"k8s-resource":[{}]}}`} {
 		f.Add("PUT", pod, "", body)
