@@ -19,7 +19,8 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// A thousand resources take no more than forty-five requests when they come, when all of them change, and when they go; and ten, which are the pages, when nothing is to be done.
+// TestSyncBatchesAThousandChanges asserts that a pass for a thousand resources sends at most 45 requests when all are created,
+// all change or all are deleted. A resync without differences sends ten, one for each page of the list.
 func TestSyncBatchesAThousandChanges(t *testing.T) {
 	w := start(t)
 	w.connect("http://aai.example", w, nil)
@@ -49,7 +50,8 @@ func TestSyncBatchesAThousandChanges(t *testing.T) {
 	}
 }
 
-// Whatever was forgotten of labels is read before they are written, a hundred documents in a request here; A&AI's pages hold five hundred.
+// TestSyncBatchesAThousandChangesOfOldDocuments asserts that labels that the syncer no longer knows are read from a list before
+// they are written. A page of the list has 100 documents in this test, and 500 by default.
 func TestSyncBatchesAThousandChangesOfOldDocuments(t *testing.T) {
 	w := start(t)
 	of := func(status string) []aai.Document {
@@ -72,7 +74,7 @@ func TestBulkLimitOfServerIsLearnt(t *testing.T) {
 	if r := w.sync(many(60, "Ready")...); r.Synced != 60 {
 		t.Errorf("%d synced", r.Synced)
 	}
-	// It is known now.
+	// Now the limit is known.
 	requests := sent(w.requests(func() { w.sync(many(60, "Failed")...) }))
 	slices.Sort(requests)
 	if diff := cmp.Diff(append(append([]string{"BULK 4"}, slices.Repeat([]string{"BULK 7"}, 8)...), "GET"), requests); diff != "" {
@@ -125,7 +127,7 @@ func TestDeletionsAreLimited(t *testing.T) {
 		w.advance(aaisync.DefaultDeletionPause)
 		left(n, n-20)
 	}
-	// What is desired again is not among what is held.
+	// A document that is desired again is not among the held deletions.
 	all = many(200, "Ready")
 	w.sync(all...)
 	left(160, 140)
@@ -134,7 +136,8 @@ func TestDeletionsAreLimited(t *testing.T) {
 	}
 }
 
-// A deletion that is not limited does not let the pause of those that are begin earlier.
+// TestDeletionPauseStartsAtFirstLimitedDeletion asserts that the deletion pause starts with the first limited deletion, and not
+// with an earlier deletion that is not limited.
 func TestDeletionPauseStartsAtFirstLimitedDeletion(t *testing.T) {
 	w := start(t)
 	w.plan.Limit = plan.Limit{Percent: 20}
@@ -200,7 +203,8 @@ func TestHeldDeletionsRunAfterGuardIsRemoved(t *testing.T) {
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}})
 }
 
-// A hold that ends while others are written is not waited for by the next pass, which may be far away.
+// TestGuardRemovedDuringPassIsObserved asserts that a pass deletes a document whose hold ends while the pass writes others. The
+// next pass may be far away.
 func TestGuardRemovedDuringPassIsObserved(t *testing.T) {
 	w := start(t)
 	w.sync(document("gone", "Ready"))
@@ -218,7 +222,7 @@ func TestGuardRemovedDuringPassIsObserved(t *testing.T) {
 	}
 }
 
-// The lag is from the oldest change that A&AI did not know of.
+// TestLag asserts that the lag starts with the oldest change that A&AI does not have.
 func TestLag(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
@@ -240,7 +244,8 @@ func TestLag(t *testing.T) {
 	}
 }
 
-// What is held, and what waits for something missing, is late all the same.
+// TestLagIncludesWaitForDependency asserts that the lag includes the time for which a document is held or waits for a missing
+// object.
 func TestLagIncludesWaitForDependency(t *testing.T) {
 	w := start(t, simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"))
 	w.sync(document("a", "Ready"))
@@ -286,7 +291,8 @@ func TestEveryWriteIsAudited(t *testing.T) {
 	}
 }
 
-// A change costs the same however many objects there are: one request, and one object in the report.
+// TestOneChangeAmongManyObjectsIsOneRequest asserts that a change costs the same for any number of objects: one read, one write,
+// and one object in the report.
 func TestOneChangeAmongManyObjectsIsOneRequest(t *testing.T) {
 	w := start(t)
 	all := many(500, "Ready")
@@ -299,7 +305,7 @@ func TestOneChangeAmongManyObjectsIsOneRequest(t *testing.T) {
 	}
 }
 
-// TestSlowListIsReadOnce has an A&AI that takes longer for a list than what is known of a document may be old.
+// TestSlowListIsReadOnce has an A&AI that needs longer for a list than what is known of a document remains valid.
 func TestSlowListIsReadOnce(t *testing.T) {
 	w := start(t)
 	w.sync(many(60, "Pending")...)
@@ -329,7 +335,7 @@ func TestSlowListIsReadOnce(t *testing.T) {
 	}
 }
 
-// TestWriteTimeExcludesListing has a tenant that takes longer to read than may be taken to write.
+// TestWriteTimeExcludesListing has a tenant whose list takes longer than the write time.
 func TestWriteTimeExcludesListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
@@ -360,7 +366,8 @@ func TestWriteTimeExcludesListing(t *testing.T) {
 	})
 }
 
-// TestChangesDuringListAreApplied has a resource come back, and deletions be held, while a tenant is read in full.
+// TestChangesDuringListAreApplied asserts that changes during the list of a tenant are applied: one resource is desired again,
+// and one deletion is held.
 func TestChangesDuringListAreApplied(t *testing.T) {
 	w := start(t)
 	w.sync(document("back", "Ready"), document("held", "Ready"), document("gone", "Ready"))
@@ -389,7 +396,7 @@ func TestChangesDuringListAreApplied(t *testing.T) {
 	}
 }
 
-// inTurn returns what returns changes one after the other, and then none.
+// inTurn returns a function that returns the changes one after the other, and then none.
 func inTurn(changes ...map[aai.Key]aaisync.Desired) func() aaisync.Change {
 	return func() aaisync.Change {
 		if len(changes) == 0 {
@@ -401,7 +408,8 @@ func inTurn(changes ...map[aai.Key]aaisync.Desired) func() aaisync.Change {
 	}
 }
 
-// TestChangesDuringListAreReported has a resource come while a tenant is listed because that is cheaper than to read what changes.
+// TestChangesDuringListAreReported asserts that the report contains a resource that is created while the tenant is listed. The
+// syncer lists the tenant because this is cheaper than to read each document that changes.
 func TestChangesDuringListAreReported(t *testing.T) {
 	w := start(t)
 	w.sync(many(60, "Pending")...)
@@ -417,8 +425,8 @@ func TestChangesDuringListAreReported(t *testing.T) {
 	}
 }
 
-// A page of a list that A&AI wrongly says not to exist hides all objects from there on. The first answer that one of them
-// exists says so, and the tenant is read again.
+// TestIncompleteListIsReadAgain has an A&AI that wrongly responds that a page of a list does not exist, so that all objects from
+// this page on are missing. The tenant is read again after the first response that one of them exists.
 func TestIncompleteListIsReadAgain(t *testing.T) {
 	cases := map[string]struct{ objects, pages, missing int }{
 		"the third of ten": {999, 10, 3},
@@ -432,7 +440,8 @@ func TestIncompleteListIsReadAgain(t *testing.T) {
 			w.faults(simulator.Fault{Method: http.MethodGet, Path: "/aai/v32" + tenant.ResourcesPath(), Code: "AAI_6114", Skip: tc.missing - 1, Count: 1})
 			var r outcome
 			requests := w.requests(func() { r = w.sync(many(tc.objects, "Ready")...) })
-			// The list up to the page, whether the tenant exists, as many creations as go out at the same time, and the list again.
+			// These are the list up to the missing page, the check whether the tenant exists, the creations in parallel, and the
+			// complete list.
 			if n := len(sent(requests)); n > tc.missing+1+aaisync.DefaultParallelism+tc.pages {
 				t.Errorf("%d requests", n)
 			}

@@ -31,7 +31,7 @@ func (w *world) statesOf() map[string]string {
 	return states
 }
 
-// of returns documents in states.
+// of returns documents in the given states.
 func of(states map[string]string) (list []aai.Document) {
 	for _, id := range slices.Sorted(maps.Keys(states)) {
 		list = append(list, document(id, states[id]))
@@ -39,8 +39,9 @@ func of(states map[string]string) (list []aai.Document) {
 	return list
 }
 
-// TestEveryChangeIsOneWrite changes what is desired at random, also while the program is down, with no third party: a pass
-// writes each object that differs once, and no other; so what is deleted while the program is down is found, and a resync of what is as it should be writes nothing.
+// TestEveryChangeIsOneWrite changes the desired documents at random, also while the program is down, without a third party. A
+// pass writes each object that differs once, and no other. Documents that are no longer desired after a restart are deleted, and
+// a resync without differences writes nothing.
 func TestEveryChangeIsOneWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, everything()...)
@@ -84,9 +85,9 @@ func TestEveryChangeIsOneWrite(t *testing.T) {
 	})
 }
 
-// TestStateAfterOutageIsIndependentOfChangeOrder has changes come while A&AI is down, in two orders that end the same.
+// TestStateAfterOutageIsIndependentOfChangeOrder makes changes while A&AI is down, in two orders with the same final state.
 func TestStateAfterOutageIsIndependentOfChangeOrder(t *testing.T) {
-	type change struct{ id, status string } // without a status it goes
+	type change struct{ id, status string } // An empty status means a deletion.
 	rapid.Check(t, func(t *rapid.T) {
 		before := map[string]string{}
 		for _, id := range rapid.SliceOfDistinct(rapid.SampledFrom(ids), rapid.ID).Draw(t, "before") {
@@ -128,18 +129,20 @@ func TestStateAfterOutageIsIndependentOfChangeOrder(t *testing.T) {
 		if diff := cmp.Diff(stored, again); diff != "" {
 			t.Fatalf("A&AI is left in two ways:\n%s", diff)
 		}
-		// Each object that differs is written once, whatever it has been meanwhile.
+		// Each object that differs is written once, whatever states it had in between.
 		if diff := cmp.Diff(written, writtenAgain, cmpEmpty); diff != "" || len(slices.Compact(written)) != len(written) {
 			t.Fatalf("%q is written, and in another order:\n%s", written, diff)
 		}
 	})
 }
 
-// so-cnf-adapter's documented sequence for a resource, in each of its passes: the resource, its module and its VNF are read,
-// one by one. Its bulk requests come on top, and in passes that look for what is stale, the linked resources are read again.
+// peerReads is the number of reads for a resource in each pass of so-cnf-adapter, according to its documentation: the resource,
+// its module and its VNF, one by one. Its bulk requests are additional. Passes that look for stale objects also read the linked
+// resources again.
 const peerReads = 3
 
-// TestRequestsAreFewerThanThoseOfCNFAdapter: a resource costs at most a twentieth of the requests that it costs ONAP's so-cnf-adapter.
+// TestRequestsAreFewerThanThoseOfCNFAdapter asserts that a resource costs at most a twentieth of the requests that it costs
+// ONAP's so-cnf-adapter.
 func TestRequestsAreFewerThanThoseOfCNFAdapter(t *testing.T) {
 	const resources = 300
 	w := start(t)
@@ -180,7 +183,7 @@ func TestRequestsAreFewerThanThoseOfCNFAdapter(t *testing.T) {
 	}
 }
 
-// TestRequestsPerTenantAreBounded bounds what a tenant of five thousand objects costs A&AI, with pages as they are by default.
+// TestRequestsPerTenantAreBounded limits the number of requests for a tenant with 5000 objects, with pages of the default size.
 func TestRequestsPerTenantAreBounded(t *testing.T) {
 	const objects, flips = 5000, 100
 	w := start(t)

@@ -27,7 +27,7 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// The histories are long: a few are drawn by default, more with -rapid.checks.
+// TestMain draws only 30 histories by default, because they are long. -rapid.checks changes the number.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "30"); err != nil {
 		panic(err)
@@ -72,7 +72,7 @@ func documents(list ...aai.Document) map[aai.Key]aai.Document {
 	return m
 }
 
-// fail is what the test may use of *testing.T and *rapid.T.
+// fail is the part of *testing.T and *rapid.T that helpers use.
 type fail interface {
 	Helper()
 	Context() context.Context
@@ -80,39 +80,39 @@ type fail interface {
 	Fatalf(format string, args ...any)
 }
 
-// world is an A&AI, a Syncer before it, and a clock.
+// world is an A&AI, a Syncer that writes to it, and a clock.
 type world struct {
 	*simulator.Simulator
 	t       fail
 	client  *client.Client
 	breaker *client.Breaker
 	syncer  *aaisync.Syncer
-	// asked is what the syncer was asked for, and objects what it has reported.
+	// asked holds what the syncer was asked to write, and objects the states that it reported.
 	asked   map[aai.Key]aaisync.Desired
 	objects map[aai.Key]aaisync.ObjectStatus
-	// options of the plan.
+	// plan holds the options of the plan.
 	plan plan.Options
-	// written is what was audited.
+	// written holds the audited writes.
 	written []aaisync.WriteEvent
-	// intercept answers a request in place of A&AI when it returns an answer or an error.
+	// intercept replaces A&AI for a request if it returns a response or an error.
 	intercept func(*http.Request) (*http.Response, error)
 	// observe is called with every request before it is sent to A&AI.
 	observe func(*http.Request)
 	// arrive is called when a request has arrived, before A&AI sees it.
 	arrive   func()
 	password string
-	// leads is asked by clients that are made from now on; nil means that they may write.
+	// leads is used by clients that are created from now on. If it is nil, they may write.
 	leads func() bool
 	lanes lanes
 
-	// desiring is held while what is desired, or who leads, changes during a pass.
+	// desiring is locked while the desired documents or the leader change during a pass.
 	desiring sync.Mutex
 
 	mu  sync.Mutex
 	now time.Time
 }
 
-// newWorld returns a world in which the tenant and two VNFs exist, if wanted.
+// newWorld returns a world whose A&AI holds the seeds.
 func newWorld(t fail, seeds ...simulator.Fixture) *world {
 	t.Helper()
 	w := &world{
@@ -125,7 +125,7 @@ func newWorld(t fail, seeds ...simulator.Fixture) *world {
 	return w
 }
 
-// simulate puts another A&AI in the place of the one that is there.
+// simulate replaces A&AI with a new simulator.
 func (w *world) simulate(o simulator.Options, seeds ...simulator.Fixture) {
 	w.t.Helper()
 	o.Strict, o.Users, o.Clock = true, map[string]string{"AAI": "good"}, w.clock
@@ -133,7 +133,7 @@ func (w *world) simulate(o simulator.Options, seeds ...simulator.Fixture) {
 	w.seed(seeds...)
 }
 
-// connect makes a client of A&AI, with the transport unless it is nil.
+// connect creates a client of A&AI. A nil transport means the default transport.
 func (w *world) connect(url string, transport http.RoundTripper, breaker *client.Breaker) {
 	w.t.Helper()
 	c, err := client.New(client.Options{
@@ -146,7 +146,7 @@ func (w *world) connect(url string, transport http.RoundTripper, breaker *client
 	w.client, w.breaker = c, breaker
 }
 
-// everything seeds what exists in an A&AI that is ready for use.
+// everything returns the objects that exist in an A&AI that is ready for use.
 func everything() []simulator.Fixture {
 	return []simulator.Fixture{
 		simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"), simulator.GenericVNF("vnf-1"), simulator.GenericVNF("vnf-2"),
@@ -163,7 +163,7 @@ func start(t *testing.T, seeds ...simulator.Fixture) *world {
 	return w
 }
 
-// checkRequests checks that nothing was sent that a careful client does not send.
+// checkRequests checks that our requests were correct and had no violations in the simulator's strict mode.
 func (w *world) checkRequests() {
 	w.t.Helper()
 	w.checkJournal()
@@ -187,7 +187,7 @@ func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// restart makes a Syncer that knows nothing.
+// restart creates a Syncer without any state.
 func (w *world) restart() {
 	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit})
 	w.asked, w.objects = map[aai.Key]aaisync.Desired{}, map[aai.Key]aaisync.ObjectStatus{}
@@ -199,7 +199,7 @@ func (w *world) audit(o aaisync.WriteEvent) {
 	w.written = append(w.written, o)
 }
 
-// RoundTrip carries a request to A&AI without a network.
+// RoundTrip sends a request to A&AI without a network.
 func (w *world) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (w *world) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	return recorder.Result(), nil
 }
 
-// serve is A&AI, and notices writes that overlap.
+// serve passes a request to A&AI, and detects writes that overlap.
 func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -245,7 +245,7 @@ func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 	if w.arrive != nil {
 		w.arrive()
 	}
-	runtime.Gosched() // Others have their chance to come between.
+	runtime.Gosched() // Other requests can run in between.
 	w.ServeHTTP(out, r)
 }
 
@@ -263,13 +263,13 @@ func (w *world) faults(faults ...simulator.Fault) {
 	}
 }
 
-// outcome is a report with all objects, as they are known from this report and those before.
+// outcome is a report with all objects, in the states from this report and earlier ones.
 type outcome struct {
 	aaisync.Report
 	Objects map[aai.Key]aaisync.ObjectStatus
 }
 
-// sync makes a pass that must end well.
+// sync runs a pass that must succeed.
 func (w *world) sync(desired ...aai.Document) outcome {
 	w.t.Helper()
 	r, err := w.trySync(desired...)
@@ -290,12 +290,12 @@ func (w *world) trySync(desired ...aai.Document) (outcome, error) {
 	})
 }
 
-// pass makes a pass in which all of the desired documents, and nothing else, is desired. The syncer is asked only for what has changed.
+// pass runs a pass in which exactly these documents are desired. The syncer is asked only for what has changed.
 func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, guards plan.Guards) (outcome, error) {
 	return w.passWith(ctx, guards, func() map[aai.Key]aaisync.Desired { return w.changes(desired, guards) })
 }
 
-// passWith makes a pass in which the syncer is asked for changes.
+// passWith runs a pass in which changes returns what the syncer is asked for.
 func (w *world) passWith(ctx context.Context, guards plan.Guards, changes func() map[aai.Key]aaisync.Desired) (outcome, error) {
 	syncer := w.syncer
 	r, err := syncer.Sync(ctx, tenant, func() aaisync.Change {
@@ -318,7 +318,7 @@ func (w *world) passWith(ctx context.Context, guards plan.Guards, changes func()
 	return outcome{r, maps.Clone(w.objects)}, err
 }
 
-// changes returns what the syncer was not asked for before.
+// changes returns what has changed since the syncer was last asked.
 func (w *world) changes(desired map[aai.Key]aai.Document, guards plan.Guards) map[aai.Key]aaisync.Desired {
 	changed := map[aai.Key]aaisync.Desired{}
 	for k := range w.asked {
@@ -342,7 +342,7 @@ func (w *world) changes(desired map[aai.Key]aai.Document, guards plan.Guards) ma
 	return changed
 }
 
-// expect checks the requests that were made while do ran, in any order.
+// expect checks the requests that are sent while do runs, in any order.
 func (w *world) expect(want []string, do func()) {
 	w.t.Helper()
 	got := w.requests(do)
@@ -355,10 +355,10 @@ func (w *world) expect(want []string, do func()) {
 
 var cmpEmpty = cmp.Transformer("nil", func(l []string) []string { return append([]string{}, l...) })
 
-// thirdParty is the transaction id of everything that others do.
+// thirdParty is the transaction id of all requests of third parties.
 const thirdParty = "third party"
 
-// others do something to A&AI that must succeed.
+// others sends a request of a third party, which must succeed.
 func (w *world) others(method, path, body string) {
 	w.t.Helper()
 	r := httptest.NewRequestWithContext(w.t.Context(), method, "/aai/v32"+path, strings.NewReader(body))
@@ -376,7 +376,7 @@ func (w *world) others(method, path, body string) {
 	}
 }
 
-// othersDelete deletes a document.
+// othersDelete deletes a document as a third party.
 func (w *world) othersDelete(id string) {
 	w.t.Helper()
 	d, ok := w.Get(key(id).Path())
@@ -387,7 +387,8 @@ func (w *world) othersDelete(id string) {
 	w.others(http.MethodDelete, key(id).Path()+"?resource-version="+version, "")
 }
 
-// stored returns the labels of the documents in A&AI, sorted, by id. The target of each relationship stands among them, after an arrow.
+// stored returns the labels of the documents in A&AI by id, sorted. They include the target of each relationship, after an
+// arrow.
 func (w *world) stored() map[string][]string {
 	found := map[string][]string{}
 	for _, d := range w.List(tenant.ResourcesPath()) {
@@ -409,7 +410,7 @@ func targets(d map[string]any) []string {
 	return list
 }
 
-// expectStored checks what A&AI holds.
+// expectStored checks the documents in A&AI.
 func (w *world) expectStored(want map[string][]string) {
 	w.t.Helper()
 	if diff := cmp.Diff(want, w.stored(), cmpEmpty); diff != "" {

@@ -15,16 +15,16 @@ import (
 	"github.com/healthscope/healthscope/aai/simulator"
 )
 
-// anyVersion is a resource-version with which A&AI deletes an object whatever version it has.
+// anyVersion is a resource-version with which A&AI deletes an object in any version.
 const anyVersion = "38cf3090-6a0c-4e9d-8142-4332a7352846"
 
-// bulkOperation is a part of a bulk request as it is on the wire.
+// bulkOperation is an operation of a bulk request, as it is sent.
 type bulkOperation struct {
 	Action, URI string
 	Body        map[string]any
 }
 
-// bulkOf returns the parts of a bulk request; nil when it is none.
+// bulkOf returns the operations of a bulk request, or nil for other requests.
 func bulkOf(path, body string) []bulkOperation {
 	if !strings.HasSuffix(path, "/bulk/single-transaction") {
 		return nil
@@ -36,7 +36,7 @@ func bulkOf(path, body string) []bulkOperation {
 	return all.Operations
 }
 
-// objectOf returns the id of the k8s-resource that a path leads to or below; empty when it leads to none.
+// objectOf returns the id of the k8s-resource in a path, or an empty string if there is none.
 func objectOf(path string) string {
 	_, id, _ := strings.Cut(path, "/k8s-resource/")
 	id, _, _ = strings.Cut(id, "?")
@@ -44,11 +44,11 @@ func objectOf(path string) string {
 	return id
 }
 
-// checkJournal checks what must be true of everything that this project has ever sent, whatever has happened.
+// checkJournal checks the rules for all requests that this project has sent, in any situation.
 func (w *world) checkJournal() {
 	w.t.Helper()
 	ids := map[string]simulator.Request{}
-	var left time.Time // Until then A&AI has asked to be left alone.
+	var left time.Time // A&AI has asked for no requests until then.
 	var asked time.Time
 	for _, r := range w.Requests() {
 		if r.Header.Get("X-FromAppId") != "HealthScope" {
@@ -94,7 +94,7 @@ func (w *world) checkHeaders(r simulator.Request) {
 	}
 }
 
-// checkWrites checks that a request does not do too much at once, and each thing as it should be done.
+// checkWrites checks the number of writes in a request, and each write.
 func (w *world) checkWrites(r simulator.Request) {
 	w.t.Helper()
 	ops := bulkOf(r.Path, r.Body)
@@ -113,7 +113,8 @@ func (w *world) checkWrites(r simulator.Request) {
 	}
 }
 
-// checkWrite checks that a write is about what is our matter, deletes a known version, and stores what is ours.
+// checkWrite checks that a write concerns an object of the test's tenant or a module, deletes only a known version, and stores
+// only documents of ours.
 func (w *world) checkWrite(op bulkOperation) {
 	w.t.Helper()
 	// The id of the other tenant in these tests begins like that of the first.
@@ -134,15 +135,15 @@ func (w *world) checkWrite(op bulkOperation) {
 	}
 }
 
-// lanes notice when two writes to one object are under way at the same time.
+// lanes detects overlapping writes to an object.
 type lanes struct {
 	mu   sync.Mutex
 	busy map[string]int
-	// overlaps are the ids of objects to which that has happened.
+	// overlaps are the ids of objects with overlapping writes.
 	overlaps []string
 }
 
-// enter notes that a request begins, and returns what notes that it has ended.
+// enter records that a request begins, and returns a function that records its end.
 func (l *lanes) enter(method, path, body string) (leave func()) {
 	if method == http.MethodGet {
 		return func() {}
@@ -173,7 +174,7 @@ func (l *lanes) count(ids []string, by int) {
 	}
 }
 
-// checkLanes checks that no two writes to one object were under way at the same time.
+// checkLanes checks that no writes to an object have overlapped.
 func (w *world) checkLanes() {
 	w.t.Helper()
 	w.lanes.mu.Lock()

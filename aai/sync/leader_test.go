@@ -11,7 +11,8 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// TestFormerLeaderWritesNothing freezes a leader before it writes, while another replica takes over.
+// TestFormerLeaderWritesNothing asserts that a former leader writes nothing, as if it had been frozen before a write while
+// another replica took over.
 func TestFormerLeaderWritesNothing(t *testing.T) {
 	w := withModules(t, "a")
 	leads := true
@@ -40,7 +41,7 @@ func TestFormerLeaderWritesNothing(t *testing.T) {
 	w.expectStored(map[string][]string{"a": {"hs/status=Failed"}})
 }
 
-// TestLeadershipIsCheckedAfterRateLimit loses the lead while a write waits for its turn among the requests of a second.
+// TestLeadershipIsCheckedAfterRateLimit has a replica that loses the lead while a write waits for the rate limit.
 func TestLeadershipIsCheckedAfterRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := withModules(t, "a")
@@ -65,7 +66,7 @@ func TestLeadershipIsCheckedAfterRateLimit(t *testing.T) {
 	})
 }
 
-// TestNewLeaderResyncsAfterTakeover has the predecessor's last write arrive after the first reading.
+// TestNewLeaderResyncsAfterTakeover has a last write of the previous leader that arrives after the first list.
 func TestNewLeaderResyncsAfterTakeover(t *testing.T) {
 	w := start(t)
 	const takeover = 30 * time.Second

@@ -13,11 +13,11 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// TestMisconfigurationCausesFewRequests makes an operator's mistakes, and passes all the time for half an hour: A&AI is asked now
-// and then, and when the mistake is repaired all is well within a minute and a bit, without a restart.
+// TestMisconfigurationCausesFewRequests makes an operator's mistakes, and runs passes for half an hour. They send few requests.
+// When the mistake is corrected, A&AI is up to date after a minute and a dependency interval, without a restart.
 func TestMisconfigurationCausesFewRequests(t *testing.T) {
 	cases := map[string]struct {
-		// wrong makes the mistake, and right repairs it.
+		// wrong makes the mistake, and right corrects it.
 		wrong, right func(w *world)
 		problem      aai.Problem
 		most         int // requests in half an hour

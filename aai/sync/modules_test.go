@@ -25,7 +25,7 @@ type statuses map[string]aai.OperationalStatus
 
 func module(id string) aai.VFModule { return aai.VFModule{GenericVNFID: "vnf-1", ID: id} }
 
-// withModules is a world in which vnf-1 has modules.
+// withModules returns a world in which vnf-1 has modules.
 func withModules(t *testing.T, ids ...string) *world {
 	t.Helper()
 	w := start(t)
@@ -44,7 +44,7 @@ func (w *world) modules(want statuses) (aaisync.ModuleReport, error) {
 	return w.syncer.SyncModules(w.t.Context(), "vnf-1", desired)
 }
 
-// expectModules makes a pass over modules that must end well, and checks the state and the reason of each.
+// expectModules runs a pass over modules, which must succeed, and checks the state and the reason of each.
 func (w *world) expectModules(desired statuses, want map[string]string) aaisync.ModuleReport {
 	w.t.Helper()
 	r, err := w.modules(desired)
@@ -77,13 +77,14 @@ func TestModulesGetTheirStatus(t *testing.T) {
 	w.expect(nil, func() { w.expectModules(statuses{"a": in, "b": out}, synced) })
 	w.advance(time.Minute)
 	w.expect([]string{"GET modules", "PATCH module a"}, func() { w.expectModules(statuses{"a": out, "b": out}, synced) })
-	// What is not desired any more stays as it is.
+	// A module that is no longer desired keeps its status.
 	w.expect(nil, func() { w.expectModules(statuses{}, map[string]string{}) })
 	w.restart()
 	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out, "b": out}, synced) })
 }
 
-// VNFs come and go, so that nothing is kept of one of whose modules no scope speaks any more.
+// TestStateOfUndesiredModulesIsDropped asserts that the syncer drops the state of a VNF when no module of it is desired any
+// more. VNFs come and go.
 func TestStateOfUndesiredModulesIsDropped(t *testing.T) {
 	w := withModules(t, "a", "b")
 	wanted, synced := statuses{"a": in}, map[string]string{"a": "Synced"}
@@ -104,11 +105,11 @@ func TestModulesThatOthersChange(t *testing.T) {
 	w.expect(nil, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
 	w.syncer.ResyncModules("vnf-1")
 	w.expect([]string{"GET modules", "PATCH module a"}, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
-	others(out) // It is what we are about to write.
+	others(out) // We are about to write the same status.
 	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out}, map[string]string{"a": "Synced"}) })
 	w.advance(aaisync.DefaultResync)
 	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out}, map[string]string{"a": "Synced"}) })
-	w.restart() // The version is known now, for nothing is written.
+	w.restart() // The version is known now, because nothing is written.
 	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out}, map[string]string{"a": "Synced"}) })
 	others(in)
 	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
@@ -163,7 +164,7 @@ func TestModuleErrors(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := withModules(t, "a")
-			w.sync() // The probe is not what is hit.
+			w.sync() // The fault must not hit the probe.
 			c.fault.Count = 1
 			w.faults(c.fault)
 			r, err := w.modules(statuses{"a": in})
@@ -201,8 +202,9 @@ func TestModulesOfAnotherVNFAreRefused(t *testing.T) {
 	})
 }
 
-// TestModulesConverge mixes changes of what is desired, trouble, operations of others and restarts. Whatever happens, no
-// module is created, one that is not desired is never touched, and in the end those that exist are as desired.
+// TestModulesConverge mixes changes of desired statuses, faults, operations of third parties and restarts. In all cases, no
+// module is created, and a module that is not desired is not changed. In the end, the modules that exist have the desired
+// statuses.
 func TestModulesConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, everything()...)

@@ -11,25 +11,26 @@ import (
 	"github.com/healthscope/healthscope/aai/simulator"
 )
 
-// operation is something that others do in the middle of a pass, between two of its requests.
+// operation is an operation of a third party in the middle of a pass, between two of its requests.
 type operation struct {
 	mu sync.Mutex
-	// after is how many requests come before it is done, and do does it; nil when nothing is to be done.
+	// after is the number of requests before the operation, and do runs it. do is nil if there is no operation.
 	after int
 	do    func()
-	// before is what A&AI held before the pass, as far as others have not changed it since, and existed what was there when the pass began.
+	// before holds the documents in A&AI before the pass, with the changes of others since then. existed holds their ids when
+	// the pass began.
 	before  map[string]map[string]any
 	existed map[string]bool
 }
 
-// plan plans what is to be done in the next pass.
+// plan schedules an operation for the next pass.
 func (d *operation) plan(after int, do func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.after, d.do = after, do
 }
 
-// begin notes what A&AI holds when a pass begins.
+// begin records the documents in A&AI when a pass begins.
 func (d *operation) begin(before map[string]map[string]any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,7 +40,8 @@ func (d *operation) begin(before map[string]map[string]any) {
 	}
 }
 
-// end returns what A&AI held before the pass, as far as others have not changed it since. An operation whose moment has not come is not done any more.
+// end returns the documents in A&AI before the pass, with the changes of others since then. It cancels an operation that is
+// still scheduled.
 func (d *operation) end() map[string]map[string]any {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,7 +49,7 @@ func (d *operation) end() map[string]map[string]any {
 	return maps.Clone(d.before)
 }
 
-// arrive counts a request, before A&AI sees it.
+// arrive counts a request before A&AI receives it, and runs the operation when it is due.
 func (d *operation) arrive() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +62,7 @@ func (d *operation) arrive() {
 	}
 }
 
-// meanwhile makes a pass during which others do something.
+// meanwhile runs a pass and an operation of a third party during it.
 func (h *history) meanwhile(t *rapid.T) {
 	id := anyID(t)
 	do := rapid.SampledFrom([]func(string){h.remove, h.touch, h.label, h.own, h.move, h.tenantComesOrGoes, h.vnfGoes}).Draw(t, "operation")
@@ -68,7 +70,7 @@ func (h *history) meanwhile(t *rapid.T) {
 	h.pass(t, anyGuards(t))
 }
 
-// remove deletes a document, of whomever it is.
+// remove deletes a document of any owner.
 func (h *history) remove(id string) {
 	if h.Act(simulator.Action{Action: "delete", URI: key(id).Path()}) == nil {
 		delete(h.operation.before, id)
@@ -89,7 +91,7 @@ func (h *history) label(id string) {
 	}
 }
 
-// own takes a place that was free when the pass began, and still is.
+// own creates a document of another owner, if its place was free when the pass began and still is.
 func (h *history) own(id string) {
 	if _, ok := h.Get(key(id).Path()); ok || h.operation.existed[id] {
 		return
@@ -102,7 +104,7 @@ func (h *history) own(id string) {
 	}
 }
 
-// look notes what a document is like after an operation.
+// look records a document after an operation.
 func (h *history) look(id string) {
 	if d, ok := h.Get(key(id).Path()); ok && h.operation.before != nil {
 		h.operation.before[id] = d
@@ -124,7 +126,7 @@ func (h *history) move(id string) {
 	}
 }
 
-// tenantComesOrGoes deletes the tenant with all that is in it, or makes it again.
+// tenantComesOrGoes deletes the tenant with all its documents, or creates it again.
 func (h *history) tenantComesOrGoes(string) {
 	if _, ok := h.Get(tenant.Path()); !ok {
 		h.seed(simulator.Tenant(tenant.CloudOwner, tenant.CloudRegionID, tenant.TenantID))
@@ -133,11 +135,11 @@ func (h *history) tenantComesOrGoes(string) {
 	for id := range h.all() {
 		h.remove(id)
 	}
-	// When something has been put there meanwhile, A&AI does not let it go.
+	// A&AI refuses this if a document has been created meanwhile.
 	_ = h.Act(simulator.Action{Action: "delete", URI: tenant.Path()})
 }
 
 // vnfGoes deletes the VNF to which documents are related.
 func (h *history) vnfGoes(string) {
-	_ = h.Act(simulator.Action{Action: "delete", URI: aai.RelationshipToGenericVNF("vnf-1").Target()}) // It may have gone before.
+	_ = h.Act(simulator.Action{Action: "delete", URI: aai.RelationshipToGenericVNF("vnf-1").Target()}) // It may already be deleted.
 }

@@ -56,7 +56,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// After an outage, memory is not believed: A&AI may have been restored from an older backup.
+// TestTheTenantIsReadAgainAfterAnOutage asserts that the syncer does not rely on its state after an outage, because A&AI may
+// have been restored from an older backup.
 func TestTheTenantIsReadAgainAfterAnOutage(t *testing.T) {
 	w := start(t)
 	w.connect("http://aai.example", w, client.NewBreaker(0, w.clock))
@@ -161,7 +162,7 @@ func TestRetryAfterIsPassedOn(t *testing.T) {
 	}
 }
 
-// mentions reports whether a request is about an object, alone or with others.
+// mentions reports whether a request concerns an object, alone or with others.
 func mentions(r *http.Request, id string) bool {
 	if strings.HasSuffix(r.URL.Path, "/"+id) {
 		return true
@@ -177,7 +178,7 @@ func mentions(r *http.Request, id string) bool {
 	return strings.Contains(string(body), "/k8s-resource/"+id+`"`) || strings.Contains(string(body), "/k8s-resource/"+id+"?")
 }
 
-// One object makes every request about it fail in a way that may pass.
+// TestFailingObjectDoesNotStarveOthers has an object for which every write fails with a temporary error.
 func TestFailingObjectDoesNotStarveOthers(t *testing.T) {
 	w := start(t)
 	w.sync(document("x", "Ready"))
@@ -189,7 +190,7 @@ func TestFailingObjectDoesNotStarveOthers(t *testing.T) {
 	}
 	all := append(many(20, "Ready"), document("x", "Ready"))
 	var r outcome
-	for range 6 { // 20, 10, 5, 2, 1, and it is alone
+	for range 6 { // The requests have 20, 10, 5 and 2 objects, until the failing object is alone.
 		var err error
 		r, err = w.trySync(all...)
 		expectKind(t, err, aai.Retry)
@@ -197,7 +198,7 @@ func TestFailingObjectDoesNotStarveOthers(t *testing.T) {
 	if r.Synced != 20 || r.Objects[key("007")].Reason != aaisync.ReasonUnavailable {
 		t.Errorf("%d synced: %+v", r.Synced, r.Objects[key("007")])
 	}
-	// From now on, others do not suffer from it at all.
+	// From now on, it has no effect on others.
 	all = append(all, many(30, "Ready")[20:]...)
 	got := w.requests(func() { _, _ = w.trySync(all...) })
 	if n := len(writes(got)); n != 10 || len(sent(got)) != 2 {
@@ -264,7 +265,7 @@ func TestACancelledPassEnds(t *testing.T) {
 	}
 }
 
-// What never tells versions is no A&AI, and is not asked indefinitely.
+// TestADocumentWithoutAVersion asserts that a server that sends no versions counts as an outage, and is not asked indefinitely.
 func TestADocumentWithoutAVersion(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
@@ -279,7 +280,8 @@ func TestADocumentWithoutAVersion(t *testing.T) {
 	}
 }
 
-// Objects are written at the same time, so several errors can come together.
+// TestMisconfiguredErrorWinsOverRetry checks which error a pass returns if there are several. Objects are written in parallel,
+// so that this can happen.
 func TestMisconfiguredErrorWinsOverRetry(t *testing.T) {
 	type refusal struct {
 		status int

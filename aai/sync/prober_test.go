@@ -55,7 +55,8 @@ func TestFailedProbeStopsPassAndExplains(t *testing.T) {
 	}
 }
 
-// What A&AI refuses as a whole after all was well is found out by a probe, which says it better.
+// TestProbeAfterMisconfiguredError asserts that after a Misconfigured error the next pass probes A&AI, because the error of the
+// probe is more precise.
 func TestProbeAfterMisconfiguredError(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
@@ -69,7 +70,8 @@ func TestProbeAfterMisconfiguredError(t *testing.T) {
 	}
 }
 
-// After an outage, a probe finds out at the least cost whether A&AI is back.
+// TestProbeAfterOutage asserts that after an outage one probe checks whether A&AI is available again. It is the cheapest
+// request.
 func TestProbeAfterOutage(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
@@ -82,7 +84,7 @@ func TestProbeAfterOutage(t *testing.T) {
 	}
 }
 
-// A probe that hangs since before A&AI came back keeps nothing waiting.
+// TestHangingProbeIsHedged asserts that a probe that hangs since before the end of an outage delays nothing after it.
 func TestHangingProbeIsHedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)

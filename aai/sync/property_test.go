@@ -25,21 +25,21 @@ import (
 var ids = []string{"a", "b", "c", "d", "e", "f"}
 
 const (
-	// tooManyWait is how long A&AI asks to be left alone when it has too many requests.
+	// tooManyWait is the pause that A&AI requests when it has too many requests.
 	tooManyWait = 90 * time.Second
-	// passLimit is the number of requests that a pass over these objects may take, whatever happens: a list and a probe, and
-	// for each object up to two new starts of some ten requests.
+	// passLimit is the maximum number of requests of a pass over these objects, in any case: a list and a probe, and for each
+	// object up to two restarts of about ten requests each.
 	passLimit = 150
 )
 
-// history is a world in which anything happens.
+// history is a world in which random events happen.
 type history struct {
 	*world
 	desired   map[aai.Key]aai.Document
 	operation operation
 	// replicated is true when other replicas can take over.
 	replicated bool
-	// backup is an older state of A&AI; nil when there is none.
+	// backup is an older state of A&AI, or nil if there is none.
 	backup []simulator.Fixture
 }
 
@@ -50,9 +50,9 @@ func newHistory(w *world) *history {
 	return h
 }
 
-// TestSyncConvergesUnderFaults mixes changes of what is desired, trouble with A&AI, operations of others and restarts, and
-// checks after each pass that nothing of others was touched, and in the end that A&AI holds what is desired and that
-// nothing more is sent. Each of the five has a hundred histories.
+// TestSyncConvergesUnderFaults mixes changes of the desired documents, faults of A&AI, operations of third parties and restarts.
+// After each pass it checks that nothing of third parties has changed. In the end it checks that A&AI holds the desired
+// documents, and that no more requests are sent. Each of the five parts draws its own histories.
 func TestSyncConvergesUnderFaults(t *testing.T) {
 	for part := range 5 {
 		t.Run(strconv.Itoa(part), func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestSyncConvergesUnderFaults(t *testing.T) {
 	}
 }
 
-// TestSyncConvergesUnderFaultsOverHTTP is the same with connections that really break.
+// TestSyncConvergesUnderFaultsOverHTTP is the same test with real connections, which faults break.
 func TestSyncConvergesUnderFaultsOverHTTP(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -85,12 +85,12 @@ func TestSyncConvergesUnderFaultsOverHTTP(t *testing.T) {
 	})
 }
 
-// anyServer is an A&AI that takes few or many operations in a bulk request.
+// anyServer returns the options of an A&AI that accepts few or many operations in a bulk request.
 func anyServer(t *rapid.T) simulator.Options {
 	return simulator.Options{BulkLimit: rapid.SampledFrom([]int{1, 2, 3, 30}).Draw(t, "bulk limit")}
 }
 
-// happen lets anything happen, and then an end.
+// happen runs random events, and then checks the end.
 func (h *history) happen(t *rapid.T) {
 	t.Repeat(map[string]func(*rapid.T){
 		"desire":  h.desire,
@@ -117,9 +117,9 @@ func (h *history) happen(t *rapid.T) {
 	h.end(t)
 }
 
-// restartAAI has A&AI restart, perhaps from a storage that does not have the last write.
+// restartAAI restarts A&AI, possibly from a storage without the last write.
 func (h *history) restartAAI(t *rapid.T) {
-	if rapid.Bool().Draw(t, "without the last write") && h.Restart(true) == nil { // There may be none to lose.
+	if rapid.Bool().Draw(t, "without the last write") && h.Restart(true) == nil { // There may be no write to lose.
 		return
 	}
 	if err := h.Restart(false); err != nil {
@@ -127,7 +127,7 @@ func (h *history) restartAAI(t *rapid.T) {
 	}
 }
 
-// backUpOrRestore makes a backup of A&AI, or restores the last one, after which A&AI is not at once well again.
+// backUpOrRestore makes a backup of A&AI, or restores the last one. After a restore, the first request fails.
 func (h *history) backUpOrRestore(t *rapid.T) {
 	if h.backup == nil {
 		h.backup = h.State()
@@ -161,7 +161,7 @@ func (h *history) desire(t *rapid.T) {
 	h.desired[key(d.ID)] = d
 }
 
-// changeMeanwhile makes a pass during which something else becomes desired.
+// changeMeanwhile runs a pass during which the desired documents change.
 func (h *history) changeMeanwhile(t *rapid.T) {
 	id, status := anyID(t), rapid.SampledFrom([]string{"Ready", "Failed", ""}).Draw(t, "status")
 	h.operation.plan(rapid.IntRange(0, 6).Draw(t, "after"), func() {
@@ -192,13 +192,13 @@ func (h *history) fault(t *rapid.T) {
 	h.faults(f)
 }
 
-// withoutFaults does something as others, whom faults do not hit, at a time that is not that of our last reading.
+// withoutFaults runs an operation of a third party, which faults do not affect, at another time than our last read.
 func (h *history) withoutFaults(do func()) {
 	rules := h.Faults()
 	h.ClearFaults()
 	h.advance(10 * time.Second)
 	do()
-	h.advance(2 * time.Second) // No test reads later than this what was before.
+	h.advance(2 * time.Second) // A stale read returns at most the state of one second ago, and hence not the state before the operation.
 	h.faults(rules...)
 }
 
@@ -213,7 +213,8 @@ func (h *history) othersLabel(t *rapid.T) {
 	}
 }
 
-// othersRewrite changes what is ours, except the claims on relationships: without those, it is not known whose they are.
+// othersRewrite changes our part of a document, except for the claims on relationships. Without the claims, the owner of a
+// relationship is not known.
 func (h *history) othersRewrite(t *rapid.T) {
 	id := anyID(t)
 	if labels, ok := h.labels(id); ok {
@@ -280,7 +281,7 @@ func (h *history) all() map[string]map[string]any {
 	return m
 }
 
-// pass makes a pass and checks that it touched nothing that is not ours.
+// pass runs a pass and checks that it changes nothing that is not ours.
 func (h *history) pass(t *rapid.T, guards plan.Guards) outcome {
 	h.operation.begin(h.all())
 	asked, written, syncer, desired := len(h.Requests()), len(h.written), h.syncer, maps.Clone(h.desired)
@@ -311,8 +312,8 @@ func (h *history) pass(t *rapid.T, guards plan.Guards) outcome {
 	return r
 }
 
-// isMadeAgain reports whether a document that was not desired when a pass began was deleted in it, as far as is known. If it is
-// there after the pass, it has become desired meanwhile: it is another document, without what others had added to the one before.
+// isMadeAgain reports whether a document that was not desired when a pass began was deleted in it, or may have been. If the
+// document exists after the pass, it has become desired meanwhile. It is then a new document, without the parts of others.
 func isMadeAgain(key aai.Key, desired map[aai.Key]aai.Document, written []aaisync.WriteEvent) bool {
 	_, is := desired[key]
 	return !is && slices.ContainsFunc(written, func(o aaisync.WriteEvent) bool {
@@ -320,7 +321,7 @@ func isMadeAgain(key aai.Key, desired map[aai.Key]aai.Document, written []aaisyn
 	})
 }
 
-// checkOthers checks that labels and relationships of others are still on a document of ours.
+// checkOthers checks that a document of ours still has the labels and relationships of others.
 func checkOthers(t *rapid.T, id string, was, is map[string]any) {
 	had, _ := was["labels"].([]string)
 	has, _ := is["labels"].([]string)
@@ -337,12 +338,12 @@ func checkOthers(t *rapid.T, id string, was, is map[string]any) {
 	}
 }
 
-// end lets the trouble be over and checks that A&AI becomes as desired.
+// end removes all faults and checks that A&AI reaches the desired state.
 func (h *history) end(t *rapid.T) {
 	h.ClearFaults()
 	h.operation.plan(0, nil)
 	h.seed(simulator.Tenant(tenant.CloudOwner, tenant.CloudRegionID, tenant.TenantID), simulator.GenericVNF("vnf-1"))
-	h.advance(2 * time.Minute) // A breaker that was open allows one.
+	h.advance(2 * time.Minute) // An open breaker then allows one request.
 	h.syncer.Resync(tenant)
 	r := h.pass(t, plan.Guards{})
 	after := h.all()
@@ -368,7 +369,7 @@ func (h *history) end(t *rapid.T) {
 	h.checkRequests()
 }
 
-// checkOurs checks that our part of a document is as desired. A relationship can be in the way of ours.
+// checkOurs checks that our part of a document is as desired. A relationship of others can prevent ours.
 func checkOurs(t *rapid.T, want aai.Document, is map[string]any, o aaisync.ObjectStatus) {
 	has, _ := is["labels"].([]string)
 	has = slices.DeleteFunc(slices.Clone(has), func(l string) bool { return strings.HasPrefix(l, "team=") })

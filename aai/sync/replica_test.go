@@ -12,18 +12,18 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// replica is one of several processes that lead in turn. Its requests stand still while it is frozen.
+// replica is one of several processes that lead in turn. Its requests wait while it is frozen.
 type replica struct {
 	*world
 
 	frozen sync.Mutex
-	// leads is false as soon as another one may lead.
+	// leads becomes false as soon as another replica may lead.
 	leads atomic.Bool
 	// depart is called before each request, unless it is nil.
 	depart func()
 }
 
-// RoundTrip carries a request to A&AI.
+// RoundTrip sends a request to A&AI.
 func (r *replica) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.frozen.Lock()
 	if r.depart != nil {
@@ -33,19 +33,19 @@ func (r *replica) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.world.RoundTrip(request)
 }
 
-// lead makes another replica the leader, which knows nothing yet.
+// lead makes a new replica the leader. It has no state.
 func (h *history) lead() *replica {
 	r := &replica{world: h.world}
 	r.leads.Store(true)
 	h.leads = r.leads.Load
-	h.connect("http://aai.example", r, h.breaker) // What A&AI has asked of a process is not known to another one.
+	h.connect("http://aai.example", r, h.breaker) // A process does not know which pause A&AI has requested from another process.
 	h.restart()
 	h.syncer = aaisync.New(aaisync.Options{Client: h.client, Clock: h.clock, Plan: h.plan, Audit: h.audit, Takeover: 30 * time.Second})
 	return r
 }
 
-// takeover freezes a leader between two of its requests, lets another one lead meanwhile, for which something else is desired,
-// and thaws the first, whose next request has left it already.
+// takeover freezes a leader between two of its requests. Meanwhile another replica leads, with another desired document. Then
+// the first one continues with its next request, which it has already begun to send.
 func (h *history) takeover(t *rapid.T) {
 	if !h.replicated {
 		t.Skip("it has one replica")
@@ -72,5 +72,5 @@ func (h *history) takeover(t *rapid.T) {
 	first.depart = nil
 	h.lanes.mu.Lock()
 	defer h.lanes.mu.Unlock()
-	h.lanes.overlaps = nil // Requests of both replicas may meet.
+	h.lanes.overlaps = nil // Requests of both replicas may overlap.
 }

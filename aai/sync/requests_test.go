@@ -12,7 +12,8 @@ import (
 	"github.com/healthscope/healthscope/aai/simulator"
 )
 
-// requests returns what this project has asked of A&AI while do ran, as "UPDATE a" or "GET" for a list. The probe that comes before all else of a Syncer is left out; it has tests of its own.
+// requests returns the requests that this project sends to A&AI while do runs, such as "UPDATE a", or "GET" for a list. It omits
+// the probe that a Syncer sends first, which has its own tests.
 func (w *world) requests(do func()) []string {
 	before := len(w.Requests())
 	do()
@@ -26,10 +27,10 @@ func (w *world) requests(do func()) []string {
 	return list
 }
 
-// isProbe reports whether a request only finds out whether A&AI takes us.
+// isProbe reports whether a request only checks whether A&AI accepts our requests.
 func isProbe(r simulator.Request) bool { return strings.Contains(r.Path, "healthscope-probe") }
 
-// probes counts the probes that were sent while do ran.
+// probes returns the number of probes that are sent while do runs.
 func (w *world) probes(do func()) (n int) {
 	before := len(w.Requests())
 	do()
@@ -41,7 +42,7 @@ func (w *world) probes(do func()) (n int) {
 	return n
 }
 
-// describe says what a request asks for. The parts of a bulk request follow it, indented.
+// describe returns a description of a request. The operations of a bulk request follow it, each after a plus sign.
 func describe(r simulator.Request) []string {
 	name := func(method, path, version string) string {
 		if method == http.MethodPut && version != "" {
@@ -79,12 +80,12 @@ func describe(r simulator.Request) []string {
 	return list
 }
 
-// sent returns the requests among what requests returns.
+// sent returns the requests in a result of requests, without the operations of bulk requests.
 func sent(list []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(r string) bool { return strings.HasPrefix(r, "+") })
 }
 
-// writes returns the writes among what requests returns, whether they were sent alone or together.
+// writes returns the writes in a result of requests, whether they were sent alone or in bulk.
 func writes(list []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(r string) bool { return strings.HasPrefix(r, "GET") || strings.HasPrefix(r, "BULK") })
 }

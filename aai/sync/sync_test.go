@@ -37,7 +37,7 @@ func TestCreateChangeDelete(t *testing.T) {
 		t.Errorf("acknowledged, -want +got:\n%s", diff)
 	}
 
-	// A&AI did not tell b's version after the update: it has to be read for the deletion.
+	// A&AI sends no version of b after the update, so that it must be read before the deletion.
 	w.expect([]string{"GET b", "DELETE b"}, func() { r = w.sync(document("a", "Ready")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}})
 	w.expectObjects(map[string]string{"a": "Synced"}, r)
@@ -116,13 +116,14 @@ func TestLabelsThatOthersAddedSinceTheLastListSurvive(t *testing.T) {
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready", "site=north", "team=red"}})
 }
 
-// What a third party sets between our reading and our writing makes A&AI refuse the write.
+// TestALabelThatIsSetWhileWeWriteSurvives asserts that A&AI rejects our write if a third party changes the document between our
+// read and our write.
 func TestALabelThatIsSetWhileWeWriteSurvives(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"))
 	arrived := 0
 	w.arrive = func() {
-		if arrived++; arrived == 2 { // The first is the reading.
+		if arrived++; arrived == 2 { // The first request is the read.
 			if err := w.Act(simulator.Action{Action: "patch", URI: key("a").Path(), Body: map[string]any{"labels": []string{"hs/status=Ready", "team=red"}}}); err != nil {
 				t.Error(err)
 			}
@@ -214,7 +215,7 @@ func TestRelationships(t *testing.T) {
 	w.expectStored(map[string][]string{"a": {"-> vnf-1", "hs/status=Ready"}})
 }
 
-// A document that has another owner by now has to be seen before.
+// TestDocumentTakenOverByAnotherOwnerIsNotTouched asserts that the syncer notices another owner of a document before it writes.
 func TestDocumentTakenOverByAnotherOwnerIsNotTouched(t *testing.T) {
 	linkedBefore := document("a", "Ready", linked("vnf-1"))
 	claimed := document("a", "Ready", func(d *aai.Document) { d.Labels = linkedBefore.Labels })
@@ -269,7 +270,7 @@ func TestSyncRefusesDocumentsOfOtherTenantsOrOwners(t *testing.T) {
 	}
 }
 
-// Callers may come at the same time; the race detector watches.
+// TestConcurrentPasses runs passes of several callers in parallel, for the race detector.
 func TestConcurrentPasses(t *testing.T) {
 	w := start(t, append(everything(), simulator.Tenant("o", "r", "t2"))...)
 	var group sync.WaitGroup

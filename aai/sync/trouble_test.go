@@ -17,7 +17,7 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// answer is an answer of the server in place of A&AI's own.
+// answer returns a response that replaces the response of A&AI.
 func answer(status int, header http.Header, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), ProtoMajor: 1, ProtoMinor: 1}
 }
@@ -30,7 +30,7 @@ func many(n int, status string, changes ...func(*aai.Document)) (list []aai.Docu
 	return list
 }
 
-// failure returns the error as one of A&AI of the kind.
+// failure returns err as an *aai.Error, and checks that it has the kind and names the tenant.
 func failure(t *testing.T, err error, kind aai.ErrorKind) *aai.Error {
 	t.Helper()
 	e, ok := errors.AsType[*aai.Error](err)
@@ -40,7 +40,7 @@ func failure(t *testing.T, err error, kind aai.ErrorKind) *aai.Error {
 	return e
 }
 
-// expectKind checks that the error is one of A&AI of the kind.
+// expectKind checks that err is an *aai.Error of the kind.
 func expectKind(t *testing.T, err error, kind aai.ErrorKind) {
 	t.Helper()
 	_ = failure(t, err, kind)
@@ -98,7 +98,7 @@ func TestVNFMissing(t *testing.T) {
 	w.expect([]string{"GET 000", "UPDATE 000"}, func() {
 		w.sync(append(many(50, "Failed", linked("vnf-1"))[1:], document("000", "Ready", linked("vnf-1")))...)
 	})
-	// One finds out whether the VNF is there now; the others wait for it.
+	// One document checks whether the VNF exists now. The others wait for it.
 	w.advance(aaisync.DefaultDependencyInterval)
 	if again := w.requests(func() { w.sync(linkedDocuments...) }); len(writes(again)) != 2 {
 		t.Errorf("%q were sent; want the state of 000, and one that finds out", again)
@@ -115,7 +115,8 @@ func TestVNFMissing(t *testing.T) {
 	}
 }
 
-// Whether a VNF is there now is found out by one object for all that are to be related to it, which are not even read before.
+// TestManyDocumentsThatWaitForOneVNF asserts that one document checks whether a VNF exists now, for all documents that need it.
+// The others are not even read before that.
 func TestManyDocumentsThatWaitForOneVNF(t *testing.T) {
 	w := start(t)
 	w.sync(many(50, "Ready")...)
@@ -211,7 +212,7 @@ func TestADocumentThatKeepsChanging(t *testing.T) {
 	if o := r.Objects[key("a")]; !strings.Contains(o.Message, "keeps changing") {
 		t.Errorf("got %+v", o)
 	}
-	// It is tried again after pauses that grow, and at once when it is to be otherwise.
+	// It is retried after growing pauses, and at once if the desired document changes.
 	var asked int
 	for range 60 {
 		asked += len(w.requests(func() { r = w.sync() }))
@@ -227,7 +228,8 @@ func TestADocumentThatKeepsChanging(t *testing.T) {
 	w.expectStored(map[string][]string{})
 }
 
-// A list names our documents alone: it does not say that a place which was refused before is another's by now.
+// TestAPlaceThatWasRefusedAndIsTakenIsAConflict asserts that the syncer reads a document that was rejected before. A list
+// contains only our documents, so that it does not show that another owner has taken the place.
 func TestAPlaceThatWasRefusedAndIsTakenIsAConflict(t *testing.T) {
 	w := start(t)
 	w.faults(simulator.Fault{Method: http.MethodPut, Status: http.StatusPreconditionFailed, Count: 3})
@@ -278,7 +280,8 @@ func TestARejectedDeletion(t *testing.T) {
 	w.expect([]string{"GET", "DELETE a"}, func() { w.sync() })
 }
 
-// What waits for a VNF may turn out to be impossible. Then it waits no more, and asks for no pass.
+// TestARejectedObjectThatWaitedBefore asserts that a document that waited for a VNF and is then rejected does not wait any more,
+// and requests no pass.
 func TestARejectedObjectThatWaitedBefore(t *testing.T) {
 	w := start(t, simulator.CloudRegion("o", "r"), simulator.Tenant("o", "r", "t"), simulator.GenericVNF("vnf-2"))
 	w.sync(document("a", "Ready"))

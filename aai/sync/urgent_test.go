@@ -13,10 +13,10 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// takes is how long A&AI takes for a write.
+// takes is the time that A&AI takes for a write.
 const takes = time.Second
 
-// slowly makes A&AI take its time for each write. before may answer in its place, or take longer.
+// slowly delays every write. before may return the response in place of A&AI, or take longer.
 func (w *world) slowly(before func(*http.Request) *http.Response) {
 	w.intercept = func(r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodGet {
@@ -29,7 +29,7 @@ func (w *world) slowly(before func(*http.Request) *http.Response) {
 	}
 }
 
-// TestChangeDoesNotWaitForBulkWrites has resources change all the time while all of a tenant is written for the first time.
+// TestChangeDoesNotWaitForBulkWrites changes resources continuously while a whole tenant is written for the first time.
 func TestChangeDoesNotWaitForBulkWrites(t *testing.T) {
 	const objects, every, changes = 2500, 850 * time.Millisecond, 20
 	var once sync.Once
@@ -82,7 +82,7 @@ func TestChangeDoesNotWaitForBulkWrites(t *testing.T) {
 	}
 }
 
-// TestChangeDoesNotWaitForHangingRequest has a resource change while the only request that is under way gets no answer.
+// TestChangeDoesNotWaitForHangingRequest changes a resource while the only request in flight gets no response.
 func TestChangeDoesNotWaitForHangingRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
@@ -110,8 +110,8 @@ func TestChangeDoesNotWaitForHangingRequest(t *testing.T) {
 	})
 }
 
-// TestChangeDoesNotWaitForList has resources change while all of a tenant is read, after a restart and again. After a restart
-// what is to be of others is found out meanwhile, little by little, and it would cost much to read each of these alone.
+// TestChangeDoesNotWaitForList changes resources while a whole tenant is listed, after a restart and again. After a restart, the
+// other desired documents are found gradually during the list. It would be expensive to read each of them alone.
 func TestChangeDoesNotWaitForList(t *testing.T) {
 	const objects, every, changes = 1000, 700 * time.Millisecond, 13
 	synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestChangeDoesNotWaitForList(t *testing.T) {
 			if len(waiting.took) != changes {
 				t.Fatalf("%d changes arrived", len(waiting.took))
 			}
-			if most := waiting.took[changes-1]; most > 3*takes || requests > 11+2*changes { // A probe, ten pages, and two for each.
+			if most := waiting.took[changes-1]; most > 3*takes || requests > 11+2*changes { // This is a probe, ten pages, and two requests for each change.
 				t.Errorf("changes arrived after up to %s, with %d requests", most, requests)
 			}
 			waiting.took, w.intercept = nil, nil
@@ -174,7 +174,7 @@ func TestChangeDoesNotWaitForList(t *testing.T) {
 	})
 }
 
-// TestFailureDuringListIsReported has a resource relate to a VNF that does not exist, while all of its tenant is read.
+// TestFailureDuringListIsReported relates a resource to a VNF that does not exist, while its tenant is listed.
 func TestFailureDuringListIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
@@ -202,7 +202,7 @@ func TestFailureDuringListIsReported(t *testing.T) {
 
 func numbered(n int, status string) aai.Document { return document(fmt.Sprintf("%04d", n), status) }
 
-// flips are changes on their way to A&AI.
+// flips are changes that have not arrived in A&AI yet, and the times that others took.
 type flips struct {
 	mu      sync.Mutex
 	pending map[aai.Key]aaisync.Desired
@@ -235,7 +235,7 @@ func (f *flips) take() aaisync.Change {
 	return aaisync.Change{Desired: taken}
 }
 
-// arrive notes that an object was written.
+// arrive records that a change was written.
 func (f *flips) arrive(w aaisync.WriteEvent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// TestExceededWriteTimeIsNoError has more to write than there is time for in a pass, for an A&AI that is slow and well.
+// TestExceededWriteTimeIsNoError has more writes than fit into the write time of a pass. A&AI is slow, but has no error.
 func TestExceededWriteTimeIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
