@@ -9,10 +9,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// benchmarkSizes are numbers of pods of an application.
+// benchmarkSizes are the numbers of pods in an application.
 var benchmarkSizes = []int{10, 200, 2000}
 
-// BenchmarkBuild measures a bundle whose previous status is there, as it is at every change.
+// BenchmarkBuild measures a bundle with a previous status, as at every change.
 func BenchmarkBuild(b *testing.B) {
 	for _, pods := range benchmarkSizes {
 		b.Run(fmt.Sprintf("%d pods", pods), func(b *testing.B) {
@@ -29,7 +29,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkEqual measures a status beside its copy from an API server.
+// BenchmarkEqual compares a status with its copy from an API server.
 func BenchmarkEqual(b *testing.B) {
 	for _, pods := range benchmarkSizes {
 		b.Run(fmt.Sprintf("%d pods", pods), func(b *testing.B) {
@@ -45,7 +45,7 @@ func BenchmarkEqual(b *testing.B) {
 	}
 }
 
-// BenchmarkTrim measures what a hub does with each bundle it receives: one of ours, and one of another monitor.
+// BenchmarkTrim measures what a hub does with each bundle that it receives: one of ours, and one of another monitor.
 func BenchmarkTrim(b *testing.B) {
 	for _, pods := range benchmarkSizes {
 		status := bundle.Build(crowd(b, pods), nil, noon, bundle.Options{ListBudget: 8 << 20, HardLimit: 16 << 20})

@@ -18,7 +18,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// noon is when the tests look.
+// noon is the time at which the tests build bundles.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 
 // parse reads an object from YAML, with numbers as a client of the API server has them.
@@ -45,7 +45,7 @@ func parseAll(t testing.TB, texts ...string) []*unstructured.Unstructured {
 	return objects
 }
 
-// shop is an application with one object of many kinds; one of its pods crashes.
+// shop returns an application with one object of each of several kinds. One of its pods crashes.
 func shop(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
 	return parseAll(t,
@@ -187,7 +187,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// A time that is still to come was written by a clock that was wrong.
+// TestSinceIsNotInTheFuture asserts that a time in the future, which a wrong clock has written, is replaced.
 func TestSinceIsNotInTheFuture(t *testing.T) {
 	ahead := bundle.Build(shop(t), nil, noon.Add(time.Hour), bundle.Options{})
 	right := bundle.Build(shop(t), &ahead, noon, bundle.Options{})
@@ -227,8 +227,7 @@ func encode(t testing.TB, status k8spluginv1alpha1.ResourceBundleStateStatus) st
 	return string(encoded)
 }
 
-// roundTrip sends a status through an API server: it comes back with its keys
-// in another order, numbers as they please, and times in another zone.
+// roundTrip returns a status as an API server returns it. The order of keys, the form of numbers and the time zone may differ.
 func roundTrip(t testing.TB, status k8spluginv1alpha1.ResourceBundleStateStatus) k8spluginv1alpha1.ResourceBundleStateStatus {
 	t.Helper()
 	var plain map[string]any

@@ -12,7 +12,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// TestForeignTextsAreClean: whatever a member writes into a bundle, nothing that steers a terminal gets out of it.
+// TestForeignTextsAreClean asserts that results contain no characters that control a terminal, whatever a member writes into a
+// bundle.
 func TestForeignTextsAreClean(t *testing.T) {
 	const evil = "a\x1b[2J\u009b\u202eb\r\nc\u2028d"
 	far := metav1.NewTime(time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC))

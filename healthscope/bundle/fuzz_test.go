@@ -14,8 +14,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// FuzzRead: whatever the status, it can be read, every result has a state, and
-// it reads the same after Trim.
+// FuzzRead asserts that any status can be read, that every result has a state, and that the contents do not change with Trim.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{oldBundle, newBundle, `{summary: {state: Ready}, resources: [{kind: Pod, name: a, state: Ready, since: null, owner: {kind: Job, name: j}}]}`, `{resources: 5, podStatuses: [[]]}`} {
 		encoded, err := yaml.YAMLToJSON([]byte(text))
@@ -42,8 +41,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzBuild: whatever the objects, a status is built, it survives a round trip,
-// and it does not depend on whether the objects were redacted before.
+// FuzzBuild asserts that a status is built from any object, that it survives a round trip, and that it does not depend on
+// whether the object was redacted before.
 func FuzzBuild(f *testing.F) {
 	for _, text := range secretive {
 		encoded, err := yaml.YAMLToJSON([]byte(text))

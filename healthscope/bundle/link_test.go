@@ -9,7 +9,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// Objects of which owners are found.
+// These objects may be owners of others.
 const (
 	shopDeployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop, namespace: store}, spec: {selector: {matchLabels: {app: shop}}}}`
 	shopReplicaSet = `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: shop-6b7f, namespace: store, labels: {app: shop, hash: 6b7f}}, spec: {selector: {matchLabels: {app: shop, hash: 6b7f}}}}`

@@ -104,13 +104,14 @@ func TestOtherKindsAreWrittenAsEMCODoes(t *testing.T) {
 	}
 }
 
-// crowd returns Ready pods of one ReplicaSet, one crashing pod, and what owns them.
+// crowd returns n pods of one ReplicaSet, one of which crashes, the ReplicaSet, its Deployment and a Service. The other pods are
+// Ready.
 func crowd(t testing.TB, n int) []*unstructured.Unstructured {
 	t.Helper()
 	return crowdWith(t, n, n/2)
 }
 
-// crowdWith is crowd with the pod of index crashing as the one that crashes.
+// crowdWith is crowd with a given index of the crashing pod.
 func crowdWith(t testing.TB, n, crashing int) []*unstructured.Unstructured {
 	t.Helper()
 	objects := parseAll(t,
@@ -129,7 +130,7 @@ func crowdWith(t testing.TB, n, crashing int) []*unstructured.Unstructured {
 	return objects
 }
 
-// named returns the names of the resources of a status.
+// named returns the kinds and names of the resources in a status.
 func named(status k8spluginv1alpha1.ResourceBundleStateStatus) map[string]bool {
 	names := map[string]bool{}
 	for _, r := range status.Resources {
@@ -212,7 +213,8 @@ func TestAnOwnerDoesNotGoBeforeWhatItOwns(t *testing.T) {
 	}
 }
 
-// TestAWorkloadOfWhichAPodWorksDoesNotLookFailed: what is left out must not take from a reader the one pod that is Ready.
+// TestAWorkloadOfWhichAPodWorksDoesNotLookFailed asserts that a reader does not judge a workload as Failed because its only
+// Ready pod is left out.
 func TestAWorkloadOfWhichAPodWorksDoesNotLookFailed(t *testing.T) {
 	objects := parseAll(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: store, uid: s}, spec: {replicas: 12}, status: {replicas: 12}}`)
 	for i := range 12 {

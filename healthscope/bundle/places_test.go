@@ -14,15 +14,15 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// places is one application with objects in two namespaces and in none. The
-// workloads of both namespaces have the same names, and one of them fails.
+// places is an application with objects in three namespaces, and with cluster-scoped objects. The workloads of the namespaces a
+// and b have the same name, and one of them fails.
 var places = []string{
 	`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web, namespace: a, uid: a-s}, status: {observedGeneration: 1, replicas: 1, readyReplicas: 1}}`,
 	`{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: a, uid: a-p, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, controller: true}]}, status: {phase: Running, containerStatuses: [{name: web, ready: true}]}}`,
 	`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web, namespace: b, uid: b-s}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, readyReplicas: 0}}`,
 	`{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: b, uid: b-p, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, controller: true}]},
 	  status: {phase: Running, containerStatuses: [{name: web, ready: false, state: {waiting: {reason: CrashLoopBackOff}}}]}}`,
-	// A pod whose owner's name exists only in another namespace, and a pod that a Node owns, count on their own.
+	// A pod whose owner's name exists only in another namespace counts itself, and so does a pod that a Node owns.
 	`{apiVersion: v1, kind: Pod, metadata: {name: web-1, namespace: c, uid: c-p, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: web, controller: true}]}, status: {phase: Running, containerStatuses: [{name: web, ready: true}]}}`,
 	`{apiVersion: v1, kind: Pod, metadata: {name: proxy-node1, namespace: a, uid: n-p, ownerReferences: [{apiVersion: v1, kind: Node, name: node1, controller: true}]}, status: {phase: Running, containerStatuses: [{name: web, ready: true}]}}`,
 	`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: web, uid: r}}`,
@@ -59,7 +59,7 @@ func TestObjectsOfManyPlacesInABundleOfAnotherMonitor(t *testing.T) {
 	checkPlaces(t, "trimmed", bundle.Read("edge", b))
 }
 
-// checkPlaces checks that every object of places is judged with what is in its own namespace.
+// checkPlaces checks that every object of places is judged together with the objects in its own namespace.
 func checkPlaces(t *testing.T, how string, contents bundle.Contents) {
 	t.Helper()
 	type place struct {
@@ -82,7 +82,8 @@ func checkPlaces(t *testing.T, how string, contents bundle.Contents) {
 	}
 }
 
-// EMCO's monitor lists objects without uid and owner, and cluster-scoped ones without namespace.
+// TestOwnersOfOtherMonitorsAreInTheirOwnNamespace reads a bundle of EMCO's monitor. It lists objects without uid and owner, and
+// cluster-scoped objects without namespace.
 func TestOwnersOfOtherMonitorsAreInTheirOwnNamespace(t *testing.T) {
 	role := base64.StdEncoding.EncodeToString([]byte(`{"metadata":{"name":"web"}}`))
 	b := withStatus(t, `{

@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// statefulSet is one of 20 replicas of which some are ready.
+// statefulSet returns a StatefulSet with 20 replicas, some of which are ready.
 func statefulSet(ready int64) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "StatefulSet",
@@ -21,7 +21,8 @@ func statefulSet(ready int64) *unstructured.Unstructured {
 	}}
 }
 
-// TestProgressSurvivesARestart: the time of the last progress is in the bundle, so that who has never seen the object judges it rightly.
+// TestProgressSurvivesARestart asserts that the bundle holds the time of the last progress. A program that sees the object for
+// the first time then judges it correctly.
 func TestProgressSurvivesARestart(t *testing.T) {
 	begin := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 	var status k8spluginv1alpha1.ResourceBundleStateStatus

@@ -16,7 +16,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// drawObject draws an object as an API server might hold it, or nearly.
+// drawObject draws an object that an API server may hold, or one that is nearly valid.
 func drawObject(t *rapid.T) map[string]any {
 	kind := rapid.SampledFrom([]string{"v1 Pod", "apps/v1 Deployment", "apps/v1 ReplicaSet", "apps/v1 StatefulSet", "batch/v1 Job", "v1 Service", "v1 ConfigMap", "acme.example/v1 Gadget"}).Draw(t, "kind")
 	apiVersion, name, _ := strings.Cut(kind, " ")
@@ -57,7 +57,7 @@ func drawObjects(t *rapid.T) []*unstructured.Unstructured {
 	return objects
 }
 
-// drawStatus draws a status as another monitor might write it, with nonsense in between.
+// drawStatus draws a status that another monitor may write, with invalid values in it.
 func drawStatus(t *rapid.T) k8spluginv1alpha1.ResourceBundleStateStatus {
 	fields := map[string]any{"ready": false, "resourceCount": 0}
 	for _, list := range []string{"podStatuses", "deploymentStatuses", "statefulSetStatuses", "resourceStatuses"} {
@@ -85,7 +85,7 @@ func drawStatus(t *rapid.T) k8spluginv1alpha1.ResourceBundleStateStatus {
 	return status
 }
 
-// mustEncode returns the JSON of what a test has made.
+// mustEncode returns a value of a test as JSON.
 func mustEncode(value any) []byte {
 	encoded, err := json.Marshal(value)
 	if err != nil {

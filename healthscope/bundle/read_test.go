@@ -33,7 +33,7 @@ func withStatus(t testing.TB, status string) *k8spluginv1alpha1.ResourceBundleSt
 	return b
 }
 
-// lines puts results into one line each: what they are about, their state, and their owner.
+// lines returns a line for each result: its key, state, reason and owner.
 func lines(results []healthscope.Result) []string {
 	text := make([]string, 0, len(results))
 	for _, r := range results {
@@ -46,8 +46,8 @@ func lines(results []healthscope.Result) []string {
 	return text
 }
 
-// oldBundle is as ONAP's monitor writes it: all lists are there, the empty ones
-// null; metadata is whole, and spec a skeleton.
+// oldBundle is a bundle as ONAP's monitor writes it. All lists exist, and empty ones are null. metadata is complete, and spec
+// has only few fields.
 const oldBundle = `
 ready: false
 resourceCount: 4
@@ -72,8 +72,8 @@ csrStatuses:
 - {kind: CertificateSigningRequest, apiVersion: certificates.k8s.io/v1beta1, metadata: {name: shop}, status: {certificate: LS0t}}
 `
 
-// newBundle is as EMCO's API server keeps it: no empty lists, metadata pruned to
-// names, labels and annotations, spec kept, other kinds in base64.
+// newBundle is a bundle as EMCO's API server stores it. There are no empty lists. metadata is pruned to names, labels and
+// annotations, spec is kept, and other kinds are in base64.
 const newBundle = `
 ready: false
 resourceCount: 0
@@ -122,7 +122,8 @@ func TestReadOtherMonitors(t *testing.T) {
 	}
 }
 
-// TestAnObjectOfAnotherKindIsWhatItsEntrySays: a monitor may write objects as typed clients return them, without apiVersion and kind.
+// TestAnObjectOfAnotherKindIsWhatItsEntrySays asserts that apiVersion and kind come from the entry. A monitor may write objects
+// as typed clients return them, without these fields.
 func TestAnObjectOfAnotherKindIsWhatItsEntrySays(t *testing.T) {
 	res := base64.StdEncoding.EncodeToString([]byte(`{"metadata": {"generation": 1}, "spec": {"replicas": 2}, "status": {"observedGeneration": 1, "replicas": 2, "readyReplicas": 1}}`))
 	got := bundle.Read("edge", withStatus(t, `{resourceStatuses: [{group: apps, version: v1, kind: ReplicaSet, name: web, namespace: store, res: `+res+`}]}`))
@@ -232,8 +233,8 @@ func TestMalformedIsBounded(t *testing.T) {
 	}
 }
 
-// TestABundleMadeToCostTime: holding each of many selectors against each of many
-// pods would take seconds for a bundle of legal size, so that there is a measure.
+// TestABundleMadeToCostTime reads a bundle with many selectors and many pods. To compare each selector with each pod would take
+// seconds for a bundle of valid size, so the number of comparisons is limited.
 func TestABundleMadeToCostTime(t *testing.T) {
 	const n = 1200
 	var pods, deployments strings.Builder
@@ -282,7 +283,8 @@ func TestTrimKeepsWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// A hub must always know which monitor has filled a bundle: time limits and counts depend on it.
+// TestTrimKeepsWhoFilledTheBundle asserts that Trim keeps the information which monitor has written a bundle. Time limits and
+// counts depend on it.
 func TestTrimKeepsWhoFilledTheBundle(t *testing.T) {
 	cases := map[string]struct {
 		status        string

@@ -12,10 +12,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// canary is a word that must not be in any bundle.
+// canary is a word that must not occur in any bundle.
 const canary = "CANARY7f3a"
 
-// secretive are objects that hold the canary wherever something secret may be.
+// secretive are objects with the canary in every place that may hold a secret.
 var secretive = map[string]string{
 	"Secret":    `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: store, managedFields: [{manager: CANARY7f3a}], annotations: {kubectl.kubernetes.io/last-applied-configuration: CANARY7f3a}}, data: {a: CANARY7f3a}, stringData: {b: CANARY7f3a}}`,
 	"ConfigMap": `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: store}, data: {a: CANARY7f3a}, binaryData: {b: CANARY7f3a}, spec: {x: CANARY7f3a}, other: CANARY7f3a}`,

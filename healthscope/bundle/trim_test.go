@@ -17,7 +17,7 @@ const podSpec = `{nodeName: n1, restartPolicy: Always, serviceAccountName: web, 
 	initContainers: [{name: wait, image: wait:1, restartPolicy: Always, command: [wait]}],
 	containers: [{name: web, image: web:1, ports: [{containerPort: 80}], resources: {limits: {memory: 1Gi}}, env: [{name: A}], livenessProbe: {httpGet: {path: /}}, volumeMounts: [{name: v, mountPath: /v}]}]}`
 
-// TestWhatATemplateSaysIsNotRepeatedInEachPod looks at the specs in the lists.
+// TestWhatATemplateSaysIsNotRepeatedInEachPod asserts that the specs in the lists omit what is in the template of their owner.
 func TestWhatATemplateSaysIsNotRepeatedInEachPod(t *testing.T) {
 	const (
 		owned   = `name: x, namespace: store, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: w, uid: u, controller: true}]`

@@ -14,8 +14,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// A bundle over its budget leaves out lists first, and entries only when that is not enough. What is not named may
-// still exist, so readers must know of the second; the first takes nothing from them.
+// TestOnlyMissingEntriesMakeContentsTruncated asserts that contents are truncated only if entries are missing. A bundle over its
+// budget first omits lists, and then entries. Readers must know about missing entries, because an object without an entry may
+// still exist. Missing lists have no effect on them.
 func TestOnlyMissingEntriesMakeContentsTruncated(t *testing.T) {
 	tests := map[string]struct {
 		entries, count int32
@@ -48,7 +49,8 @@ func TestOnlyMissingEntriesMakeContentsTruncated(t *testing.T) {
 	}
 }
 
-// A reader of a truncated bundle must come to the numbers that the monitor, which has seen all, came to.
+// TestWhatIsNotNamedIsCounted asserts that a reader of a truncated bundle gets the same counts as the monitor, which has seen
+// all objects.
 func TestWhatIsNotNamedIsCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []*unstructured.Unstructured
@@ -83,7 +85,7 @@ func TestWhatIsNotNamedIsCounted(t *testing.T) {
 	}
 }
 
-// standalone returns pods that count by themselves; every tenth one has failed.
+// standalone returns pods without an owner. Every tenth one has failed.
 func standalone(n int) []string {
 	pods := make([]string, n)
 	for i := range pods {
@@ -96,7 +98,7 @@ func standalone(n int) []string {
 	return pods
 }
 
-// A summary may be anything: another program can write it.
+// TestUnlistedIsNeverNegative reads a summary with invalid counts, which another program may have written.
 func TestUnlistedIsNeverNegative(t *testing.T) {
 	b := &k8spluginv1alpha1.ResourceBundleState{Status: k8spluginv1alpha1.ResourceBundleStateStatus{
 		ResourceCount: 5, Truncated: true, Summary: &k8spluginv1alpha1.ResourceCounts{Total: -7, Ready: -3, Failed: 2},
@@ -108,19 +110,20 @@ func TestUnlistedIsNeverNegative(t *testing.T) {
 	}
 }
 
-// A workload of which some pods are ready does not look Failed because these are the ones that are left out.
+// TestAWorkloadThatWorksInPartDoesNotLookFailedForWantOfRoom asserts that a workload with ready pods does not look Failed
+// because these pods are left out.
 func TestAWorkloadThatWorksInPartDoesNotLookFailedForWantOfRoom(t *testing.T) {
 	objects := crowdWith(t, 200, 60)
 	objects[0].Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(200), "readyReplicas": int64(199)}
 	objects[0].Object["spec"] = map[string]any{"replicas": int64(200)}
-	// The crashing pod is of a new ReplicaSet, the others are of the old one.
+	// The crashing pod belongs to a new ReplicaSet, the others to the old one.
 	objects = append(objects, parse(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: shop-9f9f, namespace: store, uid: r2, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: shop, controller: true}]}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, readyReplicas: 0}}`))
 	objects[3+60].SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "shop-9f9f", Controller: new(true)}})
 	tested := 0
 	for limit := 900; limit < 6000; limit += 110 {
 		status := bundle.Build(objects, nil, noon, bundle.Options{HardLimit: limit})
 		if entryNamed(status, "Pod", "shop-6b7f-00060") == nil || entryNamed(status, "Deployment", "shop") == nil {
-			continue // There is no room for the failure either.
+			continue // There is no room for the failed pod or the Deployment.
 		}
 		ready := 0
 		contents := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: status})

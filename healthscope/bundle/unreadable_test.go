@@ -24,14 +24,14 @@ var (
 	services    = schema.GroupKind{Kind: "Service"}
 )
 
-// readableOnly returns the objects of kinds that can be read.
+// readableOnly returns the objects whose kinds can be read.
 func readableOnly(objects []*unstructured.Unstructured, unreadable ...schema.GroupKind) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(objects), func(u *unstructured.Unstructured) bool {
 		return slices.Contains(unreadable, u.GroupVersionKind().GroupKind())
 	})
 }
 
-// entryNamed returns the entry of an object; nil when there is none.
+// entryNamed returns the entry of an object, or nil if there is none.
 func entryNamed(status k8spluginv1alpha1.ResourceBundleStateStatus, kind, name string) *k8spluginv1alpha1.ResourceHealth {
 	for i, r := range status.Resources {
 		if r.Kind == kind && r.Name == name {
@@ -123,7 +123,8 @@ func TestABundleIsNotReadyWhileAnythingInItCannotBeRead(t *testing.T) {
 	}
 }
 
-// A truncated bundle does not name all its objects. Those that it does not name may be of a kind that cannot be read.
+// TestWhatATruncatedBundleDidNotNameIsNotGivenUp asserts that objects without an entry in a truncated bundle remain counted.
+// They may be of a kind that cannot be read.
 func TestWhatATruncatedBundleDidNotNameIsNotGivenUp(t *testing.T) {
 	objects := crowd(t, 400)
 	opts := bundle.Options{HardLimit: 20000}
@@ -155,7 +156,8 @@ func warehouse(t *testing.T) []*unstructured.Unstructured {
 	return objects
 }
 
-// What is not named may be of the kind that has become unreadable: it is there, and Unknown.
+// TestWhatWasNeverNamedIsUnknownWhenAKindBecomesUnreadable asserts that objects without an entry count as Unknown, because they
+// may be of the kind that has become unreadable.
 func TestWhatWasNeverNamedIsUnknownWhenAKindBecomesUnreadable(t *testing.T) {
 	objects := warehouse(t)
 	readable := readableOnly(objects, configMaps)
@@ -188,7 +190,8 @@ func TestWhatWasNeverNamedIsUnknownWhenAKindBecomesUnreadable(t *testing.T) {
 	}
 }
 
-// What was named and is not found is gone, whatever else cannot be read.
+// TestWhatWasNamedMayGoWhileAnotherKindIsUnreadable asserts that an object that had an entry and is not found is removed,
+// although another kind cannot be read.
 func TestWhatWasNamedMayGoWhileAnotherKindIsUnreadable(t *testing.T) {
 	objects := warehouse(t)
 	opts := bundle.Options{ListBudget: 1, HardLimit: 16000}
@@ -203,7 +206,8 @@ func TestWhatWasNamedMayGoWhileAnotherKindIsUnreadable(t *testing.T) {
 	}
 }
 
-// When there is no room for all that is remembered, what remains does not make room for something else the next time.
+// TestForgettingChangesNothingTheNextTime asserts that a bundle without room for all known objects does not change when it is
+// built again.
 func TestForgettingChangesNothingTheNextTime(t *testing.T) {
 	objects := warehouse(t)[:60]
 	objects[1].Object["status"] = map[string]any{"phase": "Running", "containerStatuses": []any{map[string]any{"name": "web", "ready": true}}}
@@ -219,7 +223,8 @@ func TestForgettingChangesNothingTheNextTime(t *testing.T) {
 	}
 }
 
-// What never counted, because its owner did, does not begin to when it is not named.
+// TestWhatAnOwnerCountsForIsNotCountedAsUnknown asserts that an object that does not count, because its owner does, still does
+// not count when it has no entry.
 func TestWhatAnOwnerCountsForIsNotCountedAsUnknown(t *testing.T) {
 	objects := crowd(t, 400)
 	opts := bundle.Options{HardLimit: 20000}
@@ -231,7 +236,8 @@ func TestWhatAnOwnerCountsForIsNotCountedAsUnknown(t *testing.T) {
 	}
 }
 
-// A bundle that was whole has nothing that it did not name, whatever it counted.
+// TestAKindThatIsNeverReadableTakesNothingFromAWholeBundle asserts that a bundle with all its entries has no objects without an
+// entry, whatever its count is.
 func TestAKindThatIsNeverReadableTakesNothingFromAWholeBundle(t *testing.T) {
 	objects := parseAll(t, standalone(40)...)
 	opts := bundle.Options{ListBudget: 1, Unreadable: []schema.GroupKind{services}}
@@ -246,7 +252,8 @@ func TestAKindThatIsNeverReadableTakesNothingFromAWholeBundle(t *testing.T) {
 	}
 }
 
-// However little room there is, what cannot be read stays counted, and the status comes to rest at once.
+// TestAnUnreadableBundleIsStableInAnyRoom asserts that objects that cannot be read remain counted with any limit, and that the
+// status does not change when it is built again.
 func TestAnUnreadableBundleIsStableInAnyRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawObjects(t)
@@ -282,7 +289,8 @@ func drawKinds(t *rapid.T) []schema.GroupKind {
 	return rapid.SliceOfDistinct(rapid.SampledFrom(all), func(gk schema.GroupKind) string { return gk.String() }).Draw(t, "unreadable")
 }
 
-// checkUnreadable checks that a bundle still names all that it named before, and that what cannot be read is Unknown.
+// checkUnreadable checks that a bundle still has all entries that it had before, and that objects that cannot be read are
+// Unknown.
 func checkUnreadable(t *rapid.T, before, rebuilt k8spluginv1alpha1.ResourceBundleStateStatus, unreadable []schema.GroupKind) {
 	if rebuilt.ResourceCount != before.ResourceCount || len(rebuilt.Resources) != len(before.Resources) {
 		t.Fatalf("%d resources of %d are left:\n%s", rebuilt.ResourceCount, before.ResourceCount, mustEncode(rebuilt))
