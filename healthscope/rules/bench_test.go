@@ -10,8 +10,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// BenchmarkEvaluate judges all objects of testdata in turn, by the rules and by kstatus. The metric median-ns is that of
-// the objects' own mean times; with -benchmem, B/op and allocs/op are those of all objects together.
+// BenchmarkEvaluate judges all objects of testdata in turn, with the rules and with kstatus. The metric median-ns is the median
+// of the objects' mean times. With -benchmem, B/op and allocs/op are those of all objects together.
 func BenchmarkEvaluate(b *testing.B) {
 	objects := readObjects(b)
 	b.Run("rules", func(b *testing.B) {
@@ -31,7 +31,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	})
 }
 
-// benchmark measures what work costs for each item, and for all of them.
+// benchmark measures the time of work for each item, and for all of them.
 func benchmark[T any](b *testing.B, items []T, work func(T)) {
 	b.ReportAllocs()
 	spent, loops := make([]time.Duration, len(items)), 0

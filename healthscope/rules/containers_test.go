@@ -9,7 +9,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// crashing is a pod whose container ended with a message.
+// crashing returns a pod whose container terminated with a message.
 func crashing(message string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "web"},
@@ -20,7 +20,8 @@ func crashing(message string) *unstructured.Unstructured {
 	}}
 }
 
-// TestTerminationMessages: the message of a crashing pod ends with the last words of its container, in one line, bounded, without what looks like a secret.
+// TestTerminationMessages asserts that the message of a crashing pod ends with the end of its container's termination message,
+// in one line, with limited length, and without text that looks like a secret.
 func TestTerminationMessages(t *testing.T) {
 	cases := map[string]struct{ message, want string }{
 		"none":                  {"", ""},

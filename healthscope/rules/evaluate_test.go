@@ -30,13 +30,13 @@ func parse(t testing.TB, text string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// resultCase is an object with the result on it, without its identity.
+// resultCase is an object with the expected result, without its identity.
 type resultCase struct {
 	object string
 	want   healthscope.Result
 }
 
-// checkResults evaluates the objects of cases.
+// checkResults evaluates the objects of cases and checks the results.
 func checkResults(t *testing.T, cases map[string]resultCase) {
 	t.Helper()
 	for name, tc := range cases {

@@ -8,7 +8,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// A Deployment is Pending as long as fewer replicas are ready than are wanted.
+// A Deployment is Pending while fewer replicas are ready than desired.
 func ExampleEvaluate() {
 	deployment := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",

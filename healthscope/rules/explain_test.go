@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// userRules are the rules of a user in tests: one result for the objects of one kind, and a record of what was asked.
+// userRules are the rules of a user in tests: one result for the objects of one kind, and a record of the evaluated objects.
 type userRules struct {
 	apiVersion, kind string
 	result           healthscope.Result
@@ -122,7 +122,8 @@ func TestDeletionSaysWhatHoldsItUp(t *testing.T) {
 	}
 }
 
-// TestObjectWithoutStatusIsSoSinceItsCreation: the time that its controller has for a first status begins there.
+// TestObjectWithoutStatusIsSoSinceItsCreation asserts that Since is the creation time of an object without status. The grace
+// period for its first status begins at that time.
 func TestObjectWithoutStatusIsSoSinceItsCreation(t *testing.T) {
 	cases := map[string]struct {
 		object string

@@ -14,7 +14,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// samples are whole objects, one for each family of kinds.
+// samples are complete objects, one for each family of kinds.
 var samples = map[string]string{
 	"Deployment": `
 apiVersion: apps/v1
@@ -79,10 +79,11 @@ status: {active: 1, ready: 1, succeeded: 1, failed: 1, startTime: "2026-02-01T00
 	"Budget":    `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, generation: 1}, status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: 2, disruptionsAllowed: 0, expectedPods: 2}}`,
 }
 
-// inexact finds numbers that may not be the same as a fraction.
+// inexact matches numbers that may lose digits as floating-point numbers.
 var inexact = regexp.MustCompile(`\d{15}|\d[eE]`)
 
-// FuzzEvaluate: whatever the object, there is a state, a bounded message in one line, a rule that decided, and no panic.
+// FuzzEvaluate asserts that any object has a state, a message of limited length in one line, and a rule that decided, and that
+// there is no panic.
 func FuzzEvaluate(f *testing.F) {
 	for _, text := range samples {
 		encoded, err := yaml.YAMLToJSON([]byte(text))

@@ -16,7 +16,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// objectCase is an entry of testdata/*.yaml: an object with the result on it.
+// objectCase is an entry of testdata/*.yaml: an object with its expected result.
 type objectCase struct {
 	Case   string          `json:"case"`
 	State  string          `json:"state"`
@@ -24,7 +24,7 @@ type objectCase struct {
 	Flags  []string        `json:"flags"`
 	Rule   string          `json:"rule"`
 	Object json.RawMessage `json:"object"`
-	// Kstatus is what kstatus finds, when that is another state, and Because why we do not agree.
+	// Kstatus is the status that kstatus computes, if it means another state, and Because is the reason for the difference.
 	Kstatus string `json:"kstatus"`
 	Because string `json:"because"`
 
@@ -96,7 +96,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// stateOfKstatus says which of our states kstatus means.
+// stateOfKstatus returns the state that corresponds to a status of kstatus.
 func stateOfKstatus(s status.Status) healthscope.State {
 	switch s {
 	case status.CurrentStatus:
@@ -112,8 +112,8 @@ func stateOfKstatus(s status.Status) healthscope.State {
 	return healthscope.Unknown
 }
 
-// TestDisagreementsWithKstatus holds the rules against kstatus: every
-// disagreement must be intended, with its reason, and none may be listed that is none.
+// TestDisagreementsWithKstatus compares the rules with kstatus. Every difference must be listed with its reason, and every
+// listed difference must exist.
 func TestDisagreementsWithKstatus(t *testing.T) {
 	disagreements := 0
 	for _, tc := range readObjects(t) {

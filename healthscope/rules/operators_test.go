@@ -40,7 +40,7 @@ func readOperators(t *testing.T) []operatorCase {
 	return cases
 }
 
-// TestOperators: one good condition or phase never outvotes what the same status says of the object's health.
+// TestOperators asserts that one good condition or phase does not override the rest of the status.
 func TestOperators(t *testing.T) {
 	cases := readOperators(t)
 	operators := map[string]bool{}

@@ -22,9 +22,8 @@ func drawCount(t *rapid.T, label string, n int64) any {
 	}
 }
 
-// TestSeedRuleForDeployments: a Deployment is Ready exactly when replicas equals
-// readyReplicas, except while it is deleted, its status is older than its spec,
-// nothing is observed, or fewer are ready than are wanted.
+// TestSeedRuleForDeployments asserts that a Deployment is Ready exactly when replicas equals readyReplicas, unless it is being
+// deleted, its status is older than its spec, nothing is observed, or fewer replicas are ready than desired.
 func TestSeedRuleForDeployments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		replicas := rapid.Int64Range(0, 4).Draw(t, "replicas")
@@ -72,9 +71,8 @@ func TestSeedRuleForDeployments(t *testing.T) {
 	})
 }
 
-// TestSeedRuleForPods: a Pod with containerStatuses is Ready when all of them
-// are, except while it is deleted or its status is older than its spec; and when
-// they are not, only if it has completed.
+// TestSeedRuleForPods asserts that a Pod with containerStatuses is Ready when all of them are ready, unless it is being deleted
+// or its status is older than its spec. If not all are ready, it is Ready only if it has completed.
 func TestSeedRuleForPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		readiness := rapid.SliceOfN(rapid.Bool(), 1, 4).Draw(t, "ready")
@@ -117,7 +115,7 @@ func TestSeedRuleForPods(t *testing.T) {
 	})
 }
 
-// TestEvaluateDoesNotChangeTheObject: objects come from caches that others read.
+// TestEvaluateDoesNotChangeTheObject asserts this because objects come from caches, which others read, too.
 func TestEvaluateDoesNotChangeTheObject(t *testing.T) {
 	for name, text := range samples {
 		t.Run(name, func(t *testing.T) {

@@ -7,12 +7,12 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// of counts replicas.
+// of returns counts of replicas.
 func of(ready, desired int32) *healthscope.Replicas {
 	return &healthscope.Replicas{Ready: ready, Desired: desired}
 }
 
-// notObserved is the result on an object that no controller has reported on.
+// notObserved is the result for an object on which no controller has reported.
 var notObserved = healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonNotObserved, Message: "no controller has reported on it yet"}
 
 func TestDeployments(t *testing.T) {
