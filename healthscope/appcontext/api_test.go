@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// TestErrorsSayWhatIsWrong calls each function with what it must refuse, on a context with app "a", cluster "p+c" and
+// TestErrorsSayWhatIsWrong calls each function with arguments that it must reject, on a context with app "a", cluster "p+c" and
 // resource "r+Kind".
 func TestErrorsSayWhatIsWrong(t *testing.T) {
 	store := open(t, appcontext.Options{})
@@ -208,7 +208,7 @@ func TestTooLargeValueIsRejectedBeforeSending(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	_, c, r := add(t, ac, h, "a", "p+c", "r+Kind")
-	// The largest that is accepted here must be accepted by etcd too.
+	// Etcd must accept the largest value that the library accepts.
 	fits := 0
 	for low, high := 0, 2<<20; low < high; {
 		size := (low + high + 1) / 2

@@ -23,15 +23,15 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// testTimeout bounds every wait of the tests.
+// testTimeout limits every wait of the tests.
 const testTimeout = time.Minute
 
-// shared is the etcd of the tests that do it no harm; it starts when the first of them asks.
+// shared is the etcd of the tests that do not disturb it. It starts on first use.
 var shared = sync.OnceValues(func() (*controlplane.Etcd, error) {
 	return controlplane.StartEtcd(context.Background(), controlplane.EtcdOptions{})
 })
 
-// started says that shared is to be stopped.
+// started reports whether shared must be stopped.
 var started bool
 
 func TestMain(m *testing.M) {
@@ -111,7 +111,7 @@ func closeStore(t testing.TB, store *appcontext.Store) {
 	}
 }
 
-// rawClient returns a client of etcd that knows nothing of contexts.
+// rawClient returns a client of etcd, without the library.
 func rawClient(t testing.TB, endpoint string) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
@@ -122,7 +122,7 @@ func rawClient(t testing.TB, endpoint string) *clientv3.Client {
 	return client
 }
 
-// raw returns what etcd holds under a prefix.
+// raw returns the keys and values in etcd with a prefix.
 func raw(t testing.TB, client *clientv3.Client, prefix string) map[string]string {
 	t.Helper()
 	response, err := client.Get(t.Context(), prefix, clientv3.WithPrefix())
@@ -136,7 +136,7 @@ func raw(t testing.TB, client *clientv3.Client, prefix string) map[string]string
 	return values
 }
 
-// putRaw stores values as they are.
+// putRaw stores values without encoding them.
 func putRaw(t testing.TB, client *clientv3.Client, values map[string]string) {
 	t.Helper()
 	for key, value := range values {
@@ -146,7 +146,7 @@ func putRaw(t testing.TB, client *clientv3.Client, values map[string]string) {
 	}
 }
 
-// dump reads a dump of etcd from testdata: raw values by key. The context in it gets another id.
+// dump reads a dump of etcd from testdata: raw values by key. It replaces the id of the context.
 func dump(t testing.TB, name, id string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -163,7 +163,7 @@ func dump(t testing.TB, name, id string) map[string]string {
 // dumpID is the id of the context in the dumps.
 const dumpID = "5577006791947779410"
 
-// newContext makes a context, and returns its handle.
+// newContext creates a context, and returns it with its handle.
 func newContext(t testing.TB, store *appcontext.Store) (*appcontext.AppContext, appcontext.Handle) {
 	t.Helper()
 	ac := appcontext.NewAppContext(store)
@@ -175,7 +175,7 @@ func newContext(t testing.TB, store *appcontext.Store) (*appcontext.AppContext, 
 	return ac, h
 }
 
-// set stores values at levels below a handle, and removes those that are nil, together with records.
+// set stores values at levels below a handle, together with records. It removes the levels whose values are nil.
 func set(ctx context.Context, store *appcontext.Store, h appcontext.Handle, values map[string]any, records ...appcontext.Record) error {
 	var writes []appcontext.Write
 	for _, level := range slices.Sorted(maps.Keys(values)) {
@@ -184,7 +184,7 @@ func set(ctx context.Context, store *appcontext.Store, h appcontext.Handle, valu
 	return store.WriteLevels(ctx, strings.Split(string(h), "/")[2], writes, appcontext.Condition{}, records...)
 }
 
-// must returns the value of a call that may not fail.
+// must returns a function that returns the value of a call, and fails the test if the call has failed.
 func must[T any](value T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -195,7 +195,7 @@ func must[T any](value T, err error) func(t testing.TB) T {
 	}
 }
 
-// add makes an app with one cluster and one resource, and returns the three handles.
+// add adds an app with one cluster and one resource, and returns the three handles.
 func add(t testing.TB, ac *appcontext.AppContext, h appcontext.Handle, app, cluster, resource string) (a, c, r appcontext.Handle) {
 	t.Helper()
 	a = must(ac.AddApp(t.Context(), h, app))(t)
@@ -204,7 +204,7 @@ func add(t testing.TB, ac *appcontext.AppContext, h appcontext.Handle, app, clus
 	return a, c, r
 }
 
-// eventually asks until the answer is nil.
+// eventually calls answer until it returns nil.
 func eventually(t testing.TB, what string, answer func(context.Context) error) {
 	t.Helper()
 	var last error
@@ -217,7 +217,7 @@ func eventually(t testing.TB, what string, answer func(context.Context) error) {
 	}
 }
 
-// contents returns what a snapshot holds, as raw reads it.
+// contents returns the keys and values of a snapshot, in the form of raw.
 func contents(s *appcontext.Snapshot) map[string]string {
 	values := map[string]string{}
 	for h, value := range s.All() {

@@ -8,7 +8,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// large makes a context of 5 apps in 50 clusters with 15 resources each, and bundles of 8 KB.
+// large creates a context of 5 apps in 50 clusters with 15 resources each, and bundles of 8 KB.
 func large(b *testing.B, store *appcontext.Store) string {
 	b.Helper()
 	ac, h := newContext(b, store)
@@ -30,7 +30,7 @@ func large(b *testing.B, store *appcontext.Store) string {
 	return ac.ID()
 }
 
-// count reads every resource's state.
+// count reads the state of every resource.
 func count(b *testing.B, s *appcontext.Snapshot) {
 	b.Helper()
 	n := 0

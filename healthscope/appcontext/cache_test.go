@@ -42,7 +42,7 @@ func runCache(t testing.TB, store *appcontext.Store, options appcontext.CacheOpt
 	return cache
 }
 
-// viewSince asks a cache until its answer is as of a revision or later.
+// viewSince reads from a cache until the revision of the view is the given one or later.
 func viewSince(t testing.TB, cache *appcontext.Cache, subject appcontext.DeploymentRef, revision int64) (view appcontext.View, err error) {
 	t.Helper()
 	eventually(t, "the cache does not catch up", func(ctx context.Context) error {
@@ -55,7 +55,7 @@ func viewSince(t testing.TB, cache *appcontext.Cache, subject appcontext.Deploym
 	return view, err
 }
 
-// revisionOf returns etcd's revision.
+// revisionOf returns the current revision of etcd.
 func revisionOf(t testing.TB, client *clientv3.Client) int64 {
 	t.Helper()
 	return must(client.Get(t.Context(), "/"))(t).Header.Revision
@@ -103,7 +103,7 @@ func TestCacheAnswersLikeStore(t *testing.T) {
 	}
 }
 
-// viewContents returns what is in a view, without revision and time.
+// viewContents returns the contents of a view, without revision and time.
 func viewContents(v appcontext.View) map[string]any {
 	all := map[string]any{"info": v.Info, "contexts": v.Contexts, "id": v.ContextID}
 	for name, s := range map[string]*appcontext.Snapshot{"context": v.Context, "status": v.StatusContext} {
@@ -116,7 +116,7 @@ func viewContents(v appcontext.View) map[string]any {
 
 func TestCacheStaysCurrentWithoutWrites(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	const interval = 250 * time.Millisecond // Five times as long a busy machine may not take to ask.
+	const interval = 250 * time.Millisecond // A watch without progress is given up after five intervals, which must not happen on a busy machine.
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, ProgressInterval: interval})
 	ac, h := newContext(t, store)
 	add(t, ac, h, "cart", "west+bonn", "web+Deployment")
@@ -125,7 +125,7 @@ func TestCacheStaysCurrentWithoutWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A watch that does not report its progress would have been given up, and everything read again, twice by then.
+	// Without progress reports, the watch would have been restarted twice by then, and the context read again.
 	eventually(t, "the cache does not confirm what it knows", func(ctx context.Context) error {
 		last, asOf, err := cache.Snapshot(ctx, ac.ID())
 		if err == nil && !last.Same(first) {
@@ -153,7 +153,7 @@ func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 		return s, asOf
 	}
 	read()
-	// The age stays small though nothing changes.
+	// The age stays small although nothing changes.
 	eventually(t, "the answer grows old", func(context.Context) error {
 		if _, asOf := read(); !asOf.After(begin.Add(200 * time.Millisecond)) {
 			return fmt.Errorf("as of %s", asOf)
@@ -225,7 +225,7 @@ func TestIdleContextIsEvictedWhileOthersStay(t *testing.T) {
 	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle, Clock: clock})
 	wanted, _ := newContext(t, store)
 	other, _ := newContext(t, store)
-	// reads reports whether etcd has to be read for a context.
+	// reads reports whether the cache reads a context from etcd.
 	reads := func(ctx context.Context, ac *appcontext.AppContext) bool {
 		before := metric(ctx, t, etcd.Endpoint(), ranges)
 		if _, _, err := cache.Snapshot(ctx, ac.ID()); err != nil {
@@ -250,7 +250,7 @@ func TestIdleContextIsEvictedWhileOthersStay(t *testing.T) {
 	})
 }
 
-// Names of etcd's metrics: how many watches it serves, and how many reads it has served.
+// These are metrics of etcd: the number of watches, and the number of reads that it has served.
 const (
 	watchers = "etcd_debugging_mvcc_watcher_total"
 	ranges   = "etcd_mvcc_range_total"
@@ -294,7 +294,7 @@ func TestCacheEvictsBeyondMaxContexts(t *testing.T) {
 		ids = append(ids, ac.ID())
 	}
 	var wait sync.WaitGroup
-	for range 4 { // More than it can hold, all at once.
+	for range 4 { // These are more contexts than the cache can hold, at the same time.
 		for _, id := range ids {
 			wait.Go(func() {
 				if s, _, err := cache.Snapshot(t.Context(), id); err != nil || s.ID() != id || len(contents(s)) == 0 {

@@ -30,7 +30,7 @@ func TestClosedStoreEndsWaitForCache(t *testing.T) {
 		_, _, err := cache.Snapshot(ctx, "1")
 		answered <- err
 	}()
-	connection, err := listener.Accept() // The cache reads, and gets no answer.
+	connection, err := listener.Accept() // The cache sends a read, and gets no response.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestCacheIdleBeforeLoadAnswersWaiters(t *testing.T) {
 	})
 	clock.Step(2 * time.Hour)
 	eventually(t, "the cache is not idle", func(context.Context) error {
-		if clock.Waiters() < 2 { // It watches again, because the asker still waits.
+		if clock.Waiters() < 2 { // It watches again, because the caller still waits.
 			return errors.New("not yet")
 		}
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// snapshotSince asks a cache for a context until the answer is as of a revision or later.
+// snapshotSince reads a context from a cache until the revision is the given one or later.
 func snapshotSince(t testing.TB, cache *appcontext.Cache, id string, revision int64) (s *appcontext.Snapshot) {
 	t.Helper()
 	eventually(t, "the cache does not catch up", func(ctx context.Context) (err error) {
@@ -27,7 +27,7 @@ func snapshotSince(t testing.TB, cache *appcontext.Cache, id string, revision in
 	return s
 }
 
-// wantStatus asks a cache until a context has a status.
+// wantStatus reads a context from a cache until it has the status.
 func wantStatus(t testing.TB, cache *appcontext.Cache, id string, status appcontext.State) {
 	t.Helper()
 	eventually(t, "the cache does not follow", func(ctx context.Context) error {
@@ -50,14 +50,14 @@ func setStatus(t testing.TB, store *appcontext.Store, h appcontext.Handle, statu
 	}
 }
 
-// compact makes etcd forget everything but the present.
+// compact removes all revisions from etcd but the current one.
 func compact(t testing.TB, client *clientv3.Client) {
 	t.Helper()
 	response, err := client.Get(t.Context(), "/")
 	if err == nil {
 		_, err = client.Compact(t.Context(), response.Header.Revision)
 	}
-	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) { // When nothing was written since, or a reply was lost and the request sent again.
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) { // Nothing was written since, or a response was lost and the request sent again.
 		t.Fatalf("cannot compact: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestCacheRecoversFromEtcdRestore(t *testing.T) {
 	l, url := newLink(t, etcd.Endpoint())
 	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: time.Second, ProgressInterval: 50 * time.Millisecond})
 	ac, h := newContext(t, direct)
-	for n := range 20 { // So that the revision is far ahead of that of the backup.
+	for n := range 20 { // This moves the revision far ahead of that of the backup.
 		must(ac.AddApp(t.Context(), h, strconv.Itoa(n)))(t)
 	}
 	cache := runCache(t, watched, appcontext.CacheOptions{})

@@ -11,7 +11,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// TestCacheReportsChanges, also while nothing is asked for, of all that was made for the same, and not of bundles that are saved.
+// TestCacheReportsChanges asserts that the cache reports changes although no context is requested, and for all contexts of a
+// group. It does not report saved bundles.
 func TestCacheReportsChanges(t *testing.T) {
 	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
 	ctx := t.Context()
@@ -42,7 +43,7 @@ func TestCacheReportsChanges(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if all > 1 {
-				return nil // On a busy machine the watch counts as silent, and is begun again: anything may have changed.
+				return nil // On a busy machine the watch counts as silent and is restarted. Then anything may have changed.
 			}
 			for _, id := range ids {
 				if !slices.Contains(notified, id) {

@@ -73,7 +73,7 @@ func TestOptionsDoNotShowThePassword(t *testing.T) {
 
 func TestUnreachableEtcdIsReportedInTime(t *testing.T) {
 	t.Parallel()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // Takes connections and never answers.
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // It accepts connections and never responds.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestStoreConnectsWhenEtcdStarts(t *testing.T) {
 	eventually(t, "the store does not connect", func(ctx context.Context) error { return makeContext(ctx, store) })
 }
 
-// makeContext makes a context.
+// makeContext creates a context.
 func makeContext(ctx context.Context, store *appcontext.Store) error {
 	ac := appcontext.NewAppContext(store)
 	ac.InitAppContext()
@@ -196,7 +196,8 @@ func TestUsersAndPasswords(t *testing.T) {
 
 func just[T any](_ T, err error) error { return err }
 
-// certificate writes a certificate and its key, signed by parent, or by itself, and returns it.
+// certificate writes a certificate and its key, and returns both. parent signs the certificate. Without a parent, it is
+// self-signed.
 func certificate(t *testing.T, dir, name string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)

@@ -10,11 +10,11 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// difference is a case in which EMCO's library answers in another way, or in which one might think so.
+// difference is a case in which EMCO's library behaves in another way, or in which readers may expect this.
 type difference struct {
-	// emco is what EMCO's library does, as the page says it.
+	// emco is the behavior of EMCO's library, in the words of the page.
 	emco string
-	// ours returns what this library does: a text, an error, or a list.
+	// ours returns the result of this library: a text, an error, or a list.
 	ours func(t *testing.T, f *fixture) (any, error)
 	want any
 	err  error
@@ -127,7 +127,7 @@ var differences = map[string]difference{
 	},
 }
 
-// TestDifferencesFromEMCO: what the page says of each method is so.
+// TestDifferencesFromEMCO asserts that the page describes each method correctly.
 func TestDifferencesFromEMCO(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))

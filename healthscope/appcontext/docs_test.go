@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// table returns the cells of the table on the documentation's page whose first column has a heading.
+// table returns the cells of a table in config/docs/appcontext.md. first is the heading of its first column.
 func table(t *testing.T, first string) [][]string {
 	t.Helper()
 	data, err := os.ReadFile("../../config/docs/appcontext.md")
@@ -38,7 +38,7 @@ func table(t *testing.T, first string) [][]string {
 
 var inCode = regexp.MustCompile("`([^`]+)`")
 
-// codes returns what is written as code in the first cells of rows.
+// codes returns the text that is formatted as code in the first cells of rows, sorted.
 func codes(rows [][]string) []string {
 	var found []string
 	for _, row := range rows {

@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// exampleStore opens the store of the examples: an etcd that the tests have started.
+// exampleStore opens the store of the examples. The tests start its etcd.
 func exampleStore() (*appcontext.Store, error) {
 	url, err := sharedEndpoint()
 	if err != nil {
@@ -20,7 +20,7 @@ func exampleStore() (*appcontext.Store, error) {
 	return appcontext.Open(appcontext.Options{Endpoints: []string{url}})
 }
 
-// create makes a context for a composite app with one app in two clusters, and records that a user has asked for it.
+// create creates a context for a composite app with one app in two clusters, and records that a user has requested it.
 // Orchestrators do this.
 func create(ctx context.Context, store *appcontext.Store) (id string, err error) {
 	ac := appcontext.NewAppContext(store)
@@ -66,7 +66,7 @@ func create(ctx context.Context, store *appcontext.Store) (id string, err error)
 	return id, nil
 }
 
-// label puts a label on a resource in every cluster of an app. Action controllers do such things.
+// label adds a label to a resource in every cluster of an app. Action controllers do this.
 func label(ctx context.Context, store *appcontext.Store, id, app, resource string) error {
 	ac := appcontext.NewAppContext(store)
 	if _, err := ac.LoadAppContext(ctx, id); err != nil {
@@ -93,7 +93,7 @@ func label(ctx context.Context, store *appcontext.Store, id, app, resource strin
 	return nil
 }
 
-// place removes, from each group of clusters, those that are not suitable. Placement controllers do this.
+// place removes the clusters that are not suitable from each group of clusters. Placement controllers do this.
 func place(ctx context.Context, store *appcontext.Store, id, app string, suitable func(cluster string) bool) error {
 	ac := appcontext.NewAppContext(store)
 	if _, err := ac.LoadAppContext(ctx, id); err != nil {
@@ -120,7 +120,7 @@ func place(ctx context.Context, store *appcontext.Store, id, app string, suitabl
 	return nil
 }
 
-// list says what is in a context.
+// list returns a line for each resource in a context.
 func list(ctx context.Context, store *appcontext.Store, id string) (lines []string, err error) {
 	snapshot, err := store.Snapshot(ctx, id)
 	if err != nil {
@@ -140,7 +140,7 @@ func list(ctx context.Context, store *appcontext.Store, id string) (lines []stri
 	return lines, nil
 }
 
-// The flow of a program that makes contexts.
+// This is the flow of a program that creates contexts.
 func ExampleAppContext_CreateCompositeApp() {
 	ctx := context.Background()
 	store, err := exampleStore()
@@ -162,7 +162,7 @@ func ExampleAppContext_CreateCompositeApp() {
 	//  <nil> <nil>
 }
 
-// The flow of an action controller, which gets the id of a context and changes what is in it.
+// This is the flow of an action controller. It receives the id of a context and changes its resources.
 func ExampleAppContext_UpdateResourceValue() {
 	ctx := context.Background()
 	store, err := exampleStore()
@@ -187,7 +187,7 @@ func ExampleAppContext_UpdateResourceValue() {
 	//  <nil> <nil>
 }
 
-// The flow of a placement controller, which gets the id of a context and takes clusters out of it.
+// This is the flow of a placement controller. It receives the id of a context and removes clusters from it.
 func ExampleAppContext_GetClusterGroupMap() {
 	ctx := context.Background()
 	store, err := exampleStore()
@@ -210,7 +210,7 @@ func ExampleAppContext_GetClusterGroupMap() {
 	//  <nil> <nil>
 }
 
-// A reader that answers many questions keeps what it is asked for in memory.
+// A reader with many requests keeps the requested contexts in memory.
 func ExampleCache() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

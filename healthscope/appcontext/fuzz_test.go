@@ -28,7 +28,7 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// checkKeys fails when a snapshot holds something else than it was made of.
+// checkKeys fails the test if a snapshot has a key or a value that it was not created from.
 func checkKeys(t *testing.T, s *appcontext.Snapshot, values map[string][]byte) {
 	t.Helper()
 	got := contents(s)
@@ -42,7 +42,7 @@ func checkKeys(t *testing.T, s *appcontext.Snapshot, values map[string][]byte) {
 	}
 }
 
-// checkNames fails when something is not found by its name, or comes twice.
+// checkNames fails the test if an object is not found by its name, or occurs twice.
 func checkNames(t *testing.T, s *appcontext.Snapshot) {
 	t.Helper()
 	for _, app := range s.Apps() {

@@ -201,7 +201,8 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	client := rawClient(t, etcd.Endpoint())
 	ctx := t.Context()
-	// Of EMCO: two contexts of a group, the later one with the smaller id; one that is a prefix of another; network intents.
+	// These are EMCO's: two contexts of a group, the later one with the smaller id; a context whose id is a prefix of another
+	// id; network intents.
 	for _, id := range []string{"31", "3", "30", "3001"} {
 		values := dump(t, "group.json", id)
 		root := "/context/" + id + "/"
@@ -213,16 +214,16 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 	}
 	putRaw(t, client, map[string]string{
 		"/context/5/": `"5"`, "/context/5/app/network-intents/": `"network-intents"`, "/context/5/app/network-intents/cluster/west+bonn/": `"west+bonn"`,
-		"/context/6/app/network-intents/cluster/west+bonn/": `"west+bonn"`, // Remains of a context.
+		"/context/6/app/network-intents/cluster/west+bonn/": `"west+bonn"`, // The rest of a deleted context.
 		"/context/7/": `"7"`, "/context/7/meta/": `broken`,
 	})
-	// More keys in one context than are looked at in one step.
+	// These are more keys in one context than are read in one step.
 	filler := map[string]string{}
 	for n := range 1500 {
 		filler[fmt.Sprintf("/context/300/level%d/", n)] = "1"
 	}
 	putRaw(t, client, merged(filler, map[string]string{"/context/300/": `"300"`}))
-	// Of ours: a group and network intents in its index.
+	// These are ours: a group and network intents in the index.
 	ours := appcontext.NewAppContext(store)
 	must(ours.InitAppContextWithValue(8))(t)
 	h := must(ours.CreateCompositeApp(ctx))(t)
@@ -264,7 +265,7 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 	check(t, "store", func(s appcontext.DeploymentRef) (appcontext.View, error) { return store.View(ctx, s, "") })
 	check(t, "cache", func(s appcontext.DeploymentRef) (appcontext.View, error) { return cache.View(ctx, s, "") })
 
-	// Network intents and index end together.
+	// Network intents are removed from the index when they are deleted.
 	if err := ours.DeleteCluster(ctx, h.Level("app/network-intents/cluster/west+ulm")); err != nil {
 		t.Fatal(err)
 	}

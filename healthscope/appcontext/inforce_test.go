@@ -7,10 +7,11 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// step is a write of EMCO's: it puts a value at a key below a context, in the order in which rsync does.
+// step is a write of EMCO. It stores a value at a key below a context. Steps are in the order of rsync's writes.
 type step struct{ id, below, value string }
 
-// begun are the keys of a context as EMCO's orchestrator makes it; of is the id of the context that keeps its status.
+// begun returns the writes with which EMCO's orchestrator creates a context. of is the id of the context that holds its status,
+// if it is another one.
 func begun(id, of string) []step {
 	steps := []step{
 		{id, "", `"` + id + `"`},
@@ -24,8 +25,8 @@ func begun(id, of string) []step {
 
 func says(id, state string) step { return step{id, "status/", `{"Status":"` + state + `"}`} }
 
-// TestContextInForceIsFoundWithoutHistory: EMCO keeps no history in etcd, so that only the states tell which of several
-// contexts its rsync works for. The recorded order of states is that of instantiation, update and rollback.
+// TestContextInForceIsFoundWithoutHistory asserts that states are sufficient to find the context for which EMCO's rsync works.
+// EMCO stores no history in etcd. The states were recorded from an instantiation, an update and a rollback.
 func TestContextInForceIsFoundWithoutHistory(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})

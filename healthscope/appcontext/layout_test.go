@@ -8,7 +8,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// deployment and settings are bodies of resources in testdata/group.json.
+// deployment and settings return bodies of resources in testdata/group.json.
 func deployment(name string) string {
 	return "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: " + name + "\nspec:\n  replicas: 2\n"
 }
@@ -18,10 +18,10 @@ const (
 	bundle   = `{"ready":false,"resourceCount":0,"configMapStatuses":[{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"settings","annotations":{"note":"<&>"}}}]}`
 )
 
-// state is how rsync writes states.
+// state is a state in the form in which rsync writes it.
 type state struct{ Status string }
 
-// writeGroup makes the context of testdata/group.json with the library, as orchestrator and rsync would.
+// writeGroup creates the context of testdata/group.json with the library, as orchestrator and rsync do.
 func writeGroup(t *testing.T, ac *appcontext.AppContext, h appcontext.Handle) {
 	t.Helper()
 	ctx := t.Context()
@@ -65,7 +65,7 @@ func writeGroup(t *testing.T, ac *appcontext.AppContext, h appcontext.Handle) {
 	}
 }
 
-// writeCluster adds a cluster with resources, given as names and bodies in turn. What is in group "1" has been applied.
+// writeCluster adds a cluster with resources, given as names and bodies in turn. The resources in group "1" are applied.
 func writeCluster(t *testing.T, ac *appcontext.AppContext, app appcontext.Handle, name, group string, resources []string) {
 	t.Helper()
 	ctx := t.Context()
@@ -114,7 +114,7 @@ func TestWritesHaveEMCOKeysAndValues(t *testing.T) {
 	}
 }
 
-// summary is what a reader takes from a snapshot.
+// summary holds what a reader uses of a snapshot.
 type summary struct {
 	Meta  appcontext.CompositeAppMeta
 	State appcontext.State

@@ -94,9 +94,9 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 	expect(second)
 	stop()
 	stop = follow(second)
-	expect(save()) // The second is not reported again.
+	expect(save()) // The second bundle is not reported again.
 	stop()
-	stop = follow(1 << 40) // Etcd was restored from a backup.
+	stop = follow(1 << 40) // The revision is later than that of etcd, as after a restore from a backup.
 	<-reports
 	stop()
 }
@@ -117,7 +117,7 @@ func TestActiveContextsAreReported(t *testing.T) {
 			}
 		})
 	}()
-	for range 2 { // When the watch begins, and when something is to be done again.
+	for range 2 { // once when the watch begins, and once when the key is written again
 		for id := range ids {
 			if id == ac.ID() {
 				break

@@ -22,11 +22,11 @@ type link struct {
 // pipe is a connection through a link.
 type pipe struct {
 	near, far net.Conn
-	// frozen is locked while the pipe swallows nothing and delivers nothing.
+	// frozen is locked while the pipe reads and delivers nothing.
 	frozen sync.RWMutex
 }
 
-// newLink returns a link to etcd, and the URL to reach it by.
+// newLink returns a link to etcd, and its URL.
 func newLink(t testing.TB, endpoint string) (l *link, url string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -103,17 +103,17 @@ func (l *link) cut() {
 	}
 }
 
-// restore lets connections through again, to the etcd at a URL.
+// restore allows connections again, to the etcd at a URL.
 func (l *link) restore(endpoint string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down, l.target = false, address(endpoint)
 }
 
-// address returns what to dial for a URL.
+// address returns the network address in a URL.
 func address(endpoint string) string { return strings.TrimPrefix(endpoint, "http://") }
 
-// freeze makes the present connections silent indefinitely, as a router does that forgets them; new ones work.
+// freeze blocks the present connections indefinitely, as a router does that has lost their state. New connections work.
 func (l *link) freeze(t testing.TB) {
 	t.Helper()
 	l.mu.Lock()

@@ -15,12 +15,12 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// readers is how many read at the same time, half of them from a cache.
+// readers is the number of concurrent readers. Half of them read from a cache.
 const readers = 20
 
-// untorn returns an error when a view does not show one moment. The writers of these tests write, in one transaction, the
-// same number to the state of the context, and as the revision of an action; and to the bundle and the seen level of the
-// cluster.
+// untorn returns an error if a view does not show a single revision. The writers of these tests write a number in one
+// transaction to two places: to the state of the context and the revision of an action, or to the bundle and the seen level of
+// the cluster.
 func untorn(v appcontext.View) error {
 	if v.Context == nil || len(v.Info.Actions) == 0 {
 		return fmt.Errorf("nothing of context %q at revision %d", v.ContextID, v.Revision)
@@ -39,7 +39,7 @@ func untorn(v appcontext.View) error {
 	return nil
 }
 
-// scenario is a context whose writers keep untorn true.
+// scenario is a context with writers as untorn expects them.
 type scenario struct {
 	store   *appcontext.Store
 	ac      *appcontext.AppContext
@@ -75,15 +75,15 @@ func (s *scenario) report(ctx context.Context, n int64) error {
 	return set(ctx, s.store, s.cluster, map[string]any{"status": strconv.FormatInt(n, 10), "seen": n})
 }
 
-// crowd reads until it is stopped.
+// crowd is a group of readers that read until they are stopped.
 type crowd struct {
 	wait   sync.WaitGroup
 	cancel context.CancelFunc
-	// views counts the answers, and failures what was refused because etcd was away.
+	// views counts the views that were read, and failures the reads that failed because etcd was unavailable.
 	views, failures atomic.Int64
 }
 
-// gather lets readers read and check what they get.
+// gather starts readers that read and check views.
 func gather(t *testing.T, s *scenario, cache *appcontext.Cache) *crowd {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -95,7 +95,7 @@ func gather(t *testing.T, s *scenario, cache *appcontext.Cache) *crowd {
 		}
 		c.wait.Go(func() {
 			last := int64(0)
-			pace := time.NewTicker(5 * time.Millisecond) // Answers from memory would leave nothing of the machine to the writers.
+			pace := time.NewTicker(5 * time.Millisecond) // Reads from memory without a pause would leave no CPU time for the writers.
 			defer pace.Stop()
 			for ctx.Err() == nil {
 				<-pace.C
@@ -152,7 +152,7 @@ func TestReadersSeeOneRevision(t *testing.T) {
 	}
 }
 
-// actUntil writes actions, each like a user: until it is done.
+// actUntil writes actions. Like a user, it repeats each action until it succeeds.
 func (s *scenario) actUntil(t *testing.T, last int64, acknowledged *atomic.Int64) {
 	for n := int64(1); n <= last; n++ {
 		err := s.act(t.Context(), n)
@@ -194,7 +194,7 @@ func TestOutageLosesNoWriteAndReadersContinue(t *testing.T) {
 		compact(t, client)
 	}
 	writer.Wait()
-	// Whatever the cache has missed, it gets the last action without being asked to.
+	// Whatever the cache has missed, it gets the last action without a request to do so.
 	for name, read := range map[string]func(context.Context, appcontext.DeploymentRef, string) (appcontext.View, error){"store": store.View, "cache": cache.View} {
 		eventually(t, "the "+name+" does not catch up", func(ctx context.Context) error {
 			view, err := read(ctx, s.subject, "")

@@ -17,7 +17,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// anyName is a name that the library takes: anything but a slash, and not the reserved one.
+// anyName draws a name that the library accepts: without a slash, and not the reserved name.
 func anyName() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{"a", "a-b", "a.b", "a+b", "a0", "ab", "cluster", "resource", "status", "!@#metaGrp", "ü", "p+c", "p+c-d"}),
@@ -25,10 +25,10 @@ func anyName() *rapid.Generator[string] {
 	).Filter(func(s string) bool { return s != "instruction" })
 }
 
-// model is a context: what is at which handle below its own, as a Go value.
+// model is a context: Go values by handle, relative to the handle of the context.
 type model map[string]any
 
-// drawContext draws a context, its keys in the order in which they can be added.
+// drawContext draws a context, and its keys in an order in which they can be added.
 func drawContext(t *rapid.T) (model, []string) {
 	m := model{}
 	var order []string
@@ -122,7 +122,7 @@ func TestAnyContextIsReadAsWritten(t *testing.T) {
 		if diff := cmp.Diff(want, contents(s)); diff != "" {
 			rt.Fatalf("(-written +read):\n%s", diff)
 		}
-		// The order of keys is etcd's.
+		// The keys have the order of etcd.
 		response, err := client.Get(t.Context(), string(h), clientv3.WithPrefix(), clientv3.WithKeysOnly())
 		if err != nil {
 			rt.Fatal(err)
@@ -171,7 +171,7 @@ func TestSnapshotWithEventsEqualsNewRead(t *testing.T) {
 		}
 		s := snapshotSince(t, cache, ac.ID(), response.Header.Revision)
 		want := raw(t, client, string(h))
-		delete(want, string(h)+"half") // Is no key of EMCO's.
+		delete(want, string(h)+"half") // It is not a key of EMCO.
 		if diff := cmp.Diff(want, contents(s)); diff != "" {
 			t.Fatalf("(-etcd +cache):\n%s", diff)
 		}

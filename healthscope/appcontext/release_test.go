@@ -7,7 +7,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// TestAContextWithoutAGroupIsFoundByItsRelease: the first generation's meta data have four fields, and none for the group.
+// TestAContextWithoutAGroupIsFoundByItsRelease reads meta data of the first generation. They have four fields, and none for the
+// group.
 func TestAContextWithoutAGroupIsFoundByItsRelease(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})

@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// placed returns a place in a new context of a group, which has it.
+// placed returns a new context, its only place, and the group that has the context.
 func placed(t *testing.T, store *appcontext.Store) (*appcontext.AppContext, appcontext.AppInCluster, appcontext.DeploymentRef) {
 	t.Helper()
 	ctx, subject := t.Context(), group(t)
@@ -25,7 +25,7 @@ func placed(t *testing.T, store *appcontext.Store) (*appcontext.AppContext, appc
 	return ac, appcontext.AppInCluster{ContextID: ac.ID(), App: "sink", Cluster: "provider+edge01"}, subject
 }
 
-// saved is what is kept beside a bundle in the tests.
+// saved returns the data that the tests save with a bundle.
 func saved(version string) appcontext.SavedBundle {
 	return appcontext.SavedBundle{
 		Seen: time.Date(2026, 3, 4, 11, 0, 0, 123456789, time.UTC), Namespace: "shop", Name: "1-sink", UID: "uid", ResourceVersion: version, Digest: "d", Hub: "h",
@@ -69,7 +69,7 @@ func TestBundleOfAnotherProgramIsNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours := must(store.ReadBundle(ctx, place))(t)
-	if err := ac.UpdateStatusValue(ctx, place.Handle().Level("status"), "{}"); err != nil { // As rsync writes, even the same value.
+	if err := ac.UpdateStatusValue(ctx, place.Handle().Level("status"), "{}"); err != nil { // rsync writes in this way, even the same value.
 		t.Fatal(err)
 	}
 	if err := store.SaveBundle(ctx, ours, "{}", saved("2")); !errors.Is(err, appcontext.ErrConflict) {

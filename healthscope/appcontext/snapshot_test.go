@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// snapshot makes a snapshot of context 1 from keys without their beginning.
+// snapshot returns a snapshot of context 1. The keys of values are relative to the context.
 func snapshot(t testing.TB, values map[string]string) *appcontext.Snapshot {
 	t.Helper()
 	keys := map[string][]byte{}
@@ -35,7 +35,7 @@ func TestOrderOfAppsAndResources(t *testing.T) {
 		order string
 		want  []string
 	}{
-		"none":                  {"", []string{"a-b", "a", "b"}}, // As etcd orders "a-b/" and "a/".
+		"none":                  {"", []string{"a-b", "a", "b"}}, // This is etcd's order of "a-b/" and "a/".
 		"all":                   {`"{\"apporder\":[\"b\",\"a\",\"a-b\"]}"`, []string{"b", "a", "a-b"}},
 		"some":                  {`"{\"apporder\":[\"b\"]}"`, []string{"b", "a-b", "a"}},
 		"too many":              {`"{\"apporder\":[\"x\",\"a\",\"a\",\"instruction\"]}"`, []string{"a", "a-b", "b"}},
