@@ -7,7 +7,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// waiting is a context with an event that waits.
+// waiting returns a context with a waiting event.
 func waiting(id string, event deploy.Event, revision int64, current, desired appcontext.State) deploy.Member {
 	return deploy.Member{ID: id, Revision: revision, Lifecycle: deploy.Lifecycle{
 		Queue: []deploy.QueuedEvent{{Event: event, Status: deploy.EventPending}}, Current: current, Desired: desired,
@@ -55,7 +55,8 @@ func TestDeploymentInterrupted(t *testing.T) {
 	}
 }
 
-// TestWantedIgnoresEventsThatWillBeSkipped: what waits behind a termination begins in no state in which it could.
+// TestWantedIgnoresEventsThatWillBeSkipped asserts that an event after a termination does not count, because it cannot begin in
+// any state that follows.
 func TestWantedIgnoresEventsThatWillBeSkipped(t *testing.T) {
 	queue := func(events ...deploy.QueuedEvent) []deploy.QueuedEvent { return events }
 	instantiate := deploy.QueuedEvent{Event: deploy.EventInstantiate, Status: deploy.EventPending}

@@ -14,16 +14,16 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// fatal is what helpers need of a test or a property.
+// fatal is the part of a test or a property that helpers need.
 type fatal interface {
 	Helper()
 	Fatal(args ...any)
 }
 
-// values are etcd's keys and values.
+// values are the keys and values in etcd.
 type values map[string]string
 
-// apply writes as the store does.
+// apply applies writes, as the store does.
 func (v values) apply(t fatal, writes []appcontext.Write) {
 	t.Helper()
 	for _, w := range writes {
@@ -47,7 +47,7 @@ func encoded(t fatal, value any) []byte {
 	return data
 }
 
-// snapshot returns the context among the values.
+// snapshot returns a snapshot of the context in the values.
 func (v values) snapshot(t fatal) *appcontext.Snapshot {
 	t.Helper()
 	raw := map[string][]byte{}
@@ -61,7 +61,7 @@ func (v values) snapshot(t fatal) *appcontext.Snapshot {
 	return s
 }
 
-// snapshotOf returns one of several contexts among the values.
+// snapshotOf returns a snapshot of one of several contexts in the values.
 func (v values) snapshotOf(t fatal, id string) *appcontext.Snapshot {
 	t.Helper()
 	one := values{}
@@ -73,7 +73,7 @@ func (v values) snapshotOf(t fatal, id string) *appcontext.Snapshot {
 	return one.snapshot(t)
 }
 
-// read reads a recording of EMCO's rsync: keys and values of context 42.
+// read reads a recording of EMCO's rsync: the keys and values of context 42.
 func read(t fatal, name string) values {
 	t.Helper()
 	v := values{}
@@ -93,8 +93,8 @@ func lines(t fatal, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// TestLifecycleWritesEMCOKeys compares, key by key, which values an installation and a termination write one after
-// the other. Within a transaction a key is written once, and what has not changed is not written again.
+// TestLifecycleWritesEMCOKeys compares, for each key, the values that an instantiation and a termination write with a recording.
+// A transaction writes a key once, and a value that has not changed is not written again.
 func TestLifecycleWritesEMCOKeys(t *testing.T) {
 	recorded := map[string][]string{}
 	for _, line := range lines(t, "lifecycle.tsv") {
@@ -180,7 +180,8 @@ func TestEventsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestEventsBeginOnlyInAllowedStates are EMCO's, and beyond them those in which an update that has failed is rolled back.
+// TestEventsBeginOnlyInAllowedStates asserts that the allowed states are those of EMCO, and in addition those in which a failed
+// update is rolled back.
 func TestEventsBeginOnlyInAllowedStates(t *testing.T) {
 	all := []appcontext.State{
 		"Created", "Instantiating", "Instantiated", "InstantiateFailed", "Terminating", "Terminated", "TerminateFailed", "Updating", "Updated", "UpdatedFailed",
@@ -208,7 +209,8 @@ func TestEventsBeginOnlyInAllowedStates(t *testing.T) {
 	}
 }
 
-// TestEnqueueRejectsEventThatCannotBegin, with the state, unless something before it may change that.
+// TestEnqueueRejectsEventThatCannotBegin asserts that the error names the state. There is no error if an earlier event may
+// change the state.
 func TestEnqueueRejectsEventThatCannotBegin(t *testing.T) {
 	_, err := deploy.Lifecycle{Current: appcontext.StateTerminated}.Enqueue(deploy.EventInstantiate, "")
 	want := `event "Instantiate" is not possible in state "Terminated": it must be one of Created, Instantiated, InstantiateFailed, Instantiating`
@@ -225,8 +227,8 @@ func TestEnqueueRejectsEventThatCannotBegin(t *testing.T) {
 	}
 }
 
-// TestEveryEventSequenceEndsInStateOfTable: whatever comes when, and however often the program is killed, no event is lost,
-// none comes out of order, and the context ends in a state in which nothing is going on.
+// TestEveryEventSequenceEndsInStateOfTable adds events and restarts the program at any time. No event is lost, no event is out
+// of order, and the context ends in a state in which nothing is in progress.
 func TestEveryEventSequenceEndsInStateOfTable(t *testing.T) {
 	final := []appcontext.State{"", "Created", "Instantiated", "InstantiateFailed", "Terminated", "TerminateFailed", "Updated", "UpdatedFailed"}
 	rapid.Check(t, func(t *rapid.T) {

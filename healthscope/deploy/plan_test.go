@@ -14,7 +14,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// plan reads the plan of what a recording holds.
+// plan returns the plan of the context in a recording.
 func plan(t *testing.T, v values) *deploy.Plan {
 	t.Helper()
 	p, err := deploy.NewPlan(v.snapshot(t))
@@ -24,7 +24,7 @@ func plan(t *testing.T, v values) *deploy.Plan {
 	return p
 }
 
-// run takes all steps of a progress, and returns them by app and cluster. refuse says which are refused.
+// run takes all steps of a progress, and returns them by app and cluster. refuse reports whether a step is refused.
 func run(w *deploy.Progress, refuse func(deploy.Step) bool) map[string][]string {
 	taken := map[string][]string{}
 	for steps := w.Take(); len(steps) > 0; steps = w.Take() {
@@ -59,7 +59,8 @@ func TestStepsOfRecordedContext(t *testing.T) {
 	}
 }
 
-// TestDeletionOrder, of a termination and of what an update has left, is reverse by default, and as EMCO's where that is configured.
+// TestDeletionOrder asserts that a termination deletes in reverse order by default, and in EMCO's order if that is configured.
+// The same is true for the resources that an update removes.
 func TestDeletionOrder(t *testing.T) {
 	resources := []deploy.Resource{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	for order, want := range map[configv1alpha1.DeletionOrder][]string{
@@ -78,7 +79,8 @@ func TestDeletionOrder(t *testing.T) {
 	}
 }
 
-// TestRefusalEndsOnlyItsSequence: the app's other cluster and other apps are finished; of what is deleted, all the rest is.
+// TestRefusalEndsOnlyItsSequence asserts that a refusal does not stop the app's other cluster and other apps. A termination also
+// deletes all other resources of the sequence.
 func TestRefusalEndsOnlyItsSequence(t *testing.T) {
 	p := plan(t, read(t, "created.tsv"))
 	refused := func(s deploy.Step) bool { return s.Resource.Name == "web+Deployment" && s.Cluster == "p1+edge01" }
@@ -126,7 +128,7 @@ func TestNewPlanRejectsInvalidContexts(t *testing.T) {
 	}
 }
 
-// TestCRDsAreAppliedFirstAndNotDeleted: those that are hooks, and those in the order.
+// TestCRDsAreAppliedFirstAndNotDeleted has CRDs that are hooks, and CRDs in the order of resources.
 func TestCRDsAreAppliedFirstAndNotDeleted(t *testing.T) {
 	v := read(t, "created.tsv")
 	at := "/context/42/app/web/cluster/p1+edge01/resource/"
@@ -144,8 +146,8 @@ func TestCRDsAreAppliedFirstAndNotDeleted(t *testing.T) {
 	}
 }
 
-// TestStepsWaitForDependencies, whatever the dependencies, the order in which steps end and what is refused; and
-// at the end nothing is left that could have been done.
+// TestStepsWaitForDependencies asserts this for any dependencies, any order in which steps end, and any refused steps. In the
+// end, no step is left that could be taken.
 func TestStepsWaitForDependencies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -178,7 +180,7 @@ func TestStepsWaitForDependencies(t *testing.T) {
 	})
 }
 
-// check fails when a step begins too early.
+// check fails the test if a step begins too early.
 func check(t *rapid.T, p *deploy.Plan, s deploy.Step, applied map[string]int, held map[string]bool) {
 	for _, a := range p.Apps {
 		switch {
@@ -196,7 +198,7 @@ func check(t *rapid.T, p *deploy.Plan, s deploy.Step, applied map[string]int, he
 	}
 }
 
-// drawPlan makes a plan whose apps depend on others before them.
+// drawPlan draws a plan whose apps depend on earlier ones.
 func drawPlan(t *rapid.T) *deploy.Plan {
 	p := &deploy.Plan{ID: "42"}
 	for i := range rapid.IntRange(1, 5).Draw(t, "apps") {
@@ -220,21 +222,23 @@ func drawPlan(t *rapid.T) *deploy.Plan {
 	return p
 }
 
-// TestProgressResumesAfterRestart: what this event has applied is not applied again, and what an earlier one has is.
+// TestProgressResumesAfterRestart asserts that a resource is not applied again if this event has applied it. It is applied again
+// if an earlier event has.
 func TestProgressResumesAfterRestart(t *testing.T) {
 	target := deploy.Target{App: "web", Cluster: "p+c", Resources: []deploy.Resource{{Name: "a+Pod", Status: appcontext.ResourceApplied}, {Name: "b+Pod", Status: appcontext.ResourcePending}}}
 	p := &deploy.Plan{ID: "42", Apps: []deploy.App{{Name: "web", Targets: []deploy.Target{target}}}}
 	if got := run(p.Instantiation(), never)["web in p+c"]; !slices.Equal(got, []string{"apply bundle", "apply b+Pod"}) {
 		t.Errorf("steps %q", got)
 	}
-	// In a snapshot made of values, everything is of one revision: the statuses are not newer than the beginning.
+	// In a snapshot of values, everything has the same revision. Hence the statuses are not newer than the beginning of the
+	// event.
 	p = plan(t, read(t, "instantiated.tsv"))
 	if got := run(p.Instantiation(), never)["db in p1+edge01"]; !slices.Equal(got, []string{"begin", "apply bundle", "apply db-secret+Secret", "apply db+StatefulSet"}) {
 		t.Errorf("steps %q", got)
 	}
 }
 
-// withHooks returns a plan of one app in one cluster with an object of each hook, whose statuses are as etcd has them.
+// withHooks returns a plan of one app in one cluster with an object of each hook. status returns their statuses.
 func withHooks(status func(name string) appcontext.ResourceStatus) *deploy.Plan {
 	resource := func(name string) deploy.Resource { return deploy.Resource{Name: name, Status: status(name)} }
 	target := deploy.Target{App: "web", Cluster: "p+c", Resources: []deploy.Resource{resource("a"), resource("b")}, Hooks: map[deploy.Hook][]deploy.Resource{}}
@@ -264,7 +268,7 @@ func TestHookOrder(t *testing.T) {
 	}
 }
 
-// TestFailedHookBlocksLaterSteps, whatever it is: a pre-delete hook keeps everything from being deleted.
+// TestFailedHookBlocksLaterSteps asserts this for every hook. A failed pre-delete hook prevents every deletion.
 func TestFailedHookBlocksLaterSteps(t *testing.T) {
 	p := withHooks(func(string) appcontext.ResourceStatus { return "" })
 	for name, failing := range map[string]struct {
@@ -283,8 +287,8 @@ func TestFailedHookBlocksLaterSteps(t *testing.T) {
 	}
 }
 
-// TestProgressWithHooksResumesAfterRestart: wherever it is interrupted, the steps for resources before and after are
-// those of the whole, and no hook is run twice.
+// TestProgressWithHooksResumesAfterRestart asserts that an interruption at any point does not change the steps for resources,
+// before and after it together, and that no hook runs twice.
 func TestProgressWithHooksResumesAfterRestart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terminates := rapid.Bool().Draw(t, "terminates")
@@ -323,7 +327,8 @@ func TestProgressWithHooksResumesAfterRestart(t *testing.T) {
 	})
 }
 
-// TestUpdateSkipsUnchangedResources: what is applied, byte by byte as it is to be, and by a context that is known to have it so.
+// TestUpdateSkipsUnchangedResources asserts that an update skips a resource if it is applied, byte by byte as desired, by a
+// context that is known to contain it.
 func TestUpdateSkipsUnchangedResources(t *testing.T) {
 	const at = "/context/42/app/web/cluster/p1+edge01/resource/"
 	tests := map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// failed returns a lifecycle whose event has failed, and its retry.
+// failed returns a lifecycle with a failed event, and the retry of the event.
 func failed(t *testing.T, event deploy.Event, before appcontext.State) (deploy.Lifecycle, deploy.Retry) {
 	t.Helper()
 	l, err := deploy.Lifecycle{Current: before}.Enqueue(event, "")
@@ -102,7 +102,7 @@ func TestPendingEventOfDeploymentSupersedesRetry(t *testing.T) {
 	}
 }
 
-// TestRetryTakesRefusedStepsAgain, with what comes after it, and nothing else.
+// TestRetryTakesRefusedStepsAgain asserts that a retry takes the refused steps and the steps after them, and no others.
 func TestRetryTakesRefusedStepsAgain(t *testing.T) {
 	p := plan(t, read(t, "created.tsv"))
 	web := func(s deploy.Step) bool { return s.Resource.Name == "web+Deployment" && s.Cluster == "p1+edge01" }
@@ -128,7 +128,8 @@ func TestRetryTakesRefusedStepsAgain(t *testing.T) {
 	}
 }
 
-// TestRetriedEventTakesFailedResources: what it has applied before is not applied again, also in sequences that are complete.
+// TestRetriedEventTakesFailedResources asserts that a retried event does not apply a resource again that it has applied, also in
+// sequences that are complete.
 func TestRetriedEventTakesFailedResources(t *testing.T) {
 	resource := func(name string, status appcontext.ResourceStatus) deploy.Resource {
 		return deploy.Resource{Name: name, Status: status}
