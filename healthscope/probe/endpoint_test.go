@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// parseEndpoint returns what is wrong with an endpoint.
+// parseEndpoint returns the error of an endpoint, or nil if it is valid.
 func parseEndpoint(endpoint string) error {
 	_, err := probe.Parse(&corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: endpoint})
 	return err
@@ -68,7 +68,8 @@ func TestEndpointsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// An endpoint that is taken means the same to everyone: nothing in it is escaped, removed, or leads elsewhere, however often it is read.
+// FuzzEndpoint asserts that an accepted endpoint is unambiguous: no part of it is escaped, removed or read as another host or
+// query, however often it is parsed.
 func FuzzEndpoint(f *testing.F) {
 	for _, seed := range []string{"/health", "/a/../b", "//h/", "/%2f", "/@h", "/./", "/a//", "/a?b", "http://h/"} {
 		f.Add(seed)

@@ -13,12 +13,12 @@ import (
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// outcomes are what the letters of a story stand for.
+// outcomes maps the letters of a story to outcomes.
 var outcomes = map[rune]probe.Outcome{
 	's': {Kind: probe.Success}, 'f': {Kind: probe.Failure, Cause: "status code 503"}, 'w': {Kind: probe.NotProxied, Cause: "no way"}, '-': {Kind: probe.Silent, Cause: "silent"},
 }
 
-// after returns what a story comes to, with a probe each second.
+// after returns the finding after a story, with one probe per second.
 func after(story string, t probe.Thresholds) probe.Finding {
 	var h probe.History
 	for i, letter := range story {
@@ -27,7 +27,7 @@ func after(story string, t probe.Thresholds) probe.Finding {
 	return h.Finding()
 }
 
-// byDefault are the thresholds of a scope that gives none.
+// byDefault returns the thresholds of a scope that sets none.
 func byDefault(t interface{ Fatal(...any) }) probe.Thresholds {
 	spec, err := probe.Parse(asking(nil))
 	if err != nil {
@@ -85,7 +85,8 @@ func TestTheLastSuccessIsThatBeforeTheFailures(t *testing.T) {
 	}
 }
 
-// A success never makes a Service Failing, a failure never makes it Passing, and what says nothing of the target changes nothing of that.
+// TestASuccessNeverFailsAndAFailureNeverPasses asserts that a success never makes a Service Failing, and that a failure never
+// makes it Passing. Outcomes without information about the target do not change the result.
 func TestASuccessNeverFailsAndAFailureNeverPasses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		thresholds := probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
@@ -114,7 +115,8 @@ func TestASuccessNeverFailsAndAFailureNeverPasses(t *testing.T) {
 	})
 }
 
-// What says nothing of the target counts for nothing: after the next answer, all is as if there had been the answers alone.
+// TestOnlyAnswersCount asserts that outcomes without information about the target do not count. After the next answer, the
+// finding is the same as after the answers alone.
 func TestOnlyAnswersCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		thresholds := probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
@@ -130,7 +132,8 @@ func TestOnlyAnswersCount(t *testing.T) {
 	})
 }
 
-// From whatever came before, ten failures make a Service Failing and ten successes make it Passing, with any thresholds.
+// TestTenEqualOutcomesDecide asserts that ten failures make a Service Failing and ten successes make it Passing, after any story
+// and with any thresholds.
 func TestTenEqualOutcomesDecide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		thresholds := probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
@@ -144,7 +147,8 @@ func TestTenEqualOutcomesDecide(t *testing.T) {
 	})
 }
 
-// Whatever asks when, slots are a second apart, none is before it was asked for, and none is later than all those before it require.
+// TestSlotsAreASecondApart asserts that slots are a second apart, that no slot is before its request, and that no slot is later
+// than the slots before it require.
 func TestSlotsAreASecondApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p probe.Pace
@@ -170,7 +174,8 @@ func TestSlotsAreASecondApart(t *testing.T) {
 	})
 }
 
-// The next probe is never later than the interval says, and less than a fifth earlier.
+// TestJitterOnlyMakesProbesEarlier asserts that the next probe is never later than the interval, and at most a fifth of the
+// interval earlier.
 func TestJitterOnlyMakesProbesEarlier(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		interval := time.Duration(rapid.Int64Range(int64(time.Second), int64(24*time.Hour)).Draw(t, "interval"))

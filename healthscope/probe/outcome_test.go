@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// ofAPIServer returns what an API server answers, as bytes.
+// ofAPIServer returns a response body of an API server, in protobuf.
 func ofAPIServer(t *testing.T, code int32, message string) []byte {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -62,7 +62,7 @@ func TestWhatAnswersSay(t *testing.T) {
 	}
 }
 
-// Whatever the body, what an answer says holds none of it.
+// FuzzAnswer asserts that the cause of an outcome does not contain the response body.
 func FuzzAnswer(f *testing.F) {
 	f.Add(503, "application/vnd.kubernetes.protobuf", []byte("k8s\x00\x0a\x04\x0a\x02v1"))
 	f.Add(500, "text/plain", []byte("secret"))

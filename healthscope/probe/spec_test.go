@@ -13,7 +13,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
 
-// asking returns the spec of a scope that asks for probes; change makes another one of it.
+// asking returns the spec of a scope with probes, after a change to it.
 func asking(change func(*corev1alpha2.HealthScopeSpec)) *corev1alpha2.HealthScopeSpec {
 	s := &corev1alpha2.HealthScopeSpec{ProbeMethod: "GET", ProbeEndpoint: "/health"}
 	if change != nil {
