@@ -11,7 +11,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
-// scopeOf returns scope "all", whose status says something of components of Application "store".
+// scopeOf returns the scope "all". Its status has conditions of components of the Application "store".
 func scopeOf(truncated bool, components ...corev1alpha2.WorkloadHealthCondition) corev1alpha2.HealthScope {
 	s := corev1alpha2.HealthScope{Status: corev1alpha2.HealthScopeStatus{
 		AppHealthConditions: []corev1alpha2.AppHealthCondition{{AppName: "store", Components: components}}, Truncated: truncated,
@@ -120,7 +120,8 @@ func application(t *testing.T, status string) map[string]any {
 	return map[string]any{"status": content}
 }
 
-// KubeVela itself judges an Application until the workflow is over.
+// TestAwaitsHealth asserts that no health is awaited while a workflow runs, because KubeVela itself judges the Application until
+// the workflow ends.
 func TestAwaitsHealth(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]bool{

@@ -85,7 +85,8 @@ appliedResources:
 	}
 }
 
-// An Application cannot make the controller hold more than a scope may name.
+// TestWhatIsReadOfAnApplicationIsBounded asserts that an Application cannot make the controller hold more objects than a scope
+// may name.
 func TestWhatIsReadOfAnApplicationIsBounded(t *testing.T) {
 	t.Parallel()
 	var applied []any
@@ -140,7 +141,7 @@ func TestReadComponent(t *testing.T) {
 	}
 }
 
-// Whatever an Application holds, reading it does not fail and stays within its bounds.
+// FuzzReadApplication asserts that any Application can be read without a panic, and that the number of objects is limited.
 func FuzzReadApplication(f *testing.F) {
 	f.Add(`{"appliedResources":[{"apiVersion":"apps/v1","kind":"Deployment","creator":"workflow","name":"web"}],"policy":[{"type":"env-binding","status":{"envs":[{"env":"e","placements":[{"cluster":"c"}]}]}}]}`)
 	f.Add(`{"appliedResources":[null,7]}`)
