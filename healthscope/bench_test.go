@@ -9,9 +9,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// installation makes n results, as a bundle has them: four of five are pods, of
-// Deployments by way of a ReplicaSet, and one workload in ten has a pod that crashes.
-// They are sorted by key, as bundles are read.
+// installation returns n results like those of a bundle, sorted by key. Four of five are pods, which Deployments own through a
+// ReplicaSet. One workload in ten has a crashing pod.
 func installation(n int) []healthscope.Result {
 	var all []healthscope.Result
 	for w := 0; len(all) < n; w++ {
@@ -36,7 +35,8 @@ func installation(n int) []healthscope.Result {
 	return all
 }
 
-// BenchmarkJudge judges 10,000 results: sorted, as bundles are read; in another order; and with the history that hysteresis needs.
+// BenchmarkJudge judges 10,000 results: in the sorted order of bundles, in another order, and with the history that hysteresis
+// needs.
 func BenchmarkJudge(b *testing.B) {
 	sorted := installation(10_000)
 	mixed := slices.Clone(sorted)

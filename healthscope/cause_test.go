@@ -12,7 +12,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// compareLines compares a report.
+// compareLines compares two reports.
 func compareLines(t *testing.T, want, got []string) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -147,7 +147,7 @@ func TestOwnersAreFollowedAsFarAsKubernetesGoes(t *testing.T) {
 	}
 }
 
-// FuzzCause: whatever a bundle says of a pod, the cause is a line that a list has room for.
+// FuzzCause asserts that a cause is one line of limited length, whatever a bundle contains about a pod.
 func FuzzCause(f *testing.F) {
 	f.Add("a", "CrashLoopBackOff", "it\ncrashes\u2028here", true)
 	f.Add(strings.Repeat("x", 300), "", strings.Repeat("ä", 400), false)
@@ -170,7 +170,7 @@ func FuzzCause(f *testing.F) {
 	})
 }
 
-// isLine reports whether a text is one line of moderate length.
+// isLine reports whether a text is one line of at most 256 bytes.
 func isLine(text string) bool {
 	return text != "" && len(text) <= 256 && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' })
 }

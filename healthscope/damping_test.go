@@ -9,30 +9,30 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// life judges the same objects again and again, as a controller does that remembers its last judgement.
+// life judges the same objects repeatedly, as a controller does that keeps its last judgement.
 type life struct {
 	policy healthscope.Policy
 	last   healthscope.Judgement
 }
 
-// look judges results, and returns the first member by key.
+// look judges results, and returns the first member in the order of keys.
 func (l *life) look(now time.Time, results ...healthscope.Result) healthscope.Member {
 	l.policy.WithHistory(results, l.last.Members)
 	l.last = healthscope.Judge(results, l.policy, now)
 	return l.last.Members[0]
 }
 
-// seconds is a time in seconds.
+// seconds returns a duration of n seconds.
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// spell is a time for which an object is in one state.
+// spell is a period in which an object is in one state.
 type spell struct {
 	state  healthscope.State
 	length time.Duration
 }
 
-// live lets a Service live through spells, looks at each moment at which a
-// controller would, and at one more, and hands what it sees to check. It returns when the last spell ends.
+// live judges a Service during spells, at each time at which a controller would judge it, and at one more. It passes every
+// judgement to check, and returns the end of the last spell.
 func (l *life) live(t *rapid.T, begin time.Time, spells []spell, check func(now time.Time, raw healthscope.State, m healthscope.Member)) time.Time {
 	for _, s := range spells {
 		raw := result("", "Service", "web", s.state, since(begin), because("Word", "words"))
@@ -48,7 +48,7 @@ func (l *life) live(t *rapid.T, begin time.Time, spells []spell, check func(now 
 				t.Fatalf("looks at %v again and again", next)
 			}
 			check(next, s.state, l.look(next, raw))
-			between = begin // A look back would be one into the past.
+			between = begin // The judgement at that time would be in the past.
 		}
 		if between.After(begin) {
 			check(between, s.state, l.look(between, raw))
@@ -58,7 +58,8 @@ func (l *life) live(t *rapid.T, begin time.Time, spells []spell, check func(now 
 	return begin
 }
 
-// drawSpells draws spells that take turns: some in one of these states that are shorter than limit, and between them ones in the other state of any length.
+// drawSpells draws alternating spells: those in one of the short states are shorter than limit, and those in the other state
+// have any length.
 func drawSpells(t *rapid.T, short []healthscope.State, limit time.Duration, other healthscope.State) []spell {
 	var spells []spell
 	for range rapid.IntRange(1, 8).Draw(t, "turns") {
@@ -96,7 +97,7 @@ func TestRecoveriesShorterThanTheHoldDoNotShow(t *testing.T) {
 				t.Fatalf("%v after noon, %s: %s %s since %v", now.Sub(noon), raw, m.State, m.Reason, m.Since)
 			}
 		})
-		// What lasts is shown, at the very moment.
+		// A state that lasts is shown exactly when the hold ends.
 		l.live(t, end, []spell{{healthscope.Ready, 2 * time.Hour}}, func(now time.Time, _ healthscope.State, m healthscope.Member) {
 			want := healthscope.Failed
 			if now.Sub(end) >= hold {
@@ -141,7 +142,7 @@ func TestWithoutDampingEveryStateShowsAtOnce(t *testing.T) {
 	})
 }
 
-// A crash loop takes pod and workload through every state again and again.
+// TestAWorkloadThatCrashesInALoopStaysFailed has a crash loop that takes pod and workload through every state repeatedly.
 func TestAWorkloadThatCrashesInALoopStaysFailed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := life{policy: healthscope.Policy{RecoveryHold: time.Minute, PendingTimeout: time.Hour}}
@@ -271,7 +272,7 @@ func TestWhatStaysPendingThroughAYoungFailureIsPendingSinceItBegan(t *testing.T)
 func TestATimeToComeIsNoLaterThanNow(t *testing.T) {
 	limits := healthscope.Policy{PendingTimeout: seconds(50), NotPresentGrace: seconds(40), NoStatusGrace: seconds(30), FailureGrace: seconds(20), RecoveryHold: seconds(10)}
 	rapid.Check(t, func(t *rapid.T) {
-		// Each object once: of several results, which one counts depends on their times.
+		// Each object occurs once. Of several results, the one that counts depends on their times.
 		results := rapid.SliceOfNDistinct(drawResult(true), 1, 8, func(r healthscope.Result) healthscope.Key { return r.Key }).Draw(t, "results")
 		now := make([]healthscope.Result, len(results))
 		for i := range results {

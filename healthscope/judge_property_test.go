@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// drawResult draws a raw result from a small world, so that owners, duplicates and circles happen.
+// drawResult draws a raw result from a few kinds and names, so that owners, duplicates and cycles occur.
 func drawResult(owners bool) *rapid.Generator[healthscope.Result] {
 	return rapid.Custom(func(t *rapid.T) healthscope.Result {
 		kinds := []healthscope.Owner{
@@ -47,7 +47,7 @@ func drawResult(owners bool) *rapid.Generator[healthscope.Result] {
 	})
 }
 
-// drawPolicy draws a policy; without grace when idempotence matters.
+// drawPolicy draws a policy. Tests that need idempotence draw it without grace.
 func drawPolicy(t *rapid.T, grace bool) healthscope.Policy {
 	seconds := func(name string, choices ...int) time.Duration {
 		return time.Duration(rapid.SampledFrom(choices).Draw(t, name)) * time.Second

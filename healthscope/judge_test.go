@@ -11,13 +11,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// noon is when the tests look.
+// noon is the time at which the tests judge.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// ago is a time before noon.
+// ago returns the time that is d before noon.
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
-// result makes a raw result; change adds to it.
+// result returns a raw result, after the changes to it.
 func result(group, kind, name string, state healthscope.State, change ...func(*healthscope.Result)) healthscope.Result {
 	r := healthscope.Result{Key: healthscope.Key{Cluster: "edge", Group: group, Kind: kind, Namespace: "store", Name: name}, State: state}
 	for _, c := range change {
@@ -26,7 +26,7 @@ func result(group, kind, name string, state healthscope.State, change ...func(*h
 	return r
 }
 
-// deployment, replicaSet and pod make results of these kinds; job, one that is running.
+// deployment, replicaSet and pod return results of these kinds. job returns the result of a running Job.
 func deployment(name string, state healthscope.State, change ...func(*healthscope.Result)) healthscope.Result {
 	return result("apps", "Deployment", name, state, change...)
 }
@@ -43,30 +43,30 @@ func pod(name string, state healthscope.State, change ...func(*healthscope.Resul
 	return result("", "Pod", name, state, change...)
 }
 
-// of makes a result an owned one.
+// of sets the owner of a result.
 func of(group, kind, name string) func(*healthscope.Result) {
 	return func(r *healthscope.Result) { r.Owner = &healthscope.Owner{Group: group, Kind: kind, Name: name} }
 }
 
-// because gives a result reason and message.
+// because sets the reason and the message of a result.
 func because(reason healthscope.Reason, message string) func(*healthscope.Result) {
 	return func(r *healthscope.Result) { r.Reason, r.Message = reason, message }
 }
 
-// since gives a result the time it entered its state.
+// since sets the time at which a result entered its state.
 func since(t time.Time) func(*healthscope.Result) {
 	return func(r *healthscope.Result) { r.Since = t }
 }
 
-// deadline gives a workload its own deadline.
+// deadline sets the progress deadline of a workload.
 func deadline(d time.Duration) func(*healthscope.Result) {
 	return func(r *healthscope.Result) { r.ProgressDeadline = d }
 }
 
-// serving makes a result one that serves.
+// serving marks a result as serving.
 func serving(r *healthscope.Result) { r.Serving = true }
 
-// report puts a judgement into lines: "Kind/name state counts", and what else there is to say.
+// report returns a judgement as lines: "Kind/name state counts", followed by the other fields that are set.
 func report(v healthscope.Judgement) []string {
 	var lines []string
 	for _, m := range v.Members {
@@ -94,7 +94,7 @@ func report(v healthscope.Judgement) []string {
 	return lines
 }
 
-// judgeCase is a set of results with the judgement on it at noon.
+// judgeCase is a set of results with the expected judgement at noon.
 type judgeCase struct {
 	results []healthscope.Result
 	policy  healthscope.Policy

@@ -7,7 +7,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// rollout is a StatefulSet that is Pending since a moment, with some replicas ready.
+// rollout returns a StatefulSet that is Pending since a time, with some replicas ready.
 func rollout(since time.Time, ready int32) healthscope.Result {
 	return healthscope.Result{
 		Key:   healthscope.Key{Group: "apps", Kind: "StatefulSet", Name: "db"},
@@ -16,7 +16,7 @@ func rollout(since time.Time, ready int32) healthscope.Result {
 	}
 }
 
-// stateAfter judges a rollout every 40 s, with what was said of it before, and returns the state at the end.
+// stateAfter judges a rollout every 40 seconds, with the previous judgement as history, and returns the last state.
 func stateAfter(steps int, ready func(step int) int32) healthscope.State {
 	begin := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 	var before []healthscope.Member

@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// member makes a judged member that counts as a state.
+// member returns a judged member that counts as a state.
 func member(counts healthscope.State, change ...func(*healthscope.Result)) healthscope.Member {
 	return healthscope.Member{Result: pod("p", counts, change...), Counts: counts}
 }
@@ -89,7 +89,8 @@ func TestHealthNeedsNoMoreMembersThanThePercentage(t *testing.T) {
 	}
 }
 
-// What gets better makes nothing worse, whatever else there is, and what does not count changes nothing.
+// TestABetterMemberIsNoWorseForAll asserts that a better member does not make health or state worse, with any other members. A
+// member that does not count has no effect.
 func TestABetterMemberIsNoWorseForAll(t *testing.T) {
 	rank := map[healthscope.Health]int{healthscope.Unhealthy: 0, healthscope.HealthUnknown: 1, healthscope.Healthy: 2}
 	counted := []healthscope.State{healthscope.Ready, healthscope.Pending, healthscope.Unknown, healthscope.Failed}

@@ -131,7 +131,8 @@ func TestAFailureIsAsOldAsItIs(t *testing.T) {
 	}
 }
 
-// TestTheTimeToServeBeginsWhenServingStops: a canary that has been paused for hours is Pending and serves. A moment without a pod is no timeout.
+// TestTheTimeToServeBeginsWhenServingStops judges a canary that has been paused for hours. It is Pending and serves. A moment
+// without a pod is no timeout.
 func TestTheTimeToServeBeginsWhenServingStops(t *testing.T) {
 	const limit = 10 * time.Minute
 	paused := func(change ...func(*healthscope.Result)) healthscope.Result {

@@ -49,7 +49,8 @@ func TestMarkUnreachable(t *testing.T) {
 	}
 }
 
-// Nothing that is lost counts as anything but Unknown, and nothing is lost from the count.
+// TestUnreachableMembersAreUnknown asserts that members of an unreachable cluster count as Unknown only, and that none is
+// missing in the counts.
 func TestUnreachableMembersAreUnknown(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

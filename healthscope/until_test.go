@@ -7,7 +7,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Zero would mean to a controller that there is nothing to wait for.
+// TestUntil asserts that a time that has come results in a positive duration. For a controller, zero means that there is nothing
+// to wait for.
 func TestUntil(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
