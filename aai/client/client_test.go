@@ -132,7 +132,7 @@ func pages(documents []string, totals bool) http.HandlerFunc {
 	}
 }
 
-// write answers with a list of documents.
+// write sends a response with a list of documents.
 func write(w http.ResponseWriter, documents []aai.Document) {
 	for i := range documents {
 		documents[i].ResourceVersion = "1"

@@ -27,7 +27,7 @@ import (
 	"github.com/healthscope/healthscope/aai/client"
 )
 
-// raw answers every request with these bytes and closes the connection.
+// raw returns a handler that responds to every request with these bytes and closes the connection.
 func raw(answer string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		connection, buffer, err := http.NewResponseController(w).Hijack()
