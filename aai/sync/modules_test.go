@@ -61,7 +61,7 @@ func (w *world) expectModules(desired statuses, want map[string]string) aaisync.
 	return r
 }
 
-// status returns the operational-status that A&AI has of a module.
+// status returns the operational-status of a module in A&AI.
 func (w *world) status(id string) any {
 	d, _ := w.Get(module(id).Path())
 	return d["operational-status"]
