@@ -79,7 +79,7 @@ status: {active: 1, ready: 1, succeeded: 1, failed: 1, startTime: "2026-02-01T00
 	"Budget":    `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, generation: 1}, status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: 2, disruptionsAllowed: 0, expectedPods: 2}}`,
 }
 
-// inexact matches numbers that may lose digits as floating-point numbers.
+// inexact matches numbers that may have another value as floating-point numbers.
 var inexact = regexp.MustCompile(`\d{15}|\d[eE]`)
 
 // FuzzEvaluate asserts that any object has a state, a message of limited length in one line, and a rule that decided, and that

@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// drawCount draws a number of replicas in one of the forms that decoders leave.
+// drawCount draws a number of replicas in one of the types that decoders return.
 func drawCount(t *rapid.T, label string, n int64) any {
 	switch rapid.IntRange(0, 2).Draw(t, label+" form") {
 	case 0:
@@ -115,7 +115,8 @@ func TestSeedRuleForPods(t *testing.T) {
 	})
 }
 
-// TestEvaluateDoesNotChangeTheObject asserts this because objects come from caches, which others read, too.
+// TestEvaluateDoesNotChangeTheObject asserts that Evaluate changes no object. Objects come from caches that other code reads,
+// too.
 func TestEvaluateDoesNotChangeTheObject(t *testing.T) {
 	for name, text := range samples {
 		t.Run(name, func(t *testing.T) {
