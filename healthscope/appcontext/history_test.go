@@ -214,7 +214,7 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 	}
 	putRaw(t, client, map[string]string{
 		"/context/5/": `"5"`, "/context/5/app/network-intents/": `"network-intents"`, "/context/5/app/network-intents/cluster/west+bonn/": `"west+bonn"`,
-		"/context/6/app/network-intents/cluster/west+bonn/": `"west+bonn"`, // The rest of a deleted context.
+		"/context/6/app/network-intents/cluster/west+bonn/": `"west+bonn"`, // These are remains of a context.
 		"/context/7/": `"7"`, "/context/7/meta/": `broken`,
 	})
 	// These are more keys in one context than are read in one step.
