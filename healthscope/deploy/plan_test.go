@@ -146,8 +146,8 @@ func TestCRDsAreAppliedFirstAndNotDeleted(t *testing.T) {
 	}
 }
 
-// TestStepsWaitForDependencies asserts this for any dependencies, any order in which steps end, and any refused steps. In the
-// end, no step is left that could be taken.
+// TestStepsWaitForDependencies asserts that steps wait with any dependencies, in any order in which steps end, and with any
+// refused steps. In the end, no step is left that could be taken.
 func TestStepsWaitForDependencies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -268,7 +268,7 @@ func TestHookOrder(t *testing.T) {
 	}
 }
 
-// TestFailedHookBlocksLaterSteps asserts this for every hook. A failed pre-delete hook prevents every deletion.
+// TestFailedHookBlocksLaterSteps fails each hook. A failed pre-delete hook prevents every deletion.
 func TestFailedHookBlocksLaterSteps(t *testing.T) {
 	p := withHooks(func(string) appcontext.ResourceStatus { return "" })
 	for name, failing := range map[string]struct {
