@@ -183,7 +183,7 @@ func (d *decoder) decodeApp(a appcontext.App) {
 			p.resources = append(p.resources, result)
 		}
 		if len(p.resources) == 0 && len(resources) > 0 {
-			continue // All of it is of another context, and so is the bundle.
+			continue // All its resources belong to another context, and so does its bundle.
 		}
 		if p.retrying {
 			d.markRetrying(p.resources)

@@ -9,82 +9,90 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// EMCOComposite names the composite app of a deployment intent group, as EMCO 22.12 does.
+// EMCOComposite names the composite app of a deployment intent group, in the form of EMCO 22.12.
 type EMCOComposite struct {
-	// Project is the project.
+	// Project is the name of the project.
 	Project string `json:"project,omitempty"`
-	// CompositeApp is the composite app.
+	// CompositeApp is the name of the composite app.
 	CompositeApp string `json:"compositeApp,omitempty"`
-	// CompositeAppVersion is its version.
+	// CompositeAppVersion is the version of the composite app.
 	CompositeAppVersion string `json:"compositeAppVersion,omitempty"`
-	// CompositeProfile is the composite profile; absent where the context does not name it.
+	// CompositeProfile is the name of the composite profile. Absent if the context does not contain it.
 	CompositeProfile string `json:"compositeProfile,omitempty"`
 }
 
-// EMCOGroup is the status of a deployment intent group, as EMCO 22.12 answers it.
+// EMCOGroup is the status of a deployment intent group, in the form of EMCO 22.12.
 type EMCOGroup struct {
 	EMCOComposite
 	EMCOCommon
-	// Apps are sorted by their names. One without a resource in the answer is left out.
+	// Apps are the apps, sorted by name. An app without a resource in the response is omitted. Absent with `output=summary`.
 	Apps []EMCOApp `json:"apps,omitempty"`
-	// ChildContextIDs are contexts that belong to that of the group.
+	// ChildContextIDs are the ids of the contexts that belong to the context of the group. Absent if there are none.
 	ChildContextIDs []string `json:"ChildContextIDs,omitempty"`
 }
 
-// EMCONetwork is the status of the network intents of a cluster, as EMCO 22.12 answers it.
+// EMCONetwork is the status of the network intents of a cluster, in the form of EMCO 22.12.
 type EMCONetwork struct {
 	EMCOCommon
-	// Cluster is the cluster; empty without a resource in the answer.
+	// Cluster is the cluster. It is an empty object if the response has no resource, and with `output=summary`.
 	Cluster EMCOCluster `json:"cluster"`
 }
 
-// EMCOCommon is what the answers of EMCO 22.12 have in common.
+// EMCOCommon holds the fields that the status of a group and the status of network intents have in common, in the form of EMCO
+// 22.12.
 type EMCOCommon struct {
-	// Name is the name of the group, or of the cluster: <provider>+<cluster>.
+	// Name is the name of the deployment intent group, or of the cluster as `<provider>+<cluster>`.
 	Name string `json:"name"`
-	// States is what users did.
+	// States is the history of the actions of users.
 	States EMCOHistory `json:"states"`
-	// Status is the state of the context, as rsync keeps it; without the parameter `status` only.
+	// Status is the state of the context, as rsync writes it, such as `Instantiated`. Present only without the parameter `status`.
 	Status string `json:"status,omitempty"`
-	// DeployedStatus is the same, with it.
+	// DeployedStatus is the state of the context, as rsync writes it, such as `Instantiated`. Present only with the parameter
+	// `status`.
 	DeployedStatus string `json:"deployedStatus,omitempty"`
-	// ReadyStatus is Ready when every object that counts is; with status=ready, and for groups with type=cluster.
+	// ReadyStatus is `Ready` if the response covers at least one resource, all covered resources of reported kinds are Ready, and
+	// all objects that the response cannot list are Ready; otherwise `NotReady`. Present with `status=ready`, and in the status of a
+	// group also with `type=cluster`.
 	ReadyStatus string `enum:"Ready,NotReady" json:"readyStatus,omitempty"`
-	// RsyncStatus counts the resources by what rsync did with them; with type=rsync.
+	// RsyncStatus is the number of resources by the result of rsync's work on them. Present only with `type=rsync`, the default, and
+	// without the parameter `status`.
 	RsyncStatus map[string]int `json:"rsyncStatus,omitempty" minimum:"1"`
-	// ClusterStatus counts them by Ready, NotReady and NotPresent; with type=cluster.
+	// ClusterStatus is the number of resources by their state in the cluster: `Ready`, `NotReady` or `NotPresent`. Present only with
+	// `type=cluster` and without the parameter `status`.
 	ClusterStatus map[string]int `json:"clusterStatus,omitempty" minimum:"1"`
-	// DeployedCounts is as RsyncStatus; with status=deployed.
+	// DeployedCounts is the number of resources by the result of rsync's work on them. Present only with `status=deployed`.
 	DeployedCounts map[string]int `json:"deployedCounts,omitempty" minimum:"1"`
-	// ReadyCounts is as ClusterStatus; with status=ready.
+	// ReadyCounts is the number of resources by their state in the cluster: `Ready`, `NotReady` or `NotPresent`. Present only with
+	// `status=ready`.
 	ReadyCounts map[string]int `json:"readyCounts,omitempty" minimum:"1"`
 }
 
-// EMCOHistory is what users did, in the order in which they did it.
+// EMCOHistory is the history of the actions of users.
 type EMCOHistory struct {
-	// StatusContextID is the context under which bundles and states are kept; empty when that is not recorded.
+	// StatusContextID is the id of the context under which bundles and states are stored. Empty if it is not recorded.
 	StatusContextID string `json:"statusctxid"`
-	// Actions are empty where no history is kept in etcd.
+	// Actions are the actions of users, in the order in which they were recorded. Empty if no history is stored in etcd.
 	Actions []EMCOAction `json:"actions"`
 }
 
-// EMCOAction is something that a user did.
+// EMCOAction is an action of a user.
 type EMCOAction struct {
-	// State is what, such as Created, Instantiated or Terminated.
+	// State is the kind of the action, such as `Created`, `Instantiated` or `Terminated`.
 	State string `json:"state"`
-	// Instance is the context that came of it, or that it was about; empty when there is none.
+	// Instance is the id of the context that the action created or applied to. Empty for an action without a context.
 	Instance string `json:"instance"`
-	// Time is when.
+	// Time is the time of the action.
 	Time string `format:"date-time" json:"time"`
-	// Revision counts what the group was brought to.
+	// Revision is the revision of the group after the action: 0 before it is instantiated, 1 after that, and one more after each
+	// update and rollback.
 	Revision int64 `json:"revision"`
 }
 
 // EMCOApp is an app of a composite app.
 type EMCOApp struct {
-	// Name is its name.
+	// Name is the name of the app.
 	Name string `json:"name"`
-	// Clusters are sorted by their names. One without a resource in the answer is left out.
+	// Clusters are the clusters of the app, sorted by name. A cluster without a resource in the response is omitted.
 	Clusters []EMCOCluster `json:"clusters"`
 }
 
@@ -92,94 +100,101 @@ type EMCOApp struct {
 type EMCOCluster struct {
 	// ClusterProvider is the name of the cluster's provider.
 	ClusterProvider string `json:"clusterProvider,omitempty"`
-	// Cluster is the name of the cluster itself.
+	// Cluster is the name of the cluster, without its provider.
 	Cluster string `json:"cluster,omitempty"`
-	// ReadyStatus is how rsync found the cluster when it last did something there: Available, Retrying or Unknown. Without the parameter `status` only.
+	// ReadyStatus is the result of rsync's last attempt to reach the cluster: `Available` or `Retrying`; `Unknown` if rsync has
+	// recorded none. Present only without the parameter `status`.
 	ReadyStatus string `json:"readyStatus,omitempty"`
-	// Connectivity is the same, with it.
+	// Connectivity is the result of rsync's last attempt to reach the cluster: `Available` or `Retrying`; `Unknown` if rsync has
+	// recorded none. Present only with the parameter `status`.
 	Connectivity string `json:"connectivity,omitempty"`
-	// Resources are those in the context, sorted by name and kind, then those that are in the cluster only, by group, kind, namespace and name.
+	// Resources are the resources of the app in this cluster: first those in the context, sorted by name and kind, then those that
+	// are only in the cluster, sorted by group, kind, namespace and name.
 	Resources []EMCOResource `json:"resources,omitempty"`
 }
 
-// EMCOResource is an object in a cluster, or one that should be there.
+// EMCOResource is an object that exists in a cluster, or that is expected there.
 type EMCOResource struct {
-	// GVK is its group, version and kind, as the context has it.
+	// GVK is the group, version and kind of the resource. Group and version are those in the context if they are known.
 	GVK GVK `json:"GVK"`
-	// Name is its name.
+	// Name is the name of the object.
 	Name string `json:"name,omitempty"`
-	// Detail is the object without what may not be shown; only if it was asked for.
+	// Detail is the Kubernetes object without confidential data, as it is in the cluster; if it is not in the cluster, and with
+	// `type=rsync` or `status=deployed`, as it is in the context. Present only with `output=detail`, and if the object is available.
 	Detail json.RawMessage `json:"detail,omitempty"`
-	// RsyncStatus is what rsync did with it; with type=rsync.
+	// RsyncStatus is the result of rsync's work on the resource, such as `Applied`. Present only with `type=rsync`, the default, and
+	// without the parameter `status`.
 	RsyncStatus string `json:"rsyncStatus,omitempty"`
-	// ClusterStatus is Ready, NotReady or NotPresent; with type=cluster. Absent when its kind is none that is reported.
+	// ClusterStatus is `Ready`, `NotReady` or `NotPresent`. Present only with `type=cluster` and without the parameter `status`.
+	// Absent also if the monitor does not report the kind, or the bundle is too large to list the object.
 	ClusterStatus string `json:"clusterStatus,omitempty"`
-	// DeployedStatus is as RsyncStatus; with status=deployed.
+	// DeployedStatus is the result of rsync's work on the resource, such as `Applied`. Present only with `status=deployed`.
 	DeployedStatus string `json:"deployedStatus,omitempty"`
-	// ReadyStatus is as ClusterStatus; with status=ready.
+	// ReadyStatus is `Ready`, `NotReady` or `NotPresent`. Present only with `status=ready`. Absent also if the monitor does not
+	// report the kind, or the bundle is too large to list the object.
 	ReadyStatus string `json:"readyStatus,omitempty"`
 }
 
-// EMCOApps names the apps of a deployment intent group.
+// EMCOApps lists the names of the apps of a deployment intent group.
 type EMCOApps struct {
 	EMCOComposite
-	// Name is the name of the group.
+	// Name is the name of the deployment intent group.
 	Name string `json:"name"`
-	// Apps are their names, sorted.
+	// Apps are the names of the apps, sorted.
 	Apps []string `json:"apps"`
 }
 
-// EMCOClusters names the clusters of the apps of a deployment intent group.
+// EMCOClusters lists the names of the clusters of the apps of a deployment intent group.
 type EMCOClusters struct {
 	EMCOComposite
-	// Name is the name of the group.
+	// Name is the name of the deployment intent group.
 	Name string `json:"name"`
-	// ClustersByApp are sorted by the names of the apps.
+	// ClustersByApp are the clusters of each app, sorted by the name of the app.
 	ClustersByApp []EMCOAppClusters `json:"clustersByApp"`
 }
 
-// EMCOAppClusters names the clusters of an app.
+// EMCOAppClusters lists the names of the clusters of an app.
 type EMCOAppClusters struct {
 	// App is the name of the app.
 	App string `json:"app"`
-	// Clusters are sorted by their names.
+	// Clusters are the clusters of the app, sorted by name.
 	Clusters []EMCOClusterName `json:"clusters"`
 }
 
-// EMCOClusterName names a cluster.
+// EMCOClusterName is the name of a cluster.
 type EMCOClusterName struct {
-	// ClusterProvider is the name of its provider.
+	// ClusterProvider is the name of the cluster's provider.
 	ClusterProvider string `json:"clusterProvider"`
-	// Cluster is the name of the cluster itself.
+	// Cluster is the name of the cluster, without its provider.
 	Cluster string `json:"cluster"`
 }
 
-// EMCOResources names the resources of the apps of a deployment intent group.
+// EMCOResources lists the names of the resources of the apps of a deployment intent group.
 type EMCOResources struct {
 	EMCOComposite
-	// Name is the name of the group.
+	// Name is the name of the deployment intent group.
 	Name string `json:"name"`
-	// ResourcesByApp are sorted by the names of app and cluster.
+	// ResourcesByApp are the resources of each app in each cluster, sorted by the names of app and cluster.
 	ResourcesByApp []EMCOAppResources `json:"resourcesByApp"`
 }
 
-// EMCOAppResources names the resources of an app in a cluster.
+// EMCOAppResources lists the names of the resources of an app in a cluster.
 type EMCOAppResources struct {
 	// App is the name of the app.
 	App string `json:"app"`
 	// ClusterProvider is the name of the cluster's provider.
 	ClusterProvider string `json:"clusterProvider"`
-	// Cluster is the name of the cluster itself.
+	// Cluster is the name of the cluster, without its provider.
 	Cluster string `json:"cluster"`
-	// Resources are in the order in which the status lists them.
+	// Resources are the resources, in the same order as in the status.
 	Resources []EMCOResourceName `json:"resources"`
 }
 
-// EMCOResourceName names an object.
+// EMCOResourceName is the name of a resource.
 type EMCOResourceName struct {
-	// Name is its name.
+	// Name is the name of the object.
 	Name string `json:"name"`
-	// GVK is its group, version and kind.
+	// GVK is the group, version and kind of the object.
 	GVK GVK `json:"GVK"`
 }
 
@@ -197,14 +212,14 @@ type emcoBuilder struct {
 
 	apps   []EMCOApp
 	counts map[string]int
-	// listed is the number of resources that the document lists, or would list if it were not a summary. incomplete is true when there are
-	// unlisted objects that are not known to be Ready.
+	// listed is the number of resources that the document lists, or would list if it were not a summary. incomplete is true when
+	// there are unlisted objects that are not known to be Ready.
 	listed     int
 	incomplete bool
 }
 
-// Answer returns the document for a query: a Document, or a document in the dialect of EMCO 22.12. It fails when a parameter of that
-// dialect does not fit the subject or its context.
+// Answer returns the document for a query: a Document, or a document in the dialect of EMCO 22.12. It fails when a parameter of
+// that dialect does not fit the subject or its context.
 func Answer(in Input, q Query) (any, error) {
 	if q.EMCO == nil {
 		return New(in, q), nil
@@ -322,8 +337,9 @@ func (e *emcoBuilder) resource(r *row, v *view, objects map[healthscope.Key]map[
 	return wire
 }
 
-// emcoPresence returns the state of an object in EMCO's words. An object that is not known to be present is never Ready. The result is empty
-// for an object of which nothing is known because its monitor does not follow the kind or its bundle is truncated.
+// emcoPresence returns the state of an object in EMCO's words. An object that is not known to be present is never Ready. The
+// result is empty for an object of which nothing is known because its monitor does not follow the kind or its bundle is
+// truncated.
 func emcoPresence(r *row, v *view) string {
 	switch {
 	case r.presence == Present && r.member.State == healthscope.Ready:

@@ -14,40 +14,44 @@ import (
 // instance's id.
 const InstanceLabel = "k8splugin.io/rb-instance-id"
 
-// InstanceDocument is the status of an instance in the shape in which k8splugin answers /v1/instance/{id}/status. What
-// bundles do not know, the request that made the instance, is left out.
+// InstanceDocument is the status of an instance, in the form of k8splugin's response to /v1/instance/{id}/status. It does not
+// contain the request that created the instance, because bundles do not contain it.
 type InstanceDocument struct {
-	// ID is the instance's id.
+	// ID is the id of the instance.
 	ID string `json:"id"`
-	// Namespace is the namespace of its bundles; absent when they are in several.
+	// Namespace is the namespace of the bundles of the instance. Absent if they are in more than one namespace, or if it is not known.
 	Namespace string `json:"namespace,omitempty"`
-	// Ready is true when there are resources, all that count are Ready, and all of them are known.
+	// Ready is true if the instance has resources, all that count are Ready, the current state of all is known, and all clusters
+	// have been read.
 	Ready bool `json:"ready"`
-	// ResourceCount is the number of resources, also of those that are not listed because their bundle is too large.
+	// ResourceCount is the number of resources. It includes those that are not listed because their bundle is too large.
 	ResourceCount int `json:"resourceCount"`
-	// Resources are sorted by cluster, group, kind, namespace and name. They are never null.
+	// Resources are the resources, sorted by cluster, group, kind, namespace and name. Empty if there are none.
 	Resources []InstanceResource `json:"resourcesStatus"`
-	// Message is why bundles of it are empty, for people; absent when every one was filled.
+	// Message describes, for people, why bundles of the instance are empty. Absent if a monitor has filled every bundle that can be
+	// read.
 	Message string `json:"message,omitempty"`
-	// LastSeen is when all of this was known last to be so; absent when it is current.
+	// LastSeen is the last time at which all of this was known to be as shown. Absent if it is current, or if that time is not known.
 	LastSeen string `format:"date-time" json:"lastSeen,omitempty"`
-	// UnreadClusters are the clusters of which nothing has been read yet, so that there may be more of the instance there; absent when there are none.
+	// UnreadClusters are the names of the clusters that have not been read yet and may have more resources of the instance. Absent
+	// if there are none.
 	UnreadClusters []string `json:"unreadClusters,omitempty"`
 }
 
 // InstanceResource is a resource of an instance.
 type InstanceResource struct {
-	// Name is its name.
+	// Name is the name of the object.
 	Name string `json:"name"`
-	// GVK is its group, version and kind.
+	// GVK is the group, version and kind of the object.
 	GVK GVK `json:"GVK"`
-	// Status is the whole object without what may not be shown, not its status alone; absent when the bundle does not have it.
+	// Status is the whole Kubernetes object without confidential data, and not only its status. Absent if the bundle does not
+	// contain the object.
 	Status json.RawMessage `json:"status,omitempty"`
 }
 
-// NewInstance returns the document of an instance. reports are those of all bundles that carry its id in InstanceLabel, in any order.
-// There is at least one, because without a bundle it is not even known that the instance exists. unread names the clusters that
-// have not been read yet.
+// NewInstance returns the document of an instance. reports are those of all bundles that carry its id in InstanceLabel, in any
+// order. There is at least one, because without a bundle it is not even known that the instance exists. unread names the clusters
+// that have not been read yet.
 func NewInstance(id string, reports []Report, unread []string) InstanceDocument {
 	document := InstanceDocument{ID: id, Namespace: namespaceOf(reports), Resources: []InstanceResource{}, Message: unfilledMessage(reports), UnreadClusters: unread}
 	var members []instanceMember
