@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rights is a Guard that knows some tokens, and what their callers may do.
+// rights is a Guard with some tokens and the accesses of their callers.
 type rights struct {
-	// may holds, by token and caller, what is allowed; nil is all of it.
+	// may holds the allowed accesses, by token; nil allows all.
 	may map[string][]Access
-	// err is the answer to everything, if set.
+	// err is the error of all calls of Authenticate; nil for none.
 	err error
-	// asked is what was asked about.
+	// asked records the accesses that Authorize was called with; nil to record none.
 	asked *[]Access
 }
 
@@ -37,7 +37,7 @@ func (r rights) Authorize(_ context.Context, caller Caller, access Access) (bool
 
 func bearer(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 
-// requestsOfCallers are those of callers of every kind, on every path.
+// requestsOfCallers returns requests of callers with different rights, for every path.
 func requestsOfCallers() map[string]request {
 	guard := rights{may: map[string][]Access{"all": nil, "none": {}}}
 	all := map[string]request{
@@ -100,7 +100,8 @@ func TestWhatCallersAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestARefusalDoesNotTellWhatExists asserts that a caller without right gets the same answer whether there is anything or not.
+// TestARefusalDoesNotTellWhatExists asserts that a caller without the right gets the same response whether the object exists or
+// not.
 func TestARefusalDoesNotTellWhatExists(t *testing.T) {
 	guard := rights{may: map[string][]Access{"none": {}}}
 	h := NewHandler(Options{Scopes: manyScopes(), Documents: manyDocuments(t), Guard: guard})

@@ -10,7 +10,8 @@ import (
 )
 
 // coalescer makes one response for all concurrent requests for the same document. Only requests that arrived before the work
-// on a response began share it, so that no caller gets an outdated response: requests that arrive during the work share the next response. The zero value is ready to use.
+// on a response began share it, so that no caller gets an outdated response. Requests that arrive during the work share the next
+// response. The zero value is ready to use.
 type coalescer struct {
 	// running groups the responses in progress, one for each document. next groups the requests that wait for one to end.
 	running, next singleflight.Group
@@ -22,11 +23,11 @@ func (b *coalescer) do(ctx context.Context, q documentKey, compose func(context.
 	key := q.subject.String() + "?" + q.query
 	detached := context.WithoutCancel(ctx)
 	results := b.next.DoChan(key, func() (any, error) {
-		for { // An answer that is being made was begun before these callers asked: it is waited for, and the next is theirs.
+		for { // A response that is already in progress may be outdated for these callers: wait for its end, and make the next one.
 			started := false
 			a, err, _ := b.running.Do(key, func() (any, error) {
 				started = true
-				b.next.Forget(key) // Those who ask from now on share another one.
+				b.next.Forget(key) // Callers that arrive from now on share the next response.
 				return composeRecovering(detached, compose)
 			})
 			if started {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// made returns the text of an answer.
+// made returns the text of a response.
 func made(a response) string {
 	text, _ := a.document.(string)
 	return text
@@ -86,7 +86,7 @@ func TestACanceledRequestDoesNotCancelTheOthers(t *testing.T) {
 
 func TestAPanicIsAnErrorForAllCallers(t *testing.T) {
 	var b coalescer
-	for range 2 { // The second time, nothing of the first is left.
+	for range 2 { // The first panic must not affect the second call.
 		_, err := b.do(t.Context(), documentKey{}, func(context.Context) (response, error) { panic("secret") })
 		if err == nil || !strings.Contains(err.Error(), "panic: secret") {
 			t.Errorf("got error %v", err)
@@ -114,7 +114,8 @@ func TestDifferentDocumentsDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// TestAnAnswerMayTakeAsLongAsItsRoute asserts that an answer which waits for etcd is not given up before those who ask are.
+// TestAnAnswerMayTakeAsLongAsItsRoute asserts that the work on a response that waits for etcd does not end before the time limit
+// of its route.
 func TestAnAnswerMayTakeAsLongAsItsRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b coalescer

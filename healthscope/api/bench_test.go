@@ -14,10 +14,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// benchClients is how many callers ask at a time.
+// benchClients is the number of concurrent callers.
 const benchClients = 20
 
-// big is a group of 5 apps × 50 clusters × 15 resources, all of which the hub sees.
+// big returns the documents of a group of 5 apps × 50 clusters × 15 resources. The hub observes all clusters.
 func big(b *testing.B) *Documents {
 	b.Helper()
 	keys, clusters := etcdKeys{}, memoryClusters{seen: map[[2]string]Observation{}}
@@ -38,10 +38,11 @@ func big(b *testing.B) *Documents {
 	return NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters, Policy: healthscope.DefaultPolicy()})
 }
 
-// BenchmarkDocuments has 20 callers ask for the status of a big group at once, and tells how long 95 of 100 of them wait at most.
+// BenchmarkDocuments sends concurrent requests of 20 callers for the status of a big group, and reports the 95th percentile of the
+// latency.
 func BenchmarkDocuments(b *testing.B) {
 	h := NewHandler(Options{Documents: big(b)})
-	serve(h, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "http://localhost"+autumnURL, nil)) // What is decoded once is decoded now.
+	serve(h, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "http://localhost"+autumnURL, nil)) // Decodes the contexts, which are then cached.
 	for _, query := range []string{"output=summary", "output=summary&type=cluster", "output=all", "output=all&type=cluster", "output=small"} {
 		b.Run(query, func(b *testing.B) {
 			var mu sync.Mutex

@@ -42,17 +42,17 @@ type Deployments interface {
 // Revision is the number of a revision of a group: 1 after instantiation, incremented by each update and rollback.
 type Revision int64
 
-// Rollback is what a request for a rollback says.
+// Rollback is the body of a request for a rollback.
 type Rollback struct {
-	// Metadata may hold a description. Nothing is done with it.
+	// Metadata may contain a description. The server ignores it.
 	Metadata map[string]any `json:"metadata,omitempty"`
-	// Spec is what is asked for.
+	// Spec selects the revision.
 	Spec RollbackSpec `json:"spec"`
 }
 
-// RollbackSpec says what to roll back to.
+// RollbackSpec selects the revision of a group for a rollback.
 type RollbackSpec struct {
-	// Revision is the number of a revision of the group, as text.
+	// Revision is the number of the revision, from 1, as a string of decimal digits.
 	Revision string `json:"revision" pattern:"^[1-9][0-9]{0,17}$"`
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// rollbackBody is what EMCO's clients send.
+// rollbackBody is the body of a request for a rollback, as EMCO's clients send it.
 const rollbackBody = `{"metadata":{"description":"back"},"spec":{"revision":"3"}}`
 
-// deployments is a Deployments that remembers what it was asked for, and answers with err.
+// deployments is a Deployments that records the calls of its methods, and returns err from each of them.
 type deployments struct {
 	err   error
 	asked []string
@@ -143,7 +143,7 @@ func TestDeploymentRoutesAskForWhatTheyAreNamed(t *testing.T) {
 	}
 }
 
-// TestWhoMayReadMayNotDeploy asserts that nothing is done for a caller without the right, whatever else they may do.
+// TestWhoMayReadMayNotDeploy asserts that the right to read a path does not allow a caller to deploy.
 func TestWhoMayReadMayNotDeploy(t *testing.T) {
 	for path, target := range paths {
 		if !posts[path] {

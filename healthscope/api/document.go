@@ -25,7 +25,7 @@ const (
 	staleMessage = "the controller has not evaluated this scope since its spec changed"
 )
 
-// ScopeList is the answer to a request for many scopes.
+// ScopeList is a list of scopes.
 type ScopeList struct {
 	// Items are the scopes, sorted by namespace and name.
 	Items []ScopeItem `json:"items"`
@@ -33,26 +33,27 @@ type ScopeList struct {
 	Total int `json:"total"`
 }
 
-// ScopePage is the answer to a request for a page of many scopes.
+// ScopePage is a page of a list of scopes.
 type ScopePage struct {
-	// Metadata says how to get the next page.
+	// Metadata holds the token of the next page. It is empty on the last page.
 	Metadata ListMetadata `json:"metadata"`
 	ScopeList
 }
 
-// ListMetadata is how to get the rest of a list, as in Kubernetes. It is empty on the last page.
+// ListMetadata is the metadata of a page of a list, as in Kubernetes. It is empty on the last page.
 type ListMetadata struct {
-	// Continue is the value of the parameter `continue` that gets the next page.
+	// Continue is the token of the next page: the value of the parameter `continue` in the request for that page. Absent on the last
+	// page.
 	Continue string `json:"continue,omitempty"`
-	// RemainingItemCount is the number of scopes on the pages after this one.
+	// RemainingItemCount is the number of scopes on the pages after this one. Absent on the last page.
 	RemainingItemCount int `json:"remainingItemCount,omitempty"`
 }
 
-// ScopeName names a scope. It is what is said of one that is not there any more.
+// ScopeName identifies a scope. It is the data of the event for a scope that was deleted or is no longer selected.
 type ScopeName struct {
 	// Name is the name of the scope.
 	Name string `json:"name"`
-	// Namespace is its namespace.
+	// Namespace is the namespace of the scope.
 	Namespace string `json:"namespace"`
 }
 
@@ -61,126 +62,137 @@ func (n ScopeName) compare(other ScopeName) int {
 	return cmp.Or(strings.Compare(n.Namespace, other.Namespace), strings.Compare(n.Name, other.Name))
 }
 
-// ScopeItem is a scope in short.
+// ScopeItem is the short form of a scope.
 type ScopeItem struct {
 	// Name is the name of the scope.
 	Name string `json:"name" openapi:"ScopeName"`
-	// Namespace is its namespace.
+	// Namespace is the namespace of the scope.
 	Namespace string `json:"namespace" openapi:"NamespaceName"`
-	// Health is healthy, unhealthy, or unknown: only members that cannot be judged are in the way, or the scope has not been evaluated yet.
+	// Health is `healthy`, `unhealthy` or `unknown`. It is `unknown` in these cases: only members that cannot be judged, or apps
+	// without members, keep the scope from being healthy; the scope has no members; the scope has not been evaluated since it was
+	// created or its spec changed.
 	Health string `json:"health" openapi:"Health"`
 	// State is the worst state of the members that count.
 	State string `json:"state" openapi:"State"`
-	// Reason is why `health` is what it is, in one CamelCase word; `NotObserved` while the scope has not been evaluated.
+	// Reason is the reason for `health`, in one CamelCase word. It is `NotObserved` before the first evaluation, and
+	// `StaleGeneration` if the scope has not been evaluated since its spec changed.
 	Reason string `json:"reason,omitempty"`
-	// ResourcesReady is the number of members that are Ready / the number of members, 0/0 before the first evaluation.
+	// ResourcesReady is the number of members that are Ready, a slash, and the number of members that count. `0/0` before the first
+	// evaluation.
 	ResourcesReady string `json:"resourcesReady" openapi:"Ratio"`
-	// ClustersReachable is the number of clusters that can be seen / the number of clusters of the scope, 0/0 before the first evaluation.
+	// ClustersReachable is the number of clusters of the scope that can be reached, a slash, and the number of clusters of the
+	// scope. `0/0` before the first evaluation.
 	ClustersReachable string `json:"clustersReachable" openapi:"Ratio"`
-	// FirstCulprit is the worst member that is not healthy, in one line; absent when there is none.
+	// FirstCulprit describes, in one line, the worst member that is not healthy; if there is none, what else keeps the scope from
+	// being healthy, such as a required app without members. Absent if there is nothing to describe.
 	FirstCulprit string `json:"firstCulprit,omitempty"`
-	// Stale is true when the scope was changed and has not been evaluated since: the rest speaks of the scope as it was.
+	// Stale is true if the scope has not been evaluated since it was created or its spec changed. `health` is then `unknown`, and
+	// the fields other than `reason`, `message` and `generation` are those of the last evaluation.
 	Stale bool `json:"stale"`
 }
 
-// Scope is a scope in full. Its lists are worst first, except for conditions, and never null.
+// Scope is the full form of a scope. Its lists are sorted, worst first, except `conditions`. A list without entries is empty, and
+// never null.
 type Scope struct {
 	ScopeItem
-	// Message is the same as `reason`, for people.
+	// Message describes `reason` for people.
 	Message string `json:"message,omitempty"`
-	// Summary counts the members that count in the scope's health.
+	// Summary is the number of members that count in the scope's health, by state.
 	Summary status.Counts `json:"summary"`
 	// Apps are the applications of the scope.
 	Apps []App `json:"apps"`
-	// Culprits are the members that are not healthy.
+	// Culprits are the members that count and are not healthy.
 	Culprits []Culprit `json:"culprits"`
 	// Conditions are the conditions of the scope, sorted by type.
 	Conditions []Condition `json:"conditions"`
-	// Inventory counts the scope's resources by the state of their synchronization with A&AI; absent when no A&AI is configured.
+	// Inventory is the number of the scope's resources by the state of their synchronization with A&AI. Absent if no A&AI is
+	// configured.
 	Inventory *Inventory `json:"inventory,omitempty"`
-	// Generation is the number of changes of the scope's spec.
+	// Generation is `metadata.generation` of the scope. It increases with each change of the spec.
 	Generation int64 `json:"generation"`
-	// ObservedGeneration is the generation that the rest speaks of; 0 before the first evaluation.
+	// ObservedGeneration is the generation of the scope at the last evaluation; 0 before the first evaluation.
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// Truncated is true when lists were cut because they are long. Counts are exact all the same.
+	// Truncated is true if lists were cut because they are long, or a bundle of the scope does not list all its resources. Counts
+	// are exact nevertheless.
 	Truncated bool `json:"truncated"`
 }
 
-// App is one application of a scope.
+// App is an application of a scope.
 type App struct {
-	// Name is its name within the scope; empty for members outside apps.
+	// Name is the name of the application within the scope. Empty for members outside apps.
 	Name string `json:"name"`
-	// State is the worst state of its members.
+	// State is the worst state of the members of the application that count.
 	State string `json:"state" openapi:"State"`
-	// Total is the number of its members that count.
+	// Total is the number of members of the application that count.
 	Total int32 `json:"total"`
-	// Ready is the number of them that are Ready.
+	// Ready is the number of members of the application that count and are Ready.
 	Ready int32 `json:"ready"`
-	// Clusters is the same in each cluster it runs in.
+	// Clusters are the clusters of the application, with its state in each.
 	Clusters []Cluster `json:"clusters"`
 }
 
-// Cluster is an application in one cluster.
+// Cluster is the state of an application in one cluster.
 type Cluster struct {
 	// Name is the name of the cluster.
 	Name string `json:"name"`
-	// State is the worst state of the application's members there.
+	// State is the worst state of the members of the application in this cluster that count.
 	State string `json:"state" openapi:"State"`
-	// Total is the number of its members that count.
+	// Total is the number of members of the application in this cluster that count.
 	Total int32 `json:"total"`
-	// Ready is the number of them that are Ready.
+	// Ready is the number of members of the application in this cluster that count and are Ready.
 	Ready int32 `json:"ready"`
-	// LastSeen is when the cluster was last seen; absent while it can be reached.
+	// LastSeen is the last time at which the cluster was reached. Absent while it can be reached, and if that time is not known.
 	LastSeen time.Time `json:"lastSeen,omitzero"`
 }
 
-// Culprit is a member that is not healthy.
+// Culprit is a member that counts and is not healthy, or a cluster that cannot be reached.
 type Culprit struct {
-	// Cluster is the cluster it is in.
+	// Cluster is the name of the cluster of the member.
 	Cluster string `json:"cluster"`
-	// App is the application it belongs to; empty outside apps.
+	// App is the application of the member. Empty for a member outside apps, and for a cluster.
 	App string `json:"app"`
-	// Group is its API group; empty for the core group.
+	// Group is the API group of the member. Empty for the core group.
 	Group string `json:"group"`
-	// Kind is its kind.
+	// Kind is the kind of the member; `Cluster` for a cluster that cannot be reached.
 	Kind string `json:"kind"`
-	// Namespace is its namespace; empty for cluster-scoped objects.
+	// Namespace is the namespace of the member. Empty for cluster-scoped objects.
 	Namespace string `json:"namespace"`
-	// Name is its name.
+	// Name is the name of the member.
 	Name string `json:"name"`
-	// State is its state.
+	// State is the state of the member.
 	State string `json:"state" openapi:"State"`
-	// Reason is why, in one word.
+	// Reason is the reason for the state, in one CamelCase word.
 	Reason string `json:"reason"`
-	// Cause is what is behind it, such as the pod that crashes.
+	// Cause describes the root cause for people, such as a pod that crashes.
 	Cause string `json:"cause"`
-	// Since is when it entered the state; absent when that is not known.
+	// Since is the time at which the member entered the state. Absent if it is not known.
 	Since time.Time `json:"since,omitzero"`
 }
 
 // Condition is a condition of a scope.
 type Condition struct {
-	// Type is `Ready`, `ClustersReachable` or `InventorySynced`.
+	// Type is the type of the condition: `Ready`, `ClustersReachable`, `InventorySynced`, `ProbesReady`, `Stalled`,
+	// `InventoryConflict`, `HealthChecksInvalid` or `StatusConflict`.
 	Type string `json:"type"`
 	// Status is `True`, `False` or `Unknown`.
 	Status string `enum:"True,False,Unknown" json:"status"`
-	// Reason is why, in one word.
+	// Reason is the reason for `status`, in one CamelCase word.
 	Reason string `json:"reason"`
-	// Message is the same for people.
+	// Message describes the reason for people.
 	Message string `json:"message"`
-	// LastTransitionTime is when `status` changed.
+	// LastTransitionTime is the last time at which `status` changed.
 	LastTransitionTime time.Time `json:"lastTransitionTime"`
-	// ObservedGeneration is the generation of the scope it speaks of.
+	// ObservedGeneration is the generation of the scope that the condition describes.
 	ObservedGeneration int64 `json:"observedGeneration"`
 }
 
-// Inventory counts resources by the state of their synchronization with A&AI.
+// Inventory holds numbers of resources, by the state of their synchronization with A&AI.
 type Inventory struct {
 	// Synced is the number of resources whose state A&AI has acknowledged.
 	Synced int32 `json:"synced"`
-	// Pending is the number that wait to be written.
+	// Pending is the number of resources that wait to be written, or for a parent object to appear.
 	Pending int32 `json:"pending"`
-	// Failed is the number that A&AI refused.
+	// Failed is the number of resources that A&AI refused.
 	Failed int32 `json:"failed"`
 }
 
@@ -205,7 +217,7 @@ func newScopeItem(s *corev1alpha2.HealthScope) ScopeItem {
 		FirstCulprit:      s.Status.FirstCulprit,
 		Stale:             s.Generation > s.Status.ObservedGeneration,
 	}
-	if item.Stale && s.Status.Health != "" { // What it asks for now has not been judged.
+	if item.Stale && s.Status.Health != "" { // The current spec has not been evaluated.
 		item.Reason = string(healthscope.ReasonStaleGeneration)
 		return item
 	}

@@ -11,7 +11,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// brokenOnTheWire is the document of broken, with line feeds for people.
+// brokenOnTheWire is the document of broken in JSON, with line feeds for readability.
 const brokenOnTheWire = `{"name":"vfw","namespace":"default","health":"unhealthy","state":"Failed","reason":"MembersFailed","resourcesReady":"3/7","clustersReachable":"1/2",
 "firstCulprit":"Deployment/fw0-sink in provider+edge01: CrashLoopBackOff","stale":false,"message":"4 of 7 resources are not healthy",
 "summary":{"total":7,"ready":3,"pending":1,"failed":1,"unknown":2},
@@ -110,7 +110,7 @@ func TestEmptyListIsAList(t *testing.T) {
 	}
 }
 
-// TestDocumentsRoundTrip asserts that a Go client can decode what is served into the same types.
+// TestDocumentsRoundTrip asserts that a Go client can decode a served document into the same types.
 func TestDocumentsRoundTrip(t *testing.T) {
 	scope := broken()
 	want := NewScope(&scope)

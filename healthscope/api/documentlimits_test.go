@@ -32,7 +32,7 @@ func TestFewMayWaitForWholeObjects(t *testing.T) {
 		defer close(over)
 		for i := range maxDetail + maxWaiting {
 			target := targets[0]
-			if i >= maxDetail { // Both wait for the same.
+			if i >= maxDetail { // Requests for both documents wait for the same tokens.
 				target = targets[i%2]
 			}
 			asking.Go(func() {
@@ -46,7 +46,7 @@ func TestFewMayWaitForWholeObjects(t *testing.T) {
 			got := httptest.NewRecorder()
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+target, http.NoBody)
 			asking.Go(func() { h.ServeHTTP(got, r) })
-			synctest.Wait() // Time stands still: it must not be waited for.
+			synctest.Wait() // The response must not depend on time, which does not advance here.
 			checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "are being made already")
 		}
 		for _, target := range []string{"/scopes", autumnURL} {

@@ -148,7 +148,7 @@ func (d *Documents) view(ctx context.Context, subject appcontext.DeploymentRef, 
 	view, err := d.Contexts.View(ctx, subject, q.Instance)
 	none := err == nil && len(view.Contexts) == 0 && len(view.Info.Actions) == 0
 	if none || errors.Is(err, appcontext.ErrNotFound) {
-		if at := view.AsOf; !at.IsZero() && time.Since(at) > status.CurrentFor { // It may have been made since.
+		if at := view.AsOf; !at.IsZero() && time.Since(at) > status.CurrentFor { // The subject may have been created since then.
 			return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, at.UTC().Format(time.RFC3339))
 		}
 	}
@@ -229,7 +229,7 @@ func (d *Documents) reports(ctx context.Context, subject appcontext.DeploymentRe
 	if len(expected) == 0 {
 		return nil
 	}
-	meta, _ := view.Context.Meta() // The document says what in a context cannot be read.
+	meta, _ := view.Context.Meta() // The document lists what in a context cannot be read.
 	observations := make([]Observation, len(expected))
 	for i, e := range expected {
 		s, seen := d.Clusters.Bundle(e.Cluster, e.BundleName, meta.Namespace)
@@ -276,7 +276,7 @@ func readBundles(ctx context.Context, observations []Observation) {
 			return nil
 		})
 	}
-	_ = reads.Wait() // There are no errors.
+	_ = reads.Wait() // The functions return no errors.
 }
 
 func (h *handler) instanceStatus(ctx context.Context, r *http.Request, _ url.Values) (response, error) {

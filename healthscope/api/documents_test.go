@@ -19,7 +19,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// What the tests ask about: a group with an instance that runs and one that is gone, and a cluster with its network intents.
+// The subjects of the tests: a group with a running instance and an instance whose context no longer exists, a group without
+// instances, and a cluster with its network intents.
 const (
 	groupURL   = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/autumn"
 	autumnURL  = groupURL + "/status"
@@ -30,13 +31,13 @@ const (
 	networkID  = "7741902256340018863"
 )
 
-// etcdKeys are the keys and raw values of a context.
+// etcdKeys holds the keys and raw values of a context.
 type etcdKeys map[string]string
 
-// put puts an app into a cluster, with one resource in a state. The bundle, if any, is saved in the context.
+// put adds an app in a cluster to the context, with one resource in a state, and with the saved bundle unless bundle is empty.
 func (k etcdKeys) put(id, app, cluster, resource, body, state, bundle string) etcdKeys {
 	at := "/context/" + id + "/"
-	quote := strconv.Quote // The texts here are such that JSON quotes them alike.
+	quote := strconv.Quote // For the texts of the tests, the result is the same as in JSON.
 	k[at] = quote(id)
 	k[at+"status/"] = `{"Status":"Instantiated"}`
 	k[at+"app/"+app+"/"] = quote(app)
@@ -67,11 +68,11 @@ const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: we
 // savedWeb is the status of a bundle as EMCO's rsync saves it.
 const savedWeb = `{"ready":true,"resourceCount":1,"deploymentStatuses":[{"metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
 
-// memoryContexts is a Contexts of a few subjects.
+// memoryContexts is a Contexts with a few subjects.
 type memoryContexts struct {
 	mu    sync.Mutex
 	views map[appcontext.DeploymentRef]appcontext.View
-	// age is how long ago etcd answered.
+	// age is the time since the last response of etcd.
 	age   time.Duration
 	err   error
 	asked int
@@ -94,7 +95,7 @@ func (m *memoryContexts) View(_ context.Context, subject appcontext.DeploymentRe
 	return view, nil
 }
 
-// memoryClusters is a Clusters that sees some bundles, by cluster and name.
+// memoryClusters is a Clusters that observes some bundles, by cluster and name.
 type memoryClusters struct {
 	seen      map[[2]string]Observation
 	instances map[string][]Observation
@@ -114,7 +115,7 @@ func (m memoryClusters) Instance(id string) (found []Observation, unread []strin
 	return slices.Clone(m.instances[id]), m.unread
 }
 
-// observationOf is a bundle with a Deployment, and whether it can be read whole.
+// observationOf returns the observation of a bundle with a Deployment. whole is true if the whole bundle can be read.
 func observationOf(cluster string, state healthscope.State, whole bool) Observation {
 	r := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: "apps", Kind: "Deployment", Namespace: "store", Name: "web"},
@@ -134,7 +135,7 @@ func observationOf(cluster string, state healthscope.State, whole bool) Observat
 	return s
 }
 
-// fixtures are contexts and clusters of the tests.
+// fixtures returns the contexts and clusters of the tests.
 func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 	t.Helper()
 	autumn := etcdKeys{
@@ -266,7 +267,7 @@ func requestsForDocuments(t testing.TB) map[string]request {
 	return all
 }
 
-// document asks for a document, and decodes it.
+// document requests a document, and decodes it.
 func document(t *testing.T, d *Documents, target string) status.Document {
 	t.Helper()
 	got := get(t, NewHandler(Options{Documents: d}), target, nil)
@@ -277,7 +278,7 @@ func document(t *testing.T, d *Documents, target string) status.Document {
 	return decoded
 }
 
-// clustersOf are the clusters of an app in a document, by name.
+// clustersOf returns the clusters of an app in a document, by name.
 func clustersOf(t *testing.T, d status.Document, app string) map[string]status.Cluster {
 	t.Helper()
 	found := map[string]status.Cluster{}
@@ -319,7 +320,8 @@ func TestDetailIsReadFromTheCluster(t *testing.T) {
 	}
 }
 
-// TestWholeObjectsHaveALimit asserts that few responses with whole objects are made at once, and that a request that waits too long gets an error.
+// TestWholeObjectsHaveALimit asserts that at most maxDetail responses with whole objects are made at once, and that a request
+// that waits too long gets an error.
 func TestWholeObjectsHaveALimit(t *testing.T) {
 	contexts, clusters := fixtures(t)
 	begun, over := make(chan struct{}, 2*maxDetail), make(chan struct{})
@@ -368,7 +370,7 @@ func TestWhatEtcdHasNotConfirmedIsShownWithItsAge(t *testing.T) {
 	}
 }
 
-// TestKeptAnswersHold asserts that an answer is kept as long as nothing changes that it was made of, and no longer.
+// TestKeptAnswersHold asserts that a cached response is reused until a change of its history or its context, and not after it.
 func TestKeptAnswersHold(t *testing.T) {
 	contexts, clusters := fixtures(t)
 	d := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})
@@ -403,7 +405,7 @@ func TestKeptAnswersHold(t *testing.T) {
 	}
 }
 
-// oneRule judges every Deployment, once it has a state.
+// oneRule is a user rule that gives its state to every Deployment. Without a state, it matches nothing.
 type oneRule struct{ state healthscope.State }
 
 func (r *oneRule) Covers(_, kind string) bool { return r.state != "" && kind == "Deployment" }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestDocumentsForManyCallers asserts that callers at the same time all get the right answer.
+// TestDocumentsForManyCallers asserts that all concurrent callers get the right response.
 func TestDocumentsForManyCallers(t *testing.T) {
 	h := NewHandler(Options{Documents: manyDocuments(t)})
 	targets := []string{autumnURL, autumnURL + "?output=summary", autumnURL + "?output=detail", networkURL, autumnURL + "?instance=" + goneID}

@@ -16,7 +16,7 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// memory is a Scopes of a few scopes.
+// memory is a Scopes with scopes that do not change.
 type memory []corev1alpha2.HealthScope
 
 func (m memory) Get(_ context.Context, namespace, name string) (*corev1alpha2.HealthScope, error) {
@@ -40,7 +40,7 @@ func (m memory) List(_ context.Context, namespace string) ([]corev1alpha2.Health
 
 func (memory) Subscribe(func(namespace, name string)) (cancel func()) { return func() {} }
 
-// scopesFunc is a Scopes that answers everything with what a function does.
+// scopesFunc is a Scopes that calls a function for Get and List, and returns its error.
 type scopesFunc func(context.Context) error
 
 func (f scopesFunc) Get(ctx context.Context, _, _ string) (*corev1alpha2.HealthScope, error) {
@@ -53,14 +53,14 @@ func (f scopesFunc) List(ctx context.Context, _ string) ([]corev1alpha2.HealthSc
 
 func (f scopesFunc) Subscribe(func(namespace, name string)) (cancel func()) { return func() {} }
 
-// noon is in a zone of its own, so that answers that are not in UTC show.
+// noon is in a time zone other than UTC, so that the tests find times that are not converted to UTC.
 var noon = metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.FixedZone("UTC+2", 2*60*60)))
 
 func newTestScope(namespace, name string, generation int64, status corev1alpha2.HealthScopeStatus) corev1alpha2.HealthScope {
 	return corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: generation}, Status: status}
 }
 
-// broken is a scope that has something in every field.
+// broken returns an unhealthy scope with a value in every field.
 func broken() corev1alpha2.HealthScope {
 	return newTestScope("default", "vfw", 3, corev1alpha2.HealthScopeStatus{
 		Health:            corev1alpha2.Unhealthy,
@@ -86,7 +86,7 @@ func broken() corev1alpha2.HealthScope {
 	})
 }
 
-// wellScope is a healthy scope; behind says by how many generations its status is behind.
+// wellScope returns a healthy scope. behind is the number of generations by which its status is outdated.
 func wellScope(namespace, name string, behind int64) corev1alpha2.HealthScope {
 	return newTestScope(namespace, name, 2+behind, corev1alpha2.HealthScopeStatus{
 		Health:             corev1alpha2.Healthy,
@@ -98,7 +98,7 @@ func wellScope(namespace, name string, behind int64) corev1alpha2.HealthScope {
 	})
 }
 
-// manyScopes are scopes of every health, in no order.
+// manyScopes returns unsorted scopes with each value of health.
 func manyScopes() memory {
 	unseen := newTestScope("telco", "lost", 1, corev1alpha2.HealthScopeStatus{
 		Health: corev1alpha2.UnknownHealth, Summary: corev1alpha2.MemberCounts{State: "Unknown", Total: 1, Unknown: 1}, ResourcesReady: "0/1", ClustersReachable: "0/1", ObservedGeneration: 1,
@@ -106,7 +106,7 @@ func manyScopes() memory {
 	return memory{wellScope("telco", "web", 0), unseen, broken(), newTestScope("default", "new", 1, corev1alpha2.HealthScopeStatus{}), wellScope("default", "edited", 1)}
 }
 
-// get asks a handler for a path.
+// get sends a GET request to a handler.
 func get(t *testing.T, h http.Handler, target string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
 	return send(t, h, http.MethodGet, target, header)
@@ -131,7 +131,7 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// recording is a Scopes without scopes that remembers what it was asked for.
+// recording is a Scopes without scopes that records the namespaces and names that it was called with.
 type recording struct {
 	memory
 	namespaces, names []string
@@ -147,7 +147,7 @@ func (s *recording) List(ctx context.Context, namespace string) ([]corev1alpha2.
 	return s.memory.List(ctx, namespace)
 }
 
-// stopping is the context of a request to a server that is about to stop, so that streams end.
+// stopping returns the context of a request to a server that stops, so that streams end.
 func stopping(ctx context.Context) context.Context {
 	stop, cancel := context.WithCancel(ctx)
 	cancel()

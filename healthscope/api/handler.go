@@ -207,7 +207,7 @@ func (h *handler) serve(rt route) http.Handler {
 			h.fail(w, r, statusErrorf(http.StatusMethodNotAllowed, "method %s is not allowed here; allowed: %s", quote(r.Method), allowed))
 			return
 		}
-		held := false // Only callers that are known take part in the limit, so that other callers do not turn them away.
+		held := false // The limit applies after authentication, so that unauthenticated callers cannot use it up.
 		acquired := func() bool {
 			held = rt.access == nil || acquire(h.requests)
 			return held
@@ -333,7 +333,7 @@ func (rt route) parse(r *http.Request) (parsedRequest, error) {
 	if a.contentType, ok = negotiate(accept, offers); !ok {
 		return parsedRequest{}, statusErrorf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s", quote(accept), rt.answeredAs(watching))
 	}
-	switch { // Either stands for the other.
+	switch { // The parameter and the media type have the same meaning.
 	case query.Has(parameterDialect):
 		a.contentType = typeEMCO
 	case a.contentType == typeEMCO:

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// paths holds for every route a target that is answered with 200.
+// paths holds, for every route, the target of a request that succeeds.
 var paths = map[string]string{
 	"/scopes":                    "/scopes",
 	"/scopes/{name}":             "/scopes/vfw",
@@ -44,7 +44,7 @@ var paths = map[string]string{
 	"/readyz":       "/readyz",
 }
 
-// posts are the routes that change something.
+// posts reports, by route, whether the route changes something.
 var posts = func() map[string]bool {
 	all := map[string]bool{}
 	for _, o := range Operations() {
@@ -53,7 +53,7 @@ var posts = func() map[string]bool {
 	return all
 }()
 
-// methodOf returns the method of a route, and fine the status of its answer when all is well.
+// methodOf returns the method of a route, and the status code of its response without an error (fine).
 func methodOf(path string) (method string, fine int) {
 	if posts[path] {
 		return http.MethodPost, http.StatusAccepted
@@ -61,24 +61,24 @@ func methodOf(path string) (method string, fine int) {
 	return http.MethodGet, http.StatusOK
 }
 
-// request is a row of a table: what is asked, and the status and detail of the answer.
+// request is a row of a table: a request, and the expected status code and detail of the response.
 type request struct {
 	path       string // The route, as in OpenAPI.
-	target     string // What is asked; by default what the route answers with 200.
+	target     string // The target of the request. Default: the one in paths.
 	accept     string
 	header     http.Header
-	body       string     // By default, and without a target, that of a rollback.
-	scopes     Scopes     // By default manyScopes.
-	from       *Documents // By default manyDocuments.
-	guard      Guard      // By default none.
-	deploy     error      // What comes of a change; undeployed is true where there are none.
+	body       string     // Default without a target: rollbackBody.
+	scopes     Scopes     // Default: manyScopes.
+	from       *Documents // Default: manyDocuments.
+	guard      Guard      // Default: none.
+	deploy     error      // The error of Deployments; undeployed is true for a server without Deployments.
 	undeployed bool
 	ready      func() error
-	// current is Options.Current, and streams is how many streams the caller has open already.
+	// current is Options.Current, and streams is the number of open streams of the caller.
 	current func() error
 	streams int
 	want    int
-	detail  string // Of the problem document, as far as it matters.
+	detail  string // A part of the detail of the problem document.
 }
 
 func TestEveryAnswerIsAsDescribed(t *testing.T) {
@@ -124,7 +124,7 @@ func TestEveryAnswerIsAsDescribed(t *testing.T) {
 	}
 }
 
-// handler returns what the request is sent to.
+// handler returns the handler for the request.
 func (tt *request) handler(t *testing.T) http.Handler {
 	t.Helper()
 	o := Options{Scopes: manyScopes(), Documents: manyDocuments(t), Guard: tt.guard, Ready: tt.ready, Current: tt.current}
@@ -144,7 +144,7 @@ func (tt *request) handler(t *testing.T) http.Handler {
 	return h.handler()
 }
 
-// checkRetry asserts that an error says when to retry, if a retry can succeed.
+// checkRetry asserts that a response has the header Retry-After if a retry can succeed, and only then.
 func checkRetry(t *testing.T, asked request, got http.Header) {
 	t.Helper()
 	want := asked.want == http.StatusTooManyRequests || asked.want == http.StatusServiceUnavailable && !strings.Contains(asked.detail, "configuration")
@@ -166,7 +166,7 @@ func checkHeader(t *testing.T, got http.Header) {
 	}
 }
 
-// checkError compares an error, which is text in the dialect of EMCO.
+// checkError checks the body of an error: text in the dialect of EMCO, otherwise a problem document.
 func checkError(t *testing.T, got *httptest.ResponseRecorder, dialect bool, status int, detail string) {
 	t.Helper()
 	if !dialect {
@@ -302,7 +302,7 @@ func TestFailuresAreLogged(t *testing.T) {
 	tests := map[string]struct {
 		scopes Scopes
 		ready  error
-		// current is the answer of Options.Current.
+		// current is the error of Options.Current.
 		current error
 		target  string
 		want    []string
@@ -364,7 +364,8 @@ func TestACallerWhoHasGoneIsNotLogged(t *testing.T) {
 	}
 }
 
-// FuzzTarget asserts that no path and query, well-formed or not, is answered in a way that is not described, and that no name reaches Scopes that cannot exist.
+// FuzzTarget asserts that every path and query, well-formed or not, gets a response that openapi.json describes, and that no
+// invalid name reaches Scopes.
 func FuzzTarget(f *testing.F) {
 	for _, tt := range requests(f) {
 		f.Add(tt.target)
@@ -376,7 +377,7 @@ func FuzzTarget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target string) {
 		u, err := url.ParseRequestURI(target)
 		if err != nil {
-			return // net/http refuses it before we see it.
+			return // net/http rejects it before the handler gets it.
 		}
 		asked := &recording{}
 		r := &http.Request{Method: http.MethodGet, URL: u, RequestURI: target, Header: http.Header{}}

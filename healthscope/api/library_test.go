@@ -25,14 +25,14 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// The instances of the group in the golden documents, of which the first is terminated.
+// The ids of the instances of the group in the golden documents. The instance oldID is terminated.
 const oldID, newID = "2204310587736190422", "5127746093381250097"
 
-// storage is an etcd, and what the server reads it with: through a tap.
+// storage is an etcd with its clients. The server reads it through a tap.
 type storage struct {
 	etcd   *controlplane.Etcd
 	client *clientv3.Client
-	// store writes, past the tap.
+	// store writes to etcd directly, not through the tap.
 	store *appcontext.Store
 	tap   *faults.EtcdTap
 	cache *appcontext.Cache
@@ -81,7 +81,7 @@ func (*storage) open(t *testing.T, endpoint string, timeout, proof time.Duration
 	return store
 }
 
-// dumped reads keys and raw values of a context.
+// dumped returns the keys and raw values of a context in testdata.
 func dumped(t *testing.T, name string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "status", "testdata", name))
@@ -95,7 +95,7 @@ func dumped(t *testing.T, name string) map[string]string {
 	return values
 }
 
-// builder makes a context with the functions of the library.
+// builder creates a context with the functions of the library.
 type builder struct {
 	*appcontext.AppContext
 
@@ -111,7 +111,7 @@ func (b *builder) must(_ any, err error) {
 	}
 }
 
-// build makes the context of a dump, and asserts that etcd then holds just that.
+// build creates the context of a dump, and asserts that etcd then holds exactly the same keys and values.
 func (s *storage) build(t *testing.T, name string) {
 	t.Helper()
 	want := dumped(t, name)
@@ -146,7 +146,7 @@ func (b *builder) put(parts []string, raw string) {
 	b.t.Helper()
 	ctx, n := b.t.Context(), len(parts)
 	var text string
-	_ = json.Unmarshal([]byte(raw), &text) // Of what is no string the raw value is used.
+	_ = json.Unmarshal([]byte(raw), &text) // For a value that is not a string, raw is used.
 	switch {
 	case n > 3 && parts[0] == "app":
 		b.putCluster(parts, text, raw)
@@ -163,7 +163,7 @@ func (b *builder) put(parts []string, raw string) {
 	}
 }
 
-// putCluster is put for what is below the cluster of an app.
+// putCluster is put for keys below the cluster of an app.
 func (b *builder) putCluster(parts []string, text, raw string) {
 	b.t.Helper()
 	ctx, n := b.t.Context(), len(parts)
@@ -189,7 +189,7 @@ func (b *builder) putCluster(parts []string, text, raw string) {
 	}
 }
 
-// record writes what users did.
+// record records an action of a user.
 func (s *storage) record(t *testing.T, subject appcontext.DeploymentRef, state appcontext.ActionState, id, at string) {
 	t.Helper()
 	when, err := time.Parse(time.RFC3339Nano, at)
@@ -201,7 +201,7 @@ func (s *storage) record(t *testing.T, subject appcontext.DeploymentRef, state a
 	}
 }
 
-// seeing is a hub that sees in its clusters what is saved in a context.
+// seeing is a Clusters that observes the bundles that are saved in a context.
 type seeing struct {
 	memoryClusters
 
@@ -221,8 +221,8 @@ func (s seeing) Bundle(cluster, name, _ string) (Observation, bool) {
 	return Observation{Report: r, Read: func(context.Context) (*status.Bundle, error) { return b, nil }}, true
 }
 
-// TestGoldenDocumentsOfContextsBuiltWithTheLibrary has each complete example of EMCO's status design in its published
-// version: a context that the library writes into etcd, the same query to the server, and the same JSON, byte for byte.
+// TestGoldenDocumentsOfContextsBuiltWithTheLibrary covers each complete example in the published version of EMCO's status design.
+// The library writes the context into etcd. For the same query, the test expects the same JSON from the server, byte for byte.
 func TestGoldenDocumentsOfContextsBuiltWithTheLibrary(t *testing.T) {
 	s := newStorage(t, 5*time.Second, usualProof)
 	group, cluster := appcontext.GroupRef("retail", "shop", "v2", "autumn"), appcontext.ClusterRef("west", "berlin")
@@ -269,7 +269,7 @@ func TestGoldenDocumentsOfContextsBuiltWithTheLibrary(t *testing.T) {
 	}
 }
 
-// TestAColdDocumentTakesOneRead asserts that a context is read from etcd once, whatever is asked of it, and however often.
+// TestAColdDocumentTakesOneRead asserts that the server reads a context from etcd once, for any number of requests with any query.
 func TestAColdDocumentTakesOneRead(t *testing.T) {
 	s := newStorage(t, 5*time.Second, time.Hour)
 	s.build(t, "context-new.json")

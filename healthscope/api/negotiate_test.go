@@ -65,8 +65,8 @@ func TestTheFirstOfferIsTheDefault(t *testing.T) {
 	}
 }
 
-// TestNegotiateKeepsTheRules compares with the rules as RFC 9110 words them: for
-// each offer the most specific of the ranges decides, and the heaviest offer wins.
+// TestNegotiateKeepsTheRules compares negotiate with the rules of RFC 9110: the most specific range that matches an offer gives
+// its weight, and the offer with the highest weight is chosen.
 func TestNegotiateKeepsTheRules(t *testing.T) {
 	ranges := []string{"*/*", "application/*", "text/*", "application/json", "text/plain", "image/png"}
 	levels := map[string][]string{
@@ -95,7 +95,8 @@ func TestNegotiateKeepsTheRules(t *testing.T) {
 	})
 }
 
-// FuzzNegotiate asserts that no header is answered with what is not offered, and that a range of nothing that is offered changes nothing.
+// FuzzNegotiate asserts that negotiate never returns a type that is not offered, and that a range that matches no offer changes
+// nothing.
 func FuzzNegotiate(f *testing.F) {
 	for _, seed := range []string{"", "*/*", "text/plain;q=0.5, application/json", `a/b;x="`, "*;q=.2", "application/json;charset=utf-8", ",,;", "\\\"", "text/plain;q=1;q=1"} {
 		f.Add(seed)

@@ -15,7 +15,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// TestOpenAPIDescribesTheRoutes asserts that each path is described with its methods, parameters, media types and whether it needs a token.
+// TestOpenAPIDescribesTheRoutes asserts that openapi.json describes each path with its methods, parameters and media types, and
+// whether it requires a token.
 func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	c := newContract(t)
 	served := map[string]bool{}
@@ -61,7 +62,7 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	}
 }
 
-// parametersOf returns where the parameters of a path are, and their names.
+// parametersOf returns the locations and names of the parameters of a path, such as "query namespace".
 func parametersOf(o Operation) []string {
 	var all []string
 	for _, name := range parameterNames(o.Parameters) {
@@ -88,7 +89,7 @@ func TestOpenAPIHasNoComponentWithoutUse(t *testing.T) {
 	for kind, names := range components {
 		for _, name := range names {
 			ref := `"#/components/` + kind + "/" + name + `"`
-			// No operation can refer to the answers that a path gives to other methods, and to whatever is for another host.
+			// No operation can refer to the responses to other methods of a path and to requests for other hosts.
 			if name != "MethodNotAllowed" && name != "MisdirectedRequest" && !bytes.Contains(openAPI, []byte(ref)) {
 				t.Errorf("nothing refers to %s", ref)
 			}
@@ -96,7 +97,7 @@ func TestOpenAPIHasNoComponentWithoutUse(t *testing.T) {
 	}
 }
 
-// TestOpenAPINamesAreThoseAccepted asserts that a client that checks names by the description sends what the server takes, and all of it.
+// TestOpenAPINamesAreThoseAccepted asserts that the server accepts exactly the names that are valid by openapi.json.
 func TestOpenAPINamesAreThoseAccepted(t *testing.T) {
 	schemas := newContract(t).Components.Schemas
 	names := rapid.OneOf(

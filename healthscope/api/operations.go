@@ -55,7 +55,7 @@ type Parameter struct {
 	AllowEmpty bool
 }
 
-// StringSchema says what a string can be, in the words of JSON Schema.
+// StringSchema describes the valid values of a string, with the keywords of JSON Schema.
 type StringSchema struct {
 	Description          string
 	Enum                 []string

@@ -10,21 +10,21 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// Problem is the body of every error: a problem document, application/problem+json, as in RFC 9457.
+// Problem is the body of an error response: a problem document, `application/problem+json`, as in RFC 9457.
 type Problem struct {
-	// Type is always `about:blank`: `status` says what kind of error it is, and `detail` the rest.
+	// Type is always `about:blank`. `status` is the kind of the error, and `detail` describes it.
 	Type string `enum:"about:blank" json:"type"`
 	// Title is the reason phrase of `status`.
 	Title string `json:"title"`
 	// Status is the HTTP status code.
 	Status int `json:"status" maximum:"599" minimum:"400"`
-	// Detail is what is wrong, and where it can be said what to do.
+	// Detail describes the error for people, and how to correct it where that is known.
 	Detail string `json:"detail" minLength:"1"`
-	// Instance is the path that was asked for. A path longer than 200 bytes is cut.
+	// Instance is the path of the request. A path longer than 200 bytes is cut.
 	Instance string `format:"uri-reference" json:"instance"`
-	// Reason is why it is not known how things are now, in one CamelCase word; absent when that is not what is wrong.
+	// Reason is the reason why the current state of scopes is not known, in one CamelCase word. Absent for other errors.
 	Reason string `json:"reason,omitempty" pattern:"^[A-Z][A-Za-z]*$"`
-	// LastSeen is when that was known last; absent when it never was, or when that is not what is wrong.
+	// LastSeen is the last time at which the state of scopes was known to be current. Absent if it never was, and for other errors.
 	LastSeen time.Time `json:"lastSeen,omitzero"`
 }
 

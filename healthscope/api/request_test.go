@@ -33,7 +33,7 @@ func TestParseQuery(t *testing.T) {
 	}
 }
 
-// FuzzParseQuery asserts that what is read is what was given, and that a refusal is short and one the caller is to blame for.
+// FuzzParseQuery asserts that parseQuery returns the given values of known parameters, or a short error with the status code 400.
 func FuzzParseQuery(f *testing.F) {
 	for _, seed := range []string{"", "a=1", "a=1&b=2", "a=1&a=2", "c=3", "a;b", "%", "a=%zz", "&&", "=", strings.Repeat("x", 9000)} {
 		f.Add(seed)
@@ -59,7 +59,8 @@ func FuzzParseQuery(f *testing.F) {
 	})
 }
 
-// TestOnlyThisMachineIsAnsweredWithoutAToken asserts that a web page whose host name resolves to this server can read nothing.
+// TestOnlyThisMachineIsAnsweredWithoutAToken asserts that a web page whose host name resolves to the loopback address can read
+// nothing.
 func TestOnlyThisMachineIsAnsweredWithoutAToken(t *testing.T) {
 	c := newContract(t)
 	open := NewHandler(Options{Scopes: manyScopes()})

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// requests are requests of every kind, by name.
+// requests returns all requests of the tables, by name.
 func requests(t testing.TB) map[string]request {
 	t.Helper()
 	all := requestsForScopes()
@@ -110,7 +110,7 @@ func requestsForScopes() map[string]request {
 	}
 }
 
-// TestEntityTags: what a client has is compared as RFC 9110 section 13.1.2 says.
+// TestEntityTags checks the comparison of entity tags, which RFC 9110 section 13.1.2 defines.
 func TestEntityTags(t *testing.T) {
 	for header, want := range map[string]bool{
 		`"a"`: true, `W/"a"`: true, `"b", "a"`: true, `"b",W/"a"`: true, "*": true,

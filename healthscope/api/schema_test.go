@@ -16,15 +16,16 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 )
 
-// contract is openapi.json with what tests have seen of it.
+// contract is openapi.json, with a record of the parts that the tests have covered.
 type contract struct {
 	*openapi3.T
 
-	// seen holds the properties and the status codes that answers had.
+	// seen holds the properties and status codes that occurred in responses or in accepted bodies.
 	seen map[string]bool
 }
 
-// newContract reads openapi.json, which must be valid, and makes it strict: what an object holds must be described.
+// newContract reads openapi.json, which must be valid. It does not allow additional properties in objects that have described
+// properties.
 func newContract(t *testing.T) *contract {
 	t.Helper()
 	document, err := openapi3.NewLoader().LoadFromData(openAPI)
@@ -42,13 +43,13 @@ func newContract(t *testing.T) *contract {
 	return &contract{T: document, seen: map[string]bool{}}
 }
 
-// formats are those of strings besides date-time, which is checked in any case.
+// formats checks the format uri-reference. The format date-time is checked without it.
 var formats = openapi3.WithStringFormatValidator("uri-reference", openapi3.NewCallbackValidator(func(text string) error {
 	_, err := url.Parse(text)
 	return err
 }))
 
-// operation returns what is described of a method on a path.
+// operation returns the description of a method of a path.
 func (c *contract) operation(t *testing.T, method, path string) *openapi3.Operation {
 	t.Helper()
 	item := c.Paths.Value(path)
@@ -58,7 +59,7 @@ func (c *contract) operation(t *testing.T, method, path string) *openapi3.Operat
 	return item.GetOperation(method)
 }
 
-// checkAnswer compares an answer with what is described for a method on a path.
+// checkAnswer compares a response with the description of a method of a path.
 func (c *contract) checkAnswer(t *testing.T, method, path string, got *httptest.ResponseRecorder) {
 	t.Helper()
 	described := c.operation(t, method, path).Responses
@@ -77,7 +78,7 @@ func (c *contract) checkAnswer(t *testing.T, method, path string, got *httptest.
 	}
 }
 
-// checkBody compares the body of a request that was accepted with what is described.
+// checkBody compares the body of an accepted request with its description.
 func (c *contract) checkBody(t *testing.T, method, path, body string, status int) {
 	t.Helper()
 	described := c.operation(t, method, path).RequestBody
@@ -95,13 +96,13 @@ func (c *contract) checkBody(t *testing.T, method, path, body string, status int
 	c.see(schema, value)
 }
 
-// checkNamed compares an answer that no path describes with one of the named responses.
+// checkNamed compares a response that no path describes with one of the named responses.
 func (c *contract) checkNamed(t *testing.T, name string, got *httptest.ResponseRecorder) {
 	t.Helper()
 	c.checkContent(t, openapi3.NewResponses(openapi3.WithStatus(got.Code, c.Components.Responses[name])), got)
 }
 
-// checkContent compares an answer with described responses.
+// checkContent compares a response with the described responses.
 func (c *contract) checkContent(t *testing.T, described *openapi3.Responses, got *httptest.ResponseRecorder) {
 	t.Helper()
 	input := &openapi3filter.ResponseValidationInput{
@@ -117,7 +118,7 @@ func (c *contract) checkContent(t *testing.T, described *openapi3.Responses, got
 	}
 }
 
-// see notes the properties that a value has.
+// see records the properties of a value.
 func (c *contract) see(s *openapi3.SchemaRef, value any) {
 	for _, one := range s.Value.AnyOf {
 		if one.Value.VisitJSON(value) == nil {
@@ -139,7 +140,7 @@ func (c *contract) see(s *openapi3.SchemaRef, value any) {
 	}
 }
 
-// unseen returns the properties and status codes that are described and that no answer had.
+// unseen returns the described properties and status codes that did not occur, sorted.
 func (c *contract) unseen() []string {
 	var described []string
 	for name, s := range c.Components.Schemas {
@@ -161,7 +162,7 @@ func (c *contract) unseen() []string {
 	return slices.DeleteFunc(described, func(d string) bool { return c.seen[d] })
 }
 
-// TestContractRefusesWhatIsNotDescribed asserts that the tests that compare answers with openapi.json can fail.
+// TestContractRefusesWhatIsNotDescribed asserts that the comparison of responses with openapi.json finds differences.
 func TestContractRefusesWhatIsNotDescribed(t *testing.T) {
 	c := newContract(t)
 	tests := map[string]func(map[string]any){

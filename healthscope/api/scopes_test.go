@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// requestsForPages are requests for scopes below /v1alpha1.
+// requestsForPages returns requests for scopes below /v1alpha1.
 func requestsForPages() map[string]request {
 	const list, one = "/v1alpha1/scopes", "/v1alpha1/scopes/{namespace}/{name}"
 	out := func() error { return &OutageError{Reason: "ClusterUnreachable", Message: "no answer"} }
@@ -60,7 +60,7 @@ func requestsForPages() map[string]request {
 	return all
 }
 
-// labelled are manyScopes, of which those in telco have a label.
+// labelled returns manyScopes with a label on the scopes in the namespace telco.
 func labelled() memory {
 	scopes := manyScopes()
 	for i := range scopes {
@@ -71,7 +71,7 @@ func labelled() memory {
 	return scopes
 }
 
-// getPage asks for a page.
+// getPage requests a page.
 func getPage(t *testing.T, h http.Handler, target string) (ScopePage, http.Header) {
 	t.Helper()
 	var p ScopePage
@@ -112,7 +112,8 @@ func TestScopesAreSelected(t *testing.T) {
 	}
 }
 
-// TestPagesAreTheList asserts that all pages together are the list, as JSON and as text, whatever comes and goes between them.
+// TestPagesAreTheList asserts that all pages together are the list, in JSON and as text, even if scopes are created and deleted
+// between two requests.
 func TestPagesAreTheList(t *testing.T) {
 	scopes := newChanging(labelled())
 	h := NewHandler(Options{Scopes: scopes})
@@ -127,7 +128,7 @@ func TestPagesAreTheList(t *testing.T) {
 			if want := (ListMetadata{Continue: p.Metadata.Continue, RemainingItemCount: 3}); p.Metadata != want || p.Total != 5 {
 				t.Errorf("the first page: %+v of %d", p.Metadata, p.Total)
 			}
-			scopes.set("default", "new", nil) // It is the last of the first page.
+			scopes.set("default", "new", nil) // Deletes the last scope of the first page.
 			fresh := wellScope("default", "zeta", 0)
 			scopes.set("default", "zeta", &fresh)
 		}
@@ -147,7 +148,7 @@ func TestPagesAreTheList(t *testing.T) {
 	}
 }
 
-// TestContinueIsOfItsList asserts that a token of one list is refused by another: the pages would be no list.
+// TestContinueIsOfItsList asserts that the server rejects a token for another list than the one it belongs to.
 func TestContinueIsOfItsList(t *testing.T) {
 	h := NewHandler(Options{Scopes: labelled()})
 	p, _ := getPage(t, h, "/v1alpha1/scopes?limit=1&namespace=telco")
@@ -161,7 +162,7 @@ func TestContinueIsOfItsList(t *testing.T) {
 	}
 }
 
-// TestTextAndJSONAgree asserts that each path answers the same about health in both forms.
+// TestTextAndJSONAgree asserts that each path returns the same health in JSON and as text.
 func TestTextAndJSONAgree(t *testing.T) {
 	h := NewHandler(Options{Scopes: labelled()})
 	for _, target := range []string{"/scopes", "/v1alpha1/scopes", "/v1alpha1/scopes?limit=3", "/v1alpha1/scopes?health=unknown"} {
@@ -191,7 +192,7 @@ func TestStreamOfSelectedScopes(t *testing.T) {
 			t.Errorf("snapshot %+v", got)
 		}
 		well := wellScope("telco", "lost", 0)
-		scopes.set("telco", "lost", &well) // It has no label any more.
+		scopes.set("telco", "lost", &well) // Without its label, it is not selected.
 		well.Labels = labels.Set{"tier": "core"}
 		scopes.set("telco", "lost", well.DeepCopy())
 		if got := expect[ScopeItem](t, l, "scope"); got.Name != "lost" {

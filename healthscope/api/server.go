@@ -72,7 +72,7 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 
 // serve serves on a listener until ctx ends, and then drains.
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
-	detached := context.WithoutCancel(ctx) // Requests outlive ctx: that is what draining means. Streams would never end, and so they look.
+	detached := context.WithoutCancel(ctx) // Requests in progress may end after ctx. Streams would not end by themselves: they watch drainKey.
 	server := s.newHTTPServer(context.WithValue(detached, drainKey{}, ctx.Done()))
 	var cause error
 	served := make(chan struct{})

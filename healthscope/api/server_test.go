@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// start runs a server on a free loopback port. stop ends it and returns what came of it.
+// start runs a server on a free loopback port. stop stops it, and returns the error of serve.
 func start(t *testing.T, h http.Handler) (base string, stop func() error) {
 	t.Helper()
 	s := NewServer(ServerOptions{Address: "127.0.0.1:0", Handler: h})
@@ -31,7 +31,7 @@ func start(t *testing.T, h http.Handler) (base string, stop func() error) {
 	return "http://" + listener.Addr().String(), func() error { cancel(); return <-ran }
 }
 
-// ask sends a request on a connection of its own.
+// ask sends a request on a new connection.
 func ask(ctx context.Context, method, url string) (status int, body string, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func ask(ctx context.Context, method, url string) (status int, body string, err 
 	return response.StatusCode, string(data), errors.Join(err, response.Body.Close())
 }
 
-// closeAtEnd closes something when the test ends.
+// closeAtEnd closes c when the test ends.
 func closeAtEnd(t *testing.T, c io.Closer) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -86,7 +86,8 @@ func TestServerServes(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoRequestIsRefusedInText asserts what the page of the API says of requests that no handler sees.
+// TestWhatIsNoRequestIsRefusedInText asserts that requests that no handler can get are rejected in plain text, as the
+// documentation of the API describes.
 func TestWhatIsNoRequestIsRefusedInText(t *testing.T) {
 	base, stop := start(t, NewHandler(Options{}))
 	for request, want := range map[string]string{
@@ -136,7 +137,7 @@ func TestServerFinishesWhatItBegan(t *testing.T) {
 	<-entered
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
-	for { // Connections are refused while the request is still under way.
+	for { // The server refuses new connections while the request is in progress.
 		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
 		if err != nil {
 			break
@@ -224,7 +225,7 @@ func TestServerCutsOffWhatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// TestServerHangsUp asserts that callers who are slow, whatever they are slow at, do not keep their connection.
+// TestServerHangsUp asserts that the server closes the connections of callers that send their requests too slowly, or send none.
 func TestServerHangsUp(t *testing.T) {
 	const head = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 	tests := map[string]struct {
@@ -263,7 +264,8 @@ func TestServerHangsUp(t *testing.T) {
 	}
 }
 
-// TestServerHangsUpOnWhoDoesNotRead asserts the same for a caller that sends requests and never reads a response.
+// TestServerHangsUpOnWhoDoesNotRead asserts that the server closes the connection of a caller that sends requests and never reads
+// a response.
 func TestServerHangsUpOnWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := newPipes()
@@ -286,7 +288,7 @@ func TestServerHangsUpOnWhoDoesNotRead(t *testing.T) {
 	})
 }
 
-// brokenListener is a listener that cannot accept.
+// brokenListener is a listener that cannot accept connections.
 type brokenListener struct{ *pipes }
 
 func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("out of sockets") }

@@ -199,9 +199,9 @@ func (h *handler) sendScope(ctx context.Context, out *events, about selection, n
 	switch {
 	case apierrors.IsNotFound(err):
 		out.deleted(name)
-	case err != nil: // The reader connects again, and the answer says why nothing can be read.
+	case err != nil: // The stream ends. The response to the next connection of the reader has the cause.
 		out.err = err
-	case !about.matches(scope.Labels, newScopeItem(scope)): // To the reader it is gone.
+	case !about.matches(scope.Labels, newScopeItem(scope)): // The scope is no longer selected.
 		out.deleted(name)
 	case about.name != "":
 		out.scope(name, NewScope(scope))

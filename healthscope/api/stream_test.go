@@ -60,7 +60,7 @@ func (c *changing) Subscribe(changed func(namespace, name string)) (cancel func(
 	}
 }
 
-// set puts a scope in place of the one of its name, or removes that, and tells of it.
+// set creates or replaces a scope, or deletes it if s is nil, and notifies the subscribers.
 func (c *changing) set(namespace, name string, s *corev1alpha2.HealthScope) {
 	c.mu.Lock()
 	var kept memory
@@ -86,14 +86,14 @@ func (c *changing) watched() int {
 	return len(c.subscribers)
 }
 
-// listening is a connection to a server in memory that has asked for a stream.
+// listening is a connection to an in-memory server that receives a stream.
 type listening struct {
 	io.Closer
 
 	reader *bufio.Reader
 }
 
-// listen serves scopes in memory and asks for a stream. What stop does is end the server.
+// listen starts an in-memory server, and requests a stream from it. stop stops the server.
 func listen(t *testing.T, o Options, target string, header http.Header) (l listening, stop func() error) {
 	t.Helper()
 	listener := newPipes()
@@ -119,7 +119,8 @@ func listen(t *testing.T, o Options, target string, header http.Header) (l liste
 	return listening{connection, bufio.NewReader(response.Body)}, func() error { cancel(); return <-ran }
 }
 
-// event reads the next event or comment: its name, and its data or text. At the end it returns io.EOF.
+// event reads the next event or comment. It returns the name and the data of an event, or "comment" and the text. At the end of the
+// stream, it returns io.EOF.
 func (l listening) event() (name, data string, err error) {
 	for {
 		line, err := l.reader.ReadString('\n')
@@ -143,7 +144,7 @@ func (l listening) event() (name, data string, err error) {
 	}
 }
 
-// expect reads the next event, which must be of a name, and decodes its data.
+// expect reads the next event, which must have the name, and decodes its data.
 func expect[T any](t *testing.T, l listening, name string) T {
 	t.Helper()
 	got, data, err := l.event()
@@ -167,13 +168,13 @@ func TestStreamOfScopes(t *testing.T) {
 		}
 		ill := broken()
 		ill.Namespace, ill.Name = "telco", "web"
-		scopes.set("default", "vfw", nil) // Of another namespace.
+		scopes.set("default", "vfw", nil) // The stream does not select this namespace.
 		scopes.set("telco", "web", &ill)
 		if got := expect[ScopeItem](t, l, "scope"); got.Name != "web" || got.Health != "unhealthy" {
 			t.Errorf("changed: %+v", got)
 		}
 		ill.Annotations = map[string]string{"a": "b"}
-		scopes.set("telco", "web", &ill) // It says the same.
+		scopes.set("telco", "web", &ill) // The document of the scope has not changed.
 		scopes.set("telco", "web", nil)
 		if got := expect[ScopeName](t, l, "deleted"); got != (ScopeName{Namespace: "telco", Name: "web"}) {
 			t.Errorf("deleted: %+v", got)
@@ -218,13 +219,13 @@ func TestStreamLivesAndEnds(t *testing.T) {
 	})
 }
 
-// livesAndEnds asserts that a stream of scopes outlives all deadlines, and ends with its server.
+// livesAndEnds asserts that a stream of scopes stays open past all deadlines, and ends when its server stops.
 func livesAndEnds(t *testing.T, scopes *changing, l listening, stop func() error) {
 	t.Helper()
 	defer closeAtEnd(t, l)
 	began := time.Now()
 	expect[ScopeList](t, l, "snapshot")
-	for i := range 5 { // Longer than any deadline of the server's.
+	for i := range 5 { // Five heartbeats take longer than all deadlines of the server.
 		name, text, err := l.event()
 		if took := time.Since(began); name != "comment" || text != "heartbeat" || took != time.Duration(i+1)*heartbeat {
 			t.Fatalf("%s %q after %s: %v", name, text, took, err)
@@ -247,7 +248,7 @@ func livesAndEnds(t *testing.T, scopes *changing, l listening, stop func() error
 	}
 }
 
-// revocable is a Guard that refuses everything once its rights are revoked.
+// revocable is a Guard that denies all accesses after its rights are revoked.
 type revocable struct {
 	rights
 
@@ -281,7 +282,7 @@ func TestStreamEndsWhenTheRightIsGone(t *testing.T) {
 	})
 }
 
-// TestStreamDropsWhoDoesNotRead asserts that a reader who is too slow loses the stream, and is never ahead of what is held for it.
+// TestStreamDropsWhoDoesNotRead asserts that the server ends the stream of a reader that does not read.
 func TestStreamDropsWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scopes := newChanging(manyScopes())
@@ -319,7 +320,8 @@ func TestChangesAreHeldOnce(t *testing.T) {
 	}
 }
 
-// TestStreamEndsInAnOutage asserts that a reader gets a problem in place of a heartbeat when the current state of scopes is not known any more.
+// TestStreamEndsInAnOutage asserts that a reader gets a problem instead of a heartbeat when the current state of scopes is no
+// longer known.
 func TestStreamEndsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out atomic.Bool

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// newCertificate returns a certificate for localhost, and those who trust it.
+// newCertificate returns a certificate for localhost, and a pool with the certificate as the only trusted one.
 func newCertificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -36,7 +36,7 @@ func newCertificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, trusted
 }
 
-// listenHTTPS is listen over HTTP/2.
+// listenHTTPS is like listen, over HTTPS and HTTP/2.
 func listenHTTPS(t *testing.T, o Options, target string) (l listening, stop func() error) {
 	t.Helper()
 	certificate, trusted := newCertificate(t)

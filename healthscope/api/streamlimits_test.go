@@ -9,7 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// TestACallerMayHaveSoManyStreams asserts that a caller cannot take all streams there are, and gets back what it closes.
+// TestACallerMayHaveSoManyStreams asserts that a caller can have at most maxStreamsOfOne open streams, and new ones after it
+// closes some.
 func TestACallerMayHaveSoManyStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard := rights{may: map[string][]Access{"greedy": nil, "modest": nil}}

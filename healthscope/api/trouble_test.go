@@ -21,7 +21,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// scenario is a group whose writer writes, in one transaction, a number as the state of its context and as what users did last.
+// scenario is a group with a writer. The writer writes a number, in one transaction, as the state of the context and as the last
+// action.
 type scenario struct {
 	*storage
 
@@ -29,7 +30,7 @@ type scenario struct {
 	ac      *appcontext.AppContext
 	root    appcontext.Handle
 	written atomic.Int64
-	// answers and refusals count what readers got: documents, and 503.
+	// answers is the number of documents that readers got, and refusals the number of responses with 503.
 	answers, refusals atomic.Int64
 }
 
@@ -55,7 +56,7 @@ func (b *scenario) recordOf(n int64) appcontext.Record {
 	}
 }
 
-// writeNumber writes a number as the state of the context, with its record.
+// writeNumber writes a number as the state of the context, and records it as an action.
 func (b *scenario) writeNumber(ctx context.Context, n int64) error {
 	state := appcontext.Write{Handle: b.root.Level("status"), Value: map[string]string{"Status": strconv.FormatInt(n, 10)}}
 	return b.store.WriteLevels(ctx, b.ac.ID(), []appcontext.Write{state}, appcontext.Condition{}, b.recordOf(n))
@@ -71,8 +72,8 @@ func (b *scenario) write(ctx context.Context) error {
 	return err
 }
 
-// read asks for the status, and returns what is wrong with the answer: a document that shows no one moment, or an error
-// without its reason. n is the number in the answer, 0 for none.
+// read requests the status, and returns the number in the response (n), which is 0 for an error, and a description of what is
+// wrong with the response; empty if nothing is. A document must show one revision of etcd, and an error must have its reason.
 func (b *scenario) read(ctx context.Context, t *testing.T, query string) (n int64, wrong string) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+autumnURL+query, http.NoBody)
 	if err != nil {
@@ -102,7 +103,8 @@ func (b *scenario) read(ctx context.Context, t *testing.T, query string) (n int6
 	return n, ""
 }
 
-// wrongRefusal returns what is wrong with a refusal: it has to say why, and when to ask again.
+// wrongRefusal returns what is wrong with an error response; empty if nothing is. It must have the cause and the header
+// Retry-After.
 func wrongRefusal(got *httptest.ResponseRecorder) string {
 	var p Problem
 	err := json.Unmarshal(got.Body.Bytes(), &p)
@@ -113,7 +115,7 @@ func wrongRefusal(got *httptest.ResponseRecorder) string {
 	return ""
 }
 
-// crowd lets twenty readers read until it is stopped. None of them may go back in time.
+// crowd starts twenty readers, which read until stop is called. No reader may get a document that is older than its previous one.
 func (b *scenario) crowd(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +138,7 @@ func (b *scenario) crowd(t *testing.T) (stop func()) {
 	return func() { cancel(); readers.Wait() }
 }
 
-// catchUp waits until the answer shows what was written last.
+// catchUp waits until the response has the last number that was written.
 func (b *scenario) catchUp(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -154,7 +156,7 @@ func (b *scenario) catchUp(t *testing.T) {
 	}
 }
 
-// writeMore writes so many numbers.
+// writeMore writes the given count of numbers.
 func (b *scenario) writeMore(t *testing.T, count int) {
 	t.Helper()
 	for range count {
@@ -164,8 +166,8 @@ func (b *scenario) writeMore(t *testing.T, count int) {
 	}
 }
 
-// TestASlowEtcdTearsNothing asserts that while etcd is slow, and slower than anybody waits, each answer is of one moment or
-// a refusal that says why, and that all is well again as soon as etcd is.
+// TestASlowEtcdTearsNothing asserts that while etcd is slow, even slower than all timeouts, each response is a document of one
+// revision or an error with the cause, and that the documents are current again when etcd is no longer slow.
 func TestASlowEtcdTearsNothing(t *testing.T) {
 	s := newStorage(t, time.Second, usualProof)
 	b := newScenario(t, s)
@@ -180,7 +182,7 @@ func TestASlowEtcdTearsNothing(t *testing.T) {
 			b.catchUp(t)
 		}
 	}
-	// A context that has not been read yet is not available now.
+	// The request for a context that has not been read yet gets an error.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+autumnURL+"?instance="+oldID, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -212,8 +214,8 @@ func TestAColdServerSaysThatEtcdIsSlow(t *testing.T) {
 	b.catchUp(t)
 }
 
-// TestAFullEtcdIsReadAndTakesWritesAgain asserts that a full etcd costs the writer a clear refusal and readers nothing, and
-// that nothing needs to be restarted when there is room again.
+// TestAFullEtcdIsReadAndTakesWritesAgain asserts that, while etcd is full, the writer gets ErrNoSpace and readers get documents,
+// and that writes succeed without a restart when etcd has space again.
 func TestAFullEtcdIsReadAndTakesWritesAgain(t *testing.T) {
 	s := newStorage(t, 5*time.Second, usualProof, "--quota-backend-bytes=4000000")
 	b := newScenario(t, s)
