@@ -68,7 +68,7 @@ func TestScopesOfOthersAreRead(t *testing.T) {
 	}
 }
 
-// TestStatusIsWhatOAMClientsRead: names and upper-case words are those of OAM's runtime, which leaves out counts of zero.
+// TestStatusIsWhatOAMClientsRead checks that names and upper-case values are those of OAM's runtime, which leaves out counts of zero.
 func TestStatusIsWhatOAMClientsRead(t *testing.T) {
 	status := corev1alpha2.HealthScopeStatus{
 		Health:               corev1alpha2.Unhealthy,
@@ -98,7 +98,7 @@ func TestStatusIsWhatOAMClientsRead(t *testing.T) {
 	}
 }
 
-// TestASummaryWritesItsZeros: a reader must be able to tell none from not known.
+// TestASummaryWritesItsZeros checks that a summary has counts of zero, so that readers can distinguish zero from unknown.
 func TestASummaryWritesItsZeros(t *testing.T) {
 	encoded, err := json.Marshal(corev1alpha2.MemberCounts{State: "Ready"})
 	if err != nil {

@@ -9,22 +9,23 @@ import (
 // +kubebuilder:validation:Enum=healthy;unhealthy;unknown
 type Health string
 
-// The words of status.health.
+// The values of Health.
 const (
 	// Healthy means that every member that counts is healthy.
 	Healthy Health = "healthy"
 	// Unhealthy means that a member that counts is not healthy.
 	Unhealthy Health = "unhealthy"
-	// UnknownHealth means that only members that cannot be judged stand in the way of healthy, or that there are no members.
+	// UnknownHealth means that only members that cannot be judged, or apps without members, keep the scope from being healthy, or
+	// that it has no members.
 	UnknownHealth Health = "unknown"
 )
 
-// HealthStatus is OAM's word for the health of a workload or of a scope.
+// HealthStatus is the health of a workload or of a scope, in OAM's terms.
 //
 // +kubebuilder:validation:Enum=HEALTHY;UNHEALTHY;UNKNOWN
 type HealthStatus string
 
-// OAM's words.
+// The values of HealthStatus.
 const (
 	// StatusHealthy is OAM's HEALTHY.
 	StatusHealthy HealthStatus = "HEALTHY"
@@ -34,54 +35,57 @@ const (
 	StatusUnknown HealthStatus = "UNKNOWN"
 )
 
-// State is the state of a member, or of many together: a string in Go, so that a word of another version can be decoded, and one of these
-// words for the API server.
+// State is the state of a member, or the combined state of several members. In Go it is any string, so that a value of another
+// version can be decoded. The API server accepts only the values of the enumeration.
 //
 // +kubebuilder:validation:Enum=Ready;Pending;Failed;Terminating;NotPresent;Unknown
 type State = string
 
 // Types of the conditions of a HealthScope.
 const (
-	// ConditionReady is True when the scope is healthy, False when it is not, and Unknown when only members that cannot be judged are in the
-	// way, or when there are none.
+	// ConditionReady is True when the scope is healthy, False when it is unhealthy, and Unknown when only members that cannot be
+	// judged, or apps without members, keep it from being healthy, or when it has no members.
 	ConditionReady = "Ready"
-	// ConditionClustersReachable is True when every cluster of the scope can be seen.
+	// ConditionClustersReachable is True when the controller can reach every cluster of the scope, and its data are current.
 	ConditionClustersReachable = "ClustersReachable"
 	// ConditionInventorySynced is True when A&AI holds the state of every resource of the scope. It is absent when no A&AI is configured.
 	ConditionInventorySynced = "InventorySynced"
-	// ConditionInventoryConflict is True when a resource of the scope goes to A&AI as that of an older scope. It is absent otherwise.
+	// ConditionInventoryConflict is True when a resource of the scope is in A&AI as a resource of an older scope. It is absent
+	// otherwise.
 	ConditionInventoryConflict = "InventoryConflict"
-	// ConditionStalled is True when the scope is unhealthy because members have failed. It is absent otherwise. Tools that wait as kstatus
-	// does give up then.
+	// ConditionStalled is True when the scope is unhealthy because members have failed. It is absent otherwise. Tools that follow
+	// kstatus stop waiting when it is True.
 	ConditionStalled = "Stalled"
-	// ConditionHealthChecksInvalid is True when a health check of the configuration cannot be used. It is absent when all can.
+	// ConditionHealthChecksInvalid is True when a health check of the configuration cannot be used. It is absent otherwise.
 	ConditionHealthChecksInvalid = "HealthChecksInvalid"
-	// ConditionStatusConflict is True while another controller writes the status too. It is absent when none does.
+	// ConditionStatusConflict is True while another controller writes the status too. It is absent otherwise.
 	ConditionStatusConflict = "StatusConflict"
-	// ConditionProbesReady is True while the Services of the scope are probed, and False when something of what the spec says about probes
-	// cannot be used. It is absent when the spec asks for no probes.
+	// ConditionProbesReady is True while the Services of the scope are probed. It is False when they cannot be: the spec is invalid,
+	// probes are disabled in the configuration, Services cannot be read, or there are none. It is absent when the spec requests no
+	// probes.
 	ConditionProbesReady = "ProbesReady"
 )
 
-// Bounds of the lists in status, which keep a scope far below what etcd stores in one object.
+// Limits of the lists in the status. They keep the size of a scope far below the maximum size of an object in etcd.
 const (
-	// MaxHealthConditions is the most entries status.healthConditions has.
+	// MaxHealthConditions is the maximum number of entries of status.healthConditions.
 	MaxHealthConditions = 200
-	// MaxAppClusters is the most clusters an entry of status.apps has.
+	// MaxAppClusters is the maximum number of clusters of an entry of status.apps.
 	MaxAppClusters = 100
-	// MaxCulprits is the most entries status.culprits has.
+	// MaxCulprits is the maximum number of entries of status.culprits.
 	MaxCulprits = 50
 )
 
-// HealthScopeStatus says how healthy a scope is. Its lists are sorted, worst first, and bounded; its counts are exact.
+// HealthScopeStatus is the health of a scope. Its lists are sorted, worst first, and have a maximum length. Its counts are exact.
 type HealthScopeStatus struct {
-	// health is the health of the scope, and the field for programs to read. It is current when `observedGeneration` is the scope's
-	// generation. The condition `Ready` has the same with a reason, for tools that wait for conditions. It is `unknown` when the scope would
-	// be healthy if its Unknown members were, or when it has no members.
+	// health is the health of the scope: `healthy`, `unhealthy` or `unknown`. Programs read this field. The value is current if
+	// `observedGeneration` equals `metadata.generation`. It is `unknown` if only members that are Unknown, or apps without members,
+	// keep the scope from being healthy, or if the scope has no members. The condition `Ready` shows the same with a reason, for
+	// tools that wait for conditions.
 	// +optional
 	Health Health `json:"health,omitempty"`
-	// scopeHealthCondition is the health in OAM's form, for programs written for OAM; others read `health`. It counts references, not
-	// resources, and a number that is zero is absent.
+	// scopeHealthCondition is the health of the scope in OAM's form, for programs written for OAM; others read `health`. It counts
+	// references, not resources. A count of zero is absent.
 	// +optional
 	ScopeHealthCondition ScopeHealthCondition `json:"scopeHealthCondition"`
 	// healthConditions are the references with their health, for programs written for OAM; others read `culprits`. There are at most 200.
@@ -89,37 +93,40 @@ type HealthScopeStatus struct {
 	// +listType=atomic
 	HealthConditions []WorkloadHealthCondition `json:"healthConditions,omitempty"`
 	// appHealthConditions are KubeVela's Applications with their health, for programs written for KubeVela; others read `apps` and
-	// `culprits`. There is an entry for each Application and environment that the scope refers to, and there are at most 200 components.
+	// `culprits`. There is an entry for each Application and environment that the scope refers to, and there are at most 200
+	// components in total.
 	// +optional
 	// +listType=atomic
 	AppHealthConditions []AppHealthCondition `json:"appHealthConditions,omitempty"`
 
-	// summary counts the members that count, by state, for programs to read. Zeros are written.
+	// summary is the number of members that count, by state, for programs to read. A count of zero is present, too.
 	// +optional
 	Summary MemberCounts `json:"summary,omitzero"`
 	// resourcesReady is `ready/total` of the summary, for people and for the columns of kubectl; programs read `summary`.
 	// +optional
 	ResourcesReady string `json:"resourcesReady,omitempty"`
-	// clustersReachable is the number of reachable clusters / of clusters of the scope, for people and for the columns of kubectl; programs
-	// read the condition `ClustersReachable`.
+	// clustersReachable is `reachable/total`: the number of clusters of the scope that can be reached, and the number of all its
+	// clusters. It is for people and for the columns of kubectl; programs read the condition `ClustersReachable`.
 	// +optional
 	ClustersReachable string `json:"clustersReachable,omitempty"`
-	// apps are the apps with their state, for programs that need more than `health`. An app of the spec is listed even if it has no members
-	// that count.
+	// apps are the apps of the scope with their states, for programs that need more than `health`. An app of the spec is listed even
+	// if it has no members that count.
 	// +optional
 	// +listType=atomic
 	Apps []AppStatus `json:"apps,omitempty"`
-	// culprits are the members that count and are not healthy, worst first, at most 50, for programs to read. A cluster that cannot be reached
-	// is a culprit too, with kind `Cluster` and the number of resources in its cause, before the resources that are Unknown.
+	// culprits are the members that count and are not healthy, worst first, at most 50, for programs to read. A cluster that cannot
+	// be reached is a culprit, too: its `kind` is `Cluster`, its `cause` has the number of its resources that are Unknown, and it is
+	// listed before all members that are Unknown.
 	// +optional
 	// +listType=atomic
 	Culprits []Culprit `json:"culprits,omitempty"`
-	// firstCulprit is the first culprit in one line, or the required apps that are missing, for people and for the columns of kubectl; programs
-	// read `culprits`.
+	// firstCulprit is the first culprit in one line, for people and for the columns of kubectl; programs read `culprits`. Without
+	// culprits, it describes what else keeps the scope from being healthy, such as required apps that are missing. It is absent if
+	// there is nothing to describe.
 	// +optional
 	FirstCulprit string `json:"firstCulprit,omitempty"`
-	// inventory counts the scope's resources by the state of their synchronization with A&AI, for programs to read; the condition
-	// `InventorySynced` says why some are not synchronized. It is absent when no inventory is configured.
+	// inventory is the number of the scope's resources by the state of their synchronization with A&AI, for programs to read. The
+	// condition `InventorySynced` has the reason why resources are not synchronized. It is absent if no inventory is configured.
 	// +optional
 	Inventory *InventoryStatus `json:"inventory,omitempty"`
 	// conditions are Kubernetes conditions, for tools that wait for them and for programs that need a reason: Ready, ClustersReachable,
@@ -129,80 +136,83 @@ type HealthScopeStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of the spec that the status describes; -1 before the scope has been judged. Programs compare it with
-	// `metadata.generation` before they read the rest.
+	// observedGeneration is the generation of the spec that the status describes; -1 before the scope is judged for the first time.
+	// Programs compare it with `metadata.generation` before they read the other fields.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// truncated is true when a list was cut, or a bundle of the scope does not name all its resources, for programs that read the lists.
-	// Counts are exact nevertheless.
+	// truncated is true if a list was cut, or if a bundle of the scope does not list all its resources. It is for programs that read
+	// the lists. Counts are exact nevertheless.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// MemberCounts counts the members of a scope that count in its health. All numbers are written, also zeros.
+// MemberCounts is the number of members that count in the health of a scope, by state. A count of zero is present, too.
 type MemberCounts struct {
-	// state is the worst state of the members that count; `health` may be better, by `rollup`. It is `Failed` if one is, else `Unknown`, else
-	// `Pending`, else `Ready`; without members it is `Unknown`.
+	// state is the worst of the states as which the members count, in the order `Failed`, `Unknown`, `Pending`, `Ready`. Without
+	// members it is `Unknown`. `health` may be better than this state, because of `rollup`.
 	// +optional
 	State State `json:"state,omitempty"`
 	// total is the number of members that count.
 	// +optional
 	Total int32 `json:"total"`
-	// ready is the number of them that are Ready.
+	// ready is the number of members that count and are Ready.
 	// +optional
 	Ready int32 `json:"ready"`
-	// pending is the number of them that are Pending or Terminating, or missing for less than `notPresentGraceSeconds`.
+	// pending is the number of members that count and are Pending or Terminating, or have been missing for less than
+	// `policy.notPresentGraceSeconds`.
 	// +optional
 	Pending int32 `json:"pending"`
-	// failed is the number of them that are Failed, or missing for longer.
+	// failed is the number of members that count and are Failed, or have been missing for `policy.notPresentGraceSeconds` or longer.
 	// +optional
 	Failed int32 `json:"failed"`
-	// unknown is the number of them that cannot be judged.
+	// unknown is the number of members that count and cannot be judged.
 	// +optional
 	Unknown int32 `json:"unknown"`
 }
 
-// ScopeHealthCondition is OAM's summary of a scope: it counts references, not resources. A number that is zero is absent, as in OAM.
+// ScopeHealthCondition is the health of a scope in OAM's form. It counts references, not resources. A count of zero is absent, as
+// in OAM.
 type ScopeHealthCondition struct {
-	// healthStatus is the health in OAM's words. As in OAM, it is `UNHEALTHY` for everything that is not `HEALTHY`; programs that are not
-	// written for OAM read `status.health`, which distinguishes `unknown`.
+	// healthStatus is the health of the scope in OAM's terms: `HEALTHY`, `UNHEALTHY` or `UNKNOWN`. Programs that are not written for
+	// OAM read `status.health`.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
 	// total is the number of references; `status.summary` counts resources.
 	// +optional
 	Total int64 `json:"total,omitempty"`
-	// healthyWorkloads is the number of those that are `HEALTHY`.
+	// healthyWorkloads is the number of references that are `HEALTHY`.
 	// +optional
 	HealthyWorkloads int64 `json:"healthyWorkloads,omitempty"`
-	// unhealthyWorkloads is the number of those that are `UNHEALTHY`.
+	// unhealthyWorkloads is the number of references that are `UNHEALTHY`.
 	// +optional
 	UnhealthyWorkloads int64 `json:"unhealthyWorkloads,omitempty"`
-	// unknownWorkloads is the number of those that are `UNKNOWN`.
+	// unknownWorkloads is the number of references that are `UNKNOWN`.
 	// +optional
 	UnknownWorkloads int64 `json:"unknownWorkloads,omitempty"`
 }
 
-// WorkloadHealthCondition is OAM's health of one reference.
+// WorkloadHealthCondition is the health of one reference, in OAM's form.
 type WorkloadHealthCondition struct {
-	// componentName is the OAM component, by the workload's label `app.oam.dev/component`; otherwise the app.
+	// componentName is the name of the OAM component: the one that the reference belongs to, or else the value of the workload's label
+	// `app.oam.dev/component`, or else the name of the app.
 	// +optional
 	ComponentName string `json:"componentName,omitempty"`
 	// targetWorkload is the reference, with the uid of what was found.
 	// +optional
 	TargetWorkload WorkloadReference `json:"targetWorkload,omitzero"`
-	// healthStatus says how healthy it is in OAM's words, for programs written for OAM; others read the `state` of `culprits`: see
-	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#names-in-other-projects.
+	// healthStatus is the health of the reference in OAM's terms, for programs written for OAM; others read the `state` of
+	// `culprits`: see https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#names-in-other-projects.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
-	// diagnosis is `Ready:<ready>/<wanted> `, as in OAM, and what is wrong, or why the object is Unknown or missing, for people. Programs
-	// read `state` and `reason` of `culprits`.
+	// diagnosis is, for people, `Ready:<ready>/<desired> `, as in OAM, and the worst problem; or only the reason why the object is
+	// Unknown or missing. Programs read `state` and `reason` of `culprits`.
 	// +optional
 	Diagnosis string `json:"diagnosis,omitempty"`
 	// workloadStatus is the first KiB of the status, as JSON, of an object that no rule can judge, for people. It may be cut, and then is not
 	// valid JSON.
 	// +optional
 	WorkloadStatus string `json:"workloadStatus,omitempty"`
-	// customStatusMsg is KubeVela's field: `Ready:<ready>/<wanted>`. It is written only in `appHealthConditions`.
+	// customStatusMsg is KubeVela's field: `Ready:<ready>/<desired>`. It is present only in `appHealthConditions`.
 	// +optional
 	CustomStatusMsg string `json:"customStatusMsg,omitempty"`
 	// traits is KubeVela's field. The controller leaves it empty.
@@ -211,7 +221,7 @@ type WorkloadHealthCondition struct {
 	Traits []TraitHealthCondition `json:"traits,omitempty"`
 }
 
-// TraitHealthCondition is KubeVela's health of one trait.
+// TraitHealthCondition is the health of one trait of KubeVela. The controller does not write it.
 type TraitHealthCondition struct {
 	// type is the type of the trait.
 	// +optional
@@ -219,10 +229,10 @@ type TraitHealthCondition struct {
 	// resource is the name of the trait's object.
 	// +optional
 	Resource string `json:"resource,omitempty"`
-	// healthStatus says how healthy it is in OAM's words.
+	// healthStatus is the health of the trait in OAM's terms.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
-	// diagnosis says why.
+	// diagnosis is the reason for the health.
 	// +optional
 	Diagnosis string `json:"diagnosis,omitempty"`
 	// customStatusMsg is the message of the trait.
@@ -230,15 +240,15 @@ type TraitHealthCondition struct {
 	CustomStatusMsg string `json:"customStatusMsg,omitempty"`
 }
 
-// AppHealthCondition is KubeVela's health of one application.
+// AppHealthCondition is the health of one Application of KubeVela in one environment.
 type AppHealthCondition struct {
-	// appName is the name of the application.
+	// appName is the name of the Application.
 	// +optional
 	AppName string `json:"appName,omitempty"`
 	// envName is the name of KubeVela's environment.
 	// +optional
 	EnvName string `json:"envName,omitempty"`
-	// components are the components of the application.
+	// components are the components of the Application with their health, worst first.
 	// +optional
 	// +listType=atomic
 	Components []WorkloadHealthCondition `json:"components,omitempty"`
@@ -246,20 +256,20 @@ type AppHealthCondition struct {
 
 // AppStatus is the state of one application of a scope.
 type AppStatus struct {
-	// name is the name of the app; empty for references outside apps.
+	// name is the name of the app; empty for members outside apps.
 	// +optional
 	Name string `json:"name"`
-	// state is the roll-up of the app's members, for programs to read; an app has no other field for its health. `rollup` of the scope does
-	// not apply here.
+	// state is the roll-up of the states of the app's members, for programs to read. An app has no other field for its health. The
+	// `rollup` of the scope does not apply here.
 	// +optional
 	State State `json:"state,omitempty"`
-	// total is the number of its members that count.
+	// total is the number of members of the app that count.
 	// +optional
 	Total int32 `json:"total"`
-	// ready is the number of them that are Ready.
+	// ready is the number of members of the app that count and are Ready.
 	// +optional
 	Ready int32 `json:"ready"`
-	// clusters are the clusters the app runs in with its state in each, worst first, at most 100.
+	// clusters are the clusters in which the app has members, with its state in each, worst first, at most 100.
 	// +optional
 	// +listType=atomic
 	Clusters []ClusterStatus `json:"clusters,omitempty"`
@@ -269,49 +279,50 @@ type AppStatus struct {
 type ClusterStatus struct {
 	// name is the name of the cluster.
 	Name string `json:"name"`
-	// state is the roll-up of the app's members there, for programs to read.
+	// state is the roll-up of the states of the app's members in this cluster, for programs to read.
 	// +optional
 	State State `json:"state,omitempty"`
-	// total is the number of members that count.
+	// total is the number of members of the app in this cluster that count.
 	// +optional
 	Total int32 `json:"total"`
 	// ready is the number of them that are Ready.
 	// +optional
 	Ready int32 `json:"ready"`
-	// lastSeen is when the cluster was last seen, for programs to read; it is there only while the cluster cannot be reached.
+	// lastSeen is the last time at which the cluster was reached, for programs to read. It is present only while the cluster cannot
+	// be reached.
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 }
 
-// Culprit is a member that is not healthy.
+// Culprit is a member that counts and is not healthy, or a cluster that cannot be reached.
 type Culprit struct {
-	// cluster is the cluster it is in.
+	// cluster is the name of the cluster of the culprit.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
-	// app is the app it belongs to; absent for a cluster.
+	// app is the app of the culprit; absent outside apps, and for a cluster.
 	// +optional
 	App string `json:"app,omitempty"`
-	// group is its API group; absent for the core group.
+	// group is the API group of the culprit; absent for the core group, and for a cluster.
 	// +optional
 	Group string `json:"group,omitempty"`
-	// kind is its kind.
+	// kind is the kind of the culprit; `Cluster` for a cluster.
 	// +optional
 	Kind string `json:"kind,omitempty"`
-	// namespace is its namespace.
+	// namespace is the namespace of the culprit; absent for cluster-scoped objects.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// name is its name.
+	// name is the name of the culprit.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// state is its state, for programs to read. See https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
+	// state is the state of the culprit, for programs to read. See
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State State `json:"state,omitempty"`
-	// reason says why in one word, for programs to read. Later versions may add reasons: see
+	// reason is the reason for the state, in one CamelCase word, for programs to read. Later versions may add reasons: see
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// cause is the root of the problem, such as the pod that crashes, for people; programs read
-	// `state` and `reason`.
+	// cause is the root cause of the problem, such as a pod that crashes, for people; programs read `state` and `reason`.
 	// +optional
 	Cause string `json:"cause,omitempty"`
 	// since is when it entered the state.
@@ -319,7 +330,7 @@ type Culprit struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// InventoryStatus counts resources by the state of their synchronization with A&AI.
+// InventoryStatus is the number of resources by the state of their synchronization with A&AI.
 type InventoryStatus struct {
 	// synced is the number of resources whose state A&AI has acknowledged.
 	// +optional
