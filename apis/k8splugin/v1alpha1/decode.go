@@ -7,12 +7,11 @@ import (
 	"slices"
 )
 
-// RawList is a JSON value that should be an array of objects, kept as it came:
-// other programs write these lists, with nulls and with whatever their version
-// of Kubernetes knew, and no reader may fail because of one of them.
+// RawList is a JSON value that should be an array of objects. It is stored unchanged, because other programs write these lists:
+// they may contain nulls and the fields of any version of Kubernetes, and a reader must not fail because of one list.
 type RawList []byte
 
-// MarshalJSON returns the value as it is, or null when it is empty.
+// MarshalJSON returns the value unchanged, or null if it is empty.
 func (l RawList) MarshalJSON() ([]byte, error) {
 	if len(l) == 0 {
 		return []byte("null"), nil
@@ -20,7 +19,7 @@ func (l RawList) MarshalJSON() ([]byte, error) {
 	return l, nil
 }
 
-// UnmarshalJSON keeps a copy of the value; null makes the list empty.
+// UnmarshalJSON stores a copy of the value. For null, the list is empty.
 func (l *RawList) UnmarshalJSON(data []byte) error {
 	if bytes.Equal(data, []byte("null")) {
 		*l = nil
@@ -30,8 +29,7 @@ func (l *RawList) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON decodes a spec and never fails on a field of the wrong type: a
-// selector that cannot be read selects nothing.
+// UnmarshalJSON decodes a spec. It does not fail on a field of the wrong type: without a valid selector, the spec selects nothing.
 func (s *ResourceBundleStateSpec) UnmarshalJSON(data []byte) error {
 	*s = ResourceBundleStateSpec{}
 	type plain ResourceBundleStateSpec
@@ -42,9 +40,8 @@ func (s *ResourceBundleStateSpec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON decodes a status field by field. A field of the wrong type, and
-// an entry of resources that cannot be read, stay empty and are named in
-// Malformed. It fails on nothing but broken JSON.
+// UnmarshalJSON decodes a status. If that fails, it decodes field by field: it leaves out fields of the wrong type, and entries of
+// resources that cannot be read, and adds the names of these fields to Malformed. It returns an error only for invalid JSON.
 func (s *ResourceBundleStateStatus) UnmarshalJSON(data []byte) error {
 	*s = ResourceBundleStateStatus{}
 	type plain ResourceBundleStateStatus
@@ -60,7 +57,8 @@ func (s *ResourceBundleStateStatus) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decodeFields is the slow path of UnmarshalJSON: it decodes what can be decoded and names the rest.
+// decodeFields is the slow path of UnmarshalJSON. It decodes the fields that can be decoded, and adds the names of the others to
+// Malformed.
 func (s *ResourceBundleStateStatus) decodeFields(data []byte) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil {
@@ -79,7 +77,7 @@ func (s *ResourceBundleStateStatus) decodeFields(data []byte) {
 		}
 	}
 	if slices.Contains(s.Malformed, "summary") {
-		s.Summary = nil // Half a summary would be taken for a whole one.
+		s.Summary = nil // Readers would take a partial summary for a complete one.
 	}
 	if raw, ok := fields["resources"]; ok {
 		var entries []json.RawMessage
@@ -99,8 +97,7 @@ func (s *ResourceBundleStateStatus) decodeFields(data []byte) {
 	slices.Sort(s.Malformed)
 }
 
-// Lists returns the lists of whole objects by their JSON names. The values
-// point into s, so that a caller can fill or empty them.
+// Lists returns pointers to the lists of whole objects in s, by their JSON names.
 func (s *ResourceBundleStateStatus) Lists() map[string]*RawList {
 	return map[string]*RawList{
 		"podStatuses":         &s.PodStatuses,

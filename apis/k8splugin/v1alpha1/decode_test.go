@@ -94,7 +94,8 @@ func TestASelectorThatCannotBeReadSelectsNothing(t *testing.T) {
 	}
 }
 
-// TestOneBadBundleDoesNotBreakAList: a client decodes a list as a whole.
+// TestOneBadBundleDoesNotBreakAList checks that a list with an invalid bundle can be decoded, because a client decodes a list as
+// a whole.
 func TestOneBadBundleDoesNotBreakAList(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := k8spluginv1alpha1.AddToScheme(scheme); err != nil {
@@ -164,8 +165,7 @@ func TestListsNamesEveryList(t *testing.T) {
 	}
 }
 
-// FuzzStatusDecode: any JSON decodes, and what was decoded encodes to JSON that
-// decodes to the same.
+// FuzzStatusDecode checks that any valid JSON can be decoded, and that the result is the same when it is encoded and decoded again.
 func FuzzStatusDecode(f *testing.F) {
 	for _, text := range []string{
 		`{}`, `null`, `[]`, `{"ready":false,"resourceCount":1,"podStatuses":[{"kind":"Pod"}],"serviceStatuses":null}`,

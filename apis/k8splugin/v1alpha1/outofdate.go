@@ -8,17 +8,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AnnotationOutOfDate says on a bundle that another monitor fills that its objects have changed, and that monitor has not
-// written it: "WRITTEN/SINCE", two times as in RFC 3339. It is of one write only, and says nothing once there is a later one.
+// AnnotationOutOfDate marks a bundle of another monitor as out of date: its objects have changed, and that monitor has not
+// written the status since then. The value is "WRITTEN/SINCE", two times in RFC 3339. It applies to the write at WRITTEN only,
+// and has no meaning after a later write.
 const AnnotationOutOfDate = "healthscope.core.oam.dev/out-of-date"
 
-// OutOfDate says of a bundle that it does not tell what its objects are like.
+// OutOfDate is the value of AnnotationOutOfDate: the status of a bundle does not show the current state of its objects.
 //
 // +kubebuilder:object:generate=false
 type OutOfDate struct {
-	// Written is when the status was written that is out of date, by the API server's clock.
+	// Written is the time at which the outdated status was written, by the API server's clock.
 	Written time.Time
-	// Since is from when on it is.
+	// Since is the time since which the status is out of date.
 	Since time.Time
 }
 
@@ -27,7 +28,7 @@ func (o OutOfDate) String() string {
 	return o.Written.UTC().Format(time.RFC3339) + "/" + o.Since.UTC().Format(time.RFC3339)
 }
 
-// ParseOutOfDate reads the value of the annotation.
+// ParseOutOfDate parses the value of the annotation.
 func ParseOutOfDate(value string) (OutOfDate, error) {
 	written, since, _ := strings.Cut(value, "/")
 	var o OutOfDate
@@ -41,8 +42,8 @@ func ParseOutOfDate(value string) (OutOfDate, error) {
 	return o, nil
 }
 
-// LastWrite returns when the status of an object was written last, by the API server's clock, and by whom, as its managed
-// fields tell; zero and empty when they do not.
+// LastWrite returns the time of the last write of an object's status, by the API server's clock, and the field manager that wrote
+// it. It reads the managed fields of the object. The results are zero and empty if the managed fields do not have them.
 func LastWrite(entries []metav1.ManagedFieldsEntry) (at time.Time, manager string) {
 	for _, entry := range entries {
 		if entry.Subresource == "status" && entry.Time != nil && !entry.Time.Time.Before(at) {
