@@ -2,17 +2,17 @@ package v1alpha1
 
 import corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 
-// Defaults of the configuration file, for fields whose default is used elsewhere too.
+// Defaults of fields of the configuration file that other packages use too.
 const (
-	// DefaultClusterName is the name of a cluster that was given none.
+	// DefaultClusterName is the default name of a cluster.
 	DefaultClusterName = "local"
 	// DefaultSchemaVersion is the newest version of the A&AI schema.
 	DefaultSchemaVersion = "v32"
-	// DefaultLabelPrefix is the prefix of the labels in A&AI that carry state, reason and since.
+	// DefaultLabelPrefix is the default prefix of the labels in A&AI that hold status, reason, since and link.
 	DefaultLabelPrefix = "healthscope.core.oam.dev/"
 )
 
-// SetDefaults fills in what the file leaves out.
+// SetDefaults sets the fields that the file does not set to their defaults.
 func SetDefaults(c *Configuration) {
 	c.APIVersion, c.Kind = APIVersion, Kind
 	setDefault(&c.ClusterName, DefaultClusterName)

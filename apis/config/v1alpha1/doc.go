@@ -3,7 +3,7 @@
 // chart's schema read its types. It must never read a file itself, nor import anything but the standard library,
 // apimachinery and the types beside it.
 //
-// The file is decoded strictly by its readers: a field that is not known is an error.
+// Readers decode the file strictly: an unknown field is an error.
 //
 // +kubebuilder:object:generate=true
 package v1alpha1

@@ -9,31 +9,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// HealthCheckExpr says in CEL (cel.dev) how objects of a kind are judged. apiVersion, kind, current, inProgress and
-// failed are those of healthCheckExprs in a Kustomization of Flux; name and match are additions.
+// HealthCheckExpr is a health rule in CEL (cel.dev) for the objects of a kind. apiVersion, kind, current, inProgress and failed
+// are those of healthCheckExprs in a Kustomization of Flux. name and match are additions.
 type HealthCheckExpr struct {
-	// name is the name of the rule in messages, metrics and the output of `healthscope explain`. Without one it is `<kind>.<group>`, or
-	// `<kind>` in the core group; two rules need two names.
+	// name is the name of the rule in messages, metrics and the output of `healthscope explain`. Without it: `<kind>.<group>`, or
+	// `<kind>` in the core group. The names of rules must be unique.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// apiVersion is the API group of the objects with any version, such as `cert-manager.io/v1`. As in Flux, the version is not compared.
+	// apiVersion is the API group of the objects, with any version, such as `cert-manager.io/v1`. As in Flux, the version is not
+	// compared.
 	APIVersion string `json:"apiVersion"`
 	// kind is the kind of the objects.
 	Kind string `json:"kind"`
-	// match narrows the rule to some objects of the kind.
+	// match limits the rule to some objects of the kind. Without it: all objects of the kind.
 	// +optional
 	Match *ObjectMatch `json:"match,omitempty"`
 	// current is the CEL expression that is true when an object is Ready.
 	Current string `json:"current"`
-	// inProgress is the CEL expression that is true when an object is Pending. It is asked before the others.
+	// inProgress is the CEL expression that is true when an object is Pending. It is evaluated before the others.
 	// +optional
 	InProgress string `json:"inProgress,omitempty"`
-	// failed is the CEL expression that is true when an object is Failed. It is asked before `current`.
+	// failed is the CEL expression that is true when an object is Failed. It is evaluated before `current`.
 	// +optional
 	Failed string `json:"failed,omitempty"`
 }
 
-// ObjectMatch selects objects. All that is given must match.
+// ObjectMatch selects objects. All fields that are set must match.
 type ObjectMatch struct {
 	// name is the name of the one object.
 	// +optional
@@ -46,7 +47,7 @@ type ObjectMatch struct {
 	LabelSelector string `json:"labelSelector,omitempty"`
 }
 
-// RuleName returns the name of the rule: the given one, or <kind>.<group>, or <kind> for the core group.
+// RuleName returns the name of the rule: name if it is set, else <kind>.<group>, or <kind> for the core group.
 func (e *HealthCheckExpr) RuleName() string {
 	group, _, found := strings.Cut(e.APIVersion, "/")
 	switch {
@@ -59,8 +60,8 @@ func (e *HealthCheckExpr) RuleName() string {
 	}
 }
 
-// validateHealthCheckExprs checks all but the expressions themselves, which are
-// compiled elsewhere: one that cannot be used must not stop the program.
+// validateHealthCheckExprs checks all fields except the expressions, which are compiled elsewhere, because an invalid expression
+// must not stop the program.
 func validateHealthCheckExprs(path *field.Path, exprs []HealthCheckExpr) field.ErrorList {
 	var errs field.ErrorList
 	names := map[string]bool{}

@@ -14,7 +14,7 @@ func TestHealthCheckExprsAreValidated(t *testing.T) {
 	const rest = `, current: "true"}`
 	cases := map[string]struct {
 		file string
-		// want are the fields with an error, each as often as it has one.
+		// want lists the fields with errors, once for each error.
 		want []string
 	}{
 		"as in Flux":                  {`{apiVersion: cert-manager.io/v1, kind: Certificate, inProgress: a, failed: b, current: c}`, nil},

@@ -16,10 +16,10 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// schemaVersion matches the versions of the A&AI schema that can hold k8s-resource: v24 to v99.
+// schemaVersion matches the versions of the A&AI schema that have k8s-resource: v24 to v99.
 var schemaVersion = regexp.MustCompile(`^v(2[4-9]|[3-9][0-9])$`)
 
-// Validate returns an error for every field of a configuration, with defaults filled in, whose value cannot be used.
+// Validate returns an error for every invalid field of a configuration. The configuration must have its defaults (SetDefaults).
 func Validate(c *Configuration) field.ErrorList {
 	var errs field.ErrorList
 	if c.APIVersion != APIVersion {
@@ -85,13 +85,13 @@ func validateRsync(path *field.Path, c *Configuration) field.ErrorList {
 	return errs
 }
 
-// minLimitKiB leaves room for what a bundle must say in any case.
+// minLimitKiB leaves space for the parts that every bundle must have.
 const minLimitKiB = 16
 
-// maxFleetTimeout keeps the time until a cluster that is away is noticed below half a minute or so.
+// maxFleetTimeout limits the time until an unreachable cluster is detected.
 const maxFleetTimeout = 60
 
-// maxLimitKiB leaves room for metadata below etcd's limit of 1.5 MiB for a request.
+// maxLimitKiB leaves space for metadata below etcd's limit of 1.5 MiB for a request.
 const maxLimitKiB = 1400
 
 func validateMonitor(path *field.Path, m *Monitor) field.ErrorList {
@@ -138,7 +138,7 @@ func validateCreateBundles(path *field.Path, m *Monitor) field.ErrorList {
 	return errs
 }
 
-// validateEach returns an error for every value that check has something to say about.
+// validateEach returns an error for every message that check returns for one of the values.
 func validateEach(path *field.Path, values []string, check func(string) []string) field.ErrorList {
 	var errs field.ErrorList
 	for i, value := range values {
@@ -222,7 +222,7 @@ func validateInventory(path *field.Path, i *Inventory) field.ErrorList {
 	return errs
 }
 
-// validateLimits checks what bounds the writes to A&AI.
+// validateLimits checks the fields that limit the writes to A&AI.
 func validateLimits(path *field.Path, i *Inventory) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateSeconds(path.Child("maxRequestsPerSecond"), i.MaxRequestsPerSecond, 1)...)
@@ -254,7 +254,7 @@ func validateLink(path *field.Path, l *LinkPolicy) field.ErrorList {
 	return errs
 }
 
-// validatePattern checks a pattern of names.
+// validatePattern returns an error for an invalid pattern of names.
 func validatePattern(at *field.Path, pattern string) field.ErrorList {
 	if _, err := pathpkg.Match(pattern, ""); err != nil {
 		return field.ErrorList{field.Invalid(at, pattern, "is no pattern: a bracket is not closed, or a backslash stands at the end")}
@@ -268,7 +268,7 @@ func validateURL(path *field.Path, value string) field.ErrorList {
 	case value == "":
 		return field.ErrorList{field.Required(path, "give the URL, such as https://aai.onap:8443")}
 	case err != nil:
-		// The value may hold a password in a place where it cannot be found and left out.
+		// The error omits the value, because it may contain a password that cannot be located and redacted.
 		return field.ErrorList{field.Invalid(path, "(not shown)", "cannot be read as a URL")}
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return field.ErrorList{field.Invalid(path, u.Redacted(), "must be an http or https URL")}

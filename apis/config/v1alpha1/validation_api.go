@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// NoServer is the value of an address at which nothing is to listen.
+// NoServer is the value of an address for a server that is disabled.
 const NoServer = "0"
 
-// maxAppContextTimeout keeps the time within that in which the status REST server answers, so that callers learn why there is no answer.
+// maxAppContextTimeout is less than the time limit of responses of the status REST server, so that callers get the cause when
+// etcd does not respond.
 const maxAppContextTimeout = 15
 
 func validateAPI(path *field.Path, a *API) field.ErrorList {
@@ -62,7 +63,8 @@ func validateTracing(path *field.Path, t *Tracing) field.ErrorList {
 	return errs
 }
 
-// validateListener checks an address to listen on, and reports whether only the machine itself can reach it.
+// validateListener checks an address to listen on, and reports whether only the machine itself can reach it. NoServer counts as
+// such an address.
 func validateListener(path *field.Path, address string) (loopback bool, errs field.ErrorList) {
 	if address == NoServer {
 		return true, nil
@@ -110,7 +112,7 @@ func validateAppContext(path *field.Path, a *AppContext) field.ErrorList {
 	return errs
 }
 
-// validateEndpoint checks the URL of a member of etcd. All must speak TLS, or none.
+// validateEndpoint checks the URL of a member of etcd. All members must use TLS, or none.
 func validateEndpoint(at *field.Path, a *AppContext, endpoint string) field.ErrorList {
 	if errs := validateURL(at, endpoint); len(errs) > 0 {
 		return errs
@@ -118,7 +120,7 @@ func validateEndpoint(at *field.Path, a *AppContext, endpoint string) field.Erro
 	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil:
-		return nil // validateURL has read it.
+		return nil // validateURL has parsed the endpoint without an error.
 	case !strings.HasPrefix(a.Endpoints[0], u.Scheme+":"):
 		return field.ErrorList{field.Invalid(at, endpoint, "must have the same scheme as the first")}
 	case u.Scheme == "http" && (a.CAFile != "" || a.CertFile != ""):
@@ -127,7 +129,7 @@ func validateEndpoint(at *field.Path, a *AppContext, endpoint string) field.Erro
 	return nil
 }
 
-// validatePair checks two fields of which both must be set, or neither.
+// validatePair returns an error unless both of two fields are set, or neither.
 func validatePair(path *field.Path, first, value, second, other string) field.ErrorList {
 	if (value == "") == (other == "") {
 		return nil

@@ -9,16 +9,16 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 )
 
-// etcd is the smallest section appContext that is complete.
+// etcd is the smallest valid section appContext.
 const etcd = "appContext: {endpoints: [\"http://etcd:2379\"]}\n"
 
-// inventory is the smallest inventory section that is complete.
+// inventory is the smallest valid section inventory.
 const inventory = "inventory:\n  url: https://aai.example:8443\n"
 
 func TestValidate(t *testing.T) {
 	cases := map[string]struct {
 		text string
-		// want are the fields with an error, each as often as it has one.
+		// want lists the fields with errors, once for each error.
 		want []string
 	}{
 		"an empty file":                   {``, nil},

@@ -318,7 +318,7 @@ type Culprit struct {
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#states.
 	// +optional
 	State State `json:"state,omitempty"`
-	// reason is the reason for the state, in one CamelCase word, for programs to read. Later versions may add reasons: see
+	// reason says why in one word, for programs to read. Later versions may add reasons: see
 	// https://github.com/healthscope/healthscope/blob/main/config/docs/reasons.md.
 	// +optional
 	Reason string `json:"reason,omitempty"`

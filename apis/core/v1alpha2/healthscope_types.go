@@ -213,9 +213,9 @@ type WorkloadReference struct {
 	// `CrossNamespace`.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// cluster is the name of the cluster of the object, such as `<provider>+<cluster>`. Without it, a bundle is looked for in every
-	// cluster, and a workload in the cluster of the scope. A reference to a cluster that the controller does not know is Unknown
-	// with the reason `UnknownCluster`.
+	// cluster is the cluster the object is in, as `<provider>+<cluster>`. Without it, a bundle is looked for in every cluster, and a
+	// workload in the cluster of the scope. A reference to a cluster that the controller does not know is Unknown with the reason
+	// `UnknownCluster`.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 	// resourceVersion is accepted for KubeVela and without effect.
@@ -263,7 +263,7 @@ type ScopeApp struct {
 	// +kubebuilder:validation:MaxItems=5000
 	// +listType=atomic
 	WorkloadReferences []WorkloadReference `json:"workloadRefs,omitempty"`
-	// selector is a label selector for bundles. The bundles that it matches belong to the app, besides those that the app refers to.
+	// selector is a label selector for bundles: bundles with these labels belong to the app, besides those that the app refers to.
 	// Every user who may write bundles in the scope's namespace of a cluster can set these labels; `clusters` limits the clusters.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
