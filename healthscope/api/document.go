@@ -244,7 +244,7 @@ func NewScope(s *corev1alpha2.HealthScope) Scope {
 		Culprits:           convert(s.Status.Culprits, newCulprit),
 		Conditions:         convert(s.Status.Conditions, newCondition),
 		Generation:         s.Generation,
-		ObservedGeneration: max(s.Status.ObservedGeneration, 0), // The CRD says -1 before the first evaluation.
+		ObservedGeneration: max(s.Status.ObservedGeneration, 0), // The CRD has -1 before the first evaluation.
 		Truncated:          s.Status.Truncated,
 	}
 	slices.SortFunc(document.Conditions, func(a, b Condition) int { return strings.Compare(a.Type, b.Type) })
