@@ -86,14 +86,15 @@ func withTLS(t *testing.T, server *httptest.Server) *httptest.Server {
 	return outer
 }
 
-// checkGoroutineLeaks fails a test that leaks goroutines. SPDY takes up to a second to end them.
+// checkGoroutineLeaks fails a test that leaks goroutines. SPDY takes up to a second to end them, and 30 seconds if the
+// connection closes while it waits for the peer to accept a stream.
 func checkGoroutineLeaks(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections() //nolint:forcetypeassert // It is one.
 		var left error
-		for range 10 { // Each waits for half a second.
+		for range 70 { // Each waits for half a second.
 			if left = goleak.Find(before); left == nil {
 				return
 			}
