@@ -82,7 +82,7 @@ var _ = Describe("An application at two edges", Ordered, Serial, func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(line).To(Equal("unknown 3/6 1/2"), "at no time is anything else said")
 			g.Expect(listed(ctx)).To(MatchRegexp(`(?m)^` + strings.ReplaceAll(edge02.Cluster(), "+", `\+`) + ` +Unreachable `))
-		}).Should(Succeed())
+		}).WithPolling(time.Second).Should(Succeed())
 		a.showsLost(ctx)
 		Expect(a.inventoryByCluster(ctx)).To(Equal(known))
 

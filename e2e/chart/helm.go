@@ -55,12 +55,14 @@ func New(ctx context.Context, root, home string) (*Helm, error) {
 // Chart returns the folder of the chart.
 func (h *Helm) Chart() string { return filepath.Join(h.root, "charts", "healthscope") }
 
-// Command returns the command helm with arguments. It does not use the user's settings, plugins and clusters.
+// Command returns the command helm with arguments. It does not use the user's settings, plugins and clusters. It does not
+// collect garbage, because it ends before that would pay.
 func (h *Helm) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, h.program, args...) //nolint:gosec // The program is the one that New has built.
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, "HELM_CACHE_HOME=" + filepath.Join(h.home, "cache"),
 		"HELM_CONFIG_HOME=" + filepath.Join(h.home, "config"), "HELM_DATA_HOME=" + filepath.Join(h.home, "data"),
+		"GOGC=off",
 	}
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -176,7 +177,7 @@ var _ = Describe("An installation for OAM", Ordered, func() {
 			g.Expect(apps).To(ConsistOf("front 2/2", "back 2/2"), "a Deployment and a Service each")
 		}).Should(Succeed())
 		kubectl(ctx, "delete", "deployment/back", "service/back")
-		Eventually(ctx, func() string { return kubectl(ctx, "get", "healthscope", "store", "-o", "jsonpath={.status.health}") }).Should(Equal("unhealthy"), "back is required")
+		Eventually(ctx, func() string { return kubectl(ctx, "get", "healthscope", "store", "-o", "jsonpath={.status.health}") }).WithPolling(time.Second).Should(Equal("unhealthy"), "back is required")
 		kubectl(ctx, "delete", "healthscope", "store")
 		kubectl(ctx, "delete", "resourcebundlestate", "store")
 	})
@@ -199,8 +200,8 @@ var _ = Describe("An installation for OAM", Ordered, func() {
 		labels := func(ctx context.Context) string {
 			return kubectl(ctx, "get", "service", "helloworld-python-v1", "-o", "jsonpath={.metadata.labels}")
 		}
-		Eventually(ctx, references).Should(Equal(`[{"apiVersion":"apps/v1","kind":"Deployment","name":"helloworld-python-v1"}]`))
-		Eventually(ctx, labels).Should(Equal(`{"healthscope.core.oam.dev/example-health-scope":"true"}`))
+		Eventually(ctx, references).WithPolling(time.Second).Should(Equal(`[{"apiVersion":"apps/v1","kind":"Deployment","name":"helloworld-python-v1"}]`))
+		Eventually(ctx, labels).WithPolling(time.Second).Should(Equal(`{"healthscope.core.oam.dev/example-health-scope":"true"}`))
 		Eventually(ctx, word).Should(Equal("healthy"))
 		Expect(document(ctx)).To(ContainSubstring(`"health":"healthy"`))
 		Expect(kubectl(ctx, "get", "healthscope", "example-health-scope")).To(MatchRegexp(`example-health-scope +healthy +2/2 `), "the Deployment and the Service")
@@ -236,7 +237,7 @@ var _ = DescribeTable("A scope with what OAM's specification, its runtimes and R
 			return
 		}
 		DeferCleanup(kubectl, "delete", "-f", manifest)
-		Eventually(ctx, func() string { return kubectl(ctx, "get", "healthscope", "of-others", "-o", answered) }).Should(ContainSubstring(want))
+		Eventually(ctx, func() string { return kubectl(ctx, "get", "healthscope", "of-others", "-o", answered) }).WithPolling(time.Second).Should(ContainSubstring(want))
 	},
 	Entry(nil, v1alpha2, `workloadRefs: [{apiVersion: apps/v1, kind: Deployment}]`, "the reference has no name"),
 	Entry(nil, v1alpha2, ``, "NoMembers"),

@@ -27,7 +27,7 @@ const (
 	commandTimeout = 3 * time.Minute
 	// outputTimeout is how long a command is repeated until its output is that of the page.
 	outputTimeout = 30 * time.Second
-	poll          = 500 * time.Millisecond
+	poll          = time.Second
 )
 
 // TestTheReadmeIsTrue runs all commands of the README in their order, and then the commands that back up and restore the

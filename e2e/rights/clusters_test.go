@@ -32,7 +32,7 @@ func hasAMember(ctx context.Context, hs *installation.Installation) (grants []Gr
 		Eventually(ctx, func() string {
 			out, _ := hs.Clusters(ctx) // The command exits with 1 while a cluster is not connected.
 			return out
-		}).Should(MatchRegexp(`(?m)^%s +%s `, regexp.QuoteMeta(name), state))
+		}).WithPolling(time.Second).Should(MatchRegexp(`(?m)^%s +%s `, regexp.QuoteMeta(name), state))
 	}
 	is("Connected")
 	connected = time.Now()

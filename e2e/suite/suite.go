@@ -69,7 +69,7 @@ const Timeout = 30 * time.Second
 func Defaults() {
 	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
 	gomega.SetDefaultEventuallyTimeout(Timeout)
-	gomega.SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	gomega.SetDefaultEventuallyPollingInterval(50 * time.Millisecond) // More requests cost a busy machine more than they save.
 	gomega.SetDefaultConsistentlyDuration(500 * time.Millisecond)
 	ctrl.SetLogger(ginkgo.GinkgoLogr)
 	klog.SetLogger(ginkgo.GinkgoLogr)
