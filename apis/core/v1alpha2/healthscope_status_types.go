@@ -204,7 +204,7 @@ type WorkloadHealthCondition struct {
 	// `culprits`: see https://github.com/healthscope/healthscope/blob/main/config/docs/health.md#names-in-other-projects.
 	// +optional
 	HealthStatus HealthStatus `json:"healthStatus,omitempty"`
-	// diagnosis is, for people, `Ready:<ready>/<desired> `, as in OAM, and the worst problem; or only the reason why the object is
+	// diagnosis explains the health to people: `Ready:<ready>/<desired> `, as in OAM, and the worst problem; or only the reason why the object is
 	// Unknown or missing. Programs read `state` and `reason` of `culprits`.
 	// +optional
 	Diagnosis string `json:"diagnosis,omitempty"`
