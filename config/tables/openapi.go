@@ -102,7 +102,7 @@ func (g *generator) customize(_ string, t reflect.Type, tag reflect.StructTag, s
 	s.Nullable = false // A nil pointer is left out.
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
-		s.Type, s.Description = &openapi3.Types{openapi3.TypeObject}, "A Kubernetes object without what may not be shown."
+		s.Type, s.Description = &openapi3.Types{openapi3.TypeObject}, "A Kubernetes object without confidential data."
 	case t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]():
 		return g.customizeStruct(t, s)
 	case s.Type.Is(openapi3.TypeInteger):
@@ -223,7 +223,7 @@ func (g *generator) pathItem(o api.Operation) (*openapi3.PathItem, error) {
 	item.Get = newOperation(o, http.StatusOK, response, statuses(o))
 	of := strings.TrimPrefix(strings.TrimPrefix(o.ID, "get"), "list")
 	item.Head = &openapi3.Operation{
-		OperationID: "head" + of, Tags: []string{o.Tag}, Summary: "The header of GET",
+		OperationID: "head" + of, Tags: []string{o.Tag}, Summary: "Get the headers of GET",
 		Responses: openapi3.NewResponses(openapi3.WithName("default", nil)),
 	}
 	item.Head.Responses.Set("default", &openapi3.ResponseRef{Ref: refTo + "responses/Head"})
@@ -235,7 +235,7 @@ func (g *generator) pathItem(o api.Operation) (*openapi3.PathItem, error) {
 
 // post returns the description of POST, which changes something.
 func (g *generator) post(o api.Operation) (*openapi3.Operation, error) {
-	accepted := openapi3.NewResponse().WithDescription("What is asked for is stored, and is done after that.")
+	accepted := openapi3.NewResponse().WithDescription("The request is stored, and is carried out afterwards.")
 	codes := []int{
 		http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusRequestURITooLong,
 		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable,

@@ -64,16 +64,16 @@ func (h *handler) deploymentRoutes() []route {
 			timeout:   documentTimeout, access: urlAccess(verbDeploy, "project", "app", "version", "group"), respond: do,
 		}
 	}
-	update := action("update", "updateGroup", "Bring a deployment intent group to its newest context",
-		"What is in force is replaced. The answer is the number of the revision that the group then has.", h.update)
+	update := action("update", "updateGroup", "Update a deployment intent group to its newest context",
+		"The newest context replaces the context in force. The response is the number of the new revision of the group.", h.update)
 	update.MediaTypes, update.Document = []string{typeJSON}, Revision(0)
-	rollback := action("rollback", "rollbackGroup", "Bring a deployment intent group back to one of its revisions", "The group has a new revision then.", h.rollback)
+	rollback := action("rollback", "rollbackGroup", "Roll a deployment intent group back to an earlier revision", "The rollback creates a new revision.", h.rollback)
 	rollback.Body = Rollback{}
 	return []route{
-		action("instantiate", "instantiateGroup", "Bring a deployment intent group into its clusters",
-			"That is the newest of its contexts. If one is there already, what clusters have refused of it is tried again.", h.groupAction(Deployments.Instantiate)),
-		action("terminate", "terminateGroup", "Delete what was brought into the clusters", "What is being done with the group ends.", h.groupAction(Deployments.Terminate)),
-		action("stop", "stopGroup", "End what is being done with a deployment intent group", "What is applied stays, and nothing more is done until the next of these requests.", h.groupAction(Deployments.Stop)),
+		action("instantiate", "instantiateGroup", "Deploy a deployment intent group to its clusters",
+			"The newest context of the group is deployed. If it is deployed already, the resources that clusters have refused are tried again.", h.groupAction(Deployments.Instantiate)),
+		action("terminate", "terminateGroup", "Delete a deployment intent group from its clusters", "An action that is running for the group ends.", h.groupAction(Deployments.Terminate)),
+		action("stop", "stopGroup", "Stop the action that is running for a deployment intent group", "Resources that are applied stay. Nothing else is done until the next request for the group.", h.groupAction(Deployments.Stop)),
 		update,
 		rollback,
 	}

@@ -96,50 +96,50 @@ func parameterNames(parameters []Parameter) []string {
 var pathParameters = map[string]Parameter{
 	"name":      {Name: "name", Schema: "ScopeName", Description: "The name of the scope."},
 	"namespace": {Name: "namespace", Schema: "NamespaceName", Description: "The namespace of the scope."},
-	"project":   {Name: "project", Schema: "PathName", Description: "The project of the deployment intent group."},
-	"app":       {Name: "app", Schema: "PathName", Description: "Its composite app."},
+	"project":   {Name: "project", Schema: "PathName", Description: "The name of the project."},
+	"app":       {Name: "app", Schema: "PathName", Description: "The name of the composite app."},
 	"version":   {Name: "version", Schema: "PathName", Description: "The version of the composite app."},
-	"group":     {Name: "group", Schema: "PathName", Description: "The deployment intent group."},
-	"provider":  {Name: "provider", Schema: "PathName", Description: "The provider of the cluster."},
-	"cluster":   {Name: "cluster", Schema: "PathName", Description: "The cluster, without its provider."},
-	"id":        {Name: "id", Schema: "InstanceName", Description: "The id of the instance, which is the value of a label."},
+	"group":     {Name: "group", Schema: "PathName", Description: "The name of the deployment intent group."},
+	"provider":  {Name: "provider", Schema: "PathName", Description: "The name of the cluster's provider."},
+	"cluster":   {Name: "cluster", Schema: "PathName", Description: "The name of the cluster, without its provider."},
+	"id":        {Name: "id", Schema: "InstanceName", Description: "The id of the instance: the value of the label `" + status.InstanceLabel + "`."},
 }
 
 // Query parameters of scopes.
 var (
-	namespaceParameter = Parameter{Name: parameterNamespace, Schema: "NamespaceName", Description: "Only scopes of this namespace. Without it, those of all namespaces."}
+	namespaceParameter = Parameter{Name: parameterNamespace, Schema: "NamespaceName", Description: "Selects the scopes of one namespace. Default: all namespaces."}
 	watchParameter     = Parameter{
 		Name: parameterWatch, Schema: "Boolean",
-		Description: "`true` answers with server-sent events: first `snapshot` with what is answered without it; then `scope` with a scope that has come or changed, in short where many are asked for and else in full; and `deleted` with the name and namespace of one that has gone or is not selected any more. `problem` ends the stream: the caller may not read it any more. Default: `false`.",
+		Description: "With `true`, the response is a stream of server-sent events. The first event is `snapshot`, with the response without `watch`. Then follow `scope`, with a scope that is new or has changed (its summary in a list, otherwise the whole scope), and `deleted`, with name and namespace of a scope that is deleted or no longer selected. `problem` ends the stream, because the caller may no longer read it. Default: `false`.",
 	}
 )
 
 // pageParameters are the query parameters of a list in pages.
 var pageParameters = []Parameter{
-	{Name: parameterContinue, AllowEmpty: true, Description: "`metadata.continue` of the page before, to get the next one; `namespace`, `labelSelector` and `health` must be the same. It does not expire. Not with `watch=true`."},
-	{Name: parameterHealth, Schema: "Health", Description: "Only scopes of this health."},
-	{Name: parameterLabelSelector, AllowEmpty: true, Description: "Only scopes whose labels match, in the syntax of Kubernetes: `team=a,tier in (web,db),!canary`."},
-	{Name: parameterLimit, Maximum: maxLimit, Description: "How many scopes a page has at most. Default: `0`, which is all. Not with `watch=true`."},
+	{Name: parameterContinue, AllowEmpty: true, Description: "The value of `metadata.continue` in the previous page. `namespace`, `labelSelector` and `health` must be the same as for that page. The value does not expire. Not allowed with `watch=true`."},
+	{Name: parameterHealth, Schema: "Health", Description: "Selects the scopes with this health."},
+	{Name: parameterLabelSelector, AllowEmpty: true, Description: "Selects scopes by their labels, in the syntax of Kubernetes, such as `team=a,tier in (web,db),!canary`."},
+	{Name: parameterLimit, Maximum: maxLimit, Description: "The maximum number of scopes in a page. Default: `0`, no maximum. Not allowed with `watch=true`."},
 	namespaceParameter,
 	watchParameter,
 }
 
 // documentParameters are the query parameters of status documents.
 var documentParameters = []Parameter{
-	{Name: "app", Schema: "AppName", MaxItems: status.MaxFilters, Description: "Only resources of these apps."},
-	{Name: "apps", AllowEmpty: true, Description: "As EMCO 22.12: the names of the apps of a group, whatever the value. Only in its dialect."},
-	{Name: "cluster", Schema: "ClusterName", MaxItems: status.MaxFilters, Description: "Only resources in these clusters, `<provider>+<cluster>`, where `+` is sent as `%2B`."},
-	{Name: "clusters", AllowEmpty: true, Description: "As EMCO 22.12: the names of the clusters of a group by app, whatever the value. Only in its dialect."},
+	{Name: "app", Schema: "AppName", MaxItems: status.MaxFilters, Description: "Selects the resources of these apps."},
+	{Name: "apps", AllowEmpty: true, Description: "Requests the names of the apps of a group, as in EMCO 22.12. The value is ignored. Allowed only in that dialect."},
+	{Name: "cluster", Schema: "ClusterName", MaxItems: status.MaxFilters, Description: "Selects the resources in these clusters, each as `<provider>+<cluster>`, where `+` is sent as `%2B`."},
+	{Name: "clusters", AllowEmpty: true, Description: "Requests the names of the clusters of a group by app, as in EMCO 22.12. The value is ignored. Allowed only in that dialect."},
 	{
 		Name: parameterDialect, Schema: "Dialect",
-		Description: "`22.12` answers as EMCO 22.12 does, in `" + typeEMCO + "` and with its parameters, as that media type in the header Accept does. Errors are text then.",
+		Description: "With `22.12`, the request has the parameters of EMCO 22.12, and the response has its form, in `" + typeEMCO + "`. That media type in the header `Accept` has the same effect. Errors are then text.",
 	},
-	{Name: "health", Schema: "Boolean", Description: "`true` adds state, reason, since and age to everything. Default: `false`."},
-	{Name: "instance", Schema: "ContextID", AllowEmpty: true, Description: "The id of a context: that instance. Without a value, the list of all instances, and nothing else may be asked for. Default: the one in force."},
-	{Name: "output", Schema: "Output", Description: "How much is shown. Default: `all`."},
-	{Name: "resource", Schema: "ResourceName", MaxItems: status.MaxFilters, Description: "Only resources of these names."},
-	{Name: "resources", AllowEmpty: true, Description: "As EMCO 22.12: the names of the resources of a group by app and cluster, whatever the value. Only in its dialect."},
-	{Name: "status", Schema: "EMCOStatus", Description: "As EMCO 22.12: what rsync did, or how resources are. Only in its dialect."},
+	{Name: "health", Schema: "Boolean", Description: "With `true`, the document has the health of everything in it: state, reason, since and age. Default: `false`."},
+	{Name: "instance", Schema: "ContextID", AllowEmpty: true, Description: "The id of the context to show. Without a value, the response is the list of all contexts, and no other parameter is allowed. Default: the context in force."},
+	{Name: "output", Schema: "Output", Description: "How much the document shows. Default: `all`."},
+	{Name: "resource", Schema: "ResourceName", MaxItems: status.MaxFilters, Description: "Selects the resources with these names."},
+	{Name: "resources", AllowEmpty: true, Description: "Requests the names of the resources of a group by app and cluster, as in EMCO 22.12. The value is ignored. Allowed only in that dialect."},
+	{Name: "status", Schema: "EMCOStatus", Description: "Selects what is shown of resources, as in EMCO 22.12: what rsync did with them, or their status in the cluster. Allowed only in that dialect."},
 	{Name: "type", Schema: "DocumentType", Description: "Which resources are listed, and with which status. Default: `rsync`."},
 }
 
@@ -159,25 +159,25 @@ func Strings() map[string]StringSchema {
 	return map[string]StringSchema{
 		"ScopeName":     {Description: "The name of a HealthScope: a DNS subdomain (RFC 1123).", MinLength: 1, MaxLength: validation.DNS1123SubdomainMaxLength, Pattern: subdomain},
 		"NamespaceName": {Description: "The name of a namespace: a DNS label (RFC 1123).", MinLength: 1, MaxLength: validation.DNS1123LabelMaxLength, Pattern: "^" + label + "$"},
-		"PathName":      {Description: "The name of something that EMCO knows.", MinLength: 1, MaxLength: maxPathName, Pattern: `^[^/\x00-\x1f\x7f-\x9f]+$`},
+		"PathName":      {Description: "The name of an object in EMCO, such as a project or a cluster.", MinLength: 1, MaxLength: maxPathName, Pattern: `^[^/\x00-\x1f\x7f-\x9f]+$`},
 		"InstanceName":  {Description: "The id of an instance of k8splugin.", MinLength: 1, MaxLength: validation.LabelValueMaxLength, Pattern: "^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"},
 		"AppName":       {Description: "The name of an app.", MinLength: 1, MaxLength: validation.DNS1123LabelMaxLength},
 		"ClusterName":   {Description: "The name of a cluster: `<provider>+<cluster>`.", MinLength: 3, MaxLength: 2*validation.DNS1123LabelMaxLength + 1},
 		"ResourceName":  {Description: "The name of a Kubernetes object.", MinLength: 1, MaxLength: validation.DNS1123SubdomainMaxLength},
 		"ContextID":     {Description: "The id of a context.", MaxLength: validation.DNS1123LabelMaxLength},
-		"Boolean":       {Description: "A switch.", Enum: []string{"true", "false"}},
+		"Boolean":       {Description: "A boolean.", Enum: []string{"true", "false"}},
 		"Output":        {Description: "How much a status document shows.", Enum: status.Outputs()},
 		"Dialect":       {Description: "A release of EMCO.", Enum: []string{status.DialectEMCO}},
-		"EMCOStatus":    {Description: "What EMCO 22.12 shows of resources.", Enum: []string{"deployed", "ready"}},
+		"EMCOStatus":    {Description: "The status of resources that EMCO 22.12 shows.", Enum: []string{"deployed", "ready"}},
 		"DocumentType":  {Description: "Which resources a status document lists.", Enum: status.Types()},
-		"Health":        {Description: "`unknown` means that only members that cannot be judged are in the way of `healthy`, or that the scope has not been evaluated yet.", Enum: healthValues},
-		"State":         {Description: "The state of a member, or the worst state of many. `Unknown` is what cannot be judged: it is never taken for `Ready` or for `Failed`.", Enum: states},
-		"Presence":      {Description: "Whether an object is there.", Enum: []string{string(status.Present), string(status.NotPresent), string(status.PresenceUnknown)}},
-		"Ratio":         {Description: "A number of a number.", Pattern: "^[0-9]+/[0-9]+$"},
-		"HealthWord":    {Description: "The health in one word and a line feed. It is `health` of the JSON.", Enum: []string{string(corev1alpha2.Healthy) + "\n", string(corev1alpha2.Unhealthy) + "\n", string(corev1alpha2.UnknownHealth) + "\n"}},
-		"HealthLines":   {Description: "A line for each scope: namespace/name, a space, and its health in one word, as in the answer for one.", Pattern: `^([^ /\n]+/[^ /\n]+ (healthy|unhealthy|unknown)\n)*$`},
-		"Events":        {Description: "Server-sent events, as the HTML standard defines them. The data of each are one line of JSON. Comments show that the stream lives."},
-		"ErrorText":     {Description: "What is wrong, for callers who ask in the dialect of EMCO 22.12: `detail` of the problem document.", MinLength: 1},
-		"ProbeWord":     {Description: "All is well.", Enum: []string{"ok\n"}},
+		"Health":        {Description: "The health of a scope. `unknown` means that only members that cannot be judged, or apps without members, keep the scope from being `healthy`, that the scope has no members, or that it has not been judged since it was created or changed.", Enum: healthValues},
+		"State":         {Description: "The state of a member, or the worst state of several. `Unknown` means that the member cannot be judged; it never counts as `Ready` or `Failed`.", Enum: states},
+		"Presence":      {Description: "Whether an object exists in the cluster.", Enum: []string{string(status.Present), string(status.NotPresent), string(status.PresenceUnknown)}},
+		"Ratio":         {Description: "A number, and the total of which it is a part, such as `3/4`.", Pattern: "^[0-9]+/[0-9]+$"},
+		"HealthWord":    {Description: "The health of the scope and a line feed. It is the value of `health` in the JSON response.", Enum: []string{string(corev1alpha2.Healthy) + "\n", string(corev1alpha2.Unhealthy) + "\n", string(corev1alpha2.UnknownHealth) + "\n"}},
+		"HealthLines":   {Description: "A line for each scope, such as `default/vfw healthy`: namespace and name, and the health.", Pattern: `^([^ /\n]+/[^ /\n]+ (healthy|unhealthy|unknown)\n)*$`},
+		"Events":        {Description: "Server-sent events, as the HTML standard defines them. The data of each event are one line of JSON. Comments show that the connection is alive."},
+		"ErrorText":     {Description: "The error, for requests in the dialect of EMCO 22.12: the `detail` of the problem document.", MinLength: 1},
+		"ProbeWord":     {Description: "The check has succeeded.", Enum: []string{"ok\n"}},
 	}
 }

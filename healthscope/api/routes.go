@@ -62,14 +62,14 @@ func (h *handler) scopeRoutes() []route {
 		}
 	}
 	return []route{
-		many("/scopes", "listScopes", "All scopes in short, sorted by namespace and name", "A namespace that does not exist has no scopes, which is no error.",
+		many("/scopes", "listScopes", "List all scopes, sorted by namespace and name", "The response has a summary of each scope. For a namespace that does not exist, the list is empty.",
 			[]Parameter{namespaceParameter, watchParameter}, ScopeList{}, h.listScopes),
-		one("/scopes/{name}", "getScopeInDefaultNamespace", "One scope of the default namespace", "Which namespace is the default one is a setting of the server."),
-		one("/scopes/{namespace}/{name}", "getScope", "One scope", ""),
-		many("/v1alpha1/scopes", "listScopePages", "Scopes in short, by label and health, in pages, sorted by namespace and name",
-			"As /scopes, with filters and pages. A scope that is added or removed between two pages is on a later page or missing; no other one is left out or repeated.",
+		one("/scopes/{name}", "getScopeInDefaultNamespace", "Get a scope in the default namespace", "The configuration of the server sets the default namespace."),
+		one("/scopes/{namespace}/{name}", "getScope", "Get a scope", ""),
+		many("/v1alpha1/scopes", "listScopePages", "List scopes by label and health, in pages, sorted by namespace and name",
+			"The same as /scopes, with filters and pages. A scope that is created or deleted between the requests for two pages may be in a later page or in none. Every other scope is in exactly one page.",
 			pageParameters, ScopePage{}, h.listScopePage),
-		one("/v1alpha1/scopes/{namespace}/{name}", "getScopeV1alpha1", "One scope", "As /scopes/{namespace}/{name}."),
+		one("/v1alpha1/scopes/{namespace}/{name}", "getScopeV1alpha1", "Get a scope", "The same as /scopes/{namespace}/{name}."),
 	}
 }
 
@@ -78,7 +78,7 @@ func (h *handler) documentRoutes() []route {
 		{
 			Operation: Operation{
 				Path: groupPath + "/status", ID: "getGroupStatus", Tag: tagDocuments,
-				Summary: "The status of a deployment intent group", Description: "Its instance in force, unless `instance` names another.",
+				Summary: "Get the status of a deployment intent group", Description: "The document shows the context in force, unless `instance` names another.",
 				Parameters: documentParameters, MediaTypes: []string{typeJSON, typeEMCO}, Document: status.Document{},
 				EMCO: []any{status.EMCOGroup{}, status.EMCOApps{}, status.EMCOClusters{}, status.EMCOResources{}},
 			},
@@ -87,7 +87,7 @@ func (h *handler) documentRoutes() []route {
 		{
 			Operation: Operation{
 				Path: "/v2/cluster-providers/{provider}/clusters/{cluster}/status", ID: "getClusterStatus", Tag: tagDocuments,
-				Summary: "The status of the network intents of a cluster", Description: "The only app of the document is `network-intents`.",
+				Summary: "Get the status of the network intents of a cluster", Description: "The only app of the document is `network-intents`.",
 				Parameters: documentParameters, MediaTypes: []string{typeJSON, typeEMCO}, Document: status.Document{}, EMCO: []any{status.EMCONetwork{}},
 			},
 			repeated: true, timeout: documentTimeout, access: urlAccess(verbGet, "provider", "cluster"), respond: h.clusterStatus,
@@ -95,8 +95,8 @@ func (h *handler) documentRoutes() []route {
 		{
 			Operation: Operation{
 				Path: "/v1/instance/{id}/status", ID: "getInstanceStatus", Tag: tagDocuments,
-				Summary:     "The status of an instance of k8splugin",
-				Description: "The bundles that carry the label `" + status.InstanceLabel + "` with the id, in the shape in which k8splugin answers.",
+				Summary:     "Get the status of an instance of k8splugin",
+				Description: "The response has the bundles whose label `" + status.InstanceLabel + "` is the id, in the form of k8splugin's API.",
 				MediaTypes:  []string{typeJSON}, Document: status.InstanceDocument{},
 			},
 			timeout: documentTimeout, access: instanceAccess, respond: h.instanceStatus,
@@ -108,15 +108,15 @@ func (h *handler) serverRoutes() []route {
 	textFirst := []string{typeText, typeJSON}
 	return []route{
 		{
-			Operation: Operation{Path: "/openapi.json", ID: "getOpenAPI", Tag: tagServer, Summary: "This document", MediaTypes: []string{typeJSON}, Constant: true},
+			Operation: Operation{Path: "/openapi.json", ID: "getOpenAPI", Tag: tagServer, Summary: "Get this document", MediaTypes: []string{typeJSON}, Constant: true},
 			respond:   h.serveOpenAPI,
 		},
 		{
-			Operation: Operation{Path: "/healthz", ID: "getHealthz", Tag: tagServer, Summary: "Whether the server is alive", MediaTypes: textFirst, Document: probe{}, Text: "ProbeWord", Constant: true},
+			Operation: Operation{Path: "/healthz", ID: "getHealthz", Tag: tagServer, Summary: "Check whether the server is alive", MediaTypes: textFirst, Document: probe{}, Text: "ProbeWord", Constant: true},
 			respond:   h.serveHealthz,
 		},
 		{
-			Operation: Operation{Path: "/readyz", ID: "getReadyz", Tag: tagServer, Summary: "Whether scopes can be served", MediaTypes: textFirst, Document: probe{}, Text: "ProbeWord"},
+			Operation: Operation{Path: "/readyz", ID: "getReadyz", Tag: tagServer, Summary: "Check whether the server can serve scopes", MediaTypes: textFirst, Document: probe{}, Text: "ProbeWord"},
 			respond:   h.serveReadyz,
 		},
 	}
