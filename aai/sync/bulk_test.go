@@ -291,9 +291,9 @@ func TestEveryWriteIsAudited(t *testing.T) {
 	}
 }
 
-// TestOneChangeAmongManyObjectsIsOneRequest asserts that a change costs the same for any number of objects: one read, one write,
+// TestOneChangeAmongManyObjectsIsOneReadAndOneWrite asserts that a change costs the same for any number of objects: one read, one write,
 // and one object in the report.
-func TestOneChangeAmongManyObjectsIsOneRequest(t *testing.T) {
+func TestOneChangeAmongManyObjectsIsOneReadAndOneWrite(t *testing.T) {
 	w := start(t)
 	all := many(500, "Ready")
 	w.sync(all...)

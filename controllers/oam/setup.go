@@ -32,7 +32,7 @@ const (
 	// indexScopes is the index of ApplicationConfigurations by the scopes that they name.
 	indexScopes = "healthscope.scopes"
 	// indexRecorded is the index of HealthScopes by the ApplicationConfigurations for which they have references.
-	indexRecorded = "healthscope.noted"
+	indexRecorded = "healthscope.recorded"
 )
 
 // Options configure Setup.

@@ -181,7 +181,7 @@ var _ = Describe("rsync and objects that others have applied", func() {
 		words := wordsOf(ctx, id, "a", "s+Secret")
 		Expect(words).To(And(ContainSubstring(want), Not(ContainSubstring("4711")), Not(ContainSubstring("hunter"))))
 	},
-		Entry("a number", "1134", "stringData: {password: 4711}\n", "is not shown"),
+		Entry("a number", "1139", "stringData: {password: 4711}\n", "is not shown"),
 		Entry("no base64", "1135", "data: {password: 'hunter-4711'}\n", "is not shown"),
 		Entry("no document", "1136", "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: 'hunter 4711'}\n", "dockerconfigjson"),
 		Entry("a map", "1137", "stringData: {password: {hunter: 4711}}\n", "is not shown"),

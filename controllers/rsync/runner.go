@@ -251,7 +251,7 @@ func (r *Runner) pause(ctx context.Context, d time.Duration) bool {
 
 // workers holds at most one worker for each deployment, by the id of its status context.
 type workers struct {
-	start   func(place string) *worker
+	start   func(id string) *worker
 	running sync.WaitGroup
 
 	mu  sync.Mutex
