@@ -28,7 +28,7 @@ func (s *Story) join(ctx context.Context) error {
 // showClusters waits until the edges, sorted by name, have these states, and shows all clusters. want is the expected exit code.
 func (s *Story) showClusters(ctx context.Context, want int, states ...string) error {
 	var out string
-	err := await(ctx, programPoll, func() (string, bool) {
+	err := await(ctx, func() (string, bool) {
 		var code int
 		out, code = s.clusters(ctx)
 		lines := strings.Split(out, "\n")

@@ -5,7 +5,6 @@
 package story
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -26,10 +25,8 @@ import (
 const (
 	// stepTimeout is the maximum duration of one step.
 	stepTimeout = 3 * time.Minute
-	// poll is the interval of requests that check whether a step has reached its state. A check that runs a program takes much
-	// more CPU, and has the interval programPoll.
-	poll        = 50 * time.Millisecond
-	programPoll = time.Second
+	// poll is the interval of the checks whether a step has reached its state. A check may run a program, which takes CPU.
+	poll = 500 * time.Millisecond
 	// stateLabel is the label in A&AI that holds a resource's state.
 	stateLabel = "healthscope.core.oam.dev/status"
 )
@@ -130,7 +127,7 @@ func (s *Story) showREST(status int, health string) func(context.Context) error 
 	return func(ctx context.Context) error {
 		url := s.env.API + "/scopes/vfw"
 		var body string
-		err := await(ctx, poll, func() (string, bool) {
+		err := await(ctx, func() (string, bool) {
 			code, text, err := s.env.Text(ctx, url)
 			body = text
 			return fmt.Sprintf("%d %s %v", code, strings.TrimSpace(text), err), err == nil && code == status && strings.TrimSpace(text) == health
@@ -159,7 +156,7 @@ func (s *Story) showMetrics(state string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		want := fmt.Sprintf(`healthscope_scope_state{namespace="default",scope="vfw",state=%q} 1`, state)
 		var lines []string
-		err := await(ctx, poll, func() (string, bool) {
+		err := await(ctx, func() (string, bool) {
 			_, text, err := s.env.Text(ctx, s.env.Metrics)
 			lines = slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return !strings.HasPrefix(l, "healthscope_scope_") })
 			return fmt.Sprintf("%q %v", lines, err), slices.Contains(lines, want)
@@ -177,7 +174,7 @@ func (s *Story) showMetrics(state string) func(context.Context) error {
 func (s *Story) showInventory(state string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var objects []installation.Object
-		err := await(ctx, poll, func() (string, bool) {
+		err := await(ctx, func() (string, bool) {
 			var err error
 			objects, err = s.env.Objects(ctx)
 			sink := slices.IndexFunc(objects, func(o installation.Object) bool {
@@ -204,34 +201,17 @@ func (s *Story) showInventory(state string) func(context.Context) error {
 
 // until waits until fields of an object, as a JSONPath template prints them, have a value.
 func (s *Story) until(ctx context.Context, object, path, want string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watch := s.kubectlCommand(ctx, "get", object, "--watch", "-o", "jsonpath="+path+"{'\\n'}")
-	var problems strings.Builder
-	watch.Stderr = &problems
-	out, err := watch.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := watch.Start(); err != nil {
-		return err
-	}
-	last := ""
-	for lines := bufio.NewScanner(out); last != want && lines.Scan(); {
-		last = strings.TrimSpace(lines.Text())
-	}
-	cancel()
-	err = watch.Wait()
-	if last == want {
-		return nil
-	}
-	return fmt.Errorf("%s is %q, and must be %q: %w", object, last, want, errors.Join(err, errors.New(problems.String())))
+	return await(ctx, func() (string, bool) {
+		out, err := s.kubectl(ctx, "get", object, "-o", "jsonpath="+path)
+		got := strings.TrimSpace(string(out))
+		return got, err == nil && got == want
+	})
 }
 
-// await calls look at an interval until it returns true. The error contains what look returned last.
-func await(ctx context.Context, interval time.Duration, look func() (got string, ok bool)) error {
+// await calls look until it returns true. The error contains what look returned last.
+func await(ctx context.Context, look func() (got string, ok bool)) error {
 	var last string
-	err := wait.PollUntilContextCancel(ctx, interval, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) {
 		var ok bool
 		last, ok = look()
 		return ok, nil
