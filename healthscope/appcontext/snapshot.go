@@ -126,6 +126,21 @@ func (s *Snapshot) All() iter.Seq2[Handle, []byte] {
 	}
 }
 
+// Stored returns the raw value at a handle, and whether it is there.
+func (s *Snapshot) Stored(h Handle) ([]byte, bool) {
+	_, parts, ok := h.split()
+	if !ok {
+		return nil, false
+	}
+	return s.root().Value(parts...)
+}
+
+// StoredRevision returns the revision of etcd at which the value at a handle was last written; 0 when it is not there.
+func (s *Snapshot) StoredRevision(h Handle) int64 {
+	_, parts, _ := h.split()
+	return s.root().Revision(parts...)
+}
+
 // Meta returns what the context was made for; the zero value when that is not recorded.
 func (s *Snapshot) Meta() (CompositeAppMeta, error) {
 	var m CompositeAppMeta

@@ -251,6 +251,12 @@ func (s *Store) readContextInfo(ctx context.Context, known knownContexts, ids []
 	return nil
 }
 
+// ContextIDs returns the ids of all contexts.
+func (s *Store) ContextIDs(ctx context.Context) ([]string, error) {
+	_, ids, err := s.listContexts(ctx, 0)
+	return ids, wrap(opFindAll, err)
+}
+
 // listContexts returns the ids of all contexts, and knownContexts with those that exist. It skips the keys below a context.
 func (s *Store) listContexts(ctx context.Context, revision int64) (known knownContexts, ids []string, err error) {
 	known = knownContexts{}

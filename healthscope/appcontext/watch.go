@@ -1,117 +1,102 @@
 package appcontext
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"time"
+	"fmt"
+	"slices"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-const (
-	// minBackoff and maxBackoff bound the delay before a broken watch is restarted.
-	minBackoff = 100 * time.Millisecond
-	maxBackoff = 5 * time.Second
-	// progressTimeoutIntervals is for how many intervals etcd may leave progress requests unanswered before the watch is restarted.
-	progressTimeoutIntervals = 5
-)
-
-// watchUntilDone calls listAndWatch with a backoff until ctx is done or the store is closed.
-func (c *Cache) watchUntilDone(ctx context.Context) {
-	backoff := minBackoff
-	stalled := false // True when the last watch reported no progress: its connection may be dead.
-	for ctx.Err() == nil && !c.store.closed.Load() {
-		started, client := time.Now(), c.store.client.Load()
-		err := c.listAndWatch(ctx)
-		if ctx.Err() != nil || c.store.closed.Load() {
-			return
-		}
-		c.setWatchError(err)
-		if stalled && errors.Is(err, ErrUnavailable) {
-			c.store.discardClient(client)
-		}
-		stalled = errors.Is(err, errNoProgress)
-		if time.Since(started) > maxBackoff {
-			backoff = minBackoff
-		}
-		timer := time.NewTimer(backoff)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
-		backoff = min(2*backoff, maxBackoff)
-	}
+// WatchActive calls active with the ids of contexts for which rsync has work left: first with all of them, and then with
+// each that gets work, until the watch breaks or ctx ends. It returns the reason.
+func (s *Store) WatchActive(ctx context.Context, active func(id string)) error {
+	return wrap("cannot follow active contexts", s.watchPrefix(ctx, activePrefix, 0, func(key string, _ int64) {
+		active(strings.TrimSuffix(strings.TrimPrefix(key, activePrefix), "/"))
+	}))
 }
 
-// listAndWatch loads the cache and applies changes until the watch breaks. It returns the reason.
-func (c *Cache) listAndWatch(ctx context.Context) error {
-	revision, err := c.load(ctx)
+// WatchBundles calls changed for each place of a context whose saved bundle was written after a revision of etcd, and then
+// whenever one is written, with the revision of the write, until the watch breaks or ctx ends. It returns the reason. A call
+// with the last revision that was reported continues without a gap.
+func (s *Store) WatchBundles(ctx context.Context, id string, after int64, changed func(p AppInCluster, revision int64)) error {
+	if err := checkName("context id", id); err != nil {
+		return err
+	}
+	prefix := string(ContextHandle(id).Level(partApp))
+	return wrap(fmt.Sprintf("cannot follow the bundles of context %q", id), s.watchPrefix(ctx, prefix, after, func(key string, revision int64) {
+		if p, ok := placeOfStatus(key); ok {
+			changed(p, revision)
+		}
+	}))
+}
+
+// WatchLevels calls changed as soon as it watches, and then whenever a value at one of some levels below a context has changed,
+// or anywhere in it when none is given, until the watch breaks or ctx ends. It returns the reason.
+func (s *Store) WatchLevels(ctx context.Context, id string, levels []string, changed func()) error {
+	what := fmt.Sprintf("cannot follow context %q", id)
+	if len(levels) == 0 {
+		return wrap(what, s.watch(ctx, string(ContextHandle(id)), func(clientv3.WatchResponse) { changed() }, clientv3.WithPrefix(), clientv3.WithCreatedNotify()))
+	}
+	keys := make([]string, 0, len(levels))
+	for _, level := range levels {
+		keys = append(keys, string(ContextHandle(id).Level(level)))
+	}
+	slices.Sort(keys)
+	isOne := func(event *clientv3.Event) bool { return slices.Contains(keys, string(event.Kv.Key)) }
+	return wrap(what, s.watch(ctx, keys[0], func(r clientv3.WatchResponse) {
+		if r.Created || slices.ContainsFunc(r.Events, isOne) {
+			changed()
+		}
+	}, clientv3.WithRange(keys[len(keys)-1]+"\x00"), clientv3.WithCreatedNotify()))
+}
+
+// watchPrefix calls onWrite for each key below a prefix that was written after a revision of etcd, and then whenever one is
+// written, with the revision, until the watch breaks or ctx ends. It returns the reason.
+func (s *Store) watchPrefix(ctx context.Context, prefix string, after int64, onWrite func(key string, revision int64)) error {
+	all, revision, err := s.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMinModRev(after+1))
+	if err == nil && revision < after { // Etcd was restored from a backup: what is there may be anything.
+		all, revision, err = s.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	}
 	if err != nil {
 		return err
 	}
-	connectCtx, cancelConnect := context.WithTimeout(ctx, c.store.options.Timeout)
-	client, err := c.store.connect(connectCtx)
-	cancelConnect()
+	for _, kv := range all {
+		onWrite(string(kv.Key), kv.ModRevision)
+	}
+	return s.watch(ctx, prefix, func(r clientv3.WatchResponse) {
+		for _, event := range r.Events {
+			onWrite(string(event.Kv.Key), event.Kv.ModRevision)
+		}
+	}, clientv3.WithPrefix(), clientv3.WithRev(revision+1), clientv3.WithFilterDelete())
+}
+
+// watch calls handle with each response of a watch until it breaks or ctx ends. It returns the reason.
+func (s *Store) watch(ctx context.Context, key string, handle func(clientv3.WatchResponse), options ...clientv3.OpOption) error {
+	client, err := s.connect(ctx)
 	if err != nil {
 		return translate(ctx, err)
 	}
-	// A separate watcher has a separate stream, on which all responses are about this watch. Without a leader, etcd's
-	// responses could be stale.
 	watcher := clientv3.NewWatcher(client)
-	defer func() { _ = watcher.Close() }()
-	watchCtx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
-	defer cancel(nil)
-	progressTimeout := time.AfterFunc(progressTimeoutIntervals*c.store.options.ProgressInterval, func() { cancel(errNoProgress) })
-	defer progressTimeout.Stop()
-	// The watch begins at the loaded revision, not after it: etcd reports no progress to a watch that begins in the future.
-	changes := watcher.Watch(watchCtx, contextPrefix, clientv3.WithRange(watchEnd), clientv3.WithRev(revision))
-	if err := c.handleWatch(ctx, changes, revision, progressTimeout, func() error { return watcher.RequestProgress(watchCtx) }); err != nil {
-		return err
-	}
-	return cmp.Or(context.Cause(watchCtx), error(ErrUnavailable))
-}
-
-// handleWatch applies the events of a watch that began at a known revision, until it breaks. It requests progress in each
-// interval, since a watch without changes sends nothing, and resets progressTimeout with each answer.
-func (c *Cache) handleWatch(ctx context.Context, changes clientv3.WatchChan, known int64, progressTimeout *time.Timer, request func() error) error {
-	interval := c.store.options.ProgressInterval
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	// requestedAt is when progress was first requested since etcd last answered; zero if it was not.
-	var requestedAt time.Time
-	for {
-		select {
-		case <-ticker.C:
-			if requestedAt.IsZero() {
-				requestedAt = time.Now()
-			}
-			_ = request() // It is repeated: etcd does not answer while the watch is catching up.
-		case r, ok := <-changes:
-			if !ok {
-				return nil
-			}
-			if err := r.Err(); err != nil {
-				return translate(ctx, err)
-			}
-			if events := eventsAfter(known, r.Events); len(events) > 0 {
-				// The header's revision may be ahead of the events while the watch catches up.
-				c.apply(events, events[len(events)-1].Kv.ModRevision)
-			}
-			if r.IsProgressNotify() && !requestedAt.IsZero() {
-				c.confirm(r.Header.Revision, requestedAt)
-				requestedAt = time.Time{}
-				progressTimeout.Reset(progressTimeoutIntervals * interval)
-			}
+	defer func() { _ = watcher.Close() }() // It has ended.
+	for r := range watcher.Watch(clientv3.WithRequireLeader(ctx), key, options...) {
+		if err := r.Err(); err != nil {
+			return translate(ctx, err)
 		}
+		handle(r)
 	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return ErrUnavailable
 }
 
-// eventsAfter returns the events after a revision. Events are in the order of their revisions.
-func eventsAfter(revision int64, events []*clientv3.Event) []*clientv3.Event {
-	for len(events) > 0 && events[0].Kv.ModRevision <= revision {
-		events = events[1:]
+// placeOfStatus returns the place whose bundle a key holds. It returns false for all other keys.
+func placeOfStatus(key string) (AppInCluster, bool) {
+	id, parts, ok := splitKey(key)
+	if !ok || !isSavedBundle(parts) {
+		return AppInCluster{}, false
 	}
-	return events
+	return AppInCluster{ContextID: id, App: parts[1], Cluster: parts[3]}, true
 }
