@@ -181,3 +181,9 @@ func KindOf(err error) ErrorKind {
 	}
 	return Retry
 }
+
+// NotSent reports whether the first *Error in err's tree is about a request that the client did not send.
+func NotSent(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.NotSent
+}

@@ -44,7 +44,7 @@ func (p *pass) execute(ctx context.Context, ops []plan.Operation) error {
 		}
 		err = p.options.Client.BulkWrite(ctx, writes)
 	}
-	if notSent(err) {
+	if aai.NotSent(err) {
 		return err
 	}
 	for _, op := range ops {

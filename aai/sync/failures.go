@@ -143,12 +143,6 @@ func (p *pass) fail(op plan.Operation, err error, batchSize int) {
 	}
 }
 
-// notSent reports whether an error is about a request that was not sent.
-func notSent(err error) bool {
-	e, ok := errors.AsType[*aai.Error](err)
-	return ok && e.NotSent
-}
-
 // isOutage reports whether an error means that any other request would fail as well.
 func isOutage(err error) bool {
 	e, ok := errors.AsType[*aai.Error](err)
@@ -161,7 +155,7 @@ func (p *pass) stop(err error) {
 		switch {
 		case err == nil:
 			return 0
-		case notSent(err):
+		case aai.NotSent(err):
 			return 1
 		case aai.KindOf(err) != aai.Misconfigured:
 			return 2

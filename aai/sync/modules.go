@@ -180,7 +180,7 @@ func (p *modulePass) readAll(ctx context.Context) {
 func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
 	id := uuid.NewString()
 	err := p.syncer.options.Client.SetOperationalStatus(client.WithTransaction(ctx, id), c.Module, c.To, c.ResourceVersion)
-	if notSent(err) {
+	if aai.NotSent(err) {
 		p.haltErr = err
 		return
 	}

@@ -69,7 +69,7 @@ func (p *prober) probe(ctx context.Context) error {
 		case err := <-results:
 			return err
 		case <-time.After(client.MaxPause):
-			probes.Go(func() { send(func(err error) bool { return !notSent(err) }) })
+			probes.Go(func() { send(func(err error) bool { return !aai.NotSent(err) }) })
 		}
 	}
 }

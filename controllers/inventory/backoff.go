@@ -62,7 +62,7 @@ func (p *passBackoff) succeeded(now time.Time) {
 // after pauses that grow. Only answers of A&AI make them grow, and not that the client did not ask.
 func (p *passBackoff) failed(err error, now time.Time) (retry time.Duration) {
 	retry = minPause
-	if !notSent(err) {
+	if !aai.NotSent(err) {
 		retry = p.backoff.Step()
 	}
 	var e *aai.Error
@@ -73,16 +73,10 @@ func (p *passBackoff) failed(err error, now time.Time) (retry time.Duration) {
 	return retry
 }
 
-// notSent reports whether a pass ended because the client leaves A&AI alone.
-func notSent(err error) bool {
-	var e *aai.Error
-	return errors.As(err, &e) && e.NotSent
-}
-
 // logFailed logs that something is not up to date: an error, unless A&AI was not asked, which the error before has said.
 func logFailed(logger logr.Logger, err error, message string, retry time.Duration) {
 	logger = logger.WithValues("retryAfter", retry.String())
-	if notSent(err) {
+	if aai.NotSent(err) {
 		logger.V(1).Info(message, "cause", err.Error())
 		return
 	}
