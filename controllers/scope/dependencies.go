@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
@@ -24,7 +23,8 @@ type dependency struct {
 // anyLabel is the label of dependencies whose selectors do not require one value of a label.
 const anyLabel = "*"
 
-var bundlesKind = fleet.Kind{GroupVersionKind: k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)}
+// bundlesOfAllClusters stands for the bundles in dependencies, which do not depend on the cluster of a bundle.
+var bundlesOfAllClusters = fleet.Kind{GroupVersionKind: bundleKind}
 
 // clusterDependency returns the dependency on the state of a cluster.
 func clusterDependency(name string) dependency { return dependency{Kind: fleet.Kind{Cluster: name}} }
@@ -53,7 +53,7 @@ func (l dependencies) addSelected(kind fleet.Kind, namespace string, selector la
 func (l dependencies) kinds() map[fleet.Kind]struct{} {
 	kinds := map[fleet.Kind]struct{}{}
 	for at := range l {
-		if at.Kind != bundlesKind && at != clusterDependency(at.Cluster) {
+		if at.Kind != bundlesOfAllClusters && at != clusterDependency(at.Cluster) {
 			kinds[at.Kind] = struct{}{}
 		}
 	}
@@ -109,7 +109,7 @@ func (l *dependencyIndex) affected(c fleet.Change) []types.NamespacedName {
 	case fleet.KindChange:
 		return slices.Clone(l.dependents[dependency{Kind: c.Kind}])
 	case fleet.BundleChange:
-		return l.affectedByObject(bundlesKind, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, c.Labels)
+		return l.affectedByObject(bundlesOfAllClusters, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, c.Labels)
 	case fleet.ObjectChange:
 		return l.affectedByObject(c.Kind, c.Name, c.Labels)
 	}

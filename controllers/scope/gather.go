@@ -156,7 +156,7 @@ func (g *gatherer) gather() gathered {
 	g.out.firstSyncs, g.out.dependencies, g.unreadableAtStart = g.view.FirstSyncs(), dependencies{}, g.view.Unreadable()
 	g.followedKinds, g.workloadVersions = sets.New[schema.GroupVersionKind](), map[fleet.Kind]map[componentKey][]fleet.Lookup{}
 	for gvk := range references(g.scope) { // The kinds of references take precedence over those that objects lead to.
-		if gvk.GroupKind() != bundleKind {
+		if gvk.GroupKind() != bundleKind.GroupKind() {
 			g.followsKind(gvk)
 		}
 	}
@@ -198,7 +198,7 @@ func (g *gatherer) followRef(app *gatheredApp, ref corev1alpha2.WorkloadReferenc
 	switch {
 	case problem != nil:
 		g.addWithOrigin(app, ref, from, *problem)
-	case gvk.GroupKind() == bundleKind:
+	case gvk.GroupKind() == bundleKind.GroupKind():
 		g.followBundleRef(app, ref)
 	case gvk == kubevela.ApplicationKind:
 		g.followApplicationRef(app, ref, from, at)
@@ -386,7 +386,7 @@ func resultOf(kind fleet.Kind, namespace, name string) healthscope.Result {
 }
 
 func bundleResult(cluster, namespace, name string) healthscope.Result {
-	return resultOf(fleet.Kind{Cluster: cluster, GroupVersionKind: bundlesKind.GroupVersionKind}, namespace, name)
+	return resultOf(fleet.Kind{Cluster: cluster, GroupVersionKind: bundleKind}, namespace, name)
 }
 
 // followObjectRef follows a reference to any other object.
@@ -458,12 +458,12 @@ func (g *gatherer) addBundleFinding(app *gatheredApp, b *fleet.Bundle) {
 
 // bundlesNamed returns the bundles with a name.
 func (g *gatherer) bundlesNamed(name string) []*fleet.Bundle {
-	g.out.dependencies.addNamed(bundlesKind, g.scope.Namespace, name)
+	g.out.dependencies.addNamed(bundlesOfAllClusters, g.scope.Namespace, name)
 	return g.view.Named(g.scope.Namespace, name)
 }
 
 // bundlesWith returns the bundles that a selector matches.
 func (g *gatherer) bundlesWith(selector labels.Selector) []*fleet.Bundle {
-	g.out.dependencies.addSelected(bundlesKind, g.scope.Namespace, selector)
+	g.out.dependencies.addSelected(bundlesOfAllClusters, g.scope.Namespace, selector)
 	return g.view.Select(g.scope.Namespace, selector)
 }

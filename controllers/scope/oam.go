@@ -91,7 +91,7 @@ func referenceCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
 // isBundle reports whether the reference is one to a bundle.
 func (r refJudgement) isBundle() bool {
 	gv, err := schema.ParseGroupVersion(r.ref.APIVersion)
-	return err == nil && gv.WithKind(r.ref.Kind).GroupKind() == bundleKind
+	return err == nil && gv.WithKind(r.ref.Kind).GroupKind() == bundleKind.GroupKind()
 }
 
 // replicasOf returns how many replicas of members are ready and how many are desired. If no member has replicas, it returns its arguments.

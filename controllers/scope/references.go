@@ -112,8 +112,8 @@ func parseRef(namespace string, ref corev1alpha2.WorkloadReference) (schema.Grou
 	return gvk, &problem
 }
 
-// bundleKind is the kind of bundles.
-var bundleKind = schema.GroupKind{Group: k8spluginv1alpha1.GroupVersion.Group, Kind: k8spluginv1alpha1.ResourceBundleStateKind}
+// bundleKind is the kind of bundles. References may name another version of it.
+var bundleKind = k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
 
 func bundleReference(name, cluster string) corev1alpha2.WorkloadReference {
 	return corev1alpha2.WorkloadReference{
