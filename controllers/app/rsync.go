@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"os"
@@ -64,10 +65,6 @@ func rsyncTLS(mgr ctrl.Manager, o *Options, config *configv1alpha1.RsyncGRPC, lo
 	if err != nil || config.ClientCAFile == "" {
 		return tlsConfig, err
 	}
-	digests, err := fileDigests(config.ClientCAFile)
-	if err != nil {
-		return nil, err
-	}
 	authorities, err := os.ReadFile(config.ClientCAFile)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read rsync.grpc.clientCAFile")
@@ -76,5 +73,6 @@ func rsyncTLS(mgr ctrl.Manager, o *Options, config *configv1alpha1.RsyncGRPC, lo
 	if !tlsConfig.ClientCAs.AppendCertsFromPEM(authorities) {
 		return nil, errors.Errorf("the file %q of rsync.grpc.clientCAFile holds no certificate", config.ClientCAFile)
 	}
+	digests := map[string][sha256.Size]byte{config.ClientCAFile: sha256.Sum256(authorities)}
 	return tlsConfig, errors.Wrap(mgr.Add(watchCredentials(digests, o.stop, logger)), "cannot watch rsync.grpc.clientCAFile")
 }
