@@ -500,8 +500,9 @@ type Inventory struct {
 	// +optional
 	SelflinkBase string `json:"selflinkBase,omitempty"`
 	// select selects the resources that are written to A&AI: with `scoped`, those of scopes; with `all`, also those of bundles that
-	// are in no scope. The default is `scoped`, because a bundle may come from any monitor, names no VNF, and [holds
-	// deletions](inventory.md#deletions) of its whole cluster while it is incomplete.
+	// are in no scope. The default is `scoped`, because a bundle may come from any monitor, names no VNF, and prevents deletions
+	// of its whole cluster while it is incomplete: see
+	// https://github.com/healthscope/healthscope/blob/main/config/docs/inventory.md#deletions.
 	// +optional
 	Select InventorySelect `json:"select,omitempty"`
 	// kinds are the kinds of resources that are written to A&AI, as `Kind.group`, or `Kind` for the core group. `Secret` is not
