@@ -176,8 +176,7 @@ func (t *Tracked) shouldRetry(ctx context.Context, err error) bool {
 	kind, reason := Classify(err)
 	if kind == Expired {
 		t.Tracker.Report(Event{Kind: Expired})
-		t.backoff.failed(time.Time{}, false, time.Time{})
-		return false
+		return false // The reflector pauses before it lists again.
 	}
 	if isUnsupported(err) {
 		return false

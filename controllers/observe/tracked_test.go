@@ -300,6 +300,24 @@ func TestTrackedStaysReadyWhenExpired(t *testing.T) {
 	})
 }
 
+// TestTrackedPausesWhenEveryWatchExpires checks that a server whose lists are always too old to watch from is not asked
+// without a pause.
+func TestTrackedPausesWhenEveryWatchExpires(t *testing.T) {
+	t.Parallel()
+	runTracked(t, func(r *trackedTest) {
+		r.serveWatch(func(fromStart bool, _ *watch.FakeWatcher) error {
+			if fromStart {
+				return errUnsupported
+			}
+			return apierrors.NewResourceExpired("too old resource version")
+		})
+		<-time.After(2 * time.Minute)
+		if n := time.Duration(r.lists.Load()); n < 2 || n > 2*time.Minute/maxPause {
+			t.Errorf("%d lists in two minutes, want more than one, and not more than one each %s", n, maxPause)
+		}
+	})
+}
+
 func TestTrackedStopsPromptly(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(s *server){
