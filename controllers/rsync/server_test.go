@@ -172,17 +172,29 @@ var _ = Describe("the gRPC server", func() {
 		Eventually(func() error { return goleak.Find(before) }).Should(Succeed())
 	}, SpecTimeout(time.Minute))
 
-	It("ends the stream of a caller whose right has ended", func(ctx SpecContext) {
+	It("distinguishes the streams of callers, and ends those of a caller whose right has ended", func(ctx SpecContext) {
 		saveBundle(ctx, "2030", "web", edge01, `{"ready":false}`)
 		guard := &revocableGuard{}
 		address, _ := serve(ctx, server.Options{Guard: guard})
-		authorized := metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer token")
-		stream, err := rpc.NewReadyNotifyClient(dial(address, nil)).Alert(authorized, &rpc.Topic{ClientName: "dcm", AppContext: "2030"})
+		client, ofClient := rpc.NewReadyNotifyClient(dial(address, nil)), &rpc.Topic{ClientName: "dcm", AppContext: "2030"}
+		as := func(name string) context.Context {
+			return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+name)
+		}
+		first, err := client.Alert(as("first"), ofClient)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(places(stream)(1)).To(HaveLen(1))
-		guard.revoked.Store(true)
+		Expect(places(first)(1)).To(HaveLen(1))
+		second, err := client.Alert(as("second"), ofClient)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(places(second)(1)).To(HaveLen(1))
+		_, err = client.Unsubscribe(as("first"), ofClient)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = first.Recv()
+		Expect(err).To(MatchError("EOF"))
 		saveBundle(ctx, "2030", "web", edge01, `{"ready":true}`)
-		_, err = stream.Recv()
+		Expect(places(second)(1)).To(HaveLen(1))
+		guard.revoked.Store(true)
+		saveBundle(ctx, "2030", "web", edge01, `{"ready":false}`)
+		_, err = second.Recv()
 		Expect(status.Code(err)).To(Equal(codes.PermissionDenied), "%v", err)
 	}, SpecTimeout(time.Minute))
 
@@ -237,11 +249,11 @@ var _ = Describe("the gRPC server", func() {
 	})
 })
 
-// revocableGuard accepts every token, and allows everything until it is revoked.
+// revocableGuard accepts every token, which is the name of the caller, and allows everything until it is revoked.
 type revocableGuard struct{ revoked atomic.Bool }
 
-func (*revocableGuard) Authenticate(*http.Request, string) (healthscopeapi.Caller, bool, error) {
-	return healthscopeapi.Caller{Name: "dcm"}, true, nil
+func (*revocableGuard) Authenticate(_ *http.Request, token string) (healthscopeapi.Caller, bool, error) {
+	return healthscopeapi.Caller{Name: token}, true, nil
 }
 
 func (g *revocableGuard) Authorize(context.Context, healthscopeapi.Caller, healthscopeapi.Access) (bool, error) {
