@@ -25,20 +25,21 @@ import (
 // startTimeout is the maximum duration of the start, including compilation, and of each restart of the programs.
 const startTimeout = 10 * time.Minute
 
-const usage = `Usage: go run ./e2e/env up
+const usage = `Usage: go run ./e2e/env up [MANIFESTS...]
 
 Keeps a hub with an A&AI and two edge clusters on this machine until Ctrl-C.
+MANIFESTS are files and folders that are applied in the hub, such as config/samples/vfw.
 Enter builds HealthScope's programs from the source tree and restarts them.
 `
 
 func main() {
-	if len(os.Args) != 2 || os.Args[1] != "up" {
+	if len(os.Args) < 2 || os.Args[1] != "up" {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := up(ctx, os.Stdin, os.Stdout)
+	err := up(ctx, os.Args[2:], os.Stdin, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "env: %v\n", err)
@@ -46,9 +47,9 @@ func main() {
 	}
 }
 
-// up runs the environment until ctx ends. The working directory must be the root of the source tree. For each line of in, it
-// builds and restarts the programs.
-func up(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+// up runs the environment until ctx ends, with manifests applied in the hub. The working directory must be the root of the source
+// tree. For each line of in, it builds and restarts the programs.
+func up(ctx context.Context, manifests []string, in io.Reader, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "healthscope-env-")
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func up(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	o := installation.Options{Root: root, Dir: dir, Log: out}
-	env, err := start(starting, o)
+	env, err := start(starting, o, manifests)
 	if err != nil {
 		return err
 	}
@@ -117,8 +118,8 @@ func writeVariables(env *installation.Environment, script string) error {
 	return os.WriteFile(script, []byte(text.String()), 0o600)
 }
 
-// start builds the programs, starts the environment, and joins the edges.
-func start(ctx context.Context, o installation.Options) (*installation.Environment, error) {
+// start builds the programs, starts the environment, joins the edges, and applies manifests in the hub.
+func start(ctx context.Context, o installation.Options, manifests []string) (*installation.Environment, error) {
 	fmt.Fprintln(o.Log, "Building the programs (the first time, compiling takes a few minutes) ...")
 	var err error
 	if o.Bin, err = installation.Build(ctx, o.Root); err != nil {
@@ -131,6 +132,13 @@ func start(ctx context.Context, o installation.Options) (*installation.Environme
 	for _, edge := range env.Edges {
 		if err := env.Join(ctx, edge); err != nil {
 			return nil, errors.Join(err, env.Stop())
+		}
+	}
+	for _, path := range manifests {
+		text, err := env.Hub.KubectlCommand(ctx, "apply", "-f", path).CombinedOutput()
+		fmt.Fprintf(o.Log, "%s", text)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot apply %q: %w", path, err), env.Stop())
 		}
 	}
 	return env, nil
