@@ -158,10 +158,11 @@ lint: ## Run the linters
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME
-	@go list $(FUZZPACKAGES) | while read -r pkg; do \
-	  go test -list '^Fuzz' "$$pkg" | grep '^Fuzz' | while read -r target; do \
+	@packages=$$(go list $(FUZZPACKAGES)) || exit 1; for pkg in $$packages; do \
+	  tests=$$(go test -list '^Fuzz' "$$pkg") || { echo "$$tests"; exit 1; }; \
+	  for target in $$(grep '^Fuzz' <<< "$$tests"); do \
 	    echo "==> $$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$pkg" || exit 1; \
-	  done || exit 1; \
+	  done; \
 	done
 
 ##@ Checks
