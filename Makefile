@@ -158,10 +158,10 @@ lint: ## Run the linters
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME
-	@packages=$$(go list $(FUZZPACKAGES)) || exit 1; for pkg in $$packages; do \
-	  tests=$$(go test -list '^Fuzz' "$$pkg") || { echo "$$tests"; exit 1; }; \
+	@dirs=$$(go list -f '{{.Dir}}' $(FUZZPACKAGES)) || exit 1; for dir in $$dirs; do \
+	  tests=$$(go test -C "$$dir" -list '^Fuzz' .) || { echo "$$tests"; exit 1; }; \
 	  for target in $$(grep '^Fuzz' <<< "$$tests"); do \
-	    echo "==> $$pkg $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$pkg" || exit 1; \
+	    echo "==> $${dir#$(CURDIR)/} $$target"; go test -C "$$dir" -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) . || exit 1; \
 	  done; \
 	done
 
