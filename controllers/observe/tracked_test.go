@@ -79,6 +79,16 @@ func (s *server) serveWatch(open func(fromStart bool, stream *watch.FakeWatcher)
 	s.behaviour.Store(&behaviour{succeed, open})
 }
 
+// refuseStreamingLists answers lists, refuses streaming lists as an old API server does, and answers other watches with err.
+func (s *server) refuseStreamingLists(err error) {
+	s.serveWatch(func(fromStart bool, _ *watch.FakeWatcher) error {
+		if fromStart {
+			return errUnsupported
+		}
+		return err
+	})
+}
+
 // trackedTest is a reflector that reads from a server.
 type trackedTest struct {
 	*server
@@ -260,23 +270,13 @@ func TestTrackedConfirmsRefusal(t *testing.T) {
 func TestTrackedFallsBackToList(t *testing.T) {
 	t.Parallel()
 	runTracked(t, func(r *trackedTest) {
-		r.serveWatch(func(fromStart bool, _ *watch.FakeWatcher) error {
-			if fromStart {
-				return errUnsupported
-			}
-			return nil
-		})
+		r.refuseStreamingLists(nil)
 		r.expect(3*time.Second, ready)
 		if r.lists.Load() != 1 {
 			t.Errorf("%d lists, want one", r.lists.Load())
 		}
 		// A client that may list but not watch is refused.
-		r.serveWatch(func(fromStart bool, _ *watch.FakeWatcher) error {
-			if fromStart {
-				return errUnsupported
-			}
-			return errForbidden
-		})
+		r.refuseStreamingLists(errForbidden)
 		r.last.Load().Stop()
 		r.expect(ConfirmAfter+2*maxPause, "Forbidden")
 	})
@@ -305,12 +305,7 @@ func TestTrackedStaysReadyWhenExpired(t *testing.T) {
 func TestTrackedPausesWhenEveryWatchExpires(t *testing.T) {
 	t.Parallel()
 	runTracked(t, func(r *trackedTest) {
-		r.serveWatch(func(fromStart bool, _ *watch.FakeWatcher) error {
-			if fromStart {
-				return errUnsupported
-			}
-			return apierrors.NewResourceExpired("too old resource version")
-		})
+		r.refuseStreamingLists(apierrors.NewResourceExpired("too old resource version"))
 		<-time.After(2 * time.Minute)
 		if n := time.Duration(r.lists.Load()); n < 2 || n > 2*time.Minute/maxPause {
 			t.Errorf("%d lists in two minutes, want more than one, and not more than one each %s", n, maxPause)
