@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -43,18 +44,19 @@ func TestEveryReasonIsInAList(t *testing.T) {
 	}
 }
 
-// TestEveryStateOfAClusterIsShown asserts that each state of a cluster is on its pages and on the dashboard, and that alerts
-// cover all states that are faults.
+// TestEveryStateOfAClusterIsShown asserts that each state of a cluster is on its pages and on the dashboard, which shows the worst
+// one, and that alerts and runbooks cover all states that are faults.
 func TestEveryStateOfAClusterIsShown(t *testing.T) {
 	var documented []string
 	for _, r := range readPage(t, "clusters.md").rows(t, "state") {
 		documented = append(documented, code(r["state"]))
 	}
 	metrics, dashboard, alerts := readFile(t, "config", "docs", "metrics.md"), readFile(t, "config", "grafana", "healthscope.json"), ""
+	troubleshooting, runbooks := readFile(t, "config", "docs", "troubleshooting.md"), readFile(t, "config", "docs", "runbooks.md")
 	for _, r := range readRules(t) {
 		alerts += r.Expr + "\n"
 	}
-	for _, reachability := range fleet.Reachabilities() {
+	for rank, reachability := range fleet.Reachabilities() {
 		state := string(reachability)
 		if !slices.Contains(documented, state) {
 			t.Errorf("clusters.md does not explain the state %q", state)
@@ -62,11 +64,20 @@ func TestEveryStateOfAClusterIsShown(t *testing.T) {
 		if !strings.Contains(metrics, "`"+state+"`") {
 			t.Errorf("metrics.md does not name the state %q of healthscope_cluster_state", state)
 		}
-		if !strings.Contains(dashboard, `state=\"`+state+`\"`) || !strings.Contains(dashboard, `{"text": "`+state+`"`) {
-			t.Errorf("the dashboard does not show the state %q", state)
+		if !strings.Contains(dashboard, fmt.Sprintf(`state=\"%s\"} * %d`, state, rank)) || !strings.Contains(dashboard, fmt.Sprintf(`"%d": {"text": "%s"`, rank, state)) {
+			t.Errorf("the dashboard does not show the state %q as number %d, its place in fleet.Reachabilities", state, rank)
 		}
-		if reachability != fleet.Connected && !strings.Contains(alerts, state) {
+		if !strings.Contains(troubleshooting, "`"+state+"`") {
+			t.Errorf("troubleshooting.md does not name the state %q", state)
+		}
+		if reachability == fleet.Connected {
+			continue
+		}
+		if !strings.Contains(alerts, state) {
 			t.Errorf("no alert fires for a cluster in the state %q", state)
+		}
+		if !strings.Contains(runbooks, "`"+state+"`") {
+			t.Errorf("runbooks.md does not say what to do for a cluster in the state %q", state)
 		}
 	}
 }
