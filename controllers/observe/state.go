@@ -247,25 +247,31 @@ func (s State) overdueSince() time.Time {
 // withCause records why the last attempt failed.
 func (s State) withCause(cause string, now time.Time) State {
 	s.cause = cause
-	if s.Status == Pending && (s.Message == "" || s.debouncer.Changes(s.Message, cause, now)) {
-		s.Message, s.debouncer = cause, MessageDebouncer{}
+	if s.Status == Pending {
+		s = s.withMessage(cause, now)
 	}
 	return s
 }
 
 // withStatus sets the Status, or replaces the Message if the Status and Reason do not change.
 func (s State) withStatus(status Status, reason Reason, message string, now time.Time) State {
-	switch {
-	case s.Status != status || s.Reason != reason:
+	if s.Status != status || s.Reason != reason {
 		if s.Status == Ready {
 			s.AsOf = s.staleSince
 		}
-		s.Status, s.Reason, s.Message, s.Since, s.debouncer = status, reason, message, now, MessageDebouncer{}
-	case s.debouncer.Changes(s.Message, message, now):
-		s.Message, s.debouncer = message, MessageDebouncer{}
+		s.Status, s.Reason, s.Message, s.Since = status, reason, "", now
 	}
+	s = s.withMessage(message, now)
 	if status == Ready {
 		s.AsOf, s.cause = time.Time{}, ""
+	}
+	return s
+}
+
+// withMessage sets the Message, unless it is another one than that which has been reported for a while.
+func (s State) withMessage(message string, now time.Time) State {
+	if s.Message == "" || s.debouncer.Changes(s.Message, message, now) {
+		s.Message, s.debouncer = message, MessageDebouncer{}
 	}
 	return s
 }
