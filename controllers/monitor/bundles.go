@@ -69,9 +69,8 @@ func bundleNames(ctx context.Context, bundles client.Reader, options ...client.L
 	return names, nil
 }
 
-// releases returns an event handler of bundles that calls released with the keys
-// that a bundle no longer selects because it was changed or deleted. When a bundle is deleted, the keys whose value is
-// its name are released too: the creator may have been unable to use the name.
+// releases returns an event handler of bundles that calls released with the keys that a bundle no longer selects because it was changed or
+// deleted. When a bundle is deleted, the keys whose value is its name are released too: the creator may have been unable to use the name.
 func releases(m membership, released func(sets.Set[selectorKey])) handler.TypedEventHandler[*k8spluginv1alpha1.ResourceBundleState, selectorKey] {
 	selected := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
 		keys := sets.New[selectorKey]()
