@@ -79,13 +79,6 @@ func releases(m membership, released func(sets.Set[selectorKey])) handler.TypedE
 		}
 		return keys
 	}
-	byName := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
-		keys := sets.New[selectorKey]()
-		for _, key := range m.keys {
-			keys.Insert(selectorKey{namespace: b.Namespace, key: key, value: b.Name})
-		}
-		return keys
-	}
 	return handler.TypedFuncs[*k8spluginv1alpha1.ResourceBundleState, selectorKey]{
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[selectorKey]) {
 			old, b := e.ObjectOld, e.ObjectNew
@@ -94,7 +87,8 @@ func releases(m membership, released func(sets.Set[selectorKey])) handler.TypedE
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[selectorKey]) {
-			released(selected(e.Object).Union(byName(e.Object)))
+			withoutSelector := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: e.Object.ObjectMeta} // It selects its name.
+			released(selected(e.Object).Union(selected(withoutSelector)))
 		},
 	}
 }

@@ -202,12 +202,6 @@ func (c *creator) accepted(namespace string) {
 	c.refusing.Clear()
 }
 
-// forget ends the refusal of a namespace, or of all if the name is empty.
-func (c *creator) forget(namespace string) {
-	delete(c.refusals, namespace)
-	c.refusalPauses.Forget(namespace)
-}
-
 // refused records that a bundle could not be created, and logs it once: for its namespace or, if several namespaces refuse, for all.
 func (c *creator) refused(name types.NamespacedName, err error) {
 	for namespace, until := range c.refusals {
@@ -230,6 +224,12 @@ func (c *creator) pause(namespace string, longest time.Duration) (first bool) {
 	first = c.refusalPauses.NumRequeues(namespace) == 0
 	c.refusals[namespace] = time.Now().Add(min(c.refusalPauses.When(namespace), longest))
 	return first
+}
+
+// forget ends the refusal of a namespace, or of all if the name is empty.
+func (c *creator) forget(namespace string) {
+	delete(c.refusals, namespace)
+	c.refusalPauses.Forget(namespace)
 }
 
 // logSkipped logs once why no bundle can be created for a key.

@@ -297,13 +297,6 @@ func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructu
 	return objects, unreadable.Union(uncertain).UnsortedList(), err
 }
 
-// isUncertain reports whether the cluster may serve further kinds of a group.
-func (s *watches) isUncertain(group string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.uncertain.HasAny(group, allGroups)
-}
-
 // uncertainKinds returns the kinds of a bundle's entries that the cluster may or may not serve.
 func (s *watches) uncertainKinds(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
 	kinds := sets.New[schema.GroupKind]()
@@ -313,6 +306,13 @@ func (s *watches) uncertainKinds(b *k8spluginv1alpha1.ResourceBundleState) sets.
 		}
 	}
 	return kinds
+}
+
+// isUncertain reports whether the cluster may serve further kinds of a group.
+func (s *watches) isUncertain(group string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.uncertain.HasAny(group, allGroups)
 }
 
 // members returns the objects of a bundle, each once, preferably from a watch that is open. It applies the selector only to that
