@@ -142,7 +142,7 @@ func (c *creator) ensure(ctx context.Context, wanted selectorKey) (wait time.Dur
 		c.logSkipped(wanted, "the label has no value")
 		return 0, nil
 	}
-	name := bundleOf(wanted)
+	name := nameOfBundle(bundleFor(wanted))
 	err = c.client.Get(ctx, name, &k8spluginv1alpha1.ResourceBundleState{}, client.UnsafeDisableDeepCopyOption(true))
 	switch {
 	case err == nil:
@@ -238,11 +238,6 @@ func (c *creator) logSkipped(wanted selectorKey, reason string) {
 		c.reported.Insert(wanted)
 		c.logger.Info("Cannot make a bundle for a label", "namespace", wanted.namespace, "label", wanted.index(), "reason", reason)
 	}
-}
-
-// bundleOf returns the name of the bundle that the creator creates for a key.
-func bundleOf(c selectorKey) types.NamespacedName {
-	return types.NamespacedName{Namespace: c.namespace, Name: bundleName(c.value)}
 }
 
 // bundleFor returns the bundle that the creator creates for a key.
