@@ -69,21 +69,13 @@ func bundleNames(ctx context.Context, bundles client.Reader, options ...client.L
 	return names, nil
 }
 
-// releases returns an event handler of bundles that calls released with the keys
-// that a bundle no longer selects because it was changed or deleted. When a bundle is deleted, the keys whose value is
-// its name are released too: the creator may have been unable to use the name.
+// releases returns an event handler of bundles that calls released with the keys that a bundle no longer selects because it was changed or
+// deleted. When a bundle is deleted, the keys whose value is its name are released too: the creator may have been unable to use the name.
 func releases(m membership, released func(sets.Set[selectorKey])) handler.TypedEventHandler[*k8spluginv1alpha1.ResourceBundleState, selectorKey] {
 	selected := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
 		keys := sets.New[selectorKey]()
 		for _, c := range m.selectorKeys(b) {
 			keys.Insert(selectorKey{namespace: b.Namespace, key: c.key, value: c.value})
-		}
-		return keys
-	}
-	byName := func(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[selectorKey] {
-		keys := sets.New[selectorKey]()
-		for _, key := range m.keys {
-			keys.Insert(selectorKey{namespace: b.Namespace, key: key, value: b.Name})
 		}
 		return keys
 	}
@@ -95,7 +87,8 @@ func releases(m membership, released func(sets.Set[selectorKey])) handler.TypedE
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*k8spluginv1alpha1.ResourceBundleState], _ workqueue.TypedRateLimitingInterface[selectorKey]) {
-			released(selected(e.Object).Union(byName(e.Object)))
+			withoutSelector := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: e.Object.ObjectMeta} // It selects its name.
+			released(selected(e.Object).Union(selected(withoutSelector)))
 		},
 	}
 }

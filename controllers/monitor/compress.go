@@ -17,9 +17,8 @@ import (
 // It is followed by the uncompressed length as a varint, and then by the compressed list.
 const compressed = 0
 
-// compress is the transform function of the cache. Of the managed fields of an object
-// it keeps only who wrote the status and when, and it compresses the lists of whole
-// objects of a bundle, because bundles take most of the memory of the cache.
+// compress is the transform function of the cache. Of the managed fields of an object it keeps only who wrote the status and when, and it
+// compresses the lists of whole objects of a bundle, because bundles take most of the memory of the cache.
 func compress(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
 		o.SetManagedFields(writers(o.GetManagedFields()))
@@ -41,8 +40,7 @@ func compress(object any) (any, error) {
 	return b, nil
 }
 
-// decompressed returns a bundle from the cache with its lists decompressed. It shares
-// everything else with the cache.
+// decompressed returns a bundle from the cache with its lists decompressed. It shares everything else with the cache.
 func decompressed(cached *k8spluginv1alpha1.ResourceBundleState) (*k8spluginv1alpha1.ResourceBundleState, error) {
 	b := *cached
 	for name, list := range b.Status.Lists() {

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,38 +35,22 @@ const (
 	// labelManagedBy and managedBy are the label and its value on the bundles that the monitor created.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "healthscope-monitor"
-	// createInterval is the minimum time between two creations, so that many new
-	// applications do not overload the API server.
+	// createInterval is the minimum time between two creations, so that many new applications do not overload the API server.
 	createInterval = 10 * time.Millisecond
 	// createTimeout is the timeout of a create request.
 	createTimeout = 30 * time.Second
 	// minCreatePause and maxCreatePause bound the pause before a failed creation is retried.
 	minCreatePause = time.Second
 	maxCreatePause = 10 * time.Minute
-	// commonRefusals is the number of namespaces that refuse bundles in a row from which on a
-	// cluster-wide cause is assumed, such as a missing permission. One or two may have a quota, or their own admission rules.
+	// commonRefusals is the number of namespaces that refuse bundles in a row from which on a cluster-wide cause is assumed, such as a
+	// missing permission. One or two may have a quota, or their own admission rules.
 	commonRefusals = 3
 	// maxCommonPause bounds the pause for all namespaces in that case.
 	maxCommonPause = time.Minute
 )
 
-var (
-	// createPause is the pause before the next attempt in a namespace that refuses bundles.
-	createPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCreatePause}
-	// commonPause is the pause before the next attempt in any namespace, while no namespace accepts bundles.
-	commonPause = wait.Backoff{Duration: minCreatePause, Factor: 2, Jitter: 0.1, Steps: 20, Cap: maxCommonPause}
-)
-
-// refusal is until when no bundles are created in a namespace because it refused one, and the backoff of further refusals.
-type refusal struct {
-	until time.Time
-	pause wait.Backoff
-}
-
-// creator creates missing bundles: one for each value of a
-// label that an object in a namespace carries. It never deletes a bundle, because
-// an application whose objects are gone must be reported as missing. It is the
-// reconciler of a controller with one worker, whose requests are selector keys.
+// creator creates missing bundles: one for each value of a label that an object in a namespace carries. It never deletes a bundle,
+// because an application whose objects are gone must be reported as missing. It is the reconciler of a controller with one worker.
 type creator struct {
 	key     string
 	client  client.Client
@@ -83,11 +66,13 @@ type creator struct {
 	// queue is the queue of the controller; nil before it starts.
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[selectorKey]]
 
-	// Only the worker uses the following fields. reported holds the keys for which it was logged that no bundle can be
-	// created. refusals holds the refusals in force by namespace; the empty name stands for all namespaces. refusing holds
-	// the namespaces that have refused a bundle since the last successful creation.
+	// Only the worker uses the following fields. reported holds the keys for which it was logged that no bundle can be created.
 	reported sets.Set[selectorKey]
-	refusals map[string]refusal
+	// refusals holds until when no bundles are created in a namespace because it refused one; the empty name stands for all namespaces.
+	// refusalPauses returns the pauses.
+	refusals      map[string]time.Time
+	refusalPauses workqueue.TypedRateLimiter[string]
+	// refusing holds the namespaces that have refused a bundle since the last successful creation.
 	refusing sets.Set[string]
 }
 
@@ -96,20 +81,17 @@ func newCreator(key string, c client.Client, logger logr.Logger) *creator {
 		key: key, client: c, logger: logger,
 		limiter:  rate.NewLimiter(rate.Every(createInterval), 1),
 		pauses:   workqueue.NewTypedItemExponentialFailureRateLimiter[selectorKey](minCreatePause, maxCreatePause),
-		reported: sets.New[selectorKey](), refusals: map[string]refusal{}, refusing: sets.New[string](),
+		reported: sets.New[selectorKey](), refusals: map[string]time.Time{}, refusing: sets.New[string](),
+		refusalPauses: workqueue.NewTypedItemExponentialFailureRateLimiter[string](minCreatePause, maxCreatePause),
 	}
 }
 
 // options returns the options of the creator's controller.
 func (c *creator) options() controller.TypedOptions[selectorKey] {
-	return controller.TypedOptions[selectorKey]{
-		MaxConcurrentReconciles: 1,
-		CacheSyncTimeout:        syncTimeout,
-	}
+	return controller.TypedOptions[selectorKey]{MaxConcurrentReconciles: 1, CacheSyncTimeout: syncTimeout}
 }
 
-// setQueue sets the queue of the controller. Keys that were enqueued before are
-// dropped: the caller must enqueue all keys again.
+// setQueue sets the queue of the controller. Keys that were enqueued before are dropped: the caller must enqueue all keys again.
 func (c *creator) setQueue(q workqueue.TypedRateLimitingInterface[selectorKey]) { c.queue.Store(&q) }
 
 // enqueue enqueues keys whose objects or bundles have changed, but no keys of cluster-scoped objects, which have no namespace for a bundle.
@@ -122,8 +104,7 @@ func (c *creator) enqueue(touched sets.Set[selectorKey]) {
 	}
 }
 
-// Reconcile creates the bundle of a key if there is none. It returns no error: a
-// failure is logged once, and retried at growing intervals.
+// Reconcile creates the bundle of a key if there is none. It returns no error: a failure is logged once, and retried at growing intervals.
 func (c *creator) Reconcile(ctx context.Context, wanted selectorKey) (ctrl.Result, error) {
 	wait, err := c.ensure(ctx, wanted)
 	switch {
@@ -136,18 +117,17 @@ func (c *creator) Reconcile(ctx context.Context, wanted selectorKey) (ctrl.Resul
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// waitTime returns how long a key must wait for its namespace. Keys that have failed
-// wait longer, so that they do not starve the others.
+// waitTime returns how long a key must wait for its namespace. Keys that have failed wait longer, so that they do not starve the others.
 func (c *creator) waitTime(wanted selectorKey) time.Duration {
-	wait := max(0, time.Until(c.refusals[wanted.namespace].until), time.Until(c.refusals[""].until))
+	wait := max(0, time.Until(c.refusals[wanted.namespace]), time.Until(c.refusals[""]))
 	if wait > 0 && c.pauses.NumRequeues(wanted) > 0 {
 		wait += minCreatePause
 	}
 	return wait
 }
 
-// ensure creates the bundle of a key unless it exists or no object carries the
-// label. It returns an error if the key must be retried, or a time after which it must be.
+// ensure creates the bundle of a key unless it exists or no object carries the label. It returns an error if the key must be retried, or
+// a time after which it must be.
 func (c *creator) ensure(ctx context.Context, wanted selectorKey) (wait time.Duration, err error) {
 	selecting, err := c.bundles(ctx, wanted)
 	if err != nil {
@@ -162,7 +142,7 @@ func (c *creator) ensure(ctx context.Context, wanted selectorKey) (wait time.Dur
 		c.logSkipped(wanted, "the label has no value")
 		return 0, nil
 	}
-	name := bundleOf(wanted)
+	name := nameOfBundle(bundleFor(wanted))
 	err = c.client.Get(ctx, name, &k8spluginv1alpha1.ResourceBundleState{}, client.UnsafeDisableDeepCopyOption(true))
 	switch {
 	case err == nil:
@@ -207,8 +187,8 @@ func (c *creator) create(ctx context.Context, wanted selectorKey) error {
 	return fmt.Errorf("cannot make bundle %q: %w", name, err)
 }
 
-// isNamespaceTerminating reports whether a bundle could not be created because its namespace is terminating or does not exist.
-// Other NotFound errors are retried: an API server returns one while it does not have the CRD of bundles.
+// isNamespaceTerminating reports whether a bundle could not be created because its namespace is terminating or does not exist. Other
+// NotFound errors are retried: an API server returns one while it does not have the CRD of bundles.
 func isNamespaceTerminating(err error) bool {
 	answer, ok := errors.AsType[*apierrors.StatusError](err)
 	namespaceNotFound := ok && apierrors.IsNotFound(err) && answer.ErrStatus.Details != nil && answer.ErrStatus.Details.Kind == "namespaces"
@@ -217,23 +197,22 @@ func isNamespaceTerminating(err error) bool {
 
 // accepted records that bundles can be created in a namespace.
 func (c *creator) accepted(namespace string) {
-	delete(c.refusals, namespace)
-	delete(c.refusals, "")
+	c.forget(namespace)
+	c.forget("")
 	c.refusing.Clear()
 }
 
-// refused records that a bundle could not be created, and logs it once: for its
-// namespace or, if several namespaces refuse, for all.
+// refused records that a bundle could not be created, and logs it once: for its namespace or, if several namespaces refuse, for all.
 func (c *creator) refused(name types.NamespacedName, err error) {
-	for namespace, r := range c.refusals {
-		if time.Since(r.until) > 2*maxCreatePause {
-			delete(c.refusals, namespace) // No object in the namespace carries the label any more.
+	for namespace, until := range c.refusals {
+		if time.Since(until) > 2*maxCreatePause {
+			c.forget(namespace) // No object in the namespace carries the label any more.
 		}
 	}
 	c.refusing.Insert(name.Namespace)
-	first, where := c.pause(name.Namespace, createPause), "a namespace"
+	first, where := c.pause(name.Namespace, maxCreatePause), "a namespace"
 	if c.refusing.Len() >= commonRefusals {
-		first, where = c.pause("", commonPause), "several namespaces"
+		first, where = c.pause("", maxCommonPause), "several namespaces"
 	}
 	if first {
 		c.logger.Info("Cannot make bundles in "+where+", trying again at growing intervals", "bundle", name, "reason", err.Error())
@@ -241,14 +220,16 @@ func (c *creator) refused(name types.NamespacedName, err error) {
 }
 
 // pause delays the next attempt in a namespace, or in all namespaces if the name is empty, and reports whether it was not delayed before.
-func (c *creator) pause(namespace string, pauses wait.Backoff) (first bool) {
-	r, known := c.refusals[namespace]
-	if !known {
-		r.pause = pauses
-	}
-	r.until = time.Now().Add(r.pause.Step())
-	c.refusals[namespace] = r
-	return !known
+func (c *creator) pause(namespace string, longest time.Duration) (first bool) {
+	first = c.refusalPauses.NumRequeues(namespace) == 0
+	c.refusals[namespace] = time.Now().Add(min(c.refusalPauses.When(namespace), longest))
+	return first
+}
+
+// forget ends the refusal of a namespace, or of all if the name is empty.
+func (c *creator) forget(namespace string) {
+	delete(c.refusals, namespace)
+	c.refusalPauses.Forget(namespace)
 }
 
 // logSkipped logs once why no bundle can be created for a key.
@@ -257,11 +238,6 @@ func (c *creator) logSkipped(wanted selectorKey, reason string) {
 		c.reported.Insert(wanted)
 		c.logger.Info("Cannot make a bundle for a label", "namespace", wanted.namespace, "label", wanted.index(), "reason", reason)
 	}
-}
-
-// bundleOf returns the name of the bundle that the creator creates for a key.
-func bundleOf(c selectorKey) types.NamespacedName {
-	return types.NamespacedName{Namespace: c.namespace, Name: bundleName(c.value)}
 }
 
 // bundleFor returns the bundle that the creator creates for a key.
@@ -277,9 +253,8 @@ func bundleFor(c selectorKey) *k8spluginv1alpha1.ResourceBundleState {
 	}
 }
 
-// bundleName returns the name of the bundle for a value: the value itself or, if
-// it is not a valid object name, its valid characters in lower case with a hash
-// of the value, which keeps the names unique.
+// bundleName returns the name of the bundle for a value: the value itself or, if it is not a valid object name, its valid characters in
+// lower case with a hash of the value, which keeps the names unique.
 func bundleName(value string) string {
 	if len(validation.IsDNS1123Subdomain(value)) == 0 {
 		return value

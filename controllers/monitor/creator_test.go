@@ -132,7 +132,7 @@ func (c *creations) Create(ctx context.Context, b client.Object, _ ...client.Cre
 
 // selecting returns the cached bundles that select a key.
 func (c *creations) selecting(_ context.Context, wanted selectorKey) ([]types.NamespacedName, error) {
-	if name := bundleOf(wanted); c.has(name) {
+	if name := nameOfBundle(bundleFor(wanted)); c.has(name) {
 		return []types.NamespacedName{name}, nil
 	}
 	return nil, nil

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,15 +18,11 @@ import (
 )
 
 const (
-	// discoveryDelay is the time between a change of a CRD or APIService and the
-	// discovery. An installation creates many at once, and each kind is served a moment
-	// after its CRD is created.
+	// discoveryDelay is the time between a change of a CRD or APIService and the discovery. An installation creates many at once, and
+	// each kind is served a moment after its CRD is created.
 	discoveryDelay = time.Second
-	// discoveryConfirmDelay is the time until a second discovery, for an API server that
-	// takes longer.
+	// discoveryConfirmDelay is the time until a second discovery, for an API server that takes longer.
 	discoveryConfirmDelay = 10 * time.Second
-	// allGroups stands for all groups of a cluster that does not answer.
-	allGroups = "*"
 )
 
 // discoveryPause is the pause after a failed discovery.
@@ -36,49 +31,46 @@ var discoveryPause = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1,
 // errNoKinds means that discovery returned no kinds at all, which cannot be true.
 var errNoKinds = errors.New("the API server names no kinds")
 
-// kindDiscovery tracks which kinds the cluster serves by watching CRDs and
-// APIServices, and updates the watches of these kinds.
+// kindDiscovery tracks which kinds the cluster serves by watching CRDs and APIServices, and updates the watches of these kinds.
 type kindDiscovery struct {
 	opts Options
-	// preferred returns the resources that the cluster serves, in their preferred
-	// versions. It is nil if only the kinds of the options are watched.
+	// watches are the watches to update.
+	watches *watches
+	// preferred returns the resources that the cluster serves, in their preferred versions. It is nil if only the kinds of the options are
+	// watched.
 	preferred func() ([]*metav1.APIResourceList, error)
 	// definitions are the watches of CRDs and APIServices.
 	definitions []*watch
 	// queue holds the next discovery.
 	queue workqueue.TypedDelayingInterface[struct{}]
 
-	// Only run uses the following fields. versions holds the resourceVersions of the objects of definitions by
-	// name, answeredAt is when a group last began to answer, and pauses is the backoff of failed discoveries.
-	versions   map[string]string
-	answeredAt time.Time
-	pauses     wait.Backoff
-
-	mu sync.Mutex
-	// done is true after the first discovery.
-	done bool
-	// unanswered holds the groups that did not answer the last discovery.
+	// Only run uses the following fields. versions holds the resourceVersions of the objects of definitions by name, and pauses is the
+	// backoff of failed discoveries.
+	versions map[string]string
+	pauses   wait.Backoff
+	// unanswered holds the groups that did not answer the last discovery; nil before the first one.
 	unanswered sets.Set[string]
-	// confirmed is true after a discovery at least discoveryConfirmDelay after answeredAt: an API server that is starting may omit groups without an error.
-	confirmed bool
+	// answeredAt is when a group last began to answer. confirmed is true after a discovery at least discoveryConfirmDelay later: an API
+	// server that is starting may omit groups without an error.
+	answeredAt time.Time
+	confirmed  bool
 }
 
-func newKindDiscovery(opts Options, preferred func() ([]*metav1.APIResourceList, error), definitions ...*watch) *kindDiscovery {
+// followKinds makes watches follow the kinds of the cluster. preferred and definitions are those of kindDiscovery.
+func followKinds(all *watches, opts Options, preferred func() ([]*metav1.APIResourceList, error), definitions ...*watch) {
 	c := &kindDiscovery{
-		opts: opts, preferred: preferred, definitions: definitions,
+		opts: opts, watches: all, preferred: preferred, definitions: definitions,
 		queue:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[struct{}]{Clock: opts.WatchClock}),
-		versions: map[string]string{}, pauses: discoveryPause,
+		versions: map[string]string{}, pauses: discoveryPause, confirmed: preferred == nil,
 	}
-	if preferred == nil { // Nothing is discovered.
-		c.done, c.confirmed = true, true
-	} else {
-		c.unanswered = sets.New(allGroups)
+	all.discover, all.gone = c.run, c.schedule
+	if preferred != nil {
+		all.undiscovered, all.uncertain = true, sets.New(allGroups)
 	}
-	return c
 }
 
 // run follows the kinds until ctx is done.
-func (c *kindDiscovery) run(ctx context.Context, all *watches) {
+func (c *kindDiscovery) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for _, w := range c.definitions {
@@ -96,7 +88,7 @@ func (c *kindDiscovery) run(ctx context.Context, all *watches) {
 		if shutdown {
 			return
 		}
-		if pause := c.discover(ctx, all); pause > 0 {
+		if pause := c.discover(ctx); pause > 0 {
 			c.queue.AddAfter(next, pause)
 		}
 		c.queue.Done(next)
@@ -107,24 +99,24 @@ func (c *kindDiscovery) run(ctx context.Context, all *watches) {
 func (c *kindDiscovery) schedule() { c.queue.AddAfter(struct{}{}, discoveryDelay) }
 
 // discover updates the watches to the kinds that the cluster serves, and returns when to discover again if nothing changes; zero means never.
-func (c *kindDiscovery) discover(ctx context.Context, all *watches) time.Duration {
+func (c *kindDiscovery) discover(ctx context.Context) time.Duration {
 	changed := c.changedGroups() // Later changes schedule another discovery.
-	err := c.refresh(ctx, all)
-	all.retry(changed)
+	err := c.refresh(ctx)
+	c.watches.retry(changed)
 	pause := time.Duration(0)
 	if err == nil {
 		c.pauses = discoveryPause
 	} else {
 		pause = c.pauses.Step()
 	}
-	if needsConfirmation := changed.Len() > 0 || !c.isConfirmed(); needsConfirmation && (err == nil || pause > discoveryConfirmDelay) {
+	if needsConfirmation := changed.Len() > 0 || !c.confirmed; needsConfirmation && (err == nil || pause > discoveryConfirmDelay) {
 		return discoveryConfirmDelay // Even while a group does not answer for hours.
 	}
 	return pause
 }
 
 // refresh discovers the kinds and updates the watches.
-func (c *kindDiscovery) refresh(ctx context.Context, all *watches) error {
+func (c *kindDiscovery) refresh(ctx context.Context) error {
 	if c.preferred == nil {
 		return nil
 	}
@@ -132,23 +124,25 @@ func (c *kindDiscovery) refresh(ctx context.Context, all *watches) error {
 	if err == nil && len(lists) == 0 {
 		err = errNoKinds
 	}
-	unanswered, confirmed := groupsOf(err), c.isConfirmed()
+	unanswered := groupsOf(err)
 	if !unanswered.Has(allGroups) {
-		now := all.clock.Now()
-		if c.hasRecoveredGroup(unanswered) {
+		now := c.watches.clock.Now()
+		if c.unanswered == nil || c.unanswered.Difference(unanswered).Len() > 0 { // The kinds of such a group must be confirmed, as after the start.
 			c.answeredAt = now
 		}
-		confirmed = now.Sub(c.answeredAt) >= discoveryConfirmDelay
-		places := sets.New(all.places...)
+		c.confirmed = now.Sub(c.answeredAt) >= discoveryConfirmDelay
+		places := sets.New(c.watches.places...)
 		for kind, resource := range discovered(lists, len(c.opts.TrustedNamespaces) > 0, c.opts.Kinds) {
 			places.Insert(placesIn(kind, resource.Namespaced, c.opts)...)
 		}
-		all.setPlaces(ctx, places, unanswered)
+		c.watches.setPlaces(ctx, places, unanswered)
 	}
-	// After setPlaces: the kinds of a group that is no longer uncertain must be watched already.
-	if c.recordDiscovery(all.logger, err, unanswered, confirmed) {
-		all.wakeAll(ctx)
+	c.logResult(err, unanswered)
+	c.unanswered = unanswered
+	if !c.confirmed {
+		unanswered = sets.New(allGroups)
 	}
+	c.watches.setUncertain(ctx, unanswered) // After setPlaces: the kinds of a group that is no longer uncertain must be watched already.
 	return err
 }
 
@@ -165,55 +159,19 @@ func groupsOf(err error) sets.Set[string] {
 	return groups
 }
 
-// recordDiscovery records the result of a discovery and whether the kinds that it omitted are confirmed, logs a failure once, and
-// reports whether the set of uncertain groups has changed.
-func (c *kindDiscovery) recordDiscovery(logger logr.Logger, err error, unanswered sets.Set[string], confirmed bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	changed := !c.unanswered.Equal(unanswered)
+// logResult logs once that groups do not answer, and that all do again.
+func (c *kindDiscovery) logResult(err error, unanswered sets.Set[string]) {
+	logger, first, changed := c.watches.logger, c.unanswered == nil, !c.unanswered.Equal(unanswered)
 	switch {
-	case err == nil && changed && c.done:
+	case err == nil && changed && !first:
 		logger.Info("Discovery recovered")
-	case err != nil && (changed || !c.done):
+	case err != nil && (changed || first):
 		logger.Info("Cannot discover all kinds of the cluster, trying again", "groups", slices.Sorted(maps.Keys(unanswered)), "reason", err.Error())
 	}
-	changed = changed || c.confirmed != confirmed
-	c.done, c.unanswered, c.confirmed = true, unanswered, confirmed
-	return changed
 }
 
-// isDone reports whether there has been a discovery.
-func (c *kindDiscovery) isDone() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.done
-}
-
-// isConfirmed reports whether a kind that discovery omits is known not to be served.
-func (c *kindDiscovery) isConfirmed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.confirmed
-}
-
-// isUncertain reports whether the kinds of a group are unknown. Every group is uncertain
-// just after the start, and after a group has answered again.
-func (c *kindDiscovery) isUncertain(group string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.confirmed || c.unanswered.HasAny(group, allGroups)
-}
-
-// hasRecoveredGroup reports whether a group that did not answer the last discovery is not in unanswered. Its
-// kinds must then be confirmed as after the start.
-func (c *kindDiscovery) hasRecoveredGroup(unanswered sets.Set[string]) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unanswered.Difference(unanswered).Len() > 0
-}
-
-// changedGroups returns the groups whose CRDs or APIServices were created, changed or deleted
-// since the last call. The name of either ends with the group, after the first dot.
+// changedGroups returns the groups whose CRDs or APIServices were created, changed or deleted since the last call. The name of either ends
+// with the group, after the first dot.
 func (c *kindDiscovery) changedGroups() sets.Set[string] {
 	versions, groups := map[string]string{}, sets.New[string]()
 	for _, w := range c.definitions {

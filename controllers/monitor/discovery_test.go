@@ -135,21 +135,22 @@ func (s *kindServer) watch(_ context.Context, _ schema.GroupVersionResource, _ s
 // startDiscovery watches the server's kinds until the test ends.
 func startDiscovery(t *testing.T, s *kindServer) *watches {
 	t.Helper()
-	all := watchesOf(discoveryOf(s, s.preferred), s, s)
+	all := watchesOf(s, s)
+	discoverFrom(s, all)
 	runWatches(t, all)
 	return all
 }
 
-// discoveryOf returns a kindDiscovery that watches the server's CRDs.
-func discoveryOf(s *kindServer, preferred func() ([]*metav1.APIResourceList, error)) *kindDiscovery {
+// discoverFrom makes watches follow the server's kinds, whose CRDs are watched.
+func discoverFrom(s *kindServer, all *watches) {
 	crds := newWatch(source{place: place{kind: configMap}, kinds: &s.crds, client: clientOf(&s.crds)}, clock.RealClock{}, logr.Discard())
-	return newKindDiscovery(Options{LabelKeys: []string{testKey}}, preferred, crds)
+	followKinds(all, Options{LabelKeys: []string{testKey}}, s.preferred, crds)
 }
 
-// watchesOf returns the watches of a kindDiscovery's kinds.
-func watchesOf(c *kindDiscovery, kinds kindFinder, objects reader) *watches {
+// watchesOf returns watches without places.
+func watchesOf(kinds kindFinder, objects reader) *watches {
 	return &watches{
-		membership: membership{keys: []string{testKey}}, kinds: c, writeStates: newWriteStates(), logger: logr.Discard(), clock: clock.RealClock{},
+		membership: membership{keys: []string{testKey}}, writeStates: newWriteStates(), logger: logr.Discard(), clock: clock.RealClock{},
 		synced:   make(chan struct{}),
 		sourceOf: func(p place) source { return source{place: p, kinds: kinds, client: clientOf(objects)} },
 	}
@@ -271,14 +272,14 @@ func TestDiscoveryKeepsUnansweredGroups(t *testing.T) {
 			if want := []string{"example.io/v1 Widget", "other.io/v1 Gadget"}; !slices.Equal(kinds, want) {
 				t.Errorf("%s: followed %v, want %v", name, kinds, want)
 			}
-			if !all.kinds.isUncertain("other.io") {
+			if !all.isUncertain("other.io") {
 				t.Errorf("%s: the group is not in doubt", name)
 			}
 		}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
 		after(10 * time.Minute)
 		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
-		if all.kinds.isUncertain("other.io") {
+		if all.isUncertain("other.io") {
 			t.Error("the group is still in doubt")
 		}
 	})

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -86,7 +84,7 @@ func lookWhile(t *testing.T, change, look func()) {
 // TestGatherPrefersHealthyWatch has watches of two versions of a kind, of which the first one fails.
 func TestGatherPrefersHealthyWatch(t *testing.T) {
 	t.Parallel()
-	all := watchesOf(nil, nil, nil)
+	all := watchesOf(nil, nil)
 	c := fakeClock(all)
 	b := bundleAt("1")
 	b.Name = "one"
@@ -104,7 +102,7 @@ func TestGatherPrefersHealthyWatch(t *testing.T) {
 // TestGatherDuringWatchHandover has two watches that replace each other. One of them cannot be read.
 func TestGatherDuringWatchHandover(t *testing.T) {
 	t.Parallel()
-	all := watchesOf(nil, nil, nil)
+	all := watchesOf(nil, nil)
 	c := fakeClock(all)
 	b := bundleAt("1")
 	b.Name = "one"
@@ -129,7 +127,7 @@ func TestGatherDuringWatchHandover(t *testing.T) {
 // bundle while the watch of the first version detects that the version is removed.
 func TestGatherWhileVersionIsRemoved(t *testing.T) {
 	t.Parallel()
-	all := watchesOf(nil, nil, nil)
+	all := watchesOf(nil, nil)
 	c := fakeClock(all)
 	b := bundleAt("1")
 	b.Name = "one"
@@ -162,8 +160,8 @@ func TestGatherWhileVersionIsRemoved(t *testing.T) {
 // TestGatherWhileGroupRecovers has a group that alternates between responding and not responding while a bundle is read.
 func TestGatherWhileGroupRecovers(t *testing.T) {
 	t.Parallel()
-	kinds := newKindDiscovery(Options{LabelKeys: []string{testKey}}, func() ([]*metav1.APIResourceList, error) { return nil, nil })
-	all := watchesOf(kinds, nil, nil)
+	all := watchesOf(nil, nil)
+	all.setUncertain(t.Context(), sets.New(allGroups))
 	b := bundleAt("1")
 	b.Name, b.Status.Resources = "one", []k8spluginv1alpha1.ResourceHealth{entryOf("example.io", "Widget")}
 	want := []schema.GroupKind{{Group: "example.io", Kind: "Widget"}}
@@ -171,8 +169,8 @@ func TestGatherWhileGroupRecovers(t *testing.T) {
 		for range 5000 {
 			w := all.add(place{kind: schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}, key: testKey})
 			w.store.changed = func(sets.Set[selectorKey]) {}
-			kinds.recordDiscovery(logr.Discard(), nil, nil, true)
-			kinds.recordDiscovery(logr.Discard(), nil, nil, false)
+			all.setUncertain(t.Context(), nil)
+			all.setUncertain(t.Context(), sets.New(allGroups))
 			stopIdleWatch(t, all, w)
 		}
 	}, func() {

@@ -10,9 +10,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// excludedKinds are the kinds that discovery omits, mostly because they report health themselves,
-// repeat other objects with their labels, or change often.
-// A kind that the options name is reported nevertheless.
+// excludedKinds are the kinds that discovery omits, mostly because they report health themselves, repeat other objects with their labels,
+// or change often. A kind that the options name is reported nevertheless.
 var excludedKinds = sets.New(
 	schema.GroupKind{Group: "k8splugin.io", Kind: "ResourceBundleState"},
 	schema.GroupKind{Group: "core.oam.dev", Kind: "HealthScope"},
@@ -36,10 +35,9 @@ var excludedKinds = sets.New(
 // metricsGroup is the suffix of the groups of aggregated metrics, which are samples, not objects.
 const metricsGroup = "metrics.k8s.io"
 
-// discovered returns the kinds to report among those that the cluster serves: those that
-// can be listed and watched and are not in excludedKinds. lists are the resources
-// in their preferred versions. Cluster-scoped kinds are reported only if trusted is
-// true. Kinds in named are omitted, because they are watched in any case.
+// discovered returns the kinds to report among those that the cluster serves: those that can be listed and watched and are not in
+// excludedKinds. lists are the resources in their preferred versions. Cluster-scoped kinds are reported only if trusted is true. Kinds in
+// named are omitted, because they are watched in any case.
 func discovered(lists []*metav1.APIResourceList, trusted bool, named []schema.GroupVersionKind) map[schema.GroupVersionKind]metav1.APIResource {
 	found := map[schema.GroupVersionKind]metav1.APIResource{}
 	for _, list := range lists {

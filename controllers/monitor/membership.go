@@ -8,10 +8,8 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// selectorKey is a label with its value in a namespace. A bundle selects the
-// objects that carry the label. A bundle's key without a namespace selects those
-// of all namespaces and of the cluster. An object's key without a namespace is
-// that of a cluster-scoped object.
+// selectorKey is a label with its value in a namespace. A bundle selects the objects that carry the label. A bundle's key without a
+// namespace selects those of all namespaces and of the cluster. An object's key without a namespace is that of a cluster-scoped object.
 type selectorKey struct {
 	namespace, key, value string
 }
@@ -25,16 +23,13 @@ func (c selectorKey) index() string {
 type membership struct {
 	// keys are the label keys of the monitor.
 	keys []string
-	// trusted are the namespaces whose bundles may show objects of other
-	// namespaces and of the cluster. Bundles of other namespaces never do,
-	// whatever they select: a user who may write a bundle in a namespace must not
-	// see objects outside it.
+	// trusted are the namespaces whose bundles may show objects of other namespaces and of the cluster. Bundles of other namespaces never
+	// do, whatever they select: a user who may write a bundle in a namespace must not see objects outside it.
 	trusted sets.Set[string]
 }
 
-// selectorKeys returns the keys that a bundle selects. If its selector names none of
-// the monitor's label keys, the bundle selects any of them with its own name as the
-// value, because EMCO gives a bundle the value of the label as its name.
+// selectorKeys returns the keys that a bundle selects. If its selector names none of the monitor's label keys, the bundle selects any of
+// them with its own name as the value, because EMCO gives a bundle the value of the label as its name.
 func (m membership) selectorKeys(b *k8spluginv1alpha1.ResourceBundleState) []selectorKey {
 	namespace := b.Namespace
 	if m.trusted.Has(namespace) {
@@ -50,9 +45,8 @@ func (m membership) selectorKeys(b *k8spluginv1alpha1.ResourceBundleState) []sel
 	return named
 }
 
-// selected returns the label that a bundle's selector names. If the selector names
-// several keys, the first one finds the candidates, and wanted rejects those
-// without the other labels.
+// selected returns the label that a bundle's selector names. If the selector names several keys, the first one finds the candidates, and
+// wanted rejects those without the other labels.
 func (m membership) selected(b *k8spluginv1alpha1.ResourceBundleState) (key, value string, ok bool) {
 	if b.Spec.Selector == nil {
 		return "", "", false
@@ -65,9 +59,8 @@ func (m membership) selected(b *k8spluginv1alpha1.ResourceBundleState) (key, val
 	return "", "", false
 }
 
-// wanted returns the selector that objects found by the bundle's selector keys must
-// match to belong to the bundle: its whole selector. An invalid selector, such as
-// one with an unknown operator, selects nothing.
+// wanted returns the selector that objects found by the bundle's selector keys must match to belong to the bundle: its whole selector. An
+// invalid selector, such as one with an unknown operator, selects nothing.
 func (m membership) wanted(b *k8spluginv1alpha1.ResourceBundleState) labels.Selector {
 	if _, _, ok := m.selected(b); !ok {
 		return labels.Everything()

@@ -24,11 +24,13 @@ var (
 type collector struct {
 	watches     *watches
 	writeStates *writeStates
+	registry    prometheus.Registerer
 	created     prometheus.Counter
 }
 
-func newCollector(all *watches, writeStates *writeStates) *collector {
-	return &collector{watches: all, writeStates: writeStates, created: prometheus.NewCounter(prometheus.CounterOpts{Name: metricCreated.Name, Help: metricCreated.Help})}
+func newCollector(all *watches, writeStates *writeStates, registry prometheus.Registerer) *collector {
+	created := prometheus.NewCounter(prometheus.CounterOpts{Name: metricCreated.Name, Help: metricCreated.Help})
+	return &collector{watches: all, writeStates: writeStates, registry: registry, created: created}
 }
 
 // Describe implements prometheus.Collector.
@@ -57,11 +59,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 }
 
 // run registers the metrics until ctx is done.
-func (c *collector) run(ctx context.Context, registry prometheus.Registerer) error {
-	if err := registry.Register(c); err != nil {
+func (c *collector) run(ctx context.Context) error {
+	if err := c.registry.Register(c); err != nil {
 		return fmt.Errorf("cannot register the metrics of the monitor: %w", err)
 	}
-	defer registry.Unregister(c)
+	defer c.registry.Unregister(c)
 	<-ctx.Done()
 	return nil
 }

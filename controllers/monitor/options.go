@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// LeaseName is the name of a monitor's Lease, which is the manager's
-	// leader-election Lease: it keeps a second monitor from writing, and
+	// LeaseName is the name of a monitor's Lease, which is the manager's leader-election Lease: it keeps a second monitor from writing, and
 	// while it is renewed, the monitor is alive.
 	LeaseName = "healthscope-monitor"
 	// DefaultLeaseNamespace is the namespace of the Lease unless Options say otherwise.
@@ -29,31 +28,26 @@ const (
 
 // Options of the monitor, whose values the configuration has validated. The zero value takes all defaults.
 type Options struct {
-	// LabelKeys are the labels that tie objects to bundles by their values.
-	// The default is k8spluginv1alpha1.LabelDeploymentID.
+	// LabelKeys are the labels that tie objects to bundles by their values. The default is k8spluginv1alpha1.LabelDeploymentID.
 	LabelKeys []string
-	// Kinds are the kinds to report, each in the version to read it in.
-	// ResourceBundleStates are not allowed. The default is DefaultKinds.
+	// Kinds are the kinds to report, each in the version to read it in. ResourceBundleStates are not allowed. The default is DefaultKinds.
 	Kinds []schema.GroupVersionKind
 	// Discover adds every other kind that the cluster serves, also later, in its
 	// preferred version, but for a few (see excludedKinds). The default is false.
 	Discover bool
 	// Namespaces are those to look at. Empty means all.
 	Namespaces []string
-	// TrustedNamespaces are those whose bundles also get objects of all other
-	// namespaces that are looked at, and of the cluster; CertificateSigningRequests
-	// are then among Kinds. The default is none.
+	// TrustedNamespaces are those whose bundles also get objects of all other namespaces that are looked at, and of the cluster;
+	// CertificateSigningRequests are then among Kinds. The default is none.
 	TrustedNamespaces []string
-	// AllowedLabels are the keys of labels that are copied from objects into
-	// status.resources of their bundle. The default is none.
+	// AllowedLabels are the keys of labels that are copied from objects into status.resources of their bundle. The default is none.
 	AllowedLabels []string
 	// ListBudget is how many bytes of whole objects a bundle holds; see bundle.Options.
 	ListBudget int
 	// HardLimit is how many bytes a bundle may take. The default is bundle.DefaultHardLimit.
 	HardLimit int
-	// CreateBundles is the key of a label: the monitor makes a bundle for each
-	// of its values that an object carries, in the object's namespace. The key is
-	// among LabelKeys then. Empty, which is the default, means that others make bundles.
+	// CreateBundles is the key of a label: the monitor makes a bundle for each of its values that an object carries, in the object's
+	// namespace. The key is among LabelKeys then. Empty, which is the default, means that others make bundles.
 	CreateBundles string
 	// Rules are the user's own health rules, besides the program's. The default is none.
 	Rules rules.UserRules
@@ -64,8 +58,7 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// LeaseNamespace is the namespace of the Lease. The default is DefaultLeaseNamespace.
 	LeaseNamespace string
-	// LeaseDuration is how long a monitor that died keeps the Lease, in whole
-	// seconds. It renews it every fifth of that. The default is
+	// LeaseDuration is how long a monitor that died keeps the Lease, in whole seconds. It renews it every fifth of that. The default is
 	// DefaultLeaseDuration.
 	LeaseDuration time.Duration
 	// Spans makes spans of reconciles. The default is that there are none.
@@ -103,22 +96,12 @@ func (o Options) complete() Options {
 	if len(o.Kinds) == 0 {
 		o.Kinds = DefaultKinds()
 	}
-	if o.LeaseNamespace == "" {
-		o.LeaseNamespace = DefaultLeaseNamespace
-	}
-	if o.LeaseDuration == 0 {
-		o.LeaseDuration = DefaultLeaseDuration
-	}
+	o.LeaseNamespace = cmp.Or(o.LeaseNamespace, DefaultLeaseNamespace)
+	o.LeaseDuration = cmp.Or(o.LeaseDuration, DefaultLeaseDuration)
 	o.HardLimit = cmp.Or(o.HardLimit, bundle.DefaultHardLimit)
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	if o.WatchClock == nil {
-		o.WatchClock = clock.RealClock{}
-	}
-	if o.Registerer == nil {
-		o.Registerer = metrics.Registry
-	}
+	o.Clock = cmp.Or[clock.PassiveClock](o.Clock, clock.RealClock{})
+	o.WatchClock = cmp.Or[clock.WithTickerAndDelayedExecution](o.WatchClock, clock.RealClock{})
+	o.Registerer = cmp.Or[prometheus.Registerer](o.Registerer, metrics.Registry)
 	if o.CreateBundles != "" {
 		o.LabelKeys = append(slices.Clone(o.LabelKeys), o.CreateBundles)
 	}

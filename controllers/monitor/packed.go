@@ -8,15 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// packed is an object as a store holds it: redacted, and as compressed JSON,
-// because decoded maps take many times the memory and most objects are
-// read rarely. The metadata is what a reflector needs for its own stores.
+// packed is an object as a store holds it: redacted, and as compressed JSON, because decoded maps take many times the memory and most
+// objects are read rarely. The metadata is what a reflector needs for its own stores.
 type packed struct {
 	metav1.ObjectMeta
 
@@ -25,9 +24,8 @@ type packed struct {
 	text  []byte
 }
 
-// pack removes from an object what a bundle must not or need not hold, and
-// packs the rest. It returns a packed object as it is, and packs metadata as an
-// object of the kind that has only metadata.
+// pack removes from an object what a bundle must not or need not hold, and packs the rest. It returns a packed object as it is, and packs
+// metadata as an object of the kind that has only metadata.
 func pack(obj any, kind schema.GroupVersionKind, key string) (*packed, error) {
 	var object *unstructured.Unstructured
 	switch o := obj.(type) {
@@ -73,16 +71,7 @@ func (p *packed) unpack() (*unstructured.Unstructured, error) {
 		err = utiljson.Unmarshal(text, &object.Object)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot unpack object %q: %w", p.name(), err)
+		return nil, fmt.Errorf("cannot unpack object %q: %w", cache.MetaObjectToName(p).AsNamespacedName(), err)
 	}
 	return object, nil
-}
-
-func (p *packed) name() types.NamespacedName {
-	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
-}
-
-// sameAs reports whether two packed objects of one name are the same object in the same version.
-func (p *packed) sameAs(other *packed) bool {
-	return p.UID == other.UID && p.ResourceVersion == other.ResourceVersion
 }

@@ -54,7 +54,7 @@ func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 		l := newWriteStates().of(b)
 		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, rapid.IntRange(0, 2<<20).Draw(t, "size"))
 		a := allowanceOf(sizeOf(&b.Status), 0, 0)
-		longest := max(a.interval, maxCoalesceTime)
+		longest := max(a.interval, coalesceTime)
 		changes, written, writes := 0, 0, 0
 		elapsed, offset := time.Duration(0), time.Duration(0)
 		began := time.Unix(1_000_000, 0)
@@ -70,7 +70,7 @@ func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 			if wait > 0 {
 				return
 			}
-			l.wrote(b, 0, now(), 0)
+			l.wrote(b, 0, now())
 			written = changes
 			writes++
 		}
@@ -112,7 +112,7 @@ func TestLoneChangeDoesNotWait(t *testing.T) {
 			if wait := l.due(now); wait > 0 {
 				t.Errorf("size %d: a lone change waits %s, want none", size, wait)
 			}
-			l.wrote(b, 0, now, 0)
+			l.wrote(b, 0, now)
 			now = now.Add(time.Duration(a.burst) * a.interval)
 		}
 	}

@@ -62,8 +62,7 @@ type reconciler struct {
 	options  bundle.Options
 }
 
-// Reconcile compares the status of a bundle with its objects, and writes it
-// when it differs.
+// Reconcile compares the status of a bundle with its objects, and writes it when it differs.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	b, err := r.cached(ctx, request.NamespacedName)
 	if b == nil || err != nil || r.handOver(ctx, b) {
@@ -240,7 +239,7 @@ func (r *reconciler) write(ctx context.Context, s *writeState, b *k8spluginv1alp
 	}
 	written.ManagedFields = writers(written.ManagedFields)
 	written.Spec = b.Spec // While the cache lags, this is the newest bundle, and its selector is needed.
-	s.wrote(written, changes, began, r.clock.Since(began))
+	s.wrote(written, changes, began)
 	if what := pruned(&next, &b.Status); what != "" && written.ResourceVersion == b.ResourceVersion {
 		// The API server stored nothing, so no watch event will follow.
 		r.recordPruned(ctx, s, began, what)
@@ -290,9 +289,8 @@ func (r *reconciler) failed(ctx context.Context, s *writeState, b *k8spluginv1al
 	}
 }
 
-// notFound handles a NotFound error of a write that began at began. Either the bundle
-// was deleted, and the watch event follows, or the CRD has no status subresource: then
-// the API server returns NotFound for every bundle.
+// notFound handles a NotFound error of a write that began at began. Either the bundle was deleted, and the watch event follows, or the CRD
+// has no status subresource: then the API server returns NotFound for every bundle.
 func (r *reconciler) notFound(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, began time.Time) (ctrl.Result, error) {
 	s.attempted(began)
 	exists, err := r.exists(ctx, b)

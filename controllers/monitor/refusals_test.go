@@ -19,7 +19,7 @@ import (
 func (c *creations) want(namespace, value string) types.NamespacedName {
 	wanted := selectorKey{namespace: namespace, key: testKey, value: value}
 	c.enqueue(sets.New(wanted))
-	return bundleOf(wanted)
+	return nameOfBundle(bundleFor(wanted))
 }
 
 // TestCreatorIsNotStarvedByRefusingNamespace has one namespace with many values whose quota is exhausted.
@@ -111,7 +111,7 @@ func TestCreatorWaitsForItsName(t *testing.T) {
 				if _, _, logged := c.counted(); logged != 0 {
 					t.Errorf("%d lines in the log before the cache has the other bundle, want none", logged)
 				}
-				name := bundleOf(inNamespace(value))
+				name := nameOfBundle(bundleFor(inNamespace(value)))
 				c.count(func() { c.cached[name] = false })
 				after(24 * time.Hour)
 				asked, _, logged := c.counted()

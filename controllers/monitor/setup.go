@@ -48,18 +48,15 @@ const (
 	// controllerName names the controller in logs and metrics, largeControllerName
 	// that of large bundles, and creatorName that which makes bundles.
 	controllerName, largeControllerName, creatorName = "monitor", "monitor-large", "monitor-creator"
-	// workers is the number of small bundles that are reconciled concurrently. More
-	// would not be faster: an API server needs some milliseconds of CPU for a write,
-	// and the changes of a bundle that waits go into one write. Large bundles, which
-	// take long to build and to write, have their own worker, so that no small bundle
-	// waits for them.
+	// workers is the number of small bundles that are reconciled concurrently. More would not be faster: an API server needs some
+	// milliseconds of CPU for a write, and the changes of a bundle that waits go into one write. Large bundles, which take long to build
+	// and to write, have their own worker, so that no small bundle waits for them.
 	workers, largeWorkers = 3, 1
 )
 
-// ManagerOptions returns the options of a manager for Setup: a scheme with the
-// bundles, a cache of the options' namespaces, and leader election with the
-// monitor's Lease, which is released when the manager stops (the process must
-// then exit). The caller adds addresses, logger and probes.
+// ManagerOptions returns the options of a manager for Setup: a scheme with the bundles, a cache of the options' namespaces, and leader
+// election with the monitor's Lease, which is released when the manager stops (the process must then exit). The caller adds addresses,
+// logger and probes.
 func ManagerOptions(opts Options) (ctrl.Options, error) {
 	opts = opts.complete()
 	scheme := runtime.NewScheme()
@@ -87,10 +84,9 @@ func ManagerOptions(opts Options) (ctrl.Options, error) {
 	}, nil
 }
 
-// Setup adds a monitor to a manager that was created with ManagerOptions. The
-// manager's configuration should have no client-side rate limit (QPS -1), because the
-// monitor limits its writes per bundle. Setup adds the readiness check "bundles", which
-// fails while the cluster's CRD prunes what the monitor writes.
+// Setup adds a monitor to a manager that was created with ManagerOptions. The manager's configuration should have no client-side rate limit
+// (QPS -1), because the monitor limits its writes per bundle. Setup adds the readiness check "bundles", which fails while the cluster's CRD
+// prunes what the monitor writes.
 //
 // The manager ends with an error when the cluster does not serve ResourceBundleStates.
 func Setup(mgr ctrl.Manager, opts Options) error {
@@ -106,12 +102,8 @@ func setup(mgr ctrl.Manager, opts Options) error {
 	if err != nil {
 		return err
 	}
-	metrics := newCollector(all, writeStates)
-	runnables := []manager.RunnableFunc{
-		all.run,
-		func(ctx context.Context) error { return metrics.run(ctx, opts.Registerer) },
-	}
-	for _, r := range runnables {
+	metrics := newCollector(all, writeStates, opts.Registerer)
+	for _, r := range []manager.RunnableFunc{all.run, metrics.run} {
 		if err := mgr.Add(r); err != nil {
 			return err
 		}
@@ -180,14 +172,13 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 		writeStates: writeStates,
 		clock:       opts.WatchClock,
 		logger:      mgr.GetLogger().WithName(controllerName),
-		synced:      make(chan struct{}),
+		synced:      make(chan struct{}), onRulesChanged: opts.RulesChanged,
 		sourceOf: func(p place) source {
 			return source{place: p, trusted: len(opts.TrustedNamespaces) > 0, kinds: c.kinds, client: c.of(p.kind)}
 		},
 	}
 	all.addIndex = func(ctx context.Context) error { return indexSelectorKeys(ctx, mgr.GetFieldIndexer(), all.membership) }
 	all.bundles = bundlesIn(mgr.GetCache(), opts.TrustedNamespaces)
-	all.onRulesChanged = opts.RulesChanged
 	all.allBundles = func(ctx context.Context) ([]types.NamespacedName, error) { return bundleNames(ctx, mgr.GetCache()) }
 	for _, kind := range opts.Kinds {
 		for _, p := range placesOf(kind, opts) {
@@ -204,13 +195,12 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 		for _, kind := range definitionKinds() {
 			definitions = append(definitions, newWatch(source{place: place{kind: kind}, trusted: true, kinds: c.kinds, client: c.bare}, all.clock, all.logger))
 		}
-		all.kinds = newKindDiscovery(opts, preferred, definitions...)
+		followKinds(all, opts, preferred, definitions...)
 	}
 	return all, nil
 }
 
-// addCreation adds the controller that creates bundles. It starts once all objects
-// have been read and the cache has all bundles.
+// addCreation adds the controller that creates bundles. It starts once all objects have been read and the cache has all bundles.
 func addCreation(mgr ctrl.Manager, opts Options, all *watches, metrics *collector) error {
 	c := newCreator(opts.CreateBundles, mgr.GetClient(), all.logger)
 	c.bundles, c.isCarried, c.created = all.bundles, all.isCarried, metrics.created.Inc

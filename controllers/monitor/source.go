@@ -99,8 +99,7 @@ func (s source) confirm(resource schema.GroupVersionResource, err error) error {
 	return fmt.Errorf("cannot read %q, which is served: %s", resource.GroupResource(), err.Error()) // Do not wrap err, which would classify the resource as not served.
 }
 
-// resource discovers the resource of the kind. It sends a request on
-// each call, so that a kind that is installed later is found.
+// resource discovers the resource of the kind. It sends a request on each call, so that a kind that is installed later is found.
 func (s source) resource() (schema.GroupVersionResource, error) {
 	gv := s.kind.GroupVersion()
 	list, err := s.kinds.ServerResourcesForGroupVersion(gv.String())
@@ -143,9 +142,8 @@ func (s source) checkSuitable(r metav1.APIResource) error {
 	}
 }
 
-// confirmNotServed returns ErrNotServed if the cluster does not list the kind's API
-// version. A 404 alone proves nothing: a proxy may have returned it, and objects must
-// not vanish because of it.
+// confirmNotServed returns ErrNotServed if the cluster does not list the kind's API version. A 404 alone proves nothing: a proxy may have
+// returned it, and objects must not vanish because of it.
 func (s source) confirmNotServed() error {
 	gv := s.kind.GroupVersion().String()
 	groups, err := s.kinds.ServerGroups()

@@ -37,9 +37,8 @@ type statusWriter interface {
 // acceptMetadata is the Accept header that requests only the metadata of an object.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// statusClient writes bundles and requests only the metadata in the responses. The
-// status, which is most of a bundle, arrives with the watch anyway, and encoding and
-// decoding it again would be a large part of the cost of a write.
+// statusClient writes bundles and requests only the metadata in the responses. The status, which is most of a bundle, arrives with the
+// watch anyway, and encoding and decoding it again would be a large part of the cost of a write.
 type statusClient struct{ client *rest.RESTClient }
 
 func newStatusClient(config *rest.Config, httpClient *http.Client) (statusClient, error) {

@@ -3,16 +3,16 @@ package monitor
 import (
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 )
 
-// The indexes of a store: by the value of the label, and by namespace and value, as namespaced formats them.
-const byValue, byNamespace = "value", "namespace"
+// byNamespace is the index of a store: by the value of the label, in the object's namespace and in all, as namespaced formats them.
+const byNamespace = "namespace"
 
-// store holds the packed objects of one watch. A reflector writes whole lists and
-// single changes to it, one at a time. Each write is atomic for readers.
+// store holds the packed objects of one watch. A reflector writes to it, one write at a time. Each write is atomic for readers.
 type store struct {
 	// kind is the kind of all objects.
 	kind schema.GroupVersionKind
@@ -26,33 +26,27 @@ type store struct {
 var _ cache.TransformingStore = &store{}
 
 func newStore(kind schema.GroupVersionKind, key string) *store {
-	index := func(valueOf func(*packed) string) cache.IndexFunc {
-		return func(o any) ([]string, error) { return []string{valueOf(o.(*packed))}, nil } //nolint:forcetypeassert // Nothing else is stored.
+	index := func(o any) ([]string, error) {
+		p := o.(*packed) //nolint:forcetypeassert // Nothing else is stored.
+		return []string{namespaced(p.Namespace, p.value), namespaced(metav1.NamespaceAll, p.value)}, nil
 	}
-	return &store{kind: kind, key: key, objects: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
-		byValue:     index(func(p *packed) string { return p.value }),
-		byNamespace: index(func(p *packed) string { return namespaced(p.Namespace, p.value) }),
-	})}
+	return &store{kind: kind, key: key, objects: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byNamespace: index})}
 }
 
 // namespaced returns the index value of a label's value in a namespace. Neither contains a slash.
 func namespaced(namespace, value string) string { return namespace + "/" + value }
 
-// appendMembers appends to objects those that a bundle's key selects: in its
-// namespace or, if it has none, in all namespaces and the cluster. kindDiscovery uses it for CRDs too, which belong to no bundle.
+// appendMembers appends to objects those that a bundle's key selects: in its namespace or, if it has none, in all namespaces and the
+// cluster. kindDiscovery uses it for CRDs too, which belong to no bundle.
 func (s *store) appendMembers(objects []*packed, c selectorKey) []*packed {
-	index, value := byNamespace, namespaced(c.namespace, c.value)
-	if c.namespace == "" {
-		index, value = byValue, c.value
-	}
-	found, _ := s.objects.ByIndex(index, value) // The index exists.
+	found, _ := s.objects.ByIndex(byNamespace, namespaced(c.namespace, c.value)) // The index exists.
 	for _, o := range found {
 		objects = append(objects, o.(*packed)) //nolint:forcetypeassert // Nothing else is stored.
 	}
 	return objects
 }
 
-// selectorKeys returns the keys of all objects.
+// selectorKeys returns the keys of all objects, each also without its namespace.
 func (s *store) selectorKeys() sets.Set[selectorKey] {
 	all := sets.New[selectorKey]()
 	for _, v := range s.objects.ListIndexFuncValues(byNamespace) {
@@ -63,9 +57,7 @@ func (s *store) selectorKeys() sets.Set[selectorKey] {
 }
 
 // Add stores a new object.
-func (s *store) Add(obj any) error {
-	return s.Update(obj)
-}
+func (s *store) Add(obj any) error { return s.Update(obj) }
 
 // Update stores a changed object.
 func (s *store) Update(obj any) error {
@@ -124,21 +116,14 @@ func (s *store) Replace(list []any, version string) error {
 }
 
 // Resync does nothing: unchanged objects need no notification.
-func (s *store) Resync() error {
-	return nil
-}
+func (s *store) Resync() error { return nil }
 
-// Transformer makes the reflector pack objects as they arrive, so that a long
-// list is never in memory unpacked.
+// Transformer makes the reflector pack objects as they arrive, so that a long list is never in memory unpacked.
 func (s *store) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		return s.pack(obj)
-	}
+	return func(obj any) (any, error) { return s.pack(obj) }
 }
 
-func (s *store) pack(obj any) (*packed, error) {
-	return pack(obj, s.kind, s.key)
-}
+func (s *store) pack(obj any) (*packed, error) { return pack(obj, s.kind, s.key) }
 
 // stored returns the stored object of the same name; nil if there is none.
 func (s *store) stored(object *packed) *packed {
@@ -150,11 +135,10 @@ func (s *store) stored(object *packed) *packed {
 // touch adds to touched the keys whose objects change when an object is stored: the key of its label value and the key of
 // its previous one. An object in the stored version, as in a list after a broken watch, changes nothing.
 func (s *store) touch(object *packed, touched sets.Set[selectorKey]) {
-	before := s.stored(object)
-	if before != nil && before.sameAs(object) {
-		return
-	}
-	if before != nil {
+	if before := s.stored(object); before != nil {
+		if before.UID == object.UID && before.ResourceVersion == object.ResourceVersion {
+			return
+		}
 		touched.Insert(s.selectorKeyOf(before))
 	}
 	touched.Insert(s.selectorKeyOf(object))

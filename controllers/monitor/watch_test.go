@@ -269,7 +269,7 @@ func TestWatchToleratesTransientFailure(t *testing.T) {
 				if isSettled(w) {
 					t.Fatal("a kind that could not be read yet counts as read")
 				}
-				all := watchesOf(nil, f, f)
+				all := watchesOf(f, f)
 				all.current = append(all.current, w)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()

@@ -29,12 +29,13 @@ const (
 	handoverTimeout = 30 * time.Second
 	// syncPoll is the interval of checking whether watches are synced.
 	syncPoll = 100 * time.Millisecond
+	// allGroups stands for all groups of a cluster.
+	allGroups = "*"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// watches holds all watches of a monitor, and runs them. It is a source of the
-// controller, which enqueues the bundles of a changed object.
+// watches holds all watches of a monitor, and runs them. It is a source of the controller, which enqueues the bundles of a changed object.
 type watches struct {
 	membership
 
@@ -42,8 +43,10 @@ type watches struct {
 	places []place
 	// sourceOf returns the source of a place.
 	sourceOf func(place) source
-	// kinds discovers further kinds and their changes; nil if only places are watched.
-	kinds *kindDiscovery
+	// discover follows the kinds of the cluster until ctx is done, and gone notes that a watched kind is gone. Both are nil if the kinds of
+	// places cannot change.
+	discover func(context.Context)
+	gone     func()
 	// addIndex adds the index that bundles uses.
 	addIndex func(context.Context) error
 	// bundles returns the bundles that select a key, and allBundles returns all bundles.
@@ -63,6 +66,9 @@ type watches struct {
 
 	mu      sync.RWMutex
 	current []*watch
+	// uncertain holds the groups of which the cluster may serve further kinds, or allGroups. It is undiscovered before the first discovery.
+	uncertain    sets.Set[string]
+	undiscovered bool
 }
 
 var _ ctrlsource.SyncingSource = &watches{}
@@ -75,8 +81,8 @@ func (s *watches) run(ctx context.Context) error {
 	if s.onRulesChanged != nil {
 		s.onRulesChanged(func() { s.wakeAll(ctx) })
 	}
-	if s.kinds != nil {
-		s.running.Go(func() { s.kinds.run(ctx, s) })
+	if s.discover != nil {
+		s.running.Go(func() { s.discover(ctx) })
 	}
 	<-ctx.Done()
 	s.running.Wait()
@@ -97,8 +103,8 @@ func (s *watches) startWatch(ctx context.Context, w *watch) {
 	w.store.changed = func(touched sets.Set[selectorKey]) { s.wake(ctx, touched) }
 	w.wake = func() {
 		s.wakeAll(ctx)
-		if w.visibility() == gone && s.kinds != nil {
-			s.kinds.schedule() // The next discovery removes the watch, unless it is one of places.
+		if w.visibility() == gone && s.gone != nil {
+			s.gone() // The next discovery removes the watch, unless it is one of places.
 		}
 	}
 	watchCtx, cancel := context.WithCancel(ctx) // Stopping the watch must not cancel ctx, which wake uses.
@@ -124,7 +130,7 @@ func (s *watches) snapshot() []*watch {
 
 // setPlaces makes places the watched places. The watch of any other place is removed once a new watch of another version of its kind is
 // synced, or after handoverTimeout, so that no object vanishes in between. Without such a watch, it is removed once the API server has
-// confirmed that it does not serve the kind. setPlaces makes the watch check that, unless its group is in unanswered.
+// confirmed that it does not serve the kind, which the watch checks now unless its group is in unanswered.
 func (s *watches) setPlaces(ctx context.Context, places sets.Set[place], unanswered sets.Set[string]) {
 	started := map[place]*watch{}
 	missing := places.Clone()
@@ -163,6 +169,17 @@ func (p place) withoutVersion() place {
 	return p
 }
 
+// setUncertain records the result of a discovery: the groups of which the cluster may serve further kinds, or allGroups.
+func (s *watches) setUncertain(ctx context.Context, groups sets.Set[string]) {
+	s.mu.Lock()
+	changed := !s.uncertain.Equal(groups)
+	s.uncertain, s.undiscovered = groups, false
+	s.mu.Unlock()
+	if changed {
+		s.wakeAll(ctx)
+	}
+}
+
 // retry makes the refused watches of kinds in these groups read again.
 func (s *watches) retry(groups sets.Set[string]) {
 	for _, w := range s.snapshot() {
@@ -172,8 +189,7 @@ func (s *watches) retry(groups sets.Set[string]) {
 	}
 }
 
-// Start sets the queue of the controller. Earlier changes need not be enqueued,
-// because the controller starts with all bundles in its queue.
+// Start sets the queue of the controller. Earlier changes need not be enqueued, because it starts with all bundles in its queue.
 func (s *watches) Start(ctx context.Context, q queue) error {
 	if err := s.addIndex(ctx); err != nil {
 		return err
@@ -182,8 +198,7 @@ func (s *watches) Start(ctx context.Context, q queue) error {
 	return nil
 }
 
-// WaitForSync waits until all kinds have been read once, except those that
-// cannot be read. From then on the stores hold the objects of the cluster.
+// WaitForSync waits until all kinds have been read once, except those that cannot be read.
 func (s *watches) WaitForSync(ctx context.Context) error {
 	var missing string
 	err := wait.PollUntilContextCancel(ctx, syncPoll, true, func(context.Context) (bool, error) {
@@ -199,10 +214,13 @@ func (s *watches) WaitForSync(ctx context.Context) error {
 
 // unsynced describes what has not been read yet; empty if everything has.
 func (s *watches) unsynced() string {
-	if s.kinds != nil && !s.kinds.isDone() {
+	s.mu.RLock()
+	current, undiscovered := s.current, s.undiscovered
+	s.mu.RUnlock()
+	if undiscovered {
 		return "the kinds of the cluster"
 	}
-	for _, w := range s.snapshot() {
+	for _, w := range current {
 		if !w.isSettled() {
 			return fmt.Sprintf("%q with label %q (%s)", w.source.kind, w.source.key, w.informer.State().Message)
 		}
@@ -211,9 +229,7 @@ func (s *watches) unsynced() string {
 }
 
 // String names the source in the controller's log.
-func (s *watches) String() string {
-	return "labelled objects"
-}
+func (s *watches) String() string { return "labelled objects" }
 
 // wake enqueues the bundles that select one of the keys.
 func (s *watches) wake(ctx context.Context, touched sets.Set[selectorKey]) {
@@ -229,8 +245,8 @@ func (s *watches) wake(ctx context.Context, touched sets.Set[selectorKey]) {
 	}
 }
 
-// wakeAll enqueues all bundles, because the visibility of their objects has
-// changed. It does nothing before synced, because all bundles are in the queue then.
+// wakeAll enqueues all bundles, because the visibility of their objects has changed. It does nothing before synced, because all bundles
+// are in the queue then.
 func (s *watches) wakeAll(ctx context.Context) {
 	select {
 	case <-s.synced:
@@ -270,7 +286,7 @@ func (s *watches) isCarried(c selectorKey) bool {
 // gather returns the objects of a bundle, each once, and the kinds whose objects are unknown.
 // Both come from the same snapshot of watches, so that an object that moves between watches is in one of the two.
 func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
-	uncertain := s.uncertain(b) // Before the snapshot: a kind that is no longer uncertain is watched already.
+	uncertain := s.uncertainKinds(b) // Before the snapshot: a kind that is no longer uncertain is watched already.
 	current := s.snapshot()
 	unreadable := s.unreadable(current, b) // Before the objects: if a kind counts as read, its objects are in the store.
 	objects, err := s.members(current, b)
@@ -281,18 +297,22 @@ func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructu
 	return objects, unreadable.Union(uncertain).UnsortedList(), err
 }
 
-// uncertain returns the kinds of a bundle's entries that the cluster may or may not serve.
-func (s *watches) uncertain(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
+// uncertainKinds returns the kinds of a bundle's entries that the cluster may or may not serve.
+func (s *watches) uncertainKinds(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
 	kinds := sets.New[schema.GroupKind]()
-	if s.kinds == nil {
-		return kinds
-	}
 	for _, entry := range b.Status.Resources {
-		if s.kinds.isUncertain(entry.Group) {
+		if s.isUncertain(entry.Group) {
 			kinds.Insert(schema.GroupKind{Group: entry.Group, Kind: entry.Kind})
 		}
 	}
 	return kinds
+}
+
+// isUncertain reports whether the cluster may serve further kinds of a group.
+func (s *watches) isUncertain(group string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.uncertain.HasAny(group, allGroups)
 }
 
 // members returns the objects of a bundle, each once, preferably from a watch that is open. It applies the selector only to that

@@ -230,7 +230,8 @@ func TestBundlesAreWokenWhenKindIsRemoved(t *testing.T) {
 				widget, gadget := served("example.io/v1", kindServed("Widget", true)), served("other.io/v1", kindServed("Gadget", true))
 				s := tc.s
 				s.serve(nil, widget, gadget)
-				all := watchesOf(discoveryOf(s, s.preferred), s, tc.objects)
+				all := watchesOf(s, tc.objects)
+				discoverFrom(s, all)
 				runWatches(t, all)
 				b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("other.io", "Gadget"))
 				after(time.Minute)
@@ -267,7 +268,8 @@ func TestStartWaitsForBusyKindOnlyForStartGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := busyServer{&kindServer{}}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v1", kindServed("Gadget", true)))
-		all := watchesOf(newKindDiscovery(Options{LabelKeys: []string{testKey}}, s.preferred), s, s)
+		all := watchesOf(s, s)
+		followKinds(all, Options{LabelKeys: []string{testKey}}, s.preferred)
 		runWatches(t, all)
 		ctx, cancel := context.WithTimeout(t.Context(), syncTimeout)
 		defer cancel()
@@ -323,7 +325,9 @@ func TestRefusedKindsAreRetriedWhenTheirGroupChanges(t *testing.T) {
 		s := &forbiddingServer{kindServer: &kindServer{}}
 		s.serve(&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "other.io", Version: "v1"}: errPassing}},
 			served("example.io/v1", kindServed("Widget", true)))
-		runWatches(t, watchesOf(discoveryOf(s.kindServer, s.preferred), s.kindServer, s))
+		all := watchesOf(s.kindServer, s)
+		discoverFrom(s.kindServer, all)
+		runWatches(t, all)
 		after(2 * time.Hour)
 
 		before := s.asked.Load()

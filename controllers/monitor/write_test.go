@@ -45,24 +45,23 @@ func (g *rig) expectRecovered() {
 	}
 }
 
-func TestReconcileStopsWithoutAStatusSubresource(t *testing.T) {
+func TestReconcileStopsWhileStatusIsPruned(t *testing.T) {
 	t.Parallel()
-	g := newRig(t)
-	g.change(object("ns", "a", "1-sink", "1"))
-	g.writeErr = errNoSubresource
-	g.expectSuspended(30, "no status subresource")
-	g.writeErr = nil
-	g.expectRecovered()
-}
-
-func TestReconcileStopsWhenTheAnswerHasNoStatus(t *testing.T) {
-	t.Parallel()
-	g := newRig(t)
-	g.change(object("ns", "a", "1-sink", "1"))
-	g.dropStatus = true
-	g.expectSuspended(21, "the CRD prunes status")
-	g.dropStatus = false
-	g.expectRecovered()
+	for problem, tc := range map[string]struct {
+		writeErr   error
+		dropStatus bool
+		most       int
+	}{
+		"no status subresource": {writeErr: errNoSubresource, most: 30},
+		"the CRD prunes status": {dropStatus: true, most: 21},
+	} {
+		g := newRig(t)
+		g.change(object("ns", "a", "1-sink", "1"))
+		g.writeErr, g.dropStatus = tc.writeErr, tc.dropStatus
+		g.expectSuspended(tc.most, problem)
+		g.writeErr, g.dropStatus = nil, false
+		g.expectRecovered()
+	}
 }
 
 // TestReconcileWithACacheThatLagsDoesNotTakeAnAnswerWithoutStatusForWritten has a cache that receives the write only after the

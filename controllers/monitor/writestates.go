@@ -16,8 +16,7 @@ import (
 const (
 	// minLimit is the smallest size limit of a status, in bytes, that is still halved.
 	minLimit = 32 << 10
-	// reportedConflicts is the number of write conflicts after which an event is
-	// recorded. One or two may be a user who edits a status.
+	// reportedConflicts is the number of write conflicts after which an event is recorded. One or two may be a user who edits a status.
 	reportedConflicts = 3
 	// conflictQuiet is the minimum time without a write of another client after which a conflict is over.
 	conflictQuiet = time.Minute
@@ -26,14 +25,15 @@ const (
 // writeStates holds the state of the last write of each bundle. It need not
 // survive a restart: everything is compared with the cluster again then.
 type writeStates struct {
-	coalescer coalescer
+	// lone admits the changes that are not part of a burst.
+	lone *rate.Limiter
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*writeState
 }
 
 func newWriteStates() *writeStates {
-	return &writeStates{coalescer: newCoalescer(), entries: map[types.NamespacedName]*writeState{}}
+	return &writeStates{lone: newLoneChanges(), entries: map[types.NamespacedName]*writeState{}}
 }
 
 // of returns the state of a bundle. It drops the state of a deleted bundle of the same name.
@@ -43,7 +43,7 @@ func (s *writeStates) of(b *k8spluginv1alpha1.ResourceBundleState) *writeState {
 	name := nameOfBundle(b)
 	e := s.entries[name]
 	if e == nil || e.uid != b.UID {
-		e = &writeState{uid: b.UID, coalescer: &s.coalescer}
+		e = &writeState{uid: b.UID, lone: s.lone}
 		s.entries[name] = e
 	}
 	return e
@@ -82,12 +82,11 @@ func (s *writeStates) standingDown() int {
 type writeState struct {
 	// uid is the UID of the bundle.
 	uid types.UID
-	// changes counts the changes of the bundle's objects. It must be read before the objects,
-	// so that a change in between is not missed.
+	// changes counts the changes of the bundle's objects. It must be read before the objects, so that a change in between is not missed.
 	changes atomic.Uint64
 	// standsDown is true while the bundle is left to another monitor.
 	standsDown atomic.Bool
-	coalescer  *coalescer
+	lone       *rate.Limiter
 
 	// Mutex is held while the bundle is reconciled, and guards the following fields.
 	sync.Mutex
@@ -122,10 +121,9 @@ type settled struct {
 	changes    uint64
 }
 
-// newest returns the newest known version of the bundle: the cached one or, if the
-// cache lags behind the last write, the written one. Otherwise a lagging cache would
-// make the monitor write the same status again. sent is the status of the last write
-// if the cached version is the result of that write, and nil otherwise.
+// newest returns the newest known version of the bundle: the cached one or, if the cache lags behind the last write, the written one.
+// Otherwise a lagging cache would make the monitor write the same status again. sent is the status of the last write if the cached version
+// is the result of that write, and nil otherwise.
 func (e *writeState) newest(cached *k8spluginv1alpha1.ResourceBundleState) (newest *k8spluginv1alpha1.ResourceBundleState, sent *k8spluginv1alpha1.ResourceBundleStateStatus) {
 	if e.written == nil {
 		return cached, nil
@@ -141,8 +139,7 @@ func (e *writeState) newest(cached *k8spluginv1alpha1.ResourceBundleState) (newe
 	return cached, sent
 }
 
-// isSettled reports whether the status is known to be up to date at this
-// version of the bundle and this count of changes.
+// isSettled reports whether the status is known to be up to date at this version of the bundle and this count of changes.
 func (e *writeState) isSettled(b *k8spluginv1alpha1.ResourceBundleState, changes uint64) bool {
 	return e.settled.version == b.ResourceVersion && e.settled.changes == changes
 }
@@ -156,8 +153,8 @@ func (e *writeState) settle(b *k8spluginv1alpha1.ResourceBundleState, changes ui
 // due returns how long to wait before the bundle may be written. Zero or less means now.
 func (e *writeState) due(now time.Time) time.Duration {
 	e.expireConflict(now)
-	if e.coalesced.IsZero() || e.coalesced.After(now.Add(maxCoalesceTime)) { // Or the clock was set back.
-		e.coalesced = now.Add(e.coalescer.delay(now))
+	if e.coalesced.IsZero() || e.coalesced.After(now.Add(coalesceTime)) { // Or the clock was set back.
+		e.coalesced = now.Add(coalescing(e.lone, now))
 	}
 	next := e.writes().ReserveN(now, 1)
 	wait := (next.DelayFrom(now) + time.Microsecond - 1).Truncate(time.Microsecond) // Limiters round down.
@@ -173,7 +170,7 @@ func (e *writeState) allowance() allowance {
 // writes returns the limiter of the bundle's writes. A new allowance begins with its full burst.
 func (e *writeState) writes() *rate.Limiter {
 	if a := e.allowance(); e.limiter == nil || a != e.allowed {
-		e.limiter, e.allowed = a.limiter(), a
+		e.limiter, e.allowed = rate.NewLimiter(rate.Every(a.interval), a.burst), a
 	}
 	return e.limiter
 }
@@ -186,9 +183,8 @@ func (e *writeState) expireConflict(now time.Time) {
 	}
 }
 
-// conflict records a write conflict if another client has changed the status: the status was
-// up to date, and the bundle has changed since although neither its spec nor an object has. It
-// reports whether to record an event, because the client keeps changing the status.
+// conflict records a write conflict if another client has changed the status: the status was up to date, and the bundle has changed since
+// although neither its spec nor an object has. It reports whether to record an event, because the client keeps changing the status.
 func (e *writeState) conflict(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, now time.Time) bool {
 	last := e.settled
 	if last.version == "" || last.version == b.ResourceVersion || last.generation != b.Generation || last.changes != changes {
@@ -201,11 +197,8 @@ func (e *writeState) conflict(b *k8spluginv1alpha1.ResourceBundleState, changes 
 }
 
 // wrote records a successful write that began at began, and keeps the written bundle.
-func (e *writeState) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, began time.Time, took time.Duration) {
+func (e *writeState) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, began time.Time) {
 	e.failures, e.size = 0, sizeOf(&b.Status)
-	if e.size <= smallStatus {
-		e.coalescer.wrote(took) // Writes of large bundles say nothing about the speed of the API server.
-	}
 	e.attempted(began)
 	e.written = b
 	e.settle(b, changes)
@@ -240,11 +233,10 @@ func nameOfBundle(b *k8spluginv1alpha1.ResourceBundleState) types.NamespacedName
 // standDownPeriod is how long a bundle is left alone after another monitor wrote it.
 const standDownPeriod = time.Hour
 
-// standDown returns how long a bundle is left to another monitor, and the name of that monitor.
-// A bundle is left for an hour after the other monitor's last write. EMCO's and ONAP's monitors write
-// the whole status and drop unknown fields, which distinguishes them from a user who edits a
-// status; such an edit is reverted at once. A running monitor writes again before long. A removed
-// monitor does not, and its bundles are taken over. Zero means that this monitor owns the bundle.
+// standDown returns how long a bundle is left to another monitor, and the name of that monitor. A bundle is left for an hour after the
+// other monitor's last write. EMCO's and ONAP's monitors write the whole status and drop unknown fields, which distinguishes them from a
+// user who edits a status; such an edit is reverted at once. A running monitor writes again before long. A removed monitor does not, and
+// its bundles are taken over. Zero means that this monitor owns the bundle.
 //
 // The hour begins when the write was first seen, if that is earlier than its timestamp, so that clock
 // skew with the API server does not extend it.

@@ -39,7 +39,7 @@ func TestWriteStatesNewest(t *testing.T) {
 			t.Parallel()
 			e := newWriteStates().of(bundleAt("1"))
 			if tc.written != "" {
-				e.wrote(bundleAt(tc.written), 0, time.Time{}, 0)
+				e.wrote(bundleAt(tc.written), 0, time.Time{})
 			}
 			got, sent := e.newest(bundleAt(tc.cached))
 			if got.ResourceVersion != tc.want {
@@ -75,7 +75,7 @@ func TestWriteStatesSettled(t *testing.T) {
 	}
 	seen := e.changes.Load()
 	l.touch(sink) // While the bundle is being built.
-	e.wrote(bundleAt("2"), seen, time.Time{}, 0)
+	e.wrote(bundleAt("2"), seen, time.Time{})
 	if e.isSettled(bundleAt("2"), e.changes.Load()) {
 		t.Error("a change during the write is lost")
 	}
@@ -98,7 +98,7 @@ func TestWriteStatesBackOffAfterFailures(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pauses after failures in a row differ (-want +got):\n%s", diff)
 	}
-	e.wrote(bundleAt("2"), 0, start, 0)
+	e.wrote(bundleAt("2"), 0, start)
 	if due := e.due(start.Add(writeInterval)); due > 0 {
 		t.Errorf("%s after a success the next write waits %s, want none", writeInterval, due)
 	}
@@ -132,7 +132,7 @@ func TestWriteStatesConflict(t *testing.T) {
 				}
 				current = b.DeepCopy()
 				current.ResourceVersion = fmt.Sprint(2*i + 2)
-				e.wrote(current.DeepCopy(), e.changes.Load(), now, 0)
+				e.wrote(current.DeepCopy(), e.changes.Load(), now)
 				now = now.Add(20 * time.Second)
 			}
 			if reported != tc.want {
@@ -168,7 +168,7 @@ func TestCoalescerDistinguishesLoneChangeFromBurst(t *testing.T) {
 		if wait := l.of(bundleOf(i)).due(now); wait > 0 {
 			t.Fatalf("lone change %d waits %s", i, wait)
 		}
-		l.of(bundleOf(i)).wrote(bundleOf(i), 0, now, 10*time.Millisecond)
+		l.of(bundleOf(i)).wrote(bundleOf(i), 0, now)
 		now = now.Add(25 * time.Millisecond)
 	}
 	now = now.Add(time.Second)
@@ -189,73 +189,24 @@ func TestCoalescerDistinguishesLoneChangeFromBurst(t *testing.T) {
 			t.Errorf("bundle %d has coalesced changes and waits another %s", i, wait)
 		}
 	}
-	if wait := l.of(bundleOf(0)).due(now.Add(-time.Hour)); wait > maxCoalesceTime {
+	if wait := l.of(bundleOf(0)).due(now.Add(-time.Hour)); wait > coalesceTime {
 		t.Errorf("after the clock was set back a bundle waits %s", wait)
 	}
 }
 
-// TestBurstDependsOnWriteDuration changes bundles at a steady rate while each write takes some time.
-func TestBurstDependsOnWriteDuration(t *testing.T) {
+// TestSteadyRateOfChangesIsABurst changes bundles at a steady rate.
+func TestSteadyRateOfChangesIsABurst(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		took, every time.Duration
-		want        bool
-	}{
-		"a fast API server":                        {took: 5 * time.Millisecond, every: 25 * time.Millisecond},
-		"a slow one":                               {took: 100 * time.Millisecond, every: 25 * time.Millisecond, want: true},
-		"one after the other, with a slow one":     {took: 100 * time.Millisecond, every: 110 * time.Millisecond},
-		"now and then, with one that hardly works": {took: 20 * time.Second, every: time.Second},
-		"more than any can take":                   {took: time.Millisecond, every: time.Millisecond, want: true},
-	} {
-		c := newCoalescer()
-		now, coalesced := time.Unix(1000, 0), 0
+	for every, want := range map[time.Duration]bool{25 * time.Millisecond: false, time.Millisecond: true} {
+		lone, now, coalesced := newLoneChanges(), time.Unix(1000, 0), 0
 		for range 200 {
-			c.wrote(tc.took)
-			if c.delay(now) > 0 {
+			if coalescing(lone, now) > 0 {
 				coalesced++
 			}
-			now = now.Add(tc.every)
+			now = now.Add(every)
 		}
-		if got := coalesced > 150; got != tc.want || coalesced > 0 && !tc.want {
-			t.Errorf("%s: %d of 200 changes were coalesced, want most: %t", name, coalesced, tc.want)
-		}
-	}
-}
-
-// TestLargeBundleCausesNoBurst has one bundle whose writes take seconds, and others that change occasionally.
-func TestLargeBundleCausesNoBurst(t *testing.T) {
-	t.Parallel()
-	l, now := newWriteStates(), time.Unix(1000, 0)
-	large := bundleAt("1")
-	large.Status.PodStatuses = make(k8spluginv1alpha1.RawList, 1<<20)
-	for i := range 100 {
-		l.of(large).wrote(large, 0, now, 2*time.Second)
-		for n := range 2 {
-			small := bundleAt("1")
-			small.Name = fmt.Sprint("small-", i, n)
-			if wait := l.of(small).due(now); wait > 0 {
-				t.Fatalf("a lone change beside a large bundle waits %s", wait)
-			}
-			now = now.Add(50 * time.Millisecond)
-		}
-	}
-}
-
-func TestCoalescerReducesLoadOnSlowAPIServer(t *testing.T) {
-	t.Parallel()
-	for took, want := range map[time.Duration]time.Duration{
-		-time.Hour: coalesceTime, 0: coalesceTime, 10 * time.Millisecond: coalesceTime, 50 * time.Millisecond: 400 * time.Millisecond, 10 * time.Second: maxCoalesceTime,
-	} {
-		c := newCoalescer()
-		for range 100 {
-			c.wrote(took)
-		}
-		now, longest := time.Unix(1000, 0), time.Duration(0)
-		for range 10 {
-			longest = max(longest, c.delay(now))
-		}
-		if longest < want*9/10 || longest > want {
-			t.Errorf("with writes that take %s a burst is coalesced for %s, want %s", took, longest, want)
+		if got := coalesced > 150; got != want || coalesced > 0 && !want {
+			t.Errorf("one each %s: %d of 200 changes were coalesced, want most: %t", every, coalesced, want)
 		}
 	}
 }

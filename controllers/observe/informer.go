@@ -30,10 +30,8 @@ type Informer struct {
 	woken   chan struct{}
 
 	mu sync.Mutex
-	// cancel ends the current read; nil while there is none.
+	// cancel ends the current read, after which the place is opened again; nil before the first read.
 	cancel context.CancelFunc
-	// reflector is the reflector of the current read; nil when the next read has to open the place again.
-	reflector *cache.Reflector
 }
 
 // NewInformer returns an Informer, which reads nothing before Run. It sets the Tracker of the options.
@@ -41,7 +39,7 @@ func NewInformer(r Rules, o InformerOptions) *Informer {
 	i := &Informer{InformerOptions: o, woken: make(chan struct{}, 1)}
 	i.Tracker = NewTracker(r, o.Clock, i.wake)
 	i.tracked = NewTracked(nil, i.TrackedOptions)
-	i.tracked.reportsListed = true
+	i.tracked.reportsListed, i.tracked.reopen = true, i.reopen
 	return i
 }
 
@@ -66,13 +64,17 @@ func (i *Informer) Relist(outdated bool) {
 	if outdated {
 		i.Tracker.Report(Event{Kind: Restarted})
 	}
+	i.reopen()
+	i.tracked.RetryNow()
+}
+
+// reopen ends the current read.
+func (i *Informer) reopen() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.reflector = nil
 	if i.cancel != nil {
 		i.cancel()
 	}
-	i.tracked.RetryNow()
 }
 
 // Run reads until ctx ends. All its goroutines have ended when it returns.
@@ -108,31 +110,24 @@ func (i *Informer) waitForChange(ctx context.Context, until time.Time) {
 
 // read reads until ctx ends.
 func (i *Informer) read(ctx context.Context) {
-	defer i.tracked.waitForLists()
 	for ctx.Err() == nil {
 		readCtx, cancel := context.WithCancel(ctx)
 		i.mu.Lock()
 		i.cancel = cancel
-		reflector := i.reflector
 		i.mu.Unlock()
-		if reflector == nil {
-			reflector = i.open(readCtx)
-		}
-		if reflector != nil {
-			_ = reflector.ListAndWatchWithContext(readCtx) // Tracked has reported the error.
+		if reflector := i.open(readCtx); reflector != nil {
+			for readCtx.Err() == nil {
+				_ = reflector.ListAndWatchWithContext(readCtx) // Tracked has reported the error.
+			}
 		}
 		cancel()
-		if i.tracked.notServed.Swap(false) {
-			i.mu.Lock()
-			i.reflector = nil
-			i.mu.Unlock()
-		}
+		i.tracked.setSource(nil)
 	}
 }
 
 // open returns the reflector of a new read; nil when the place cannot be read now.
 func (i *Informer) open(ctx context.Context) *cache.Reflector {
-	if i.tracked.waitForAttempt(ctx) != nil {
+	if i.tracked.backoff.wait(ctx) != nil {
 		return nil
 	}
 	source, err := i.Open(ctx)
@@ -143,16 +138,8 @@ func (i *Informer) open(ctx context.Context) *cache.Reflector {
 		}
 		return nil
 	}
-	i.tracked.waitForLists()
-	i.tracked.ListerWatcher = source
-	reflector := cache.NewReflectorWithOptions(i.tracked, nil, &reportingStore{i.Store, i.Tracker}, cache.ReflectorOptions{})
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if ctx.Err() != nil {
-		return nil
-	}
-	i.reflector = reflector
-	return reflector
+	i.tracked.setSource(source)
+	return cache.NewReflectorWithOptions(i.tracked, nil, &reportingStore{i.Store, i.Tracker}, cache.ReflectorOptions{})
 }
 
 // reportingStore reports Listed when a store has all objects.

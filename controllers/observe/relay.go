@@ -2,7 +2,8 @@ package observe
 
 import "k8s.io/apimachinery/pkg/watch"
 
-// relay is a watch that forwards events of another watch.
+// relay is a watch that forwards events of another watch. Unlike the goroutine of watch.Filter, its goroutine ends on Stop even if the
+// caller receives no more events.
 type relay struct {
 	*watch.ProxyWatcher
 
@@ -21,6 +22,13 @@ func newRelay(stream watch.Interface, forward func(*relay)) *relay {
 	return r
 }
 
+// Stop ends the watch, and returns once forward has returned.
+func (r *relay) Stop() {
+	r.ProxyWatcher.Stop()
+	for range r.ResultChan() { // It is closed after forward.
+	}
+}
+
 // send sends an event, and reports whether it was received. It was not if the watch is stopped.
 func (r *relay) send(event watch.Event) bool {
 	select {
@@ -31,8 +39,7 @@ func (r *relay) send(event watch.Event) bool {
 	}
 }
 
-// Filter returns a watch of the events that keep accepts. Unlike the goroutine of watch.Filter, its goroutine ends on Stop even
-// if the caller receives no more events.
+// Filter returns a watch of the events that keep accepts.
 func Filter(stream watch.Interface, keep func(watch.Event) bool) watch.Interface {
 	return newRelay(stream, func(r *relay) {
 		for {

@@ -28,11 +28,10 @@ const (
 // String implements fmt.Stringer.
 func (s Status) String() string { return [...]string{"Pending", "Ready", "Problem"}[s] }
 
-// Reason says why a place cannot be read. Classify derives it from an error, and Track confirms it. Code that translates it for
-// users uses a switch over all reasons, which the exhaustive linter checks: fleet's liveness (the Reachability of a
-// cluster), its connection's describe (the message), its kindInformer's describe and reasonOf (message and reason of an object), and the
-// monitor's visibilityIn and describe. A reason that isRefused does not count as a refusal must also be handled in overdue and next, which
-// know only one such reason, and in liveness.judgeUnreadable.
+// Reason says why a place cannot be read. Classify derives it from an error, and Track confirms it. Code that translates it for users
+// uses a switch over all reasons, which the exhaustive linter checks: fleet's liveness, connection.describe and kindInformer (describe
+// and reasonOf), and the monitor's visibilityIn and describe. A further reason that is no refusal concerns overdue, next and
+// liveness.judgeUnreadable, too, which know only one.
 type Reason string
 
 // The values of Reason.
@@ -52,8 +51,8 @@ type State struct {
 	Status Status
 	// Reason is the reason of a Problem; empty otherwise.
 	Reason Reason
-	// Message tells users why the place is not Ready, as far as that is known; empty when it is Ready. While Status and Reason do not change,
-	// a text that differs only in digits does not replace it, and any other text replaces it only after it has been reported for a while.
+	// Message tells users why the place is not Ready, as far as that is known; empty when it is Ready. While Status and Reason do not
+	// change, a MessageDebouncer decides when another text replaces it.
 	Message string
 	// Since is when the place got this Status and Reason.
 	Since time.Time
@@ -203,8 +202,8 @@ func (s State) interrupted(now time.Time) State {
 	return s
 }
 
-// attemptRefused records that an attempt was refused. If the place has been read, the refusal is confirmed only after ConfirmAfter. If
-// nothing has been read, the first refusal confirms it, but for NotServed only if the event is Confirmed.
+// attemptRefused records that an attempt was refused. That is confirmed after ConfirmAfter. If nothing has been read, the first refusal
+// is enough, but for NotServed only if the event is Confirmed.
 func (s State) attemptRefused(e Event, now time.Time) State {
 	s.failingSince, s.unansweredSince = timeOr(s.failingSince, now), time.Time{}
 	if notServed := e.Reason == NotServed; notServed != s.notServed { // A refused permission says nothing about whether the resource is served.
@@ -212,11 +211,10 @@ func (s State) attemptRefused(e Event, now time.Time) State {
 	}
 	s.refusedSince = timeOr(s.refusedSince, now)
 	s = s.withCause(e.Message, now)
-	confirmed := now.Sub(s.refusedSince) >= ConfirmAfter || s.Reason == e.Reason || s.Status == Pending && !s.read && (e.Reason != NotServed || e.Confirmed)
-	if !confirmed {
-		return s
+	if now.Sub(s.refusedSince) >= ConfirmAfter || s.Reason == e.Reason || s.Status == Pending && !s.read && (e.Reason != NotServed || e.Confirmed) {
+		s = s.withStatus(Problem, e.Reason, e.Message, now)
 	}
-	return s.withStatus(Problem, e.Reason, e.Message, now)
+	return s
 }
 
 // attemptFailed records that an attempt failed without being refused.
@@ -249,31 +247,37 @@ func (s State) overdueSince() time.Time {
 // withCause records why the last attempt failed.
 func (s State) withCause(cause string, now time.Time) State {
 	s.cause = cause
-	if s.Status == Pending && (s.Message == "" || s.debouncer.Changes(s.Message, cause, now)) {
-		s.Message, s.debouncer = cause, MessageDebouncer{}
+	if s.Status == Pending {
+		s = s.withMessage(cause, now)
 	}
 	return s
 }
 
 // withStatus sets the Status, or replaces the Message if the Status and Reason do not change.
 func (s State) withStatus(status Status, reason Reason, message string, now time.Time) State {
-	switch {
-	case s.Status != status || s.Reason != reason:
+	if s.Status != status || s.Reason != reason {
 		if s.Status == Ready {
 			s.AsOf = s.staleSince
 		}
-		s.Status, s.Reason, s.Message, s.Since, s.debouncer = status, reason, message, now, MessageDebouncer{}
-	case s.debouncer.Changes(s.Message, message, now):
-		s.Message, s.debouncer = message, MessageDebouncer{}
+		s.Status, s.Reason, s.Message, s.Since = status, reason, "", now
 	}
+	s = s.withMessage(message, now)
 	if status == Ready {
 		s.AsOf, s.cause = time.Time{}, ""
 	}
 	return s
 }
 
-// isRefused reports whether the state is a confirmed refusal. A refusal is an answer: it is confirmed after ConfirmAfter, and ends when a watch
-// has caught up. A failure is confirmed after Grace, and ends with any list: see overdue and next.
+// withMessage sets the Message, unless it is another one than that which has been reported for a while.
+func (s State) withMessage(message string, now time.Time) State {
+	if s.Message == "" || s.debouncer.Changes(s.Message, message, now) {
+		s.Message, s.debouncer = message, MessageDebouncer{}
+	}
+	return s
+}
+
+// isRefused reports whether the state is a confirmed refusal. A refusal is an answer: it is confirmed after ConfirmAfter, and ends when a
+// watch has caught up. A failure is confirmed after Grace, and ends with any list.
 func (s State) isRefused() bool {
 	switch s.Reason {
 	case Forbidden, Unauthorized, NotServed:
@@ -285,9 +289,9 @@ func (s State) isRefused() bool {
 
 // next returns when a Tick may change the state; zero means never.
 func (s State) next(grace time.Duration) time.Time {
-	next := s.catchUpAt
-	if s.unstored {
-		next = time.Time{}
+	var next time.Time
+	if !s.unstored {
+		next = s.catchUpAt
 	}
 	if since := s.overdueSince(); grace > 0 && !since.IsZero() && s.Reason != NoAnswer {
 		if at := since.Add(grace); next.IsZero() || at.Before(next) {
@@ -305,9 +309,9 @@ func timeOr(at, now time.Time) time.Time {
 	return at
 }
 
-// severity orders reasons: a reason that says more about the cluster has a higher severity. It is zero without a reason.
-func (r Reason) severity() int {
-	switch r {
+// severity orders states: a reason that says more about the cluster has a higher severity. Pending, which has no reason, has zero.
+func (s State) severity() int {
+	switch s.Reason {
 	case Unauthorized:
 		return 4
 	case Forbidden:
@@ -317,12 +321,15 @@ func (r Reason) severity() int {
 	case NoAnswer:
 		return 1
 	}
+	if s.Status == Ready {
+		return -1
+	}
 	return 0
 }
 
 // Aggregate returns the combined state of several places: the most severe state, with the earliest AsOf. It is Ready if there are no places.
 func Aggregate(states ...State) State {
-	worst := State{Status: Ready, open: true}
+	worst := State{Status: Ready}
 	var asOf time.Time
 	open := true
 	for i, s := range states {
@@ -343,13 +350,7 @@ func Aggregate(states ...State) State {
 
 // moreSevere reports whether a state has a higher severity than another one, or has had the same for longer.
 func (s State) moreSevere(o State) bool {
-	rank := func(s State) int {
-		if s.Status == Ready {
-			return -1
-		}
-		return s.Reason.severity() // Pending has no reason.
-	}
-	if a, b := rank(s), rank(o); a != b {
+	if a, b := s.severity(), o.severity(); a != b {
 		return a > b
 	}
 	return s.Since.Before(o.Since)

@@ -86,31 +86,30 @@ func (s *Store[V]) Transformer() cache.TransformFunc {
 
 // transform returns what the store keeps of an object. It returns an *Entry as it is, because a reflector may transform an object twice.
 func (s *Store[V]) transform(object any) (*Entry[V], error) {
-	if k, ok := object.(*Entry[V]); ok {
-		return k, nil
+	if entry, ok := object.(*Entry[V]); ok {
+		return entry, nil
 	}
 	named, err := meta.Accessor(object)
 	if err != nil {
 		return nil, err
 	}
-	k := &Entry[V]{Value: s.convert(object)}
-	k.Namespace, k.Name, k.ResourceVersion = unique.Make(named.GetNamespace()).Value(), named.GetName(), named.GetResourceVersion()
-	return k, nil
+	entry := &Entry[V]{Value: s.convert(object)}
+	entry.Namespace, entry.Name, entry.ResourceVersion = unique.Make(named.GetNamespace()).Value(), named.GetName(), named.GetResourceVersion()
+	return entry, nil
 }
 
 // Add implements cache.ReflectorStore.
 func (s *Store[V]) Add(object any) error {
-	k, err := s.transform(object)
+	entry, err := s.transform(object)
 	if err != nil {
 		return err
 	}
-	name := nameOf(k)
 	s.mu.Lock()
-	before, known := s.values[name.Namespace][name.Name]
-	setValue(s.values, name, k.Value)
+	before, known := s.values[entry.Namespace][entry.Name]
+	setValue(s.values, entry)
 	s.mu.Unlock()
-	if !known || !s.equal(before, k.Value) {
-		s.changed(name, before, k.Value)
+	if !known || !s.equal(before, entry.Value) {
+		s.changed(types.NamespacedName{Namespace: entry.Namespace, Name: entry.Name}, before, entry.Value)
 	}
 	return nil
 }
@@ -124,7 +123,7 @@ func (s *Store[V]) Delete(object any) error {
 	if err != nil {
 		return err
 	}
-	name := nameOf(named)
+	name := types.NamespacedName{Namespace: named.GetNamespace(), Name: named.GetName()}
 	s.mu.Lock()
 	before := s.values[name.Namespace][name.Name]
 	delete(s.values[name.Namespace], name.Name)
@@ -141,20 +140,19 @@ func (s *Store[V]) Delete(object any) error {
 func (s *Store[V]) Replace(all []any, _ string) error {
 	values := map[string]map[string]V{}
 	for _, object := range all {
-		k, err := s.transform(object)
+		entry, err := s.transform(object)
 		if err != nil {
 			return err
 		}
-		setValue(values, nameOf(k), k.Value)
+		setValue(values, entry)
 	}
 	s.mu.Lock()
 	before, read := s.values, s.read
 	s.values, s.read = values, true
 	s.mu.Unlock()
-	if !read {
-		return nil
+	if read {
+		s.compare(before, values)
 	}
-	s.compare(before, values)
 	return nil
 }
 
@@ -180,16 +178,12 @@ func (s *Store[V]) compare(before, after map[string]map[string]V) {
 // Resync implements cache.ReflectorStore.
 func (s *Store[V]) Resync() error { return nil }
 
-// setValue sets the value of an object in values.
-func setValue[V any](values map[string]map[string]V, name types.NamespacedName, value V) {
-	if values[name.Namespace] == nil {
-		values[name.Namespace] = map[string]V{}
+// setValue sets the value of an entry's object.
+func setValue[V any](values map[string]map[string]V, entry *Entry[V]) {
+	if values[entry.Namespace] == nil {
+		values[entry.Namespace] = map[string]V{}
 	}
-	values[name.Namespace][name.Name] = value
-}
-
-func nameOf(object metav1.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	values[entry.Namespace][entry.Name] = entry.Value
 }
 
 var _ cache.TransformingStore = (*Store[any])(nil)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,11 +40,10 @@ type TrackedOptions struct {
 
 // Tracked wraps a ListerWatcher and reports the outcome of its requests to a Tracker.
 //
-// It retries requests that fail, with growing pauses. The reflector sees only success, the end of ctx, and what it must act on: that everything
-// must be read again, that it must be read in another way, or that the resource is not served. A reflector alone does not pause after a
-// streaming list that breaks off, does not stop while it pauses after a refusal, and does not report some watch errors. client-go retries
-// a request that is answered with 429 and Retry-After up to ten times before Tracked sees an error, so an API server that asks for long
-// pauses appears as one that does not answer in time.
+// It retries requests that fail, with growing pauses, because a reflector alone does not pause after a streaming list that breaks off, and
+// does not stop while it pauses after a refusal. The reflector sees only success, the end of ctx, and what it must act on: that everything
+// must be read again, in another way, or that the resource is not served. client-go itself retries a request that is answered with 429
+// and Retry-After up to ten times, so an API server that asks for long pauses appears as one that does not answer in time.
 type Tracked struct {
 	cache.ListerWatcher
 	TrackedOptions
@@ -53,15 +51,10 @@ type Tracked struct {
 	backoff *backoff
 	// reportsListed is true when the store reports Listed: the initial events of a watch count once they are stored.
 	reportsListed bool
-	// notServed is true when the API server does not serve the resource as it is requested.
-	notServed atomic.Bool
-
-	// ended is closed once the end of the latest watch has been reported. It is nil before the first watch.
-	ended atomic.Pointer[chan struct{}]
-
-	mu sync.Mutex
-	// lists counts the lists in progress, because a reflector does not wait for the lists that it started.
-	lists sync.WaitGroup
+	// reopen is called when the API server does not serve the resource: it may serve it as another one by now. nil without an Informer.
+	reopen func()
+	// listing is held during a list, because a reflector does not wait for the lists that it started.
+	listing sync.Mutex
 }
 
 // NewTracked returns a Tracked around a ListerWatcher.
@@ -79,12 +72,10 @@ func (t *Tracked) RetryNow() { t.backoff.kick() }
 
 // ListWithContext implements cache.ListerWatcherWithContext.
 func (t *Tracked) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if !t.beginList(ctx) {
-		return nil, ctx.Err()
-	}
-	defer t.lists.Done()
+	t.listing.Lock()
+	defer t.listing.Unlock()
 	for {
-		if err := t.waitForAttempt(ctx); err != nil {
+		if err := t.backoff.wait(ctx); err != nil {
 			return nil, err
 		}
 		requestCtx, cancel := context.WithTimeout(ctx, RequestTimeout)
@@ -100,28 +91,18 @@ func (t *Tracked) ListWithContext(ctx context.Context, options metav1.ListOption
 	}
 }
 
-// beginList counts a list as in progress, and reports whether it may begin.
-func (t *Tracked) beginList(ctx context.Context) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if ctx.Err() != nil {
-		return false
-	}
-	t.lists.Add(1)
-	return true
+// setSource sets the ListerWatcher. It waits for the list that still runs, whose context has ended; one that has yet to begin sends nothing.
+func (t *Tracked) setSource(source cache.ListerWatcher) {
+	t.listing.Lock()
+	defer t.listing.Unlock()
+	t.ListerWatcher = source
 }
 
-// waitForLists waits until the lists in progress, whose contexts have ended, return.
-func (t *Tracked) waitForLists() {
-	t.mu.Lock() // No list can begin from here on.
-	defer t.mu.Unlock()
-	t.lists.Wait()
-}
-
-// WatchWithContext implements cache.ListerWatcherWithContext.
+// WatchWithContext implements cache.ListerWatcherWithContext. The end of the watch has been reported when its Stop returns, or its channel
+// is closed, so that a reflector does not begin the next attempt before that.
 func (t *Tracked) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	for {
-		if err := t.waitForAttempt(ctx); err != nil {
+		if err := t.backoff.wait(ctx); err != nil {
 			return nil, err
 		}
 		watchCtx, cancel := context.WithCancel(ctx)
@@ -130,9 +111,7 @@ func (t *Tracked) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		openTimer.Stop()
 		if err == nil {
 			streamingList := options.SendInitialEvents != nil && *options.SendInitialEvents
-			ended := t.trackEnd()
 			return newRelay(stream, func(r *relay) {
-				defer close(ended)
 				defer cancel()
 				t.forward(r, stream, streamingList)
 			}), nil
@@ -142,25 +121,6 @@ func (t *Tracked) WatchWithContext(ctx context.Context, options metav1.ListOptio
 			return nil, err
 		}
 	}
-}
-
-// waitForAttempt waits until the next attempt may begin. The end of the previous watch must be reported first.
-func (t *Tracked) waitForAttempt(ctx context.Context) error {
-	if ended := t.ended.Load(); ended != nil {
-		select {
-		case <-*ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return t.backoff.wait(ctx)
-}
-
-// trackEnd records that a watch is open, and returns the channel to close once the end of the watch has been reported.
-func (t *Tracked) trackEnd() chan struct{} {
-	ended := make(chan struct{})
-	t.ended.Store(&ended)
-	return ended
 }
 
 // shouldRetry reports to the Tracker why a request failed, and returns whether to retry it.
@@ -182,11 +142,10 @@ func (t *Tracked) shouldRetry(ctx context.Context, err error) bool {
 		return false
 	}
 	t.reportFailure(kind, reason, err)
-	if reason == NotServed { // It may be served as another resource by now: the caller must discover it again.
-		t.notServed.Store(true)
-		return false
+	if reason == NotServed && t.reopen != nil {
+		t.reopen()
 	}
-	return true
+	return reason != NotServed
 }
 
 // reportFailure reports an attempt that failed, and delays the next one.

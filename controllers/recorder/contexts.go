@@ -112,11 +112,9 @@ func (c *Contexts) Missing(bundle, namespace string, members map[string][]health
 // start enqueues the contexts that were requested before there was a queue.
 func (c *Contexts) start(_ context.Context, q workqueue.TypedRateLimitingInterface[string]) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.queue = q
-	for id := range c.byID {
-		q.Add(id)
-	}
+	c.mu.Unlock()
+	c.contextsChanged(nil)
 	return nil
 }
 
@@ -142,14 +140,13 @@ func (c *Contexts) contextsChanged(ids []string) {
 
 // Reconcile reads a context, and calls changed for its bundles if its requirements have changed.
 func (c *Contexts) Reconcile(ctx context.Context, id string) (ctrl.Result, error) {
-	logger := log.FromContext(ctx)
 	required, err := c.read(ctx, id)
-	c.outage.end(err, logger)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
+	}
+	c.outage.update(err, log.FromContext(ctx))
+	switch {
 	case isOutage(err):
-		c.outage.begin(err, logger)
 		return ctrl.Result{RequeueAfter: etcdRetry}, nil
 	case err != nil:
 		return ctrl.Result{}, errors.Wrapf(err, "cannot read what context %q requires", id)

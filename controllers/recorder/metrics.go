@@ -17,10 +17,7 @@ var (
 )
 
 // counters count the writes and failures of the recorder.
-type counters struct {
-	writes *prometheus.CounterVec
-	errors *prometheus.CounterVec
-}
+type counters struct{ writes, errors *prometheus.CounterVec }
 
 // The values of the label operation.
 const (
@@ -36,10 +33,7 @@ const (
 )
 
 func newCounters() counters {
-	return counters{
-		writes: metricWrites.NewCounterVec(),
-		errors: metricErrors.NewCounterVec(),
-	}
+	return counters{writes: metricWrites.NewCounterVec(), errors: metricErrors.NewCounterVec()}
 }
 
 // Describe implements prometheus.Collector.

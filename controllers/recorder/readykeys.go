@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	batchv1 "k8s.io/api/batch/v1"
@@ -79,7 +80,9 @@ func hookSuccesses(status json.RawMessage) map[string]bool {
 	}
 	for _, j := range lists.JobStatuses {
 		if metav1.HasAnnotation(j.ObjectMeta, hookAnnotation) {
-			all[j.Name+"+Job"] = isComplete(j)
+			all[j.Name+"+Job"] = slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+				return c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue
+			})
 		}
 	}
 	for _, p := range lists.PodStatuses {
@@ -88,13 +91,4 @@ func hookSuccesses(status json.RawMessage) map[string]bool {
 		}
 	}
 	return all
-}
-
-func isComplete(j batchv1.Job) bool {
-	for _, c := range j.Status.Conditions {
-		if c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return false
 }

@@ -70,7 +70,7 @@ func (r *reconciler) Reconcile(ctx context.Context, p appcontext.AppInCluster) (
 	case actionSave:
 		err = r.save(ctx, s)
 	}
-	r.outage.end(err, logger)
+	r.outage.update(err, logger)
 	ours := s.stored.Saved != nil
 	if err != nil {
 		r.index.replace(p, record{statePending, ours, s.coWriter})
@@ -253,7 +253,7 @@ func (r *reconciler) resultOf(err error, p appcontext.AppInCluster, logger logr.
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	case isOutage(err):
 		r.counters.errors.WithLabelValues(causeEtcd).Inc()
-		r.outage.begin(err, logger)
+		r.outage.update(err, logger)
 		return ctrl.Result{RequeueAfter: etcdRetry}, nil
 	case errors.Is(err, appcontext.ErrTooLarge):
 		r.counters.errors.WithLabelValues(causeSize).Inc()
@@ -268,8 +268,14 @@ func (r *reconciler) resultOf(err error, p appcontext.AppInCluster, logger logr.
 // outages are the errors that mean that etcd is unavailable.
 var outages = []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed}
 
-func isOutage(err error) bool {
-	return slices.ContainsFunc(outages, func(kind error) bool { return errors.Is(err, kind) })
+func isOutage(err error) bool { return outageKind(err) != nil }
+
+// outageKind returns the one of outages that an error is; nil if it is none.
+func outageKind(err error) error {
+	if i := slices.IndexFunc(outages, func(kind error) bool { return errors.Is(err, kind) }); i >= 0 {
+		return outages[i]
+	}
+	return nil
 }
 
 // outage records whether etcd is unavailable.
@@ -279,26 +285,17 @@ type outage struct {
 	kind error
 }
 
-// begin records that etcd is unavailable, and logs it if it was available or unavailable for another cause.
-func (o *outage) begin(err error, logger logr.Logger) {
+// update records whether etcd is available, which the result of a request shows, and logs when that changes.
+func (o *outage) update(err error, logger logr.Logger) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, kind := range outages {
-		if !errors.Is(err, kind) || errors.Is(o.kind, kind) {
-			continue
-		}
+	kind := outageKind(err)
+	switch {
+	case errors.Is(o.kind, kind):
+	case kind != nil:
 		logger.Info("Etcd is unavailable; retrying", "problem", err.Error())
-		o.kind = kind
-		return
-	}
-}
-
-// end records that etcd is available, unless err is an outage.
-func (o *outage) end(err error, logger logr.Logger) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.kind != nil && !isOutage(err) {
+	default:
 		logger.Info("Etcd is available again")
-		o.kind = nil
 	}
+	o.kind = kind
 }
