@@ -55,7 +55,7 @@ func (ac *AppContext) AddResource(ctx context.Context, cluster Handle, name stri
 	if value == nil || value == "" {
 		return "", &invalidError{"resource value", "", "must not be empty"}
 	}
-	return ac.add(ctx, opAddResource, cluster, partResource+"/"+name, value)
+	return ac.add(ctx, "cannot add resource", cluster, partResource+"/"+name, value)
 }
 
 // AddLevelValue stores a value at a level below a handle, such as "status", and returns its handle, with errors as AddApp.

@@ -100,7 +100,7 @@ func (c *cacheContents) apply(events []*clientv3.Event) sets.Set[string] {
 			}
 			continue
 		}
-		id, parts, ok := splitKey(key)
+		id, _, ok := splitKey(key)
 		if !ok {
 			continue
 		}
@@ -110,7 +110,7 @@ func (c *cacheContents) apply(events []*clientv3.Event) sets.Set[string] {
 		if c.known.update(key, kv) {
 			c.subjects = nil
 		}
-		if !isSavedBundle(parts) {
+		if _, isBundle := placeOfStatus(key); !isBundle {
 			changed.Insert(id)
 		}
 	}
@@ -167,9 +167,4 @@ func (e *cachedContext) applyPending() {
 	if len(e.pending) > 0 {
 		e.snapshot, e.pending = e.snapshot.withEvents(e.pending), nil
 	}
-}
-
-// isSavedBundle reports whether the parts of a key after the context's id lead to the saved bundle of a cluster.
-func isSavedBundle(parts []string) bool {
-	return len(parts) == 5 && parts[4] == partStatus && kindOfParts(parts[:4]) == kindCluster
 }

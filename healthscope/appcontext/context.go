@@ -44,7 +44,7 @@ func (ac *AppContext) LoadAppContext(ctx context.Context, id string) (Handle, er
 	}
 	ac.id = id
 	h, err := ac.GetCompositeAppHandle(ctx)
-	return h, wrap(opFind, err)
+	return h, wrap("cannot find context", err)
 }
 
 // GetCompositeAppHandle returns the handle of the context.
@@ -101,7 +101,7 @@ func (ac *AppContext) CreateCompositeApp(ctx context.Context) (Handle, error) {
 	t.requireAbsent(string(h))
 	t.put(string(h), ac.id)
 	if err := ac.store.commit(ctx, t); err != nil {
-		return "", wrap(opCreate, err)
+		return "", wrap("cannot create context", err)
 	}
 	return h, nil
 }
@@ -129,7 +129,7 @@ func (ac *AppContext) AddCompositeAppMeta(ctx context.Context, meta CompositeApp
 	if s, ok := meta.DeploymentRef(); ok {
 		t.index(s, ac.id)
 	}
-	return wrap(opSaveMeta, ac.store.commit(ctx, t))
+	return wrap("cannot save meta data", ac.store.commit(ctx, t))
 }
 
 // GetCompositeAppMeta returns what the context was made for; ErrNotFound when that is not recorded.

@@ -51,16 +51,11 @@ const (
 const (
 	opAddInstruction = "cannot add instruction"
 	opAddLevel       = "cannot add level"
-	opAddResource    = "cannot add resource"
-	opCreate         = "cannot create context"
 	opDelete         = "cannot delete"
-	opFind           = "cannot find context"
 	opFindAll        = "cannot find contexts"
 	opList           = "cannot list"
 	opMeta           = "cannot read meta data"
 	opReadBundle     = "cannot read bundle"
-	opRecord         = "cannot record action"
-	opSaveMeta       = "cannot save meta data"
 	opSnapshot       = "cannot read context"
 	opUpdate         = "cannot update value"
 	opValue          = "cannot read value"
@@ -100,7 +95,7 @@ func translate(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if kind := kindOf(err); kind != nil {
+	if kind := kindOf(err); kind != nil && !errors.Is(err, kind) {
 		return fmt.Errorf("%w: %w", kind, err)
 	}
 	return err

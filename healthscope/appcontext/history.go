@@ -113,20 +113,12 @@ func (s *Store) RecordAction(ctx context.Context, r Record) error {
 			err = s.commit(callCtx, t)
 		}
 	}
-	return wrapRecordError(r, deadlineAsUnavailable(ctx, err))
+	return wrapRecordError(r, translate(ctx, err))
 }
 
 // wrapRecordError prefixes an error with the action that could not be recorded.
 func wrapRecordError(r Record, err error) error {
-	return wrap(fmt.Sprintf("%s %q of %q", opRecord, r.Action.State, r.Subject), err)
-}
-
-// deadlineAsUnavailable turns the expiry of the call's deadline into ErrUnavailable. ctx is the caller's context.
-func deadlineAsUnavailable(ctx context.Context, err error) error {
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnavailable) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return err
+	return wrap(fmt.Sprintf("cannot record action %q of %q", r.Action.State, r.Subject), err)
 }
 
 // addRecord adds a record to a transaction, unless it is there already.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -37,8 +38,8 @@ func Open(o Options) (*Store, error) {
 	s.client <- nil
 	s.config = clientv3.Config{
 		Context: ctx, Endpoints: o.Endpoints, TLS: tls, Username: o.Username, Password: o.Password,
-		// gRPC closes a connection that delivers nothing after both together.
-		DialTimeout: o.Timeout, DialKeepAliveTime: 2 * o.Timeout, DialKeepAliveTimeout: o.Timeout,
+		// gRPC closes a connection that delivers nothing after 15 seconds, both together.
+		DialTimeout: o.Timeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
 		// transaction.check returns the better message, so the client's own limit must be higher.
 		MaxCallSendMsgSize: 2 * o.MaxRequestBytes,
 		Logger:             zap.NewNop(), // Callers get errors.

@@ -94,7 +94,7 @@ func (s *Store) watch(ctx context.Context, key string, handle func(clientv3.Watc
 // placeOfStatus returns the place whose bundle a key holds. It returns false for all other keys.
 func placeOfStatus(key string) (AppInCluster, bool) {
 	id, parts, ok := splitKey(key)
-	if !ok || !isSavedBundle(parts) {
+	if !ok || len(parts) != 5 || parts[4] != partStatus || kindOfParts(parts[:4]) != kindCluster {
 		return AppInCluster{}, false
 	}
 	return AppInCluster{ContextID: id, App: parts[1], Cluster: parts[3]}, true
