@@ -24,11 +24,11 @@ func (c *Cache) watchWhileUsed(ctx context.Context) {
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		delay := watchBackoff.DelayWithReset(clock.RealClock{}, time.Minute)
-		_ = delay.Until(watchCtx, true, true, func(ctx context.Context) (done bool, err error) { // It returns when ctx ends.
-			err = c.listAndWatch(ctx)
+		_ = delay.Until(watchCtx, true, true, func(ctx context.Context) (done bool, _ error) { // It returns when ctx ends.
+			broken := c.listAndWatch(ctx)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.watchErr = err // The contents stay, and become stale.
+			c.watchErr = broken // The contents stay, and become stale.
 			return false, nil
 		})
 	})

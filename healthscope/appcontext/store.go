@@ -17,7 +17,7 @@ type Store struct {
 	options Options
 	// config is that of the client. Its Context ends when the store is closed.
 	config clientv3.Config
-	close  context.CancelFunc
+	cancel context.CancelFunc
 	// client holds the client, nil before the first call. Who creates it takes it out meanwhile: with a user, that waits for etcd to
 	// answer.
 	client chan *clientv3.Client
@@ -33,8 +33,8 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open AppContext store: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &Store{options: o, close: cancel, client: make(chan *clientv3.Client, 1)}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // It ends with Close, and not with the caller.
+	s := &Store{options: o, cancel: cancel, client: make(chan *clientv3.Client, 1)}
 	s.client <- nil
 	s.config = clientv3.Config{
 		Context: ctx, Endpoints: o.Endpoints, TLS: tls, Username: o.Username, Password: o.Password,
@@ -52,7 +52,7 @@ func Open(o Options) (*Store, error) {
 
 // Close closes the connection. Calls fail with ErrClosed from now on, and watches end.
 func (s *Store) Close() error {
-	s.close()
+	s.cancel()
 	client := <-s.client
 	s.client <- nil
 	if client == nil {
@@ -80,7 +80,7 @@ func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 	case s.isClosed():
 		return nil, ErrClosed
 	case client == nil:
-		client, err = clientv3.New(s.config) //nolint:contextcheck // The client outlives the call.
+		client, err = clientv3.New(s.config)
 	}
 	return client, err
 }
