@@ -11,7 +11,7 @@ func (ac *AppContext) AddApp(ctx context.Context, compositeApp Handle, name stri
 	if err := checkNode("level value", name); err != nil {
 		return "", err
 	}
-	return ac.add(ctx, opAddLevel, compositeApp, compositeApp.Level(partApp+"/"+name), name, nil)
+	return ac.add(ctx, opAddLevel, compositeApp, partApp+"/"+name, name)
 }
 
 // AddCluster adds a cluster, <provider>+<cluster>, to an app and returns its handle, with errors as AddApp. A cluster with
@@ -23,12 +23,12 @@ func (ac *AppContext) AddCluster(ctx context.Context, app Handle, name string) (
 	if err := checkName("level value", name); err != nil {
 		return "", err
 	}
-	return ac.add(ctx, opAddLevel, app, app.Level(partCluster+"/"+name), name, func(t *transaction) {
-		_, parts, _ := app.split()
-		if s, ok := subjectOfCluster(parts[1], name); ok {
-			t.index(s, ac.id)
-		}
-	})
+	_, parts, _ := app.split()
+	var subjects []DeploymentRef
+	if s, ok := subjectOfCluster(parts[1], name); ok {
+		subjects = append(subjects, s)
+	}
+	return ac.add(ctx, opAddLevel, app, partCluster+"/"+name, name, subjects...)
 }
 
 // AddClusterMetaGrp makes a cluster a candidate of the anyOf group with a number, with errors as AddApp.
@@ -39,7 +39,7 @@ func (ac *AppContext) AddClusterMetaGrp(ctx context.Context, cluster Handle, gro
 	if group == "" {
 		return &invalidError{"level value", group, "must not be empty"}
 	}
-	_, err := ac.add(ctx, opAddLevel, cluster, cluster.Level(partGroup), group, nil)
+	_, err := ac.add(ctx, opAddLevel, cluster, partGroup, group)
 	return err
 }
 
@@ -55,7 +55,7 @@ func (ac *AppContext) AddResource(ctx context.Context, cluster Handle, name stri
 	if value == nil || value == "" {
 		return "", &invalidError{"resource value", "", "must not be empty"}
 	}
-	return ac.add(ctx, opAddResource, cluster, cluster.Level(partResource+"/"+name), value, nil)
+	return ac.add(ctx, "cannot add resource", cluster, partResource+"/"+name, value)
 }
 
 // AddLevelValue stores a value at a level below a handle, such as "status", and returns its handle, with errors as AddApp.
@@ -70,17 +70,18 @@ func (ac *AppContext) AddLevelValue(ctx context.Context, h Handle, level string,
 	if value == "" {
 		return "", &invalidError{"level value", "", "must not be empty"}
 	}
-	return ac.add(ctx, opAddLevel, h, h.Level(level), value, nil)
+	return ac.add(ctx, opAddLevel, h, level, value)
 }
 
-// add stores a value that is not there yet, below a parent that is.
-func (ac *AppContext) add(ctx context.Context, operation string, parent, h Handle, value any, more func(*transaction)) (Handle, error) {
+// add stores a value at a level that is not there yet, below a parent that is, and enters the context in the indices of subjects.
+func (ac *AppContext) add(ctx context.Context, operation string, parent Handle, level string, value any, subjects ...DeploymentRef) (Handle, error) {
+	h := parent.Level(level)
 	t := &transaction{}
 	t.require(string(parent))
 	t.requireAbsent(string(h))
 	t.put(string(h), value)
-	if more != nil {
-		more(t)
+	for _, s := range subjects {
+		t.index(s, ac.id)
 	}
 	if err := ac.store.commit(ctx, t); err != nil {
 		return "", wrap(operation, err)

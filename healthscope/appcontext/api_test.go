@@ -119,9 +119,7 @@ func TestDeleteRemovesOnlyKeysBelow(t *testing.T) {
 		must(ac.AddInstruction(ctx, h, "app", "order", `{"apporder":["a"]}`))(t)
 	}
 	c := must(short.GetClusterHandle(ctx, "a", "p+c"))(t)
-	if err := short.AddClusterMetaGrp(ctx, c, "3"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, short.AddClusterMetaGrp(ctx, c, "3"))
 	steps := []struct {
 		name   string
 		delete func() error
@@ -246,14 +244,10 @@ func TestLevelsAreSetAndRemovedTogether(t *testing.T) {
 	_, c, _ := add(t, ac, h, "a", "p+c", "r+Kind")
 	client := rawClient(t, endpoint(t))
 	for i := range 2 {
-		if err := set(t.Context(), store, c, map[string]any{"status": fmt.Sprintf(`{"n":%d}`, i), "seen": i}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, set(t.Context(), store, c, map[string]any{"status": fmt.Sprintf(`{"n":%d}`, i), "seen": i}))
 	}
 	response, err := client.Get(t.Context(), string(c), clientv3.WithPrefix())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	revisions := map[string]int64{}
 	for _, kv := range response.Kvs {
 		revisions[strings.TrimPrefix(string(kv.Key), string(c))] = kv.ModRevision
@@ -261,9 +255,7 @@ func TestLevelsAreSetAndRemovedTogether(t *testing.T) {
 	if revisions["status/"] == 0 || revisions["status/"] != revisions["seen/"] {
 		t.Errorf("want both levels written at one revision, got %v", revisions)
 	}
-	if err := set(t.Context(), store, c, map[string]any{"status": nil, "seen": nil}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, set(t.Context(), store, c, map[string]any{"status": nil, "seen": nil}))
 	snapshot := must(store.Snapshot(t.Context(), ac.ID()))(t)
 	app, _ := snapshot.App("a")
 	cluster, _ := app.Cluster("p+c")

@@ -3,26 +3,17 @@ package appcontext
 import "strings"
 
 // App is an app in a Snapshot.
-type App struct {
-	level
-	context string
-}
+type App struct{ level }
 
 // Name returns the app's name.
 func (a App) Name() string { return a.name() }
 
 // BundleName returns the name of the ResourceBundleStates that the app has in its clusters, which is also the value of
 // their label emco/deployment-id: the context's id, a hyphen, the app's name.
-func (a App) BundleName() string { return a.context + "-" + a.Name() }
+func (a App) BundleName() string { return a.snapshot.id + "-" + a.Name() }
 
 // Clusters returns the app's clusters in the order of their keys.
-func (a App) Clusters() []Cluster {
-	var clusters []Cluster
-	for _, l := range a.children(nil, partCluster) {
-		clusters = append(clusters, Cluster{l})
-	}
-	return clusters
-}
+func (a App) Clusters() []Cluster { return listOf[Cluster](a.children(nil, partCluster)) }
 
 // Cluster returns the cluster with a name, <provider>+<cluster>, and whether it is there.
 func (a App) Cluster(name string) (Cluster, bool) {
@@ -56,15 +47,8 @@ func (c Cluster) ResourceOrder() ([]string, error) { return c.order("resorder", 
 // Resources returns the resources in the order of the instruction, then those that it does not name, in the order of
 // their keys. An order that cannot be read counts as none.
 func (c Cluster) Resources() []Resource {
-	order, err := c.ResourceOrder()
-	if err != nil {
-		order = nil
-	}
-	var resources []Resource
-	for _, l := range c.children(order, partResource) {
-		resources = append(resources, Resource{l})
-	}
-	return resources
+	order, _ := c.ResourceOrder()
+	return listOf[Resource](c.children(order, partResource))
 }
 
 // Resource returns the resource with a name, <object>+<Kind>, and whether it is there.
@@ -95,6 +79,15 @@ func (r Resource) Status() (ResourceStatus, error) {
 
 // Reference returns the id of the context that last handled the resource; empty when that is not recorded.
 func (r Resource) Reference() (string, error) { return r.text("reference") }
+
+// listOf returns levels as apps, clusters or resources.
+func listOf[T ~struct{ level }](levels []level) []T {
+	list := make([]T, len(levels))
+	for i, l := range levels {
+		list[i] = T{l}
+	}
+	return list
+}
 
 // splitPair splits a name at its only plus sign.
 func splitPair(name string) (first, second string, ok bool) {

@@ -3,6 +3,7 @@ package appcontext_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -150,13 +151,9 @@ func putRaw(t testing.TB, client *clientv3.Client, values map[string]string) {
 func dump(t testing.TB, name, id string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var values map[string]string
-	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(data), dumpID, id)), &values); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(strings.ReplaceAll(string(data), dumpID, id)), &values))
 	return values
 }
 
@@ -184,13 +181,27 @@ func set(ctx context.Context, store *appcontext.Store, h appcontext.Handle, valu
 	return store.WriteLevels(ctx, strings.Split(string(h), "/")[2], writes, appcontext.Condition{}, records...)
 }
 
+// noError fails the test if a call has failed.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantError fails the test unless an error is of a kind.
+func wantError(t testing.TB, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("want %v, got: %v", kind, err)
+	}
+}
+
 // must returns a function that returns the value of a call, and fails the test if the call has failed.
 func must[T any](value T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return value
 	}
 }

@@ -22,9 +22,7 @@ func large(b *testing.B, store *appcontext.Store) string {
 				key := fmt.Sprintf("resource/object%02d+Deployment", r)
 				values[key], values[key+"/status"] = deployment("object"), state{"Applied"}
 			}
-			if err := set(b.Context(), store, cluster, values); err != nil {
-				b.Fatal(err)
-			}
+			noError(b, set(b.Context(), store, cluster, values))
 		}
 	}
 	return ac.ID()

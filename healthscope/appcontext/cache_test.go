@@ -122,9 +122,7 @@ func TestCacheStaysCurrentWithoutWrites(t *testing.T) {
 	add(t, ac, h, "cart", "west+bonn", "web+Deployment")
 	cache := runCache(t, store, appcontext.CacheOptions{})
 	first, read, err := cache.Snapshot(t.Context(), ac.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	// Without progress reports, the watch would have been restarted twice by then, and the context read again.
 	eventually(t, "the cache does not confirm what it knows", func(ctx context.Context) error {
 		last, asOf, err := cache.Snapshot(ctx, ac.ID())
@@ -160,9 +158,7 @@ func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 		}
 		return nil
 	})
-	if err := etcd.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, etcd.Kill())
 	killed := time.Now()
 	if s, asOf := read(); len(contents(s)) == 0 || asOf.After(killed) {
 		t.Errorf("want the last known context, as of before %s, got %d keys at %s", killed, len(contents(s)), asOf)
@@ -173,9 +169,7 @@ func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 	if _, asOf := read(); asOf.After(killed) {
 		t.Errorf("the answer is as of %s, after %s", asOf, killed)
 	}
-	if err := etcd.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, etcd.Start(t.Context()))
 	eventually(t, "nothing can be written", func(ctx context.Context) error { return just(ac.AddApp(ctx, h, "a")) })
 	eventually(t, "the cache does not come back", func(context.Context) error {
 		s, asOf := read()
@@ -208,9 +202,7 @@ func TestIdleCacheStopsWatching(t *testing.T) {
 		name := fmt.Sprintf("app%d", round)
 		must(ac.AddApp(t.Context(), h, name))(t)
 		s, _, err := cache.Snapshot(t.Context(), ac.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if _, ok := s.App(name); !ok {
 			t.Errorf("round %d: the cache remembers what it should have forgotten", round)
 		}
@@ -263,9 +255,7 @@ func metric(ctx context.Context, t testing.TB, endpoint, name string) string {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
@@ -355,9 +345,7 @@ func TestCacheWithoutRunIsUnavailable(t *testing.T) {
 	if _, _, err := cache.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrUnavailable) {
 		t.Errorf("want ErrUnavailable, got: %v", err)
 	}
-	if _, err := cache.View(t.Context(), appcontext.ClusterRef("p", "a/b"), ""); !errors.Is(err, appcontext.ErrInvalid) {
-		t.Errorf("want ErrInvalid, got: %v", err)
-	}
+	wantError(t, just(cache.View(t.Context(), appcontext.ClusterRef("p", "a/b"), "")), appcontext.ErrInvalid)
 	if _, _, err := cache.Snapshot(t.Context(), ""); !errors.Is(err, appcontext.ErrInvalid) {
 		t.Errorf("want ErrInvalid, got: %v", err)
 	}

@@ -16,9 +16,7 @@ import (
 func TestClosedStoreEndsWaitForCache(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = listener.Close() }()
 	store := open(t, appcontext.Options{Endpoints: []string{"http://" + listener.Addr().String()}, Timeout: testTimeout})
 	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
@@ -31,9 +29,7 @@ func TestClosedStoreEndsWaitForCache(t *testing.T) {
 		answered <- err
 	}()
 	connection, err := listener.Accept() // The cache sends a read, and gets no response.
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = connection.Close() }()
 	closeStore(t, store)
 	if err := <-answered; !errors.Is(err, appcontext.ErrClosed) {
@@ -47,9 +43,7 @@ func TestClosedStoreEndsWaitForCache(t *testing.T) {
 func TestCacheIdleBeforeLoadAnswersWaiters(t *testing.T) {
 	t.Parallel()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	if err := etcd.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, etcd.Kill())
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: testTimeout})
 	clock := clocktesting.NewFakeClock(time.Now())
 	cache := runCache(t, store, appcontext.CacheOptions{Idle: time.Hour, Clock: clock})
@@ -71,9 +65,7 @@ func TestCacheIdleBeforeLoadAnswersWaiters(t *testing.T) {
 		}
 		return nil
 	})
-	if err := etcd.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, etcd.Start(t.Context()))
 	if err := <-answered; !errors.Is(err, appcontext.ErrNotFound) {
 		t.Errorf("want ErrNotFound once etcd answers, got: %v", err)
 	}

@@ -45,9 +45,7 @@ func wantStatus(t testing.TB, cache *appcontext.Cache, id string, status appcont
 // setStatus writes the status of a context.
 func setStatus(t testing.TB, store *appcontext.Store, h appcontext.Handle, status appcontext.State) {
 	t.Helper()
-	if err := set(t.Context(), store, h, map[string]any{"status": map[string]any{"Status": status}}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, set(t.Context(), store, h, map[string]any{"status": map[string]any{"Status": status}}))
 }
 
 // compact removes all revisions from etcd but the current one.
@@ -74,9 +72,7 @@ func TestCacheRecoversFromDisconnectAndCompaction(t *testing.T) {
 
 	l.cut()
 	must(ac.AddApp(t.Context(), h, "gone"))(t)
-	if err := ac.DeleteApp(t.Context(), h.Level("app/gone")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ac.DeleteApp(t.Context(), h.Level("app/gone")))
 	setStatus(t, direct, h, appcontext.StateInstantiated)
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
 	compact(t, rawClient(t, etcd.Endpoint()))

@@ -22,9 +22,7 @@ func TestCacheReportsChanges(t *testing.T) {
 	_, cluster, _ := add(t, other, at, "a", "p+c", "r+Kind")
 	meta := appcontext.CompositeAppMeta{Project: "p", CompositeApp: old.ID(), Version: "v1", DeploymentIntentGroup: "g"}
 	for _, ac := range []*appcontext.AppContext{old, next} {
-		if err := ac.AddCompositeAppMeta(ctx, meta); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, ac.AddCompositeAppMeta(ctx, meta))
 	}
 	var mu sync.Mutex
 	var notified []string
@@ -61,20 +59,14 @@ func TestCacheReportsChanges(t *testing.T) {
 		}
 		return nil
 	})
-	if err := set(ctx, store, cluster, map[string]any{"status": "{}"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := set(ctx, store, h, map[string]any{"status": map[string]string{"Status": "Updated"}}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, set(ctx, store, cluster, map[string]any{"status": "{}"}))
+	noError(t, set(ctx, store, h, map[string]any{"status": map[string]string{"Status": "Updated"}}))
 	expect("a change and what was made for the same", old.ID(), next.ID())
 	mu.Lock()
 	if all == 1 && slices.Contains(notified, other.ID()) {
 		t.Error("a bundle that is saved is a change")
 	}
 	mu.Unlock()
-	if err := set(ctx, store, cluster, map[string]any{"readystatus": "Available"}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, set(ctx, store, cluster, map[string]any{"readystatus": "Available"}))
 	expect("a change in a cluster", other.ID())
 }

@@ -26,9 +26,7 @@ import (
 
 func TestOpenValidatesOptions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "empty.pem")
-	if err := os.WriteFile(file, []byte("nothing"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte("nothing"), 0o600))
 	one := []string{"https://etcd:2379"}
 	cases := map[string]struct {
 		options appcontext.Options
@@ -74,15 +72,11 @@ func TestOptionsDoNotShowThePassword(t *testing.T) {
 func TestUnreachableEtcdIsReportedInTime(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // It accepts connections and never responds.
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	silent := "http://" + listener.Addr().String()
 	gone := ownEtcd(t, controlplane.EtcdOptions{})
-	if err := gone.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, gone.Kill())
 	for name, options := range map[string]appcontext.Options{
 		"refuses":            {Endpoints: []string{gone.Endpoint()}},
 		"is silent":          {Endpoints: []string{silent}},
@@ -94,18 +88,12 @@ func TestUnreachableEtcdIsReportedInTime(t *testing.T) {
 			options.Timeout = 300 * time.Millisecond
 			store := open(t, options)
 			begin := time.Now()
-			if _, err := store.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrUnavailable) {
-				t.Errorf("want ErrUnavailable, got: %v", err)
-			}
+			wantError(t, just(store.Snapshot(t.Context(), "1")), appcontext.ErrUnavailable)
 			ac := appcontext.NewAppContext(store)
 			ac.InitAppContext()
-			if _, err := ac.CreateCompositeApp(t.Context()); !errors.Is(err, appcontext.ErrUnavailable) {
-				t.Errorf("want ErrUnavailable, got: %v", err)
-			}
+			wantError(t, just(ac.CreateCompositeApp(t.Context())), appcontext.ErrUnavailable)
 			r := appcontext.Record{Subject: appcontext.ClusterRef("p", "c"), Action: appcontext.Action{State: appcontext.ActionCreated, Time: begin}}
-			if err := store.RecordAction(t.Context(), r); !errors.Is(err, appcontext.ErrUnavailable) {
-				t.Errorf("want ErrUnavailable, got: %v", err)
-			}
+			wantError(t, store.RecordAction(t.Context(), r), appcontext.ErrUnavailable)
 			if took := time.Since(begin); took > testTimeout/2 {
 				t.Errorf("three calls with a deadline of 300 ms took %s", took)
 			}
@@ -116,18 +104,12 @@ func TestUnreachableEtcdIsReportedInTime(t *testing.T) {
 func TestStoreConnectsWhenEtcdStarts(t *testing.T) {
 	t.Parallel()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	if err := etcd.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, etcd.Kill())
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "u", Password: "p", Timeout: time.Second})
 	ac := appcontext.NewAppContext(store)
 	ac.InitAppContext()
-	if _, err := ac.CreateCompositeApp(t.Context()); !errors.Is(err, appcontext.ErrUnavailable) {
-		t.Errorf("want ErrUnavailable, got: %v", err)
-	}
-	if err := etcd.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, just(ac.CreateCompositeApp(t.Context())), appcontext.ErrUnavailable)
+	noError(t, etcd.Start(t.Context()))
 	eventually(t, "the store does not connect", func(ctx context.Context) error { return makeContext(ctx, store) })
 }
 
@@ -142,9 +124,7 @@ func TestClosedStoreReturnsErrClosed(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	_, _ = newContext(t, store)
 	closeStore(t, store)
-	if _, err := store.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrClosed) {
-		t.Errorf("want ErrClosed, got: %v", err)
-	}
+	wantError(t, just(store.Snapshot(t.Context(), "1")), appcontext.ErrClosed)
 	closeStore(t, store)
 }
 
@@ -214,9 +194,7 @@ func certificate(t *testing.T, dir, name string, parent *x509.Certificate, signe
 	for suffix, block := range map[string]*pem.Block{
 		".crt": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(key))(t)},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name+suffix), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(dir, name+suffix), pem.EncodeToMemory(block), 0o600))
 	}
 	return must(x509.ParseCertificate(der))(t), key
 }
@@ -260,13 +238,9 @@ func TestTLSWithCertificatesOnBothSides(t *testing.T) {
 		}
 	})
 	// A renewed certificate is used for the next connection, without opening the store again.
-	if err := etcd.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, etcd.Kill())
 	certificate(t, dir, "client", nil, nil) // Etcd does not trust it.
-	if err := etcd.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, etcd.Start(t.Context()))
 	if _, err := store.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrUnavailable) {
 		t.Errorf("the old certificate is still used: %v", err)
 	}

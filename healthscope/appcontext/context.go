@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // AppContext is one context in a Store, for programs that make or change contexts. Its methods have the names of EMCO's
@@ -46,12 +44,12 @@ func (ac *AppContext) LoadAppContext(ctx context.Context, id string) (Handle, er
 	}
 	ac.id = id
 	h, err := ac.GetCompositeAppHandle(ctx)
-	return h, wrap(opFind, err)
+	return h, wrap("cannot find context", err)
 }
 
 // GetCompositeAppHandle returns the handle of the context.
 func (ac *AppContext) GetCompositeAppHandle(ctx context.Context) (Handle, error) {
-	h, err := ac.handle()
+	h, err := ac.handle("")
 	if err != nil {
 		return "", err
 	}
@@ -69,18 +67,33 @@ func (ac *AppContext) GetCompositeAppHandle(ctx context.Context) (Handle, error)
 	return h, nil
 }
 
-// handle returns the handle of the context without checking that it exists.
-func (ac *AppContext) handle() (Handle, error) {
+// handle returns the handle of a level, if it is not empty, of the context, or of an app, its cluster or a resource there if they
+// are named. It does not look up whether anything is there.
+func (ac *AppContext) handle(level string, names ...string) (Handle, error) {
 	if ac.id == "" {
 		return "", &invalidError{"context id", "", "must be set by InitAppContext or LoadAppContext"}
 	}
-	return ContextHandle(ac.id), nil
+	h := ContextHandle(ac.id)
+	for i, name := range names {
+		part, check := [...]string{partApp, partCluster, partResource}[i], checkNode
+		if part == partCluster {
+			check = checkName
+		}
+		if err := check(part+" name", name); err != nil {
+			return "", err
+		}
+		h = h.Level(part).Level(name)
+	}
+	if level != "" {
+		h = h.Level(level)
+	}
+	return h, nil
 }
 
 // CreateCompositeApp creates the context that InitAppContext has chosen an id for, and returns its handle. It fails with
 // ErrExists, and changes nothing, when there is one with this id.
 func (ac *AppContext) CreateCompositeApp(ctx context.Context) (Handle, error) {
-	h, err := ac.handle()
+	h, err := ac.handle("")
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +101,7 @@ func (ac *AppContext) CreateCompositeApp(ctx context.Context) (Handle, error) {
 	t.requireAbsent(string(h))
 	t.put(string(h), ac.id)
 	if err := ac.store.commit(ctx, t); err != nil {
-		return "", wrap(opCreate, err)
+		return "", wrap("cannot create context", err)
 	}
 	return h, nil
 }
@@ -96,30 +109,17 @@ func (ac *AppContext) CreateCompositeApp(ctx context.Context) (Handle, error) {
 // DeleteCompositeApp deletes the context, everything in it, and its entries in indices; the actions in histories stay. It
 // is no error if nothing is there.
 func (ac *AppContext) DeleteCompositeApp(ctx context.Context) error {
-	h, err := ac.handle()
+	h, err := ac.handle("")
 	if err != nil {
 		return err
 	}
 	return ac.delete(ctx, h, func(DeploymentRef) bool { return true })
 }
 
-// indexKeys returns the keys of the context's entries in the indices of subjects.
-func (ac *AppContext) indexKeys(ctx context.Context, match func(DeploymentRef) bool) ([]string, error) {
-	prefix := backReferencePrefix(ac.id)
-	entries, _, err := ac.store.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	var keys []string
-	for _, kv := range entries {
-		if s, _, ok := subjectOf(string(kv.Key[len(prefix):])); ok && match(s) {
-			keys = append(keys, string(kv.Key), s.key(ownContext, ac.id))
-		}
-	}
-	return keys, err
-}
-
 // AddCompositeAppMeta records what the context was made for, and replaces an earlier record. When the meta data name a
 // deployment intent group, the context is entered in its index at the same time.
 func (ac *AppContext) AddCompositeAppMeta(ctx context.Context, meta CompositeAppMeta) error {
-	h, err := ac.handle()
+	h, err := ac.handle("")
 	if err != nil {
 		return err
 	}
@@ -129,17 +129,17 @@ func (ac *AppContext) AddCompositeAppMeta(ctx context.Context, meta CompositeApp
 	if s, ok := meta.DeploymentRef(); ok {
 		t.index(s, ac.id)
 	}
-	return wrap(opSaveMeta, ac.store.commit(ctx, t))
+	return wrap("cannot save meta data", ac.store.commit(ctx, t))
 }
 
 // GetCompositeAppMeta returns what the context was made for; ErrNotFound when that is not recorded.
 func (ac *AppContext) GetCompositeAppMeta(ctx context.Context) (CompositeAppMeta, error) {
 	var meta CompositeAppMeta
-	h, err := ac.handle()
+	h, err := ac.handle(partMeta)
 	if err != nil {
 		return meta, err
 	}
-	kv, err := ac.store.get(ctx, string(h.Level(partMeta)))
+	kv, err := ac.store.get(ctx, string(h))
 	if err == nil {
 		err = decode(string(kv.Key), kv.Value, &meta)
 	}

@@ -1,6 +1,10 @@
 package appcontext
 
-import "context"
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
 
 // DeleteApp deletes an app and everything in it. It is no error if nothing is there.
 func (ac *AppContext) DeleteApp(ctx context.Context, app Handle) error {
@@ -21,13 +25,31 @@ func (ac *AppContext) DeleteCluster(ctx context.Context, cluster Handle) error {
 	return ac.delete(ctx, cluster, func(s DeploymentRef) bool { return ok && s == gone })
 }
 
-// delete deletes a handle with everything below it, and the entries of the context in the indices that match.
+// delete deletes a handle with everything below it, and the entries of the context in the indices of the subjects that match. If
+// there are more entries than one transaction can hold, it deletes some of them before.
 func (ac *AppContext) delete(ctx context.Context, h Handle, match func(DeploymentRef) bool) error {
-	keys, err := ac.indexKeys(ctx, match)
-	if err == nil {
-		err = ac.store.removeAll(ctx, keys, string(h), sidecarPrefix(h))
+	prefix := backReferencePrefix(ac.id)
+	entries, _, err := ac.store.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return wrap(opDelete, err)
 	}
-	return wrap(opDelete, err)
+	t := &transaction{}
+	for _, kv := range entries {
+		s, _, ok := subjectOf(string(kv.Key[len(prefix):]))
+		if !ok || !match(s) {
+			continue
+		}
+		t.remove(string(kv.Key), s.key(ownContext, ac.id))
+		if len(t.operations) >= maxOperations/2 {
+			if err := ac.store.commit(ctx, t); err != nil {
+				return wrap(opDelete, err)
+			}
+			t = &transaction{}
+		}
+	}
+	t.removeAll(string(h))
+	t.removeAll(sidecarPrefix(h))
+	return wrap(opDelete, ac.store.commit(ctx, t))
 }
 
 // DeleteClusterMetaGrpHandle takes a cluster out of its anyOf group. It takes the handle of the cluster or that of

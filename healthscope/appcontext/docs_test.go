@@ -15,9 +15,7 @@ import (
 func table(t *testing.T, first string) [][]string {
 	t.Helper()
 	data, err := os.ReadFile("../../config/docs/appcontext.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_, rest, ok := strings.Cut(string(data), "\n| "+first+" |")
 	if !ok {
 		t.Fatalf("config/docs/appcontext.md has no table whose first column is %q", first)
@@ -63,9 +61,7 @@ func TestThePageNamesEveryOption(t *testing.T) {
 
 func TestThePageNamesEveryError(t *testing.T) {
 	source, err := os.ReadFile("errors.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var names []string
 	for _, match := range regexp.MustCompile(`(?m)^\t(Err\w+) sentinelError`).FindAllStringSubmatch(string(source), -1) {
 		names = append(names, match[1])

@@ -43,22 +43,19 @@ const (
 	errCompacted sentinelError = "revision is compacted"
 	// errNoProgress says that etcd no longer answers requests for the progress of a watch.
 	errNoProgress sentinelError = "etcd does not report the progress of the watch"
+	// errNotLoaded says that the watch of a cache has ended before it could answer.
+	errNotLoaded sentinelError = "cache is not loaded"
 )
 
 // The prefixes of errors, which say which operation failed.
 const (
 	opAddInstruction = "cannot add instruction"
 	opAddLevel       = "cannot add level"
-	opAddResource    = "cannot add resource"
-	opCreate         = "cannot create context"
 	opDelete         = "cannot delete"
-	opFind           = "cannot find context"
 	opFindAll        = "cannot find contexts"
 	opList           = "cannot list"
 	opMeta           = "cannot read meta data"
 	opReadBundle     = "cannot read bundle"
-	opRecord         = "cannot record action"
-	opSaveMeta       = "cannot save meta data"
 	opSnapshot       = "cannot read context"
 	opUpdate         = "cannot update value"
 	opValue          = "cannot read value"
@@ -98,7 +95,7 @@ func translate(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if kind := kindOf(err); kind != nil {
+	if kind := kindOf(err); kind != nil && !errors.Is(err, kind) {
 		return fmt.Errorf("%w: %w", kind, err)
 	}
 	return err

@@ -10,80 +10,29 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// What an error calls a name that is rejected.
-const (
-	argAppName      = "app name"
-	argClusterName  = "cluster name"
-	argResourceName = "resource name"
-)
-
 // GetAppHandle returns the handle of an app; ErrNotFound when it is not there.
 func (ac *AppContext) GetAppHandle(ctx context.Context, app string) (Handle, error) {
-	h, err := ac.appHandle(app)
-	if err != nil {
-		return "", err
-	}
-	return ac.requireExists(ctx, "cannot find app", h)
-}
-
-func (ac *AppContext) appHandle(app string) (Handle, error) {
-	h, err := ac.handle()
-	if err != nil {
-		return "", err
-	}
-	return h.Level(partApp + "/" + app), checkNode(argAppName, app)
+	return ac.find(ctx, "app", "", app)
 }
 
 // GetClusterHandle returns the handle of an app's cluster; ErrNotFound when it is not there.
 func (ac *AppContext) GetClusterHandle(ctx context.Context, app, cluster string) (Handle, error) {
-	h, err := ac.clusterHandle(app, cluster)
-	if err != nil {
-		return "", err
-	}
-	return ac.requireExists(ctx, "cannot find cluster", h)
-}
-
-func (ac *AppContext) clusterHandle(app, cluster string) (Handle, error) {
-	h, err := ac.appHandle(app)
-	if err != nil {
-		return "", err
-	}
-	return h.Level(partCluster + "/" + cluster), checkName(argClusterName, cluster)
+	return ac.find(ctx, "cluster", "", app, cluster)
 }
 
 // GetResourceHandle returns the handle of a resource; ErrNotFound when it is not there.
 func (ac *AppContext) GetResourceHandle(ctx context.Context, app, cluster, resource string) (Handle, error) {
-	h, err := ac.resourceHandle(app, cluster, resource)
-	if err != nil {
-		return "", err
-	}
-	return ac.requireExists(ctx, "cannot find resource", h)
-}
-
-func (ac *AppContext) resourceHandle(app, cluster, resource string) (Handle, error) {
-	h, err := ac.clusterHandle(app, cluster)
-	if err != nil {
-		return "", err
-	}
-	return h.Level(partResource + "/" + resource), checkNode(argResourceName, resource)
+	return ac.find(ctx, "resource", "", app, cluster, resource)
 }
 
 // GetClusterStatusHandle returns the handle of the status that a cluster has reported; ErrNotFound when there is none yet.
 func (ac *AppContext) GetClusterStatusHandle(ctx context.Context, app, cluster string) (Handle, error) {
-	h, err := ac.clusterHandle(app, cluster)
-	if err != nil {
-		return "", err
-	}
-	return ac.requireExists(ctx, "cannot find cluster", h.Level(partStatus))
+	return ac.find(ctx, "cluster", partStatus, app, cluster)
 }
 
 // GetResourceStatusHandle returns the handle of what rsync did with a resource; ErrNotFound when it has not begun.
 func (ac *AppContext) GetResourceStatusHandle(ctx context.Context, app, cluster, resource string) (Handle, error) {
-	h, err := ac.resourceHandle(app, cluster, resource)
-	if err != nil {
-		return "", err
-	}
-	return ac.requireExists(ctx, "cannot find resource", h.Level(partStatus))
+	return ac.find(ctx, "resource", partStatus, app, cluster, resource)
 }
 
 // GetClusterMetaHandle returns the handle of the number of a cluster's anyOf group, whether the cluster is in one or not;
@@ -104,17 +53,27 @@ func (ac *AppContext) GetLevelHandle(ctx context.Context, h Handle, level string
 	if err := checkLevel(level); err != nil {
 		return "", err
 	}
-	return ac.requireExists(ctx, "cannot find level "+level, h.Level(level))
+	return ac.requireExists(ctx, "level "+level, h.Level(level))
+}
+
+// find returns the handle of a level, if it is not empty, below what has these names, as handle does; ErrNotFound when nothing is
+// there.
+func (ac *AppContext) find(ctx context.Context, what, level string, names ...string) (Handle, error) {
+	h, err := ac.handle(level, names...)
+	if err != nil {
+		return "", err
+	}
+	return ac.requireExists(ctx, what, h)
 }
 
 // requireExists returns a handle if it has a value, and fails with ErrNotFound otherwise.
-func (ac *AppContext) requireExists(ctx context.Context, operation string, h Handle) (Handle, error) {
+func (ac *AppContext) requireExists(ctx context.Context, what string, h Handle) (Handle, error) {
 	found, _, err := ac.store.read(ctx, string(h), clientv3.WithKeysOnly())
 	if err != nil {
 		return "", wrap(opList, err)
 	}
 	if len(found) == 0 {
-		return "", wrap(operation, keyError(ErrNotFound, string(h)))
+		return "", wrap("cannot find "+what, keyError(ErrNotFound, string(h)))
 	}
 	return h, nil
 }
@@ -142,26 +101,22 @@ func (ac *AppContext) GetAllHandles(ctx context.Context, h Handle) ([]Handle, er
 // GetClusterNames returns the clusters of an app, <provider>+<cluster>, in the order of their keys, without their values
 // being sent; ErrNotFound when the app is not there.
 func (ac *AppContext) GetClusterNames(ctx context.Context, app string) ([]string, error) {
-	h, err := ac.appHandle(app)
-	if err != nil {
-		return nil, err
-	}
-	names, _, err := ac.names(ctx, h, partCluster)
+	names, _, err := ac.names(ctx, partCluster, app)
 	return names, err
 }
 
 // GetResourceNames returns the resources of an app in a cluster, <object>+<Kind>, as GetClusterNames.
 func (ac *AppContext) GetResourceNames(ctx context.Context, app, cluster string) ([]string, error) {
-	h, err := ac.clusterHandle(app, cluster)
-	if err != nil {
-		return nil, err
-	}
-	names, _, err := ac.names(ctx, h, partResource)
+	names, _, err := ac.names(ctx, partResource, app, cluster)
 	return names, err
 }
 
-// names returns the names of what is one level below a part of a handle, and the revision of etcd.
-func (ac *AppContext) names(ctx context.Context, parent Handle, part string) (names []string, revision int64, err error) {
+// names returns the names of what is one level below a part of what has these names, and the revision of etcd.
+func (ac *AppContext) names(ctx context.Context, part string, parents ...string) (names []string, revision int64, err error) {
+	parent, err := ac.handle("", parents...)
+	if err != nil {
+		return nil, 0, err
+	}
 	prefix := string(parent.Level(part))
 	found, revision, err := ac.store.read(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err == nil && len(found) == 0 {
@@ -182,17 +137,14 @@ func (ac *AppContext) names(ctx context.Context, parent Handle, part string) (na
 // GetClusterGroupMap returns the clusters of an app by the number of their anyOf group, as they were at one moment;
 // clusters without a group are left out. ErrNotFound when the app is not there.
 func (ac *AppContext) GetClusterGroupMap(ctx context.Context, app string) (map[string][]string, error) {
-	h, err := ac.appHandle(app)
+	names, revision, err := ac.names(ctx, partCluster, app)
 	if err != nil {
 		return nil, err
 	}
-	names, revision, err := ac.names(ctx, h, partCluster)
-	if err != nil {
-		return nil, err
-	}
+	clusters := ContextHandle(ac.id).Level(partApp).Level(app).Level(partCluster)
 	reads := make([]clientv3.Op, 0, len(names))
 	for _, name := range names {
-		reads = append(reads, clientv3.OpGet(string(h.Level(partCluster+"/"+name).Level(partGroup)), clientv3.WithRev(revision)))
+		reads = append(reads, clientv3.OpGet(string(clusters.Level(name).Level(partGroup)), clientv3.WithRev(revision)))
 	}
 	results, err := ac.store.readEach(ctx, reads)
 	if err != nil {
@@ -233,34 +185,26 @@ func (ac *AppContext) GetValue(ctx context.Context, h Handle) (any, error) {
 
 // GetAppInstruction returns the instruction of a type on the apps; ErrNotFound when there is none.
 func (ac *AppContext) GetAppInstruction(ctx context.Context, instruction string) (string, error) {
-	h, err := ac.handle()
-	if err != nil {
-		return "", err
-	}
-	return ac.instruction(ctx, h.Level(partApp), instruction)
+	return ac.instruction(ctx, instruction, partApp)
 }
 
 // GetAppLevelInstruction returns the instruction of a type on one app; ErrNotFound when there is none.
 func (ac *AppContext) GetAppLevelInstruction(ctx context.Context, app, instruction string) (string, error) {
-	h, err := ac.appHandle(app)
-	if err != nil {
-		return "", err
-	}
-	return ac.instruction(ctx, h, instruction)
+	return ac.instruction(ctx, instruction, "", app)
 }
 
 // GetResourceInstruction returns the instruction of a type on the resources of an app in a cluster; ErrNotFound when
 // there is none.
 func (ac *AppContext) GetResourceInstruction(ctx context.Context, app, cluster, instruction string) (string, error) {
-	h, err := ac.clusterHandle(app, cluster)
-	if err != nil {
-		return "", err
-	}
-	return ac.instruction(ctx, h.Level(partResource), instruction)
+	return ac.instruction(ctx, instruction, partResource, app, cluster)
 }
 
 // instruction returns the text of an instruction, which is a string that holds JSON, or JSON itself.
-func (ac *AppContext) instruction(ctx context.Context, h Handle, instruction string) (string, error) {
+func (ac *AppContext) instruction(ctx context.Context, instruction, level string, names ...string) (string, error) {
+	h, err := ac.handle(level, names...)
+	if err != nil {
+		return "", err
+	}
 	if err := checkInstruction(instruction); err != nil {
 		return "", err
 	}

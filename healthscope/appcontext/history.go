@@ -113,20 +113,12 @@ func (s *Store) RecordAction(ctx context.Context, r Record) error {
 			err = s.commit(callCtx, t)
 		}
 	}
-	return wrapRecordError(r, deadlineAsUnavailable(ctx, err))
+	return wrapRecordError(r, translate(ctx, err))
 }
 
 // wrapRecordError prefixes an error with the action that could not be recorded.
 func wrapRecordError(r Record, err error) error {
-	return wrap(fmt.Sprintf("%s %q of %q", opRecord, r.Action.State, r.Subject), err)
-}
-
-// deadlineAsUnavailable turns the expiry of the call's deadline into ErrUnavailable. ctx is the caller's context.
-func deadlineAsUnavailable(ctx context.Context, err error) error {
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnavailable) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return err
+	return wrap(fmt.Sprintf("cannot record action %q of %q", r.Action.State, r.Subject), err)
 }
 
 // addRecord adds a record to a transaction, unless it is there already.
@@ -156,7 +148,7 @@ func (s *Store) addRecord(ctx context.Context, t *transaction, r Record) error {
 			return nil
 		}
 	}
-	t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", revision), key)
+	t.requireRevision(key, revision)
 	t.put(actionKey(r.Subject, h.Actions), r.Action)
 	h.Actions++
 	if r.StatusContextID != "" {
@@ -173,26 +165,6 @@ func (s *Store) addRecord(ctx context.Context, t *transaction, r Record) error {
 func (t *transaction) index(s DeploymentRef, id string) {
 	t.put(s.key(ownContext, id), id)
 	t.put(s.backReferenceKey(id), id)
-}
-
-// removeAll deletes keys, and all keys with one of the prefixes. If there are more keys than one transaction can hold, it
-// deletes some of them in earlier transactions.
-func (s *Store) removeAll(ctx context.Context, keys []string, prefixes ...string) error {
-	const batch = maxOperations / 2
-	for len(keys) > batch {
-		t := &transaction{}
-		t.remove(keys[:batch]...)
-		if err := s.commit(ctx, t); err != nil {
-			return err
-		}
-		keys = keys[batch:]
-	}
-	t := &transaction{}
-	t.remove(keys...)
-	for _, prefix := range prefixes {
-		t.removeAll(prefix)
-	}
-	return s.commit(ctx, t)
 }
 
 // GetStateInfo returns the history of a subject. One without a history has no actions.

@@ -47,15 +47,11 @@ func TestHistoryMatchesEMCO(t *testing.T) {
 	record := func(state appcontext.ActionState, id string, n int64) appcontext.Record {
 		return appcontext.Record{Subject: subject, Action: action(state, id, n)}
 	}
-	if err := store.RecordAction(ctx, record(appcontext.ActionCreated, "", 0)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, store.RecordAction(ctx, record(appcontext.ActionCreated, "", 0)))
 	made := record(appcontext.ActionInstantiated, "77", 1)
 	made.StatusContextID = "77"
 	must(ac.CreateCompositeApp(ctx))(t)
-	if err := store.RecordAction(ctx, made); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, store.RecordAction(ctx, made))
 	want := map[string]string{
 		"/healthscope/group/retail/shop/v2/autumn/":                   `{"statusctxid":"77","actions":2}`,
 		"/healthscope/group/retail/shop/v2/autumn/action/0000000000/": `{"state":"Created","instance":"","time":"2026-03-04T11:00:00.123Z","revision":0}`,
@@ -71,9 +67,7 @@ func TestHistoryMatchesEMCO(t *testing.T) {
 	if info.StatusContextID != "77" || !cmp.Equal(states(info), []string{"Created", "Instantiated 77"}) || !info.Actions[1].Time.Equal(noon.Add(time.Millisecond).Truncate(time.Millisecond)) {
 		t.Errorf("got %+v", info)
 	}
-	if err := ac.DeleteCompositeApp(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ac.DeleteCompositeApp(ctx))
 	for key := range want {
 		if strings.Contains(key, "context/77") {
 			delete(want, key)
@@ -110,9 +104,7 @@ func TestActionIsRecordedAtomicallyWithItsChange(t *testing.T) {
 	if info := must(store.GetStateInfo(ctx, subject))(t); len(info.Actions) != 0 {
 		t.Errorf("failed changes have left %v in the history", states(info))
 	}
-	if err := set(ctx, store, h, map[string]any{"status": state{"Terminated"}}, record(appcontext.ActionTerminated, 4)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, set(ctx, store, h, map[string]any{"status": state{"Terminated"}}, record(appcontext.ActionTerminated, 4)))
 	if got := states(must(store.GetStateInfo(ctx, subject))(t)); !cmp.Equal(got, []string{"Terminated " + ac.ID()}) {
 		t.Errorf("got %v", got)
 	}
@@ -122,9 +114,7 @@ func TestRecordActionIsIdempotent(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	subject := group(t)
 	for _, n := range []int64{1, 2, 2, 1, 3, 2} {
-		if err := store.RecordAction(t.Context(), appcontext.Record{Subject: subject, Action: action(appcontext.ActionApproved, "", n)}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, store.RecordAction(t.Context(), appcontext.Record{Subject: subject, Action: action(appcontext.ActionApproved, "", n)}))
 	}
 	var got []int64
 	for _, a := range must(store.GetStateInfo(t.Context(), subject))(t).Actions {
@@ -227,9 +217,7 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 	ours := appcontext.NewAppContext(store)
 	must(ours.InitAppContextWithValue(8))(t)
 	h := must(ours.CreateCompositeApp(ctx))(t)
-	if err := ours.AddCompositeAppMeta(ctx, appcontext.CompositeAppMeta{Project: "p", CompositeApp: "c", Version: "v", DeploymentIntentGroup: "g"}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ours.AddCompositeAppMeta(ctx, appcontext.CompositeAppMeta{Project: "p", CompositeApp: "c", Version: "v", DeploymentIntentGroup: "g"}))
 	add(t, ours, h, "network-intents", "west+ulm", "n+Network")
 
 	cases := map[string]struct {
@@ -266,9 +254,7 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 	check(t, "cache", func(s appcontext.DeploymentRef) (appcontext.View, error) { return cache.View(ctx, s, "") })
 
 	// Network intents are removed from the index when they are deleted.
-	if err := ours.DeleteCluster(ctx, h.Level("app/network-intents/cluster/west+ulm")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ours.DeleteCluster(ctx, h.Level("app/network-intents/cluster/west+ulm")))
 	if _, err := client.Delete(ctx, "/context/31/"); err != nil {
 		t.Fatal(err)
 	}
@@ -294,12 +280,8 @@ func TestViewReturnsRequestedOlderContext(t *testing.T) {
 	made := func(n int64, level map[string]any) string {
 		ac, h := newContext(t, store)
 		ctx := t.Context()
-		if err := set(ctx, store, h, level); err != nil {
-			t.Fatal(err)
-		}
-		if err := store.RecordAction(ctx, appcontext.Record{Subject: subject, Action: action(appcontext.ActionInstantiated, ac.ID(), n)}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, set(ctx, store, h, level))
+		noError(t, store.RecordAction(ctx, appcontext.Record{Subject: subject, Action: action(appcontext.ActionInstantiated, ac.ID(), n)}))
 		return ac.ID()
 	}
 	first := made(1, nil)

@@ -2,6 +2,7 @@ package appcontext
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -134,12 +135,7 @@ func checkHandle(id string, h Handle, wants ...kind) error {
 	if got != id {
 		return &invalidError{argument, string(h), fmt.Sprintf("must be a handle of context %q", id)}
 	}
-	for _, want := range wants {
-		if kindOfParts(parts) == want {
-			return nil
-		}
-	}
-	if len(wants) > 0 {
+	if len(wants) > 0 && !slices.Contains(wants, kindOfParts(parts)) {
 		return &invalidError{argument, string(h), "must be the handle of " + string(wants[0])}
 	}
 	return nil

@@ -33,9 +33,7 @@ func writeGroup(t *testing.T, ac *appcontext.AppContext, h appcontext.Handle) {
 		Project: "retail", CompositeApp: "shop", Version: "v2", Release: "r1", DeploymentIntentGroup: "autumn",
 		Namespace: "shop", Level: "0", LogicalCloud: "lc1",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	level(h, "stopflag", false)
 	level(h, "status", state{"Instantiating"})
 	level(h, "rsync/state/CurrentState", state{"Instantiated"})
@@ -60,9 +58,7 @@ func writeGroup(t *testing.T, ac *appcontext.AppContext, h appcontext.Handle) {
 		Wait     int    `json:"wait"`
 	}
 	level(store, "instruction/dependency", []dependency{{"cart", "Ready", 5}})
-	if err := ac.UpdateStatusValue(ctx, must(ac.GetLevelHandle(ctx, h, "status"))(t), state{"Instantiated"}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ac.UpdateStatusValue(ctx, must(ac.GetLevelHandle(ctx, h, "status"))(t), state{"Instantiated"}))
 }
 
 // writeCluster adds a cluster with resources, given as names and bodies in turn. The resources in group "1" are applied.
@@ -70,9 +66,7 @@ func writeCluster(t *testing.T, ac *appcontext.AppContext, app appcontext.Handle
 	t.Helper()
 	ctx := t.Context()
 	c := must(ac.AddCluster(ctx, app, name))(t)
-	if err := ac.AddClusterMetaGrp(ctx, c, group); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ac.AddClusterMetaGrp(ctx, c, group))
 	applied, connectivity, status := group == "1", "Retrying", "Pending"
 	if applied {
 		connectivity, status = "Available", "Applied"

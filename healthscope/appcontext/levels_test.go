@@ -16,9 +16,7 @@ func TestSnapshotOfLevelsHasOnlyThese(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	add(t, ac, h, "a", "p+c", "r+Kind")
-	if err := set(t.Context(), store, h, map[string]any{"status": "s", "rsync/state/CurrentState": "c"}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, set(t.Context(), store, h, map[string]any{"status": "s", "rsync/state/CurrentState": "c"}))
 	s := must(store.Snapshot(t.Context(), ac.ID(), "rsync/state/CurrentState", "meta"))(t)
 	want := map[string]string{string(h): `"` + ac.ID() + `"`, string(h) + "rsync/state/CurrentState/": `"c"`}
 	if diff := cmp.Diff(want, contents(s)); diff != "" {
@@ -38,12 +36,8 @@ func TestWritesDependOnTheLevelsThatWereRead(t *testing.T) {
 	write := func(id string) error {
 		return store.WriteLevels(t.Context(), id, []appcontext.Write{{Handle: h.Level("three"), Value: 3}}, condition)
 	}
-	if err := write(ac.ID()); err != nil {
-		t.Fatal(err)
-	}
-	if err := set(t.Context(), store, h, map[string]any{"two": 2}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, write(ac.ID()))
+	noError(t, set(t.Context(), store, h, map[string]any{"two": 2}))
 	for id, want := range map[string]string{ac.ID(): fmt.Sprintf("cannot write to context %q: ", ac.ID()), "": "cannot write to etcd: "} {
 		if err := write(id); !errors.Is(err, appcontext.ErrConflict) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("want ErrConflict after %q, got: %v", want, err)
@@ -61,9 +55,7 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 	}
 	reports := make(chan report)
 	save := func() int64 {
-		if err := set(t.Context(), store, c, map[string]any{"status": "{}"}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, set(t.Context(), store, c, map[string]any{"status": "{}"}))
 		s := must(store.Snapshot(t.Context(), ac.ID()))(t)
 		return s.StoredRevision(c.Level("status"))
 	}

@@ -30,9 +30,7 @@ type pipe struct {
 func newLink(t testing.TB, endpoint string) (l *link, url string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	l = &link{target: address(endpoint), listener: listener, conns: map[*pipe]bool{}}
 	l.wait.Go(func() { l.accept(t.Context()) })
 	t.Cleanup(func() {

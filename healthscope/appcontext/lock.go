@@ -51,7 +51,7 @@ func (s *Store) Lock(ctx context.Context, name string) (*Lock, error) {
 		err = lock.recordHolder(ctx, s)
 	}
 	if err != nil {
-		s.closeSession(session)
+		s.abandonSession(session)
 		return nil, wrap(operation, translate(ctx, err))
 	}
 	return lock, nil
@@ -69,17 +69,12 @@ func (l *Lock) acquire(ctx context.Context) error {
 	}
 }
 
-// closeSession ends a session. It waits for etcd no longer than any other call does: the lease expires anyway.
-func (s *Store) closeSession(session *concurrency.Session) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = session.Close()
-	}()
-	select {
-	case <-ended:
-	case <-time.After(s.options.Timeout):
-	}
+// abandonSession ends a session. It waits for etcd no longer than any other call does: the lease expires anyway.
+func (s *Store) abandonSession(session *concurrency.Session) {
+	session.Orphan()
+	ctx, cancel := context.WithTimeout(session.Client().Ctx(), s.options.Timeout)
+	defer cancel()
+	_, _ = session.Client().Revoke(ctx, session.Lease())
 }
 
 // recordHolder records that the lock is held, and finds out whether the previous holder has released it.

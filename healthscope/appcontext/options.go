@@ -1,6 +1,7 @@
 package appcontext
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -49,15 +50,9 @@ func (o Options) String() string {
 func (o Options) GoString() string { return o.String() }
 
 func (o *Options) setDefaults() {
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.MaxRequestBytes == 0 {
-		o.MaxRequestBytes = defaultMaxRequestBytes
-	}
-	if o.ProgressInterval == 0 {
-		o.ProgressInterval = defaultProgressInterval
-	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.MaxRequestBytes = cmp.Or(o.MaxRequestBytes, defaultMaxRequestBytes)
+	o.ProgressInterval = cmp.Or(o.ProgressInterval, defaultProgressInterval)
 }
 
 // validate reports the first option that cannot be used.

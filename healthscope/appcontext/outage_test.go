@@ -55,9 +55,7 @@ func newScenario(t *testing.T, store *appcontext.Store) *scenario {
 	s := &scenario{store: store, ac: ac, subject: group(t)}
 	s.root = must(ac.CreateCompositeApp(t.Context()))(t)
 	_, s.cluster, _ = add(t, ac, s.root, "a", "p+c", "r+Kind")
-	if err := errors.Join(s.act(t.Context(), 0), s.report(t.Context(), 0)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(s.act(t.Context(), 0), s.report(t.Context(), 0)))
 	return s
 }
 
@@ -185,12 +183,8 @@ func TestOutageLosesNoWriteAndReadersContinue(t *testing.T) {
 			}
 			return nil
 		})
-		if err := etcd.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := etcd.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, etcd.Kill())
+		noError(t, etcd.Start(t.Context()))
 		compact(t, client)
 	}
 	writer.Wait()

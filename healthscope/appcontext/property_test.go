@@ -160,9 +160,7 @@ func TestSnapshotWithEventsEqualsNewRead(t *testing.T) {
 			}
 		}
 		response, err := client.Txn(t.Context()).Then(operations...).Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		changed := slices.ContainsFunc(response.Responses, func(r *etcdserverpb.ResponseOp) bool {
 			return r.GetResponsePut() != nil || r.GetResponseDeleteRange().GetDeleted() > 0
 		})

@@ -36,9 +36,7 @@ func TestAContextWithoutAGroupIsFoundByItsRelease(t *testing.T) {
 	ac := appcontext.NewAppContext(store)
 	ac.InitAppContext()
 	must(ac.CreateCompositeApp(t.Context()))(t)
-	if err := ac.AddCompositeAppMeta(t.Context(), appcontext.CompositeAppMeta{Project: "retail", CompositeApp: "shop", Version: "v2", Release: "r9"}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ac.AddCompositeAppMeta(t.Context(), appcontext.CompositeAppMeta{Project: "retail", CompositeApp: "shop", Version: "v2", Release: "r9"}))
 	if got := must(store.View(t.Context(), appcontext.GroupRef("retail", "shop", "v2", "r9"), ""))(t).ContextID; got != ac.ID() {
 		t.Errorf("context %q is found, want %q", got, ac.ID())
 	}

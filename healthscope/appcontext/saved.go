@@ -193,8 +193,8 @@ func (s *Store) RemoveBundle(ctx context.Context, at StoredBundle) error {
 // requireUnchanged adds the condition that nothing was written at a place since it was read.
 func (t *transaction) requireUnchanged(at StoredBundle) {
 	status := at.Place.Handle().Level(partStatus)
-	t.compare(clientv3.Compare(clientv3.ModRevision(string(status)), "=", at.Revision), string(status))
-	t.compare(clientv3.Compare(clientv3.ModRevision(sidecarKey(status)), "=", at.SavedRevision), sidecarKey(status))
+	t.requireRevision(string(status), at.Revision)
+	t.requireRevision(sidecarKey(status), at.SavedRevision)
 }
 
 // SavedBundles returns what SaveBundle has saved, by place, including places where another program has written since. Its

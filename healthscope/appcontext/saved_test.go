@@ -17,9 +17,7 @@ func placed(t *testing.T, store *appcontext.Store) (*appcontext.AppContext, appc
 	ctx, subject := t.Context(), group(t)
 	ac, h := newContext(t, store)
 	meta := appcontext.CompositeAppMeta{Project: subject.Project, CompositeApp: subject.CompositeApp, Version: subject.Version, DeploymentIntentGroup: subject.Group}
-	if err := ac.AddCompositeAppMeta(ctx, meta); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ac.AddCompositeAppMeta(ctx, meta))
 	app := must(ac.AddApp(ctx, h, "sink"))(t)
 	must(ac.AddCluster(ctx, app, "provider+edge01"))(t)
 	return ac, appcontext.AppInCluster{ContextID: ac.ID(), App: "sink", Cluster: "provider+edge01"}, subject
@@ -40,9 +38,7 @@ func TestSaveBundleWritesLikeRsync(t *testing.T) {
 	if !at.Exists || at.Revision != 0 || at.Saved != nil || at.IsOurs() {
 		t.Errorf("nothing has been saved yet, but there is %+v", at)
 	}
-	if err := store.SaveBundle(t.Context(), at, `{"ready":true,"csrStatuses":[{"status":{"certificate":"LS0t"}}]}`, saved("7")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, store.SaveBundle(t.Context(), at, `{"ready":true,"csrStatuses":[{"status":{"certificate":"LS0t"}}]}`, saved("7")))
 	key := "/context/" + place.ContextID + "/app/sink/cluster/provider+edge01/status/"
 	want := map[string]string{
 		key:                  `"{\"ready\":true,\"csrStatuses\":[{\"status\":{\"certificate\":\"LS0t\"}}]}"`,
@@ -65,26 +61,18 @@ func TestBundleOfAnotherProgramIsNotOurs(t *testing.T) {
 	ctx := t.Context()
 	ac, place, _ := placed(t, store)
 	before := must(store.ReadBundle(ctx, place))(t)
-	if err := store.SaveBundle(ctx, before, "{}", saved("1")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, store.SaveBundle(ctx, before, "{}", saved("1")))
 	ours := must(store.ReadBundle(ctx, place))(t)
 	if err := ac.UpdateStatusValue(ctx, place.Handle().Level("status"), "{}"); err != nil { // rsync writes in this way, even the same value.
 		t.Fatal(err)
 	}
-	if err := store.SaveBundle(ctx, ours, "{}", saved("2")); !errors.Is(err, appcontext.ErrConflict) {
-		t.Errorf("want ErrConflict, got: %v", err)
-	}
-	if err := store.RemoveBundle(ctx, ours); !errors.Is(err, appcontext.ErrConflict) {
-		t.Errorf("want ErrConflict, got: %v", err)
-	}
+	wantError(t, store.SaveBundle(ctx, ours, "{}", saved("2")), appcontext.ErrConflict)
+	wantError(t, store.RemoveBundle(ctx, ours), appcontext.ErrConflict)
 	now := must(store.ReadBundle(ctx, place))(t)
 	if now.Revision == 0 || now.IsOurs() || now.Saved == nil {
 		t.Errorf("another program has written, but there is %+v", now)
 	}
-	if err := store.RemoveBundle(ctx, now); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, store.RemoveBundle(ctx, now))
 	if got := must(ac.GetValue(ctx, place.Handle().Level("status")))(t); got != "{}" {
 		t.Errorf("another program's bundle must stay, it is %v", got)
 	}
@@ -98,12 +86,8 @@ func TestSaveBundleRequiresExistingPlace(t *testing.T) {
 	ctx := t.Context()
 	ac, place, _ := placed(t, store)
 	at := must(store.ReadBundle(ctx, place))(t)
-	if err := ac.DeleteCluster(ctx, place.Handle()); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.SaveBundle(ctx, at, "{}", saved("1")); !errors.Is(err, appcontext.ErrNotFound) {
-		t.Errorf("want ErrNotFound, got: %v", err)
-	}
+	noError(t, ac.DeleteCluster(ctx, place.Handle()))
+	wantError(t, store.SaveBundle(ctx, at, "{}", saved("1")), appcontext.ErrNotFound)
 	for _, p := range []appcontext.AppInCluster{{App: "a", Cluster: "p+c"}, {ContextID: "1", App: "instruction", Cluster: "p+c"}, {ContextID: "1", App: "a", Cluster: "p/c"}} {
 		if _, err := store.ReadBundle(ctx, p); !errors.Is(err, appcontext.ErrInvalid) {
 			t.Errorf("%v: want ErrInvalid, got: %v", p, err)
@@ -125,9 +109,7 @@ func TestADeletionTakesWhatIsOursAlong(t *testing.T) {
 		"context": func(ac *appcontext.AppContext, _ appcontext.AppInCluster) error { return ac.DeleteCompositeApp(ctx) },
 	} {
 		ac, place, _ := placed(t, store)
-		if err := store.SaveBundle(ctx, must(store.ReadBundle(ctx, place))(t), "{}", saved("1")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, store.SaveBundle(ctx, must(store.ReadBundle(ctx, place))(t), "{}", saved("1")))
 		if err := remove(ac, place); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -162,17 +144,11 @@ func TestViewSeenReturnsTimeOfBundle(t *testing.T) {
 		}
 	}
 	expect("nothing is saved", time.Time{})
-	if err := store.SaveBundle(ctx, must(store.ReadBundle(ctx, place))(t), "{}", saved("1")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, store.SaveBundle(ctx, must(store.ReadBundle(ctx, place))(t), "{}", saved("1")))
 	expect("saved", saved("1").Seen.Truncate(time.Millisecond))
-	if err := ac.UpdateStatusValue(ctx, place.Handle().Level("status"), "{}"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ac.UpdateStatusValue(ctx, place.Handle().Level("status"), "{}"))
 	expect("written by another program", time.Time{})
-	if err := store.RemoveBundle(ctx, must(store.ReadBundle(ctx, place))(t)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, store.RemoveBundle(ctx, must(store.ReadBundle(ctx, place))(t)))
 	expect("removed", time.Time{})
 	if strings.Contains(place.String(), " ") {
 		t.Errorf("a place is one word for log lines, it is %q", place)

@@ -179,21 +179,14 @@ func (s *Snapshot) AppOrder() ([]string, error) {
 // Apps returns the apps in the order of the instruction, then those that it does not name, in the order of their keys. An
 // order that cannot be read counts as none.
 func (s *Snapshot) Apps() []App {
-	order, err := s.AppOrder()
-	if err != nil {
-		order = nil
-	}
-	var apps []App
-	for _, l := range s.root().children(order, partApp) {
-		apps = append(apps, App{l, s.id})
-	}
-	return apps
+	order, _ := s.AppOrder()
+	return listOf[App](s.root().children(order, partApp))
 }
 
 // App returns the app with a name, and whether it is there.
 func (s *Snapshot) App(name string) (App, bool) {
 	l, ok := s.root().child(partApp, name)
-	return App{l, s.id}, ok && name != partInstruction
+	return App{l}, ok && name != partInstruction
 }
 
 func (s *Snapshot) root() level { return level{string(s.Handle()), s, 0, len(s.values)} }

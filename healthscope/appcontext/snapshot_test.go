@@ -187,13 +187,9 @@ func TestRevisionsNameValues(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	_, c, r := add(t, ac, h, "a", "p+c", "r+Kind")
-	if err := set(t.Context(), store, c, map[string]any{"status": "{}"}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, set(t.Context(), store, c, map[string]any{"status": "{}"}))
 	before := must(store.Snapshot(t.Context(), ac.ID()))(t)
-	if err := ac.UpdateResourceValue(t.Context(), r, "other"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ac.UpdateResourceValue(t.Context(), r, "other"))
 	after := must(store.Snapshot(t.Context(), ac.ID()))(t)
 	revisions := func(s *appcontext.Snapshot) (bundle, resource int64) {
 		app, _ := s.App("a")

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -15,11 +15,12 @@ import (
 // Store is an etcd with contexts. It holds one client, which everything made from it shares. It is safe for concurrent use.
 type Store struct {
 	options Options
-	config  clientv3.Config
-	// connecting holds one token, for the call that creates the client: with a user, that waits for etcd to answer.
-	connecting chan struct{}
-	client     atomic.Pointer[clientv3.Client]
-	closed     atomic.Bool
+	// config is that of the client. Its Context ends when the store is closed.
+	config clientv3.Config
+	cancel context.CancelFunc
+	// client holds the client, nil before the first call. Who creates it takes it out meanwhile: with a user, that waits for etcd to
+	// answer.
+	client chan *clientv3.Client
 }
 
 // Open returns a store. It does not connect to etcd yet: each call reports that etcd is unreachable or denies access.
@@ -32,11 +33,13 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open AppContext store: %w", err)
 	}
-	s := &Store{options: o, connecting: make(chan struct{}, 1)}
-	s.connecting <- struct{}{}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // It ends with Close, and not with the caller.
+	s := &Store{options: o, cancel: cancel, client: make(chan *clientv3.Client, 1)}
+	s.client <- nil
 	s.config = clientv3.Config{
-		Endpoints: o.Endpoints, TLS: tls, Username: o.Username, Password: o.Password,
-		DialTimeout: o.Timeout, DialKeepAliveTime: 2 * o.Timeout, DialKeepAliveTimeout: o.Timeout,
+		Context: ctx, Endpoints: o.Endpoints, TLS: tls, Username: o.Username, Password: o.Password,
+		// gRPC closes a connection that delivers nothing after 15 seconds, both together.
+		DialTimeout: o.Timeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
 		// transaction.check returns the better message, so the client's own limit must be higher.
 		MaxCallSendMsgSize: 2 * o.MaxRequestBytes,
 		Logger:             zap.NewNop(), // Callers get errors.
@@ -49,8 +52,9 @@ func Open(o Options) (*Store, error) {
 
 // Close closes the connection. Calls fail with ErrClosed from now on, and watches end.
 func (s *Store) Close() error {
-	s.closed.Store(true)
-	client := s.client.Swap(nil)
+	s.cancel()
+	client := <-s.client
+	s.client <- nil
 	if client == nil {
 		return nil
 	}
@@ -60,40 +64,25 @@ func (s *Store) Close() error {
 	return nil
 }
 
+func (s *Store) isClosed() bool { return s.config.Context.Err() != nil }
+
 // connect returns the client. It creates the client if there is none yet.
 func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
-	if client := s.client.Load(); client != nil {
-		return client, nil
-	}
+	var client *clientv3.Client
 	select {
-	case <-s.connecting:
-		defer func() { s.connecting <- struct{}{} }()
+	case client = <-s.client:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if client := s.client.Load(); client != nil {
-		return client, nil
-	}
-	if s.closed.Load() {
+	defer func() { s.client <- client }()
+	var err error
+	switch {
+	case s.isClosed():
 		return nil, ErrClosed
+	case client == nil:
+		client, err = clientv3.New(s.config)
 	}
-	client, err := clientv3.New(s.config)
-	if err != nil {
-		return nil, err
-	}
-	s.client.Store(client)
-	if s.closed.Load() { // Close came in between and has not seen the client.
-		return nil, errors.Join(ErrClosed, s.Close())
-	}
-	return client, nil
-}
-
-// discardClient closes a client whose connection no longer delivers anything, unless another call has done so. The next
-// call creates another: gRPC would take a quarter of a minute to notice.
-func (s *Store) discardClient(client *clientv3.Client) {
-	if client != nil && s.client.CompareAndSwap(client, nil) {
-		_ = client.Close() // It has failed already.
-	}
+	return client, err
 }
 
 // call calls f with the client and a deadline, and translates its errors.
@@ -104,7 +93,7 @@ func (s *Store) call(ctx context.Context, f func(context.Context, *clientv3.Clie
 	if err == nil {
 		err = f(callCtx, client)
 	}
-	if err != nil && s.closed.Load() {
+	if err != nil && s.isClosed() {
 		return ErrClosed
 	}
 	return translate(ctx, err)

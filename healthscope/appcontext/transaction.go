@@ -36,20 +36,25 @@ type condition struct {
 func (t *transaction) require(key string) {
 	t.conditions = append(t.conditions, condition{key, true})
 	t.size += len(key) + operationOverhead // When it fails, etcd is asked which condition did not hold.
-	t.compare(clientv3.Compare(clientv3.CreateRevision(key), ">", 0), key)
+	t.compare(clientv3.Compare(clientv3.CreateRevision(key), ">", 0))
 }
 
 // requireAbsent adds the condition that a key does not exist. If it does, the transaction fails with ErrExists.
 func (t *transaction) requireAbsent(key string) {
 	t.conditions = append(t.conditions, condition{key, false})
 	t.size += len(key) + operationOverhead
-	t.compare(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), key)
+	t.compare(clientv3.Compare(clientv3.CreateRevision(key), "=", 0))
 }
 
-// compare adds a comparison. If it does not hold, the transaction fails with ErrConflict.
-func (t *transaction) compare(c clientv3.Cmp, key string) {
+// requireRevision adds the condition that a key was last written at a revision; 0 means that it does not exist. If it does not
+// hold, the transaction fails with ErrConflict.
+func (t *transaction) requireRevision(key string, revision int64) {
+	t.compare(clientv3.Compare(clientv3.ModRevision(key), "=", revision))
+}
+
+func (t *transaction) compare(c clientv3.Cmp) {
 	t.compares = append(t.compares, c)
-	t.size += len(key) + operationOverhead
+	t.size += len(c.KeyBytes()) + operationOverhead
 }
 
 // put stores a value as EMCO does.

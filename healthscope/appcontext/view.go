@@ -128,17 +128,15 @@ func (s *Store) view(ctx context.Context, subject DeploymentRef, instance string
 	}
 	view.Revision, view.Info, view.Contexts = revision, record.info, record.contexts
 	known := knownContexts{}
-	switch {
-	case record.isEmpty():
-		known, err = s.discover(ctx, revision)
-	case len(record.contexts) > 1 && !slices.ContainsFunc(record.info.Actions, func(a Action) bool { return a.ContextID != "" }):
+	if record.isEmpty() {
+		if known, err = s.discover(ctx, revision); err == nil {
+			view.Contexts = known.bySubject()[subject]
+		}
+	} else if view.lastContextID() == "" { // The states of the contexts show which is in force.
 		err = s.readContextInfo(ctx, known, record.contexts, revision)
 	}
 	if err != nil {
 		return View{}, err
-	}
-	if record.isEmpty() {
-		view.Contexts = known.bySubject()[subject]
 	}
 	view.inForce = known.inForce(view.Contexts)
 	err = view.resolveContexts(instance, func(id string) (*Snapshot, error) { return s.snapshotAt(ctx, id, revision) })
@@ -189,19 +187,23 @@ func nilIfEmpty(s *Snapshot, err error) (*Snapshot, error) {
 // selectContextID returns the id of the requested context. Without one, it returns that of the last action with a context, or
 // else of the one in force.
 func (v *View) selectContextID(instance string) (string, error) {
-	actions := v.Info.Actions
-	if instance != "" {
-		if slices.Contains(v.Contexts, instance) || slices.ContainsFunc(actions, func(a Action) bool { return a.ContextID == instance }) {
-			return instance, nil
-		}
-		return "", fmt.Errorf("No state information for %s: %w", instance, ErrNotFound) //nolint:staticcheck // EMCO's words.
+	if instance == "" {
+		return cmp.Or(v.lastContextID(), v.inForce), nil
 	}
-	for _, a := range slices.Backward(actions) {
+	if slices.Contains(v.Contexts, instance) || slices.ContainsFunc(v.Info.Actions, func(a Action) bool { return a.ContextID == instance }) {
+		return instance, nil
+	}
+	return "", fmt.Errorf("No state information for %s: %w", instance, ErrNotFound) //nolint:staticcheck // EMCO's words.
+}
+
+// lastContextID returns the id of the context of the last action with one; empty when there is none.
+func (v *View) lastContextID() string {
+	for _, a := range slices.Backward(v.Info.Actions) {
 		if a.ContextID != "" {
-			return a.ContextID, nil
+			return a.ContextID
 		}
 	}
-	return v.inForce, nil
+	return ""
 }
 
 // knownContexts is what is known of all contexts, by their id.
@@ -354,8 +356,7 @@ func (e *contextInfo) rank() int {
 }
 
 func (e *contextInfo) setCluster(name string, exists bool) {
-	s, ok := subjectOfCluster(NetworkIntents, name)
-	if ok && exists {
+	if s, ok := subjectOfCluster(NetworkIntents, name); ok && exists {
 		e.clusters[s] = true
 	} else {
 		delete(e.clusters, s)
@@ -388,13 +389,9 @@ func (c knownContexts) bySubject() map[DeploymentRef][]string {
 // the newest, because a rollback uses an older one again: it is the one with the highest rank and, among equals, the one
 // whose state rsync wrote last.
 func (c knownContexts) inForce(ids []string) string {
-	best := ""
-	var bestInfo contextInfo
+	best, bestInfo := "", &contextInfo{}
 	for _, id := range ids {
-		e := contextInfo{}
-		if known := c[id]; known != nil {
-			e = *known
-		}
+		e := cmp.Or(c[id], &contextInfo{})
 		if best == "" || cmp.Or(cmp.Compare(e.rank(), bestInfo.rank()), cmp.Compare(e.changed, bestInfo.changed)) >= 0 {
 			best, bestInfo = id, e
 		}

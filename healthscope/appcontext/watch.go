@@ -35,21 +35,20 @@ func (s *Store) WatchBundles(ctx context.Context, id string, after int64, change
 // WatchLevels calls changed as soon as it watches, and then whenever a value at one of some levels below a context has changed,
 // or anywhere in it when none is given, until the watch breaks or ctx ends. It returns the reason.
 func (s *Store) WatchLevels(ctx context.Context, id string, levels []string, changed func()) error {
-	what := fmt.Sprintf("cannot follow context %q", id)
-	if len(levels) == 0 {
-		return wrap(what, s.watch(ctx, string(ContextHandle(id)), func(clientv3.WatchResponse) { changed() }, clientv3.WithPrefix(), clientv3.WithCreatedNotify()))
-	}
-	keys := make([]string, 0, len(levels))
+	key, keys := string(ContextHandle(id)), []string{}
 	for _, level := range levels {
 		keys = append(keys, string(ContextHandle(id).Level(level)))
 	}
-	slices.Sort(keys)
-	isOne := func(event *clientv3.Event) bool { return slices.Contains(keys, string(event.Kv.Key)) }
-	return wrap(what, s.watch(ctx, keys[0], func(r clientv3.WatchResponse) {
+	isRange := clientv3.WithPrefix()
+	if len(keys) > 0 {
+		key, isRange = slices.Min(keys), clientv3.WithRange(slices.Max(keys)+"\x00")
+	}
+	isOne := func(event *clientv3.Event) bool { return len(keys) == 0 || slices.Contains(keys, string(event.Kv.Key)) }
+	return wrap(fmt.Sprintf("cannot follow context %q", id), s.watch(ctx, key, func(r clientv3.WatchResponse) {
 		if r.Created || slices.ContainsFunc(r.Events, isOne) {
 			changed()
 		}
-	}, clientv3.WithRange(keys[len(keys)-1]+"\x00"), clientv3.WithCreatedNotify()))
+	}, isRange, clientv3.WithCreatedNotify()))
 }
 
 // watchPrefix calls onWrite for each key below a prefix that was written after a revision of etcd, and then whenever one is
@@ -95,7 +94,7 @@ func (s *Store) watch(ctx context.Context, key string, handle func(clientv3.Watc
 // placeOfStatus returns the place whose bundle a key holds. It returns false for all other keys.
 func placeOfStatus(key string) (AppInCluster, bool) {
 	id, parts, ok := splitKey(key)
-	if !ok || !isSavedBundle(parts) {
+	if !ok || len(parts) != 5 || parts[4] != partStatus || kindOfParts(parts[:4]) != kindCluster {
 		return AppInCluster{}, false
 	}
 	return AppInCluster{ContextID: id, App: parts[1], Cluster: parts[3]}, true

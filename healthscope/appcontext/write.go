@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // activePrefix is the prefix of the keys that name the contexts for which rsync has work left.
@@ -93,12 +91,12 @@ func contextsOf(id string, writes []Write) []string {
 
 func (c Condition) add(t *transaction) {
 	if c.Lock != nil {
-		t.compare(c.Lock.mutex.IsOwner(), c.Lock.mutex.Key())
+		t.compare(c.Lock.mutex.IsOwner())
 	}
 	for _, read := range c.Unchanged {
 		for _, level := range c.Levels {
 			h := read.Handle().Level(level)
-			t.compare(clientv3.Compare(clientv3.ModRevision(string(h)), "=", read.StoredRevision(h)), string(h))
+			t.requireRevision(string(h), read.StoredRevision(h))
 		}
 	}
 }

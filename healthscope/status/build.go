@@ -39,9 +39,12 @@ type builder struct {
 	document  Document
 	total     rollup
 	oldest    oldestSeen
-	view      view
-	scratch   []row
 	matched   struct{ apps, clusters, resources map[string]bool }
+
+	// view is the app in a cluster that is being built, scratch holds its rows, and objects its whole objects; nil until they are used.
+	view    view
+	scratch []row
+	objects map[healthscope.Key]map[string]any
 }
 
 // New returns the document for a query.
@@ -105,19 +108,16 @@ func history(actions []appcontext.Action) *History {
 
 // instances returns the ids of the contexts in the order of their first actions, then the ids of contexts without a known action.
 func instances(v appcontext.View) []string {
-	ids := []string{}
-	seen := map[string]bool{"": true}
-	add := func(id string) {
+	ids, seen := []string{}, map[string]bool{"": true}
+	all := make([]string, 0, len(v.Info.Actions)+len(v.Contexts))
+	for _, a := range v.Info.Actions {
+		all = append(all, a.ContextID)
+	}
+	for _, id := range append(all, v.Contexts...) {
 		if !seen[id] {
 			seen[id] = true
 			ids = append(ids, id)
 		}
-	}
-	for _, a := range v.Info.Actions {
-		add(a.ContextID)
-	}
-	for _, id := range v.Contexts {
-		add(id)
 	}
 	return ids
 }
@@ -149,11 +149,7 @@ func (b *builder) apps() {
 
 // addCluster adds a cluster to an app.
 func (b *builder) addCluster(to *App, u *rollup, p *appInCluster) {
-	v := &b.view
-	if b.query.usesClusters() {
-		v.setReport(p, b.Reports[p.AppInCluster], b.lifecycle.terminated)
-	}
-	rows := b.rows(p, v)
+	rows := b.rows(p)
 	listed := b.listedRows(rows)
 	b.countRows(p.AppInCluster, listed)
 	cluster := Cluster{Provider: p.provider, Name: p.cluster}
@@ -161,22 +157,28 @@ func (b *builder) addCluster(to *App, u *rollup, p *appInCluster) {
 		cluster.Connectivity = string(appcontext.ConnectivityRetrying)
 	}
 	if b.query.usesClusters() && len(rows) > 0 {
-		cluster.Freshness = b.age(v)
+		cluster.Freshness = b.age()
 	}
 	if b.query.Health {
-		own := b.rollUp(p.AppInCluster, rows, v)
+		own := b.rollUp(p.AppInCluster, rows)
 		cluster.Health = b.health(own)
 		u.merge(own)
 	}
 	if b.query.Output == OutputSummary || len(listed) == 0 {
 		return
 	}
-	cluster.Resources = b.resources(listed, v)
+	cluster.Resources = b.resources(listed)
 	to.Clusters = append(to.Clusters, cluster)
 }
 
-// rows returns the expected and the existing resources that the query selects. The next call overwrites the result.
-func (b *builder) rows(p *appInCluster, v *view) []row {
+// rows returns the expected and the existing resources of an app in a cluster that the query selects. The next call overwrites the
+// result.
+func (b *builder) rows(p *appInCluster) []row {
+	v := &b.view
+	b.objects = nil
+	if b.query.usesClusters() {
+		v.setReport(p, b.Reports[p.AppInCluster], b.lifecycle.terminated)
+	}
 	rows := b.scratch[:0]
 	for i := range p.resources {
 		r := &p.resources[i]
@@ -186,14 +188,16 @@ func (b *builder) rows(p *appInCluster, v *view) []row {
 		m := v.member(i)
 		rows = append(rows, row{expected: r, member: m, rsync: b.lifecycle.rsyncWord(r), presence: v.presence(m, v.follows(i))})
 	}
-	for _, i := range v.unexpectedMembers() {
-		if m := &v.Members[i]; filterMatches(b.query.Resources, m.Name) {
-			rows = append(rows, row{member: m, presence: v.presence(m, true)})
+	if v.matching != nil {
+		for _, i := range v.unexpected {
+			if m := &v.Members[i]; filterMatches(b.query.Resources, m.Name) {
+				rows = append(rows, row{member: m, presence: v.presence(m, true)})
+			}
 		}
 	}
 	if b.query.Health {
 		for i := range rows {
-			b.judgeRow(&rows[i], v)
+			b.judgeRow(&rows[i])
 		}
 	}
 	b.scratch = rows
@@ -205,11 +209,10 @@ func (b *builder) listedRows(rows []row) []row {
 	if b.query.Type != TypeRsync {
 		return rows
 	}
-	expected := slices.IndexFunc(rows, func(r row) bool { return r.expected == nil })
-	if expected < 0 {
-		return rows
+	if others := slices.IndexFunc(rows, func(r row) bool { return r.expected == nil }); others >= 0 {
+		return rows[:others] // They come last.
 	}
-	return rows[:expected] // The others come last.
+	return rows
 }
 
 // countRows counts rows by rsync status and by presence, and records the filter values that they match.
@@ -240,13 +243,13 @@ func (b *builder) countRows(at AppInCluster, rows []row) {
 }
 
 // rollUp rolls up rows, and the unlisted objects of the bundle. A filter by name excludes unlisted objects.
-func (b *builder) rollUp(at AppInCluster, rows []row, v *view) rollup {
+func (b *builder) rollUp(at AppInCluster, rows []row) rollup {
 	var u rollup
 	for i := range rows {
 		u.add(at, &rows[i])
 	}
-	unlisted := v.Unlisted
-	if v.Unreachable {
+	unlisted := b.view.Unlisted
+	if b.view.Unreachable {
 		unlisted = unlisted.MarkUnreachable()
 	}
 	switch {
@@ -260,16 +263,12 @@ func (b *builder) rollUp(at AppInCluster, rows []row, v *view) rollup {
 }
 
 // resources returns rows as they are served.
-func (b *builder) resources(rows []row, v *view) []Resource {
-	var objects map[healthscope.Key]map[string]any
-	if b.query.Output == OutputDetail && b.query.Type != TypeRsync {
-		objects = v.Bundle.objects()
-	}
+func (b *builder) resources(rows []row) []Resource {
 	written := make([]Resource, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
 		id := r.identity()
-		wire := Resource{GVK: GVK{Group: id.group, Version: id.version, Kind: id.kind}, Name: id.name}
+		wire := Resource{GVK: id.gvk(), Name: id.name}
 		switch b.query.Type {
 		case TypeRsync:
 			wire.RsyncStatus = r.rsync
@@ -284,7 +283,7 @@ func (b *builder) resources(rows []row, v *view) []Resource {
 			wire.Namespace, wire.Health = id.namespace, b.healthOf(r)
 		}
 		if b.query.Output == OutputDetail {
-			wire.Detail = b.detail(r, objects)
+			wire.Detail = b.detail(r)
 		}
 		written = append(written, wire)
 	}
@@ -292,19 +291,23 @@ func (b *builder) resources(rows []row, v *view) []Resource {
 }
 
 // detail returns the object of a row from the context with TypeRsync, and otherwise from the cluster; nil when it is not available.
-func (b *builder) detail(r *row, objects map[healthscope.Key]map[string]any) []byte {
-	switch {
-	case b.query.Type == TypeRsync:
-		text, err := r.expected.stored.Body()
-		if err != nil {
-			return nil
-		}
-		return encode(parseRedacted(text))
-	case r.member != nil:
-		return encode(objects[r.member.Key])
-	default:
+func (b *builder) detail(r *row) []byte {
+	if b.query.Type == TypeRsync {
+		return r.expected.object()
+	}
+	if r.member == nil {
 		return nil
 	}
+	if b.objects == nil {
+		b.objects = b.view.Bundle.objects()
+	}
+	return encode(b.objects[r.member.Key])
+}
+
+// object returns the redacted object in the context, in JSON; nil when it cannot be read.
+func (r *resource) object() []byte {
+	text, _ := r.stored.Body()
+	return encode(parseRedacted(text))
 }
 
 // unmatched returns the filter values that no resource in the document matches; nil when there are none.
@@ -339,7 +342,8 @@ func (o *oldestSeen) add(seen time.Time) {
 }
 
 // age returns the freshness of a report. The age of a current report is included only with health.
-func (b *builder) age(v *view) Freshness {
+func (b *builder) age() Freshness {
+	v := &b.view
 	f := Freshness{Truncated: v.Truncated}
 	b.oldest.truncated = b.oldest.truncated || v.Truncated
 	if v.Saved {

@@ -34,7 +34,6 @@ type Contents struct {
 	children       []string
 	apps           []app
 	appsInClusters map[AppInCluster]*appInCluster
-	bodies         map[appcontext.Handle]body
 	problems       []problem
 }
 
@@ -83,13 +82,6 @@ type resource struct {
 	stored appcontext.Resource
 }
 
-// body is the identity of an object in a context, as of a revision of etcd. ok is false if the object cannot be read.
-type body struct {
-	revision int64
-	identity identity
-	ok       bool
-}
-
 // Decode reads the contexts of a view. It reads the expected resources from Context, and their states from StatusContext,
 // where EMCO keeps the states after an update. It returns nil for a view without a context. previous, which may be nil, is
 // the result for an earlier revision: Decode reuses what has not changed since, instead of parsing it again.
@@ -99,8 +91,11 @@ func Decode(view appcontext.View, previous *Contents) *Contents {
 	if view.Context == nil {
 		return nil
 	}
-	d := decoder{Contents: &Contents{id: view.Context.ID(), appsInClusters: map[AppInCluster]*appInCluster{}, bodies: map[appcontext.Handle]body{}},
-		previous: previous, status: view.StatusContext, parsed: map[string]body{}}
+	d := decoder{Contents: &Contents{id: view.Context.ID(), appsInClusters: map[AppInCluster]*appInCluster{}},
+		status: view.StatusContext, parsed: map[string]identity{}}
+	if previous != nil {
+		d.previous = previous.appsInClusters
+	}
 	if d.status == nil {
 		d.status = view.Context
 		d.problemf("the context that keeps the states is not there any more: states are those of context %q itself", d.id)
@@ -127,7 +122,7 @@ func Decode(view appcontext.View, previous *Contents) *Contents {
 type decoder struct {
 	*Contents
 
-	previous *Contents
+	previous map[AppInCluster]*appInCluster
 	// status is the context that holds the states.
 	status    *appcontext.Snapshot
 	namespace string
@@ -135,8 +130,8 @@ type decoder struct {
 	finished bool
 	// location is the app in a cluster that is being decoded.
 	location AppInCluster
-	// parsed holds the results of parse, by the text of the object.
-	parsed map[string]body
+	// parsed holds the identities of objects by their text, because most objects are the same in many clusters.
+	parsed map[string]identity
 }
 
 func (d *decoder) problemf(format string, args ...any) {
@@ -166,9 +161,14 @@ func (d *decoder) decodeApp(a appcontext.App) {
 		saved, found := states.Cluster(c.Name())
 		if _, reported := saved.Value("status"); found && reported {
 			p.saved, p.hasSaved = saved, true
-			d.reuseSavedBundle(p)
+			old := d.previous[d.location]
+			if old != nil && old.hasSaved && old.saved.Handle() == saved.Handle() && old.saved.Revision("status") == saved.Revision("status") {
+				p.savedBundle.Store(old.savedBundle.Load())
+			}
 		}
-		p.connectivity = d.connectivity(c)
+		var err error
+		p.connectivity, err = c.Connectivity()
+		d.checkError(err, c.Handle().Level("readystatus"))
 		p.retrying = p.connectivity == appcontext.ConnectivityRetrying && !d.finished
 		resources := c.Resources()
 		inOrder := orderOf(c)
@@ -195,17 +195,6 @@ func (d *decoder) decodeApp(a appcontext.App) {
 	d.apps = append(d.apps, result)
 }
 
-// reuseSavedBundle reuses the saved bundle that was decoded from the earlier revision, if it has not changed.
-func (d *decoder) reuseSavedBundle(p *appInCluster) {
-	if d.previous == nil {
-		return
-	}
-	old, ok := d.previous.appsInClusters[p.AppInCluster]
-	if ok && old.hasSaved && old.saved.Handle() == p.saved.Handle() && old.saved.Revision("status") == p.saved.Revision("status") {
-		p.savedBundle.Store(old.savedBundle.Load())
-	}
-}
-
 // orderOf returns the names in the resource order of a cluster; none if the order cannot be read.
 func orderOf(c appcontext.Cluster) map[string]bool {
 	names, _ := c.ResourceOrder()
@@ -229,13 +218,6 @@ func (d *decoder) belongsToOtherContext(r appcontext.Resource) bool {
 // finishedStates are the states in which rsync has given up, or has deleted everything.
 var finishedStates = map[appcontext.State]bool{
 	appcontext.StateTerminated: true, appcontext.StateInstantiateFailed: true, appcontext.StateTerminateFailed: true, appcontext.StateUpdateFailed: true,
-}
-
-// connectivity returns the last result of rsync's attempts to reach a cluster.
-func (d *decoder) connectivity(c appcontext.Cluster) appcontext.Connectivity {
-	found, err := c.Connectivity()
-	d.checkError(err, c.Handle().Level("readystatus"))
-	return found
 }
 
 // markRetrying sets the state Retrying on the resources in a cluster that rsync cannot reach and has not yet applied or deleted.
@@ -265,67 +247,45 @@ func (d *decoder) decodeResource(r, states appcontext.Resource, found bool) reso
 	if !found {
 		return decoded
 	}
-	if raw, ok := states.Value("status"); ok {
-		if word, usual := commonStates[string(raw)]; usual {
-			decoded.rsync = word
-			return decoded
-		}
-		state, err := states.Status()
-		d.checkError(err, states.Handle().Level("status"))
-		switch {
-		case err != nil:
-			decoded.rsync = stateUnreadable
-		case state != "":
-			decoded.rsync = string(state)
-		}
+	state, err := states.Status()
+	d.checkError(err, states.Handle().Level("status"))
+	switch {
+	case err != nil:
+		decoded.rsync = stateUnreadable
+	case state != "":
+		decoded.rsync = string(state)
 	}
 	return decoded
 }
 
-// commonStates maps the usual stored values to states, so that thousands of values need not be decoded.
-var commonStates = func() map[string]string {
-	usual := map[string]string{}
-	for _, state := range []appcontext.ResourceStatus{
-		appcontext.ResourcePending, appcontext.ResourceApplied, appcontext.ResourceFailed, appcontext.ResourceRetrying, appcontext.ResourceDeleted,
-	} {
-		usual[`{"Status":"`+string(state)+`"}`] = string(state)
-	}
-	return usual
-}()
-
 // identify returns the identity of an object in a context; empty if the object cannot be read.
 func (d *decoder) identify(r appcontext.Resource) identity {
-	cached, ok := d.previous.cachedBody(r.Handle())
-	if revision := r.Revision(); !ok || cached.revision != revision {
+	found, ok := d.previousIdentity(r)
+	if !ok {
 		text, err := r.Body()
-		cached = body{revision: revision}
-		if err == nil {
-			cached.identity, cached.ok = d.parse(text)
+		if found, ok = d.parsed[text]; !ok && err == nil {
+			found = identify(text)
+			d.parsed[text] = found
 		}
 	}
-	if !cached.ok {
+	if found.version == "" {
 		d.problemf("the object at %q cannot be read", r.Handle())
+		return identity{}
 	}
-	d.bodies[r.Handle()] = cached
-	return cached.identity
+	return found
 }
 
-// parse calls identify once for each text, because most objects are the same in many clusters.
-func (d *decoder) parse(text string) (identity, bool) {
-	cached, ok := d.parsed[text]
-	if !ok {
-		cached.identity, cached.ok = identify(text)
-		d.parsed[text] = cached
+// previousIdentity returns the identity of an object that has not changed since the contexts were decoded before.
+func (d *decoder) previousIdentity(r appcontext.Resource) (identity, bool) {
+	old := d.previous[d.location]
+	if old == nil {
+		return identity{}, false
 	}
-	return cached.identity, cached.ok
-}
-
-func (c *Contents) cachedBody(h appcontext.Handle) (body, bool) {
-	if c == nil {
-		return body{}, false
+	i, ok := slices.BinarySearchFunc(old.resources, r.Name(), func(b resource, name string) int { return strings.Compare(b.stored.Name(), name) })
+	if !ok || old.resources[i].stored.Handle() != r.Handle() || old.resources[i].stored.Revision() != r.Revision() {
+		return identity{}, false
 	}
-	b, ok := c.bodies[h]
-	return b, ok
+	return old.resources[i].identity, true
 }
 
 // Expected is an app in a cluster that a document covers, and where its bundle is found.

@@ -17,9 +17,7 @@ import (
 func page(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("../../config/docs/status.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return string(data)
 }
 
@@ -66,9 +64,7 @@ func TestParametersAreDocumented(t *testing.T) {
 
 func TestReasonsAreDocumented(t *testing.T) {
 	source, err := os.ReadFile("health.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var want []string
 	for _, match := range regexp.MustCompile(`(?m)^\tReason\w+ healthscope\.Reason = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
 		want = append(want, match[1])
@@ -127,9 +123,7 @@ func TestExamplesAreDocuments(t *testing.T) {
 			continue
 		}
 		var want bytes.Buffer
-		if err := json.Compact(&want, []byte(examples[i][1])); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Compact(&want, []byte(examples[i][1])))
 		check(t, "example, written again", want.String()+"\n", wire(t, into))
 	}
 }

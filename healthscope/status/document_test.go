@@ -284,9 +284,7 @@ func TestWhatIsUnchangedIsNotParsedAgain(t *testing.T) {
 		values[string(h)] = v
 	}
 	newer, err := appcontext.NewSnapshot(8, values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	same.Context, same.StatusContext = newer, newer
 	check(t, "next revision", status.Resource{GVK: status.GVK{Group: "acme.example", Version: "v2", Kind: "Pod"}, Name: "web", RsyncStatus: "Applied"}, gvk(status.Decode(same, before.Contents)))
 }

@@ -282,11 +282,6 @@ func (e *emcoBuilder) listApps() {
 
 // listCluster lists an app in a cluster.
 func (e *emcoBuilder) listCluster(p *appInCluster) EMCOCluster {
-	v := &e.view
-	if e.query.usesClusters() {
-		v.setReport(p, e.Reports[p.AppInCluster], e.lifecycle.terminated)
-		e.incomplete = e.incomplete || len(e.query.Resources) == 0 && v.Unlisted.Ready < v.Unlisted.Total
-	}
 	c := EMCOCluster{ClusterProvider: p.provider, Cluster: p.cluster}
 	connectivity := cmp.Or(string(p.connectivity), emcoUnknown)
 	if e.query.EMCO.Status == "" {
@@ -294,24 +289,23 @@ func (e *emcoBuilder) listCluster(p *appInCluster) EMCOCluster {
 	} else {
 		c.Connectivity = connectivity
 	}
-	var objects map[healthscope.Key]map[string]any
-	if e.query.Output == OutputDetail && e.query.Type != TypeRsync {
-		objects = v.Bundle.objects()
-	}
-	rows := e.listedRows(e.rows(p, v))
+	rows := e.listedRows(e.rows(p))
 	for i := range rows {
-		c.Resources = append(c.Resources, e.resource(&rows[i], v, objects))
+		c.Resources = append(c.Resources, e.resource(&rows[i]))
+	}
+	if unlisted := e.view.Unlisted; len(e.query.Resources) == 0 && unlisted.Ready < unlisted.Total {
+		e.incomplete = true
 	}
 	return c
 }
 
 // resource returns a row as it is served, and counts it.
-func (e *emcoBuilder) resource(r *row, v *view, objects map[healthscope.Key]map[string]any) EMCOResource {
+func (e *emcoBuilder) resource(r *row) EMCOResource {
 	id := r.identity()
-	wire := EMCOResource{GVK: GVK{Group: id.group, Version: id.version, Kind: id.kind}, Name: id.name}
+	wire := EMCOResource{GVK: id.gvk(), Name: id.name}
 	word := r.rsync
 	if e.query.Type == TypeCluster {
-		word = emcoPresence(r, v)
+		word = emcoPresence(r, &e.view)
 	}
 	e.listed++
 	if word != "" {
@@ -328,10 +322,9 @@ func (e *emcoBuilder) resource(r *row, v *view, objects map[healthscope.Key]map[
 		wire.RsyncStatus = word
 	}
 	if e.query.Output == OutputDetail {
-		wire.Detail = e.detail(r, objects)
+		wire.Detail = e.detail(r)
 		if wire.Detail == nil && r.expected != nil && r.member == nil { // EMCO shows the expected object.
-			text, _ := r.expected.stored.Body()
-			wire.Detail = encode(parseRedacted(text))
+			wire.Detail = r.expected.object()
 		}
 	}
 	return wire

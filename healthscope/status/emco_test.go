@@ -36,24 +36,18 @@ func reportSaved(in *status.Input) {
 func answer(t *testing.T, in status.Input, raw string) any {
 	t.Helper()
 	made, err := status.Answer(in, query(t, "dialect=22.12&"+raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return made
 }
 
 // TestAnswersAreThoseOfEMCO compares documents with the responses of EMCO 22.12 for the same context, byte for byte except for blanks.
 func TestAnswersAreThoseOfEMCO(t *testing.T) {
 	var answers map[string]json.RawMessage
-	if err := json.Unmarshal(read(t, "emco/answers.json"), &answers); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(read(t, "emco/answers.json"), &answers))
 	for raw, text := range answers {
 		t.Run(raw, func(t *testing.T) {
 			var want bytes.Buffer
-			if err := json.Compact(&want, text); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, json.Compact(&want, text))
 			want.WriteByte('\n')
 			if diff := cmp.Diff(want.String(), wire(t, answer(t, spring(t), raw))); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)

@@ -33,47 +33,6 @@ type EMCOQuery struct {
 	List string
 }
 
-// emcoParameters are the parsers of the parameters of EMCO 22.12. emcoErrorPrefixes are the prefixes of its errors for invalid values.
-var (
-	emcoParameters = map[string]parameterParser{
-		parameterApp:      parameters[parameterApp],
-		parameterCluster:  parameters[parameterCluster],
-		parameterResource: parameters[parameterResource],
-		parameterInstance: func(q *Query, values []string) error {
-			if err := parseInstance(q, values); err != nil || !q.ListInstances {
-				return err
-			}
-			return newParameterError(parameterInstance, "", "cannot be used", "the id of a context")
-		},
-		parameterOutput: func(q *Query, values []string) error {
-			value, err := parseEnum(parameterOutput, values, string(OutputAll), string(OutputSummary), string(OutputDetail))
-			q.Output = Output(value)
-			return err
-		},
-		parameterType: func(q *Query, values []string) error {
-			value, err := parseEnum(parameterType, values, string(TypeRsync), string(TypeCluster))
-			q.Type = Type(value)
-			return err
-		},
-		parameterStatus: func(q *Query, values []string) error {
-			value, err := parseEnum(parameterStatus, values, statusDeployed, statusReady)
-			q.EMCO.Status = value
-			return err
-		},
-		parameterDialect: func(_ *Query, values []string) error {
-			_, err := parseEnum(parameterDialect, values, DialectEMCO)
-			return err
-		},
-		parameterApps: ignoreParameter, parameterClusters: ignoreParameter, parameterResources: ignoreParameter,
-	}
-	emcoErrorPrefixes = map[string]string{
-		parameterApp: "Invalid app query", parameterCluster: "Invalid cluster query", parameterResource: "Invalid resources query",
-	}
-)
-
-// ignoreParameter accepts any value of a parameter, and ignores it.
-func ignoreParameter(*Query, []string) error { return nil }
-
 // EMCOParameters returns the sorted names of the parameters that only the dialect of EMCO 22.12 has.
 func EMCOParameters() []string {
 	return []string{parameterApps, parameterClusters, parameterResources, parameterStatus}
@@ -81,16 +40,22 @@ func EMCOParameters() []string {
 
 // parseEMCOQuery parses the parameters of a request in the dialect of EMCO 22.12. Errors about values begin with EMCO's words.
 func parseEMCOQuery(values map[string][]string) (Query, error) {
+	known := []string{
+		parameterApp, parameterApps, parameterCluster, parameterClusters, parameterDialect, parameterInstance, parameterOutput,
+		parameterResource, parameterResources, parameterStatus, parameterType,
+	}
 	q := Query{Type: TypeRsync, Output: OutputAll, EMCO: &EMCOQuery{}}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		read, ok := emcoParameters[name]
-		if !ok {
-			return Query{}, newParameterError(name, strings.Join(values[name], ","), "is unknown", strings.Join(slices.Sorted(maps.Keys(emcoParameters)), ", "))
+		if !slices.Contains(known, name) {
+			return Query{}, newParameterError(name, strings.Join(values[name], ","), "is unknown", strings.Join(known, ", "))
 		}
-		if err := read(&q, values[name]); err != nil {
-			prefix := emcoErrorPrefixes[name]
-			if prefix == "" {
-				prefix = "Invalid query " + name
+		if err := q.setEMCO(name, values[name]); err != nil {
+			prefix := "Invalid query " + name
+			switch name {
+			case parameterApp, parameterCluster:
+				prefix = "Invalid " + name + " query"
+			case parameterResource:
+				prefix = "Invalid resources query"
 			}
 			return Query{}, fmt.Errorf("%s: %w", prefix, err)
 		}
@@ -103,6 +68,28 @@ func parseEMCOQuery(values map[string][]string) (Query, error) {
 	}
 	q.setEMCOList(values)
 	return q, nil
+}
+
+// setEMCO is set for the parameters of EMCO 22.12.
+func (q *Query) setEMCO(name string, values []string) (err error) {
+	switch name {
+	case parameterInstance:
+		if err = q.setInstance(values); err == nil && q.ListInstances {
+			err = newParameterError(name, "", "cannot be used", "the id of a context")
+		}
+	case parameterOutput:
+		q.Output, err = parseEnum[Output](name, values, string(OutputAll), string(OutputSummary), string(OutputDetail))
+	case parameterType:
+		q.Type, err = parseEnum[Type](name, values, string(TypeRsync), string(TypeCluster))
+	case parameterStatus:
+		q.EMCO.Status, err = parseEnum[string](name, values, statusDeployed, statusReady)
+	case parameterDialect:
+		_, err = parseEnum[string](name, values, DialectEMCO)
+	case parameterApps, parameterClusters, parameterResources: // setEMCOList reads them.
+	default:
+		err = q.set(name, values)
+	}
+	return err
 }
 
 // setEMCOList turns the query into a query for names, if the parameters request one. It resets the parameters that EMCO ignores for it.

@@ -30,6 +30,14 @@ func marshal(value any) string {
 	return string(data)
 }
 
+// noError fails the test if a call has failed.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newKeys returns the keys of a context in a state, without apps.
 func newKeys(id, state string) keys {
 	root := "/context/" + id + "/"
@@ -88,9 +96,7 @@ func (k keys) snapshot(t testing.TB) *appcontext.Snapshot {
 		values[key] = []byte(value)
 	}
 	s, err := appcontext.NewSnapshot(7, values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return s
 }
 
@@ -139,9 +145,7 @@ func seen(members ...healthscope.Member) status.Report {
 func query(t testing.TB, raw string) status.Query {
 	t.Helper()
 	q, err := parseQuery(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return q
 }
 
@@ -151,9 +155,7 @@ func wire(t testing.TB, document any) string {
 	var text strings.Builder
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(document); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, e.Encode(document))
 	return text.String()
 }
 

@@ -24,9 +24,7 @@ const (
 func read(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return data
 }
 
@@ -34,18 +32,14 @@ func read(t testing.TB, name string) []byte {
 func stored(t testing.TB, name string) keys {
 	t.Helper()
 	var k keys
-	if err := json.Unmarshal(read(t, name), &k); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(read(t, name), &k))
 	return k
 }
 
 func at(t testing.TB, text string) time.Time {
 	t.Helper()
 	when, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return when
 }
 
@@ -114,9 +108,7 @@ func TestGoldenDocuments(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var want bytes.Buffer
-			if err := json.Compact(&want, read(t, tt.want)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, json.Compact(&want, read(t, tt.want)))
 			want.WriteByte('\n')
 			got := wire(t, status.New(tt.in, query(t, tt.query)))
 			if diff := cmp.Diff(want.String(), got); diff != "" {

@@ -101,10 +101,10 @@ func (r *row) identity() identity {
 }
 
 // judgeRow sets the health of a row.
-func (b *builder) judgeRow(r *row, v *view) {
+func (b *builder) judgeRow(r *row) {
 	switch {
 	case b.lifecycle.deleting || deleted(r.rsync):
-		r.judged, r.remains = b.judgeDeleting(r, v)
+		r.judged, r.remains = b.judgeDeleting(r)
 	case r.rsync == string(appcontext.ResourceFailed):
 		message := "rsync could not apply it"
 		if r.member != nil {
@@ -114,7 +114,7 @@ func (b *builder) judgeRow(r *row, v *view) {
 	case r.member != nil:
 		r.judged, r.counts = r.member, !r.member.Owned
 	default:
-		r.judged, r.counts = b.judgeAbsent(r, v)
+		r.judged, r.counts = b.judgeAbsent(r)
 	}
 }
 
@@ -123,7 +123,7 @@ func deleted(rsync string) bool {
 }
 
 // judgeDeleting returns the health of a resource that is being deleted, and whether it remains. Such a resource does not count.
-func (b *builder) judgeDeleting(r *row, v *view) (m *healthscope.Member, remains bool) {
+func (b *builder) judgeDeleting(r *row) (m *healthscope.Member, remains bool) {
 	gone := deleted(r.rsync)
 	switch {
 	case b.lifecycle.state == appcontext.StateTerminateFailed && r.rsync == string(appcontext.ResourceFailed):
@@ -137,7 +137,7 @@ func (b *builder) judgeDeleting(r *row, v *view) (m *healthscope.Member, remains
 	case r.presence == NotPresent:
 		return b.newMember(r, healthscope.NotPresent, healthscope.ReasonNotFound, ""), false
 	default:
-		return b.newMember(r, healthscope.Unknown, cmp.Or(v.incomplete(), ReasonNotFollowed), v.Message), true
+		return b.newMember(r, healthscope.Unknown, cmp.Or(b.view.incomplete(), ReasonNotFollowed), b.view.Message), true
 	}
 }
 
@@ -156,7 +156,7 @@ func stillPresent(m *healthscope.Member, gone bool) *healthscope.Member {
 }
 
 // judgeAbsent returns the health of an expected resource that is not in the bundle, and whether it counts.
-func (b *builder) judgeAbsent(r *row, v *view) (m *healthscope.Member, counts bool) {
+func (b *builder) judgeAbsent(r *row) (m *healthscope.Member, counts bool) {
 	switch r.rsync {
 	case string(appcontext.ResourceApplied):
 	case string(appcontext.ResourceRetrying):
@@ -169,13 +169,13 @@ func (b *builder) judgeAbsent(r *row, v *view) (m *healthscope.Member, counts bo
 	if r.presence == NotPresent {
 		return b.judgeMissing(r, healthscope.NotPresent, healthscope.ReasonNotFound, "rsync has applied it, and it is not there"), true
 	}
-	switch reason := v.incomplete(); reason {
+	switch reason := b.view.incomplete(); reason {
 	case "":
 		return b.judgeMissing(r, healthscope.Unknown, ReasonNotFollowed, "the monitor does not report this kind"), false
 	case ReasonNotListed:
 		return b.judgeMissing(r, healthscope.Unknown, reason, "the bundle is too large to name it"), false // It may be counted among the unlisted objects.
 	default:
-		return b.judgeMissing(r, healthscope.Unknown, reason, cmp.Or(v.Message, incompleteMessages[reason])), true
+		return b.judgeMissing(r, healthscope.Unknown, reason, cmp.Or(b.view.Message, incompleteMessages[reason])), true
 	}
 }
 

@@ -22,6 +22,8 @@ type identity struct {
 	group, version, kind, namespace, name string
 }
 
+func (i identity) gvk() GVK { return GVK{Group: i.group, Version: i.version, Kind: i.kind} }
+
 // matches reports whether the object with a key is the expected one. The version makes no difference. group and namespace count
 // where they are known.
 func (i identity) matches(k healthscope.Key) bool {
@@ -39,22 +41,19 @@ type objectHeader struct {
 	} `json:"metadata"`
 }
 
-// identify returns the identity of the object in a text of YAML or JSON, and whether the text can be read. The identity has no
+// identify returns the identity of the object in a text of YAML or JSON; empty if the text cannot be read. The identity has no
 // name, because the context holds the name.
-func identify(text string) (identity, bool) {
+func identify(text string) identity {
 	encoded, err := yaml.YAMLToJSON([]byte(text))
 	var h objectHeader
-	if text == placeholder || err != nil || k8sjson.Unmarshal(encoded, &h) != nil {
-		return identity{}, false
-	}
-	if h.APIVersion == "" || h.Kind == "" {
-		return identity{}, false
+	if text == placeholder || err != nil || k8sjson.Unmarshal(encoded, &h) != nil || h.APIVersion == "" || h.Kind == "" {
+		return identity{}
 	}
 	group, version, ok := strings.Cut(h.APIVersion, "/")
 	if !ok {
 		group, version = "", h.APIVersion
 	}
-	return identity{group: group, version: version, kind: h.Kind, namespace: h.Metadata.Namespace}, true
+	return identity{group: group, version: version, kind: h.Kind, namespace: h.Metadata.Namespace}
 }
 
 // parseRedacted returns the redacted object in a text of YAML or JSON; nil when there is none.

@@ -33,72 +33,44 @@ func (m *matching) isOf(members []healthscope.Member) bool {
 	return len(members) == len(m.members) && (len(members) == 0 || &members[0] == &m.members[0])
 }
 
-// matcher is the working state of matchMembers.
-type matcher struct {
-	*matching
-
-	// byName holds the index of a member for each kind and name. next holds, for each member, the index of the next one of the same kind and
-	// name, or -1.
-	byName  map[objectName]int
-	next    []int
-	claimed []bool
-	kinds   map[groupKind]bool
-}
-
 type objectName struct{ kind, name string }
 
-// matchMembers matches resources with members. A member matches at most one resource.
+// matchMembers matches resources with members. A member matches at most one resource. Of several members in different namespaces,
+// a resource gets the one in its default namespace, or else the first by key.
 func matchMembers(resources []resource, members []healthscope.Member) *matching {
-	m := matcher{
-		matching: &matching{members: members, memberIndexes: make([]int, len(resources)), followed: make([]bool, len(resources))},
-		byName:   make(map[objectName]int, len(members)), next: make([]int, len(members)), claimed: make([]bool, len(members)),
-		kinds: map[groupKind]bool{},
-	}
+	m := &matching{members: members, memberIndexes: make([]int, len(resources)), followed: make([]bool, len(resources))}
+	byName, kinds := make(map[objectName][]int, len(members)), map[groupKind]bool{}
 	for i := range members {
-		key := objectName{members[i].Kind, members[i].Name}
-		before, ok := m.byName[key]
-		if !ok {
-			before = -1
-		}
-		m.byName[key], m.next[i] = i, before
-		m.kinds[groupKind{members[i].Group, members[i].Kind}] = true
+		name := objectName{members[i].Kind, members[i].Name}
+		byName[name] = append(byName[name], i)
+		kinds[groupKind{members[i].Group, members[i].Kind}] = true
 	}
+	claimed := make([]bool, len(members))
 	for i := range resources {
-		r := &resources[i]
+		r, best := &resources[i], -1
+		for _, candidate := range byName[objectName{r.kind, r.name}] {
+			if !claimed[candidate] && r.matches(members[candidate].Key) && (best < 0 || r.prefers(members[candidate].Key, members[best].Key)) {
+				best = candidate
+			}
+		}
+		if best >= 0 {
+			claimed[best] = true
+		}
 		k := groupKind{r.group, r.kind}
-		m.memberIndexes[i], m.followed[i] = m.match(r), r.version != "" && (followed[k] || m.kinds[k])
+		m.memberIndexes[i], m.followed[i] = best, r.version != "" && (followed[k] || kinds[k])
 	}
 	for i := range members {
-		if !m.claimed[i] {
+		if !claimed[i] {
 			m.unexpected = append(m.unexpected, i)
 		}
 	}
 	slices.SortStableFunc(m.unexpected, func(a, b int) int { return members[a].Compare(members[b].Key) })
-	return m.matching
+	return m
 }
 
-// match claims the member that matches a resource, and returns its index; -1 when no unclaimed member matches. Of several members
-// in different namespaces, it claims the one in the resource's default namespace, or else the first by key.
-func (m *matcher) match(r *resource) int {
-	best := -1
-	i, ok := m.byName[objectName{r.kind, r.name}]
-	for ; ok && i >= 0; i = m.next[i] {
-		if m.claimed[i] || !r.matches(m.members[i].Key) {
-			continue
-		}
-		if best < 0 || m.preferred(i, best, r.defaultNamespace) {
-			best = i
-		}
-	}
-	if best >= 0 {
-		m.claimed[best] = true
-	}
-	return best
-}
-
-func (m *matcher) preferred(i, than int, namespace string) bool {
-	a, b := m.members[i].Key, m.members[than].Key
-	if here, there := a.Namespace == namespace, b.Namespace == namespace; here != there {
+// prefers reports whether the resource is rather the object with key a than the one with key b.
+func (r *resource) prefers(a, b healthscope.Key) bool {
+	if here, there := a.Namespace == r.defaultNamespace, b.Namespace == r.defaultNamespace; here != there {
 		return here
 	}
 	return a.Compare(b) < 0

@@ -111,44 +111,34 @@ func newParameterError(parameter, value, problem, allowed string) error {
 
 func shorten(text string) string { return healthscope.Shorten(text, maxEcho+len("...")) }
 
-// parameterParser reads one parameter into a query.
-type parameterParser func(q *Query, values []string) error
-
-// parameters are the parsers of all parameters outside the dialect of EMCO 22.12, by name.
-var parameters = map[string]parameterParser{
-	parameterApp: func(q *Query, values []string) (err error) {
-		q.Apps, err = parseFilter(parameterApp, values, checkApp)
-		return
-	},
-	parameterCluster: func(q *Query, values []string) (err error) {
-		q.Clusters, err = parseFilter(parameterCluster, values, checkCluster)
-		return
-	},
-	parameterResource: func(q *Query, values []string) (err error) {
-		q.Resources, err = parseFilter(parameterResource, values, checkResource)
-		return
-	},
-	parameterHealth: func(q *Query, values []string) error {
-		value, err := parseEnum(parameterHealth, values, "true", "false")
+// set parses the values of one of Parameters, except dialect.
+func (q *Query) set(name string, values []string) (err error) {
+	switch name {
+	case parameterApp:
+		q.Apps, err = parseFilter(name, values, checkApp)
+	case parameterCluster:
+		q.Clusters, err = parseFilter(name, values, checkCluster)
+	case parameterResource:
+		q.Resources, err = parseFilter(name, values, checkResource)
+	case parameterHealth:
+		var value string
+		value, err = parseEnum[string](name, values, "true", "false")
 		q.Health = value == "true"
-		return err
-	},
-	parameterInstance: parseInstance,
-	parameterOutput: func(q *Query, values []string) error {
-		value, err := parseEnum(parameterOutput, values, Outputs()...)
-		q.Output = Output(value)
-		return err
-	},
-	parameterType: func(q *Query, values []string) error {
-		value, err := parseEnum(parameterType, values, Types()...)
-		q.Type = Type(value)
-		return err
-	},
+	case parameterInstance:
+		err = q.setInstance(values)
+	case parameterOutput:
+		q.Output, err = parseEnum[Output](name, values, Outputs()...)
+	case parameterType:
+		q.Type, err = parseEnum[Type](name, values, Types()...)
+	}
+	return err
 }
 
 // Parameters returns the sorted names of the parameters that ParseQuery accepts without dialect, and "dialect" itself.
 func Parameters() []string {
-	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(parameters)), parameterDialect)))
+	return []string{
+		parameterApp, parameterCluster, parameterDialect, parameterHealth, parameterInstance, parameterOutput, parameterResource, parameterType,
+	}
 }
 
 // Outputs returns the values of the parameter output. Those of older designs come last.
@@ -176,14 +166,13 @@ func ParseQuery(values map[string][]string) (Query, error) {
 	}
 	var q Query
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		read, ok := parameters[name]
-		if !ok && slices.Contains(EMCOParameters(), name) {
+		if slices.Contains(EMCOParameters(), name) {
 			return Query{}, newParameterError(name, strings.Join(values[name], ","), "is one of EMCO 22.12", "it, with dialect="+DialectEMCO)
 		}
-		if !ok {
+		if !slices.Contains(Parameters(), name) {
 			return Query{}, newParameterError(name, strings.Join(values[name], ","), "is unknown", strings.Join(Parameters(), ", "))
 		}
-		if err := read(&q, values[name]); err != nil {
+		if err := q.set(name, values[name]); err != nil {
 			return Query{}, err
 		}
 	}
@@ -217,10 +206,11 @@ func (q *Query) expandOutput(values map[string][]string) error {
 		if q.Type == "" {
 			q.Type = TypeAll
 		}
-		detail := q.Output == outputFull
-		q.Health, q.Output = true, OutputAll
-		if detail {
+		q.Health = true
+		if q.Output == outputFull {
 			q.Output = OutputDetail
+		} else {
+			q.Output = OutputAll
 		}
 	}
 	return nil
@@ -234,7 +224,7 @@ func singleValue(parameter string, values []string, allowed string) (string, err
 	return values[0], nil
 }
 
-func parseEnum(parameter string, values []string, words ...string) (string, error) {
+func parseEnum[T ~string](parameter string, values []string, words ...string) (T, error) {
 	allowed := strings.Join(words, ", ")
 	value, err := singleValue(parameter, values, allowed)
 	if err != nil {
@@ -243,10 +233,10 @@ func parseEnum(parameter string, values []string, words ...string) (string, erro
 	if !slices.Contains(words, value) {
 		return "", newParameterError(parameter, value, "cannot be used", allowed)
 	}
-	return value, nil
+	return T(value), nil
 }
 
-func parseInstance(q *Query, values []string) error {
+func (q *Query) setInstance(values []string) error {
 	const allowed = "the id of a context, or no value for the list of them"
 	value, err := singleValue(parameterInstance, values, allowed)
 	if err != nil {

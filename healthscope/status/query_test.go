@@ -46,9 +46,7 @@ func TestQueries(t *testing.T) {
 	for raw, want := range tests {
 		t.Run(raw, func(t *testing.T) {
 			got, err := parseQuery(raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

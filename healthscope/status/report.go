@@ -107,14 +107,6 @@ func (v *view) setReport(p *appInCluster, r Report, terminated bool) {
 	v.Report, v.matching = r, p.matchingOf(r.Members)
 }
 
-// unexpectedMembers returns the indexes of the members that are not expected.
-func (v *view) unexpectedMembers() []int {
-	if v.matching == nil {
-		return nil
-	}
-	return v.unexpected
-}
-
 // presence returns the presence of an object. m is nil when the object is not in the bundle. followed is true if the object would be in
 // the bundle if it existed.
 func (v *view) presence(m *healthscope.Member, followed bool) Presence {
