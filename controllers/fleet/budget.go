@@ -176,7 +176,11 @@ func (qs *quotas) enforce(q *quota) {
 	if qs.hard.Total == 0 {
 		return
 	}
-	for sum := qs.sum(); sum > qs.hard.Total; {
+	var sum int64
+	for q := range qs.clusters {
+		sum += q.total()
+	}
+	for sum > qs.hard.Total {
 		victim := qs.victim()
 		if victim == nil {
 			return
@@ -191,13 +195,6 @@ func (qs *quotas) enforce(q *quota) {
 		}
 		sum += victim.total() - before
 	}
-}
-
-func (qs *quotas) sum() (bytes int64) {
-	for q := range qs.clusters {
-		bytes += q.total()
-	}
-	return bytes
 }
 
 // victim returns the quota that must release memory: the cluster with the most stale bytes of those that are cut off, and
@@ -287,13 +284,11 @@ func (m *meter) awaitChange(ctx context.Context) error {
 	if pause == 0 {
 		return nil
 	}
-	select {
-	case <-c.After(pause):
-		return nil
-	case <-ctx.Done():
+	err := sleep(ctx, c, pause)
+	if err != nil {
 		reservation.CancelAt(c.Now())
-		return ctx.Err()
 	}
+	return err
 }
 
 // isThrottledTooLong notes whether a change waits, and reports whether changes have been throttled for longer than maxThrottling.

@@ -33,14 +33,12 @@ type FullBundle struct {
 // ReadBundle reads a complete bundle, which the view does not store, from its cluster
 // with one request and a timeout. It returns ErrGone when the bundle does not
 // exist. It lists this one bundle, so that the hub needs no rights beyond those for its watch of bundles.
-func (v *View) ReadBundle(ctx context.Context, key BundleKey) (*FullBundle, error) {
+func (v *View) ReadBundle(ctx context.Context, key BundleKey) (_ *FullBundle, err error) {
+	defer func() {
+		err = errors.Wrapf(err, "cannot read bundle %q of cluster %q", types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, key.Cluster)
+	}()
 	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
 	defer cancel()
-	whole, err := v.readWhole(ctx, key)
-	return whole, errors.Wrapf(err, "cannot read bundle %q of cluster %q", types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, key.Cluster)
-}
-
-func (v *View) readWhole(ctx context.Context, key BundleKey) (*FullBundle, error) {
 	access, ok := v.Access(key.Cluster)
 	if !ok {
 		return nil, errors.New("the cluster has not been read yet, or is not known")
