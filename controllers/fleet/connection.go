@@ -105,10 +105,7 @@ func (c *connection) newBundleInformers(name string, changed func(types.Namespac
 	if err != nil {
 		return err
 	}
-	namespaces := c.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
+	namespaces := c.watchNamespaces()
 	c.store = newBundleStore(name, namespaces, userRules, changed)
 	for _, namespace := range namespaces {
 		source := toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything())

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -52,13 +51,6 @@ type informerKey struct {
 	Kind
 
 	namespace string
-}
-
-// clusterClients are the clients that read the objects of a cluster. client is nil until the cluster is attached.
-type clusterClients struct {
-	client    dynamic.Interface
-	discovery *apiDiscovery
-	meter     *meter
 }
 
 // kindOptions are what the informers of all kinds share.
@@ -171,7 +163,7 @@ func (k *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, uncount := a.meter.wrap(observe.NewListerWatcher(a.client.Resource(resource).Namespace(k.namespace)), objectsPage, usageOfObject)
+	source, uncount := a.Meter(observe.NewListerWatcher(a.client.Resource(resource).Namespace(k.namespace)))
 	k.uncount()
 	k.uncount = uncount
 	return source, nil

@@ -180,14 +180,14 @@ func (c *meteredListerWatcher) admit(object runtime.Object) error {
 	q := c.meter.quota
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
-	if err := c.meter.errLocked(); err != nil {
+	if err := c.meter.err(); err != nil {
 		return err
 	}
 	name := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
 	q.used = q.used.minus(c.counts[name].usage).plus(used)
 	c.counts[name] = countedUsage{used, c.round}
 	q.quotas.enforce(q)
-	return c.meter.errLocked()
+	return c.meter.err()
 }
 
 // release notes that an object is not held any more.
@@ -203,7 +203,7 @@ func (c *meteredListerWatcher) release(object runtime.Object) {
 
 // releaseLocked is release for callers that hold the lock.
 func (c *meteredListerWatcher) releaseLocked(name types.NamespacedName) {
-	if c.meter.errLocked() == nil {
+	if c.meter.err() == nil {
 		c.meter.quota.used = c.meter.quota.used.minus(c.counts[name].usage)
 	}
 	delete(c.counts, name)

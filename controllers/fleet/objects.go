@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -40,8 +38,7 @@ type Objects struct {
 type objectCluster struct {
 	clusterClients
 
-	namespaces []string
-	state      ClusterState
+	state ClusterState
 }
 
 // Lookup is what is known of one object.
@@ -153,14 +150,6 @@ func (o *Objects) ensureInformers(kind Kind) {
 	}
 }
 
-// watchNamespaces returns the namespaces in which kinds are watched; the empty one stands for all.
-func (c *objectCluster) watchNamespaces() []string {
-	if len(c.namespaces) == 0 {
-		return []string{""}
-	}
-	return c.namespaces
-}
-
 // Attach adds a cluster, or replaces the access to it. It reads the wanted kinds
 // again; until then the previous results stay. Setup calls it for the clusters of a fleet.
 func (o *Objects) Attach(cluster string, a Access) error {
@@ -171,27 +160,12 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.ensureCluster(cluster)
-	known.clusterClients, known.namespaces = clients, a.Namespaces
+	known.clusterClients = clients
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nothing sets the state of a cluster without a fleet.
 	}
 	o.relist(cluster, known.state)
 	return nil
-}
-
-// open returns the clients of an Access.
-func (a Access) open(c clock.PassiveClock) (clients clusterClients, err error) {
-	if a.Client == nil {
-		if a.Client, err = rest.HTTPClientFor(a.Config); err != nil {
-			return clients, err
-		}
-	}
-	clients.meter = a.meter
-	if clients.client, err = dynamic.NewForConfigAndClient(a.Config, a.Client); err != nil {
-		return clients, err
-	}
-	clients.discovery, err = newAPIDiscoveryFor(a.Config, a.Client.Transport, c)
-	return clients, err
 }
 
 // clientsOf returns the clients that read the objects of a cluster.
@@ -326,16 +300,15 @@ func (o *Objects) visibilityOf(cluster string, gvk schema.GroupVersionKind, name
 		return visibility{others: Lookup{Result: unknown}}
 	}
 	at := informerKey{Kind{cluster, gvk}, ""}
-	if len(known.namespaces) > 0 {
+	if len(known.Namespaces) > 0 {
 		at.namespace = name.Namespace
 	}
-	attached := known.client != nil
-	k, state, allowed := o.kinds[at], known.state, at.namespace == "" || slices.Contains(known.namespaces, at.namespace)
+	k, state := o.kinds[at], known.state
 	switch {
-	case !allowed:
+	case !known.Reads(name.Namespace):
 		unknown.Reason, unknown.Message = healthscope.ReasonForbidden, fmt.Sprintf("the Secret of cluster %q does not name namespace %q among those that may be read", cluster, name.Namespace)
 		return visibility{others: Lookup{Result: unknown}}
-	case state.Reachability == Connecting, k == nil && !attached && state.Answers():
+	case state.Reachability == Connecting, k == nil && known.client == nil && state.Answers():
 		return visibility{others: settlingLookup(unknown, state.Since, o.clock.Now())}
 	case !state.Answers():
 		return visibility{kind: k, staleState: &state, others: unreachableLookup(unknown, state)}

@@ -78,7 +78,7 @@ func (s clusterSpec) renewedToken(o clusterSpec) string {
 
 // reads reports whether data may be read from a namespace.
 func (s clusterSpec) reads(namespace string) bool {
-	return len(s.namespaces) == 0 || slices.Contains(s.namespaces, namespace)
+	return Access{Namespaces: s.namespaces}.Reads(namespace)
 }
 
 // desiredClusters returns the specs of the clusters of Secrets, by name, and the Secrets

@@ -280,19 +280,15 @@ func (v *View) States() []ClusterState {
 	return all
 }
 
-// Unreadable returns the clusters that cannot be read, among them those that have not been read yet; nil when there are none.
+// Unreadable returns the clusters that cannot be read, among them those that have not been read yet.
 func (v *View) Unreadable() map[string]ClusterState {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var all map[string]ClusterState
+	all := map[string]ClusterState{}
 	for name, c := range v.clusters {
-		if c.state.Answers() {
-			continue
+		if !c.state.Answers() {
+			all[name] = c.currentState()
 		}
-		if all == nil {
-			all = map[string]ClusterState{}
-		}
-		all[name] = c.currentState()
 	}
 	return all
 }
