@@ -25,7 +25,7 @@ type Access struct {
 	// Namespaces are the namespaces that may be read; empty means all.
 	Namespaces []string
 
-	// reader reads whole bundles.
+	// reader reads bundles.
 	reader rest.Interface
 	// meter counts what the hub holds of the cluster; nil when nothing is counted.
 	meter *meter

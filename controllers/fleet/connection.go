@@ -89,9 +89,6 @@ func (c *connection) prepare(name string, changed func(types.NamespacedName), o 
 	if c.Client, err = c.meter.client(c.Config); err != nil {
 		return err
 	}
-	if c.reader, err = newReader(c.Config, c.Client); err != nil {
-		return err
-	}
 	if err = c.newBundleInformers(name, changed, o.HealthChecks); err != nil || o.Liveness == nil {
 		return err
 	}
@@ -101,14 +98,15 @@ func (c *connection) prepare(name string, changed func(types.NamespacedName), o 
 // newBundleInformers makes the informers of bundles: one for each namespace, or one for all namespaces if none is named.
 func (c *connection) newBundleInformers(name string, changed func(types.NamespacedName), userRules rules.UserRules) error {
 	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
-	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.Config, serializer.NewCodecFactory(memberScheme), c.Client)
+	var err error
+	c.reader, err = apiutil.RESTClientForGVK(gvk, false, false, c.Config, serializer.NewCodecFactory(memberScheme), c.Client)
 	if err != nil {
 		return err
 	}
 	namespaces := c.watchNamespaces()
 	c.store = newBundleStore(name, namespaces, userRules, changed)
 	for _, namespace := range namespaces {
-		source := toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything())
+		source := toolscache.NewListWatchFromClient(c.reader, bundlesResource, namespace, fields.Everything())
 		counted, uncount := c.meter.wrap(source, bundlesPage, usageOfBundle(userRules))
 		c.uncount = append(c.uncount, uncount)
 		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingCRDHint, c.store[namespace], counted))

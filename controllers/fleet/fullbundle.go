@@ -3,17 +3,12 @@ package fleet
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 // wholeTimeout is the timeout for reading a bundle from its cluster.
@@ -58,14 +53,4 @@ func (v *View) ReadBundle(ctx context.Context, key BundleKey) (_ *FullBundle, er
 		}
 	}
 	return nil, ErrGone
-}
-
-// newReader returns a client that reads bundles.
-func newReader(config *rest.Config, client *http.Client) (rest.Interface, error) {
-	c := rest.CopyConfig(config)
-	c.APIPath, c.GroupVersion = "/apis", new(k8spluginv1alpha1.GroupVersion)
-	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	c.AcceptContentTypes, c.ContentType = "application/json", "application/json"
-	reader, err := rest.RESTClientForConfigAndClient(c, client)
-	return reader, errors.Wrap(err, "cannot make a client for bundles")
 }
