@@ -12,15 +12,21 @@ import (
 // benchmarkSizes are numbers of bundles, or of scopes. The cost of one change must not grow with them.
 var benchmarkSizes = []int{10, 1000}
 
+// viewOfBundles returns a view of n bundles, each with a label of its own.
+func viewOfBundles(n int) *View {
+	v := openView("local")
+	for i := range n {
+		key := keyOf("local", fmt.Sprintf("app-%d", i))
+		v.put(key, ready(key, map[string]string{"scope": fmt.Sprint(i), "tier": "edge"}))
+	}
+	return v
+}
+
 // BenchmarkSelect measures how a scope finds its one bundle among many bundles of its namespace.
 func BenchmarkSelect(b *testing.B) {
 	for _, n := range benchmarkSizes {
 		b.Run(fmt.Sprintf("%d bundles", n), func(b *testing.B) {
-			v := openView("local")
-			for i := range n {
-				key := keyOf("local", fmt.Sprintf("app-%d", i))
-				v.put(key, ready(key, map[string]string{"scope": fmt.Sprint(i), "tier": "edge"}))
-			}
+			v := viewOfBundles(n)
 			selector := labels.SelectorFromSet(labels.Set{"scope": "7"})
 			b.ReportAllocs()
 			for b.Loop() {
@@ -36,11 +42,7 @@ func BenchmarkSelect(b *testing.B) {
 func BenchmarkPut(b *testing.B) {
 	for _, n := range benchmarkSizes {
 		b.Run(fmt.Sprintf("%d bundles", n), func(b *testing.B) {
-			v := openView("local")
-			for i := range n {
-				key := keyOf("local", fmt.Sprintf("app-%d", i))
-				v.put(key, ready(key, map[string]string{"scope": fmt.Sprint(i), "tier": "edge"}))
-			}
+			v := viewOfBundles(n)
 			key := keyOf("local", "app-7")
 			b.ReportAllocs()
 			for b.Loop() {

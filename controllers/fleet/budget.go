@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -102,9 +103,10 @@ type quota struct {
 	// staleBytes is the size of the stale bundles that are still shown of a cluster that was cut off. dropStale is true once these must be removed too.
 	staleBytes int64
 	dropStale  bool
-	// generation counts the attempts to read the cluster that were ended. exceeded is why the last one was ended; empty while the cluster is not cut off.
-	generation int
-	exceeded   string
+	// exceeded is why the last attempt to read the cluster was ended; empty while the cluster is not cut off.
+	exceeded string
+	// generation counts these attempts. It changes under the lock only.
+	generation atomic.Int64
 }
 
 // register adds a cluster, and returns its quota.
@@ -130,7 +132,7 @@ func (q *quota) unregister() {
 func (q *quota) newMeter() *meter {
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
-	m := &meter{quota: q, generation: q.generation}
+	m := &meter{quota: q, generation: q.generation.Load()}
 	if changes := q.quotas.hard.Changes; changes > 0 && !q.local {
 		m.changes = rate.NewLimiter(rate.Limit(changes), int(changes)*int(changesBurst/time.Second))
 	}
@@ -163,7 +165,8 @@ func (q *quota) total() int64 { return q.used.bytes + q.staleBytes }
 
 // cutOff ends the attempt to read the cluster. The caller has the lock.
 func (q *quota) cutOff(exceeded string) {
-	q.exceeded, q.generation = exceeded, q.generation+1
+	q.exceeded = exceeded
+	q.generation.Add(1)
 	q.staleBytes, q.used = max(q.staleBytes, q.used.bytes/2), usage{} // What is shown is kept; what it was made from is not.
 	q.wake()
 }
@@ -176,7 +179,11 @@ func (qs *quotas) enforce(q *quota) {
 	if qs.hard.Total == 0 {
 		return
 	}
-	for sum := qs.sum(); sum > qs.hard.Total; {
+	var sum int64
+	for q := range qs.clusters {
+		sum += q.total()
+	}
+	for sum > qs.hard.Total {
 		victim := qs.victim()
 		if victim == nil {
 			return
@@ -191,13 +198,6 @@ func (qs *quotas) enforce(q *quota) {
 		}
 		sum += victim.total() - before
 	}
-}
-
-func (qs *quotas) sum() (bytes int64) {
-	for q := range qs.clusters {
-		bytes += q.total()
-	}
-	return bytes
 }
 
 // victim returns the quota that must release memory: the cluster with the most stale bytes of those that are cut off, and
@@ -240,7 +240,7 @@ func (qs *quotas) usedRatios() map[string]map[string]float64 {
 // meter counts what one attempt to read a cluster uses of its quota. It is nil in a command, which reads without a budget.
 type meter struct {
 	quota      *quota
-	generation int
+	generation int64
 	// changes limits the rate of changes; nil means no limit.
 	changes *rate.Limiter
 	// throttledSince is since when every change has had to wait; zero when the last one did not. The lock of quotas guards it.
@@ -249,14 +249,7 @@ type meter struct {
 
 // err returns an error once nothing more may be read.
 func (m *meter) err() error {
-	m.quota.quotas.mu.Lock()
-	defer m.quota.quotas.mu.Unlock()
-	return m.errLocked()
-}
-
-// errLocked is err for callers that have the lock.
-func (m *meter) errLocked() error {
-	if m.generation != m.quota.generation {
+	if m.generation != m.quota.generation.Load() {
 		return errOverBudget
 	}
 	return nil
@@ -266,7 +259,7 @@ func (m *meter) errLocked() error {
 func (m *meter) cutOff(exceeded string) {
 	m.quota.quotas.mu.Lock()
 	defer m.quota.quotas.mu.Unlock()
-	if m.errLocked() == nil && !m.quota.local {
+	if m.err() == nil && !m.quota.local {
 		m.quota.cutOff(exceeded)
 	}
 }
@@ -287,13 +280,11 @@ func (m *meter) awaitChange(ctx context.Context) error {
 	if pause == 0 {
 		return nil
 	}
-	select {
-	case <-c.After(pause):
-		return nil
-	case <-ctx.Done():
+	err := sleep(ctx, c, pause)
+	if err != nil {
 		reservation.CancelAt(c.Now())
-		return ctx.Err()
 	}
+	return err
 }
 
 // isThrottledTooLong notes whether a change waits, and reports whether changes have been throttled for longer than maxThrottling.

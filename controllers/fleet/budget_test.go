@@ -85,16 +85,16 @@ func TestCutOffClusterKeepsStaleBundles(t *testing.T) {
 	t.Parallel()
 	at := clocktesting.NewFakeClock(noon)
 	m, s := newTestMember(t, Options{}, logr.Discard(), "web")
-	m.hub.clock = at
+	m.env.clock = at
 	m.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
 	m.syncer.resync(s)
 	m.quota.newMeter().cutOff("it sends too much")
 	m.enforceBudget(t.Context())
 	m.updateState()
 	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}
-	b := m.hub.view.Bundle(key)
-	state, _ := m.hub.view.State("edge")
-	if b == nil || !b.Stale || state.Reachability != OverBudget || state.Message != "it sends too much" || m.hub.view.CompleteFor("edge", "shop") {
+	b := m.env.view.Bundle(key)
+	state, _ := m.env.view.State("edge")
+	if b == nil || !b.Stale || state.Reachability != OverBudget || state.Message != "it sends too much" || m.env.view.CompleteFor("edge", "shop") {
 		t.Fatalf("it is %s: %s; its bundle is %v", state.Reachability, state.Message, b)
 	}
 	if !m.cutOff.until.Equal(noon.Add(minCutOff)) {

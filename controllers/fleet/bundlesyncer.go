@@ -23,8 +23,6 @@ type bundleSyncer struct {
 	clock   clock.WithTicker
 	// queue holds the bundles that have changed.
 	queue workqueue.TypedDelayingInterface[types.NamespacedName]
-	// wake is called when the first bundle of a monitor appears, or the last one disappears. It does not block.
-	wake func()
 
 	// mu ensures that the view never gets an older version of a bundle after a newer one, nor one that was judged in an older state of the cluster.
 	mu sync.Mutex
@@ -45,9 +43,9 @@ type bundleMemory struct {
 	uid types.UID
 }
 
-func newBundleSyncer(cluster string, v *View, policy healthscope.Policy, c clock.WithTicker, past map[healthscope.Key]Observation, wake func()) *bundleSyncer {
+func newBundleSyncer(cluster string, v *View, policy healthscope.Policy, c clock.WithTicker, past map[healthscope.Key]Observation) *bundleSyncer {
 	return &bundleSyncer{
-		cluster: cluster, view: v, policy: policy, clock: c, wake: wake,
+		cluster: cluster, view: v, policy: policy, clock: c,
 		// A queue with a name would wake twice a second for its metrics.
 		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c}),
 		allowed: func(string) bool { return true }, memories: map[BundleKey]*bundleMemory{}, past: past,
@@ -65,11 +63,7 @@ func (s *bundleSyncer) run(ctx context.Context) {
 			return
 		}
 		if ctx.Err() == nil {
-			own, foreign := s.view.hasBundles(s.cluster)
 			s.sync(name)
-			if ownNow, foreignNow := s.view.hasBundles(s.cluster); own != ownNow || foreign != foreignNow {
-				s.wake() // The monitor's Lease matters only while it fills bundles.
-			}
 		}
 		s.queue.Done(name)
 	}
@@ -98,12 +92,9 @@ func (s *bundleSyncer) setState(state ClusterState) {
 	defer s.mu.Unlock()
 	before, _ := s.view.State(s.cluster)
 	if s.store != nil && !before.Reachable() && before.Reachability != Connecting {
-		for name := range s.names() {
-			cached := s.get(name)
-			if cached == nil && state.Answers() || cached != nil && before.isStale(cached.contents.Own) && !state.isStale(cached.contents.Own) {
-				s.put(name, cached)
-			}
-		}
+		s.putAll(func(_ types.NamespacedName, cached *cachedBundle) bool {
+			return cached == nil && state.Answers() || cached != nil && before.isStale(cached.contents.Own) && !state.isStale(cached.contents.Own)
+		})
 	}
 	s.view.setState(state)
 }
@@ -113,9 +104,7 @@ func (s *bundleSyncer) resync(store bundleStore) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.store = store
-	for name := range s.names() {
-		s.put(name, s.get(name))
-	}
+	s.putAll(anyBundle)
 	s.past = nil
 }
 
@@ -124,11 +113,9 @@ func (s *bundleSyncer) restrict(allowed func(namespace string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.allowed = allowed
-	for name := range s.names() {
-		if !allowed(name.Namespace) || s.view.judged(s.key(name)) == nil {
-			s.put(name, s.get(name))
-		}
-	}
+	s.putAll(func(name types.NamespacedName, _ *cachedBundle) bool {
+		return !allowed(name.Namespace) || s.view.judged(s.key(name)) == nil
+	})
 }
 
 // reset drops the store. The view keeps its bundles unless drop is true.
@@ -136,18 +123,22 @@ func (s *bundleSyncer) reset(drop bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.store = nil
-	if !drop {
-		return
-	}
-	for name := range s.names() {
-		s.put(name, nil)
+	if drop {
+		s.putAll(anyBundle)
 	}
 }
 
-// names returns the names of all bundles in the store or in the view.
-func (s *bundleSyncer) names() sets.Set[types.NamespacedName] {
-	return sets.New(s.store.names()...).Insert(s.view.names(s.cluster)...)
+// putAll puts all bundles of the store and of the view for which needed returns true; it gets nil for a bundle that is to be removed.
+func (s *bundleSyncer) putAll(needed func(types.NamespacedName, *cachedBundle) bool) {
+	for name := range sets.New(s.store.names()...).Insert(s.view.names(s.cluster)...) {
+		if cached := s.get(name); needed(name, cached) {
+			s.put(name, cached)
+		}
+	}
 }
+
+// anyBundle is for putAll.
+func anyBundle(types.NamespacedName, *cachedBundle) bool { return true }
 
 func (s *bundleSyncer) key(name types.NamespacedName) BundleKey {
 	return BundleKey{Cluster: s.cluster, Namespace: name.Namespace, Name: name.Name}

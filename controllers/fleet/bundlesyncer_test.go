@@ -13,9 +13,9 @@ import (
 // takes long for many bundles, the bundles of others are judged.
 func TestMembersJudgeBundlesConcurrently(t *testing.T) {
 	t.Parallel()
-	h := &hub{view: newView("local"), clock: clock.RealClock{}, ctx: t.Context()}
+	e := &environment{view: newView("local"), clock: clock.RealClock{}}
 	start := func(name string) *member {
-		m := newMember(h, name, false, logr.Discard())
+		m := newMember(e, name, false, nil, logr.Discard())
 		m.publish()
 		m.syncing.Go(func() { m.syncer.run(t.Context()) })
 		t.Cleanup(func() {
@@ -34,7 +34,7 @@ func TestMembersJudgeBundlesConcurrently(t *testing.T) {
 	s := newStore("quick")
 	quick.syncer.resync(s)
 	put(t, s, "web", "1")
-	judged, cancel := h.view.Subscribe(Writes)
+	judged, cancel := e.view.Subscribe(Writes)
 	defer cancel()
 	quick.setState(ClusterState{Name: "quick", Reachability: Connected})
 	quick.syncer.changed(types.NamespacedName{Namespace: "shop", Name: "web"})

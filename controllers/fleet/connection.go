@@ -19,6 +19,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -54,10 +55,12 @@ type connection struct {
 	wake func()
 	// uncount are called once the bundles of this connection are not held any more.
 	uncount []func()
-	// store holds the bundles. bundles are the informers that read them, one for each namespace. lease reads the monitor's Lease; nil without Options.Liveness.
-	store   bundleStore
-	bundles []*observe.Informer
-	lease   *observe.Informer
+	// store holds the bundles. bundles are the informers that read them, one for each namespace. lease reads the monitor's Lease; nil
+	// without Options.Liveness. informers are all of them.
+	store     bundleStore
+	bundles   []*observe.Informer
+	lease     *observe.Informer
+	informers []*observe.Informer
 
 	// mu guards liveness, to which the informers and the probes report.
 	mu       sync.Mutex
@@ -86,9 +89,6 @@ func (c *connection) prepare(name string, changed func(types.NamespacedName), o 
 	if c.Client, err = c.meter.client(c.Config); err != nil {
 		return err
 	}
-	if c.reader, err = newReader(c.Config, c.Client); err != nil {
-		return err
-	}
 	if err = c.newBundleInformers(name, changed, o.HealthChecks); err != nil || o.Liveness == nil {
 		return err
 	}
@@ -98,17 +98,15 @@ func (c *connection) prepare(name string, changed func(types.NamespacedName), o 
 // newBundleInformers makes the informers of bundles: one for each namespace, or one for all namespaces if none is named.
 func (c *connection) newBundleInformers(name string, changed func(types.NamespacedName), userRules rules.UserRules) error {
 	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
-	bundles, err := apiutil.RESTClientForGVK(gvk, false, false, c.Config, serializer.NewCodecFactory(memberScheme), c.Client)
+	var err error
+	c.reader, err = apiutil.RESTClientForGVK(gvk, false, false, c.Config, serializer.NewCodecFactory(memberScheme), c.Client)
 	if err != nil {
 		return err
 	}
-	namespaces := c.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
+	namespaces := c.watchNamespaces()
 	c.store = newBundleStore(name, namespaces, userRules, changed)
 	for _, namespace := range namespaces {
-		source := toolscache.NewListWatchFromClient(bundles, bundlesResource, namespace, fields.Everything())
+		source := toolscache.NewListWatchFromClient(c.reader, bundlesResource, namespace, fields.Everything())
 		counted, uncount := c.meter.wrap(source, bundlesPage, usageOfBundle(userRules))
 		c.uncount = append(c.uncount, uncount)
 		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingCRDHint, c.store[namespace], counted))
@@ -123,13 +121,13 @@ func (c *connection) newLeaseInformer(namespace string) error {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
 	}
 	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
-	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c}, source)
+	c.lease = c.newInformer(leaseRules, "Leases", "", toolscache.NewUndeltaStore(c.leasesChanged, toolscache.MetaNamespaceKeyFunc), source)
 	return nil
 }
 
 // newInformer makes an informer of the connection. Messages name the resource as what, and remedy says what to do when it is not served.
 func (c *connection) newInformer(r observe.Rules, what, remedy string, store toolscache.ReflectorStore, source toolscache.ListerWatcher) *observe.Informer {
-	return observe.NewInformer(r, observe.InformerOptions{
+	informer := observe.NewInformer(r, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{
 			Clock: c.clock, MaxRetryInterval: maxRefusedPause,
 			Describe: func(reason observe.Reason, err error) string { return describe(what, remedy, reason, err) },
@@ -142,6 +140,8 @@ func (c *connection) newInformer(r observe.Rules, what, remedy string, store too
 		Store:   store,
 		Changed: func(observe.State) { c.wake() },
 	})
+	c.informers = append(c.informers, informer)
+	return informer
 }
 
 // describe returns a message that explains why a resource cannot be read.
@@ -161,7 +161,7 @@ func describe(what, remedy string, reason observe.Reason, err error) string {
 // run runs the informers and the probes until ctx ends, and returns once all of them have stopped.
 func (c *connection) run(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, informer := range c.informers() {
+	for _, informer := range c.informers {
 		running.Go(func() { informer.Run(ctx) })
 	}
 	if !c.liveness.disabled() {
@@ -181,12 +181,7 @@ func (c *connection) run(ctx context.Context) {
 // answers no other requests.
 func (c *connection) runProbes(ctx context.Context) {
 	var backoff time.Duration
-	for pause := rand.N(probeInterval); ; { //nolint:gosec // The time of a probe is no secret.
-		select {
-		case <-c.clock.After(pause):
-		case <-ctx.Done():
-			return
-		}
+	for pause := rand.N(probeInterval); sleep(ctx, c.clock, pause) == nil; { //nolint:gosec // The time of a probe is no secret.
 		if pause = c.idleFor(); pause > 0 {
 			continue
 		}
@@ -235,17 +230,9 @@ func (c *connection) answered() {
 
 // kick lets all informers that wait before a retry begin at once.
 func (c *connection) kick() {
-	for _, informer := range c.informers() {
+	for _, informer := range c.informers {
 		informer.RetryNow()
 	}
-}
-
-func (c *connection) informers() []*observe.Informer {
-	all := append([]*observe.Informer(nil), c.bundles...)
-	if c.lease != nil {
-		all = append(all, c.lease)
-	}
-	return all
 }
 
 // reread reads bundles again, because the rules by which those of other monitors are judged have changed.
@@ -299,52 +286,14 @@ func (c *connection) isSynced() (synced bool) {
 	return synced
 }
 
-// leaseStore reports the monitor's Lease to a connection. It implements cache.ReflectorStore.
-type leaseStore struct{ *connection }
-
-// Add implements cache.ReflectorStore.
-func (s leaseStore) Add(object any) error {
-	if lease, ok := object.(*coordinationv1.Lease); ok {
-		s.updateLiveness(func(l *liveness, now time.Time) { l.leaseObserved(leaseFingerprint(lease), leaseDuration(lease), now) })
+// leasesChanged notes the monitor's Lease, which is the only one that is read.
+func (c *connection) leasesChanged(all []any) {
+	fingerprint, duration := "", time.Duration(0)
+	for _, object := range all {
+		if lease, ok := object.(*coordinationv1.Lease); ok {
+			fingerprint = fmt.Sprintf("%s %q %s", lease.UID, ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).UTC())
+			duration = time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+		}
 	}
-	return nil
-}
-
-// Update implements cache.ReflectorStore.
-func (s leaseStore) Update(object any) error { return s.Add(object) }
-
-// Delete implements cache.ReflectorStore.
-func (s leaseStore) Delete(any) error {
-	s.updateLiveness(func(l *liveness, now time.Time) { l.leaseObserved("", 0, now) })
-	return nil
-}
-
-// Replace implements cache.ReflectorStore.
-func (s leaseStore) Replace(all []any, _ string) error {
-	if len(all) == 0 {
-		return s.Delete(nil)
-	}
-	return s.Add(all[0])
-}
-
-// Resync implements cache.ReflectorStore.
-func (s leaseStore) Resync() error { return nil }
-
-// leaseFingerprint returns a text that changes with each renewal of a Lease.
-func leaseFingerprint(l *coordinationv1.Lease) string {
-	holder, renewed := "", ""
-	if l.Spec.HolderIdentity != nil {
-		holder = *l.Spec.HolderIdentity
-	}
-	if l.Spec.RenewTime != nil {
-		renewed = l.Spec.RenewTime.UTC().Format(time.RFC3339Nano)
-	}
-	return fmt.Sprintf("%s %q %s", l.UID, holder, renewed)
-}
-
-func leaseDuration(l *coordinationv1.Lease) time.Duration {
-	if l.Spec.LeaseDurationSeconds == nil {
-		return 0
-	}
-	return time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
+	c.updateLiveness(func(l *liveness, now time.Time) { l.leaseObserved(fingerprint, duration, now) })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,8 +23,8 @@ const maxDiscoveryAge = time.Second
 // apiDiscovery finds out which kinds a cluster serves. One request covers all kinds, and all callers share its result.
 type apiDiscovery struct {
 	request func() *discoveryResult
-	// sem is a semaphore of size one. The goroutine that makes a request holds it. It guards last.
-	sem  chan struct{}
+	// sem has size one. The goroutine that makes a request holds it. It guards last.
+	sem  *semaphore.Weighted
 	last *discoveryResult
 }
 
@@ -45,9 +46,7 @@ type resource struct {
 }
 
 func newAPIDiscovery(request func() *discoveryResult) *apiDiscovery {
-	d := &apiDiscovery{request: request, sem: make(chan struct{}, 1)}
-	d.sem <- struct{}{}
-	return d
+	return &apiDiscovery{request: request, sem: semaphore.NewWeighted(1)}
 }
 
 // newAPIDiscoveryFor returns an apiDiscovery for the cluster of a client configuration.
@@ -67,12 +66,10 @@ func newAPIDiscoveryFor(config *rest.Config, transport http.RoundTripper, c cloc
 
 // resultSince returns the result of a request that was sent at or after a time; nil when ctx ends.
 func (d *apiDiscovery) resultSince(ctx context.Context, notBefore time.Time) *discoveryResult {
-	select {
-	case <-d.sem:
-	case <-ctx.Done():
+	if d.sem.Acquire(ctx, 1) != nil {
 		return nil
 	}
-	defer func() { d.sem <- struct{}{} }()
+	defer d.sem.Release(1)
 	if d.last == nil || d.last.requestedAt.Before(notBefore) {
 		d.last = d.request()
 	}

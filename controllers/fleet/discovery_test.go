@@ -1,10 +1,8 @@
 package fleet
 
 import (
-	"encoding/pem"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,7 +51,7 @@ func TestEndlessDiscoveryAnswerFails(t *testing.T) {
 	t.Parallel()
 	const most = 48 << 20 // One response of 32 MiB, and the data in transit.
 	var sent atomic.Int64
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := startMember(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/apis" {
 			http.NotFound(w, r)
 			return
@@ -65,16 +63,8 @@ func TestEndlessDiscoveryAnswerFails(t *testing.T) {
 				return
 			}
 		}
-	}))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	data, err := kubeconfig.New(kubeconfig.Member{Name: "edge", Server: server.URL, Authority: authority, Token: "t"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := kubeconfig.Parse(data)
+	})
+	config, err := kubeconfig.Parse(kubeconfigOf(t, server, "t"))
 	if err != nil {
 		t.Fatal(err)
 	}

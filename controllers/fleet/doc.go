@@ -16,9 +16,9 @@
 // and subscribe to changes.
 //
 // Read the files in this order, callers before what they call: setup, hub, member,
-// connection and liveness for the clusters, with probe and access for the API
-// server itself; bundlesyncer and bundlestore for their bundles; objects and
-// kindinformer for single objects; metered and budget for the limits on what is
-// read of a member; view for what others read. TestTrack of package observe and
-// TestLiveness show the state transitions as tables.
+// connection and liveness for the clusters; bundlesyncer and bundlestore for their
+// bundles; objects and kindinformer for single objects; access, metered and budget
+// for how a member is read, and how much; view for what others read. environment is
+// what hub and members share. TestTrack of package observe and TestLiveness show the
+// state transitions as tables.
 package fleet

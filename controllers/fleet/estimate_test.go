@@ -53,7 +53,7 @@ func TestUsageEstimateMatchesTheHeap(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k := newBundleSyncer("edge", v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil, func() {})
+			k := newBundleSyncer("edge", v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil)
 			t.Cleanup(k.queue.ShutDown)
 			k.resync(s)
 			held := int64(heap() - before)

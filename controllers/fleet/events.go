@@ -84,11 +84,13 @@ func (event pendingEvent) record(recorder events.EventRecorder) {
 	recorder.Eventf(event.secret, nil, event.eventType, event.reason, eventAction, "%s", event.message)
 }
 
-// run enables the recording of events until ctx ends. Only the leader calls it.
+// run records events until ctx ends, and first those that are pending. Only the leader calls it.
 func (e *secretEvents) run(ctx context.Context) error {
 	e.startRecording()
-	defer e.stopRecording()
 	<-ctx.Done()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.recording = false
 	return nil
 }
 
@@ -101,10 +103,4 @@ func (e *secretEvents) startRecording() {
 		event.record(e.recorder)
 	}
 	e.pending = nil
-}
-
-func (e *secretEvents) stopRecording() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.recording = false
 }

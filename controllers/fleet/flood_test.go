@@ -128,11 +128,11 @@ func kubeconfigOf(tb testing.TB, server *httptest.Server, token string) []byte {
 func newFloodHub(t *testing.T, b Budget) (h *hub, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	h = &hub{
-		ctx: ctx, view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{},
+	h = &hub{ctx: ctx, members: map[string]*member{}, environment: &environment{
+		view: newView("local"), clock: clock.RealClock{},
 		events: secretEvents{recording: true, recorder: quietRecorder{}}, quotas: quotas{hard: b, clock: clock.RealClock{}},
 		options: Options{ClusterName: "local", Policy: healthscope.DefaultPolicy(), Members: &Members{Parse: kubeconfig.Parse}},
-	}
+	}}
 	return h, func() {
 		cancel()
 		h.running.Wait()

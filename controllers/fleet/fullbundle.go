@@ -3,17 +3,12 @@ package fleet
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 // wholeTimeout is the timeout for reading a bundle from its cluster.
@@ -33,14 +28,12 @@ type FullBundle struct {
 // ReadBundle reads a complete bundle, which the view does not store, from its cluster
 // with one request and a timeout. It returns ErrGone when the bundle does not
 // exist. It lists this one bundle, so that the hub needs no rights beyond those for its watch of bundles.
-func (v *View) ReadBundle(ctx context.Context, key BundleKey) (*FullBundle, error) {
+func (v *View) ReadBundle(ctx context.Context, key BundleKey) (_ *FullBundle, err error) {
+	defer func() {
+		err = errors.Wrapf(err, "cannot read bundle %q of cluster %q", types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, key.Cluster)
+	}()
 	ctx, cancel := context.WithTimeout(ctx, wholeTimeout)
 	defer cancel()
-	whole, err := v.readWhole(ctx, key)
-	return whole, errors.Wrapf(err, "cannot read bundle %q of cluster %q", types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, key.Cluster)
-}
-
-func (v *View) readWhole(ctx context.Context, key BundleKey) (*FullBundle, error) {
 	access, ok := v.Access(key.Cluster)
 	if !ok {
 		return nil, errors.New("the cluster has not been read yet, or is not known")
@@ -60,14 +53,4 @@ func (v *View) readWhole(ctx context.Context, key BundleKey) (*FullBundle, error
 		}
 	}
 	return nil, ErrGone
-}
-
-// newReader returns a client that reads bundles.
-func newReader(config *rest.Config, client *http.Client) (rest.Interface, error) {
-	c := rest.CopyConfig(config)
-	c.APIPath, c.GroupVersion = "/apis", new(k8spluginv1alpha1.GroupVersion)
-	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	c.AcceptContentTypes, c.ContentType = "application/json", "application/json"
-	reader, err := rest.RESTClientForConfigAndClient(c, client)
-	return reader, errors.Wrap(err, "cannot make a client for bundles")
 }

@@ -75,7 +75,7 @@ func TestMemoryPerResourceIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		k := newBundleSyncer(name, v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil, func() {})
+		k := newBundleSyncer(name, v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil)
 		t.Cleanup(k.queue.ShutDown)
 		k.resync(s)
 		syncers = append(syncers, k)

@@ -11,13 +11,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/healthscope/healthscope/healthscope"
-	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 // membersGrace is how long a starting hub waits until it knows all clusters. Without the right to list their Secrets it
@@ -26,17 +23,10 @@ const membersGrace = 20 * time.Second
 
 // hub manages the members of a fleet.
 type hub struct {
-	options Options
-	view    *View
-	clock   clock.WithTickerAndDelayedExecution
-	// config is the client configuration of the hub's own cluster.
-	config *rest.Config
+	*environment
+
 	// secrets watches the Secrets of the other clusters; nil when there are none.
 	secrets *secretWatch
-	// events records events on these Secrets.
-	events secretEvents
-	// quotas counts what the hub holds of all clusters.
-	quotas  quotas
 	running sync.WaitGroup
 
 	mu      sync.RWMutex
@@ -46,14 +36,6 @@ type hub struct {
 	ctx context.Context //nolint:containedctx // The context of all members, which are added and removed while it lives.
 	// past is what is known from before a restart, by cluster.
 	past map[string]map[healthscope.Key]Observation
-}
-
-// timeout is the timeout of an answer of a cluster; zero without Options.Liveness.
-func (h *hub) timeout() time.Duration {
-	if h.options.Liveness == nil {
-		return 0
-	}
-	return h.options.Liveness.Timeout
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica keeps a view, so that a new leader has a warm one.
@@ -85,9 +67,6 @@ func (h *hub) refresh() {
 		m.refresh()
 	}
 }
-
-// stopping reports whether the hub is about to stop.
-func (h *hub) stopping() bool { return h.ctx.Err() != nil }
 
 // loadPast loads the states of objects from before a restart.
 func (h *hub) loadPast(ctx context.Context, logger logr.Logger) {
@@ -151,7 +130,7 @@ func (h *hub) reject(rejected []RejectedSecret, logger logr.Logger) {
 
 // add adds a member and returns it.
 func (h *hub) add(name string, local bool, logger logr.Logger) *member {
-	m := newMember(h, name, local, logger)
+	m := newMember(h.environment, name, local, h.past[name], logger)
 	delete(h.past, name)
 	ctx, cancel := context.WithCancel(h.ctx)
 	m.cancel = cancel
@@ -163,63 +142,19 @@ func (h *hub) add(name string, local bool, logger logr.Logger) *member {
 	return m
 }
 
-// remove removes a member, and waits until the view does not contain it any more.
+// remove ends a member, and removes its cluster.
 func (h *hub) remove(m *member) {
 	h.mu.Lock()
 	delete(h.members, m.name)
 	h.mu.Unlock()
 	m.cancel()
-	<-m.removed
+	<-m.stopped
+	if h.options.Objects != nil {
+		h.options.Objects.Detach(m.name)
+	}
+	h.view.removeCluster(m.name)
 	h.events.drop(m.desired)
-}
-
-// configOf returns the client configuration of a spec.
-func (h *hub) configOf(spec clusterSpec) (*rest.Config, error) {
-	if spec.secret == nil {
-		return rest.CopyConfig(h.config), nil
-	}
-	if spec.problem != "" {
-		return nil, errors.New(spec.problem)
-	}
-	return h.options.Members.Parse(spec.kubeconfig)
+	m.logger.Info("Cluster removed")
 }
 
 var _ manager.LeaderElectionRunnable = (*hub)(nil)
-
-// Options configure Setup.
-type Options struct {
-	// ClusterName is the name of the hub's own cluster.
-	ClusterName string
-	// Policy holds the time limits by which resources are judged.
-	Policy healthscope.Policy
-	// History returns the judged states from before a restart of objects whose monitors do not report times. The default is none.
-	History func(context.Context) (map[healthscope.Key]Observation, error)
-	// HealthChecks are the user's rules, or nil.
-	HealthChecks rules.UserRules
-	// Objects is attached to all clusters, so that it can watch objects there; nil when no objects are watched.
-	Objects *Objects
-	// Liveness configures how the hub checks that what it knows of its clusters is current. Without it, a cluster that was read once stays Connected.
-	Liveness *Liveness
-	// Members makes the hub connect to other clusters. Without it, the hub's own cluster is the only one.
-	Members *Members
-	// Budget limits how much of the hub's memory clusters may use. The default is no limit.
-	Budget Budget
-	// Clock tells the time. The default is the real clock.
-	Clock clock.WithTickerAndDelayedExecution
-}
-
-// Liveness configures how a hub checks that what it knows of its clusters is current.
-type Liveness struct {
-	// MonitorNamespace is the namespace of the monitor's Lease in every cluster.
-	MonitorNamespace string
-	// Timeout is how long a cluster may take to answer before it counts as unreachable.
-	Timeout time.Duration
-}
-
-// Members configures where a hub finds the kubeconfigs of other clusters.
-type Members struct {
-	// Namespace is the namespace of the Secrets with kubeconfigs. The hub reads Secrets in no other namespace.
-	Namespace string
-	// Parse parses a kubeconfig, which is not trusted.
-	Parse func([]byte) (*rest.Config, error)
-}

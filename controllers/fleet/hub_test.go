@@ -28,10 +28,10 @@ func TestViewIsCompleteOnlyWithAllClusters(t *testing.T) {
 	t.Parallel()
 	const members = 200
 	ctx, cancel := context.WithCancel(t.Context())
-	h := &hub{
-		ctx: ctx, view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{},
+	h := &hub{ctx: ctx, members: map[string]*member{}, environment: &environment{
+		view: newView("local"), clock: clock.RealClock{},
 		options: Options{ClusterName: "local", Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}},
-	}
+	}}
 	defer h.running.Wait()
 	defer cancel()
 	secrets := make([]*corev1.Secret, 0, members)
@@ -59,9 +59,8 @@ func TestHubReturnsWhenItFails(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("no informer today")
 	h := &hub{
-		view: newView("local"), clock: clock.RealClock{}, members: map[string]*member{},
-		options: Options{ClusterName: "local"}, config: &rest.Config{Host: "https://127.0.0.1:1"},
-		secrets: &secretWatch{cache: noInformer{err: lost}, changed: make(chan struct{}, 1)},
+		environment: &environment{view: newView("local"), clock: clock.RealClock{}, options: Options{ClusterName: "local"}, config: &rest.Config{Host: "https://127.0.0.1:1"}},
+		members:     map[string]*member{}, secrets: &secretWatch{cache: noInformer{err: lost}, changed: make(chan struct{}, 1)},
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Start(t.Context()) }()

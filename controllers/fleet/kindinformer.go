@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
@@ -52,21 +53,29 @@ type informerKey struct {
 	namespace string
 }
 
-// clusterClients are the clients that read the objects of a cluster. client is nil until the cluster is attached.
-type clusterClients struct {
-	client    dynamic.Interface
-	discovery *apiDiscovery
-	meter     *meter
+// kindOptions are what the informers of all kinds share.
+type kindOptions struct {
+	// FindInterval is the interval at which discovery is repeated while a scope wants a kind that
+	// the cluster does not serve. It must not be changed after the first call of Want.
+	FindInterval time.Duration
+
+	labelKeys []string
+	userRules rules.UserRules
+	// clock is the clock of the fleet once Setup has been called.
+	clock clock.WithTickerAndDelayedExecution
+	// changes receives the changes.
+	changes *Subscription
 }
 
 // kindInformer watches the objects of one kind, and holds a Lookup of each.
 type kindInformer struct {
 	informerKey
+	kindOptions
 
 	// local is true in the hub's own cluster.
-	local    bool
-	objects  *Objects
-	changes  *Subscription
+	local bool
+	// clients returns the clients of the cluster's connection in use.
+	clients  func() (clusterClients, error)
 	stop     context.CancelFunc
 	informer *observe.Informer
 	// store holds what was read last: what Get returns while the cluster answers. The budget counts all of it.
@@ -76,7 +85,8 @@ type kindInformer struct {
 	// answered is true once the API server has answered.
 	answered atomic.Bool
 
-	// The lock of objects guards the fields below. since is when the current list began.
+	mu sync.Mutex
+	// since is when the current list began.
 	since time.Time
 	// staleState is the cluster's state that explains why the results are stale while they are being read again.
 	staleState ClusterState
@@ -84,9 +94,9 @@ type kindInformer struct {
 	clusterScoped bool
 }
 
-// newKindInformer returns an informer, which the caller runs. The caller holds the lock of objects.
-func newKindInformer(o *Objects, at informerKey, stop context.CancelFunc) *kindInformer {
-	k := &kindInformer{informerKey: at, local: o.ensureCluster(at.Cluster).state.Local, objects: o, changes: o.changes, stop: stop, since: o.clock.Now(), uncount: func() {}}
+// newKindInformer returns an informer, which the caller runs.
+func newKindInformer(o kindOptions, at informerKey, local bool, clients func() (clusterClients, error), stop context.CancelFunc) *kindInformer {
+	k := &kindInformer{informerKey: at, kindOptions: o, local: local, clients: clients, stop: stop, since: o.clock.Now(), uncount: func() {}}
 	// The store notifies of no change before the initial list is complete; its completion is a KindChange.
 	k.store = observe.NewStore(k.toLookup, func(a, b *Lookup) bool { return reflect.DeepEqual(a, b) }, k.notify)
 	k.informer = observe.NewInformer(kindRules, observe.InformerOptions{
@@ -113,18 +123,17 @@ func (k *kindInformer) run(ctx context.Context) {
 }
 
 // relist reads the kind again, because its cluster was unreachable, has another connection, or because rules have changed.
-// The previous results stay until then, as those of a cluster in staleState. The caller holds the lock of objects.
+// The previous results stay until then, as those of a cluster in staleState, but no longer than InitialSyncTimeout.
 func (k *kindInformer) relist(staleState ClusterState) {
-	k.since, k.staleState = k.objects.clock.Now(), staleState
+	k.mu.Lock()
+	k.since, k.staleState = k.clock.Now(), staleState
+	k.mu.Unlock()
 	k.informer.Relist(!staleState.Answers())
-	k.objects.clock.AfterFunc(InitialSyncTimeout, k.overdue)
-}
-
-// overdue adds a change if the kind has not been read again in time: the previous results are not valid any more.
-func (k *kindInformer) overdue() {
-	if k.informer.State().Status == observe.Pending {
-		k.changes.Add(KindChange{k.Kind})
-	}
+	k.clock.AfterFunc(InitialSyncTimeout, func() {
+		if k.informer.State().Status == observe.Pending {
+			k.changes.Add(KindChange{k.Kind})
+		}
+	})
 }
 
 // describe returns a message that explains why the kind cannot be read.
@@ -146,7 +155,7 @@ func (k *kindInformer) describe(reason observe.Reason, err error) string {
 
 // open returns a ListerWatcher for the kind. It waits until the cluster serves the kind as a namespaced one.
 func (k *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
-	a, err := k.objects.clientsOf(k.Cluster)
+	a, err := k.clients()
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +163,7 @@ func (k *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, uncount := a.meter.wrap(observe.NewListerWatcher(a.client.Resource(resource).Namespace(k.namespace)), objectsPage, usageOfObject)
+	source, uncount := a.Meter(observe.NewListerWatcher(a.client.Resource(resource).Namespace(k.namespace)))
 	k.uncount()
 	k.uncount = uncount
 	return source, nil
@@ -173,13 +182,13 @@ func (k *kindInformer) findResource(ctx context.Context, c *apiDiscovery) (schem
 			return schema.GroupVersionResource{}, ctx.Err()
 		}
 		r, ok := s.kinds[k.GroupVersionKind]
-		k.objects.mu.Lock()
+		k.mu.Lock()
 		k.clusterScoped = ok && !r.namespaced
-		k.objects.mu.Unlock()
+		k.mu.Unlock()
 		if ok && r.namespaced {
 			return k.GroupVersion().WithResource(r.name), nil
 		}
-		pause := k.objects.FindInterval
+		pause := k.FindInterval
 		switch {
 		case ok:
 			k.reportNotServed(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", k.GroupVersion(), k.GroupVersionKind.Kind))
@@ -193,9 +202,8 @@ func (k *kindInformer) findResource(ctx context.Context, c *apiDiscovery) (schem
 			pause = min(pause, confirmPause)
 		}
 		at = s.answeredAt.Add(pause) // The same moment for all kinds.
-		select {
-		case <-k.objects.clock.After(at.Sub(k.objects.clock.Now())):
-		case <-ctx.Done():
+		if err := sleep(ctx, k.clock, at.Sub(k.clock.Now())); err != nil {
+			return schema.GroupVersionResource{}, err
 		}
 	}
 }
@@ -203,10 +211,10 @@ func (k *kindInformer) findResource(ctx context.Context, c *apiDiscovery) (schem
 // discoveredAfter returns the earliest time of a discovery result that may be used for the next list.
 func (k *kindInformer) discoveredAfter() time.Time {
 	if !k.informer.State().ConfirmBy().IsZero() {
-		return k.objects.clock.Now() // The API server has just answered that it does not serve the kind, in contradiction to discovery.
+		return k.clock.Now() // The API server has just answered that it does not serve the kind, in contradiction to discovery.
 	}
-	k.objects.mu.Lock()
-	defer k.objects.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	return k.since.Add(-maxDiscoveryAge)
 }
 
@@ -223,9 +231,9 @@ func (k *kindInformer) toLookup(object any) *Lookup {
 		return &Lookup{Result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}
 	}
 	bundle.Redact(u) // User rules get the same input as in a monitor.
-	result := rules.Evaluate(u, rules.Options{User: k.objects.userRules})
+	result := rules.Evaluate(u, rules.Options{User: k.userRules})
 	result.Cluster = k.Cluster
-	for _, key := range k.objects.labelKeys {
+	for _, key := range k.labelKeys {
 		if value, ok := u.GetLabels()[key]; ok {
 			if result.Labels == nil {
 				result.Labels = map[string]string{}
@@ -241,6 +249,25 @@ func (k *kindInformer) toLookup(object any) *Lookup {
 	return kept
 }
 
+// visibility returns the visibility of the objects of the kind in a cluster that answers.
+func (k *kindInformer) visibility(unknown healthscope.Result) visibility {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch state := k.informer.State(); {
+	case state.Status == observe.Ready:
+		unknown.State, unknown.Reason, unknown.Message = healthscope.NotPresent, healthscope.ReasonNotFound, ""
+		return visibility{kind: k, others: Lookup{Result: unknown}}
+	case state.Status == observe.Problem:
+		unknown.Reason, unknown.Message = k.reasonOf(state.Reason), state.Message
+		return visibility{others: Lookup{Result: unknown}}
+	case !k.store.HasSynced() || k.clock.Since(k.since) >= InitialSyncTimeout:
+		others := settlingLookup(unknown, k.since, k.clock.Now())
+		others.Listing = others.Syncing && k.answered.Load() && !state.IsFailing()
+		return visibility{others: others}
+	}
+	return visibility{kind: k, staleState: new(k.staleState), others: unreachableLookup(unknown, k.staleState)}
+}
+
 // reasonOf returns the reason of objects whose kind cannot be read, for the reason of its informer.
 func (k *kindInformer) reasonOf(reason observe.Reason) healthscope.Reason {
 	switch reason {
@@ -254,4 +281,36 @@ func (k *kindInformer) reasonOf(reason observe.Reason) healthscope.Reason {
 	case observe.NoAnswer, observe.Unauthorized:
 	}
 	return healthscope.ReasonNotSynced
+}
+
+// settlingLookup returns the Lookup of an object whose initial list began at a time.
+func settlingLookup(unknown healthscope.Result, since, now time.Time) Lookup {
+	return Lookup{Result: unknown, Syncing: now.Sub(since) < InitialSyncTimeout, Since: since}
+}
+
+// unreachableLookup returns the Lookup of an object that was never read, in a cluster that is unreachable.
+func unreachableLookup(unknown healthscope.Result, s ClusterState) Lookup {
+	unknown.Reason, unknown.Message, unknown.Since = s.Reachability.Reason(), s.Problem(), s.Since
+	return Lookup{Result: unknown}
+}
+
+// visibility is which results hold for the objects of a kind in a namespace of a cluster.
+type visibility struct {
+	// kind holds the results of the objects that have been read; nil when none of them holds now.
+	kind *kindInformer
+	// staleState is the state of the cluster that makes the results stale; nil when they are current.
+	staleState *ClusterState
+	// others is what is known of an object that has not been read.
+	others Lookup
+}
+
+// lookup returns the Lookup of an object that has been read, which is stale if its cluster is.
+func (s visibility) lookup(kept *Lookup) Lookup {
+	found := *kept
+	if s.staleState == nil {
+		return found
+	}
+	stale := healthscope.MarkUnreachable([]healthscope.Member{{Result: kept.Result}}, s.staleState.Reachability.Reason(), s.staleState.Problem(), s.staleState.Since)[0]
+	found.Result, found.LastState = stale.Result, stale.LastState
+	return found
 }

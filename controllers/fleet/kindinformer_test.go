@@ -159,7 +159,7 @@ func TestForbiddenKindHasAHint(t *testing.T) {
 	} {
 		o := NewObjects(nil, nil)
 		o.setState(ClusterState{Name: "local", Local: true, Reachability: Connected})
-		w := newKindInformer(o, informerKey{Kind: at}, func() {})
+		w := newKindInformer(o.kindOptions, informerKey{Kind: at}, o.ensureCluster(at.Cluster).state.Local, nil, func() {})
 		if got := w.describe(observe.Forbidden, nil); !strings.HasSuffix(got, want) {
 			t.Errorf("%v: want %q at the end, got %q", at, want, got)
 		}
@@ -340,7 +340,7 @@ func (reader) Evaluate(object map[string]any) (healthscope.Result, string, bool)
 
 func TestRulesGetRedactedObjects(t *testing.T) {
 	t.Parallel()
-	w := &kindInformer{objects: NewObjects(nil, reader{})}
+	w := &kindInformer{kindOptions: kindOptions{userRules: reader{}}}
 	pod := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "web"},
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "env": []any{map[string]any{"name": "PASSWORD", "value": "open-sesame"}}}}},

@@ -143,13 +143,10 @@ func (l *liveness) leaseObserved(fingerprint string, duration time.Duration, now
 	}
 }
 
-// outageFrom returns when the API server counts as unreachable, unless it answers before.
-func (l *liveness) outageFrom() time.Time {
-	return later(l.lastContact, l.started).Add(probeInterval + l.timeout + probeGrace)
-}
-
 // inOutage reports whether the API server counts as unreachable.
-func (l *liveness) inOutage(now time.Time) bool { return !now.Before(l.outageFrom()) }
+func (l *liveness) inOutage(now time.Time) bool {
+	return now.Sub(later(l.lastContact, l.started)) >= probeInterval+l.timeout+probeGrace
+}
 
 // assess returns the current assessment, and stores it.
 func (l *liveness) assess(now time.Time) assessment {
@@ -277,14 +274,9 @@ func (l *liveness) leaseTimeout() time.Duration {
 	return max(minLeaseTimeout, l.lease.duration+leaseGrace)
 }
 
-// leaseExpiry returns when the Lease counts as expired, unless it is renewed before.
-func (l *liveness) leaseExpiry() time.Time {
-	return later(l.lease.renewed, l.watchedSince()).Add(l.leaseTimeout())
-}
-
 // leaseExpired reports whether the Lease counts as expired.
 func (l *liveness) leaseExpired(now time.Time) bool {
-	return l.lease.present && !now.Before(l.leaseExpiry())
+	return l.lease.present && now.Sub(later(l.lease.renewed, l.watchedSince())) >= l.leaseTimeout()
 }
 
 // unwatched reports whether it is certain that no HealthScope monitor runs.
@@ -326,23 +318,6 @@ func (l *liveness) outageCause() string {
 	return l.cause
 }
 
-// next returns when the answer of assess may change if nothing else happens; it is after now. The zero value means never.
-func (l *liveness) next(now time.Time) time.Time {
-	var next time.Time
-	if l.disabled() {
-		return next
-	}
-	for _, at := range []time.Time{
-		l.outageFrom(), l.rejectedSince.Add(observe.ConfirmAfter), l.bundles.Since.Add(observe.ConfirmAfter), l.leases.Since.Add(observe.ConfirmAfter),
-		l.started.Add(firstSyncTimeout), l.answeringSince.Add(bundleRules.Grace), l.lease.since.Add(observe.ConfirmAfter), l.leaseExpiry(),
-	} {
-		if at.After(now) && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	return next
-}
-
 // lastSeen returns when what is shown of the cluster was last known to be current. reachability is the current state.
 func (l *liveness) lastSeen(reachability Reachability) time.Time {
 	switch {
@@ -358,9 +333,9 @@ func (l *liveness) lastSeen(reachability Reachability) time.Time {
 	return l.lastContact
 }
 
-// outage returns since when the API server has not answered, and why; zero while it answers, or if it never did.
+// outage returns since when the hub's own API server has not answered, and why; zero while it answers, if it never did, and for other clusters.
 func (l *liveness) outage(now time.Time) (s outage) {
-	if a := l.judge(now); a.reachability == Unreachable && !l.lastContact.IsZero() {
+	if a := l.judge(now); l.local && a.reachability == Unreachable && !l.lastContact.IsZero() {
 		s.since, s.cause = l.lastSeen(Unreachable), a.message
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -17,30 +18,32 @@ import (
 // newKubeconfigFails is the prefix of the message while a new kubeconfig does not work.
 const newKubeconfigFails = "the new kubeconfig does not work, and the one before stays in use: "
 
+// assessInterval is how often a member is assessed at least: time alone can change its state.
+const assessInterval = time.Second
+
 // minAttemptTimeout is the minimum timeout of an attempt to use a new token.
 const minAttemptTimeout = 10 * time.Second
 
 // member is a cluster of the fleet. One goroutine manages it, so that no cluster waits for another one.
 type member struct {
-	hub    *hub
+	env    *environment
 	name   string
 	local  bool
 	syncer *bundleSyncer
 	logger logr.Logger
 	cancel context.CancelFunc
-	// running counts the other goroutines of the member. removed is closed once the view does not contain the member any more.
+	// running counts the other goroutines of the member. stopped is closed once it changes nothing in the view any more.
 	running sync.WaitGroup
-	removed chan struct{}
+	stopped chan struct{}
 	// syncing counts the goroutine of the syncer.
 	syncing sync.WaitGroup
 
 	// desired is the spec that the hub has last set.
-	desired  clusterSpec
-	specs    chan clusterSpec
-	wakeups  chan struct{}
-	attempts chan renewalAttempt
-	// refreshes holds at most one request to read again the bundles that the hub judges by rules.
-	refreshes chan struct{}
+	desired clusterSpec
+	specs   chan clusterSpec
+	wakeups chan struct{}
+	// rereadDue is true when bundles that the hub judges by rules have to be read again.
+	rereadDue atomic.Bool
 
 	// Only the member's goroutine uses the fields below.
 	spec clusterSpec
@@ -58,25 +61,20 @@ type member struct {
 
 // tokenRenewal is a new token for the connection in use. It is tried until the API server accepts it, and not used before.
 type tokenRenewal struct {
-	connection *connection
-	token      string
-	cancel     context.CancelFunc
+	token  string
+	cancel context.CancelFunc
+	// attempts receives the result of each attempt.
+	attempts chan error
 }
 
-// renewalAttempt is the result of an attempt to use a new token.
-type renewalAttempt struct {
-	renewal *tokenRenewal
-	err     error
-}
-
-func newMember(h *hub, name string, local bool, logger logr.Logger) *member {
+func newMember(e *environment, name string, local bool, past map[healthscope.Key]Observation, logger logr.Logger) *member {
 	m := &member{
-		hub: h, name: name, local: local, logger: logger.WithValues("cluster", name),
-		removed: make(chan struct{}), specs: make(chan clusterSpec, 1), wakeups: make(chan struct{}, 1), attempts: make(chan renewalAttempt), refreshes: make(chan struct{}, 1),
-		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: h.clock.Now(), Message: "it has not been read yet"},
+		env: e, name: name, local: local, logger: logger.WithValues("cluster", name),
+		stopped: make(chan struct{}), specs: make(chan clusterSpec, 1), wakeups: make(chan struct{}, 1),
+		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: e.clock.Now(), Message: "it has not been read yet"},
 	}
-	m.quota = h.quotas.register(name, local, m.wake)
-	m.syncer = newBundleSyncer(name, h.view, h.options.Policy, h.clock, h.past[name], m.wake)
+	m.quota = e.quotas.register(name, local, m.wake)
+	m.syncer = newBundleSyncer(name, e.view, e.options.Policy, e.clock, past)
 	return m
 }
 
@@ -99,46 +97,36 @@ func (m *member) setSpec(spec clusterSpec) {
 
 // refresh makes the member read again the bundles that the hub judges by rules. It does not block.
 func (m *member) refresh() {
-	select {
-	case m.refreshes <- struct{}{}:
-	default:
-	}
+	m.rereadDue.Store(true)
+	m.wake()
 }
 
-// run keeps the published member connected until ctx ends, and then removes it.
+// run keeps the published member connected until ctx ends.
 func (m *member) run(ctx context.Context) {
 	defer m.teardown()
 	m.syncing.Go(func() { m.syncer.run(ctx) })
+	ticker := m.env.clock.NewTicker(assessInterval)
+	defer ticker.Stop()
 	for {
-		var timer <-chan time.Time
-		if next := soonest(m.nextCheck(), m.cutOff.until); !next.IsZero() {
-			timer = m.hub.clock.After(max(next.Sub(m.hub.clock.Now()), time.Millisecond))
+		var attempts <-chan error
+		if m.renewal != nil {
+			attempts = m.renewal.attempts
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case spec := <-m.specs:
 			m.apply(ctx, spec)
-		case a := <-m.attempts:
-			m.handleAttempt(a)
-		case <-m.refreshes:
-			m.reread()
+		case err := <-attempts:
+			m.handleAttempt(err)
 		case <-m.wakeups:
-		case <-timer:
+		case <-ticker.C():
 		}
+		m.rereadIfDue()
 		m.swapInSynced() //nolint:contextcheck // Watches live longer than this call.
 		m.enforceBudget(ctx)
 		m.updateState() //nolint:contextcheck // As above.
 	}
-}
-
-// nextCheck returns when to check the connections again; zero means at the next event.
-func (m *member) nextCheck() time.Time {
-	var next time.Time
-	for _, c := range m.connections() {
-		c.readLiveness(func(l *liveness, now time.Time) { next = soonest(next, l.next(now)) })
-	}
-	return next
 }
 
 // apply applies a spec. The connection in use stays until another one is ready to replace it.
@@ -150,9 +138,9 @@ func (m *member) apply(ctx context.Context, spec clusterSpec) {
 	same := hasSpec && spec.sameConnection(m.spec)
 	switch {
 	case spec.maintenance != "":
-		m.hub.events.drop(spec)
+		m.env.events.drop(spec)
 	case !same:
-		m.hub.events.drop(spec, eventRefused, eventRotationFailed)
+		m.env.events.drop(spec, eventRefused, eventRotationFailed)
 	}
 	m.spec = spec
 	if same {
@@ -219,22 +207,22 @@ func (m *member) startConnection(ctx context.Context, spec clusterSpec) {
 	if m.current != nil {
 		m.specProblem = "the new kubeconfig is refused, and the one before stays in use: " + m.specProblem
 	}
-	m.hub.events.recordf(m.spec, corev1.EventTypeWarning, eventRefused, "%s", err)
+	m.env.events.recordf(m.spec, corev1.EventTypeWarning, eventRefused, "%s", err)
 	m.logger.Error(err, "Cannot use the kubeconfig")
 }
 
 // connect opens a connection to the cluster of a spec.
 func (m *member) connect(ctx context.Context, spec clusterSpec) (*connection, error) {
-	config, err := m.hub.configOf(spec)
+	config, err := m.env.configOf(spec)
 	if err != nil {
 		return nil, err
 	}
 	c := &connection{
 		Access: Access{Config: config, Namespaces: spec.namespaces, meter: m.quota.newMeter()},
-		token:  useToken(config), clock: m.hub.clock, wake: m.wake, spec: spec,
-		liveness: newLiveness(m.local, m.hub.timeout(), m.hub.clock.Now()),
+		token:  useToken(config), clock: m.env.clock, wake: m.wake, spec: spec,
+		liveness: newLiveness(m.local, m.env.timeout(), m.env.clock.Now()),
 	}
-	if err := c.prepare(m.name, m.syncer.changed, m.hub.options); err != nil {
+	if err := c.prepare(m.name, m.syncer.changed, m.env.options); err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", m.name)
 	}
 	ctx, c.cancel = context.WithCancel(ctx)
@@ -248,46 +236,39 @@ func (m *member) renewToken(ctx context.Context, token string) {
 	m.disconnect(m.next)
 	m.next, m.specProblem = nil, ""
 	ctx, cancel := context.WithCancel(ctx)
-	r := &tokenRenewal{connection: m.current, token: token, cancel: cancel}
+	r, current := &tokenRenewal{token: token, cancel: cancel, attempts: make(chan error)}, m.current
 	m.renewal = r
 	m.running.Go(func() {
-		for pause := time.Duration(0); ctx.Err() == nil; {
-			deadline, cancel := context.WithTimeout(ctx, max(m.hub.timeout(), minAttemptTimeout))
-			err := r.connection.try(deadline, r.token)
+		for pause := time.Duration(0); ; {
+			deadline, cancel := context.WithTimeout(ctx, max(m.env.timeout(), minAttemptTimeout))
+			err := current.try(deadline, token)
 			cancel()
 			select {
-			case m.attempts <- renewalAttempt{r, err}:
+			case r.attempts <- err:
 			case <-ctx.Done():
-			}
-			if err == nil {
 				return
 			}
 			pause = nextPause(pause, maxProbePause)
-			select {
-			case <-m.hub.clock.After(jittered(pause)):
-			case <-ctx.Done():
+			if err == nil || sleep(ctx, m.env.clock, jittered(pause)) != nil {
+				return
 			}
 		}
 	})
 }
 
-// handleAttempt takes a new token into use if the API server accepts it, and reports it otherwise.
-func (m *member) handleAttempt(a renewalAttempt) {
-	r := a.renewal
-	switch {
-	case r != m.renewal || r.connection != m.current: // It is out of date.
-	case a.err == nil:
-		r.connection.token.Set(r.token)
-		r.cancel()
-		m.renewal = nil
-		m.clearSpecProblem()
-		m.logger.Info("Token renewed")
-	default:
-		m.recordRotationFailure(a.err.Error())
+// handleAttempt takes the new token into use if the API server accepts it, and reports err otherwise.
+func (m *member) handleAttempt(err error) {
+	if err != nil {
+		m.recordRotationFailure(err.Error())
+		return
 	}
+	m.current.token.Set(m.renewal.token)
+	m.cancelRenewal()
+	m.clearSpecProblem()
+	m.logger.Info("Token renewed")
 }
 
-// cancelRenewal stops trying a new token, because the spec has changed.
+// cancelRenewal ends the attempts to use a new token, if there are any.
 func (m *member) cancelRenewal() {
 	if m.renewal != nil {
 		m.renewal.cancel()
@@ -300,7 +281,7 @@ func (m *member) recordRotationFailure(cause string) {
 	reported := m.specProblem != ""
 	m.specProblem = newKubeconfigFails + cause
 	if !reported {
-		m.hub.events.recordf(m.spec, corev1.EventTypeWarning, eventRotationFailed, "%s", m.specProblem)
+		m.env.events.recordf(m.spec, corev1.EventTypeWarning, eventRotationFailed, "%s", m.specProblem)
 		m.logger.Info("New kubeconfig does not work", "problem", cause)
 	}
 }
@@ -308,12 +289,7 @@ func (m *member) recordRotationFailure(cause string) {
 // clearSpecProblem notes that the current spec works.
 func (m *member) clearSpecProblem() {
 	m.specProblem = ""
-	m.hub.events.drop(m.spec, eventRefused, eventRotationFailed)
-}
-
-// connections returns the connections that are not nil.
-func (m *member) connections() []*connection {
-	return slices.DeleteFunc([]*connection{m.next, m.current}, func(c *connection) bool { return c == nil })
+	m.env.events.drop(m.spec, eventRefused, eventRotationFailed)
 }
 
 // inUse returns the connection whose liveness is that of the cluster; nil when there is none.
@@ -367,8 +343,8 @@ func (m *member) readsBundles() bool {
 
 // attach makes Objects, and readers of the view, use a connection.
 func (m *member) attach(c *connection) {
-	m.hub.view.setAccess(m.name, c.Access)
-	if o := m.hub.options.Objects; o != nil {
+	m.env.view.setAccess(m.name, c.Access)
+	if o := m.env.options.Objects; o != nil {
 		if err := o.Attach(m.name, c.Access); err != nil {
 			m.logger.Error(err, "Cannot watch objects of the cluster")
 		}
@@ -382,17 +358,22 @@ func (m *member) disconnect(c *connection) {
 	}
 }
 
-// reread reads again the bundles that the hub judges by rules.
-func (m *member) reread() {
-	for _, c := range m.connections() {
-		c.reread()
+// rereadIfDue reads again the bundles that the hub judges by rules, after refresh.
+func (m *member) rereadIfDue() {
+	if !m.rereadDue.Swap(false) {
+		return
+	}
+	for _, c := range []*connection{m.next, m.current} {
+		if c != nil {
+			c.reread()
+		}
 	}
 }
 
 // enforceBudget cuts the cluster off when it exceeds its budget, and reads it again after a pause.
 func (m *member) enforceBudget(ctx context.Context) {
 	exceeded, drop := m.quota.status()
-	now := m.hub.clock.Now()
+	now := m.env.clock.Now()
 	switch {
 	case drop:
 		m.syncer.reset(true)
@@ -404,12 +385,13 @@ func (m *member) enforceBudget(ctx context.Context) {
 	case m.cutOff.until.IsZero():
 		m.cutOff.begin(exceeded, m.state, now)
 		m.logger.Info("Cluster cut off", "problem", exceeded, "for", m.cutOff.pause.String())
+		m.cancelRenewal()
 		m.disconnect(m.current)
 		m.disconnect(m.next)
 		m.current, m.next, m.specProblem = nil, nil, ""
 		m.syncer.reset(false)
-		if m.hub.options.Objects != nil {
-			m.hub.options.Objects.Detach(m.name)
+		if m.env.options.Objects != nil {
+			m.env.options.Objects.Detach(m.name)
 		}
 	case !now.Before(m.cutOff.until):
 		m.endCutOff()
@@ -428,57 +410,53 @@ func (m *member) endCutOff() {
 // updateState computes the cluster's state, and publishes it if it has changed.
 func (m *member) updateState() {
 	m.swapInUnserved()
-	a, lastContact := m.assess()
+	state := m.state
+	a, lastSeen, outage := m.assess()
 	a = m.cutOff.override(a)
 	m.checkNext()
-	state := m.state
 	if m.spec.secret != nil {
 		state.SecretUID = m.spec.secret.UID
 	}
 	state.Maintenance, state.Labels = healthscope.Clean(m.spec.maintenance), m.spec.labels
 	state.namespaces, state.synced = m.readNamespaces(), state.synced || m.isSynced()
-	state.Reachability, state.Message, state.unreadable, state.Unmonitored = a.reachability, a.message, a.unreadable, a.unwatched
+	state.Reachability, state.Message, state.unreadable, state.Unmonitored, state.outage = a.reachability, a.message, a.unreadable, a.unwatched, outage
 	if m.current != nil && m.specProblem != "" {
-		state.Message = joinProblems(a.message, m.specProblem)
+		state.Message = strings.TrimPrefix(a.message+"; "+m.specProblem, "; ")
 	}
 	state.Message = healthscope.Clean(state.Message)
 	if state.Reachable() != m.state.Reachable() {
-		state.Since = m.hub.clock.Now()
+		state.Since = m.env.clock.Now()
 	}
 	switch {
 	case m.state.Unmonitored || a.unwatched:
-		state.LastSeen = m.hub.view.lastForeignWrite(m.name)
+		state.LastSeen = m.env.view.lastForeignWrite(m.name)
 	case m.state.Reachable() || state.Reachable():
-		state.LastSeen = later(state.LastSeen, lastContact)
+		state.LastSeen = later(state.LastSeen, lastSeen)
 	}
 	m.setState(state)
 }
 
-// assess returns the current assessment of the cluster, and when it was last seen.
-func (m *member) assess() (a assessment, lastContact time.Time) {
+// assess returns the current assessment of the cluster, when it was last seen, and the outage of the hub's own API server.
+func (m *member) assess() (a assessment, lastSeen time.Time, o outage) {
 	used := m.inUse()
 	switch {
 	case !m.cutOff.until.IsZero():
-		return assessment{reachability: OverBudget, message: m.cutOff.exceeded}, m.hub.clock.Now()
+		return assessment{reachability: OverBudget, message: m.cutOff.exceeded}, m.env.clock.Now(), o
 	case used == nil && m.specProblem != "":
-		return assessment{reachability: Refused, message: m.specProblem}, lastContact
+		return assessment{reachability: Refused, message: m.specProblem}, lastSeen, o
 	case used == nil:
-		return assessment{reachability: Connecting, message: m.state.Message}, lastContact
+		return assessment{reachability: Connecting, message: m.state.Message}, lastSeen, o
 	}
-	own, foreign := m.hub.view.hasBundles(m.name)
-	var outage outage
+	own, foreign := m.env.view.hasBundles(m.name)
 	used.readLiveness(func(l *liveness, now time.Time) {
 		l.own, l.foreign = own, foreign
 		was := l.assessment
 		if a = l.assess(now); a.reachability == Connected && !m.isSynced() {
 			a = l.revertConnected(was) // All bundles have been read, and are about to be stored. Which monitors fill them is not known before.
 		}
-		lastContact, outage = l.lastSeen(a.reachability), l.outage(now)
+		lastSeen, o = l.lastSeen(a.reachability), l.outage(now)
 	})
-	if m.local {
-		m.hub.view.setOutage(outage)
-	}
-	return a, lastContact
+	return a, lastSeen, o
 }
 
 // isSynced reports whether the connection in use has read all bundles.
@@ -499,24 +477,22 @@ func (m *member) checkNext() {
 // setState sets the cluster's state, and publishes and records changes.
 func (m *member) setState(state ClusterState) {
 	old := m.state
-	if !old.sameAs(state) {
-		m.state = state
+	m.state = state
+	switch {
+	case !old.sameAs(state):
 		if state.Reachability != old.Reachability {
 			m.recordState(old)
 		}
 		m.publish()
-		return
-	}
-	if !state.LastSeen.Equal(old.LastSeen) {
-		m.state.LastSeen = state.LastSeen
-		m.hub.view.setState(m.state)
+	case old != state:
+		m.env.view.setState(state)
 	}
 }
 
 // publish sets the state in the view and in Objects.
 func (m *member) publish() {
-	if m.hub.options.Objects != nil {
-		m.hub.options.Objects.setState(m.state)
+	if m.env.options.Objects != nil {
+		m.env.options.Objects.setState(m.state)
 	}
 	m.syncer.setState(m.state)
 }
@@ -526,24 +502,17 @@ func (m *member) recordState(old ClusterState) {
 	m.logger.Info("Cluster state changed", "state", m.state.Reachability, "before", old.Reachability, "message", m.state.Message)
 	switch {
 	case m.state.Reachable():
-		m.hub.events.recordf(m.spec, corev1.EventTypeNormal, string(m.state.Reachability), "what is known of cluster %q is current", m.name)
+		m.env.events.recordf(m.spec, corev1.EventTypeNormal, string(m.state.Reachability), "what is known of cluster %q is current", m.name)
 	case m.state.Reachability != Connecting && m.state.Reachability != Refused: // Connecting is no problem, and Refused has been recorded.
-		m.hub.events.recordf(m.spec, corev1.EventTypeWarning, string(m.state.Reachability), "cluster %q: %s", m.name, m.state.Message)
+		m.env.events.recordf(m.spec, corev1.EventTypeWarning, string(m.state.Reachability), "cluster %q: %s", m.name, m.state.Message)
 	}
 }
 
-// teardown ends the connections, and removes the cluster from the view unless the hub stops.
+// teardown waits until all goroutines of the member have ended.
 func (m *member) teardown() {
 	m.syncer.queue.ShutDown()
-	m.syncing.Wait() // The syncer must not store bundles in the view of the next member of that name.
-	if !m.hub.stopping() {
-		if m.hub.options.Objects != nil {
-			m.hub.options.Objects.Detach(m.name)
-		}
-		m.hub.view.removeCluster(m.name)
-		m.logger.Info("Cluster removed")
-	}
-	close(m.removed)
+	m.syncing.Wait()
+	close(m.stopped)
 	m.running.Wait()
 	m.quota.unregister()
 }

@@ -28,8 +28,8 @@ import (
 func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...string) (*member, bundleStore) {
 	t.Helper()
 	o.Policy = healthscope.DefaultPolicy()
-	h := &hub{options: o, view: newView("local"), clock: clock.RealClock{}, ctx: t.Context()}
-	m := newMember(h, "edge", false, logger)
+	e := &environment{options: o, view: newView("local"), clock: clock.RealClock{}}
+	m := newMember(e, "edge", false, nil, logger)
 	m.publish()
 	t.Cleanup(m.syncer.queue.ShutDown)
 	s := newStore("edge")
@@ -84,7 +84,7 @@ func TestChangesDuringRecoveryAreShown(t *testing.T) {
 		}
 		become(Connected)
 		versions := map[string]string{}
-		for _, b := range m.hub.view.All() {
+		for _, b := range m.env.view.All() {
 			versions[b.Name] = b.ResourceVersion
 			if b.Stale {
 				t.Errorf("%s: bundle %q is shown as one that cannot be seen", away, b.Name)
@@ -102,8 +102,8 @@ func TestChangesDuringRecoveryAreShown(t *testing.T) {
 func TestRestrictedNamespacesShowTheirBundlesAgain(t *testing.T) {
 	t.Parallel()
 	m, s := newTestMember(t, Options{Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}}, logr.Discard(), "web")
-	view := m.hub.view
-	m.current = silent(m.hub.clock)
+	view := m.env.view
+	m.current = silent(m.env.clock)
 	m.current.Namespaces = []string{"shop"}
 	m.spec = clusterSpec{name: "edge", namespaces: []string{"shop"}}
 	m.syncer.resync(s)
@@ -170,7 +170,7 @@ func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web
 	o.ctx = t.Context()
 	m, _ = newTestMember(t, Options{Objects: o}, logr.Discard())
 	clock = clocktesting.NewFakeClock(time.Now())
-	m.hub.clock = clock
+	m.env.clock = clock
 	gvk := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	name := types.NamespacedName{Namespace: "shop", Name: "web"}
 	o.Want(types.NamespacedName{Namespace: "shop", Name: "scope"}, map[Kind]struct{}{{"edge", gvk}: {}})
@@ -194,7 +194,7 @@ var web1 = web(healthscope.Ready, "")
 
 // unserved returns a connection to an API server that has not served bundles for an hour.
 func unserved(m *member) *connection {
-	c := silent(m.hub.clock)
+	c := silent(m.env.clock)
 	c.updateLiveness(func(l *liveness, now time.Time) {
 		for _, before := range []time.Duration{time.Hour, time.Minute, 0} {
 			bundlesEvent(l, refusedEvent(observe.NotServed, "not served"), now.Add(-before))
@@ -315,7 +315,7 @@ func TestClusterWithoutMonitorLeaseIsNeverConnected(t *testing.T) {
 			t.Parallel()
 			m, s := newTestMember(t, Options{}, logr.Discard(), "web")
 			fake := clocktesting.NewFakeClock(noon)
-			m.hub.clock, m.state.Since = fake, noon
+			m.env.clock, m.state.Since = fake, noon
 			var seen []Reachability
 			look := func(pass time.Duration) {
 				fake.SetTime(fake.Now().Add(pass))

@@ -117,38 +117,31 @@ func (c *meteredListerWatcher) WatchWithContext(ctx context.Context, options met
 	if err != nil {
 		return nil, err
 	}
-	w := &meteredWatch{meteredListerWatcher: c, fromStart: fromStart}
-	return observe.Filter(stream, func(event watch.Event) bool { return w.handleEvent(ctx, event) }), nil
+	received := int64(0)
+	return observe.Filter(stream, func(event watch.Event) bool {
+		switch {
+		case fromStart && observe.EndsInitialEvents(event):
+			fromStart = false
+			c.sweep()
+		case fromStart && event.Type != watch.Bookmark:
+			if received++; c.maxObjects > 0 && received > c.maxObjects {
+				c.meter.cutOff(fmt.Sprintf("it has not ended a list after %d events", c.maxObjects))
+			}
+		case event.Type != watch.Bookmark && c.meter.awaitChange(ctx) != nil:
+			return false
+		}
+		return c.count(event)
+	}), nil
 }
 
-// meteredWatch counts the events of a watch.
-type meteredWatch struct {
-	*meteredListerWatcher
-
-	// fromStart is true until the initial events end, and received is the number of objects that were received.
-	fromStart bool
-	received  int64
-}
-
-// handleEvent counts an event, and reports whether it is passed on and the watch continues.
-func (w *meteredWatch) handleEvent(ctx context.Context, event watch.Event) bool {
-	if !w.fromStart && event.Type != watch.Bookmark && w.meter.awaitChange(ctx) != nil {
-		return false
-	}
+// count counts an event, and reports whether it is passed on.
+func (c *meteredListerWatcher) count(event watch.Event) bool {
 	switch event.Type {
 	case watch.Added, watch.Modified:
-		if w.received++; w.fromStart && w.maxObjects > 0 && w.received > w.maxObjects {
-			w.meter.cutOff(fmt.Sprintf("it has not ended a list after %d events", w.maxObjects))
-		}
-		return w.admit(event.Object) == nil
+		return c.admit(event.Object) == nil
 	case watch.Deleted:
-		w.release(event.Object)
-	case watch.Bookmark:
-		if w.fromStart && observe.EndsInitialEvents(event) {
-			w.fromStart = false
-			w.sweep()
-		}
-	case watch.Error:
+		c.release(event.Object)
+	case watch.Bookmark, watch.Error:
 	}
 	return true
 }
@@ -187,14 +180,14 @@ func (c *meteredListerWatcher) admit(object runtime.Object) error {
 	q := c.meter.quota
 	q.quotas.mu.Lock()
 	defer q.quotas.mu.Unlock()
-	if err := c.meter.errLocked(); err != nil {
+	if err := c.meter.err(); err != nil {
 		return err
 	}
 	name := types.NamespacedName{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
 	q.used = q.used.minus(c.counts[name].usage).plus(used)
 	c.counts[name] = countedUsage{used, c.round}
 	q.quotas.enforce(q)
-	return c.meter.errLocked()
+	return c.meter.err()
 }
 
 // release notes that an object is not held any more.
@@ -210,7 +203,7 @@ func (c *meteredListerWatcher) release(object runtime.Object) {
 
 // releaseLocked is release for callers that hold the lock.
 func (c *meteredListerWatcher) releaseLocked(name types.NamespacedName) {
-	if c.meter.errLocked() == nil {
+	if c.meter.err() == nil {
 		c.meter.quota.used = c.meter.quota.used.minus(c.counts[name].usage)
 	}
 	delete(c.counts, name)

@@ -20,13 +20,10 @@ var (
 )
 
 // collector computes the metrics of clusters when they are scraped, so that a removed cluster leaves no stale series.
-type collector struct {
-	states     func() []ClusterState
-	usedRatios func() map[string]map[string]float64
-}
+type collector struct{ view *View }
 
 // NewCollector returns a collector of the metrics of all clusters of a view. Every replica has one, because each connects to the clusters.
-func NewCollector(v *View) prometheus.Collector { return collector{v.States, v.usedRatios} }
+func NewCollector(v *View) prometheus.Collector { return collector{v} }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(descs chan<- *prometheus.Desc) {
@@ -37,7 +34,7 @@ func (c collector) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(metrics chan<- prometheus.Metric) {
-	for _, s := range c.states() {
+	for _, s := range c.view.States() {
 		gauge := func(m metric.Metric, value float64, labels ...string) {
 			metrics <- m.Value(value, append([]string{s.Name}, labels...)...)
 		}
@@ -54,7 +51,7 @@ func (c collector) Collect(metrics chan<- prometheus.Metric) {
 			gauge(metricMaintenance, 1)
 		}
 	}
-	for cluster, ratios := range c.usedRatios() {
+	for cluster, ratios := range c.view.usedRatios() {
 		for budget, ratio := range ratios {
 			metrics <- metricBudget.Value(ratio, cluster, budget)
 		}

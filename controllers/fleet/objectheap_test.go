@@ -30,7 +30,7 @@ func TestMemoryPerObjectIsBounded(t *testing.T) {
 	const objects = 5_000
 	before := heap()
 	o := NewObjects([]string{"app.oam.dev/component"}, nil)
-	w := newKindInformer(o, informerKey{Kind{"local", deployments}, ""}, func() {})
+	w := newKindInformer(o.kindOptions, informerKey{Kind{"local", deployments}, ""}, false, nil, func() {})
 	estimate := int64(0)
 	for i := range objects {
 		u := listedDeployment(t, i)

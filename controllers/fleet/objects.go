@@ -12,11 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/kubevela"
 	"github.com/healthscope/healthscope/healthscope/rules"
@@ -26,31 +23,22 @@ import (
 // Result and the labels of each object, which it computes when the object comes in; it does not keep
 // the objects themselves. A kind is watched as long as a scope wants it. It is safe for concurrent use.
 type Objects struct {
-	// FindInterval is the interval at which discovery is repeated while a scope wants a kind that
-	// the cluster does not serve. It must not be changed after the first call of Want.
-	FindInterval time.Duration
+	kindOptions
 
-	labelKeys []string
-	userRules rules.UserRules
-	// clock is the clock of the fleet once Setup has been called.
-	clock clock.WithTickerAndDelayedExecution
-
+	// mu guards the fields below, and changes.
 	mu         sync.Mutex
 	ctx        context.Context //nolint:containedctx // The life of the informers, which start on demand: Start's context, as in controller-runtime's cache.
 	clusters   map[string]*objectCluster
 	kinds      map[informerKey]*kindInformer
 	wanted     map[types.NamespacedName]map[Kind]struct{}
 	wantCounts map[Kind]int
-	// changes receives the changes.
-	changes *Subscription
 }
 
 // objectCluster is a cluster in which objects can be watched.
 type objectCluster struct {
 	clusterClients
 
-	namespaces []string
-	state      ClusterState
+	state ClusterState
 }
 
 // Lookup is what is known of one object.
@@ -89,28 +77,19 @@ type Selection struct {
 // that Results carry. userRules may be nil. The caller calls Start before Want.
 func NewObjects(allowedLabels []string, userRules rules.UserRules) *Objects {
 	return &Objects{
-		FindInterval: DefaultFindInterval,
-		labelKeys:    allowedLabels, userRules: userRules, clock: clock.RealClock{},
-		clusters:   map[string]*objectCluster{},
-		kinds:      map[informerKey]*kindInformer{},
-		wanted:     map[types.NamespacedName]map[Kind]struct{}{},
-		wantCounts: map[Kind]int{},
-		changes:    NewSubscription(),
+		kindOptions: kindOptions{FindInterval: DefaultFindInterval, labelKeys: allowedLabels, userRules: userRules, clock: clock.RealClock{}, changes: NewSubscription()},
+		clusters:    map[string]*objectCluster{},
+		kinds:       map[informerKey]*kindInformer{},
+		wanted:      map[types.NamespacedName]map[Kind]struct{}{},
+		wantCounts:  map[Kind]int{},
 	}
 }
 
-// Start runs the watches until ctx ends, and returns a subscription to what changes: ObjectChange and KindChange. When it
-// is called again after that, it starts without any wanted kinds.
+// Start runs the watches until ctx ends, and returns a subscription to what changes: ObjectChange and KindChange. It is called once.
 func (o *Objects) Start(ctx context.Context) *Subscription {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, k := range o.kinds {
-		k.stop()
-	}
-	clear(o.kinds)
-	clear(o.wanted)
-	clear(o.wantCounts)
-	o.ctx, o.changes = ctx, NewSubscription()
+	o.ctx = ctx
 	return o.changes
 }
 
@@ -165,18 +144,10 @@ func (o *Objects) ensureInformers(kind Kind) {
 			continue
 		}
 		ctx, cancel := context.WithCancel(o.ctx)
-		k := newKindInformer(o, at, cancel)
+		k := newKindInformer(o.kindOptions, at, known.state.Local, func() (clusterClients, error) { return o.clientsOf(at.Cluster) }, cancel)
 		o.kinds[at] = k
 		go k.run(ctx)
 	}
-}
-
-// watchNamespaces returns the namespaces in which kinds are watched; the empty one stands for all.
-func (c *objectCluster) watchNamespaces() []string {
-	if len(c.namespaces) == 0 {
-		return []string{""}
-	}
-	return c.namespaces
 }
 
 // Attach adds a cluster, or replaces the access to it. It reads the wanted kinds
@@ -189,27 +160,12 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.ensureCluster(cluster)
-	known.clusterClients, known.namespaces = clients, a.Namespaces
+	known.clusterClients = clients
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nothing sets the state of a cluster without a fleet.
 	}
 	o.relist(cluster, known.state)
 	return nil
-}
-
-// open returns the clients of an Access.
-func (a Access) open(c clock.PassiveClock) (clients clusterClients, err error) {
-	if a.Client == nil {
-		if a.Client, err = rest.HTTPClientFor(a.Config); err != nil {
-			return clients, err
-		}
-	}
-	clients.meter = a.meter
-	if clients.client, err = dynamic.NewForConfigAndClient(a.Config, a.Client); err != nil {
-		return clients, err
-	}
-	clients.discovery, err = newAPIDiscoveryFor(a.Config, a.Client.Transport, c)
-	return clients, err
 }
 
 // clientsOf returns the clients that read the objects of a cluster.
@@ -329,27 +285,6 @@ func (o *Objects) Select(cluster string, gvk schema.GroupVersionKind, namespace 
 	return found
 }
 
-// visibility is which results hold for the objects of a kind in a namespace of a cluster.
-type visibility struct {
-	// kind holds the results of the objects that have been read; nil when none of them holds now.
-	kind *kindInformer
-	// staleState is the state of the cluster that makes the results stale; nil when they are current.
-	staleState *ClusterState
-	// others is what is known of an object that has not been read.
-	others Lookup
-}
-
-// lookup returns the Lookup of an object that has been read, which is stale if its cluster is.
-func (s visibility) lookup(kept *Lookup) Lookup {
-	found := *kept
-	if s.staleState == nil {
-		return found
-	}
-	stale := healthscope.MarkUnreachable([]healthscope.Member{{Result: kept.Result}}, s.staleState.Reachability.Reason(), s.staleState.Problem(), s.staleState.Since)[0]
-	found.Result, found.LastState = stale.Result, stale.LastState
-	return found
-}
-
 // visibilityOf returns the visibility of the objects of a kind in a namespace. Its others has the given name.
 func (o *Objects) visibilityOf(cluster string, gvk schema.GroupVersionKind, name types.NamespacedName) visibility {
 	unknown := healthscope.Result{
@@ -365,16 +300,15 @@ func (o *Objects) visibilityOf(cluster string, gvk schema.GroupVersionKind, name
 		return visibility{others: Lookup{Result: unknown}}
 	}
 	at := informerKey{Kind{cluster, gvk}, ""}
-	if len(known.namespaces) > 0 {
+	if len(known.Namespaces) > 0 {
 		at.namespace = name.Namespace
 	}
-	attached := known.client != nil
-	k, state, allowed := o.kinds[at], known.state, at.namespace == "" || slices.Contains(known.namespaces, at.namespace)
+	k, state := o.kinds[at], known.state
 	switch {
-	case !allowed:
+	case !known.Reads(name.Namespace):
 		unknown.Reason, unknown.Message = healthscope.ReasonForbidden, fmt.Sprintf("the Secret of cluster %q does not name namespace %q among those that may be read", cluster, name.Namespace)
 		return visibility{others: Lookup{Result: unknown}}
-	case state.Reachability == Connecting, k == nil && !attached && state.Answers():
+	case state.Reachability == Connecting, k == nil && known.client == nil && state.Answers():
 		return visibility{others: settlingLookup(unknown, state.Since, o.clock.Now())}
 	case !state.Answers():
 		return visibility{kind: k, staleState: &state, others: unreachableLookup(unknown, state)}
@@ -382,32 +316,4 @@ func (o *Objects) visibilityOf(cluster string, gvk schema.GroupVersionKind, name
 		return visibility{others: Lookup{Result: unknown, Syncing: true, Since: o.clock.Now()}}
 	}
 	return k.visibility(unknown)
-}
-
-// visibility returns the visibility of the objects of the kind in a cluster that answers. The caller holds the lock of objects.
-func (k *kindInformer) visibility(unknown healthscope.Result) visibility {
-	switch state := k.informer.State(); {
-	case state.Status == observe.Ready:
-		unknown.State, unknown.Reason, unknown.Message = healthscope.NotPresent, healthscope.ReasonNotFound, ""
-		return visibility{kind: k, others: Lookup{Result: unknown}}
-	case state.Status == observe.Problem:
-		unknown.Reason, unknown.Message = k.reasonOf(state.Reason), state.Message
-		return visibility{others: Lookup{Result: unknown}}
-	case !k.store.HasSynced() || k.objects.clock.Since(k.since) >= InitialSyncTimeout:
-		others := settlingLookup(unknown, k.since, k.objects.clock.Now())
-		others.Listing = others.Syncing && k.answered.Load() && !state.IsFailing()
-		return visibility{others: others}
-	}
-	return visibility{kind: k, staleState: new(k.staleState), others: unreachableLookup(unknown, k.staleState)}
-}
-
-// settlingLookup returns the Lookup of an object whose initial list began at a time.
-func settlingLookup(unknown healthscope.Result, since, now time.Time) Lookup {
-	return Lookup{Result: unknown, Syncing: now.Sub(since) < InitialSyncTimeout, Since: since}
-}
-
-// unreachableLookup returns the Lookup of an object that was never read, in a cluster that is unreachable.
-func unreachableLookup(unknown healthscope.Result, s ClusterState) Lookup {
-	unknown.Reason, unknown.Message, unknown.Since = s.Reachability.Reason(), s.Problem(), s.Since
-	return Lookup{Result: unknown}
 }

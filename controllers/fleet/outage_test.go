@@ -19,7 +19,9 @@ func TestOutageOfTheHubsOwnCluster(t *testing.T) {
 		key := keyOf("hub", "1-web")
 		v.put(key, own(key))
 		look := func() (ClusterState, bool) {
-			v.setOutage(s.liveness.outage(s.now))
+			state, _ := v.State("hub")
+			state.outage = s.liveness.outage(s.now)
+			v.setState(state)
 			checkAsBefore(t, v, key)
 			return v.Outage()
 		}

@@ -93,6 +93,8 @@ type ClusterState struct {
 	unreadable bool
 	// namespaces are the namespaces from which bundles are read, with a comma before and after each; empty means all.
 	namespaces string
+	// outage is that of the hub's own API server, which Reachability does not show. See View.Outage.
+	outage outage
 }
 
 // Problem returns a message with the cluster's name that explains why it is not current.
@@ -139,7 +141,7 @@ func (s ClusterState) sameAs(o ClusterState) bool {
 	if !s.Since.Equal(o.Since) {
 		return false
 	}
-	s.Since, o.Since, s.LastSeen, o.LastSeen = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	s.Since, s.LastSeen, s.outage = o.Since, o.LastSeen, o.outage
 	return s == o
 }
 

@@ -25,7 +25,7 @@ func newRotation(t *testing.T) *rotation {
 	t.Helper()
 	m, _ := newTestMember(t, Options{}, logr.Discard())
 	r := &rotation{member: m, clock: clocktesting.NewFakeClock(noon)}
-	m.hub.clock, m.spec = r.clock, clusterSpec{name: "edge", secret: &corev1.ObjectReference{UID: "edge"}}
+	m.env.clock, m.spec = r.clock, clusterSpec{name: "edge", secret: &corev1.ObjectReference{UID: "edge"}}
 	return r
 }
 
@@ -124,7 +124,7 @@ func TestNewCredentialsAreUsedWithoutServedBundles(t *testing.T) {
 			if used := r.current == renewed; used != c.used {
 				t.Fatalf("the new credentials are in use: %t, and the cluster is %s: %s", used, r.state.Reachability, r.state.Message)
 			}
-			if failed := r.hub.events.pending["edge"].reason == eventRotationFailed; failed == c.used || strings.Contains(r.state.Message, "the new kubeconfig") == c.used {
+			if failed := r.env.events.pending["edge"].reason == eventRotationFailed; failed == c.used || strings.Contains(r.state.Message, "the new kubeconfig") == c.used {
 				t.Errorf("it is recorded that the rotation has failed: %t; message %q", failed, r.state.Message)
 			}
 			if !c.used {
@@ -139,7 +139,7 @@ func TestNewCredentialsAreUsedWithoutServedBundles(t *testing.T) {
 			}
 			r.read(renewed)
 			r.lease("2")
-			if b := r.hub.view.Bundle(keyOf("edge", "web")); r.state.Reachability != Connected || b == nil || b.Stale {
+			if b := r.env.view.Bundle(keyOf("edge", "web")); r.state.Reachability != Connected || b == nil || b.Stale {
 				t.Errorf("with the CRD back the cluster is %s, and its bundle %+v", r.state.Reachability, b)
 			}
 		})

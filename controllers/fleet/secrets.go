@@ -78,7 +78,7 @@ func (s clusterSpec) renewedToken(o clusterSpec) string {
 
 // reads reports whether data may be read from a namespace.
 func (s clusterSpec) reads(namespace string) bool {
-	return len(s.namespaces) == 0 || slices.Contains(s.namespaces, namespace)
+	return Access{Namespaces: s.namespaces}.Reads(namespace)
 }
 
 // desiredClusters returns the specs of the clusters of Secrets, by name, and the Secrets
@@ -217,31 +217,27 @@ func (s *secretWatch) run(ctx context.Context, reconcile func([]*corev1.Secret))
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.cache.Start(ctx) }()
-	synced := registration.HasSyncedChecker().Done()
-	for {
+	for changed := registration.HasSyncedChecker().Done(); ; changed = s.changed {
 		select {
 		case err := <-ended:
 			return errors.Wrap(err, "cannot watch the Secrets of clusters")
-		case <-synced:
-			synced = nil
-			wake()
-		case <-s.changed:
-			if !registration.HasSynced() || ctx.Err() != nil {
-				continue
-			}
-			secrets, err := s.list(ctx)
-			if err != nil && ctx.Err() == nil { // A failed list must not remove clusters.
-				return errors.Wrap(err, "cannot read the Secrets of clusters")
-			}
+		case <-changed:
+		}
+		secrets, err := listSecrets(ctx, s.cache, client.UnsafeDisableDeepCopy)
+		switch {
+		case ctx.Err() != nil: // The cache is about to end.
+		case err != nil: // A failed list must not remove clusters.
+			return errors.Wrap(err, "cannot read the Secrets of clusters")
+		default:
 			reconcile(secrets)
 		}
 	}
 }
 
-// list returns all Secrets.
-func (s *secretWatch) list(ctx context.Context) ([]*corev1.Secret, error) {
+// listSecrets lists Secrets.
+func listSecrets(ctx context.Context, from client.Reader, options ...client.ListOption) ([]*corev1.Secret, error) {
 	var list corev1.SecretList
-	if err := s.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &list, options...); err != nil {
 		return nil, err
 	}
 	secrets := make([]*corev1.Secret, 0, len(list.Items))
@@ -254,13 +250,9 @@ func (s *secretWatch) list(ctx context.Context) ([]*corev1.Secret, error) {
 // ReadAccess reads the Secrets in a namespace of the hub once, for a command, and returns a function that returns the Access of
 // a cluster. The function reports false for a cluster without a Secret, or with one that the hub rejects.
 func ReadAccess(ctx context.Context, hub client.Reader, namespace, local string) (func(cluster string) (Access, bool), error) {
-	var list corev1.SecretList
-	if err := hub.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{corev1alpha2.LabelClusterKubeconfig: "true"}); err != nil {
+	secrets, err := listSecrets(ctx, hub, client.InNamespace(namespace), client.MatchingLabels{corev1alpha2.LabelClusterKubeconfig: "true"})
+	if err != nil {
 		return nil, errors.Wrapf(err, "cannot list the Secrets of clusters in namespace %q", namespace)
-	}
-	var secrets []*corev1.Secret
-	for i := range list.Items {
-		secrets = append(secrets, &list.Items[i])
 	}
 	desired, _ := desiredClusters(secrets, local)
 	all := map[string]Access{}
@@ -269,11 +261,9 @@ func ReadAccess(ctx context.Context, hub client.Reader, namespace, local string)
 		if err != nil || spec.problem != "" {
 			continue
 		}
-		http, err := rest.HTTPClientFor(config)
-		if err != nil {
-			continue
+		if httpClient, err := rest.HTTPClientFor(config); err == nil {
+			all[name] = Access{Config: config, Client: httpClient, Namespaces: spec.namespaces}
 		}
-		all[name] = Access{Config: config, Client: http, Namespaces: spec.namespaces}
 	}
 	return func(cluster string) (Access, bool) {
 		access, ok := all[cluster]

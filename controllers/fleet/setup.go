@@ -31,11 +31,11 @@ func Setup(mgr ctrl.Manager, o Options) (*View, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	h := &hub{
+	h := &hub{members: map[string]*member{}, environment: &environment{
 		options: o, view: newView(o.ClusterName), clock: o.Clock, config: mgr.GetConfig(),
-		events: secretEvents{recorder: mgr.GetEventRecorder("healthscope-controller")}, members: map[string]*member{},
+		events: secretEvents{recorder: mgr.GetEventRecorder("healthscope-controller")},
 		quotas: quotas{hard: o.Budget, clock: o.Clock},
-	}
+	}}
 	if o.Objects != nil {
 		o.Objects.clock = o.Clock
 	}

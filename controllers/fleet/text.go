@@ -8,13 +8,6 @@ const maxErrorText = 200
 // shortened returns the text of an error, shortened to maxErrorText.
 func shortened(text string) string { return healthscope.Shorten(text, maxErrorText) }
 
-func joinProblems(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
-}
-
 func causeSuffix(cause string) string {
 	if cause == "" {
 		return ""

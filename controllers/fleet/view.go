@@ -38,8 +38,6 @@ type View struct {
 	byLabel map[labelKey]map[BundleKey]*Bundle
 	// rejected are the Secrets that are rejected.
 	rejected []RejectedSecret
-	// outage is that of the hub's own API server, which the state of its cluster does not show.
-	outage outage
 	// usedRatios returns how much clusters use of their budgets.
 	usedRatios func() map[string]map[string]float64
 	// record is RecordEvents.
@@ -282,19 +280,15 @@ func (v *View) States() []ClusterState {
 	return all
 }
 
-// Unreadable returns the clusters that cannot be read, among them those that have not been read yet; nil when there are none.
+// Unreadable returns the clusters that cannot be read, among them those that have not been read yet.
 func (v *View) Unreadable() map[string]ClusterState {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var all map[string]ClusterState
+	all := map[string]ClusterState{}
 	for name, c := range v.clusters {
-		if c.state.Answers() {
-			continue
+		if !c.state.Answers() {
+			all[name] = c.currentState()
 		}
-		if all == nil {
-			all = map[string]ClusterState{}
-		}
-		all[name] = c.currentState()
 	}
 	return all
 }
@@ -317,20 +311,13 @@ func (v *View) FirstSyncs() uint64 {
 func (v *View) Outage() (ClusterState, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.outage.since.IsZero() {
+	state := v.clusters[v.cluster].currentState()
+	if state.outage.since.IsZero() {
 		return ClusterState{}, false
 	}
-	state := v.clusters[v.cluster].currentState()
-	state.Reachability, state.Message, state.unreadable = Unreachable, v.outage.cause, false
-	state.Since, state.LastSeen = v.outage.since, v.outage.since
+	state.Reachability, state.Message, state.unreadable = Unreachable, state.outage.cause, false
+	state.Since, state.LastSeen = state.outage.since, state.outage.since
 	return state, true
-}
-
-// setOutage stores the outage of the hub's own API server.
-func (v *View) setOutage(s outage) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.outage = s
 }
 
 // RejectedSecrets returns the Secrets that are rejected, the oldest first.
