@@ -76,7 +76,15 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *history, policy h
 	slices.SortStableFunc(findings, func(a, b *finding) int { // What is outside apps comes last.
 		return cmp.Or(boolInt(a.app == "")-boolInt(b.app == ""), strings.Compare(a.app, b.app))
 	})
-	v.place(spec, findings, v.judge(g, m, policy, now))
+	places := v.place(findings, v.judge(g, m, policy, now))
+	for i := range v.Members {
+		p := &v.Members[i]
+		p.Ignored = ignored(spec.Rollup, p.Key, p.App)
+	}
+	v.addRefs(findings, places)
+	slices.SortFunc(v.Members, func(a, b AppMember) int {
+		return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
+	})
 	v.Unlisted = placeUnlisted(findings)
 	v.addCarriedOver(g.carriedOver)
 	v.LinkedApps = v.linkedAppsOf(findings)
@@ -97,23 +105,25 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *history, policy h
 	return v
 }
 
-// place adds the members of findings to the scope, each object once and worst first, and the references that lead to them. It
-// looks objects up by key only in clusters with more than one source, because the look-up is most of the work in a large scope.
-func (v *judgement) place(spec *corev1alpha2.HealthScopeSpec, findings []*finding, judged map[healthscope.Key]*healthscope.Member) {
+// place adds the members of findings to the scope, each object once, and returns their indexes by finding. It looks objects up
+// by key only in clusters with more than one source, because the look-up is most of the work in a large scope.
+func (v *judgement) place(findings []*finding, judged map[healthscope.Key]*healthscope.Member) (places [][]int) {
 	sources, most := map[string]int{}, 0
-	for _, f := range findings {
+	places = make([][]int, len(findings))
+	for i, f := range findings {
+		size := len(f.results)
 		for _, b := range f.bundles {
 			sources[b.Cluster]++
-			most += len(b.Members)
+			size += len(b.Members)
 		}
-		for i := range f.results {
-			sources[f.results[i].Cluster]++
-			most++
+		for j := range f.results {
+			sources[f.results[j].Cluster]++
 		}
+		places[i] = make([]int, 0, size)
+		most += size
 	}
 	v.Members = make([]AppMember, 0, most)
 	known := map[healthscope.Key]int{}
-	places := make([][]int, len(findings))
 	for i, f := range findings {
 		byComponent := f.byComponent()
 		add := func(m *healthscope.Member) {
@@ -147,10 +157,11 @@ func (v *judgement) place(spec *corev1alpha2.HealthScopeSpec, findings []*findin
 			add(judged[f.results[j].Key])
 		}
 	}
-	for i := range v.Members {
-		p := &v.Members[i]
-		p.Ignored = ignored(spec.Rollup, p.Key, p.App)
-	}
+	return places
+}
+
+// addRefs adds the references of the scope with the members that they lead to.
+func (v *judgement) addRefs(findings []*finding, places [][]int) {
 	for i, f := range findings {
 		if f.duplicate {
 			continue
@@ -161,9 +172,6 @@ func (v *judgement) place(spec *corev1alpha2.HealthScopeSpec, findings []*findin
 		}
 		v.refs = append(v.refs, r)
 	}
-	slices.SortFunc(v.Members, func(a, b AppMember) int {
-		return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
-	})
 }
 
 // judge judges each result separately, so that a pod that is referred to counts even if its owner is referred to as well.
