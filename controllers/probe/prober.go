@@ -39,8 +39,6 @@ type Prober struct {
 	Options
 
 	queue workqueue.TypedDelayingInterface[key]
-	// inFlight bounds the number of concurrent probes.
-	inFlight chan struct{}
 
 	mu sync.Mutex
 	// ctx is the context of watches and probes; nil before Run.
@@ -49,9 +47,10 @@ type Prober struct {
 	wants   map[types.NamespacedName]*probe.Want
 	targets map[types.NamespacedName]map[probe.Ref]*target
 	// watches has an entry for each namespace of a cluster in which a scope wants probes. paces are the rate limits of those namespaces.
-	watches    map[clusterNamespace]*serviceWatch
-	paces      map[clusterNamespace]*probe.Pace
-	goroutines sync.WaitGroup
+	watches map[clusterNamespace]*serviceWatch
+	paces   map[clusterNamespace]*probe.Pace
+	// running are the watches that have not ended.
+	running sync.WaitGroup
 	// notify is called for each scope whose report may have changed.
 	notify func(types.NamespacedName)
 }
@@ -68,10 +67,9 @@ func New(o Options) *Prober {
 		o.Clock = clock.RealClock{}
 	}
 	return &Prober{
-		Options:  o,
-		queue:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Clock: o.Clock}),
-		inFlight: make(chan struct{}, maxInFlight),
-		wants:    map[types.NamespacedName]*probe.Want{}, targets: map[types.NamespacedName]map[probe.Ref]*target{},
+		Options: o,
+		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Clock: o.Clock}),
+		wants:   map[types.NamespacedName]*probe.Want{}, targets: map[types.NamespacedName]map[probe.Ref]*target{},
 		watches: map[clusterNamespace]*serviceWatch{}, paces: map[clusterNamespace]*probe.Pace{},
 		notify: func(types.NamespacedName) {},
 	}
@@ -98,20 +96,16 @@ func (p *Prober) Run(ctx context.Context) error {
 	<-ctx.Done()
 	p.queue.ShutDown()
 	workers.Wait()
-	p.goroutines.Wait()
+	p.running.Wait()
 	return nil
 }
 
 // clusterChanged reconnects the watches of a cluster whose connection has changed.
 func (p *Prober) clusterChanged(c fleet.Change) {
-	changed, ok := c.(fleet.ClusterChange)
-	if !ok {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for cn, s := range p.watches {
-		if cn.cluster == changed.Cluster {
+		if c == (fleet.ClusterChange{Cluster: cn.cluster}) {
 			s.reconnect()
 		}
 	}
@@ -170,7 +164,7 @@ func (p *Prober) syncWatches() {
 			ctx, stop := context.WithCancel(p.ctx)
 			s := p.newServiceWatch(cn, stop)
 			p.watches[cn] = s
-			p.goroutines.Go(func() { s.run(ctx) })
+			p.running.Go(func() { s.run(ctx) })
 		}
 	}
 	now := p.Clock.Now()

@@ -54,21 +54,19 @@ type serviceWatch struct {
 func (p *Prober) newServiceWatch(cn clusterNamespace, stop context.CancelFunc) *serviceWatch {
 	s := &serviceWatch{clusterNamespace: cn, clusters: p.Clusters, stop: stop, since: p.Clock.Now(), release: func() {}}
 	changed := func() { p.servicesChanged(cn) }
+	toService := func(object any) probe.Service {
+		service, ok := object.(*corev1.Service)
+		if !ok { // The client returns Services only.
+			return probe.Service{}
+		}
+		return probe.NewService(service)
+	}
 	s.store = observe.NewStore(toService, func(a, b probe.Service) bool { return reflect.DeepEqual(a, b) }, func(types.NamespacedName, probe.Service, probe.Service) { changed() })
 	s.informer = observe.NewInformer(servicesTolerances, observe.InformerOptions{
 		TrackedOptions: observe.TrackedOptions{Clock: p.Clock, MaxRetryInterval: maxRefusedPause, Describe: s.describe},
 		Open:           s.open, Store: s.store, Changed: func(observe.State) { changed() },
 	})
 	return s
-}
-
-// toService returns the part of a Service that is stored.
-func toService(object any) probe.Service {
-	service, ok := object.(*corev1.Service)
-	if !ok { // The client returns Services only.
-		return probe.Service{}
-	}
-	return probe.NewService(service)
 }
 
 // run watches the Services until ctx ends.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/healthscope/healthscope/healthscope/probe"
@@ -20,18 +21,13 @@ type key struct {
 	probe.Ref
 }
 
-func (k key) clusterNamespace() clusterNamespace {
-	return clusterNamespace{k.Cluster, k.scope.Namespace}
-}
-
 // target is a Service that is probed for a scope.
 type target struct {
-	// uid, address and spec do not change. With others, there is another target.
+	// uid, address and spec do not change: with others, there is another target. The lock of the Prober guards the other fields.
 	uid, address string
 	spec         probe.Spec
 
-	// The lock of the Prober guards the following fields. due is the time of the next probe, and reserved is true once that time
-	// is a slot in the pace of the target's namespace.
+	// due is the time of the next probe, and reserved is true once that time is a slot in the pace of the target's namespace.
 	due      time.Time
 	reserved bool
 	history  probe.History
@@ -42,31 +38,23 @@ type target struct {
 
 // work probes targets when they are due, until the queue shuts down.
 func (p *Prober) work(ctx context.Context) {
+	var probes errgroup.Group
+	probes.SetLimit(maxInFlight)
+	defer func() { _ = probes.Wait() }()
 	for {
 		k, stopped := p.queue.Get()
 		if stopped {
 			return
 		}
-		t, wait := p.nextTarget(k)
-		if t == nil {
-			if wait > 0 {
+		probes.Go(func() error {
+			defer p.queue.Done(k) // Only now, so that a target has one probe at a time.
+			switch t, wait := p.nextTarget(k); {
+			case t != nil:
+				p.probe(ctx, k, t)
+			case wait > 0:
 				p.queue.AddAfter(k, wait)
 			}
-			p.queue.Done(k)
-			continue
-		}
-		select {
-		case p.inFlight <- struct{}{}:
-		case <-ctx.Done():
-			p.queue.Done(k)
-			return
-		}
-		p.goroutines.Go(func() {
-			defer func() {
-				<-p.inFlight
-				p.queue.Done(k) // Only now, so that a target has one probe at a time.
-			}()
-			p.probe(ctx, k, t)
+			return nil
 		})
 	}
 }
@@ -79,8 +67,11 @@ func (p *Prober) nextTarget(k key) (*target, time.Duration) {
 	if t == nil {
 		return nil, 0
 	}
-	if !t.reserved && !t.due.After(now) {
-		t.due, t.reserved = p.pace(k.clusterNamespace()).Slot(now), true
+	if cn := (clusterNamespace{k.Cluster, k.scope.Namespace}); !t.reserved && !t.due.After(now) {
+		if p.paces[cn] == nil {
+			p.paces[cn] = &probe.Pace{}
+		}
+		t.due, t.reserved = p.paces[cn].Slot(now), true
 	}
 	if t.due.After(now) {
 		return nil, t.due.Sub(now)
@@ -90,14 +81,6 @@ func (p *Prober) nextTarget(k key) (*target, time.Duration) {
 		return nil, t.due.Sub(now) // The cluster is unreachable, which the scope reports.
 	}
 	return t, 0
-}
-
-// pace returns the pace of a namespace of a cluster.
-func (p *Prober) pace(cn clusterNamespace) *probe.Pace {
-	if p.paces[cn] == nil {
-		p.paces[cn] = &probe.Pace{}
-	}
-	return p.paces[cn]
 }
 
 // probe probes a target, and enqueues it for the next probe.

@@ -23,7 +23,11 @@ func appHealthOf(v judgement) []corev1alpha2.AppHealthCondition {
 			index[app] = at
 			apps = append(apps, corev1alpha2.AppHealthCondition{AppName: app.application, EnvName: app.env})
 		}
-		apps[at].Components = append(apps[at].Components, componentCondition(r))
+		c := referenceCondition(r)
+		if ready, _, counts := strings.Cut(c.Diagnosis, " "); counts && strings.HasPrefix(ready, "Ready:") {
+			c.CustomStatusMsg = ready // As KubeVela's own rules in CUE do: its clients show it.
+		}
+		apps[at].Components = append(apps[at].Components, c)
 	}
 	for _, a := range apps {
 		slices.SortFunc(a.Components, compareConditions)
@@ -32,16 +36,6 @@ func appHealthOf(v judgement) []corev1alpha2.AppHealthCondition {
 		return cmp.Or(compareHealth(a.Components[0].HealthStatus, b.Components[0].HealthStatus), strings.Compare(a.AppName, b.AppName), strings.Compare(a.EnvName, b.EnvName))
 	})
 	return apps
-}
-
-// componentCondition returns KubeVela's health of one component. As KubeVela's own rules in CUE do, it puts the number of ready
-// replicas into customStatusMsg, which KubeVela's clients show.
-func componentCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
-	c := referenceCondition(r)
-	if ready, _, counts := strings.Cut(c.Diagnosis, " "); counts && strings.HasPrefix(ready, "Ready:") {
-		c.CustomStatusMsg = ready
-	}
-	return c
 }
 
 // boundedAppHealth cuts the health of Applications to a number of components in all, and sets truncated when it does.
@@ -54,13 +48,4 @@ func boundedAppHealth(apps []corev1alpha2.AppHealthCondition, limit int, truncat
 		}
 	}
 	return apps
-}
-
-// halveComponents halves the list of components of every Application, and reports whether there was anything to drop.
-func halveComponents(apps []corev1alpha2.AppHealthCondition) bool {
-	dropped := false
-	for i := range apps {
-		dropped = halve(&apps[i].Components, 1) || dropped
-	}
-	return dropped
 }

@@ -208,7 +208,7 @@ func TestKindsOfApplicationsAreFollowed(t *testing.T) {
 		t.Errorf("%d kinds are watched", len(kinds))
 	}
 	tooMany := 0
-	for _, p := range judgeIn(w, scope, noon).members {
+	for _, p := range judgeIn(w, scope, noon).Members {
 		if p.Reason == healthscope.ReasonTooManyKinds {
 			tooMany++
 		}

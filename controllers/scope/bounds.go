@@ -2,7 +2,6 @@ package scope
 
 import (
 	"encoding/json"
-	"strings"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope"
@@ -20,17 +19,13 @@ const (
 // truncateStatus cuts lists until the status is within its bounds: first KubeVela's list, which only repeats the others, then the
 // others to a length that is still useful, and then, because names may be of any length, as far as necessary.
 func truncateStatus(s *corev1alpha2.HealthScopeStatus) {
-	for tooBig(s) && (halveComponents(s.AppHealthConditions) || halve(&s.AppHealthConditions, 0)) {
-		s.Truncated = true
+	components := func(a *corev1alpha2.AppHealthCondition) *[]corev1alpha2.WorkloadHealthCondition { return &a.Components }
+	clusters := func(a *corev1alpha2.AppStatus) *[]corev1alpha2.ClusterStatus { return &a.Clusters }
+	halveOthers := func(minimum int) bool {
+		return halve(&s.HealthConditions, minimum) || halveEach(s.Apps, clusters, minimum) || halve(&s.Apps, minimum) || halve(&s.Culprits, minimum)
 	}
-	for _, minimum := range []int{10, 0} {
-		for tooBig(s) {
-			s.Truncated = true
-			cut := halve(&s.HealthConditions, minimum) || halveClusters(s.Apps, minimum) || halve(&s.Apps, minimum) || halve(&s.Culprits, minimum)
-			if !cut {
-				break
-			}
-		}
+	for tooBig(s) && (halveEach(s.AppHealthConditions, components, 1) || halve(&s.AppHealthConditions, 0) || halveOthers(10) || halveOthers(0)) {
+		s.Truncated = true
 	}
 }
 
@@ -49,11 +44,11 @@ func halve[T any](list *[]T, minimum int) bool {
 	return true
 }
 
-// halveClusters halves the list of clusters in every app.
-func halveClusters(apps []corev1alpha2.AppStatus, minimum int) bool {
+// halveEach halves a list of each element.
+func halveEach[T, E any](all []T, of func(*T) *[]E, minimum int) bool {
 	dropped := false
-	for i := range apps {
-		dropped = halve(&apps[i].Clusters, minimum) || dropped
+	for i := range all {
+		dropped = halve(of(&all[i]), minimum) || dropped
 	}
 	return dropped
 }
@@ -67,8 +62,4 @@ func bounded[T any](list []T, limit int, truncated *bool) []T {
 	return list[:limit]
 }
 
-// joinBounded joins names for a message.
-func joinBounded(names []string) string { return shorten(strings.Join(names, ", ")) }
-
-// shorten bounds a line.
 func shorten(text string) string { return healthscope.Shorten(text, maxLine) }

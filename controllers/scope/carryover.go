@@ -3,6 +3,9 @@ package scope
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -24,14 +27,14 @@ func (g *gatherer) carryOver() {
 		for _, c := range a.Clusters {
 			g.waitForCluster(c.Name)
 			state, unreadable := g.unreadable(c.Name)
-			at := slices.IndexFunc(g.apps, func(x gatheredApp) bool { return x.Name == a.Name })
+			app := g.appNamed(a.Name)
 			switch {
 			case !unreadable || state.FirstSync > 0 || c.Total <= 0:
 				continue
-			case changed && (at < 0 || !g.leadsTo(&g.apps[at], c.Name)):
+			case changed && (app == nil || !g.leadsTo(app, c.Name)):
 				continue // With an unchanged spec, such an app had bundles with a label of the scope there.
 			}
-			if app := &g.apps[g.appNamed(a.Name)]; g.selectsCluster(app, c.Name) {
+			if app = g.appByLabel(a.Name); g.selectsCluster(app, c.Name) {
 				g.carryOverIn(app, c, state)
 			}
 		}
@@ -44,20 +47,19 @@ func (g *gatherer) carryOver() {
 func (g *gatherer) carryOverIn(app *gatheredApp, c corev1alpha2.ClusterStatus, state fleet.ClusterState) {
 	into, has := g.findingsInto(app, c.Name), g.resourcesOf(app)
 	unreadable, total := g.unreadableCulprits(app, c, state, has)
+	named := 0
 	for key := range has {
-		if key.Cluster != c.Name || ignored(g.scope.Spec.Rollup, key, app.Name) {
-			delete(has, key)
+		if key.Cluster == c.Name && !ignored(g.scope.Spec.Rollup, key, app.Name) {
+			named++
 		}
 	}
-	if len(unreadable) == 0 && len(has) < total {
+	if len(unreadable) == 0 && named < total {
 		unreadable = append(unreadable, g.placeholder(app, into, c, state))
 	}
 	if len(unreadable) > 0 && len(into) == 0 {
-		into = append(into, len(g.out.findings))
-		g.out.findings = append(g.out.findings, app.finding(bundleReference(app.Name, c.Name)))
+		into = append(into, g.add(app, bundleReference(app.Name, c.Name)))
 	}
-	for _, i := range into {
-		f := &g.out.findings[i]
+	for _, f := range into {
 		f.results, f.partial = append(f.results, unreadable...), append(f.partial, c.Name)
 	}
 	g.out.carriedOver = append(g.out.carriedOver, carriedOver{appCluster{app.Name, c.Name}, total})
@@ -65,7 +67,7 @@ func (g *gatherer) carryOverIn(app *gatheredApp, c corev1alpha2.ClusterStatus, s
 
 // unreadableCulprits returns the culprits of an app in a cluster that the status names and that no reference has led to. total is
 // the number of resources that the status counts there, without culprits that the roll-up ignores now.
-func (g *gatherer) unreadableCulprits(app *gatheredApp, c corev1alpha2.ClusterStatus, state fleet.ClusterState, has map[healthscope.Key]bool) (unreadable []healthscope.Result, total int) {
+func (g *gatherer) unreadableCulprits(app *gatheredApp, c corev1alpha2.ClusterStatus, state fleet.ClusterState, has sets.Set[healthscope.Key]) (unreadable []healthscope.Result, total int) {
 	total = int(c.Total)
 	for _, culprit := range g.scope.Status.Culprits {
 		key := keyOf(culprit)
@@ -73,18 +75,17 @@ func (g *gatherer) unreadableCulprits(app *gatheredApp, c corev1alpha2.ClusterSt
 		case culprit.App != app.Name || culprit.Cluster != c.Name || isCluster(culprit):
 		case ignored(g.scope.Spec.Rollup, key, app.Name):
 			total--
-		case !has[key]:
+		case !has.Has(key):
 			unreadable = append(unreadable, unreadableResult(healthscope.Result{Key: key}, state, lastState(culprit)))
 		}
 	}
 	return unreadable, total
 }
 
-// placeholder returns the result of a bundle that stands for resources that the status counts without naming any.
-func (g *gatherer) placeholder(app *gatheredApp, into []int, c corev1alpha2.ClusterStatus, state fleet.ClusterState) healthscope.Result {
+func (g *gatherer) placeholder(app *gatheredApp, into []*finding, c corev1alpha2.ClusterStatus, state fleet.ClusterState) healthscope.Result {
 	name, last := app.Name, ""
 	if len(into) > 0 {
-		name = g.out.findings[into[0]].ref.Name
+		name = into[0].ref.Name
 	}
 	if c.State != string(healthscope.Unknown) {
 		last = fmt.Sprintf("%s, %d/%d ready", c.State, c.Ready, c.Total)
@@ -99,24 +100,43 @@ func (g *gatherer) leadsTo(app *gatheredApp, cluster string) bool {
 		slices.ContainsFunc(app.ExpectedResources, func(e corev1alpha2.ExpectedResource) bool { return e.Cluster == cluster })
 }
 
-// findingsInto returns the indexes of the findings of an app's references to bundles that may lead into a cluster. References
-// to bundles that did not exist in any cluster are left out.
-func (g *gatherer) findingsInto(app *gatheredApp, cluster string) []int {
-	var into []int
-	for _, i := range app.bundleRefs {
-		f := &g.out.findings[i]
-		if f.ref.Cluster == cluster || f.ref.Cluster == "" && (len(f.clusters) > 0 || !g.wasMissing(app.Name, f.missing.Key)) {
-			into = append(into, i)
+// findingsInto returns the findings of an app's references to bundles that may lead into a cluster. References to bundles that
+// did not exist in any cluster are left out.
+func (g *gatherer) findingsInto(app *gatheredApp, cluster string) (into []*finding) {
+	for _, f := range app.bundleRefs {
+		if f.ref.Cluster == cluster || f.ref.Cluster == "" && (len(f.bundles) > 0 || !g.wasMissing(app.Name, f.missing.Key)) {
+			into = append(into, f)
 		}
 	}
 	return into
 }
 
-// wasMissing reports whether the status names a bundle of an app as one that does not exist.
 func (g *gatherer) wasMissing(app string, bundle healthscope.Key) bool {
-	return slices.ContainsFunc(g.scope.Status.Culprits, func(c corev1alpha2.Culprit) bool {
-		return c.App == app && c.Reason == string(healthscope.ReasonNotFound) && keyOf(c) == bundle
-	})
+	c, found := g.culprit(bundle, healthscope.ReasonNotFound)
+	return found && c.App == app
+}
+
+// culprit returns the culprit of the scope's status that is an object with a reason.
+func (g *gatherer) culprit(key healthscope.Key, reason healthscope.Reason) (c corev1alpha2.Culprit, found bool) {
+	at := slices.IndexFunc(g.scope.Status.Culprits, func(c corev1alpha2.Culprit) bool { return c.Reason == string(reason) && keyOf(c) == key })
+	if at < 0 {
+		return c, false
+	}
+	return g.scope.Status.Culprits[at], true
+}
+
+// lastState returns the last known state of a culprit.
+func lastState(c corev1alpha2.Culprit) string {
+	switch _, last, found := strings.Cut(c.Cause, lastSeen); {
+	case found:
+		return last
+	case c.State == string(healthscope.Unknown):
+		return ""
+	case c.Reason != "":
+		return fmt.Sprintf("%s (%s)", c.State, c.Reason)
+	default:
+		return c.State
+	}
 }
 
 // addCarriedOver adds the resources that the previous status counts without naming them, so that the total of an app in a cluster
@@ -128,5 +148,5 @@ func (v *judgement) addCarriedOver(all []carriedOver) {
 			v.carriedOver = append(v.carriedOver, Unlisted{App: c.app, Cluster: c.cluster, Summary: healthscope.Summary{Total: rest, Unknown: rest}})
 		}
 	}
-	v.unlisted = append(v.unlisted, v.carriedOver...)
+	v.Unlisted = append(v.Unlisted, v.carriedOver...)
 }

@@ -1,16 +1,18 @@
 package scope
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/healthscope"
 )
 
 // connectGrace is how long a scope waits for a cluster that the hub connects to
@@ -26,13 +28,21 @@ const firstGrace = 2 * time.Second
 // lastSeen separates the message on a resource whose cluster cannot be read from its last known state, as in healthscope.MarkUnreachable.
 const lastSeen = "; last seen "
 
+// clusterState returns the state of a cluster, and whether the hub knows the cluster.
+func (g *gatherer) clusterState(cluster string) (fleet.ClusterState, bool) {
+	g.out.dependencies[clusterDependency(cluster)] = nil
+	if s, away := g.unreadableAtStart[cluster]; away {
+		return s, true
+	}
+	return g.view.State(cluster)
+}
+
 // unreadable returns the state of a cluster that the hub knows and cannot read, and whether it is one.
 func (g *gatherer) unreadable(cluster string) (fleet.ClusterState, bool) {
 	s, known := g.clusterState(cluster)
 	return s, known && !s.Answers()
 }
 
-// waitForCluster makes the scope wait for a cluster that the hub is connecting to.
 func (g *gatherer) waitForCluster(cluster string) {
 	s, known := g.clusterState(cluster)
 	if !known || s.Reachability != fleet.Connecting {
@@ -41,7 +51,6 @@ func (g *gatherer) waitForCluster(cluster string) {
 	g.waitSince(s.Since)
 }
 
-// waitForKind makes the scope wait for a kind that is being read for the first time.
 func (g *gatherer) waitForKind(l fleet.Lookup) {
 	switch {
 	case l.Listing:
@@ -68,44 +77,13 @@ func (g *gatherer) waitUpTo(grace time.Duration, since time.Time) {
 	}
 }
 
-// unreadableResult returns the result of an object whose cluster cannot be read, with its last known state if there is one.
-func unreadableResult(r healthscope.Result, s fleet.ClusterState, last string) healthscope.Result {
-	message := s.Problem()
-	if last != "" {
-		message += lastSeen + last
-	}
-	return unknownFor(r, s.Reachability.Reason(), "%s", message)
-}
-
-// lastState returns the last known state of a culprit.
-func lastState(c corev1alpha2.Culprit) string {
-	switch _, last, found := strings.Cut(c.Cause, lastSeen); {
-	case found:
-		return last
-	case c.State == string(healthscope.Unknown):
-		return ""
-	case c.Reason != "":
-		return fmt.Sprintf("%s (%s)", c.State, c.Reason)
-	default:
-		return c.State
-	}
-}
-
-// clusterReachability is which clusters of a scope are Connected.
-type clusterReachability struct {
-	// clusters are all clusters, and stale those that are not Connected, both sorted.
-	clusters, stale []string
-	// reason and message are those of the condition ClustersReachable.
-	reason  Reason
-	message string
-}
-
-// clusterReachabilityOf returns which clusters of a judgement are Connected. state returns the state of a cluster; false when it is not known.
-func clusterReachabilityOf(v judgement, state func(string) (fleet.ClusterState, bool)) clusterReachability {
-	s := clusterReachability{clusters: clustersOf(v), reason: ReasonAllReachable, message: "every cluster of the scope is Connected"}
-	worst := -1
+// setReachability sets how many clusters of the scope are Connected, and when the others were seen last. It returns the condition
+// ClustersReachable, with the reason of the worst cluster. state returns the state of a cluster; false when it is not known.
+func setReachability(next *corev1alpha2.HealthScopeStatus, before []corev1alpha2.AppStatus, v judgement, state func(string) (fleet.ClusterState, bool)) conditionState {
+	clusters, stale := clustersOf(v), map[string]fleet.ClusterState{}
+	worst, condition := -1, conditionState{ReasonAllReachable, "every cluster of the scope is Connected"}
 	var texts []string
-	for _, name := range s.clusters {
+	for _, name := range clusters {
 		c, known := state(name)
 		rank, reason := slices.Index(fleet.Reachabilities(), c.Reachability), Reason(c.Reachability)
 		switch {
@@ -114,40 +92,49 @@ func clusterReachabilityOf(v judgement, state func(string) (fleet.ClusterState, 
 		case c.Reachable():
 			continue
 		}
-		s.stale = append(s.stale, name)
+		stale[name] = c
 		if rank > worst {
-			worst, s.reason = rank, reason
+			worst, condition.reason = rank, reason
 		}
 		texts = append(texts, fmt.Sprintf("%s: %s", name, reason))
 	}
-	if len(s.stale) > 0 {
-		s.message = fmt.Sprintf("%d of %d clusters are not Connected: %s", len(s.stale), len(s.clusters), strings.Join(texts, ", "))
+	next.ClustersReachable = fmt.Sprintf("%d/%d", len(clusters)-len(stale), len(clusters))
+	if len(stale) > 0 {
+		condition.message = fmt.Sprintf("%d of %d clusters are not Connected: %s", len(stale), len(clusters), strings.Join(texts, ", "))
+		setLastSeen(next.Apps, before, stale)
 	}
-	return s
+	return condition
 }
 
-// setLastSeen sets when the clusters that are not Connected were seen last. For a cluster that
-// has not been read since the hub started, the time is carried over from the previous status.
-func setLastSeen(next *corev1alpha2.HealthScopeStatus, before []corev1alpha2.AppStatus, s clusterReachability, state func(string) (fleet.ClusterState, bool)) {
-	if len(s.stale) == 0 {
-		return
+// clustersOf returns the clusters the scope has members in, or expects them in, sorted.
+func clustersOf(v judgement) []string {
+	clusters := sets.New[string]()
+	for _, p := range v.Members {
+		clusters.Insert(p.Cluster)
 	}
+	for _, u := range v.Unlisted {
+		clusters.Insert(u.Cluster)
+	}
+	return slices.Sorted(maps.Keys(clusters))
+}
+
+// setLastSeen sets when stale clusters were seen last. For a cluster that has not been read since the hub started, the time is
+// carried over from the previous status.
+func setLastSeen(next, before []corev1alpha2.AppStatus, stale map[string]fleet.ClusterState) {
 	lastSeen := map[appCluster]*metav1.Time{}
 	for _, a := range before {
 		for _, c := range a.Clusters {
 			lastSeen[appCluster{a.Name, c.Name}] = c.LastSeen
 		}
 	}
-	for _, a := range next.Apps {
+	for _, a := range next {
 		for i := range a.Clusters {
 			c := &a.Clusters[i]
-			if !slices.Contains(s.stale, c.Name) {
+			state, isStale := stale[c.Name]
+			if !isStale {
 				continue
 			}
-			c.LastSeen = lastSeen[appCluster{a.Name, c.Name}]
-			if known, ok := state(c.Name); ok && !known.LastSeen.IsZero() {
-				c.LastSeen = metaTime(known.LastSeen)
-			}
+			c.LastSeen = cmp.Or(metaTime(state.LastSeen), lastSeen[appCluster{a.Name, c.Name}])
 		}
 	}
 }

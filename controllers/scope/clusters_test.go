@@ -135,8 +135,8 @@ func TestClusterThatRecoversWhileGatheringIsUnreachable(t *testing.T) {
 		before, now := edges().restarted(r), noon.Add(time.Minute)
 		g := (&gatherer{scope: scope, view: connectingView{edges(), before, new(bool)}, lookup: before.lookup, selectObjects: before.selection, now: now}).gather()
 		v := decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
-		if s := newStatus(scope, v, externalStatus{state: before.State}, now); s.ResourcesReady != "2/4" || !slices.Equal(v.partial, []string{edge2}) {
-			t.Errorf("%s: %s ready, and there may be more in %q; want 2/4 and the edge", r, s.ResourcesReady, v.partial)
+		if s := newStatus(scope, v, externalStatus{state: before.State}, now); s.ResourcesReady != "2/4" || !slices.Equal(v.Partial, []string{edge2}) {
+			t.Errorf("%s: %s ready, and there may be more in %q; want 2/4 and the edge", r, s.ResourcesReady, v.Partial)
 		}
 	}
 }
@@ -178,8 +178,8 @@ func TestStatusIsCarriedOverARestart(t *testing.T) {
 				}
 				scope.Status = statusIn(w, scope, noon)
 				after := statusIn(w.restarted(fleet.Unreachable), scope, noon.Add(time.Minute))
-				if v := judgeIn(w.restarted(fleet.Unreachable), scope, noon.Add(time.Minute)); !slices.Equal(v.partial, []string{edge2}) {
-					t.Errorf("%s: there may be more than is known in %q, want it in the edge", app, v.partial)
+				if v := judgeIn(w.restarted(fleet.Unreachable), scope, noon.Add(time.Minute)); !slices.Equal(v.Partial, []string{edge2}) {
+					t.Errorf("%s: there may be more than is known in %q, want it in the edge", app, v.Partial)
 				}
 				if after.Summary.Total != 4 || after.Summary.Ready != 2 || after.Summary.Unknown != 2 || after.ClustersReachable != "1/2" {
 					t.Errorf("%s: summary %+v, clusters %s; want 4 resources, 2 of them Ready and 2 Unknown, and 1/2", app, after.Summary, after.ClustersReachable)
@@ -259,10 +259,10 @@ func TestAScopeWaitsForItsClusters(t *testing.T) {
 	} {
 		since := seenAt
 		begin := since.Add(connectGrace - 5*time.Second)
-		if got := (&gatherer{scope: c.scope, view: w, lookup: w.lookup, selectObjects: w.selection, now: begin}).gather().syncWait; got != c.want {
+		if got := gatherIn(w, c.scope, begin).syncWait; got != c.want {
 			t.Errorf("%s waits %s, want %s", name, got, c.want)
 		}
-		if got := (&gatherer{scope: c.scope, view: w, lookup: w.lookup, selectObjects: w.selection, now: since.Add(connectGrace)}).gather().syncWait; got != 0 {
+		if got := gatherIn(w, c.scope, since.Add(connectGrace)).syncWait; got != 0 {
 			t.Errorf("%s waits %s longer than the time of grace", name, got)
 		}
 	}
@@ -281,7 +281,7 @@ func TestReferenceWithCluster(t *testing.T) {
 		"acme+moon": {State: healthscope.Unknown, Reason: healthscope.ReasonUnknownCluster},
 	} {
 		scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at(cluster, deploymentRef("web")))})
-		got := only(t, judgeIn(w, scope, noon).members)
+		got := only(t, judgeIn(w, scope, noon).Members)
 		if got.Cluster != cluster || got.State != want.State || got.Reason != want.Reason {
 			t.Errorf("in %s: %s %s of %s; want %s %s", cluster, got.State, got.Reason, got.Cluster, want.State, want.Reason)
 		}

@@ -30,11 +30,9 @@ func isSelected(selection *corev1alpha2.ClusterSelection, s fleet.ClusterState) 
 	if err != nil || selection.Selector == nil {
 		return false
 	}
-	return !labelsKnown(s) || selector.Matches(s.LabelSet())
+	labelsKnown := s.Local || s.Labels != "" // The Secret of a member has at least one.
+	return !labelsKnown || selector.Matches(s.LabelSet())
 }
-
-// labelsKnown reports whether the labels of a cluster are known. The Secret of a member has at least one.
-func labelsKnown(s fleet.ClusterState) bool { return s.Local || s.Labels != "" }
 
 // checkSelection adds the problems of a selection of clusters: a selector that cannot be read, and names that the hub does not know.
 // An app may run in a cluster of such a name without being seen.
@@ -43,7 +41,7 @@ func (g *gatherer) checkSelection(app *gatheredApp, field string, selection *cor
 		return
 	}
 	for _, name := range selection.Names {
-		if !g.isKnown(name) {
+		if _, known := g.clusterState(name); !known {
 			g.add(app, corev1alpha2.WorkloadReference{}, unknownClusterResult(healthscope.Result{Key: healthscope.Key{Cluster: name, Kind: kindCluster, Name: name}}))
 		}
 	}
@@ -52,7 +50,6 @@ func (g *gatherer) checkSelection(app *gatheredApp, field string, selection *cor
 	}
 }
 
-// addBadSelectorf adds a selector that cannot be used, by a name.
 func (g *gatherer) addBadSelectorf(app *gatheredApp, name, format string, args ...any) {
 	selector := healthscope.Result{Key: healthscope.Key{Kind: "Selector", Namespace: g.scope.Namespace, Name: name}}
 	g.add(app, corev1alpha2.WorkloadReference{}, unknownFor(selector, healthscope.ReasonInvalidReference, format, args...))

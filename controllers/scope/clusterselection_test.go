@@ -63,7 +63,7 @@ func TestBundlesAreTakenFromSelectedClusters(t *testing.T) {
 			if diff := cmp.Diff(c.want, clustersOf(v)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			for _, p := range v.members {
+			for _, p := range v.Members {
 				if p.State != healthscope.Ready {
 					t.Errorf("%s in %s is %s, %s: %s", p.Key, p.Cluster, p.State, p.Reason, p.Message)
 				}

@@ -131,7 +131,6 @@ var Conditions = map[string][]ConditionReason{
 	},
 }
 
-// statusFor returns the status that a condition has for a reason.
 func statusFor(condition string, reason Reason) metav1.ConditionStatus {
 	for _, r := range Conditions[condition] {
 		if r.Reason == reason {
@@ -155,75 +154,73 @@ var Events = map[corev1alpha2.Health]Event{
 	corev1alpha2.UnknownHealth: {ReasonHealthUnknown, corev1.EventTypeWarning},
 }
 
+// conditionState is the reason and the message of a condition; without a message the scope does not have the condition.
+type conditionState struct {
+	reason  Reason
+	message string
+}
+
 // setConditions sets the conditions. Their messages hold no time and no random order, so that they change only when the facts do.
-func setConditions(s *corev1alpha2.HealthScopeStatus, v judgement, reach clusterReachability, o externalStatus, noMembers string, now time.Time) {
-	set := func(kind string, reason Reason, message string) {
-		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: kind, Status: statusFor(kind, reason), Reason: string(reason), Message: healthscope.Shorten(message, maxMessage), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
-		})
-	}
-	// setWhileTrue is for the conditions that exist only while they are True.
-	setWhileTrue := func(kind string, reason Reason, message string) {
-		if message == "" {
+func setConditions(s *corev1alpha2.HealthScopeStatus, v judgement, reachable conditionState, o externalStatus, noMembers string, now time.Time) {
+	set := func(kind string, c conditionState) {
+		if c.message == "" {
 			meta.RemoveStatusCondition(&s.Conditions, kind)
 			return
 		}
-		set(kind, reason, message)
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: kind, Status: statusFor(kind, c.reason), Reason: string(c.reason), Message: healthscope.Shorten(c.message, maxMessage), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+		})
 	}
-	reason, message := readyReason(s, v, noMembers)
-	set(corev1alpha2.ConditionReady, reason, message)
-	set(corev1alpha2.ConditionClustersReachable, reach.reason, reach.message)
-	switch i := o.inventory; {
-	case i == nil:
-		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventorySynced)
-		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionInventoryConflict)
-	case i.Waiting: // A restart must not change the conditions for a moment.
-	case i.Reason == "":
-		set(corev1alpha2.ConditionInventorySynced, ReasonSynced, "A&AI holds the state of every resource")
-		setWhileTrue(corev1alpha2.ConditionInventoryConflict, ReasonOlderScope, i.Conflict)
-	default:
-		set(corev1alpha2.ConditionInventorySynced, i.Reason, i.Message)
-		setWhileTrue(corev1alpha2.ConditionInventoryConflict, ReasonOlderScope, i.Conflict)
+	set(corev1alpha2.ConditionReady, readyCondition(s, v, noMembers))
+	set(corev1alpha2.ConditionClustersReachable, reachable)
+	if o.inventory == nil || !o.inventory.Waiting { // A restart must not change the conditions for a moment.
+		synced, conflict := conditionState{}, ""
+		if i := o.inventory; i != nil {
+			synced, conflict = conditionState{i.Reason, i.Message}, i.Conflict
+			if i.Reason == "" {
+				synced = conditionState{ReasonSynced, "A&AI holds the state of every resource"}
+			}
+		}
+		set(corev1alpha2.ConditionInventorySynced, synced)
+		set(corev1alpha2.ConditionInventoryConflict, conditionState{ReasonOlderScope, conflict})
 	}
-	if v.probesCondition.reason == "" {
-		meta.RemoveStatusCondition(&s.Conditions, corev1alpha2.ConditionProbesReady)
-	} else {
-		set(corev1alpha2.ConditionProbesReady, v.probesCondition.reason, v.probesCondition.message)
+	set(corev1alpha2.ConditionProbesReady, v.probesCondition)
+	stalled := ""
+	if v.Health == healthscope.Unhealthy && v.summary.Failed > 0 {
+		stalled = fmt.Sprintf("%d of %d resources have failed: %s", v.summary.Failed, v.summary.Total, s.FirstCulprit)
 	}
-	setWhileTrue(corev1alpha2.ConditionStalled, ReasonMembersFailed, stalledMessage(s, v))
-	setWhileTrue(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)
-	setWhileTrue(corev1alpha2.ConditionStatusConflict, ReasonOtherController, conflictMessage(o.conflictsWith))
+	set(corev1alpha2.ConditionStalled, conditionState{ReasonMembersFailed, stalled})
+	set(corev1alpha2.ConditionHealthChecksInvalid, conditionState{ReasonInvalidExpression, o.healthChecks})
+	set(corev1alpha2.ConditionStatusConflict, conditionState{ReasonOtherController, conflictMessage(v.ConflictsWith)})
 }
 
-// readyReason returns the reason and message of the condition Ready.
-func readyReason(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers string) (reason Reason, message string) {
-	switch v.health {
+func readyCondition(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers string) conditionState {
+	switch v.Health {
 	case healthscope.Healthy:
-		return ReasonHealthy, s.ResourcesReady + " resources are ready" + notReadySuffix(v)
+		return conditionState{ReasonHealthy, s.ResourcesReady + " resources are ready" + notReadySuffix(v)}
 	case healthscope.HealthUnknown:
-		return unknownReason(s, v, noMembers)
+		return unknownCondition(s, v, noMembers)
 	case healthscope.Unhealthy:
 	}
-	return unhealthyReason(s, v)
+	return unhealthyCondition(s, v)
 }
 
 // notReadySuffix names the first resource of a healthy scope that is not ready: a rollout that has stopped is no outage, but needs attention.
 // It is empty when all are ready. It does not name the cause, which changes with every pod of a rollout.
 func notReadySuffix(v judgement) string {
-	at := slices.IndexFunc(v.members, func(p AppMember) bool { return p.Contributes() && p.State != healthscope.Ready })
+	at := slices.IndexFunc(v.Members, func(p AppMember) bool { return p.Contributes() && p.State != healthscope.Ready })
 	if at < 0 {
 		return ""
 	}
-	p := v.members[at]
+	p := v.Members[at]
 	return fmt.Sprintf("; not ready is %s/%s in %s: %s", p.Kind, p.Name, p.Cluster, cmp.Or(string(p.Reason), string(p.State)))
 }
 
-// unhealthyReason returns the reason and message of the condition Ready of an unhealthy scope.
-func unhealthyReason(s *corev1alpha2.HealthScopeStatus, v judgement) (reason Reason, message string) {
+func unhealthyCondition(s *corev1alpha2.HealthScopeStatus, v judgement) conditionState {
 	if len(v.missingRequired) > 0 {
-		return ReasonRequiredAppMissing, missingRequiredLine(v.missingRequired)
+		return conditionState{ReasonRequiredAppMissing, missingRequiredLine(v.missingRequired)}
 	}
-	reason = ReasonMembersPending
+	reason := ReasonMembersPending
 	if v.summary.Failed > 0 {
 		reason = ReasonMembersFailed
 	}
@@ -231,10 +228,9 @@ func unhealthyReason(s *corev1alpha2.HealthScopeStatus, v judgement) (reason Rea
 	if n := v.summary.Healthy - v.summary.Ready; n > 0 { // Without it, the numbers in the message would not add up.
 		serving = fmt.Sprintf("; %s pending and serving, %s ready", countWithVerb(n), countWithVerb(v.summary.Ready))
 	}
-	return reason, fmt.Sprintf("%d of %d resources are not healthy%s: %s", v.summary.Total-v.summary.Healthy, v.summary.Total, serving, s.FirstCulprit)
+	return conditionState{reason, fmt.Sprintf("%d of %d resources are not healthy%s: %s", v.summary.Total-v.summary.Healthy, v.summary.Total, serving, s.FirstCulprit)}
 }
 
-// countWithVerb returns a number with "is" or "are".
 func countWithVerb(n int) string {
 	if n == 1 {
 		return "1 is"
@@ -242,33 +238,18 @@ func countWithVerb(n int) string {
 	return fmt.Sprintf("%d are", n)
 }
 
-// stalledMessage returns the message of the condition Stalled; it is empty when no member has failed, or when the scope is not unhealthy.
-func stalledMessage(s *corev1alpha2.HealthScopeStatus, v judgement) string {
-	if v.health != healthscope.Unhealthy || v.summary.Failed == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d resources have failed: %s", v.summary.Failed, v.summary.Total, s.FirstCulprit)
-}
-
-// unknownReason returns the reason and message of the condition Ready of a scope whose health is unknown.
-func unknownReason(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers string) (reason Reason, message string) {
+func unknownCondition(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers string) conditionState {
 	if v.summary.Unknown == 0 {
-		return ReasonNoMembers, noMembers
+		return conditionState{ReasonNoMembers, noMembers}
 	}
 	for _, ofScope := range []healthscope.Reason{healthscope.ReasonReferenceCycle, healthscope.ReasonTooManyKinds} { // The spec itself is the cause.
-		if at := slices.IndexFunc(v.members, func(p AppMember) bool { return p.Reason == ofScope }); at >= 0 {
-			return Reason(ofScope), v.members[at].Message
+		if at := slices.IndexFunc(v.Members, func(p AppMember) bool { return p.Reason == ofScope }); at >= 0 {
+			return conditionState{Reason(ofScope), v.Members[at].Message}
 		}
 	}
-	return ReasonMembersUnknown, fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, firstUnknown(s.Culprits))
-}
-
-// firstUnknown returns the first culprit that cannot be judged, in one line.
-func firstUnknown(culprits []corev1alpha2.Culprit) string {
-	for _, c := range culprits {
-		if c.State == string(healthscope.Unknown) {
-			return culpritLine(c)
-		}
+	first := "see the culprits"
+	if at := slices.IndexFunc(s.Culprits, func(c corev1alpha2.Culprit) bool { return c.State == string(healthscope.Unknown) }); at >= 0 {
+		first = culpritLine(s.Culprits[at])
 	}
-	return "see the culprits"
+	return conditionState{ReasonMembersUnknown, fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, first)}
 }

@@ -52,77 +52,47 @@ func TestConditionsOfOtherControllersAreKept(t *testing.T) {
 	}
 }
 
-func TestInventoryCondition(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct {
-		report *InventoryReport
-		want   *metav1.Condition
-		counts string
-	}{
-		"NoInventory": {nil, nil, "null"},
-		"Synced": {
-			&InventoryReport{InventoryStatus: corev1alpha2.InventoryStatus{Synced: 6}},
-			&metav1.Condition{Status: metav1.ConditionTrue, Reason: "Synced", Message: "A&AI holds the state of every resource"},
-			`{"synced":6,"pending":0,"failed":0}`,
-		},
-		"Waiting": {
-			&InventoryReport{InventoryStatus: corev1alpha2.InventoryStatus{Synced: 5, Pending: 1}, Reason: "Pending", Message: "no tenant t-1"},
-			&metav1.Condition{Status: metav1.ConditionFalse, Reason: "Pending", Message: "no tenant t-1"},
-			`{"synced":5,"pending":1,"failed":0}`,
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			scope := scopeOf(corev1alpha2.HealthScopeSpec{})
-			// The condition of an earlier inventory must not remain.
-			scope.Status.Conditions = []metav1.Condition{{Type: corev1alpha2.ConditionInventorySynced, Status: metav1.ConditionUnknown, Reason: "Old"}}
-			s := newStatus(scope, judgeIn(world{}, scope, noon), externalStatus{state: world{}.State, inventory: c.report}, noon)
-			got := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionInventorySynced)
-			if c.want != nil {
-				c.want.Type, c.want.ObservedGeneration, c.want.LastTransitionTime = corev1alpha2.ConditionInventorySynced, 3, metav1.NewTime(noon)
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-			if diff := cmp.Diff(c.counts, wire(t, s.Inventory)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestConditionsThatExistOnlyWhileTrue(t *testing.T) {
+func TestConditionsOfOthers(t *testing.T) {
 	t.Parallel()
 	old := metav1.Condition{Status: metav1.ConditionUnknown, Reason: "Old"}
 	conflict := &InventoryReport{Conflict: `Pod/a belongs to the older scope "default/b" in A&AI`}
+	synced := &InventoryReport{InventoryStatus: corev1alpha2.InventoryStatus{Synced: 6}}
+	pending := &InventoryReport{InventoryStatus: corev1alpha2.InventoryStatus{Synced: 5, Pending: 1}, Reason: "Pending", Message: "no tenant t-1"}
 	cases := map[string]struct {
 		external externalStatus
 		kind     string
 		want     *metav1.Condition
+		counts   string
 	}{
-		"AConflict":      {externalStatus{inventory: conflict}, corev1alpha2.ConditionInventoryConflict, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "OlderScope", Message: conflict.Conflict}},
-		"NoConflict":     {externalStatus{inventory: &InventoryReport{}}, corev1alpha2.ConditionInventoryConflict, nil},
-		"NotKnownYet":    {externalStatus{inventory: &InventoryReport{Waiting: true}}, corev1alpha2.ConditionInventoryConflict, &old},
-		"NoInventory":    {externalStatus{}, corev1alpha2.ConditionInventoryConflict, nil},
-		"ABadCheck":      {externalStatus{healthChecks: "1 of 2 health checks cannot be used"}, corev1alpha2.ConditionHealthChecksInvalid, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "InvalidExpression", Message: "1 of 2 health checks cannot be used"}},
-		"AllChecksAreOk": {externalStatus{}, corev1alpha2.ConditionHealthChecksInvalid, nil},
+		"NoInventory":    {externalStatus{}, corev1alpha2.ConditionInventorySynced, nil, "null"},
+		"Synced":         {externalStatus{inventory: synced}, corev1alpha2.ConditionInventorySynced, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "Synced", Message: "A&AI holds the state of every resource"}, `{"synced":6,"pending":0,"failed":0}`},
+		"Pending":        {externalStatus{inventory: pending}, corev1alpha2.ConditionInventorySynced, &metav1.Condition{Status: metav1.ConditionFalse, Reason: "Pending", Message: "no tenant t-1"}, `{"synced":5,"pending":1,"failed":0}`},
+		"AConflict":      {externalStatus{inventory: conflict}, corev1alpha2.ConditionInventoryConflict, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "OlderScope", Message: conflict.Conflict}, `{"synced":0,"pending":0,"failed":0}`},
+		"NoConflict":     {externalStatus{inventory: &InventoryReport{}}, corev1alpha2.ConditionInventoryConflict, nil, `{"synced":0,"pending":0,"failed":0}`},
+		"NotKnownYet":    {externalStatus{inventory: &InventoryReport{Waiting: true}}, corev1alpha2.ConditionInventoryConflict, &old, "null"},
+		"NobodyToAsk":    {externalStatus{}, corev1alpha2.ConditionInventoryConflict, nil, "null"},
+		"ABadCheck":      {externalStatus{healthChecks: "1 of 2 health checks cannot be used"}, corev1alpha2.ConditionHealthChecksInvalid, &metav1.Condition{Status: metav1.ConditionTrue, Reason: "InvalidExpression", Message: "1 of 2 health checks cannot be used"}, "null"},
+		"AllChecksAreOk": {externalStatus{}, corev1alpha2.ConditionHealthChecksInvalid, nil, "null"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{})
+			// The earlier condition must not remain unless the new one is not known yet.
 			before := old
 			before.Type = c.kind
 			scope.Status.Conditions = []metav1.Condition{before}
 			c.external.state = world{}.State
-			got := meta.FindStatusCondition(newStatus(scope, judgeIn(world{}, scope, noon), c.external, noon).Conditions, c.kind)
+			s := newStatus(scope, judgeIn(world{}, scope, noon), c.external, noon)
 			if c.want == &old {
 				c.want = &before
 			} else if c.want != nil {
 				c.want.Type, c.want.ObservedGeneration, c.want.LastTransitionTime = c.kind, 3, metav1.NewTime(noon)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(c.want, meta.FindStatusCondition(s.Conditions, c.kind)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.counts, wire(t, s.Inventory)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

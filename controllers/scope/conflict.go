@@ -129,10 +129,3 @@ func TransformManagedFields(object any) (any, error) {
 	o.SetManagedFields(kept)
 	return object, nil
 }
-
-// reportConflict reports the other controller that writes the status of a scope to the readiness check, and returns its field manager; empty when there is no conflict.
-func (r *reconciler) reportConflict(scope *corev1alpha2.HealthScope, e *scopeEntry, now time.Time) string {
-	by := e.conflict.otherManager(now)
-	r.Guard.SetConflict(client.ObjectKeyFromObject(scope).String(), by)
-	return by
-}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/pruning"
@@ -59,8 +60,13 @@ func (r *conflictScope) write(at time.Time) time.Duration {
 	if r.api.writes > before {
 		r.wrote(string(fieldOwner), at)
 	}
-	r.reportConflict(r.scope, r.entry, at)
+	r.reportConflict(at)
 	return wait
+}
+
+// reportConflict reports the conflict to the readiness check.
+func (r *conflictScope) reportConflict(at time.Time) {
+	r.Guard.SetConflict(client.ObjectKeyFromObject(r.scope).String(), r.entry.conflict.otherManager(at))
 }
 
 // TestStatusConflictIsDetected has another controller that reverts each write at once for five minutes, as the one of
@@ -88,7 +94,7 @@ func TestStatusConflictIsDetected(t *testing.T) {
 		t.Errorf("looked at again in %s", over)
 	}
 	at = at.Add(over)
-	r.reportConflict(r.scope, r.entry, at)
+	r.reportConflict(at)
 	if err := r.Guard.Ready(); err != nil {
 		t.Errorf("after it was turned off readiness says %v", err)
 	}
@@ -122,7 +128,8 @@ func expectConflict(t *testing.T, r *conflictScope, later, early int) {
 // statusOfConflict returns the status of a scope whose status the controller by also writes.
 func statusOfConflict(scope *corev1alpha2.HealthScope, by string) corev1alpha2.HealthScopeStatus {
 	v := judgeIn(world{}, scope, noon)
-	return newStatus(scope, v, externalStatus{conflictsWith: by}, noon)
+	v.ConflictsWith = by
+	return newStatus(scope, v, externalStatus{}, noon)
 }
 
 func TestRareWritesAreNoConflict(t *testing.T) {
@@ -166,7 +173,7 @@ func TestStatusConflictMetric(t *testing.T) {
 	registry := NewRegistry()
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
 	registry.entryFor(scope, noon)
-	registry.put(scope, judgeIn(world{}, scope, noon), false, "vela-core")
+	registry.put(client.ObjectKeyFromObject(scope), Judged{ConflictsWith: "vela-core"})
 	want := `
 # HELP healthscope_scope_status_conflict 1 for a scope whose status another controller writes too, by the name of its field manager. Other scopes have no series.
 # TYPE healthscope_scope_status_conflict gauge

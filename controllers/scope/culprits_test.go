@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -70,7 +71,7 @@ func TestTheMetricNamesTheFirstCulpritOfTheStatus(t *testing.T) {
 	r := NewRegistry()
 	r.entryFor(scope, noon)
 	v := judgeIn(w, scope, noon)
-	r.put(scope, v, false, "")
+	r.put(client.ObjectKeyFromObject(scope), v.Judged)
 	s := newStatus(scope, v, externalStatus{state: w.State}, noon)
 	if diff := cmp.Diff(&s.Culprits[0], r.Get(types.NamespacedName{Namespace: "shop", Name: "vfw"}).FirstCulprit); diff != "" {
 		t.Errorf("-status +metric:\n%s", diff)

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	"github.com/healthscope/healthscope/healthscope"
 )
 
 // maxScopeReferences bounds how many references from scopes to scopes of one namespace are followed in search of a cycle.
@@ -90,21 +89,16 @@ func (s *eventSource) cycleCandidates(ctx context.Context, o client.Object) []re
 }
 
 // cycle returns the chain of scopes from the scope through a reference back to itself; nil when the reference does not lead back.
-func (g *gatherer) cycle(cluster string, gk schema.GroupKind, name string) []string {
-	if gk != scopeKind || cluster != g.view.Cluster() {
+func (g *gatherer) cycle(ref objectKey) []string {
+	if ref.GroupKind() != scopeKind || ref.Cluster != g.view.Cluster() {
 		return nil
 	}
 	chain := []string{g.scope.Name}
-	for at := name; at != g.scope.Name; at = g.referrerPaths[at] {
+	for at := ref.Name; at != g.scope.Name; at = g.referrerPaths[at] {
 		if g.referrerPaths[at] == "" {
 			return nil
 		}
 		chain = append(chain, at)
 	}
 	return append(chain, g.scope.Name)
-}
-
-// cycleResult returns the result of a scope that cannot be judged, because its health depends on that of the scope that refers to it.
-func cycleResult(r healthscope.Result, chain []string) healthscope.Result {
-	return unknownFor(r, healthscope.ReasonReferenceCycle, "%s", shorten("the references of scopes form a cycle: "+strings.Join(chain, " → ")))
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
@@ -32,26 +34,16 @@ func (p AppMember) isUnhealthy() bool { return p.Contributes() && !p.Healthy() }
 
 // judgement is the health of a scope, with everything that its status reports.
 type judgement struct {
-	// members are all members, each object once, worst first.
-	members []AppMember
+	Judged
+
 	// culprits keep the scope from being healthy, worst first.
 	culprits []corev1alpha2.Culprit
 	// refs are the scope's references with the members of each.
 	refs []refJudgement
-	// health is the health of the scope.
-	health healthscope.Health
-	// unlisted counts what truncated bundles do not name, each bundle once, and what is carried over.
-	unlisted []Unlisted
-	// carriedOver counts the unnamed resources of the previous status in clusters that have not been read.
+	// carriedOver counts the unnamed resources of the previous status in clusters that have not been read; Unlisted has them too.
 	carriedOver []Unlisted
-	// linkedApps are the apps that name a module of a VNF.
-	linkedApps []LinkedApp
 	// truncated is true when a bundle does not name all its resources.
 	truncated bool
-	// partial are the clusters in which bundles do not name all resources, sorted.
-	partial []string
-	// firstSyncs is how many clusters had been read for the first time before it was gathered.
-	firstSyncs uint64
 	// summary counts the members that contribute, and the unlisted ones.
 	summary healthscope.Summary
 	// missingRequired are the required apps without members, sorted, and then the required components without members, sorted.
@@ -61,14 +53,14 @@ type judgement struct {
 	// hints holds, by app, why its selector matches nothing.
 	hints map[string]string
 	// probesCondition is the condition on the probes that the scope requests.
-	probesCondition probesCondition
+	probesCondition conditionState
 	// nextCheck is when the judgement may change by time alone; zero means never.
 	nextCheck time.Time
 }
 
 // refJudgement is the health of one reference.
 type refJudgement struct {
-	finding
+	*finding
 
 	// placed are the members that it leads to.
 	placed []AppMember
@@ -80,87 +72,106 @@ type refJudgement struct {
 // the links of the first of these apps that has any.
 func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *history, policy healthscope.Policy, now time.Time) judgement {
 	var v judgement
-	judged := v.judge(g, m, policy, now)
 	findings := slices.Clone(g.findings)
-	slices.SortStableFunc(findings, func(a, b finding) int { return compareApps(a.app, b.app) })
-	places := v.place(findings, judged)
-	for i := range v.members {
-		p := &v.members[i]
+	slices.SortStableFunc(findings, func(a, b *finding) int { // What is outside apps comes last.
+		return cmp.Or(boolInt(a.app == "")-boolInt(b.app == ""), strings.Compare(a.app, b.app))
+	})
+	places := v.place(findings, v.judge(g, m, policy, now))
+	for i := range v.Members {
+		p := &v.Members[i]
 		p.Ignored = ignored(spec.Rollup, p.Key, p.App)
 	}
-	for i, f := range findings {
-		if f.duplicate {
-			continue
-		}
-		r := refJudgement{f, make([]AppMember, 0, len(places[i]))}
-		for _, at := range places[i] {
-			r.placed = append(r.placed, v.members[at])
-		}
-		v.refs = append(v.refs, r)
-	}
-	slices.SortFunc(v.members, compareMembers)
-	v.unlisted = placeUnlisted(findings)
+	v.addRefs(findings, places)
+	slices.SortFunc(v.Members, func(a, b AppMember) int {
+		return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
+	})
+	v.Unlisted = placeUnlisted(findings)
 	v.addCarriedOver(g.carriedOver)
-	v.linkedApps = v.linkedAppsOf(findings)
-	v.truncated = slices.ContainsFunc(findings, func(f finding) bool { return f.truncated })
-	v.partial, v.firstSyncs, v.hints = partialIn(findings), g.firstSyncs, g.hints
-	v.culprits = v.culpritsOf(g.stale)
-	v.summary = summarize(v.members)
-	for _, u := range v.unlisted {
+	v.LinkedApps = v.linkedAppsOf(findings)
+	v.truncated = slices.ContainsFunc(findings, func(f *finding) bool {
+		return slices.ContainsFunc(f.bundles, func(b *fleet.Bundle) bool { return b.Truncated })
+	})
+	v.Partial, v.FirstSyncs, v.hints, v.probesCondition = partialIn(findings), g.firstSyncs, g.hints, g.probesCondition
+	if v.culprits = v.culpritsOf(g.stale); len(v.culprits) > 0 {
+		v.FirstCulprit = new(v.culprits[0])
+	}
+	v.summary = summarize(v.Members)
+	for _, u := range v.Unlisted {
 		v.summary = sum(v.summary, u.Summary)
 	}
+	v.State = v.summary.State()
 	v.emptyApps = v.appsWithoutMembers(spec)
-	v.probesCondition = g.probesCondition
 	v.applyRollup(spec)
 	return v
 }
 
 // place adds the members of findings to the scope, each object once, and returns their indexes by finding. It looks objects up
 // by key only in clusters with more than one source, because the look-up is most of the work in a large scope.
-func (v *judgement) place(findings []finding, judged map[healthscope.Key]*healthscope.Member) [][]int {
-	sources := map[string]int{}
-	most := 0
-	for _, f := range findings {
-		most += len(f.members) + len(f.results)
-		for _, cluster := range f.clusters {
-			sources[cluster]++
-		}
-		for _, r := range f.results {
-			sources[r.Cluster]++
-		}
-	}
-	v.members = make([]AppMember, 0, most)
-	known := map[healthscope.Key]int{}
-	places := make([][]int, len(findings))
+func (v *judgement) place(findings []*finding, judged map[healthscope.Key]*healthscope.Member) (places [][]int) {
+	sources, most := map[string]int{}, 0
+	places = make([][]int, len(findings))
 	for i, f := range findings {
-		places[i] = make([]int, 0, len(f.members)+len(f.results))
-		addResult := func(m *healthscope.Member) {
-			at, unique := len(v.members), sources[m.Cluster] == 1
-			if !unique {
-				if before, ok := known[m.Key]; ok {
-					at = before
-				} else {
+		size := len(f.results)
+		for _, b := range f.bundles {
+			sources[b.Cluster]++
+			size += len(b.Members)
+		}
+		for j := range f.results {
+			sources[f.results[j].Cluster]++
+		}
+		places[i] = make([]int, 0, size)
+		most += size
+	}
+	v.Members = make([]AppMember, 0, most)
+	known := map[healthscope.Key]int{}
+	for i, f := range findings {
+		byComponent := f.byComponent()
+		add := func(m *healthscope.Member) {
+			at, again := len(v.Members), false
+			if sources[m.Cluster] > 1 {
+				if at, again = known[m.Key]; !again {
+					at = len(v.Members)
 					known[m.Key] = at
 				}
 			}
-			if at == len(v.members) {
-				v.members = append(v.members, AppMember{Member: m, App: f.appOf(m), Links: f.links})
+			if !again {
+				app := f.app
+				if byComponent {
+					app = m.Labels[corev1alpha2.LabelComponent]
+				}
+				v.Members = append(v.Members, AppMember{Member: m, App: app})
 			}
-			p := &v.members[at]
+			p := &v.Members[at]
 			p.Links = cmp.Or(p.Links, f.links)
 			if compareResults(m, p.Member) < 0 {
 				p.Member = m
 			}
 			places[i] = append(places[i], at)
 		}
-		for _, m := range f.members {
-			addResult(m)
+		for _, b := range f.bundles {
+			for j := range b.Members {
+				add(&b.Members[j])
+			}
 		}
-		for _, r := range f.results {
-			addResult(judged[r.Key])
+		for j := range f.results {
+			add(judged[f.results[j].Key])
 		}
 	}
 	return places
+}
+
+// addRefs adds the references of the scope with the members that they lead to.
+func (v *judgement) addRefs(findings []*finding, places [][]int) {
+	for i, f := range findings {
+		if f.duplicate {
+			continue
+		}
+		r := refJudgement{f, make([]AppMember, 0, len(places[i]))}
+		for _, at := range places[i] {
+			r.placed = append(r.placed, v.Members[at])
+		}
+		v.refs = append(v.refs, r)
+	}
 }
 
 // judge judges each result separately, so that a pod that is referred to counts even if its owner is referred to as well.
@@ -181,11 +192,6 @@ func (v *judgement) judge(g gathered, m *history, policy healthscope.Policy, now
 	return judged
 }
 
-// compareApps sorts apps by name, and what is outside apps after them.
-func compareApps(a, b string) int {
-	return cmp.Or(cmp.Compare(boolInt(a == ""), boolInt(b == "")), strings.Compare(a, b))
-}
-
 // compareResults sorts the results on one object by preference: first one from a readable source, then one that knows the
 // object's owner or pods, then the worse one. The other fields make the order complete; time is the last of them, because
 // after a restart one result takes over the time of the other.
@@ -204,10 +210,6 @@ func boolInt(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-func compareMembers(a, b AppMember) int {
-	return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
 }
 
 // ignored reports whether the scope's roll-up ignores an object of an app.
@@ -237,9 +239,9 @@ func (v *judgement) applyRollup(spec *corev1alpha2.HealthScopeSpec) {
 	if rollup == nil {
 		rollup = &corev1alpha2.Rollup{}
 	}
-	v.health = v.summary.Health(healthyPercentage(spec))
+	v.Health = v.summary.Health(healthyPercentage(spec))
 	if len(v.emptyApps) > 0 {
-		v.health = healthscope.WorseHealth(v.health, healthscope.HealthUnknown)
+		v.Health = healthscope.WorseHealth(v.Health, healthscope.HealthUnknown)
 	}
 	for _, app := range slices.Sorted(slices.Values(rollup.Required)) {
 		v.require(app, v.summaryOf(app))
@@ -251,14 +253,13 @@ func (v *judgement) applyRollup(spec *corev1alpha2.HealthScopeSpec) {
 
 // require makes the scope at most as healthy as the members of a required app or component. Without members, the scope is unhealthy.
 func (v *judgement) require(name string, members healthscope.Summary) {
-	v.health = healthscope.WorseHealth(v.health, members.Health(100))
+	v.Health = healthscope.WorseHealth(v.Health, members.Health(100))
 	if members.Total == 0 {
-		v.health = healthscope.Unhealthy
+		v.Health = healthscope.Unhealthy
 		v.missingRequired = append(v.missingRequired, name)
 	}
 }
 
-// healthyPercentage returns the share of members that must be healthy, in percent.
 func healthyPercentage(spec *corev1alpha2.HealthScopeSpec) float64 {
 	switch p := spec.HealthThresholdPercentage; {
 	case spec.Rollup != nil && spec.Rollup.HealthyPercentage != nil:
@@ -269,9 +270,8 @@ func healthyPercentage(spec *corev1alpha2.HealthScopeSpec) float64 {
 	return 100
 }
 
-// membersOfComponent returns the members of an OAM component, which their label names, or else their app.
 func (v *judgement) membersOfComponent(component string) (members []AppMember) {
-	for _, p := range v.members {
+	for _, p := range v.Members {
 		if cmp.Or(p.Labels[corev1alpha2.LabelComponent], p.App) == component {
 			members = append(members, p)
 		}
@@ -279,24 +279,18 @@ func (v *judgement) membersOfComponent(component string) (members []AppMember) {
 	return members
 }
 
-// membersOf returns the members that the references and bundles of an app lead to, also those that count in another app.
-func (v *judgement) membersOf(app string) []AppMember {
-	var members []AppMember
-	seen := map[healthscope.Key]struct{}{}
+// summaryOf counts all that the references and bundles of an app lead to, also what counts in another app and what has no name.
+func (v *judgement) summaryOf(app string) healthscope.Summary {
+	all, seen := v.unlistedOf(app), sets.New[healthscope.Key]()
 	for _, r := range v.refs {
 		for _, p := range r.placed {
-			if _, ok := seen[p.Key]; !ok && (r.app == app || p.App == app) {
-				seen[p.Key] = struct{}{}
-				members = append(members, p)
+			if (r.app == app || p.App == app) && !p.Ignored && !seen.Has(p.Key) {
+				seen.Insert(p.Key)
+				all.Add(*p.Member)
 			}
 		}
 	}
-	return members
-}
-
-// summaryOf counts all that an app leads to, also what counts in another app and what has no name.
-func (v *judgement) summaryOf(app string) healthscope.Summary {
-	return sum(summarize(v.membersOf(app)), v.unlistedOf(app))
+	return all
 }
 
 // earlier returns the earlier of two times; a zero time means never.

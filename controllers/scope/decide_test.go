@@ -164,8 +164,8 @@ func TestDecide(t *testing.T) {
 				spec.WorkloadReferences = refs(bundleRef("1-sink"))
 			}
 			v := judgeIn(w, scopeOf(spec), noon)
-			if v.health != c.health {
-				t.Errorf("%s health: want %s, got %s", c.reason, c.health, v.health)
+			if v.Health != c.health {
+				t.Errorf("%s health: want %s, got %s", c.reason, c.health, v.Health)
 			}
 			if diff := cmp.Diff(c.summary, v.summary); diff != "" {
 				t.Errorf("%s summary: -want +got:\n%s", c.reason, diff)
@@ -214,11 +214,11 @@ func TestResultThatKnowsMoreCounts(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			finding1 := finding{members: []*healthscope.Member{&c.bundle}, clusters: []string{c.bundle.Cluster}}
-			finding2 := finding{results: []healthscope.Result{c.direct}}
-			for _, findings := range [][]finding{{finding1, finding2}, {finding2, finding1}} {
+			finding1 := &finding{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink", c.bundle)}}
+			finding2 := &finding{results: []healthscope.Result{c.direct}}
+			for _, findings := range [][]*finding{{finding1, finding2}, {finding2, finding1}} {
 				v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: findings}, newHistory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
-				if p := only(t, v.members); !c.want(p) {
+				if p := only(t, v.Members); !c.want(p) {
 					t.Errorf("%s got %+v", c.reason, p)
 				}
 			}
@@ -230,25 +230,25 @@ func TestTheFirstAppHasTheObjectAndItsLinks(t *testing.T) {
 	t.Parallel()
 	linksB, linksC := &corev1alpha2.InventoryLinks{GenericVNFID: "b"}, &corev1alpha2.InventoryLinks{GenericVNFID: "c"}
 	result := []healthscope.Result{deployment("web", healthscope.Ready, 1, 1)}
-	outside := finding{results: result}
-	a, b, c := finding{app: "a", results: result}, finding{app: "b", links: linksB, results: result}, finding{app: "c", links: linksC, results: result}
+	outside := &finding{results: result}
+	a, b, c := &finding{app: "a", results: result}, &finding{app: "b", links: linksB, results: result}, &finding{app: "c", links: linksC, results: result}
 	cases := map[string]struct {
-		findings  []finding
+		findings  []*finding
 		wantApp   string
 		wantLinks *corev1alpha2.InventoryLinks
 	}{
-		"OutsideApps":          {[]finding{outside}, "", nil},
-		"AppBeforeNone":        {[]finding{outside, b}, "b", linksB},
-		"FirstName":            {[]finding{c, b}, "b", linksB},
-		"LinksOfTheNext":       {[]finding{c, b, a}, "a", linksB},
-		"LinksOfTheNextAgain":  {[]finding{a, c}, "a", linksC},
-		"LinksOfNoneAreNoLoss": {[]finding{b, outside, a}, "a", linksB},
+		"OutsideApps":          {[]*finding{outside}, "", nil},
+		"AppBeforeNone":        {[]*finding{outside, b}, "b", linksB},
+		"FirstName":            {[]*finding{c, b}, "b", linksB},
+		"LinksOfTheNext":       {[]*finding{c, b, a}, "a", linksB},
+		"LinksOfTheNextAgain":  {[]*finding{a, c}, "a", linksC},
+		"LinksOfNoneAreNoLoss": {[]*finding{b, outside, a}, "a", linksB},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := decide(&corev1alpha2.HealthScopeSpec{}, gathered{findings: tc.findings}, newHistory(&corev1alpha2.HealthScopeStatus{}), healthscope.DefaultPolicy(), noon)
-			p := only(t, v.members)
+			p := only(t, v.Members)
 			if p.App != tc.wantApp || p.Links != tc.wantLinks {
 				t.Errorf("want app %q with links %v, got %q with %v", tc.wantApp, tc.wantLinks, p.App, p.Links)
 			}
@@ -315,7 +315,7 @@ func TestResultFromReadableSourceCounts(t *testing.T) {
 			t.Parallel()
 			for range 2 {
 				v := judgeIn(c.w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: c.refs}), noon)
-				if got := only(t, v.members); got.State != c.want {
+				if got := only(t, v.Members); got.State != c.want {
 					t.Errorf("want %s, got %s %s", c.want, got.State, got.Reason)
 				}
 				slices.Reverse(c.refs)

@@ -26,18 +26,15 @@ const anyLabel = "*"
 // bundlesOfAllClusters stands for the bundles in dependencies, which do not depend on the cluster of a bundle.
 var bundlesOfAllClusters = fleet.Kind{GroupVersionKind: bundleKind}
 
-// clusterDependency returns the dependency on the state of a cluster.
 func clusterDependency(name string) dependency { return dependency{Kind: fleet.Kind{Cluster: name}} }
 
 // dependencies are those of one scope. A dependency by label holds selectors; an object with the label must match one of them.
 type dependencies map[dependency][]labels.Selector
 
-// addNamed adds the object with a name.
 func (l dependencies) addNamed(kind fleet.Kind, namespace, name string) {
 	l[dependency{Kind: kind}], l[dependency{Kind: kind, namespace: namespace, name: name}] = nil, nil
 }
 
-// addSelected adds the objects that a selector matches.
 func (l dependencies) addSelected(kind fleet.Kind, namespace string, selector labels.Selector) {
 	l[dependency{Kind: kind}] = nil
 	at := dependency{Kind: kind, namespace: namespace, label: anyLabel}

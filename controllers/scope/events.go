@@ -53,7 +53,6 @@ func startGraceLeft(scope *corev1alpha2.HealthScope, now time.Time) time.Duratio
 	return min(max(scope.CreationTimestamp.Add(startGrace).Sub(now), 0), startGrace)
 }
 
-// recordedHealth returns the last recorded health according to the scope's status, which is the only source after a restart.
 func recordedHealth(scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.Health {
 	if startGraceLeft(scope, now) > 0 {
 		return ""
@@ -79,7 +78,6 @@ func isMuted(scope *corev1alpha2.HealthScope, v judgement, state func(string) (f
 	return unhealthy && len(v.missingRequired) == 0
 }
 
-// underMaintenance reports whether a scope has the annotation that it is under maintenance.
 func underMaintenance(scope *corev1alpha2.HealthScope) bool {
 	return scope.Annotations[corev1alpha2.AnnotationMaintenance] != ""
 }

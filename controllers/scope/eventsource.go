@@ -68,12 +68,10 @@ func (s *eventSource) handle(ctx context.Context, c fleet.Change) {
 	}
 }
 
-// enqueue enqueues a scope.
 func (s *eventSource) enqueue(scope types.NamespacedName) {
 	s.queue.Add(reconcile.Request{NamespacedName: scope})
 }
 
-// enqueueAll enqueues all scopes.
 func (s *eventSource) enqueueAll(ctx context.Context) {
 	for _, request := range s.requests(ctx, nil) {
 		s.queue.Add(request)

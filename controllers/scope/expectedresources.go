@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope"
@@ -40,49 +41,50 @@ func (g *gatherer) addMissingResources(app *gatheredApp) {
 	}
 }
 
-// addIfMissing adds a resource that an app must have, unless a finding has it. If it is not certain whether the resource exists,
-// it is Unknown if the spec names it; otherwise it is left out, because the bundle itself is Unknown.
-func (g *gatherer) addIfMissing(app *gatheredApp, has map[healthscope.Key]bool, key healthscope.Key, inSpec bool) {
+// addIfMissing adds a resource that an app must have, unless a finding has it, or may have it in an unreadable cluster. If it is
+// not certain whether the resource exists, it is Unknown if the spec names it; otherwise it is left out, because the bundle itself
+// is Unknown.
+func (g *gatherer) addIfMissing(app *gatheredApp, has sets.Set[healthscope.Key], key healthscope.Key, inSpec bool) {
 	ofCluster := key
 	ofCluster.Namespace = ""
-	if has[key] || has[ofCluster] || g.mayBeUnlisted(app, key.Cluster) {
+	_, unreadable := g.unreadable(key.Cluster)
+	if has.HasAny(key, ofCluster) || unreadable && g.isPartial(app, key.Cluster) {
 		return
 	}
 	r := g.unmetResult(app, healthscope.Result{Key: key})
-	if _, unreadable := g.unreadable(key.Cluster); !inSpec && r.State == healthscope.Unknown && !unreadable {
+	if !inSpec && r.State == healthscope.Unknown && !unreadable {
 		return
 	}
-	has[key] = true // It may be expected twice.
+	has.Insert(key) // It may be expected twice.
 	g.add(app, corev1alpha2.WorkloadReference{Kind: key.Kind, Name: key.Name, Cluster: key.Cluster}, r)
 }
 
 // requiredByContexts returns the resources that the AppContexts of an app's bundles require and the bundles do not name. If a
 // reference leads into every cluster, this includes clusters without such a bundle whose bundles are all known.
-func (g *gatherer) requiredByContexts(app *gatheredApp) []healthscope.Key {
+func (g *gatherer) requiredByContexts(app *gatheredApp) (required []healthscope.Key) {
 	if g.contexts == nil {
 		return nil
 	}
-	everywhere := map[string]bool{}
-	for key := range app.bundles {
-		everywhere[key.Name] = false
+	members := map[string]map[string][]healthscope.Member{} // By the name of the bundles, and their cluster.
+	everywhere := sets.New[string]()
+	for _, f := range app.refsIntoAllClusters() {
+		everywhere.Insert(f.ref.Name)
+		members[f.ref.Name] = map[string][]healthscope.Member{}
 	}
-	for _, i := range g.refsIntoAllClusters(app) {
-		everywhere[g.out.findings[i].ref.Name] = true
-	}
-	var required []healthscope.Key
-	for _, name := range slices.Sorted(maps.Keys(everywhere)) {
-		members := map[string][]healthscope.Member{}
-		for _, b := range g.bundlesNamed(name) {
-			if _, ok := app.bundles[b.BundleKey]; ok {
-				members[b.Cluster] = b.Members
-			}
+	for key, b := range app.bundles {
+		if members[key.Name] == nil {
+			members[key.Name] = map[string][]healthscope.Member{}
 		}
-		missing, reading := g.contexts.Missing(name, g.scope.Namespace, members)
+		members[key.Name][key.Cluster] = b.Members
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		g.dependOnBundle(name) // Contexts reports changes by this name.
+		missing, reading := g.contexts.Missing(name, g.scope.Namespace, members[name])
 		if !reading.IsZero() {
 			g.waitSince(reading)
 		}
 		for _, key := range missing {
-			if _, ok := members[key.Cluster]; ok || everywhere[name] && g.selectsCluster(app, key.Cluster) && g.isComplete(key.Cluster) {
+			if _, ok := members[name][key.Cluster]; ok || everywhere.Has(name) && g.selectsCluster(app, key.Cluster) && g.isComplete(key.Cluster) {
 				required = append(required, key)
 			}
 		}
@@ -92,19 +94,21 @@ func (g *gatherer) requiredByContexts(app *gatheredApp) []healthscope.Key {
 
 // isComplete reports whether the bundles of the scope's namespace in a cluster are, or were, all known.
 func (g *gatherer) isComplete(cluster string) bool {
-	_, unreadable := g.unreadable(cluster)
-	return unreadable || g.isKnown(cluster) && g.view.CompleteFor(cluster, g.scope.Namespace)
+	s, known := g.clusterState(cluster)
+	return known && (!s.Answers() || g.view.CompleteFor(cluster, g.scope.Namespace))
 }
 
 // resourcesOf returns the keys of all resources that have been found for an app, in any state.
-func (g *gatherer) resourcesOf(app *gatheredApp) map[healthscope.Key]bool {
-	has := map[healthscope.Key]bool{}
+func (g *gatherer) resourcesOf(app *gatheredApp) sets.Set[healthscope.Key] {
+	has := sets.New[healthscope.Key]()
 	for f := range g.findingsOf(app) {
-		for _, m := range f.members {
-			has[m.Key] = true
+		for _, b := range f.bundles {
+			for i := range b.Members {
+				has.Insert(b.Members[i].Key)
+			}
 		}
-		for _, r := range f.results {
-			has[r.Key] = true
+		for i := range f.results {
+			has.Insert(f.results[i].Key)
 		}
 	}
 	return has
@@ -124,19 +128,6 @@ func (g *gatherer) expectedClustersOf(app *gatheredApp, e corev1alpha2.ExpectedR
 	return []string{g.view.Cluster()}
 }
 
-// mayBeUnlisted reports whether an expected resource may be among those that an app's bundles in an unreadable cluster do not name.
-func (g *gatherer) mayBeUnlisted(app *gatheredApp, cluster string) bool {
-	if _, unreadable := g.unreadable(cluster); !unreadable {
-		return false
-	}
-	for f := range g.findingsOf(app) {
-		if slices.Contains(f.partial, cluster) {
-			return true
-		}
-	}
-	return false
-}
-
 // unmetResult returns the result of a resource that no finding has: it is missing, or it is not certain whether it exists.
 func (g *gatherer) unmetResult(app *gatheredApp, r healthscope.Result) healthscope.Result {
 	if unmet, excluded := g.excludedResult(app, r); excluded {
@@ -145,10 +136,10 @@ func (g *gatherer) unmetResult(app *gatheredApp, r healthscope.Result) healthsco
 	if _, unreadable := g.unreadable(r.Cluster); unreadable {
 		return g.missingResult(r)
 	}
+	if g.isPartial(app, r.Cluster) {
+		return unknownFor(r, healthscope.ReasonNotListed, "the app's bundle in cluster %q has no room to name all its resources", r.Cluster)
+	}
 	for f := range g.findingsOf(app) {
-		if slices.Contains(f.partial, r.Cluster) {
-			return unknownFor(r, healthscope.ReasonNotListed, "the app's bundle in cluster %q has no room to name all its resources", r.Cluster)
-		}
 		for _, b := range f.results { // The contents of a bundle that is not filled or is malformed are not known.
 			if b.Cluster == r.Cluster && b.Group == bundleKind.Group && b.Kind == bundleKind.Kind && b.State == healthscope.Unknown {
 				return unknownFor(r, b.Reason, "ResourceBundleState %q: %s", b.Name, cmp.Or(b.Message, string(b.Reason)))
@@ -157,4 +148,14 @@ func (g *gatherer) unmetResult(app *gatheredApp, r healthscope.Result) healthsco
 	}
 	r.Message = fmt.Sprintf("%s %q is expected in cluster %q and not there", r.Kind, r.Name, r.Cluster)
 	return g.missingResult(r)
+}
+
+// isPartial reports whether an app may have more resources in a cluster than those that have been found.
+func (g *gatherer) isPartial(app *gatheredApp, cluster string) bool {
+	for f := range g.findingsOf(app) {
+		if slices.Contains(f.partial, cluster) {
+			return true
+		}
+	}
+	return false
 }

@@ -84,7 +84,7 @@ func TestWhereAResourceIsExpected(t *testing.T) {
 		"it is missing where another's is alike": {world{clusters: []string{edge1}, bundles: []*fleet.Bundle{bundleOf(edge1, "7-shop", member(edge1, "StatefulSet", "web", healthscope.Ready, ""))}}, expecting(""), "NotPresent NotFound acme+edge1"},
 	} {
 		var got string
-		for _, m := range judgeIn(c.world, c.scope, noon).members {
+		for _, m := range judgeIn(c.world, c.scope, noon).Members {
 			if m.Kind == "Deployment" && m.Name == "web" {
 				got = string(m.State) + " " + string(m.Reason) + " " + m.Cluster
 				break // The worst is the first.

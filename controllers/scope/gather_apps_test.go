@@ -75,7 +75,7 @@ func TestGatherBundlesByLabel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := world{bundles: []*fleet.Bundle{labelledWith(bundleOf(hub, "1-sink", readyWeb), c.labels)}}
-			got := (&gatherer{scope: scopeOf(c.spec), view: w, lookup: w.lookup, selectObjects: w.selection, now: noon}).gather()
+			got := gatherIn(w, scopeOf(c.spec), noon)
 			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
 			}
@@ -190,49 +190,6 @@ func TestGatherExpectedClusters(t *testing.T) {
 	}
 }
 
-func TestAppReferences(t *testing.T) {
-	t.Parallel()
-	kubevela := []corev1alpha2.AppReference{{AppName: "shop", CompReferences: []corev1alpha2.CompReference{{
-		CompName: "front", Workload: deploymentRef("web"), Traits: refs(corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "web"}),
-	}}}}
-	web := found{"shop", hub, "Deployment/web", healthscope.Ready, ""}
-	cases := map[string]struct {
-		reason string
-		spec   corev1alpha2.HealthScopeSpec
-		want   [][]found
-	}{
-		"Components": {
-			reason: "A component counts by its workload; traits do not count.",
-			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(), AppReferences: kubevela},
-			want:   [][]found{{web}},
-		},
-		"BesideWorkloadRefs": {
-			reason: "As in KubeVela, workloadRefs go before.",
-			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("gone")), AppReferences: kubevela},
-			want:   [][]found{{{"", hub, "Deployment/gone", healthscope.NotPresent, healthscope.ReasonNotFound}}},
-		},
-		"WithoutComponents": {
-			reason: "KubeVela called this healthy, though it had looked at nothing.",
-			spec:   corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "shop"}}},
-			want:   [][]found{{{"shop", hub, "Application/shop", healthscope.Unknown, healthscope.ReasonKindNotFound}}},
-		},
-		"WithoutAnything": {
-			spec: corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{}}},
-			want: [][]found{{{"", hub, "Application/", healthscope.Unknown, healthscope.ReasonInvalidReference}}},
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := withDeployments(deployment("web", healthscope.Ready, 1, 1))
-			got := (&gatherer{scope: scopeOf(c.spec), view: w, lookup: w.lookup, selectObjects: w.selection, now: noon}).gather()
-			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
-				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
-			}
-		})
-	}
-}
-
 // TestAppsOfAnApplicationsBundle: the members of the bundle of a KubeVela Application are in the apps of their components,
 // unless the scope names the app of the bundle.
 func TestAppsOfAnApplicationsBundle(t *testing.T) {
@@ -247,7 +204,7 @@ func TestAppsOfAnApplicationsBundle(t *testing.T) {
 	w := world{bundles: []*fleet.Bundle{store}}
 	apps := func(spec corev1alpha2.HealthScopeSpec) map[string]healthscope.State {
 		states := map[string]healthscope.State{}
-		for _, p := range judgeIn(w, scopeOf(spec), noon).members {
+		for _, p := range judgeIn(w, scopeOf(spec), noon).Members {
 			states[p.App] = p.State
 		}
 		return states
@@ -264,8 +221,23 @@ func TestAppsOfAnApplicationsBundle(t *testing.T) {
 	for app, want := range map[string]healthscope.Health{"front": healthscope.Healthy, "back": healthscope.Unhealthy, "side": healthscope.Unhealthy} {
 		required := byReference
 		required.Rollup = &corev1alpha2.Rollup{HealthyPercentage: new(int32(1)), Required: []string{app}}
-		if got := judgeIn(w, scopeOf(required), noon).health; got != want {
+		if got := judgeIn(w, scopeOf(required), noon).Health; got != want {
 			t.Errorf("with app %q required the scope is %v, want %v", app, got, want)
 		}
+	}
+}
+
+// References outside apps are not parts of one application: each of them is expected in every cluster.
+func TestEachReferenceOutsideAppsIsExpectedEverywhere(t *testing.T) {
+	t.Parallel()
+	w := world{clusters: []string{hub, edge1, edge2}, bundles: []*fleet.Bundle{
+		bundleOf(edge1, "1-sink", readyWeb1), bundleOf(edge2, "1-sink", readyWeb2), bundleOf(edge1, "1-source", readyWeb1),
+	}}
+	s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{
+		WorkloadReferences: refs(bundleRef("1-sink"), bundleRef("1-source")), ExpectedClusters: []string{edge1, edge2},
+	}), noon)
+	missing := only(t, s.Culprits)
+	if s.Health != corev1alpha2.Unhealthy || missing.Name != "1-source" || missing.Cluster != edge2 || missing.State != "NotPresent" {
+		t.Errorf("want unhealthy for 1-source, which is not in %s; got %s: %+v", edge2, s.Health, missing)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -26,8 +25,10 @@ func summaryOfFindings(g gathered) [][]found {
 	var all [][]found
 	for _, f := range g.findings {
 		var list []found
-		for _, m := range f.members {
-			list = append(list, found{f.app, m.Cluster, m.String(), m.State, m.Reason})
+		for _, b := range f.bundles {
+			for _, m := range b.Members {
+				list = append(list, found{f.app, m.Cluster, m.String(), m.State, m.Reason})
+			}
 		}
 		for _, r := range f.results {
 			list = append(list, found{f.app, r.Cluster, r.String(), r.State, r.Reason})
@@ -48,6 +49,9 @@ const rbs = "ResourceBundleState/"
 func TestGather(t *testing.T) {
 	t.Parallel()
 	edges := []string{hub, edge1, edge2}
+	kubevela := []corev1alpha2.AppReference{{AppName: "shop", CompReferences: []corev1alpha2.CompReference{{
+		CompName: "front", Workload: deploymentRef("web"), Traits: refs(corev1alpha2.WorkloadReference{APIVersion: "v1", Kind: "Service", Name: "web"}),
+	}}}}
 	cases := map[string]struct {
 		reason string
 		spec   corev1alpha2.HealthScopeSpec
@@ -121,10 +125,6 @@ func TestGather(t *testing.T) {
 			world: withDeployments(deployment("web", healthscope.Ready, 3, 3)),
 			want:  [][]found{{{"", hub, "Deployment/web", healthscope.NotPresent, healthscope.ReasonNotFound}}},
 		},
-		"DirectReferenceIntoUnknownCluster": {
-			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at("acme+moon", deploymentRef("web")))},
-			want: [][]found{{{"", "acme+moon", "Deployment/web", healthscope.Unknown, healthscope.ReasonUnknownCluster}}},
-		},
 		"UnknownKind": {
 			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(corev1alpha2.WorkloadReference{APIVersion: "db.acme.io/v1", Kind: "Cluster", Name: "pg"})},
 			want: [][]found{{{"", hub, "Cluster/pg", healthscope.Unknown, healthscope.ReasonKindNotFound}}},
@@ -160,11 +160,32 @@ func TestGather(t *testing.T) {
 				{{"", hub, "Deployment/web", healthscope.Ready, ""}},
 			},
 		},
+		"AppReferenceWithComponents": {
+			reason: "A component counts by its workload; traits do not count.",
+			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(), AppReferences: kubevela},
+			world:  withDeployments(deployment("web", healthscope.Ready, 1, 1)),
+			want:   [][]found{{{"shop", hub, "Deployment/web", healthscope.Ready, ""}}},
+		},
+		"AppReferenceBesideWorkloadRefs": {
+			reason: "As in KubeVela, workloadRefs go before.",
+			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("gone")), AppReferences: kubevela},
+			world:  withDeployments(),
+			want:   [][]found{{{"", hub, "Deployment/gone", healthscope.NotPresent, healthscope.ReasonNotFound}}},
+		},
+		"AppReferenceWithoutComponents": {
+			reason: "KubeVela called this healthy, though it had looked at nothing.",
+			spec:   corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "shop"}}},
+			want:   [][]found{{{"shop", hub, "Application/shop", healthscope.Unknown, healthscope.ReasonKindNotFound}}},
+		},
+		"AppReferenceWithoutAnything": {
+			spec: corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{}}},
+			want: [][]found{{{"", hub, "Application/", healthscope.Unknown, healthscope.ReasonInvalidReference}}},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := (&gatherer{scope: scopeOf(c.spec), view: c.world, lookup: c.world.lookup, selectObjects: c.world.selection, now: noon}).gather()
+			got := gatherIn(c.world, scopeOf(c.spec), noon)
 			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
 			}
@@ -185,20 +206,6 @@ func TestReferencesAreFilledIn(t *testing.T) {
 	// Bundles with the same name in several clusters have no common uid.
 	if diff := cmp.Diff([]string{"uid-web", "", "uid-acme+edge2-1-lone", ""}, uids); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestSettlingHoldsTheScope(t *testing.T) {
-	t.Parallel()
-	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))
-	sets := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
-	w.objects[sets] = map[string]fleet.Lookup{"db": {Syncing: true, Since: noon, Result: healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonNotSynced}}}
-	db := corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"}
-	for _, list := range [][]corev1alpha2.WorkloadReference{refs(db, deploymentRef("web")), refs(deploymentRef("web"), db)} {
-		scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list})
-		if gatherIn(w, scope, noon).syncWait == 0 {
-			t.Errorf("%v: want the scope to wait", list)
-		}
 	}
 }
 

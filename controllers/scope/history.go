@@ -65,7 +65,7 @@ func addHistory(seen map[healthscope.Key]fleet.Observation, status *corev1alpha2
 }
 
 // withHistory returns the results of findings with their history, each object once and sorted by key.
-func (m *history) withHistory(findings []finding, policy healthscope.Policy, now time.Time) []healthscope.Result {
+func (m *history) withHistory(findings []*finding, policy healthscope.Policy, now time.Time) []healthscope.Result {
 	var results []healthscope.Result
 	for _, f := range findings {
 		results = append(results, f.results...)

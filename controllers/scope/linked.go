@@ -17,7 +17,7 @@ type LinkedApp struct {
 }
 
 // linkedAppsOf returns the apps of findings that name a module, sorted by app.
-func (v *judgement) linkedAppsOf(findings []finding) []LinkedApp {
+func (v *judgement) linkedAppsOf(findings []*finding) []LinkedApp {
 	links := map[string]corev1alpha2.InventoryLinks{}
 	for _, f := range findings {
 		if f.links != nil && f.links.GenericVNFID != "" && f.links.VFModuleID != "" {

@@ -56,7 +56,7 @@ func TestLinkedApps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := judgeIn(world{bundles: c.bundles}, scopeOf(c.spec), noon)
-			if diff := cmp.Diff(c.want, v.linkedApps); diff != "" {
+			if diff := cmp.Diff(c.want, v.LinkedApps); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

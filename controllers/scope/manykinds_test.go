@@ -26,7 +26,7 @@ func TestAScopeFollowsABoundedNumberOfKinds(t *testing.T) {
 	}
 	w := withDeployments(deployment("web", healthscope.Ready, 3, 3))
 	dropped := 0
-	for _, m := range judgeIn(w, scope, noon).members {
+	for _, m := range judgeIn(w, scope, noon).Members {
 		if m.Reason == healthscope.ReasonTooManyKinds {
 			dropped++
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -16,7 +17,9 @@ import (
 // judgeInto judges a scope and puts the judgement into a registry, as the reconciler does.
 func judgeInto(r *Registry, w world, scope *corev1alpha2.HealthScope) {
 	r.entryFor(scope, noon)
-	r.put(scope, judgeIn(w, scope, noon), underMaintenance(scope), "")
+	v := judgeIn(w, scope, noon)
+	v.Generation, v.Maintenance = scope.Generation, underMaintenance(scope)
+	r.put(client.ObjectKeyFromObject(scope), v.Judged)
 }
 
 func TestMetrics(t *testing.T) {

@@ -18,7 +18,7 @@ func (v *judgement) appsWithoutMembers(spec *corev1alpha2.HealthScopeSpec) []str
 	}
 	found := map[string]bool{}
 	for _, r := range v.refs {
-		found[r.app] = found[r.app] || len(r.placed)+len(r.unlisted) > 0
+		found[r.app] = found[r.app] || len(r.placed) > 0 || r.unlisted().Total > 0
 	}
 	var empty []string
 	for _, a := range spec.Apps {
@@ -37,11 +37,11 @@ func noMembersMessage(scope *corev1alpha2.HealthScope, v judgement) string {
 		return ""
 	case v.summary.Total > 0:
 		return "nothing belongs to " + emptyAppsMessage(scope, v)
-	case len(v.members) > 0:
-		return fmt.Sprintf("no resource counts: rollup.ignore matches each of the %d resources that do", len(v.members))
+	case len(v.Members) > 0:
+		return fmt.Sprintf("no resource counts: rollup.ignore matches each of the %d resources that do", len(v.Members))
 	}
 	var parts []string
-	if v.probesCondition.reason != "" {
+	if v.probesCondition.message != "" {
 		parts = append(parts, v.probesCondition.message) // The line in a list is cut, and this is what the scope asks for.
 	}
 	if len(scope.Spec.Apps) > 0 {
@@ -57,7 +57,6 @@ func noMembersMessage(scope *corev1alpha2.HealthScope, v judgement) string {
 	return "nothing belongs to the scope: " + strings.Join(parts, "; ")
 }
 
-// emptyAppsMessage returns what was looked for in the apps without members.
 func emptyAppsMessage(scope *corev1alpha2.HealthScope, v judgement) string {
 	var parts []string
 	for _, a := range scope.Spec.Apps {

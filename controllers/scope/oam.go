@@ -14,7 +14,7 @@ import (
 
 // setReferences sets OAM's part of the status: a health condition for each reference, worst first.
 func setReferences(s *corev1alpha2.HealthScopeStatus, v judgement) {
-	c := corev1alpha2.ScopeHealthCondition{HealthStatus: oamHealth(v.health), Total: int64(len(v.refs))}
+	c := corev1alpha2.ScopeHealthCondition{HealthStatus: oamHealth(v.Health), Total: int64(len(v.refs))}
 	conditions := make([]corev1alpha2.WorkloadHealthCondition, 0, len(v.refs))
 	for _, r := range v.refs {
 		condition := referenceCondition(r)
@@ -33,7 +33,6 @@ func setReferences(s *corev1alpha2.HealthScopeStatus, v judgement) {
 	s.HealthConditions = bounded(conditions, corev1alpha2.MaxHealthConditions, &s.Truncated)
 }
 
-// oamHealth returns OAM's name of a health.
 func oamHealth(h healthscope.Health) corev1alpha2.HealthStatus {
 	switch h {
 	case healthscope.Healthy:
@@ -64,7 +63,8 @@ func compareHealth(a, b corev1alpha2.HealthStatus) int {
 // referenceCondition returns OAM's condition of one reference: the health of its members together.
 func referenceCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
 	members, all := countedMembers(r.placed)
-	all = sum(all, sumOf(r.unlisted))
+	unlisted := r.unlisted()
+	all = sum(all, unlisted)
 	c := corev1alpha2.WorkloadHealthCondition{
 		ComponentName: cmp.Or(r.component, r.app), TargetWorkload: r.ref, HealthStatus: oamHealth(all.Health(100)), WorkloadStatus: r.workloadStatus,
 	}
@@ -72,7 +72,7 @@ func referenceCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
 	if !r.isBundle() {
 		ready, desired = replicasOf(members, ready, desired)
 	}
-	if len(members) == 1 && len(r.unlisted) == 0 {
+	if len(members) == 1 && unlisted.Total == 0 {
 		m := members[0]
 		c.ComponentName = cmp.Or(r.component, m.Labels[corev1alpha2.LabelComponent], r.app)
 		ready, desired = replicasOf(members, ready, desired)
@@ -82,8 +82,11 @@ func referenceCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
 		}
 	}
 	c.Diagnosis = fmt.Sprintf("Ready:%d/%d ", ready, desired)
-	if worst := worstOf(members); worst != nil {
-		c.Diagnosis = shorten(c.Diagnosis + memberLine(worst))
+	if unhealthy := slices.DeleteFunc(members, func(m *healthscope.Member) bool { return m.Healthy() }); len(unhealthy) > 0 {
+		worst := slices.MinFunc(unhealthy, func(a, b *healthscope.Member) int {
+			return cmp.Or(healthscope.CompareStates(a.State, b.State), a.Compare(b.Key))
+		})
+		c.Diagnosis = shorten(fmt.Sprintf("%s%s: %s", c.Diagnosis, worst.Key, cmp.Or(string(worst.Reason), string(worst.State))))
 	}
 	return c
 }
@@ -129,23 +132,4 @@ func countedMembers(of []AppMember) (members []*healthscope.Member, all healthsc
 		all.Add(m)
 	}
 	return members, all
-}
-
-// worstOf returns the worst member that is not healthy; nil when all are.
-func worstOf(members []*healthscope.Member) *healthscope.Member {
-	var worst *healthscope.Member
-	for _, m := range members {
-		if m.Healthy() {
-			continue
-		}
-		if worst == nil || cmp.Or(healthscope.CompareStates(m.State, worst.State), m.Compare(worst.Key)) < 0 {
-			worst = m
-		}
-	}
-	return worst
-}
-
-// memberLine returns a member in one line: Kind/name: reason.
-func memberLine(m *healthscope.Member) string {
-	return fmt.Sprintf("%s: %s", m.Key, cmp.Or(string(m.Reason), string(m.State)))
 }

@@ -67,7 +67,7 @@ func newPodDiagnosisCache(diagnose diagnoseFunc) *podDiagnosisCache {
 // diagnoses returns the diagnoses of the workloads that a scope refers to and that are not ready: the cached ones, and as many
 // new ones as time allows, beginning with the workload that was diagnosed longest ago. If a diagnosis fails, the previous one
 // counts, because the workload itself has not changed since.
-func (c *podDiagnosisCache) diagnoses(ctx context.Context, findings []finding, policy healthscope.Policy, now time.Time) workloadDiagnoses {
+func (c *podDiagnosisCache) diagnoses(ctx context.Context, findings []*finding, policy healthscope.Policy, now time.Time) workloadDiagnoses {
 	workloads := unreadyWorkloads(findings)
 	if len(workloads) == 0 {
 		return workloadDiagnoses{}
@@ -122,7 +122,7 @@ func (g gathered) applyPods() {
 }
 
 // unreadyWorkloads returns the workloads that are referred to, exist, and are not ready, each once and sorted.
-func unreadyWorkloads(findings []finding) []workloadState {
+func unreadyWorkloads(findings []*finding) []workloadState {
 	var workloads []workloadState
 	for _, f := range findings {
 		for _, r := range f.results {

@@ -30,13 +30,6 @@ type Probes interface {
 // serviceKind is the kind of the objects that are probed.
 var serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
 
-// probesCondition is the condition on the probes that a scope requests.
-type probesCondition struct {
-	// reason and message are those of the condition ProbesReady; an empty reason means no condition.
-	reason  Reason
-	message string
-}
-
 // addProbed adds the results of probes of Services. If the scope also has the Service from another source, there are two results
 // on the same object, of which the worse one counts.
 func (g *gatherer) addProbed() {
@@ -52,16 +45,18 @@ func (g *gatherer) addProbed() {
 	}
 	g.out.probesCondition = g.probesConditionFor(want, report)
 	for _, s := range report.Services {
-		service := serviceReference(s.Ref, g.view.Cluster())
-		found := finding{ref: service, results: []healthscope.Result{g.probeResult(&want.Spec, s)}}
-		found.ref.UID = types.UID(s.UID)
-		found.duplicate = want.Has(s.Ref)
-		g.out.findings = append(g.out.findings, found)
+		service := corev1alpha2.WorkloadReference{APIVersion: serviceKind.Version, Kind: serviceKind.Kind, Name: s.Name, UID: types.UID(s.UID)}
+		if s.Cluster != g.view.Cluster() { // As OAM has it.
+			service.Cluster = s.Cluster
+		}
+		g.out.findings = append(g.out.findings, &finding{
+			ref: service, results: []healthscope.Result{g.probeResult(&want.Spec, s)}, duplicate: want.Has(s.Ref),
+		})
 	}
 }
 
 // wantProbes returns the probes that the scope requests, or the condition that says why there are none.
-func (g *gatherer) wantProbes() (*probe.Want, probesCondition) {
+func (g *gatherer) wantProbes() (*probe.Want, conditionState) {
 	problem := probe.CheckRollup(&g.scope.Spec)
 	var spec probe.Spec
 	requested := probe.Requested(&g.scope.Spec)
@@ -70,32 +65,33 @@ func (g *gatherer) wantProbes() (*probe.Want, probesCondition) {
 	}
 	switch {
 	case problem != nil:
-		return nil, probesCondition{ReasonInvalidProbe, problem.Error()}
+		return nil, conditionState{ReasonInvalidProbe, problem.Error()}
 	case !requested:
-		return nil, probesCondition{}
+		return nil, conditionState{}
 	case g.probes == nil:
-		return nil, probesCondition{ReasonProbesDisabled, "the scope asks for probes, and the controller's configuration does not enable them: set probes.enabled"}
+		return nil, conditionState{ReasonProbesDisabled, "the scope asks for probes, and the controller's configuration does not enable them: set probes.enabled"}
 	}
 	want := &probe.Want{Spec: spec, Referred: map[probe.Ref]struct{}{}, Found: map[probe.Ref]struct{}{}}
 	for _, cluster := range g.view.Clusters() {
-		if g.selectsCluster(&g.apps[0], cluster) {
+		if g.selectsCluster(g.apps[0], cluster) {
 			want.Clusters = append(want.Clusters, cluster)
 		}
 	}
-	for i := range g.out.findings {
-		f := &g.out.findings[i]
+	for _, f := range g.out.findings {
 		of := want.Found
 		if f.ref.APIVersion == serviceKind.Version && f.ref.Kind == serviceKind.Kind {
 			of = want.Referred
 		}
-		for _, r := range f.results {
-			g.addService(of, r.Key)
+		for i := range f.results {
+			g.addService(of, f.results[i].Key)
 		}
-		for _, m := range f.members {
-			g.addService(of, m.Key)
+		for _, b := range f.bundles {
+			for i := range b.Members {
+				g.addService(of, b.Members[i].Key)
+			}
 		}
 	}
-	return want, probesCondition{}
+	return want, conditionState{}
 }
 
 // addService adds an object to a set of Services if it is a Service that can be probed for the scope.
@@ -103,14 +99,6 @@ func (g *gatherer) addService(to map[probe.Ref]struct{}, k healthscope.Key) {
 	if k.Group == serviceKind.Group && k.Kind == serviceKind.Kind && k.Namespace == g.scope.Namespace {
 		to[probe.Ref{Cluster: k.Cluster, Name: k.Name}] = struct{}{}
 	}
-}
-
-func serviceReference(r probe.Ref, own string) corev1alpha2.WorkloadReference {
-	ref := corev1alpha2.WorkloadReference{APIVersion: serviceKind.Version, Kind: serviceKind.Kind, Name: r.Name, Cluster: r.Cluster}
-	if r.Cluster == own {
-		ref.Cluster = "" // As OAM has it.
-	}
-	return ref
 }
 
 // probeResult returns the result of the probes of a Service.
@@ -121,7 +109,7 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 		r.Labels = map[string]string{corev1alpha2.LabelComponent: s.Component}
 	}
 	state, unreadable := g.unreadable(s.Cluster)
-	failing, before := g.wasFailing(r.Key)
+	before, failing := g.culprit(r.Key, healthscope.ReasonProbeFailed)
 	what := fmt.Sprintf("%s %s on port %s: ", spec.Method, spec.Path, s.Port)
 	switch {
 	case unreadable:
@@ -141,7 +129,7 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 		r.State, r.Reason, r.Message = healthscope.Pending, healthscope.ReasonProbePending, what+s.Cause
 	// No probe has been made since the controller started, or since the Service was created.
 	case failing:
-		r.State, r.Reason, r.Message = healthscope.Failed, healthscope.ReasonProbeFailed, before
+		r.State, r.Reason, r.Message = healthscope.Failed, healthscope.ReasonProbeFailed, before.Cause
 	case g.wasProbed():
 		r.State = healthscope.Ready
 	default:
@@ -153,17 +141,6 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 	return r
 }
 
-// wasFailing reports whether the status names a Service as one whose probes fail, and with which cause.
-func (g *gatherer) wasFailing(service healthscope.Key) (failing bool, cause string) {
-	at := slices.IndexFunc(g.scope.Status.Culprits, func(c corev1alpha2.Culprit) bool {
-		return c.Reason == string(healthscope.ReasonProbeFailed) && keyOf(c) == service
-	})
-	if at < 0 {
-		return false, ""
-	}
-	return true, g.scope.Status.Culprits[at].Cause
-}
-
 // wasProbed reports whether, by the status, the Services of this spec were probed before. A Service that is no culprit in
 // the status was healthy then, and a restart of the controller must not make it unhealthy.
 func (g *gatherer) wasProbed() bool {
@@ -172,7 +149,7 @@ func (g *gatherer) wasProbed() bool {
 }
 
 // probesConditionFor returns the condition of a scope whose Services are probed.
-func (g *gatherer) probesConditionFor(want *probe.Want, report probe.Report) probesCondition {
+func (g *gatherer) probesConditionFor(want *probe.Want, report probe.Report) conditionState {
 	unread := map[string][]string{} // The clusters whose Services cannot be read, by problem.
 	for _, u := range report.Unread {
 		_, unreadable := g.unreadable(u.Cluster)
@@ -190,28 +167,25 @@ func (g *gatherer) probesConditionFor(want *probe.Want, report probe.Report) pro
 	for _, problem := range slices.Sorted(maps.Keys(unread)) {
 		problems = append(problems, strings.Join(unread[problem], ", ")+": "+problem)
 	}
-	probed := 0
+	probed, others := 0, len(want.Found)
 	for _, s := range report.Services {
 		if s.Problem == "" {
 			probed++
 		}
-	}
-	switch {
-	case len(problems) > 0:
-		return probesCondition{ReasonServicesUnread, strings.Join(problems, "; ")}
-	case len(report.Services) == 0:
-		return probesCondition{ReasonNoServices, fmt.Sprintf("no Service in namespace %q%s has the label %s=%s or %s%s=true, and the scope refers to none",
-			g.scope.Namespace, selectedClustersSuffix(g.scope.Spec.Clusters), corev1alpha2.LabelScopeName, g.scope.Name, corev1alpha2.LabelScopePrefix, g.scope.Name)}
-	}
-	message := fmt.Sprintf("%d of %d Services are probed", probed, len(report.Services))
-	others := len(want.Found)
-	for _, s := range report.Services {
 		if _, found := want.Found[s.Ref]; found {
 			others--
 		}
 	}
+	switch {
+	case len(problems) > 0:
+		return conditionState{ReasonServicesUnread, strings.Join(problems, "; ")}
+	case len(report.Services) == 0:
+		return conditionState{ReasonNoServices, fmt.Sprintf("no Service in namespace %q%s has the label %s=%s or %s%s=true, and the scope refers to none",
+			g.scope.Namespace, selectedClustersSuffix(g.scope.Spec.Clusters), corev1alpha2.LabelScopeName, g.scope.Name, corev1alpha2.LabelScopePrefix, g.scope.Name)}
+	}
+	message := fmt.Sprintf("%d of %d Services are probed", probed, len(report.Services))
 	if others > 0 {
 		message += fmt.Sprintf("; other Services of the scope, which ask for it neither by label nor by the annotation %s: %d", corev1alpha2.AnnotationProbe, others)
 	}
-	return probesCondition{ReasonProbing, message}
+	return conditionState{ReasonProbing, message}
 }

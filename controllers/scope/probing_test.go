@@ -395,18 +395,10 @@ func culpritsOf(ctx context.Context, s *corev1alpha2.HealthScope) func(Gomega) [
 // probeSeries returns the values of the series of probes in a namespace, by "<metric> <scope> <cluster> <service>".
 func (c *controller) probeSeries(namespace string) map[string]float64 {
 	GinkgoHelper()
-	families, err := c.metrics.Gather()
-	Expect(err).NotTo(HaveOccurred())
 	all := map[string]float64{}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			labels := map[string]string{}
-			for _, pair := range m.GetLabel() {
-				labels[pair.GetName()] = pair.GetValue()
-			}
-			if labels["namespace"] == namespace && labels["service"] != "" {
-				all[strings.Join([]string{family.GetName(), labels["scope"], labels["cluster"], labels["service"]}, " ")] = m.GetGauge().GetValue()
-			}
+	for _, s := range c.samples() {
+		if s.labels["namespace"] == namespace && s.labels["service"] != "" {
+			all[strings.Join([]string{s.name, s.labels["scope"], s.labels["cluster"], s.labels["service"]}, " ")] = s.value
 		}
 	}
 	return all

@@ -146,7 +146,7 @@ func TestNothingDependsOnOrder(t *testing.T) {
 		w, spec := drawWorld(t), drawSpec(t)
 		mixed, other := shuffled(t, w, &spec)
 		want, got := judgeIn(w, scopeOf(spec), noon), judgeIn(mixed, scopeOf(other), noon)
-		if diff := cmp.Diff(want.members, got.members); diff != "" {
+		if diff := cmp.Diff(want.Members, got.Members); diff != "" {
 			t.Fatalf("the members differ: -want +got:\n%s", diff)
 		}
 		if diff := cmp.Diff(statusIn(w, scopeOf(spec), noon), statusIn(mixed, scopeOf(other), noon)); diff != "" {
@@ -210,7 +210,7 @@ func TestCountsAddUp(t *testing.T) {
 			t.Fatalf("the scope is %s, and %s in OAM's words", s.Health, c.HealthStatus)
 		}
 		seen := map[healthscope.Key]struct{}{}
-		for _, p := range v.members {
+		for _, p := range v.Members {
 			if _, twice := seen[p.Key]; twice {
 				t.Fatalf("%s is a member twice", p.Key)
 			}

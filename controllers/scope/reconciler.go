@@ -81,14 +81,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	g.pods = r.pods.diagnoses(ctx, g.findings, r.Policy, now)
 	g.applyPods()
 	v := decide(&scope.Spec, g, entry.history, r.Policy, now)
-	muted := isMuted(&scope, v, r.View.State)
-	conflictsWith := r.reportConflict(&scope, entry, now)
-	r.Registry.put(&scope, v, muted, conflictsWith)
+	v.Generation, v.Maintenance, v.ConflictsWith = scope.Generation, isMuted(&scope, v, r.View.State), entry.conflict.otherManager(now)
+	r.Guard.SetConflict(req.String(), v.ConflictsWith)
+	r.Registry.put(req.NamespacedName, v.Judged)
 	next := sooner(healthscope.Until(v.nextCheck, now), entry.conflict.remaining(now))
 
 	before := scope.DeepCopy()
-	scope.Status = newStatus(&scope, v, r.externalStatus(req.NamespacedName, v, conflictsWith), now)
-	wait, err := r.publish(ctx, entry, before, &scope, muted, now)
+	scope.Status = newStatus(&scope, v, r.externalStatus(req.NamespacedName, v), now)
+	wait, err := r.publish(ctx, entry, before, &scope, v.Maintenance, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -140,15 +140,14 @@ func (r *reconciler) publish(ctx context.Context, e *scopeEntry, before, scope *
 	return sooner(r.recordHealth(ctx, e, scope, muted, now), r.recordInventory(ctx, e, scope, now)), nil
 }
 
-// externalStatus collects the parts of a status that do not come from the judgement.
-func (r *reconciler) externalStatus(name types.NamespacedName, v judgement, conflictsWith string) externalStatus {
-	o := externalStatus{state: r.View.State, conflictsWith: conflictsWith}
+func (r *reconciler) externalStatus(name types.NamespacedName, v judgement) externalStatus {
+	o := externalStatus{state: r.View.State}
 	if r.Inventory != nil {
-		partial := slices.DeleteFunc(slices.Clone(v.partial), func(cluster string) bool {
+		partial := slices.DeleteFunc(slices.Clone(v.Partial), func(cluster string) bool {
 			state, known := r.View.State(cluster)
 			return !known || !state.Reachable()
 		})
-		o.inventory = r.Inventory.Report(name, v.members, partial)
+		o.inventory = r.Inventory.Report(name, v.Members, partial)
 	}
 	if r.HealthChecks != nil {
 		o.healthChecks = r.HealthChecks.Problem()

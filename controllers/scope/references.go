@@ -15,40 +15,24 @@ import (
 	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
-// specApp is one app of a scope with all its references.
-type specApp struct {
-	corev1alpha2.ScopeApp
-
-	// origins are where in KubeVela's Applications the references lead, in their order; nil for an app that is not one of `appReferences`.
-	origins []origin
-}
-
-// origin returns where in KubeVela's Applications a reference leads; nil when it is not one of `appReferences`.
-func (a *specApp) origin(ref int) *origin {
-	if a.origins == nil {
-		return nil
-	}
-	return &a.origins[ref]
-}
-
 // appsOf returns the apps of a scope. References outside apps belong to the app with the empty name, which is the first.
-func appsOf(spec *corev1alpha2.HealthScopeSpec) []specApp {
-	apps := []specApp{{ScopeApp: corev1alpha2.ScopeApp{WorkloadReferences: spec.WorkloadReferences}}}
+func appsOf(spec *corev1alpha2.HealthScopeSpec) []*gatheredApp {
+	apps := []*gatheredApp{newApp(corev1alpha2.ScopeApp{WorkloadReferences: spec.WorkloadReferences})}
 	if len(spec.WorkloadReferences) == 0 {
 		for _, a := range spec.AppReferences {
 			apps = append(apps, kubevelaApp(a))
 		}
 	}
 	for _, a := range spec.Apps {
-		apps = append(apps, specApp{ScopeApp: a})
+		apps = append(apps, newApp(a))
 	}
 	return apps
 }
 
 // kubevelaApp returns the app of a reference to an Application. Where that names no components, or a component without its
 // workload, the Application says which workloads there are.
-func kubevelaApp(a corev1alpha2.AppReference) specApp {
-	app := specApp{ScopeApp: corev1alpha2.ScopeApp{Name: a.AppName}}
+func kubevelaApp(a corev1alpha2.AppReference) *gatheredApp {
+	app := newApp(corev1alpha2.ScopeApp{Name: a.AppName})
 	application := corev1alpha2.WorkloadReference{Name: a.AppName}
 	application.APIVersion, application.Kind = kubevela.ApplicationKind.ToAPIVersionAndKind()
 	add := func(ref corev1alpha2.WorkloadReference, component string) {

@@ -108,19 +108,11 @@ func (r *Registry) entryFor(scope *corev1alpha2.HealthScope, now time.Time) *sco
 	return e
 }
 
-func (r *Registry) put(scope *corev1alpha2.HealthScope, v judgement, maintenance bool, conflictsWith string) {
-	name := client.ObjectKeyFromObject(scope)
+// put replaces the judgement of a scope that has an entry.
+func (r *Registry) put(name types.NamespacedName, judged Judged) {
 	r.mu.Lock()
-	var first *corev1alpha2.Culprit
-	if len(v.culprits) > 0 {
-		first = new(v.culprits[0])
-	}
 	if e := r.scopes[name]; e != nil {
-		e.judged = &Judged{
-			FirstCulprit: first,
-			Generation:   scope.Generation, Members: v.members, Unlisted: v.unlisted, Partial: v.partial, FirstSyncs: v.firstSyncs, LinkedApps: v.linkedApps,
-			State: v.summary.State(), Health: v.health, Maintenance: maintenance, ConflictsWith: conflictsWith,
-		}
+		e.judged = &judged
 	}
 	r.mu.Unlock()
 	r.notify(name)
@@ -136,7 +128,6 @@ func (r *Registry) remove(name types.NamespacedName) int {
 	return left
 }
 
-// notify calls the subscribers.
 func (r *Registry) notify(name types.NamespacedName) {
 	for _, notify := range r.subscribers {
 		notify(name)

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	selectionop "k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -23,13 +22,8 @@ const (
 // componentKey identifies the component that workloads are versions of.
 type componentKey struct{ application, component string }
 
-// componentKeyOf returns the component that an object is a version of; the zero value when it is none.
 func componentKeyOf(set labels.Labels) componentKey {
-	v := componentKey{set.Get(corev1alpha2.LabelApplication), set.Get(corev1alpha2.LabelComponent)}
-	if v.application == "" || v.component == "" {
-		return componentKey{}
-	}
-	return v
+	return componentKey{set.Get(corev1alpha2.LabelApplication), set.Get(corev1alpha2.LabelComponent)}
 }
 
 // relatedResults returns the results of a workload, of the other versions of its component, and of what these name in
@@ -46,40 +40,20 @@ func (g *gatherer) relatedResults(kind fleet.Kind, found fleet.Lookup) []healths
 	return results
 }
 
-// versionsOf returns the workloads of a kind that are versions of a component.
 func (g *gatherer) versionsOf(kind fleet.Kind, of componentKey) []fleet.Lookup {
-	if of == (componentKey{}) {
+	if of.application == "" || of.component == "" {
 		return nil
 	}
-	g.out.dependencies.addSelected(kind, g.scope.Namespace, of.selector())
+	g.out.dependencies.addSelected(kind, g.scope.Namespace, labels.SelectorFromSet(labels.Set{corev1alpha2.LabelApplication: of.application, corev1alpha2.LabelComponent: of.component}))
 	if _, read := g.workloadVersions[kind]; !read {
 		g.workloadVersions[kind] = map[componentKey][]fleet.Lookup{}
-		all := g.selectObjects(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, hasComponentLabels)
-		for _, l := range all.Objects {
+		for _, l := range g.selectObjects(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, labels.Everything()).Objects {
 			v := componentKeyOf(l.Labels)
 			g.workloadVersions[kind][v] = append(g.workloadVersions[kind][v], l)
 		}
 	}
 	return g.workloadVersions[kind][of]
 }
-
-// selector returns the selector of the versions.
-func (v componentKey) selector() labels.Selector {
-	return labels.SelectorFromSet(labels.Set{corev1alpha2.LabelApplication: v.application, corev1alpha2.LabelComponent: v.component})
-}
-
-// hasComponentLabels selects the objects that have both labels of a componentKey.
-var hasComponentLabels = func() labels.Selector {
-	selector := labels.NewSelector()
-	for _, key := range []string{corev1alpha2.LabelApplication, corev1alpha2.LabelComponent} {
-		exists, err := labels.NewRequirement(key, selectionop.Exists, nil)
-		if err != nil {
-			panic(err) // The keys are constants.
-		}
-		selector = selector.Add(*exists)
-	}
-	return selector
-}()
 
 // withResources returns the results of an object and of what it names in status.resources, without the objects in seen, to which
 // it adds. An object that no rule can judge is Ready, so that only the objects that it names decide.
@@ -105,26 +79,26 @@ func (g *gatherer) withResources(cluster string, found fleet.Lookup, depth int, 
 			continue
 		}
 		seen[key] = struct{}{}
-		kind := fleet.Kind{Cluster: cluster, GroupVersionKind: gvk}
-		results = append(results, g.withResources(cluster, g.object(kind, types.NamespacedName{Namespace: g.scope.Namespace, Name: r.Name}), depth+1, seen)...)
+		at := objectKey{fleet.Kind{Cluster: cluster, GroupVersionKind: gvk}, types.NamespacedName{Namespace: g.scope.Namespace, Name: r.Name}}
+		results = append(results, g.withResources(cluster, g.object(at), depth+1, seen)...)
 	}
 	return results
 }
 
 // object returns an object, and makes the scope wait while the object is being read for the first time.
-func (g *gatherer) object(kind fleet.Kind, name types.NamespacedName) fleet.Lookup {
-	unknown := resultOf(kind, name.Namespace, name.Name)
-	if !g.followsKind(kind.GroupVersionKind) {
+func (g *gatherer) object(at objectKey) fleet.Lookup {
+	unknown := resultOf(at.Kind, at.Namespace, at.Name)
+	if !g.followsKind(at.GroupVersionKind) {
 		return fleet.Lookup{Result: tooManyKindsResult(unknown)}
 	}
-	g.out.dependencies.addNamed(kind, name.Namespace, name.Name)
-	state, known := g.clusterState(kind.Cluster)
+	g.out.dependencies.addNamed(at.Kind, at.Namespace, at.Name)
+	state, known := g.clusterState(at.Cluster)
 	if !known {
 		return fleet.Lookup{Result: unknownClusterResult(unknown)}
 	}
-	found := g.lookup(kind.Cluster, kind.GroupVersionKind, name)
+	found := g.lookup(at.Cluster, at.GroupVersionKind, at.NamespacedName)
 	if state.Reachability == fleet.Connecting {
-		g.waitForCluster(kind.Cluster)
+		g.waitForCluster(at.Cluster)
 		return fleet.Lookup{Result: unreadableResult(unknown, state, "")}
 	}
 	g.waitForKind(found)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -144,7 +145,7 @@ func TestChangesAffectDependentScopes(t *testing.T) {
 	keys := []dependencies{{}, {}, {}}
 	keys[0].addNamed(kind("Service"), "shop", "cart")
 	keys[1].addNamed(kind("Service"), "other", "cart")
-	keys[2].addSelected(kind("Pod"), "shop", componentKey{"first", "cart"}.selector())
+	keys[2].addSelected(kind("Pod"), "shop", labels.SelectorFromSet(labels.Set{corev1alpha2.LabelApplication: "first", corev1alpha2.LabelComponent: "cart"}))
 	changes := []fleet.Change{
 		fleet.ObjectChange{Kind: kind("Service"), Name: types.NamespacedName{Namespace: "shop", Name: "cart"}},
 		fleet.ObjectChange{Kind: kind("Service"), Name: types.NamespacedName{Namespace: "other", Name: "cart"}},

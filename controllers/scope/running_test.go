@@ -135,22 +135,38 @@ func newManager(s settings) ctrl.Manager {
 	return mgr
 }
 
-// series returns the values of the series of a scope, by "<metric> <app> <state or health>".
-func (c *controller) series(namespace, name string) map[string]float64 {
+// sample is the value of a gauge or counter.
+type sample struct {
+	name   string
+	labels map[string]string
+	value  float64
+}
+
+// samples returns all gauges and counters of the controller.
+func (c *controller) samples() (all []sample) {
 	GinkgoHelper()
 	families, err := c.metrics.Gather()
 	Expect(err).NotTo(HaveOccurred())
-	all := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			labels := map[string]string{}
+			s := sample{family.GetName(), map[string]string{}, metric.GetGauge().GetValue() + metric.GetCounter().GetValue()}
 			for _, pair := range metric.GetLabel() {
-				labels[pair.GetName()] = pair.GetValue()
+				s.labels[pair.GetName()] = pair.GetValue()
 			}
-			if labels["namespace"] == namespace && labels["scope"] == name {
-				short := strings.TrimPrefix(family.GetName(), "healthscope_scope_")
-				all[strings.Join(strings.Fields(short+" "+labels["app"]+" "+labels["state"]+" "+labels["health"]), " ")] = metric.GetGauge().GetValue()
-			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// series returns the values of the series of a scope, by "<metric> <app> <state or health>".
+func (c *controller) series(namespace, name string) map[string]float64 {
+	GinkgoHelper()
+	all := map[string]float64{}
+	for _, s := range c.samples() {
+		if s.labels["namespace"] == namespace && s.labels["scope"] == name {
+			short := strings.TrimPrefix(s.name, "healthscope_scope_")
+			all[strings.Join(strings.Fields(short+" "+s.labels["app"]+" "+s.labels["state"]+" "+s.labels["health"]), " ")] = s.value
 		}
 	}
 	return all
@@ -159,13 +175,9 @@ func (c *controller) series(namespace, name string) map[string]float64 {
 // counter returns the value of a counter for a value of its only label.
 func (c *controller) counter(name, label string) float64 {
 	GinkgoHelper()
-	families, err := c.metrics.Gather()
-	Expect(err).NotTo(HaveOccurred())
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			if family.GetName() == name && metric.GetLabel()[0].GetValue() == label {
-				return metric.GetCounter().GetValue()
-			}
+	for _, s := range c.samples() {
+		if s.name == name && slices.Contains(slices.Collect(maps.Values(s.labels)), label) {
+			return s.value
 		}
 	}
 	return 0

@@ -112,7 +112,6 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return errors.Wrap(err, "cannot set up the HealthScope controller")
 }
 
-// newRateLimiter returns the rate limiter for scopes after errors.
 func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff)
 }

@@ -3,7 +3,6 @@ package scope
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,14 +34,12 @@ type externalStatus struct {
 	inventory *InventoryReport
 	// healthChecks is what is wrong with the health checks of the configuration; empty when nothing is.
 	healthChecks string
-	// conflictsWith is the other controller that writes the status; empty when there is none.
-	conflictsWith string
 }
 
 // newStatus returns the status of a scope for its judgement. It depends on no order, and on the clock only for what differs from the previous status.
 func newStatus(scope *corev1alpha2.HealthScope, v judgement, o externalStatus, now time.Time) corev1alpha2.HealthScopeStatus {
 	s := corev1alpha2.HealthScopeStatus{
-		Health:             corev1alpha2.Health(v.health),
+		Health:             corev1alpha2.Health(v.Health),
 		Summary:            statusSummary(v.summary),
 		ResourcesReady:     fmt.Sprintf("%d/%d", v.summary.Ready, v.summary.Total),
 		Conditions:         slices.Clone(scope.Status.Conditions),
@@ -54,9 +51,7 @@ func newStatus(scope *corev1alpha2.HealthScope, v judgement, o externalStatus, n
 	setApps(&s, v, scope.Spec.Apps)
 	noMembers := noMembersMessage(scope, v)
 	setCulprits(&s, v, noMembers)
-	reach := clusterReachabilityOf(v, o.state)
-	s.ClustersReachable = fmt.Sprintf("%d/%d", len(reach.clusters)-len(reach.stale), len(reach.clusters))
-	setLastSeen(&s, scope.Status.Apps, reach, o.state)
+	reachable := setReachability(&s, scope.Status.Apps, v, o.state)
 	switch {
 	case o.inventory == nil:
 	case o.inventory.Waiting:
@@ -64,7 +59,7 @@ func newStatus(scope *corev1alpha2.HealthScope, v judgement, o externalStatus, n
 	default:
 		s.Inventory = &o.inventory.InventoryStatus
 	}
-	setConditions(&s, v, reach, o, noMembers, now)
+	setConditions(&s, v, reachable, o, noMembers, now)
 	truncateStatus(&s)
 	return s
 }
@@ -119,13 +114,14 @@ func setCulprits(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers strin
 	s.Culprits = bounded(s.Culprits, corev1alpha2.MaxCulprits, &s.Truncated)
 }
 
-// metaTime returns a time in the form of a status, truncated to the second.
+// metaTime returns a time in the form of a status, truncated to the second; nil when the time is zero.
 func metaTime(t time.Time) *metav1.Time {
-	at := metav1.NewTime(t.Truncate(time.Second))
-	return &at
+	if t.IsZero() {
+		return nil
+	}
+	return new(metav1.NewTime(t.Truncate(time.Second)))
 }
 
-// culpritLine returns a culprit in one line.
 func culpritLine(c corev1alpha2.Culprit) string {
 	if isCluster(c) {
 		return shorten(fmt.Sprintf("%s/%s: %s", c.Kind, c.Name, c.Reason))
@@ -133,19 +129,6 @@ func culpritLine(c corev1alpha2.Culprit) string {
 	return shorten(fmt.Sprintf("%s/%s in %s: %s", c.Kind, c.Name, c.Cluster, cmp.Or(c.Reason, c.State)))
 }
 
-// missingRequiredLine names the required apps that have no members.
 func missingRequiredLine(apps []string) string {
 	return "no resources in required apps: " + strings.Join(apps, ", ")
-}
-
-// clustersOf returns the clusters the scope has members in, or expects them in, sorted.
-func clustersOf(v judgement) []string {
-	clusters := map[string]struct{}{}
-	for _, p := range v.members {
-		clusters[p.Cluster] = struct{}{}
-	}
-	for _, u := range v.unlisted {
-		clusters[u.Cluster] = struct{}{}
-	}
-	return slices.Sorted(maps.Keys(clusters))
 }

@@ -2,7 +2,6 @@ package scope
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -264,18 +263,5 @@ func TestReadyCondition(t *testing.T) {
 				t.Errorf("first culprit: want %q, got %q", c.culprit, s.FirstCulprit)
 			}
 		})
-	}
-}
-
-func TestClustersReachable(t *testing.T) {
-	t.Parallel()
-	w := world{clusters: []string{hub, edge1}, bundles: []*fleet.Bundle{bundleOf(edge1, "1-sink", readyWeb1)}}
-	s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink")), ExpectedClusters: []string{edge1, edge2}}), noon)
-	if s.ClustersReachable != "1/2" {
-		t.Errorf("want 1/2, got %s", s.ClustersReachable)
-	}
-	c := s.Conditions[1]
-	if c.Type != "ClustersReachable" || c.Status != metav1.ConditionFalse || c.Reason != "ClusterUnknown" || !strings.Contains(c.Message, edge2) || strings.Contains(c.Message, edge1) {
-		t.Errorf("want the lost cluster named, got %+v", c)
 	}
 }

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,27 +46,25 @@ func TestNewScopeIsJudgedWhileKindDoesNotRespond(t *testing.T) {
 	}
 }
 
-func TestAJudgedScopeWaitsForAShortTimeOnly(t *testing.T) {
+// TestAScopeWaitsForAKind: a judged scope keeps its status for connectGrace, and a new scope waits as long for objects that arrive,
+// so that it is written once.
+func TestAScopeWaitsForAKind(t *testing.T) {
 	t.Parallel()
-	for age, want := range map[time.Duration]time.Duration{0: connectGrace, 5 * time.Second: connectGrace - 5*time.Second, connectGrace: 0, time.Hour: 0} {
-		w, scope := withASlowKind(noon.Add(-age))
-		scope.Status.ObservedGeneration = scope.Generation
-		if got := gatherIn(w, scope, noon).syncWait; got != want {
-			t.Errorf("read for %s: the scope waits %s, want %s", age, got, want)
-		}
-	}
-}
-
-// TestANewScopeWaitsForObjectsThatArrive: a new scope waits for all objects that arrive, so that it is written once.
-func TestANewScopeWaitsForObjectsThatArrive(t *testing.T) {
-	t.Parallel()
-	for age, want := range map[time.Duration]time.Duration{0: connectGrace, firstGrace: connectGrace - firstGrace, connectGrace: 0} {
-		w, scope := withASlowKind(noon.Add(-age))
-		slow := w.objects[databases]["db"]
-		slow.Listing = true
-		w.objects[databases]["db"] = slow
-		if got := gatherIn(w, scope, noon).syncWait; got != want {
-			t.Errorf("read for %s: the scope waits %s, want %s", age, got, want)
+	for age, want := range map[time.Duration]time.Duration{0: connectGrace, firstGrace: connectGrace - firstGrace, 5 * time.Second: connectGrace - 5*time.Second, connectGrace: 0, time.Hour: 0} {
+		for _, judged := range []bool{true, false} {
+			w, scope := withASlowKind(noon.Add(-age))
+			if slow := w.objects[databases]["db"]; judged {
+				scope.Status.ObservedGeneration = scope.Generation
+			} else {
+				slow.Listing = true
+				w.objects[databases]["db"] = slow
+			}
+			for range 2 {
+				if got := gatherIn(w, scope, noon).syncWait; got != want {
+					t.Errorf("judged %t, read for %s: the scope waits %s, want %s", judged, age, got, want)
+				}
+				slices.Reverse(scope.Spec.WorkloadReferences)
+			}
 		}
 	}
 }
@@ -81,7 +80,7 @@ func TestAnAPIVersionOfNoPossibleFormIsNotAskedFor(t *testing.T) {
 		if kinds := gatherIn(world{}, scope, noon).dependencies.kinds(); len(kinds) > 0 {
 			t.Errorf("%q: clusters are asked for %v", version, kinds)
 		}
-		got := only(t, judgeIn(withDeployments(), scope, noon).members)
+		got := only(t, judgeIn(withDeployments(), scope, noon).Members)
 		if got.Reason != healthscope.ReasonInvalidReference || !strings.Contains(got.Message, form) {
 			t.Errorf("%q: %s: %s; want %s with the form %s", version, got.Reason, got.Message, healthscope.ReasonInvalidReference, form)
 		}

@@ -2,9 +2,12 @@ package scope
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -24,16 +27,12 @@ type Unlisted struct {
 
 // placeUnlisted counts the resources that the bundles of findings do not name. Each bundle counts once, in the first app
 // that leads to it. The findings must be sorted by app.
-func placeUnlisted(findings []finding) []Unlisted {
+func placeUnlisted(findings []*finding) []Unlisted {
 	placed := map[appCluster]healthscope.Summary{}
-	seen := map[fleet.BundleKey]struct{}{}
-	for _, f := range findings {
-		for key, unlisted := range f.unlisted {
-			if _, ok := seen[key]; !ok {
-				seen[key] = struct{}{}
-				at := appCluster{f.app, key.Cluster}
-				placed[at] = sum(placed[at], unlisted)
-			}
+	for f, b := range distinctBundles(findings) {
+		if b.Unlisted.Total > 0 {
+			at := appCluster{f.app, b.Cluster}
+			placed[at] = sum(placed[at], b.Unlisted)
 		}
 	}
 	var all []Unlisted
@@ -46,13 +45,39 @@ func placeUnlisted(findings []finding) []Unlisted {
 	return all
 }
 
+// distinctBundles returns the bundles of findings, each once, with the first finding that leads to it.
+func distinctBundles(findings []*finding) iter.Seq2[*finding, *fleet.Bundle] {
+	return func(yield func(*finding, *fleet.Bundle) bool) {
+		seen := map[fleet.BundleKey]struct{}{}
+		for _, f := range findings {
+			for _, b := range f.bundles {
+				if _, again := seen[b.BundleKey]; again {
+					continue
+				}
+				seen[b.BundleKey] = struct{}{}
+				if !yield(f, b) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// unlisted counts the resources that the bundles of a finding do not name.
+func (f *finding) unlisted() (all healthscope.Summary) {
+	for _, b := range f.bundles {
+		all = sum(all, b.Unlisted)
+	}
+	return all
+}
+
 // appCluster is an app in a cluster.
 type appCluster struct{ app, cluster string }
 
 // counts returns the numbers of members that contribute and of unlisted ones, by the app in which they count and their cluster.
 func (v *judgement) counts() map[appCluster]healthscope.Summary {
 	counts := map[appCluster]healthscope.Summary{}
-	for _, p := range v.members {
+	for _, p := range v.Members {
 		if p.Contributes() {
 			at := appCluster{p.App, p.Cluster}
 			n := counts[at]
@@ -60,7 +85,7 @@ func (v *judgement) counts() map[appCluster]healthscope.Summary {
 			counts[at] = n
 		}
 	}
-	for _, u := range v.unlisted {
+	for _, u := range v.Unlisted {
 		at := appCluster{u.App, u.Cluster}
 		counts[at] = sum(counts[at], u.Summary)
 	}
@@ -69,15 +94,13 @@ func (v *judgement) counts() map[appCluster]healthscope.Summary {
 
 // partialIn returns the clusters in which the bundles of findings do not name all resources: they are truncated, malformed,
 // not filled, or have not been read since the hub started. A cluster that is not known any more is not among them.
-func partialIn(findings []finding) []string {
-	clusters := map[string]struct{}{}
+func partialIn(findings []*finding) []string {
+	clusters := sets.New[string]()
 	for _, f := range findings {
-		for _, cluster := range f.partial {
-			clusters[cluster] = struct{}{}
-		}
+		clusters.Insert(f.partial...)
 		for _, r := range f.results {
 			if r.Kind == k8spluginv1alpha1.ResourceBundleStateKind && r.State == healthscope.Unknown && r.Reason != healthscope.ReasonUnknownCluster {
-				clusters[r.Cluster] = struct{}{}
+				clusters.Insert(r.Cluster)
 			}
 		}
 	}
@@ -85,14 +108,16 @@ func partialIn(findings []finding) []string {
 }
 
 // unlistedOf counts the resources that the bundles of an app do not name, each bundle once, and those that are carried over for the app.
-func (v *judgement) unlistedOf(app string) healthscope.Summary {
-	bundles := map[fleet.BundleKey]healthscope.Summary{}
+func (v *judgement) unlistedOf(app string) (all healthscope.Summary) {
+	var findings []*finding
 	for _, r := range v.refs {
 		if r.app == app {
-			maps.Copy(bundles, r.unlisted)
+			findings = append(findings, r.finding)
 		}
 	}
-	all := sumOf(bundles)
+	for _, b := range distinctBundles(findings) {
+		all = sum(all, b.Unlisted)
+	}
 	for _, u := range v.carriedOver {
 		if u.App == app {
 			all = sum(all, u.Summary)
@@ -101,16 +126,6 @@ func (v *judgement) unlistedOf(app string) healthscope.Summary {
 	return all
 }
 
-// sumOf adds up the counts of several bundles.
-func sumOf(bundles map[fleet.BundleKey]healthscope.Summary) healthscope.Summary {
-	var all healthscope.Summary
-	for _, s := range bundles {
-		all = sum(all, s)
-	}
-	return all
-}
-
-// sum adds two counts.
 func sum(a, b healthscope.Summary) healthscope.Summary {
 	return healthscope.Summary{
 		Total: a.Total + b.Total, Ready: a.Ready + b.Ready, Pending: a.Pending + b.Pending, Failed: a.Failed + b.Failed,

@@ -92,8 +92,8 @@ func TestATruncatedBundleIsCountedExactly(t *testing.T) {
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if v := judgeIn(w, scopeOf(tc.spec), noon); !slices.Contains(v.partial, hub) {
-				t.Errorf("there may be more than is known in %q, want it in the cluster of the bundle", v.partial)
+			if v := judgeIn(w, scopeOf(tc.spec), noon); !slices.Contains(v.Partial, hub) {
+				t.Errorf("there may be more than is known in %q, want it in the cluster of the bundle", v.Partial)
 			}
 			if c := s.HealthConditions[0]; (c.HealthStatus == corev1alpha2.StatusHealthy) != (tc.summary.Failed == 0) {
 				t.Errorf("OAM's condition is %+v", c)

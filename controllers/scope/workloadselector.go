@@ -40,7 +40,6 @@ func workloadKinds(s *corev1alpha2.WorkloadSelector) (kinds []schema.GroupVersio
 	return kinds, problem
 }
 
-// addSelectedWorkloads adds the workloads that an app's workloadSelector matches, in every cluster that the app takes from.
 func (g *gatherer) addSelectedWorkloads(app *gatheredApp) {
 	selector, err := metav1.LabelSelectorAsSelector(&app.WorkloadSelector.LabelSelector)
 	if err != nil {
@@ -87,7 +86,6 @@ func (g *gatherer) addWorkloadsIn(app *gatheredApp, cluster string, kinds []sche
 	}
 }
 
-// objectsWith returns the objects of a kind that a selector matches.
 func (g *gatherer) objectsWith(kind fleet.Kind, selector labels.Selector) fleet.Selection {
 	g.out.dependencies.addSelected(kind, g.scope.Namespace, selector)
 	return g.selectObjects(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, selector)
@@ -105,7 +103,6 @@ func (g *gatherer) addOtherWorkloads(app *gatheredApp, cluster string, kind sche
 	g.add(app, corev1alpha2.WorkloadReference{}, r).partial = []string{cluster}
 }
 
-// kindsText returns the names of the kinds of a workloadSelector.
 func kindsText(s *corev1alpha2.WorkloadSelector) string {
 	kinds, _ := workloadKinds(s)
 	var names []string

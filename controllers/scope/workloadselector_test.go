@@ -89,7 +89,7 @@ func TestWorkloadsAreSelectedInEveryCluster(t *testing.T) {
 		t.Run(c.title, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, m := range judgeIn(all, scopeOf(c.spec), noon).members {
+			for _, m := range judgeIn(all, scopeOf(c.spec), noon).Members {
 				got = append(got, m.Cluster+" "+m.Kind+"/"+m.Name+" "+string(m.State))
 			}
 			if diff := cmp.Diff(c.want, got, cmpopts.SortSlices(strings.Compare)); diff != "" {
@@ -130,7 +130,7 @@ func TestWorkloadsThatCannotBeReadAreUnknown(t *testing.T) {
 	if s.Health != corev1alpha2.UnknownHealth || s.ResourcesReady != "1/2" || s.FirstCulprit != "Job/* in acme+edge1: Forbidden" {
 		t.Errorf("got %s, %s, %q", s.Health, s.ResourcesReady, s.FirstCulprit)
 	}
-	if diff := cmp.Diff([]string{edge1}, v.partial); diff != "" {
+	if diff := cmp.Diff([]string{edge1}, v.Partial); diff != "" {
 		t.Errorf("clusters in which there may be more workloads (-want +got):\n%s", diff)
 	}
 }
