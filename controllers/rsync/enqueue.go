@@ -209,12 +209,10 @@ func (r *request) addRecord(ctx context.Context, snapshot *appcontext.Snapshot, 
 
 // commit stores the change together with its record. It retries after a conflict.
 func (r *request) commit(ctx context.Context) error {
-	err := r.lifecycleChange.commit(ctx, r.store)
 	for range maxConflicts {
-		if !errors.Is(err, appcontext.ErrConflict) {
-			break
+		if err := r.lifecycleChange.commit(ctx, r.store); !errors.Is(err, appcontext.ErrConflict) {
+			return err
 		}
-		err = r.lifecycleChange.commit(ctx, r.store)
 	}
-	return err
+	return r.lifecycleChange.commit(ctx, r.store)
 }
