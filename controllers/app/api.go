@@ -57,7 +57,7 @@ func (c *controller) addStatusAPI(tracker *observe.Tracker) error {
 			return err
 		}
 	}
-	return errors.Wrap(c.mgr.Add(scopes), "cannot watch HealthScopes")
+	return errors.Wrap(c.mgr.Add(everyReplica(scopes.watch)), "cannot watch HealthScopes")
 }
 
 func (c *controller) addServer(address string, options api.Options, tlsConfig *tls.Config) error {
@@ -80,7 +80,7 @@ func (c *controller) newDocuments() (*api.Documents, error) {
 	return documents, nil
 }
 
-// everyReplica is a runnable that does not need leader election.
+// everyReplica is a runnable that every replica runs, whether it leads or not.
 type everyReplica func(ctx context.Context) error
 
 // Start implements manager.Runnable.

@@ -19,8 +19,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// cachedScopes reads scopes from a manager's cache and notifies subscribers of their changes. It implements api.Scopes, and
-// manager.Runnable, which watches the scopes.
+// cachedScopes reads scopes from a manager's cache and notifies subscribers of their changes. It implements api.Scopes.
 type cachedScopes struct {
 	reader    client.Reader
 	informers cache.Informers
@@ -67,12 +66,9 @@ func (c *cachedScopes) Subscribe(changed func(namespace, name string)) (cancel f
 	return c.subscribers.add(changed)
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
-func (*cachedScopes) NeedLeaderElection() bool { return false }
-
-// Start implements manager.Runnable. It returns when the context ends. It creates the informer, which retries, because a manager
-// does not start before the informers that it already has are synced.
-func (c *cachedScopes) Start(ctx context.Context) error {
+// watch notifies subscribers until ctx ends. It creates the informer, which retries, because a manager does not start before the
+// informers that it already has are synced.
+func (c *cachedScopes) watch(ctx context.Context) error {
 	informer, err := c.informers.GetInformer(ctx, &corev1alpha2.HealthScope{}, cache.BlockUntilSynced(false))
 	if err == nil {
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: c.notify, UpdateFunc: func(_, now any) { c.notify(now) }, DeleteFunc: c.notify})

@@ -109,7 +109,7 @@ func (c *controller) addLeaderElection(election *leaderElection) error {
 			return errors.Wrapf(err, "cannot serve %q", inventory.UnsyncedPath)
 		}
 	}
-	return errors.Wrap(errors.Join(c.mgr.Add(everyReplica(c.waitForScopes)), c.mgr.Add(election)), "cannot add what the leader runs")
+	return errors.Wrap(errors.Join(c.mgr.Add(everyReplica(c.waitForScopes)), c.mgr.Add(everyReplica(election.Start))), "cannot add what the leader runs")
 }
 
 // scopesPollInterval is the pause between checks of whether scopes can be read.

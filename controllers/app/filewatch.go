@@ -25,11 +25,8 @@ type fileWatch struct {
 	logger  logr.Logger
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica uses the files.
-func (*fileWatch) NeedLeaderElection() bool { return false }
-
-// Start implements manager.Runnable. It returns when the context ends. When the files cannot be watched, it logs that and
-// never calls changed.
+// Start watches the files until ctx ends. Every replica does. When the files cannot be watched, it logs that and never
+// calls changed.
 func (w *fileWatch) Start(ctx context.Context) error {
 	watcher, err := w.watchDirectories()
 	if err != nil {

@@ -119,7 +119,7 @@ func (o *Options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, runnin
 	if err := metrics.Registry.Register(reload); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	return errors.Wrap(mgr.Add(reload.watch()), "cannot watch the configuration file")
+	return errors.Wrap(mgr.Add(everyReplica(reload.watch().Start)), "cannot watch the configuration file")
 }
 
 // subscribers are callbacks, each registered until its subscription is cancelled. It is safe for concurrent use.

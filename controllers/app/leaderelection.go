@@ -57,10 +57,7 @@ func newLeaderElection(mgr ctrl.Manager, namespace, lease string, logger logr.Lo
 	return &leaderElection{mgr: mgr, lock: &trackedLock{Interface: lock, now: time.Now}, logger: logger, indexed: map[string]bool{}}, nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (*leaderElection) NeedLeaderElection() bool { return false }
-
-// Start implements manager.Runnable. It returns when ctx ends, and with an error when a term fails.
+// Start takes part in elections. It returns when ctx ends, and with an error when a term fails.
 func (e *leaderElection) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := e.campaign(ctx); err != nil {

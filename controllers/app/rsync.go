@@ -59,5 +59,5 @@ func (c *controller) rsyncTLS(config *configv1alpha1.RsyncGRPC, logger logr.Logg
 		return nil, errors.Errorf("the file %q of rsync.grpc.clientCAFile holds no certificate", config.ClientCAFile)
 	}
 	digests := map[string][sha256.Size]byte{config.ClientCAFile: sha256.Sum256(authorities)}
-	return tlsConfig, errors.Wrap(c.mgr.Add(watchCredentials(digests, c.stop, logger)), "cannot watch rsync.grpc.clientCAFile")
+	return tlsConfig, errors.Wrap(c.mgr.Add(everyReplica(watchCredentials(digests, c.stop, logger).Start)), "cannot watch rsync.grpc.clientCAFile")
 }

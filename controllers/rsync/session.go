@@ -39,13 +39,13 @@ func (s *session) run(ctx context.Context) error {
 		return errors.Wrap(err, "cannot read which events are to be handled again")
 	}
 	for id := range retries {
-		s.wake(ctx, id)
+		s.wakeWorker(ctx, id)
 	}
-	return s.options.Store.WatchActive(ctx, func(id string) { s.wake(ctx, id) })
+	return s.options.Store.WatchActive(ctx, func(id string) { s.wakeWorker(ctx, id) })
 }
 
-// wake wakes the worker of the deployment to which a context belongs, or starts one.
-func (s *session) wake(ctx context.Context, id string) {
+// wakeWorker wakes the worker of the deployment to which a context belongs, or starts one.
+func (s *session) wakeWorker(ctx context.Context, id string) {
 	snapshot, err := s.snapshot(ctx, id, "statusappctxid")
 	statusID := ""
 	if err == nil {
