@@ -11,23 +11,25 @@ import (
 type journal struct {
 	// write stores writes. Calls do not overlap, and after a failure there is none.
 	write func([]appcontext.Write) error
+	// turn holds a token while a step writes a batch. The step may use err, the error of the first write that failed.
+	turn chan struct{}
+	err  error
 
 	mu   sync.Mutex
 	next *batch
+}
 
-	// writing is held by the step that writes a batch. It guards err, the error of the write that failed.
-	writing sync.Mutex
+// batch holds writes in their order, until it is written. err is set before written is closed.
+type batch struct {
+	writes  []appcontext.Write
+	written chan struct{}
 	err     error
 }
 
-// batch holds the writes of steps in their order. journal.mu guards writes, and journal.writing guards written.
-type batch struct {
-	writes  []appcontext.Write
-	written bool
-}
+func newBatch() *batch { return &batch{written: make(chan struct{})} }
 
 func newJournal(write func([]appcontext.Write) error) *journal {
-	return &journal{write: write, next: &batch{}}
+	return &journal{write: write, turn: make(chan struct{}, 1), next: newBatch()}
 }
 
 // record returns when writes are in etcd or have failed. The first step of a batch that gets its turn writes all of it.
@@ -36,19 +38,30 @@ func (j *journal) record(writes ...appcontext.Write) error {
 	mine := j.next
 	mine.writes = append(mine.writes, writes...)
 	j.mu.Unlock()
-	j.writing.Lock()
-	defer j.writing.Unlock()
-	if mine.written {
-		return j.err
+	select {
+	case <-mine.written:
+	case j.turn <- struct{}{}:
+		if j.close(mine) {
+			if j.err == nil {
+				j.err = j.write(lastOfEachKey(mine.writes))
+			}
+			mine.err = j.err
+			close(mine.written)
+		}
+		<-j.turn
 	}
+	return mine.err
+}
+
+// close begins a new batch. It returns false if another step has done so, and has written the batch b.
+func (j *journal) close(b *batch) bool {
 	j.mu.Lock()
-	j.next = &batch{}
-	j.mu.Unlock()
-	mine.written = true
-	if j.err == nil {
-		j.err = j.write(lastOfEachKey(mine.writes))
+	defer j.mu.Unlock()
+	if j.next != b {
+		return false
 	}
-	return j.err
+	j.next = newBatch()
+	return true
 }
 
 // lastOfEachKey returns writes in their order. Of several writes to a key, the last one counts: etcd rejects a transaction that
