@@ -8,11 +8,9 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/access"
-	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/controllers/rsync"
 	"github.com/healthscope/healthscope/healthscope/api"
@@ -20,76 +18,69 @@ import (
 )
 
 // addStatusAPI adds the status REST server to every replica: a listener for callers with a token and one for callers
-// without, each unless it is disabled. store holds the AppContexts; it may be nil.
-func addStatusAPI(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store, tracker *observe.Tracker, logger logr.Logger) error {
-	authenticated := config.API.BindAddress != configv1alpha1.NoServer
-	anonymous := cmp.Or(config.API.AnonymousBindAddress, configv1alpha1.NoServer) != configv1alpha1.NoServer
+// without, each unless it is disabled.
+func (c *controller) addStatusAPI(tracker *observe.Tracker) error {
+	config := &c.config.API
+	authenticated := config.BindAddress != configv1alpha1.NoServer
+	anonymous := cmp.Or(config.AnonymousBindAddress, configv1alpha1.NoServer) != configv1alpha1.NoServer
 	if !authenticated && !anonymous {
 		return nil
 	}
-	scopes := newCachedScopes(mgr, view, tracker)
-	documents, err := newDocuments(mgr, config, view, checks, store)
+	scopes := &cachedScopes{reader: c.mgr.GetClient(), informers: c.mgr.GetCache(), view: c.view, tracker: tracker}
+	documents, err := c.newDocuments()
 	if err != nil {
 		return err
 	}
 	options := api.Options{
-		Scopes: scopes, Documents: documents, DefaultNamespace: config.API.DefaultNamespace, Ready: view.Ready, Current: scopes.current, Version: o.Version,
-		Logger: slog.New(logr.ToSlogHandler(logger)),
+		Scopes: scopes, Documents: documents, DefaultNamespace: config.DefaultNamespace, Ready: c.view.Ready, Current: scopes.current, Version: c.Version,
+		Logger: slog.New(logr.ToSlogHandler(c.logger.WithName("api"))),
 	}
-	if config.Rsync.Enabled {
-		options.Deployments = rsync.Groups{Store: store}
+	if c.config.Rsync.Enabled {
+		options.Deployments = rsync.Groups{Store: c.store}
 	}
 	if anonymous {
-		if err := addServer(mgr, config.API.AnonymousBindAddress, options, nil); err != nil {
+		if err := c.addServer(config.AnonymousBindAddress, options, nil); err != nil {
 			return err
 		}
 	}
 	if authenticated {
-		if err := addAuthenticatedServer(mgr, &config.API, options); err != nil {
+		if options.Guard, err = access.NewGuard(c.mgr.GetConfig(), c.mgr.GetHTTPClient()); err != nil {
+			return err
+		}
+		var tlsConfig *tls.Config
+		if config.CertFile != "" {
+			if tlsConfig, err = servingTLSConfig(c.mgr, config.CertFile, config.KeyFile, "the status REST server"); err != nil {
+				return err
+			}
+		}
+		if err := c.addServer(config.BindAddress, options, tlsConfig); err != nil {
 			return err
 		}
 	}
-	return errors.Wrap(mgr.Add(scopes), "cannot watch HealthScopes")
+	return errors.Wrap(c.mgr.Add(everyReplica(scopes.watch)), "cannot watch HealthScopes")
 }
 
-// addAuthenticatedServer adds the listener for callers with a token.
-func addAuthenticatedServer(mgr ctrl.Manager, config *configv1alpha1.API, options api.Options) error {
-	guard, err := access.NewGuard(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return err
-	}
-	options.Guard = guard
-	if config.CertFile == "" {
-		return addServer(mgr, config.BindAddress, options, nil)
-	}
-	tlsConfig, err := servingTLSConfig(mgr, config.CertFile, config.KeyFile, "the status REST server")
-	if err != nil {
-		return err
-	}
-	return addServer(mgr, config.BindAddress, options, tlsConfig)
-}
-
-func addServer(mgr ctrl.Manager, address string, options api.Options, tlsConfig *tls.Config) error {
+func (c *controller) addServer(address string, options api.Options, tlsConfig *tls.Config) error {
 	server := api.NewServer(api.ServerOptions{Address: address, Handler: api.NewHandler(options), TLS: tlsConfig, Logger: options.Logger})
-	return errors.Wrap(mgr.Add(everyReplica(server.Run)), "cannot add the status REST server")
+	return errors.Wrap(c.mgr.Add(everyReplica(server.Run)), "cannot add the status REST server")
 }
 
 // newDocuments returns the builder of status documents. It adds the cache of AppContexts, which the builder reads, to the manager.
-func newDocuments(mgr ctrl.Manager, config *configv1alpha1.Configuration, view *fleet.View, checks *healthChecks, store *appcontext.Store) (*api.Documents, error) {
-	options := api.DocumentsOptions{Clusters: viewClusters{view, checks}, Policy: PolicyOf(config.Policy), HealthChecks: checks}
-	if store != nil {
-		cache := appcontext.NewCache(store, appcontext.CacheOptions{})
-		if err := mgr.Add(everyReplica(cache.Run)); err != nil {
+func (c *controller) newDocuments() (*api.Documents, error) {
+	options := api.DocumentsOptions{Clusters: viewClusters{c.view, c.checks}, Policy: PolicyOf(c.config.Policy), HealthChecks: c.checks}
+	if c.store != nil {
+		cache := appcontext.NewCache(c.store, appcontext.CacheOptions{})
+		if err := c.mgr.Add(everyReplica(cache.Run)); err != nil {
 			return nil, errors.Wrap(err, "cannot add the cache of AppContexts")
 		}
 		options.Contexts = cache
 	}
 	documents := api.NewDocuments(options)
-	checks.Subscribe(documents.Reset)
+	c.checks.Subscribe(documents.Reset)
 	return documents, nil
 }
 
-// everyReplica is a runnable that does not need leader election.
+// everyReplica is a runnable that every replica runs, whether it leads or not.
 type everyReplica func(ctx context.Context) error
 
 // Start implements manager.Runnable.

@@ -3,10 +3,12 @@ package app
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,8 +19,7 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
-// cachedScopes reads scopes from a manager's cache and notifies subscribers of their changes. It implements api.Scopes, and
-// manager.Runnable, which watches the scopes.
+// cachedScopes reads scopes from a manager's cache and notifies subscribers of their changes. It implements api.Scopes.
 type cachedScopes struct {
 	reader    client.Reader
 	informers cache.Informers
@@ -26,10 +27,6 @@ type cachedScopes struct {
 	tracker   *observe.Tracker
 
 	subscribers subscribers[func(namespace, name string)]
-}
-
-func newCachedScopes(mgr ctrl.Manager, view *fleet.View, tracker *observe.Tracker) *cachedScopes {
-	return &cachedScopes{reader: mgr.GetClient(), informers: mgr.GetCache(), view: view, tracker: tracker}
 }
 
 // current returns an api.OutageError while the cache may be stale. It serves as api.Options.Current.
@@ -69,12 +66,9 @@ func (c *cachedScopes) Subscribe(changed func(namespace, name string)) (cancel f
 	return c.subscribers.add(changed)
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
-func (*cachedScopes) NeedLeaderElection() bool { return false }
-
-// Start implements manager.Runnable. It returns when the context ends. It creates the informer, which retries, because a manager
-// does not start before the informers that it already has are synced.
-func (c *cachedScopes) Start(ctx context.Context) error {
+// watch notifies subscribers until ctx ends. It creates the informer, which retries, because a manager does not start before the
+// informers that it already has are synced.
+func (c *cachedScopes) watch(ctx context.Context) error {
 	informer, err := c.informers.GetInformer(ctx, &corev1alpha2.HealthScope{}, cache.BlockUntilSynced(false))
 	if err == nil {
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: c.notify, UpdateFunc: func(_, now any) { c.notify(now) }, DeleteFunc: c.notify})
@@ -94,5 +88,26 @@ func (c *cachedScopes) notify(object any) {
 	}
 	for _, changed := range c.subscribers.list() {
 		changed(name.Namespace, name.Name)
+	}
+}
+
+// scopeWatchTolerances are the tolerances for the watch of scopes. Every watch ends from time to time, and is resumed within a second.
+var scopeWatchTolerances = observe.Rules{Grace: 5 * time.Second, CatchUp: 500 * time.Millisecond}
+
+// newScopeTracker returns a tracker that reports whether the cache of scopes is current. trackScopes must create its informer.
+func newScopeTracker() *observe.Tracker {
+	return observe.NewTracker(scopeWatchTolerances, clock.RealClock{}, nil)
+}
+
+// trackScopes returns a cache.Options.NewInformer that reports to tracker the state of the watch of HealthScopes.
+func trackScopes(tracker *observe.Tracker) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+	return func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		if _, ok := object.(*corev1alpha2.HealthScope); ok {
+			lw = observe.NewTracked(lw, observe.TrackedOptions{
+				Tracker: tracker, Clock: clock.RealClock{},
+				Describe: func(_ observe.Reason, err error) string { return err.Error() },
+			})
+		}
+		return toolscache.NewSharedIndexInformer(lw, object, resync, indexers)
 	}
 }

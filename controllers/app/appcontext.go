@@ -29,7 +29,7 @@ func addAppContext(mgr ctrl.Manager, config *configv1alpha1.AppContext, stop fun
 	if err != nil || len(digests) == 0 {
 		return store, err
 	}
-	return store, errors.Wrap(mgr.Add(watchCredentials(digests, stop, logger)), "cannot watch the files of appContext")
+	return store, errors.Wrap(mgr.Add(everyReplica(watchCredentials(digests, stop, logger).Start)), "cannot watch the files of appContext")
 }
 
 // watchCredentials returns a watch that stops the program when the contents of a file no longer have the given digest.

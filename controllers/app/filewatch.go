@@ -16,27 +16,6 @@ const debounce = 250 * time.Millisecond
 // configMapData is the symbolic link that the kubelet replaces when a mounted ConfigMap or Secret changes.
 const configMapData = "..data"
 
-// watchDirectories watches the directories of files, because a watch on a file does not follow its replacement.
-func watchDirectories(paths []string) (*fsnotify.Watcher, error) {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range paths {
-		if err := watcher.Add(filepath.Dir(path)); err != nil {
-			_ = watcher.Close() // The other error is the one to report.
-			return nil, err
-		}
-	}
-	return watcher, nil
-}
-
-// concerns reports whether an event in a directory may be a change of one of the files.
-func concerns(paths []string, event fsnotify.Event) bool {
-	name := filepath.Base(event.Name)
-	return event.Op != fsnotify.Chmod && (name == configMapData || slices.ContainsFunc(paths, func(path string) bool { return name == filepath.Base(path) }))
-}
-
 // fileWatch watches files while the program runs.
 type fileWatch struct {
 	paths []string
@@ -46,13 +25,10 @@ type fileWatch struct {
 	logger  logr.Logger
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica uses the files.
-func (*fileWatch) NeedLeaderElection() bool { return false }
-
-// Start implements manager.Runnable. It returns when the context ends. When the files cannot be watched, it logs that and
-// never calls changed.
+// Start watches the files until ctx ends. Every replica does. When the files cannot be watched, it logs that and never
+// calls changed.
 func (w *fileWatch) Start(ctx context.Context) error {
-	watcher, err := watchDirectories(w.paths)
+	watcher, err := w.watchDirectories()
 	if err != nil {
 		w.logger.Error(err, "Cannot watch files; a change of them takes effect after a restart", "files", w.paths)
 		<-ctx.Done()
@@ -62,21 +38,42 @@ func (w *fileWatch) Start(ctx context.Context) error {
 	w.changed()
 	var debounced <-chan time.Time
 	for {
+		possible := false
 		select {
 		case <-ctx.Done():
 			return nil
 		case event := <-watcher.Events:
-			if debounced == nil && concerns(w.paths, event) {
-				debounced = time.After(debounce)
-			}
+			possible = w.concerns(event)
 		case err := <-watcher.Errors:
 			w.logger.Error(err, "Cannot watch files; they are read again", "files", w.paths)
-			if debounced == nil {
-				debounced = time.After(debounce)
-			}
+			possible = true
 		case <-debounced:
 			debounced = nil
 			w.changed()
 		}
+		if possible && debounced == nil {
+			debounced = time.After(debounce)
+		}
 	}
+}
+
+// watchDirectories watches the directories of the files, because a watch on a file does not follow its replacement.
+func (w *fileWatch) watchDirectories() (*fsnotify.Watcher, error) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range w.paths {
+		if err := watcher.Add(filepath.Dir(path)); err != nil {
+			_ = watcher.Close() // The other error is the one to report.
+			return nil, err
+		}
+	}
+	return watcher, nil
+}
+
+// concerns reports whether an event in a directory may be a change of one of the files.
+func (w *fileWatch) concerns(event fsnotify.Event) bool {
+	name := filepath.Base(event.Name)
+	return event.Op != fsnotify.Chmod && (name == configMapData || slices.ContainsFunc(w.paths, func(path string) bool { return name == filepath.Base(path) }))
 }

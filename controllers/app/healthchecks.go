@@ -2,7 +2,10 @@ package app
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -73,13 +76,11 @@ func (h *healthChecks) Problem() string {
 
 // invalidRules returns the names of the rules that cannot be used, in the order of the file, each once.
 func (c *compiledChecks) invalidRules() []string {
-	var names []string
+	names := make([]string, len(c.problems))
 	for i := range c.problems {
-		if name := c.problems[i].Rule; len(names) == 0 || names[len(names)-1] != name {
-			names = append(names, name)
-		}
+		names[i] = c.problems[i].Rule
 	}
-	return names
+	return slices.Compact(names) // The problems are in the order of the rules.
 }
 
 // Covers implements rules.UserRules.
@@ -118,5 +119,33 @@ func (o *Options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, runnin
 	if err := metrics.Registry.Register(reload); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	return errors.Wrap(mgr.Add(reload.watch()), "cannot watch the configuration file")
+	return errors.Wrap(mgr.Add(everyReplica(reload.watch().Start)), "cannot watch the configuration file")
+}
+
+// subscribers are callbacks, each registered until its subscription is cancelled. It is safe for concurrent use.
+type subscribers[F any] struct {
+	mu  sync.Mutex
+	all map[*F]F
+}
+
+// add adds a subscriber until cancel is called.
+func (s *subscribers[F]) add(f F) (cancel func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[*F]F{}
+	}
+	s.all[&f] = f
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.all, &f)
+	}
+}
+
+// list returns the subscribers, in no order.
+func (s *subscribers[F]) list() []F {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.all))
 }

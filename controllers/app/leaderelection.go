@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // The times of leader election are controller-runtime's defaults.
@@ -56,10 +57,7 @@ func newLeaderElection(mgr ctrl.Manager, namespace, lease string, logger logr.Lo
 	return &leaderElection{mgr: mgr, lock: &trackedLock{Interface: lock, now: time.Now}, logger: logger, indexed: map[string]bool{}}, nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (*leaderElection) NeedLeaderElection() bool { return false }
-
-// Start implements manager.Runnable. It returns when ctx ends, and with an error when a term fails.
+// Start takes part in elections. It returns when ctx ends, and with an error when a term fails.
 func (e *leaderElection) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := e.campaign(ctx); err != nil {
@@ -109,7 +107,7 @@ func (e *leaderElection) lead(ctx, leaseCtx context.Context) error {
 	defer end()
 	defer context.AfterFunc(ctx, end)()
 	e.logger.Info("This replica leads")
-	current := &term{Manager: e.mgr, election: e}
+	current := &term{Manager: e.mgr, Registerer: metrics.Registry, election: e}
 	defer current.cleanUp()
 	if err := e.setup(current); err != nil {
 		return err
@@ -135,18 +133,16 @@ func (e *leaderElection) lead(ctx, leaseCtx context.Context) error {
 // waitUntilStopped waits until a term has stopped. A term that runs on after its Lease is lost could write at the same time as
 // the next leader, so the program must end. If ctx has ended, the manager's grace period bounds the wait.
 func (e *leaderElection) waitUntilStopped(ctx context.Context, stopped <-chan error) error {
-	timeout := time.NewTimer(stopTimeout)
-	defer timeout.Stop()
+	var result error
 	select {
-	case err := <-stopped:
-		e.logger.V(1).Info("The term has ended", "result", err)
-		return nil
-	case <-timeout.C:
+	case result = <-stopped:
+	case <-time.After(stopTimeout):
+		if ctx.Err() == nil {
+			return errors.Errorf("cannot stop leading within %s after the Lease was lost", stopTimeout)
+		}
+		result = <-stopped
 	}
-	if ctx.Err() == nil {
-		return errors.Errorf("cannot stop leading within %s after the Lease was lost", stopTimeout)
-	}
-	e.logger.V(1).Info("The term has ended", "result", <-stopped)
+	e.logger.V(1).Info("The term has ended", "result", result)
 	return nil
 }
 
@@ -178,3 +174,42 @@ func (h *leaderHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	http.Error(w, "this replica does not lead", http.StatusServiceUnavailable)
 }
+
+// trackedLock is a lock that tracks until when this replica holds the Lease: no other replica can acquire it before. The elector
+// does not track that: after the process was suspended or its machine slept, it acts as the leader for up to renewDeadline.
+type trackedLock struct {
+	resourcelock.Interface
+
+	// now returns the time.
+	now func() time.Time
+	// heldUntil is in nanoseconds since 1970, by the wall clock: a monotonic clock stops while the machine sleeps.
+	heldUntil atomic.Int64
+}
+
+// Create implements resourcelock.Interface.
+func (l *trackedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.track(record, func() error { return l.Interface.Create(ctx, record) })
+}
+
+// Update implements resourcelock.Interface.
+func (l *trackedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.track(record, func() error { return l.Interface.Update(ctx, record) })
+}
+
+// track calls write and, if it succeeds, records until when this replica holds the Lease. The time runs from before the write,
+// and so from before other replicas see it.
+func (l *trackedLock) track(record resourcelock.LeaderElectionRecord, write func() error) error {
+	heldUntil := l.now().Add(leaseDuration).UnixNano()
+	if record.HolderIdentity != l.Identity() {
+		heldUntil = 0
+		l.heldUntil.Store(heldUntil)
+	}
+	err := write()
+	if err == nil {
+		l.heldUntil.Store(heldUntil)
+	}
+	return err
+}
+
+// held reports whether this replica certainly still holds the Lease.
+func (l *trackedLock) held() bool { return l.now().UnixNano() < l.heldUntil.Load() }

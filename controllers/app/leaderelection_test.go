@@ -230,10 +230,11 @@ func newReplica(t *testing.T) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
+	parts := &controller{Options: &Options{}, config: config, checks: r.checks, view: view, objects: objects, guard: pruning.NewGuard("HealthScopes")}
 	r.leaderElection = &leaderElection{mgr: mgr, lock: &trackedLock{now: time.Now, Interface: memoryLock{r.lease, "this"}}, logger: logr.Discard(), indexed: map[string]bool{}}
 	r.setup = func(current *term) error {
 		r.termCount.Add(1)
-		return setupScopes(current, view, objects, pruning.NewGuard("HealthScopes"), r.checks, config, nil, nil)
+		return parts.setupScopes(current)
 	}
 	return r
 }

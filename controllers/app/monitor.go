@@ -20,35 +20,32 @@ const probeTimeout = 500 * time.Millisecond
 // RunMonitor runs the monitor of a workload cluster. It returns nil when ctx ends, and when the configuration has changed so
 // that the program must be restarted.
 func RunMonitor(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
-	return o.run(ctx, "monitor", config, logger, runMonitor)
-}
-
-func runMonitor(ctx context.Context, o *Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
-	monitorOptions := monitorOptionsOf(config.Monitor)
-	monitorOptions.LeaseNamespace = o.LeaseNamespace
-	checks := newHealthChecks(config.HealthCheckExprs, logger)
-	monitorOptions.Rules, monitorOptions.RulesChanged = checks, checks.Subscribe
-	monitorOptions.Spans = o.spans
-	options, err := monitor.ManagerOptions(monitorOptions)
-	if err != nil {
-		return err
-	}
-	options.HealthProbeBindAddress = o.ProbeAddress
-	mgr, err := newMetricsManager(o, &config.Metrics, options)
-	if err != nil {
-		return err
-	}
-	if err := monitor.Setup(mgr, monitorOptions); err != nil {
-		return err
-	}
-	if err := o.addHealthChecks(mgr, checks, config, logger); err != nil {
-		return err
-	}
-	if err := addProbes(mgr, cacheSynced(mgr)); err != nil {
-		return err
-	}
-	logger.Info("Starting the monitor", "version", o.Version, "labelKeys", config.Monitor.LabelKeys)
-	return mgr.Start(ctx)
+	return o.run(ctx, "monitor", config, logger, func(ctx context.Context, o *Options) error {
+		checks := newHealthChecks(config.HealthCheckExprs, logger)
+		monitorOptions := monitorOptionsOf(config.Monitor)
+		monitorOptions.LeaseNamespace, monitorOptions.Spans = o.LeaseNamespace, o.spans
+		monitorOptions.Rules, monitorOptions.RulesChanged = checks, checks.Subscribe
+		options, err := monitor.ManagerOptions(monitorOptions)
+		if err != nil {
+			return err
+		}
+		options.HealthProbeBindAddress = o.ProbeAddress
+		mgr, err := newMetricsManager(o, &config.Metrics, options)
+		if err != nil {
+			return err
+		}
+		if err := monitor.Setup(mgr, monitorOptions); err != nil {
+			return err
+		}
+		if err := o.addHealthChecks(mgr, checks, config, logger); err != nil {
+			return err
+		}
+		if err := addProbes(mgr, cacheSynced(mgr)); err != nil {
+			return err
+		}
+		logger.Info("Starting the monitor", "version", o.Version, "labelKeys", config.Monitor.LabelKeys)
+		return mgr.Start(ctx)
+	})
 }
 
 // monitorOptionsOf turns the section of a configuration, defaults filled in, into the monitor's options.

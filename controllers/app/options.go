@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	goruntime "runtime"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -15,6 +17,8 @@ import (
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/controllers/metric"
+	"github.com/healthscope/healthscope/controllers/tracing"
 )
 
 // Options are the settings of a program that are not in its configuration file.
@@ -36,19 +40,23 @@ type Options struct {
 	stop func()
 }
 
-// runner runs a program until ctx ends.
-type runner func(ctx context.Context, o *Options, config *configv1alpha1.Configuration, logger logr.Logger) error
-
-// run runs a program with traces, until ctx ends or until the configuration changes in a way that requires a restart.
-func (o Options) run(ctx context.Context, name string, config *configv1alpha1.Configuration, logger logr.Logger, run runner) error {
-	stopTracing, err := o.startTracing(ctx, name, config, logger.WithName("tracing"))
-	if err != nil {
-		return err
+// run runs a program, with traces if tracing is configured, until ctx ends or until the configuration changes in a way that requires
+// a restart.
+func (o Options) run(ctx context.Context, name string, config *configv1alpha1.Configuration, logger logr.Logger, run func(context.Context, *Options) error) error {
+	if config.Tracing != nil {
+		provider, err := tracing.Start(ctx, tracing.Options{
+			Endpoint: config.Tracing.Endpoint, SamplingPercent: *config.Tracing.SamplingPercent,
+			Service: "healthscope-" + name, Version: o.Version, Cluster: config.ClusterName, Logger: logger.WithName("tracing"),
+		})
+		if err != nil {
+			return err
+		}
+		defer provider.Stop(ctx)
+		o.spans = provider
 	}
-	defer stopTracing()
 	ctx, o.stop = context.WithCancel(ctx)
 	defer o.stop()
-	return run(ctx, &o, config, logger)
+	return run(ctx, &o)
 }
 
 // NewScheme returns a scheme with the types of Kubernetes and of HealthScope.
@@ -68,4 +76,18 @@ func addProbes(mgr ctrl.Manager, ready healthz.Checker) error {
 		return errors.Wrap(err, "cannot add the health check")
 	}
 	return errors.Wrap(mgr.AddReadyzCheck("synced", ready), "cannot add the readiness check")
+}
+
+var metricBuildInfo = metric.New(metric.Gauge, "healthscope_build_info",
+	"1, with the version of the program, the commit that it was built from, if that is known, and the version of Go that it was built with.", "version", "revision", "goversion")
+
+// buildInfo is the collector of metricBuildInfo.
+type buildInfo struct{ version, commit string }
+
+// Describe implements prometheus.Collector.
+func (buildInfo) Describe(out chan<- *prometheus.Desc) { out <- metricBuildInfo.Desc }
+
+// Collect implements prometheus.Collector.
+func (b buildInfo) Collect(out chan<- prometheus.Metric) {
+	out <- metricBuildInfo.Value(1, b.version, b.commit, goruntime.Version())
 }

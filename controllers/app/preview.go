@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
@@ -23,7 +22,6 @@ import (
 // PreviewInventory judges all scopes as the controller does, without writing anything, and returns what the controller
 // would change in A&AI. The configuration must have the section inventory.
 func PreviewInventory(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) (preview inventory.Preview, err error) {
-	checks := newHealthChecks(config.HealthCheckExprs, logger)
 	mgr, err := newReadOnlyManager(&o)
 	if err != nil {
 		return preview, err
@@ -31,7 +29,7 @@ func PreviewInventory(ctx context.Context, o Options, config *configv1alpha1.Con
 	if err := scope.CheckReadable(ctx, mgr.GetAPIReader()); err != nil {
 		return preview, err
 	}
-	i, err := setupPreview(mgr, &o, config, checks)
+	i, err := setupPreview(mgr, &o, config, newHealthChecks(config.HealthCheckExprs, logger))
 	if err != nil {
 		return preview, err
 	}
@@ -59,14 +57,13 @@ func setupPreview(mgr ctrl.Manager, o *Options, config *configv1alpha1.Configura
 	if err != nil {
 		return nil, err
 	}
-	registry := scope.NewRegistry()
-	i, err := inventory.New(inventory.Options{
-		Config: config.Inventory, LabelKeys: config.Monitor.AllowedLabels, TrustedNamespaces: slices.Concat(config.Monitor.TrustedNamespaces, config.OAM.TrustedNamespaces), View: view, Registry: registry, Metrics: prometheus.NewRegistry(),
-	})
+	options := inventoryOptionsOf(config)
+	options.View, options.Registry, options.Metrics = view, scope.NewRegistry(), prometheus.NewRegistry()
+	i, err := inventory.New(options)
 	if err != nil {
 		return nil, err
 	}
-	return i, scope.Setup(mgr, scope.Options{View: view, Objects: objects, Registry: registry, Policy: PolicyOf(config.Policy), TrustedNamespaces: config.OAM.TrustedNamespaces})
+	return i, scope.Setup(mgr, scope.Options{View: view, Objects: objects, Registry: options.Registry, Policy: PolicyOf(config.Policy), TrustedNamespaces: config.OAM.TrustedNamespaces})
 }
 
 // newReadOnlyManager returns a manager whose clients cannot write.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/healthscope/healthscope/controllers/inventory"
 )
@@ -24,6 +22,8 @@ import (
 // added to it (runnables, event handlers, metrics, HTTP handlers) is removed when the term ends.
 type term struct {
 	ctrl.Manager
+	// Registerer is that of the program.
+	prometheus.Registerer
 
 	election  *leaderElection
 	runnables []manager.Runnable
@@ -40,10 +40,10 @@ func (t *term) Add(r manager.Runnable) error {
 }
 
 // GetCache implements cluster.Cluster.
-func (t *term) GetCache() cache.Cache { return t.cache(t.Manager.GetCache()) }
+func (t *term) GetCache() cache.Cache { return termCache{t.Manager.GetCache(), t} }
 
 // GetFieldIndexer implements cluster.Cluster.
-func (t *term) GetFieldIndexer() client.FieldIndexer { return t.cache(t.Manager.GetCache()) }
+func (t *term) GetFieldIndexer() client.FieldIndexer { return t.GetCache() }
 
 // AddMetricsServerExtraHandler implements manager.Manager. The path must be one that the program serves from its start.
 func (t *term) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
@@ -54,9 +54,6 @@ func (t *term) AddMetricsServerExtraHandler(path string, handler http.Handler) e
 	t.onEnd(func() { t.election.unsynced.current.Store(nil) })
 	return nil
 }
-
-// cache returns a cache whose event handlers are removed when the term ends.
-func (t *term) cache(c cache.Cache) cache.Cache { return termCache{Cache: c, term: t} }
 
 // run runs what was added until ctx ends or a runnable fails. It returns when all runnables have stopped.
 func (t *term) run(ctx context.Context) error {
@@ -83,26 +80,14 @@ func (t *term) cleanUp() {
 	}
 }
 
-// Register implements prometheus.Registerer.
+// Register implements prometheus.Registerer. It is the only method of a Registerer that is used.
 func (t *term) Register(c prometheus.Collector) error {
-	if err := metrics.Registry.Register(c); err != nil {
+	if err := t.Registerer.Register(c); err != nil {
 		return err
 	}
-	t.onEnd(func() { metrics.Registry.Unregister(c) })
+	t.onEnd(func() { t.Unregister(c) })
 	return nil
 }
-
-// MustRegister implements prometheus.Registerer.
-func (t *term) MustRegister(all ...prometheus.Collector) {
-	for _, c := range all {
-		if err := t.Register(c); err != nil {
-			panic(err)
-		}
-	}
-}
-
-// Unregister implements prometheus.Registerer.
-func (*term) Unregister(c prometheus.Collector) bool { return metrics.Registry.Unregister(c) }
 
 // termCache is a cache of the program whose event handlers are removed when the term ends.
 type termCache struct {
@@ -142,21 +127,12 @@ type termInformer struct {
 
 // AddEventHandler implements cache.Informer.
 func (i termInformer) AddEventHandler(handler toolscache.ResourceEventHandler) (registration, error) {
-	return i.removeAtEnd(i.Informer.AddEventHandler(handler))
-}
-
-// AddEventHandlerWithResyncPeriod implements cache.Informer.
-func (i termInformer) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, period time.Duration) (registration, error) {
-	return i.removeAtEnd(i.Informer.AddEventHandlerWithResyncPeriod(handler, period))
+	return i.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
 }
 
 // AddEventHandlerWithOptions implements cache.Informer.
 func (i termInformer) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (registration, error) {
-	return i.removeAtEnd(i.Informer.AddEventHandlerWithOptions(handler, options))
-}
-
-// removeAtEnd removes an event handler when the term ends.
-func (i termInformer) removeAtEnd(added registration, err error) (registration, error) {
+	added, err := i.Informer.AddEventHandlerWithOptions(handler, options)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot add an event handler")
 	}

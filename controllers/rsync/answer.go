@@ -6,16 +6,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-
-	"github.com/healthscope/healthscope/healthscope"
 )
 
-// answerKind classifies the answer of a cluster to a request.
-type answerKind int
+// answer classifies the answer of a cluster to a request.
+type answer int
 
 const (
 	// acknowledged means that the API server has carried out the request.
-	acknowledged answerKind = iota
+	acknowledged answer = iota
 	// refused means that the API server, or this program because of the context, does not allow the request. A retry is refused
 	// too, unless something has changed.
 	refused
@@ -23,27 +21,12 @@ const (
 	unanswered
 )
 
-// String returns the kind as a value of the label of the metrics.
-func (k answerKind) String() string { return [...]string{"acknowledged", "refused", "unanswered"}[k] }
-
-// answer is the answer of a cluster to a request, with the error if the cluster did not acknowledge it.
-type answer struct {
-	kind answerKind
-	err  error
-}
-
-// problem returns the reason why a step was not acknowledged, as a text that is safe to show.
-func (a answer) problem() string { return healthscope.Clean(a.err.Error()) }
+// String returns the answer as a value of the label of the metrics.
+func (a answer) String() string { return [...]string{"acknowledged", "refused", "unanswered"}[a] }
 
 // refusalError is a refusal by this program, for example because the context requests something that is not allowed or not
 // possible.
 type refusalError struct{ error }
-
-// isOwnRefusal reports whether an error is a refusalError.
-func isOwnRefusal(err error) bool {
-	_, is := errors.AsType[refusalError](err)
-	return is
-}
 
 // notServedError means that an API server serves no version of a kind, so no object of the kind exists.
 type notServedError struct{ error }
@@ -51,37 +34,28 @@ type notServedError struct{ error }
 // Unwrap returns the error of the lookup.
 func (e notServedError) Unwrap() error { return e.error }
 
-// isNotServed reports whether an error is a notServedError.
-func isNotServed(err error) bool {
-	_, is := errors.AsType[notServedError](err)
-	return is
+// is reports whether an error is, or wraps, an E.
+func is[E error](err error) bool {
+	_, found := errors.AsType[E](err)
+	return found
 }
 
 // answerOf classifies the result of a request. Only a decision of the API server or of this program is a refusal. An error because
 // of load, a fault or failed authentication is not, nor is a missing response.
 func answerOf(err error) answer {
+	status := apierrors.APIStatus(nil)
 	switch {
 	case err == nil:
-		return answer{kind: acknowledged}
-	case isRefusal(err):
-		return answer{refused, err}
-	default:
-		return answer{unanswered, err}
+		return acknowledged
+	case is[refusalError](err), meta.IsNoMatchError(err):
+		return refused
+	case !errors.As(err, &status), apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), apierrors.IsGone(err):
+		return unanswered
 	}
-}
-
-func isRefusal(err error) bool {
-	if isOwnRefusal(err) || meta.IsNoMatchError(err) {
-		return true
+	if code := status.Status().Code; code >= 400 && code < 500 || isMalformed(err) {
+		return refused
 	}
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		if apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsGone(err) {
-			return false
-		}
-		code := status.Status().Code
-		return code >= 400 && code < 500 || isMalformed(err)
-	}
-	return false
+	return unanswered
 }
 
 // isMalformed reports whether an error means that the API server cannot read an object as its kind. The API server responds with an

@@ -3,6 +3,7 @@ package rsync
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -84,13 +85,11 @@ func (c *cluster) applyRespectingScale(ctx context.Context, m *manifest, into cl
 		return m, err
 	}
 	unstructured.RemoveNestedField(o.Object, "spec", "replicas")
-	withoutReplicas, err := newManifest(o)
-	if err != nil {
+	withoutReplicas := *m
+	if withoutReplicas.data, err = o.MarshalJSON(); err != nil {
 		return m, err
 	}
-	withoutReplicas.correctDrift = m.correctDrift
-	m = withoutReplicas
-	return m, c.applyOnce(ctx, m, into, options...)
+	return &withoutReplicas, c.applyOnce(ctx, &withoutReplicas, into, options...)
 }
 
 // mayForce reports whether fields of an existing object may be overwritten: the manifest has correctDrift, and the object carries
@@ -167,4 +166,30 @@ func redact(kind schema.GroupKind, name string, err error) error {
 	}
 	redacted.Details = nil
 	return &apierrors.StatusError{ErrStatus: redacted}
+}
+
+// approve applies a CertificateSigningRequest, and adds the approval, a condition from the context, unless the object has a
+// condition of that type.
+func (c *cluster) approve(ctx context.Context, m *manifest, approval string) error {
+	var condition map[string]any
+	if err := json.Unmarshal([]byte(approval), &condition); err != nil {
+		return refusalError{errors.Wrapf(err, "cannot read the approval of %q", m.Name)}
+	}
+	o := m.object()
+	if err := c.apply(ctx, m, o); err != nil {
+		return err
+	}
+	conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
+	if err != nil {
+		return refusalError{errors.Wrapf(err, "cannot read the conditions of %q", o.GetName())}
+	}
+	for _, have := range conditions {
+		if m, ok := have.(map[string]any); ok && m["type"] == condition["type"] {
+			return nil
+		}
+	}
+	if err := unstructured.SetNestedSlice(o.Object, append(conditions, condition), "status", "conditions"); err != nil {
+		return refusalError{errors.Wrapf(err, "cannot approve %q", o.GetName())}
+	}
+	return retryableConflict(c.client.SubResource("approval").Update(ctx, o, fieldManager))
 }

@@ -28,7 +28,7 @@ type edit struct {
 // lock is lost.
 func (c lifecycleChange) commit(ctx context.Context, store *appcontext.Store) error {
 	condition := appcontext.Condition{Lock: c.lock, Levels: deploy.LifecycleLevels()}
-	var writes []appcontext.Write
+	writes := slices.Clone(c.writes)
 	for _, e := range c.edits {
 		base, err := store.Snapshot(ctx, e.id, condition.Levels...)
 		if err != nil {
@@ -45,5 +45,5 @@ func (c lifecycleChange) commit(ctx context.Context, store *appcontext.Store) er
 		condition.Unchanged = append(condition.Unchanged, base)
 		writes = append(writes, deploy.Changes(e.id, before, after)...)
 	}
-	return store.WriteLevels(ctx, c.edits[0].id, slices.Concat(c.writes, writes), condition, c.records...)
+	return store.WriteLevels(ctx, c.edits[0].id, writes, condition, c.records...)
 }

@@ -2,7 +2,6 @@ package rsync
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -13,16 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
@@ -43,9 +39,7 @@ func newClusters(access func(string) (fleet.Access, bool)) *clusters {
 
 // cluster takes steps in a cluster.
 type cluster struct {
-	client client.Client
-	// watcher watches. It has no timeout, unlike client.
-	watcher client.WithWatch
+	client client.WithWatch
 	// discoveryClient looks up which kinds are served. It does not cache.
 	discoveryClient *discovery.DiscoveryClient
 	// discoverySlot bounds lookups of kinds to one at a time.
@@ -72,44 +66,53 @@ func (c *clusters) get(name string) (*cluster, error) {
 	if known, ok := c.clients[name]; ok && known.httpClient == access.Client {
 		return known, nil
 	}
-	// The requests of a RESTMapper ignore ctx, so the client needs a timeout.
-	timeoutClient := &http.Client{Transport: access.Client.Transport, Timeout: stepTimeout}
-	api, err := client.New(rest.CopyConfig(access.Config), client.Options{HTTPClient: timeoutClient})
+	created, err := newCluster(access)
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
-	}
-	watcher, err := client.NewWithWatch(rest.CopyConfig(access.Config), client.Options{HTTPClient: access.Client, Mapper: api.RESTMapper()})
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
-	}
-	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(access.Config, timeoutClient)
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot make a client for cluster %q", name)
-	}
-	created := &cluster{
-		client: api, watcher: watcher, discoveryClient: kinds, discoverySlot: make(chan struct{}, 1), httpClient: access.Client,
-		slots: make(chan struct{}, maxSteps), namespaced: map[schema.GroupVersionKind]bool{},
 	}
 	c.clients[name] = created
 	return created, nil
 }
 
+func newCluster(access fleet.Access) (*cluster, error) {
+	// The requests of a RESTMapper ignore contexts, so its client needs a timeout.
+	timeoutClient := &http.Client{Transport: access.Client.Transport, Timeout: stepTimeout}
+	mapper, err := apiutil.NewDynamicRESTMapper(access.Config, timeoutClient)
+	if err != nil {
+		return nil, err
+	}
+	api, err := client.NewWithWatch(access.Config, client.Options{HTTPClient: access.Client, Mapper: mapper})
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(access.Config, timeoutClient)
+	if err != nil {
+		return nil, err
+	}
+	return &cluster{
+		client: api, discoveryClient: kinds, discoverySlot: make(chan struct{}, 1), httpClient: access.Client,
+		slots: make(chan struct{}, maxSteps), namespaced: map[schema.GroupVersionKind]bool{},
+	}, nil
+}
+
 // take takes a step once. Deleting an object of a kind that is not served succeeds: its CRD was deleted, and all objects with it.
 // Deleting an object that the context is not allowed to have succeeds too, because it was never applied.
 func (c *cluster) take(ctx context.Context, cache *objectCache, s deploy.Step) error {
-	m, err := c.manifestForStep(ctx, cache, s)
-	switch s.Verb {
-	case deploy.VerbDelete, deploy.VerbDeleteHook, deploy.VerbDeleteBundle:
-		if err == nil {
-			err = c.delete(ctx, m)
-		}
-		if isNotServed(err) || isOwnRefusal(err) {
-			return nil
-		}
-		return err
-	default:
+	var m *manifest
+	var err error
+	if s.Resource.Name == "" {
+		m, err = c.bundle(ctx, cache.plan, s)
+	} else {
+		m, err = c.manifest(ctx, cache, s.App, s.Resource)
 	}
-	if err != nil {
+	deletes := s.Verb == deploy.VerbDelete || s.Verb == deploy.VerbDeleteHook || s.Verb == deploy.VerbDeleteBundle
+	if err == nil && deletes {
+		err = c.delete(ctx, m)
+	}
+	if deletes && (is[notServedError](err) || is[refusalError](err)) {
+		return nil
+	}
+	if err != nil || deletes {
 		return err
 	}
 	switch s.Verb {
@@ -127,16 +130,6 @@ func (c *cluster) take(ctx context.Context, cache *objectCache, s deploy.Step) e
 	}
 }
 
-// manifestForStep returns the manifest of the object of a step.
-func (c *cluster) manifestForStep(ctx context.Context, cache *objectCache, s deploy.Step) (*manifest, error) {
-	switch s.Verb {
-	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle, deploy.VerbDeleteBundle:
-		return c.bundle(ctx, cache.plan, s)
-	default:
-		return c.manifest(ctx, cache, s.App, s.Resource)
-	}
-}
-
 // manifest returns the manifest of a resource.
 func (c *cluster) manifest(ctx context.Context, cache *objectCache, app string, r deploy.Resource) (*manifest, error) {
 	o, err := cache.get(app, r)
@@ -147,7 +140,10 @@ func (c *cluster) manifest(ctx context.Context, cache *objectCache, app string, 
 	if err != nil {
 		return nil, err
 	}
-	return o.manifest(namespaced)
+	if namespaced {
+		return o.namespaced()
+	}
+	return o.clusterScoped()
 }
 
 // bundle returns the manifest of the bundle of an app. It fails if the kind cannot be found in the cluster.
@@ -303,26 +299,4 @@ func (c *cluster) delete(ctx context.Context, m *manifest) error {
 // that of another server, has the same code, but does not mean that the object is absent.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
-}
-
-// notReady reads the objects of an app, judges them, and returns the reason why the app is not Ready; empty when it is.
-func (c *cluster) notReady(ctx context.Context, cache *objectCache, t deploy.Target, judge func([]*unstructured.Unstructured) healthscope.Judgement) (string, error) {
-	objects := make([]*unstructured.Unstructured, 0, len(t.Resources))
-	for _, r := range t.Resources {
-		m, err := c.manifest(ctx, cache, t.App, r)
-		if err != nil {
-			return "", err
-		}
-		have := m.object()
-		if err := c.client.Get(ctx, m.ObjectKey, have); err != nil {
-			return "", err
-		}
-		objects = append(objects, have)
-	}
-	for _, m := range judge(objects).Members {
-		if m.Counts != healthscope.Ready {
-			return fmt.Sprintf("%s/%s is %s: %s", m.Kind, m.Name, m.State, m.Reason), nil
-		}
-	}
-	return "", nil
 }

@@ -74,40 +74,39 @@ func (r *request) prepare(ctx context.Context, id string, event deploy.Event, fr
 	if (event == deploy.EventUpdate) != (from != "") {
 		return errors.Errorf("the context before is %q: event %q must have one, and no other event may", from, deploy.EventUpdate)
 	}
-	snapshot, err := r.store.Snapshot(ctx, id)
+	var err error
+	if r.acted, err = r.store.Snapshot(ctx, id); err != nil {
+		return err
+	}
+	plan, err := deploy.NewPlan(r.acted)
 	if err != nil {
 		return err
 	}
-	r.acted = snapshot
-	if _, err := deploy.NewPlan(snapshot); err != nil {
-		return err
-	}
+	r.statusID = plan.StatusID
 	r.edits = []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Enqueue(event, from) }}}
 	if event == deploy.EventTerminate {
-		if err := r.terminateReplaced(ctx, snapshot); err != nil {
+		if err := r.terminateReplaced(ctx); err != nil {
 			return err
 		}
 	}
-	r.statusID, err = snapshot.StatusContextID()
-	if err == nil && from != "" {
-		r.statusID, err = r.inheritStatusContext(ctx, snapshot, from)
-	}
-	if err != nil {
-		return err
+	if from != "" {
+		if err := r.inheritStatusContext(ctx, from); err != nil {
+			return err
+		}
 	}
 	if r.statusID != id {
 		r.writes = append(r.writes, appcontext.Write{Handle: deploy.MembersHandle(r.statusID).Level(id), Sidecar: true, Value: id})
 	}
-	return r.addRecord(ctx, snapshot, r.statusID)
+	return r.addRecord(ctx)
 }
 
 // terminateReplaced adds the termination of the contexts that a context was to replace, as far as these updates have not succeeded.
-func (r *request) terminateReplaced(ctx context.Context, snapshot *appcontext.Snapshot) error {
-	l, err := deploy.ReadLifecycle(snapshot)
+func (r *request) terminateReplaced(ctx context.Context) error {
+	l, err := deploy.ReadLifecycle(r.acted)
 	if err != nil {
 		return err
 	}
-	seen := map[string]bool{snapshot.ID(): true}
+	seen := map[string]bool{r.acted.ID(): true}
 	for other := l.UnfinishedUpdateFrom(); other != "" && !seen[other]; other = l.UnfinishedUpdateFrom() {
 		seen[other] = true
 		s, err := r.store.Snapshot(ctx, other, deploy.LifecycleLevels()...)
@@ -133,59 +132,53 @@ func (r *request) terminateReplaced(ctx context.Context, snapshot *appcontext.Sn
 
 // prepareStop collects the changes of a stop.
 func (r *request) prepareStop(ctx context.Context, id string) error {
-	snapshot, err := r.store.Snapshot(ctx, id)
-	if err != nil {
+	var err error
+	if r.acted, err = r.store.Snapshot(ctx, id); err != nil {
 		return err
 	}
 	r.edits = []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Stopped(), nil }}}
-	l, err := deploy.ReadLifecycle(snapshot)
+	l, err := deploy.ReadLifecycle(r.acted)
 	if err != nil {
 		return err
 	}
 	if l.Desired == appcontext.StateTerminated {
 		r.action.State = appcontext.ActionTerminateStopped
 	}
-	statusID, err := snapshot.StatusContextID()
+	if r.statusID, err = r.acted.StatusContextID(); err != nil {
+		return err
+	}
+	return r.addRecord(ctx)
+}
+
+// inheritStatusContext makes the status context that of the context that is replaced, and adds the write that sets it in the new
+// context. It fails if the new context belongs to another deployment.
+func (r *request) inheritStatusContext(ctx context.Context, from string) error {
+	id, have := r.acted.ID(), r.statusID
+	if from == id {
+		return errors.New("a context cannot be updated to itself")
+	}
+	var err error
+	if r.before, err = r.store.Snapshot(ctx, from); err != nil {
+		return err
+	}
+	if r.statusID, err = r.before.StatusContextID(); err != nil || have == r.statusID {
+		return err
+	}
+	l, err := deploy.ReadLifecycle(r.acted)
 	if err != nil {
 		return err
 	}
-	return r.addRecord(ctx, snapshot, statusID)
-}
-
-// inheritStatusContext returns the id of the status context of the context that is replaced, and adds the write that sets it in the
-// new context. It fails if the new context belongs to another deployment.
-func (r *request) inheritStatusContext(ctx context.Context, snapshot *appcontext.Snapshot, from string) (string, error) {
-	if from == snapshot.ID() {
-		return "", errors.New("a context cannot be updated to itself")
+	if have != id || l.Current != "" {
+		return errors.Errorf("context %q keeps its states in context %q, and %q keeps them in %q: they are not of one deployment", from, r.statusID, id, have)
 	}
-	before, err := r.store.Snapshot(ctx, from)
-	if err != nil {
-		return "", err
-	}
-	r.before = before
-	want, err := before.StatusContextID()
-	if err != nil {
-		return "", err
-	}
-	have, err := snapshot.StatusContextID()
-	if err != nil || have == want {
-		return want, err
-	}
-	l, err := deploy.ReadLifecycle(snapshot)
-	if err != nil {
-		return "", err
-	}
-	if have != snapshot.ID() || l.Current != "" {
-		return "", errors.Errorf("context %q keeps its states in context %q, and %q keeps them in %q: they are not of one deployment", from, want, snapshot.ID(), have)
-	}
-	r.writes = append(r.writes, appcontext.Write{Handle: snapshot.Handle().Level("statusappctxid"), Value: want})
-	return want, nil
+	r.writes = append(r.writes, appcontext.Write{Handle: r.acted.Handle().Level("statusappctxid"), Value: r.statusID})
+	return nil
 }
 
 // addRecord adds the action to the history of the deployment intent group of the context. A context that names no group has no
 // history, and an EventRead is not an action.
-func (r *request) addRecord(ctx context.Context, snapshot *appcontext.Snapshot, statusID string) error {
-	meta, err := snapshot.Meta()
+func (r *request) addRecord(ctx context.Context) error {
+	meta, err := r.acted.Meta()
 	if err != nil {
 		return err
 	}
@@ -203,18 +196,16 @@ func (r *request) addRecord(ctx context.Context, snapshot *appcontext.Snapshot, 
 	if r.action.State == appcontext.ActionUpdated || r.action.State == appcontext.ActionInstantiated && r.action.Revision == 0 {
 		r.action.Revision++
 	}
-	r.records = []appcontext.Record{{Subject: subject, Action: r.action, StatusContextID: statusID}}
+	r.records = []appcontext.Record{{Subject: subject, Action: r.action, StatusContextID: r.statusID}}
 	return nil
 }
 
 // commit stores the change together with its record. It retries after a conflict.
 func (r *request) commit(ctx context.Context) error {
-	err := r.lifecycleChange.commit(ctx, r.store)
 	for range maxConflicts {
-		if !errors.Is(err, appcontext.ErrConflict) {
-			break
+		if err := r.lifecycleChange.commit(ctx, r.store); !errors.Is(err, appcontext.ErrConflict) {
+			return err
 		}
-		err = r.lifecycleChange.commit(ctx, r.store)
 	}
-	return err
+	return r.lifecycleChange.commit(ctx, r.store)
 }

@@ -115,10 +115,10 @@ func (g Groups) readContexts(ctx context.Context, group appcontext.DeploymentRef
 		if errors.Is(err, appcontext.ErrNotFound) {
 			continue
 		}
-		if err != nil {
-			return groupContexts{}, err
+		var l deploy.Lifecycle
+		if err == nil {
+			l, err = deploy.ReadLifecycle(s)
 		}
-		l, err := deploy.ReadLifecycle(s)
 		if err != nil {
 			return groupContexts{}, err
 		}

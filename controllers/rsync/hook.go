@@ -27,7 +27,7 @@ func (c *cluster) awaitHook(ctx context.Context, hook *unstructured.Unstructured
 	defer cancel()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(hook.GroupVersionKind().GroupVersion().WithKind(hook.GetKind() + "List"))
-	w, err := c.watcher.Watch(ctx, list, client.InNamespace(hook.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: hook.GetName()},
+	w, err := c.client.Watch(ctx, list, client.InNamespace(hook.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: hook.GetName()},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: hook.GetResourceVersion()}})
 	if err != nil {
 		return err

@@ -9,90 +9,79 @@ import (
 // journal records the results of steps, in the order in which they arrive. Results that arrive during a write are batched into
 // the next one. Each step waits until its result is written: otherwise it would act in a cluster after the lock was lost.
 type journal struct {
-	entries chan entry
-	writer  sync.WaitGroup
-	// err is the error of the first write that failed. Only the writer may read it before close has returned.
-	err error
+	// write stores writes. Calls do not overlap, and after a failure there is none.
+	write func([]appcontext.Write) error
+	// turn holds a token while a step writes a batch. The step may use err, the error of the first write that failed.
+	turn chan struct{}
+	err  error
+
+	mu   sync.Mutex
+	next *batch
 }
 
-// entry is the result of a step.
-type entry struct {
-	writes []appcontext.Write
-	// written receives nil when the result is in etcd, or the error.
-	written chan<- error
+// batch holds writes in their order, until it is written. err is set before written is closed.
+type batch struct {
+	writes  []appcontext.Write
+	written chan struct{}
+	err     error
 }
 
-// maxEntries is how many results may wait for the next transaction.
-const maxEntries = 256
+func newBatch() *batch { return &batch{written: make(chan struct{})} }
 
-// openJournal returns a journal that writes with write. When write fails, the journal calls onError and writes nothing more.
-func openJournal(write func([]appcontext.Write) error, onError func()) *journal {
-	j := &journal{entries: make(chan entry, maxEntries)}
-	j.writer.Go(func() {
-		for first := range j.entries {
-			batch := j.batch(first)
+func newJournal(write func([]appcontext.Write) error) *journal {
+	return &journal{write: write, turn: make(chan struct{}, 1), next: newBatch()}
+}
+
+// record returns when writes are in etcd or have failed. The first step of a batch that gets its turn writes all of it.
+func (j *journal) record(writes ...appcontext.Write) error {
+	j.mu.Lock()
+	mine := j.next
+	mine.writes = append(mine.writes, writes...)
+	j.mu.Unlock()
+	select {
+	case <-mine.written:
+	case j.turn <- struct{}{}:
+		if j.close(mine) {
 			if j.err == nil {
-				if j.err = write(merge(batch)); j.err != nil {
-					onError()
-				}
+				j.err = j.write(lastOfEachKey(mine.writes))
 			}
-			for _, e := range batch {
-				e.written <- j.err
-			}
+			mine.err = j.err
+			close(mine.written)
 		}
-	})
-	return j
-}
-
-// batch returns an entry and those that wait behind it, about as many as one transaction takes.
-func (j *journal) batch(first entry) []entry {
-	batch, size := []entry{first}, len(first.writes)
-	for size < appcontext.MaxWrites {
-		select {
-		case e, isOpen := <-j.entries:
-			if !isOpen {
-				return batch
-			}
-			batch, size = append(batch, e), size+len(e.writes)
-		default:
-			return batch
-		}
+		<-j.turn
 	}
-	return batch
+	return mine.err
 }
 
-// merge returns the writes of entries. Of several writes to a key, the last one counts.
-func merge(batch []entry) []appcontext.Write {
+// close begins a new batch. It returns false if another step has done so, and has written the batch b.
+func (j *journal) close(b *batch) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.next != b {
+		return false
+	}
+	j.next = newBatch()
+	return true
+}
+
+// lastOfEachKey returns writes in their order. Of several writes to a key, the last one counts: etcd rejects a transaction that
+// writes a key twice.
+func lastOfEachKey(writes []appcontext.Write) []appcontext.Write {
 	type key struct {
-		handle appcontext.Handle
-		own    bool
+		handle  appcontext.Handle
+		sidecar bool
 	}
 	var all []appcontext.Write
 	at := map[key]int{}
-	for _, e := range batch {
-		for _, w := range e.writes {
-			k := key{w.Handle, w.Sidecar}
-			if i, twice := at[k]; twice {
-				all[i] = w
-				continue
-			}
-			at[k] = len(all)
-			all = append(all, w)
+	for _, w := range writes {
+		k := key{w.Handle, w.Sidecar}
+		i, again := at[k]
+		if again {
+			all[i] = w
+			continue
 		}
+		at[k] = len(all)
+		all = append(all, w)
 	}
 	return all
-}
-
-// record queues writes, and returns when they are in etcd or have failed.
-func (j *journal) record(writes []appcontext.Write) error {
-	written := make(chan error, 1)
-	j.entries <- entry{writes, written}
-	return <-written
-}
-
-// close writes the remaining entries, and returns the error of the first write that failed. Callers must not call record after it.
-func (j *journal) close() error {
-	close(j.entries)
-	j.writer.Wait()
-	return j.err
 }

@@ -17,33 +17,23 @@ var (
 		"1 when nothing is deployed because another program, such as EMCO's rsync, works on the [same etcd](rsync.md#beside-emcos-rsync), and else 0.")
 )
 
-// counters count events, and the answers of clusters.
-type counters struct{ events, answers *prometheus.CounterVec }
-
-func newCounters() counters {
-	return counters{
-		events:  metricEvents.NewCounterVec(),
-		answers: metricAnswers.NewCounterVec(),
-	}
-}
-
 // countEvent counts an event.
-func (c counters) countEvent(event deploy.Event, succeeded bool) {
+func (r *Runner) countEvent(event deploy.Event, succeeded bool) {
 	status := deploy.EventDone
 	if !succeeded {
 		status = deploy.EventError
 	}
-	c.events.WithLabelValues(string(event), string(status)).Inc()
+	r.events.WithLabelValues(string(event), string(status)).Inc()
 }
 
 // countAnswer counts an answer of a cluster. The cluster is not a label, because a context may name any cluster.
-func (c counters) countAnswer(a answer) { c.answers.WithLabelValues(a.kind.String()).Inc() }
+func (r *Runner) countAnswer(a answer) { r.answers.WithLabelValues(a.String()).Inc() }
 
 // Describe implements prometheus.Collector.
 func (r *Runner) Describe(out chan<- *prometheus.Desc) {
 	out <- metricStandingDown.Desc
-	r.counters.events.Describe(out)
-	r.counters.answers.Describe(out)
+	r.events.Describe(out)
+	r.answers.Describe(out)
 }
 
 // Collect implements prometheus.Collector.
@@ -53,6 +43,6 @@ func (r *Runner) Collect(out chan<- prometheus.Metric) {
 		down = 1
 	}
 	out <- metricStandingDown.Value(down)
-	r.counters.events.Collect(out)
-	r.counters.answers.Collect(out)
+	r.events.Collect(out)
+	r.answers.Collect(out)
 }

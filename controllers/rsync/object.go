@@ -111,7 +111,7 @@ func withIdentity[O client.Object](m *manifest, o O) O {
 	return o
 }
 
-// objectCache holds the objects of a plan. Most are the same in all clusters, so that each is parsed once.
+// objectCache holds the objects of a plan. Most are the same in all clusters, so that each is parsed and encoded once.
 type objectCache struct {
 	plan *deploy.Plan
 
@@ -122,6 +122,13 @@ type objectCache struct {
 // bodyKey identifies an object of an app by its text in the context.
 type bodyKey struct{ app, text string }
 
+// object is an object whose scope (namespaced or cluster-scoped) is not known yet.
+type object struct {
+	schema.GroupVersionKind
+
+	namespaced, clusterScoped func() (*manifest, error)
+}
+
 func newObjects(p *deploy.Plan) *objectCache {
 	return &objectCache{plan: p, parsed: map[bodyKey]func() (*object, error){}}
 }
@@ -131,47 +138,32 @@ func (c *objectCache) get(app string, r deploy.Resource) (*object, error) {
 	c.mu.Lock()
 	parse, isKnown := c.parsed[bodyKey{app, r.Body}]
 	if !isKnown {
-		parse = sync.OnceValues(func() (*object, error) { return c.parse(app, r) })
+		parse = sync.OnceValues(func() (*object, error) {
+			o, err := newObject(r, c.plan.BundleName(app))
+			if err != nil {
+				return nil, err
+			}
+			inScope := func(namespaced bool) func() (*manifest, error) {
+				return sync.OnceValues(func() (*manifest, error) { return c.manifest(o.DeepCopy(), namespaced) })
+			}
+			return &object{o.GroupVersionKind(), inScope(true), inScope(false)}, nil
+		})
 		c.parsed[bodyKey{app, r.Body}] = parse
 	}
 	c.mu.Unlock()
 	return parse()
 }
 
-// object is an object whose scope (namespaced or cluster-scoped) is not known yet.
-type object struct {
-	schema.GroupVersionKind
-
-	namespaced, clusterScoped func() (*manifest, error)
-}
-
-func (o *object) manifest(namespaced bool) (*manifest, error) {
-	if namespaced {
-		return o.namespaced()
-	}
-	return o.clusterScoped()
-}
-
-// parse reads the object of a resource.
-func (c *objectCache) parse(app string, r deploy.Resource) (*object, error) {
-	o, err := newObject(r, c.plan.BundleName(app))
-	if err != nil {
+// manifest returns the manifest of an object, in which it sets the namespace.
+func (c *objectCache) manifest(o *unstructured.Unstructured, namespaced bool) (*manifest, error) {
+	if err := setNamespace(c.plan, o, namespaced); err != nil {
 		return nil, err
 	}
-	inScope := func(namespaced bool) func() (*manifest, error) {
-		return sync.OnceValues(func() (*manifest, error) {
-			o := o.DeepCopy()
-			if err := setNamespace(c.plan, o, namespaced); err != nil {
-				return nil, err
-			}
-			m, err := newManifest(o)
-			if err == nil {
-				m.correctDrift = c.plan.CorrectDrift
-			}
-			return m, err
-		})
+	m, err := newManifest(o)
+	if err == nil {
+		m.correctDrift = c.plan.CorrectDrift
 	}
-	return &object{o.GroupVersionKind(), inScope(true), inScope(false)}, nil
+	return m, err
 }
 
 // newObject reads the object of a resource and labels it. Its errors quote only apiVersion, kind and name, because the object may
@@ -187,10 +179,9 @@ func newObject(r deploy.Resource, bundle string) (*unstructured.Unstructured, er
 	encodeStringData(o)
 	addLabel(o.Object, bundle)
 	for _, path := range podTemplatePaths {
-		if template, found, err := unstructured.NestedMap(o.Object, path...); found && err == nil {
-			addLabel(template, bundle)
-			if err := unstructured.SetNestedMap(o.Object, template, path...); err != nil {
-				return nil, refusalError{errors.Wrapf(err, "cannot label %q", r.Name)}
+		if found, _, err := unstructured.NestedFieldNoCopy(o.Object, path...); err == nil {
+			if template, ok := found.(map[string]any); ok {
+				addLabel(template, bundle)
 			}
 		}
 	}
@@ -221,17 +212,15 @@ func encodeStringData(o *unstructured.Unstructured) {
 
 // addLabel adds the label to the metadata of an object or a template.
 func addLabel(object map[string]any, bundle string) {
-	metadata, _, _ := unstructured.NestedMap(object, "metadata")
-	if metadata == nil {
-		metadata = map[string]any{}
+	for _, field := range []string{"metadata", "labels"} {
+		child, _ := object[field].(map[string]any)
+		if child == nil {
+			child = map[string]any{}
+			object[field] = child
+		}
+		object = child
 	}
-	labels, _ := metadata["labels"].(map[string]any)
-	if labels == nil {
-		labels = map[string]any{}
-	}
-	labels[deploymentLabel] = bundle
-	metadata["labels"] = labels
-	object["metadata"] = metadata
+	object[deploymentLabel] = bundle
 }
 
 // bundleName returns the name of a bundle. As in EMCO, it is the value of its label, unless that is not a valid name, for example

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
+	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,12 +53,12 @@ type Preview struct {
 
 // PreviewInstantiation returns the actions of an instantiation of a plan. It sends requests to the clusters that change nothing.
 func PreviewInstantiation(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
-	return preview(ctx, p, p.Targets(), newClusters(access), previewModeApply)
+	return preview(ctx, p, p.Targets(), newClusters(access), deploy.VerbApply)
 }
 
 // PreviewTermination returns the actions of a termination of a plan.
 func PreviewTermination(ctx context.Context, p *deploy.Plan, access func(cluster string) (fleet.Access, bool)) []Preview {
-	return preview(ctx, p, p.Targets(), newClusters(access), previewModeDelete)
+	return preview(ctx, p, p.Targets(), newClusters(access), deploy.VerbDelete)
 }
 
 // PreviewUpdate returns the actions of an update: first on the resources that it would apply, then on those that it would leave as
@@ -65,13 +66,13 @@ func PreviewTermination(ctx context.Context, p *deploy.Plan, access func(cluster
 func PreviewUpdate(ctx context.Context, u UpdatePlan, access func(cluster string) (fleet.Access, bool)) []Preview {
 	connections := newClusters(access)
 	applied, left := u.update.Updated()
-	previews := preview(ctx, u.update, applied, connections, previewModeApply)
+	previews := preview(ctx, u.update, applied, connections, deploy.VerbApply)
 	for _, t := range left {
 		for _, r := range t.All() {
 			previews = append(previews, Preview{App: t.App, Cluster: t.Cluster, Resource: r.Name, Action: PreviewUnchanged})
 		}
 	}
-	return append(previews, preview(ctx, u.replaced, u.replaced.Removed(), connections, previewModeDelete)...)
+	return append(previews, preview(ctx, u.replaced, u.replaced.Removed(), connections, deploy.VerbDelete)...)
 }
 
 // UpdatePlan holds the plan of an update, and the plan of the context that it replaces.
@@ -108,50 +109,37 @@ func readUpdate(ctx context.Context, store *appcontext.Store, from, to string) (
 	return u, err
 }
 
-// previewMode is a kind of preview.
-type previewMode struct {
-	check func(*cluster, context.Context, *manifest) (Preview, error)
-	// deletes is true for the preview of a deletion.
-	deletes bool
-}
-
-var (
-	previewModeApply  = previewMode{(*cluster).previewApply, false}
-	previewModeDelete = previewMode{(*cluster).previewDelete, true}
-)
-
-// preview previews all targets concurrently. The results are in the order of the targets.
-func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, connections *clusters, q previewMode) []Preview {
+// preview previews all targets concurrently. verb is VerbApply or VerbDelete. The results are in the order of the targets.
+func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, connections *clusters, verb deploy.Verb) []Preview {
 	cache := newObjects(p)
-	slots := make(chan struct{}, maxPreviews)
-	var wait sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(maxPreviews)
 	found := make([][]Preview, len(targets))
 	for i, t := range targets {
-		wait.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			found[i] = previewTarget(ctx, connections, cache, t, q)
+		group.Go(func() error {
+			found[i] = previewTarget(ctx, connections, cache, t, verb)
+			return nil
 		})
 	}
-	wait.Wait()
+	_ = group.Wait() // Problems are in the previews.
 	return slices.Concat(found...)
 }
 
 // previewTarget previews one target. After a request without an answer, it sends no more requests to the cluster.
-func previewTarget(ctx context.Context, connections *clusters, cache *objectCache, t deploy.Target, q previewMode) []Preview {
+func previewTarget(ctx context.Context, connections *clusters, cache *objectCache, t deploy.Target, verb deploy.Verb) []Preview {
 	c, unreachable := connections.get(t.Cluster)
 	var previews []Preview
 	for _, r := range t.All() {
 		var found Preview
 		err := unreachable
 		if err == nil {
-			found, err = previewResource(ctx, c, cache, t.App, r, q)
+			found, err = previewResource(ctx, c, cache, t.App, r, verb)
 		}
-		switch a := answerOf(err); a.kind {
+		switch answerOf(err) {
 		case refused:
-			found = Preview{Action: PreviewRefused, Problem: a.problem()}
+			found = Preview{Action: PreviewRefused, Problem: healthscope.Clean(err.Error())}
 		case unanswered:
-			found, unreachable = Preview{Action: PreviewUnknown, Problem: a.problem()}, err
+			found, unreachable = Preview{Action: PreviewUnknown, Problem: healthscope.Clean(err.Error())}, err
 		case acknowledged:
 		}
 		found.App, found.Cluster, found.Resource = t.App, t.Cluster, r.Name
@@ -160,21 +148,24 @@ func previewTarget(ctx context.Context, connections *clusters, cache *objectCach
 	return previews
 }
 
-func previewResource(ctx context.Context, c *cluster, cache *objectCache, app string, r deploy.Resource, q previewMode) (Preview, error) {
+func previewResource(ctx context.Context, c *cluster, cache *objectCache, app string, r deploy.Resource, verb deploy.Verb) (Preview, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	m, err := c.manifest(ctx, cache, app, r)
+	deletes := verb == deploy.VerbDelete
 	kindMissing := func(action PreviewAction) (Preview, error) {
 		return Preview{Action: action, Problem: "its kind is not there: " + healthscope.Clean(err.Error())}, nil
 	}
 	switch {
+	case err == nil && deletes:
+		return c.previewDelete(ctx, m)
 	case err == nil:
-		return q.check(c, ctx, m)
-	case q.deletes && isOwnRefusal(err): // It was never applied.
+		return c.previewApply(ctx, m)
+	case deletes && is[refusalError](err): // It was never applied.
 		return Preview{Action: PreviewUnchanged}, nil
-	case q.deletes && isNotServed(err):
+	case deletes && is[notServedError](err):
 		return kindMissing(PreviewUnchanged)
-	case !q.deletes && meta.IsNoMatchError(err): // The kind may exist by the time of the apply.
+	case !deletes && meta.IsNoMatchError(err): // The kind may exist by the time of the apply.
 		return kindMissing(PreviewCreate)
 	default:
 		return Preview{}, err
@@ -235,27 +226,27 @@ func withoutBookkeeping(o *unstructured.Unstructured) map[string]any {
 
 // changedFields returns the paths at which two values differ.
 func changedFields(path string, before, after any) []string {
-	old, isMap := before.(map[string]any)
-	changed, isMapStill := after.(map[string]any)
-	if isMap && isMapStill {
-		var fields []string
+	var fields []string
+	switch old := before.(type) {
+	case map[string]any:
+		changed, ok := after.(map[string]any)
+		if !ok {
+			break
+		}
 		names := maps.Clone(old)
 		maps.Copy(names, changed)
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			at := name
-			if path != "" {
-				at = path + "." + name
-			}
+			at := strings.TrimPrefix(path+"."+name, ".")
 			fields = append(fields, changedFields(at, old[name], changed[name])...)
 		}
 		return fields
-	}
-	oldList, isList := before.([]any)
-	changedList, isListStill := after.([]any)
-	if isList && isListStill && len(oldList) == len(changedList) {
-		var fields []string
-		for i := range oldList {
-			fields = append(fields, changedFields(fmt.Sprintf("%s[%d]", path, i), oldList[i], changedList[i])...)
+	case []any:
+		changed, ok := after.([]any)
+		if !ok || len(old) != len(changed) {
+			break
+		}
+		for i := range old {
+			fields = append(fields, changedFields(fmt.Sprintf("%s[%d]", path, i), old[i], changed[i])...)
 		}
 		return fields
 	}

@@ -9,27 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
-
-// read reads an object, and stores it in the context. It uses a transaction of its own, because objects are large. An object that
-// etcd rejects is a refusal.
-func (e *executor) read(ctx context.Context, s deploy.Step) answer {
-	var data []byte
-	found := e.withCluster(ctx, s.Cluster, func(ctx context.Context, c *cluster) (err error) {
-		data, err = c.read(ctx, e.plan, s.Resource)
-		return err
-	})
-	if found.kind != acknowledged {
-		return found
-	}
-	err := e.write(ctx, e.plan.ID, []appcontext.Write{e.plan.Read(s, string(data))})
-	if err != nil && ctx.Err() == nil && !errors.Is(err, errLockLost) {
-		err = refusalError{errors.Wrapf(err, "cannot store %q", s.Resource.Name)}
-	}
-	return answerOf(err)
-}
 
 // read returns an object that a context names, in JSON. It refuses Secrets, because users with access to etcd need not have the
 // right to read Secrets.

@@ -1,15 +1,14 @@
 package rsync
 
 import (
+	"cmp"
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -79,7 +78,8 @@ type Runner struct {
 	options  Options
 	clusters *clusters
 	logger   logr.Logger
-	counters counters
+	// events and answers count the handled events, and the answers of clusters.
+	events, answers *prometheus.CounterVec
 	// standingDown is true after another program was found to write to the same etcd.
 	standingDown atomic.Bool
 }
@@ -95,10 +95,8 @@ func NewRunner(o Options) *Runner {
 	if o.RetryRefused.Duration == 0 {
 		o.RetryRefused = DefaultRetryRefused
 	}
-	if o.HookTimeout == 0 {
-		o.HookTimeout = DefaultHookTimeout
-	}
-	return &Runner{options: o, clusters: newClusters(o.Access), logger: o.Logger, counters: newCounters()}
+	o.HookTimeout = cmp.Or(o.HookTimeout, DefaultHookTimeout)
+	return &Runner{options: o, clusters: newClusters(o.Access), logger: o.Logger, events: metricEvents.NewCounterVec(), answers: metricAnswers.NewCounterVec()}
 }
 
 // Start works until ctx ends, and then returns nil. Whenever the lock is lost, it starts again from the state in etcd. If another
@@ -110,13 +108,13 @@ func (r *Runner) Start(ctx context.Context) error {
 			r.logger.Info("Deploying contexts")
 			err = r.runWithLock(ctx, lock)
 		}
-		if other := (*otherWriterError)(nil); errors.As(err, &other) {
+		if is[*otherWriterError](err) {
 			r.standingDown.Store(true)
 			r.logger.Error(err, "Not deploying contexts until this program is started again; stop EMCO's rsync, or set rsync.enabled to false")
 			<-ctx.Done()
 			clearCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 			defer cancel()
-			_ = r.clearStandingDown(clearCtx, appcontext.Condition{}) // The next start does so too.
+			_ = r.options.Store.WriteLevels(clearCtx, "", standingDown(nil), appcontext.Condition{}) // The next start does so too.
 			return nil
 		}
 		if ctx.Err() == nil {
@@ -127,101 +125,33 @@ func (r *Runner) Start(ctx context.Context) error {
 	return nil
 }
 
+// standingDown returns the write of the reason why a program stands down; nil when it does not, or has ended.
+func standingDown(reason any) []appcontext.Write {
+	return []appcontext.Write{{Handle: deploy.StandingDownHandle, Sidecar: true, Value: reason}}
+}
+
 // runWithLock works until the lock is lost or etcd cannot be watched. It returns the reason.
 func (r *Runner) runWithLock(ctx context.Context, lock *appcontext.Lock) error {
-	workCtx, cancel := context.WithCancelCause(ctx)
 	defer r.releaseLock(lock) //nolint:contextcheck // Also when ctx has ended.
-	go func() {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s := &session{Runner: r, lock: lock, cancel: cancel, workers: map[string]*worker{}}
+	defer s.running.Wait()
+	defer cancel(nil)
+	s.running.Go(func() {
 		select {
 		case <-lock.Lost():
 			cancel(errLockLost)
-		case <-workCtx.Done():
+		case <-ctx.Done():
 		}
-	}()
-	ws := &workers{all: map[string]*worker{}, start: func(statusID string) *worker {
-		return &worker{Runner: r, statusID: statusID, lock: lock, cancelAll: cancel, wakeup: make(chan struct{}, 1), contexts: sets.New[string]()}
-	}}
-	defer ws.running.Wait()
-	defer cancel(nil)
-	if lock.Abandoned && !r.pause(workCtx, handoverDelay) {
-		return context.Cause(workCtx)
+	})
+	if lock.Abandoned && !r.pause(ctx, handoverDelay) {
+		return context.Cause(ctx)
 	}
-	err := r.retryOnOutage(workCtx, func() error { return r.clearStandingDown(workCtx, appcontext.Condition{Lock: lock}) })
-	if err != nil {
-		return errors.Wrap(err, "cannot take back that nothing is deployed")
-	}
-	retries, err := r.options.Store.ListSidecars(workCtx, deploy.RetriesHandle)
-	if err != nil {
-		return errors.Wrap(err, "cannot read which events are to be handled again")
-	}
-	for id := range retries {
-		r.wake(workCtx, ws, lock, id)
-	}
-	err = r.options.Store.WatchActive(workCtx, func(id string) { r.wake(workCtx, ws, lock, id) })
-	if workCtx.Err() != nil {
-		return context.Cause(workCtx)
+	err := s.run(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return err
-}
-
-// clearStandingDown deletes the reason why a program stood down from etcd, because that program has ended.
-func (r *Runner) clearStandingDown(ctx context.Context, c appcontext.Condition) error {
-	return r.options.Store.WriteLevels(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Sidecar: true}}, c)
-}
-
-// wake wakes the worker of the deployment to which a context belongs.
-func (r *Runner) wake(ctx context.Context, ws *workers, lock *appcontext.Lock, id string) {
-	statusID := ""
-	err := r.retryOnOutage(ctx, func() error {
-		s, err := r.options.Store.Snapshot(ctx, id, "statusappctxid")
-		if err == nil {
-			statusID, err = s.StatusContextID()
-		}
-		return err
-	})
-	switch {
-	case err == nil:
-		ws.wake(ctx, statusID, id)
-	case errors.Is(err, appcontext.ErrNotFound):
-		r.logger.Info("The context is gone; nothing is done with it", "context", id)
-		_ = r.retryOnOutage(ctx, func() error { return removeActive(ctx, r.options.Store, id, lock) }) // The next start does so again.
-	case ctx.Err() == nil:
-		r.logger.Error(err, "Cannot read where the states of a context are kept", "context", id)
-	}
-}
-
-// removeActive removes a deleted context from the active contexts, and deletes its retry.
-func removeActive(ctx context.Context, store *appcontext.Store, id string, lock *appcontext.Lock) error {
-	active := appcontext.ActiveHandle(id)
-	err := store.WriteLevels(ctx, "", []appcontext.Write{{Handle: active}, {Handle: active, Sidecar: true}}, appcontext.Condition{Lock: lock})
-	return errors.Wrapf(err, "cannot remove context %q from the active ones", id)
-}
-
-// retryOnOutage calls f until etcd responds. It also retries a conflict, after conflictRetry: if the conflict means that the lock
-// is lost, ctx ends soon.
-func (r *Runner) retryOnOutage(ctx context.Context, f func() error) error {
-	for {
-		err := f()
-		switch {
-		case err == nil || ctx.Err() != nil:
-			return err
-		case errors.Is(err, appcontext.ErrConflict):
-			if !r.pause(ctx, conflictRetry) {
-				return err
-			}
-		case isOutage(err):
-			if !r.pause(ctx, etcdRetry) {
-				return err
-			}
-		default:
-			return err
-		}
-	}
-}
-
-// isOutage reports whether a request to etcd must be retried, because etcd is unavailable, denies access or is full.
-func isOutage(err error) bool {
-	return errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) || errors.Is(err, appcontext.ErrNoSpace)
 }
 
 // errLockLost means that the lock is lost, so another program may hold it.
@@ -239,6 +169,25 @@ func (r *Runner) releaseLock(lock *appcontext.Lock) {
 	}
 }
 
+// retryOnOutage calls f until etcd responds. It also retries a conflict, after conflictRetry: if the conflict means that the lock
+// is lost, ctx ends soon.
+func (r *Runner) retryOnOutage(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		pause := etcdRetry
+		switch {
+		case errors.Is(err, appcontext.ErrConflict):
+			pause = conflictRetry
+		case errors.Is(err, appcontext.ErrUnavailable), errors.Is(err, appcontext.ErrDenied), errors.Is(err, appcontext.ErrNoSpace):
+		default:
+			return err
+		}
+		if ctx.Err() != nil || !r.pause(ctx, pause) {
+			return err
+		}
+	}
+}
+
 // pause waits for d, and reports whether it did so; false means that ctx has ended.
 func (r *Runner) pause(ctx context.Context, d time.Duration) bool {
 	select {
@@ -247,46 +196,4 @@ func (r *Runner) pause(ctx context.Context, d time.Duration) bool {
 	case <-r.options.Clock.After(d):
 		return true
 	}
-}
-
-// workers holds at most one worker for each deployment, by the id of its status context.
-type workers struct {
-	start   func(id string) *worker
-	running sync.WaitGroup
-
-	mu  sync.Mutex
-	all map[string]*worker
-}
-
-// wake wakes the worker of a deployment for a context, or starts one. It does not block.
-func (ws *workers) wake(ctx context.Context, statusID, id string) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	w, isRunning := ws.all[statusID]
-	if !isRunning {
-		w = ws.start(statusID)
-		ws.all[statusID] = w
-		ws.running.Go(func() {
-			for !ws.removeIfIdle(ctx, w) {
-				w.run(ctx)
-			}
-		})
-	}
-	w.wake(id)
-}
-
-// removeIfIdle removes a worker unless it was woken meanwhile, and reports whether it did. After the end of ctx, it removes the
-// worker in any case.
-func (ws *workers) removeIfIdle(ctx context.Context, w *worker) bool {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	select {
-	case <-w.wakeup:
-		if ctx.Err() == nil {
-			return false
-		}
-	default:
-	}
-	delete(ws.all, w.statusID)
-	return true
 }

@@ -1,6 +1,7 @@
 package rsync
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,31 +11,20 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// ProblemHandle returns the handle of the sidecar that holds the problem of the last event of a context, if it is not recorded with
-// a resource.
-func ProblemHandle(id string) appcontext.Handle {
-	return appcontext.ContextHandle(id).Level("app/rsync")
-}
-
-// WaitReasonHandle returns the handle below which sidecars hold the reasons why the dependencies of an app are not Ready, by the
-// name of the dependency.
-func WaitReasonHandle(id, app string) appcontext.Handle {
-	return appcontext.ContextHandle(id).Level("app/" + app + "/instruction/dependency")
-}
+// DefaultRetryRefused is the backoff of the retries of refused steps. It begins with a minute, and ends with ten minutes.
+var DefaultRetryRefused = wait.Backoff{Duration: time.Minute, Factor: 2, Jitter: 0.1, Steps: 5, Cap: 10 * time.Minute}
 
 // worker handles the events of one deployment: of the contexts that have the same status context.
 type worker struct {
-	*Runner
+	*session
 
 	statusID string
-	lock     *appcontext.Lock
-	// cancelAll ends all workers.
-	cancelAll context.CancelCauseFunc
 
 	// wakeup holds a token when there may be changes that the worker has not read.
 	wakeup chan struct{}
@@ -67,51 +57,34 @@ func (w *worker) run(ctx context.Context) {
 			w.add(id)
 		}
 	}
-	for ctx.Err() == nil {
-		handled, err := w.handleNext(ctx)
+	for more := true; more && ctx.Err() == nil; {
+		var err error
+		if id := w.readDeployment(ctx).Next(); id != "" {
+			err = w.handleNext(ctx, id)
+		} else {
+			more, err = w.awaitRetry(ctx)
+		}
 		if err != nil && ctx.Err() == nil {
 			w.logger.Error(err, "Cannot handle an event", "deployment", w.statusID)
 		}
-		if !handled {
-			return
-		}
 	}
 }
 
-// handleNext handles the next event, and reports whether there was one.
-func (w *worker) handleNext(ctx context.Context) (bool, error) {
-	id := w.readDeployment(ctx).Next()
-	if id == "" {
-		return w.awaitRetry(ctx)
-	}
+// handleNext handles the next event of a context. It drops a context whose event cannot be begun or finished, so that the others
+// continue.
+func (w *worker) handleNext(ctx context.Context, id string) error {
 	t, err := w.beginNext(ctx, id)
-	if err != nil || t.event.Event == "" {
-		return true, w.dropOnError(err, id)
+	if err == nil && t.event.Event != "" {
+		logger := w.logger.WithValues("context", id, "event", t.event.Event)
+		logger.Info("Handling an event", "again", t.isRetry())
+		succeeded, retry := t.handle(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err() // The remaining work is in etcd.
+		}
+		err = w.finish(ctx, t, succeeded, retry)
+		w.countEvent(t.event.Event, succeeded)
+		logger.Info("Handled an event", "succeeded", succeeded, "problem", err)
 	}
-	logger := w.logger.WithValues("context", id, "event", t.event.Event)
-	logger.Info("Handling an event", "again", t.isRetry())
-	succeeded, retry := w.handle(ctx, t)
-	if ctx.Err() != nil {
-		return true, ctx.Err() // The remaining work is in etcd.
-	}
-	err = w.finish(ctx, t, succeeded, retry)
-	w.counters.countEvent(t.event.Event, succeeded)
-	logger.Info("Handled an event", "succeeded", succeeded, "problem", err)
-	return true, w.dropOnError(err, id)
-}
-
-// task is an event of a context that is being handled.
-type task struct {
-	id    string
-	event deploy.QueuedEvent
-	// retry has the Event and its Index in the queue. The other fields are zero when the event is handled for the first time.
-	retry deploy.Retry
-}
-
-func (t task) isRetry() bool { return t.retry.Begun != 0 }
-
-// dropOnError drops a context if its event could not be begun or finished, so that the others continue.
-func (w *worker) dropOnError(err error, id string) error {
 	if err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -131,31 +104,25 @@ func (w *worker) readDeployment(ctx context.Context) deploy.Deployment {
 		m, err := w.readMember(ctx, id)
 		switch {
 		case errors.Is(err, appcontext.ErrNotFound):
-			w.logger.Info("The context is gone; nothing is done with it", "context", id)
-			_ = w.retryOnOutage(ctx, func() error { return removeActive(ctx, w.options.Store, id, w.lock) }) // The next start does so again.
+			w.dropAbsent(ctx, id)
 		case err != nil && ctx.Err() == nil:
 			w.logger.Error(err, "Cannot read what is to be done with a context", "context", id)
 		case err == nil && m.Active():
 			d = append(d, m)
+			w.add(id)
 		}
-	}
-	for _, m := range d {
-		w.add(m.ID)
 	}
 	return d
 }
 
 // readMember reads the lifecycle of a context. If another program has written its queue since the lock was taken, all workers end.
-func (w *worker) readMember(ctx context.Context, id string) (m deploy.Member, err error) {
-	err = w.retryOnOutage(ctx, func() error {
-		s, err := w.options.Store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
-		if err != nil {
-			return err
-		}
-		l, err := deploy.ReadLifecycle(s)
-		m = deploy.Member{ID: id, Lifecycle: l, Revision: deploy.Revision(s)}
-		return err
-	})
+func (w *worker) readMember(ctx context.Context, id string) (deploy.Member, error) {
+	m := deploy.Member{ID: id}
+	s, err := w.snapshot(ctx, id, deploy.LifecycleLevels()...)
+	if err == nil {
+		m.Revision = deploy.Revision(s)
+		m.Lifecycle, err = deploy.ReadLifecycle(s)
+	}
 	if err == nil && m.Revision > w.lock.Revision {
 		err = w.checkWriter(ctx, id)
 	}
@@ -171,8 +138,8 @@ func (w *worker) checkWriter(ctx context.Context, id string) error {
 	})
 	if err == nil && queue != own {
 		err = &otherWriterError{id}
-		_ = w.write(ctx, "", []appcontext.Write{{Handle: deploy.StandingDownHandle, Sidecar: true, Value: err.Error()}}) // It is logged too.
-		w.cancelAll(err)
+		_ = w.write(ctx, "", standingDown(err.Error())...) // It is logged too.
+		w.cancel(err)
 	}
 	return err
 }
@@ -186,11 +153,8 @@ func (e *otherWriterError) Error() string {
 }
 
 // listMembers returns the contexts of the deployment.
-func (w *worker) listMembers(ctx context.Context) (members map[string]string, err error) {
-	err = w.retryOnOutage(ctx, func() error {
-		members, err = w.options.Store.ListSidecars(ctx, deploy.MembersHandle(w.statusID))
-		return err
-	})
+func (w *worker) listMembers(ctx context.Context) (map[string]string, error) {
+	members, err := w.listSidecars(ctx, deploy.MembersHandle(w.statusID))
 	if err == nil {
 		members[w.statusID] = w.statusID
 	}
@@ -217,15 +181,14 @@ func (w *worker) wantedMembers(ctx context.Context, id string) ([]string, error)
 	return wanted, nil
 }
 
-// beginNext begins the next event of a context and returns it; empty when there is none.
-func (w *worker) beginNext(ctx context.Context, id string) (task, error) {
-	t := task{id: id}
-	c := lifecycleChange{lock: w.lock, edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
+// beginNext begins the next event of a context and returns it; without an event when there is none.
+func (w *worker) beginNext(ctx context.Context, id string) (*task, error) {
+	t := &task{worker: w, id: id}
+	err := w.commit(ctx, lifecycleChange{edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
 		next, begun, _ := l.Next()
 		t.event, t.retry = begun, deploy.Retry{Event: begun.Event, Index: next.PendingIndex()}
 		return next, nil
-	}}}}
-	err := w.retryOnOutage(ctx, func() error { return c.commit(ctx, w.options.Store) })
+	}}}})
 	if err != nil || t.event.Event == "" {
 		return t, err
 	}
@@ -240,109 +203,10 @@ func (w *worker) beginNext(ctx context.Context, id string) (task, error) {
 	return t, err
 }
 
-// write stores results of a context's event while the lock is held. If the lock is lost, it returns errLockLost. Another program
-// may hold the lock then, so the worker must not act in clusters any more.
-func (w *worker) write(ctx context.Context, id string, writes []appcontext.Write) error {
-	return w.retryOnOutage(ctx, func() error {
-		err := w.options.Store.WriteLevels(ctx, id, writes, appcontext.Condition{Lock: w.lock})
-		if errors.Is(err, appcontext.ErrConflict) {
-			return errLockLost
-		}
-		return err
-	})
-}
-
-// handle does the work of an event, and reports whether all of it was acknowledged. If clusters have refused steps, it also returns
-// the retry. An EventUpdateDelete that has not succeeded is always retried, because the termination of another context may have
-// interrupted it.
-func (w *worker) handle(ctx context.Context, t task) (bool, deploy.Retry) {
-	plan, progress, err := w.plan(ctx, t)
-	problem := appcontext.Write{Handle: ProblemHandle(t.id), Sidecar: true}
-	if err != nil {
-		problem.Value = err.Error()
-	}
-	if failed := w.write(ctx, t.id, []appcontext.Write{problem}); err != nil || failed != nil {
-		return false, deploy.Retry{}
-	}
-	succeeded := w.execute(ctx, t, plan, progress)
-	if succeeded || !progress.Refused() && t.event.Event != deploy.EventUpdateDelete {
-		return succeeded, deploy.Retry{}
-	}
-	return false, deploy.Retry{
-		Event: t.retry.Event, Index: t.retry.Index, Begun: plan.BeginRevision(), Count: t.retry.Count + 1, Next: w.options.Clock.Now().Add(w.retryPause(t.retry.Count)),
-	}
-}
-
-// plan returns the plan of an event, and the steps to take.
-func (w *worker) plan(ctx context.Context, t task) (*deploy.Plan, *deploy.Progress, error) {
-	contexts, err := w.readContexts(ctx, t)
-	if err != nil {
-		return nil, nil, err
-	}
-	plan, err := contexts.Plan()
-	if err != nil {
-		return nil, nil, err
-	}
-	plan.DeletionOrder = w.options.DeletionOrder
-	switch t.event.Event {
-	case deploy.EventInstantiate:
-		return plan, plan.Instantiation(), nil
-	case deploy.EventTerminate:
-		return plan, plan.Termination(), nil
-	case deploy.EventUpdate:
-		return plan, plan.Update(), nil
-	case deploy.EventUpdateDelete:
-		return plan, plan.Removal(), nil
-	case deploy.EventRead:
-		return plan, plan.Reading(), nil
-	default:
-		return nil, nil, errors.Errorf("event %q is %w", t.event.Event, deploy.ErrUnsupported)
-	}
-}
-
-// readContexts reads the contexts that the plan of an event needs.
-func (w *worker) readContexts(ctx context.Context, t task) (c deploy.Contexts, err error) {
-	c.Retry = t.retry
-	if c.Acted, err = w.snapshot(ctx, t.id); err != nil {
-		return c, err
-	}
-	if c.Status = c.Acted; w.statusID != t.id {
-		if c.Status, err = w.snapshot(ctx, w.statusID); err != nil {
-			return c, errors.Wrap(err, "cannot read where states are kept")
-		}
-	}
-	var others []string
-	switch t.event.Event {
-	case deploy.EventUpdate:
-		others = []string{t.event.UpdateContextID}
-	case deploy.EventUpdateDelete, deploy.EventTerminate:
-		if others, err = w.wantedMembers(ctx, t.id); err != nil {
-			return c, errors.Wrap(err, "cannot read which contexts of the deployment are to be there")
-		}
-	default:
-	}
-	for _, other := range others {
-		s, err := w.snapshot(ctx, other)
-		if err != nil {
-			return c, errors.Wrap(err, "cannot read another context of the deployment")
-		}
-		c.Others = append(c.Others, s)
-	}
-	return c, nil
-}
-
-func (w *worker) snapshot(ctx context.Context, id string) (s *appcontext.Snapshot, err error) {
-	err = w.retryOnOutage(ctx, func() error {
-		s, err = w.options.Store.Snapshot(ctx, id)
-		return err
-	})
-	return s, err
-}
-
 // finish ends an event. After a successful update, it adds events that delete the resources of other contexts of the deployment
 // that this one lacks. It adds them in the same transaction, so that a program that is killed leaves no update half done.
-func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deploy.Retry) error {
-	c := lifecycleChange{lock: w.lock, writes: []appcontext.Write{retry.Write(t.id)}}
+func (w *worker) finish(ctx context.Context, t *task, succeeded bool, retry deploy.Retry) error {
+	c := lifecycleChange{writes: []appcontext.Write{retry.Write(t.id)}}
 	c.edits = []edit{{t.id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.Finish(succeeded), nil }}}
 	if succeeded {
 		c.writes = append(c.writes, appcontext.Write{Handle: ProblemHandle(t.id), Sidecar: true})
@@ -352,8 +216,8 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 		if err != nil {
 			return err
 		}
-		for other, r := range others {
-			if other != t.id && r.Event.Deploys() { // This event replaces the other one.
+		for _, other := range slices.Sorted(maps.Keys(others)) {
+			if other != t.id && others[other].Event.Deploys() { // This event replaces the other one.
 				c.writes = append(c.writes, deploy.Retry{}.Write(other))
 			}
 		}
@@ -367,88 +231,79 @@ func (w *worker) finish(ctx context.Context, t task, succeeded bool, retry deplo
 			c.edits = append(c.edits, edit{other, func(l deploy.Lifecycle) (deploy.Lifecycle, error) { return l.ReplacedBy(t.id), nil }})
 		}
 	}
-	return w.retryOnOutage(ctx, func() error { return c.commit(ctx, w.options.Store) })
+	return w.commit(ctx, c)
 }
 
-// execute takes steps until none can be taken, the event is interrupted, or ctx ends, and reports whether all were acknowledged.
-// When it returns, no step is running, and the results are in etcd unless a write has failed.
-func (w *worker) execute(ctx context.Context, t task, plan *deploy.Plan, progress *deploy.Progress) bool {
-	stepCtx, cancel := context.WithCancel(ctx)
-	j := openJournal(func(writes []appcontext.Write) error { return w.write(ctx, plan.ID, writes) }, cancel)
-	done := w.runSteps(stepCtx, t, newExecutor(w, plan, j), progress, cancel)
-	if err := j.close(); err != nil {
-		w.logger.Error(err, "Cannot record what was done", "context", plan.ID)
-		return false
+// retryPause returns the pause before the retry of refused steps, after a number of earlier retries.
+func (r *Runner) retryPause(retries int) time.Duration {
+	backoff := r.options.RetryRefused
+	pause := backoff.Step()
+	for range min(retries, backoff.Steps) {
+		pause = backoff.Step()
 	}
-	return done
+	return pause
 }
 
-// runSteps takes the steps of progress. No step is running when it returns. Refused steps are retried while other steps are in
-// progress.
-func (w *worker) runSteps(ctx context.Context, t task, e *executor, progress *deploy.Progress, cancel func()) bool {
-	type result struct {
-		step    deploy.Step
-		outcome deploy.Outcome
+// readRetries returns the pending retries of the contexts of the deployment.
+func (w *worker) readRetries(ctx context.Context) (map[string]deploy.Retry, error) {
+	values, err := w.listSidecars(ctx, deploy.RetriesHandle)
+	if err != nil || len(values) == 0 {
+		return nil, err
 	}
-	results := make(chan result)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	running.Go(func() { w.watchLifecycle(ctx, t.id) })
-	var retry <-chan time.Time
-	for inFlight, retries := 0, t.retry.Count; ; {
-		for _, s := range progress.Take() {
-			inFlight++
-			running.Go(func() {
-				outcome, err := e.take(ctx, s)
-				if err != nil {
-					cancel() // Results cannot be recorded, so no more steps may be taken.
-					return
-				}
-				select {
-				case results <- result{s, outcome}:
-				case <-ctx.Done():
-				}
-			})
+	members, err := w.listMembers(ctx)
+	all := map[string]deploy.Retry{}
+	for id := range members {
+		value, ok := values[id]
+		if !ok {
+			continue
 		}
-		if inFlight == 0 {
-			return progress.Done()
+		r, malformed := deploy.ReadRetry(value)
+		if malformed != nil {
+			r.Index = -1 // No event has this index: beginRetry deletes the retry.
+			w.logger.Error(malformed, "Cannot read when an event is to be handled again", "context", id)
 		}
-		select {
-		case r := <-results:
-			inFlight--
-			progress.Complete(r.step, r.outcome)
-			if r.outcome == deploy.Refused && retry == nil {
-				retry = w.options.Clock.After(w.retryPause(retries))
-				retries++
-			}
-		case <-retry:
-			retry = nil
-			progress.Retry()
-		case <-w.wakeup:
-			if w.isInterrupted(ctx, t) {
-				return false
-			}
-		case <-ctx.Done():
-			return false
-		}
+		all[id] = r
+	}
+	return all, err
+}
+
+// awaitRetry waits until the next retry of an event is due, and begins it, or until the worker is woken. It reports whether one of
+// these has happened.
+func (w *worker) awaitRetry(ctx context.Context) (bool, error) {
+	retries, err := w.readRetries(ctx)
+	if err != nil || len(retries) == 0 {
+		return false, err
+	}
+	id := slices.MinFunc(slices.Collect(maps.Keys(retries)), func(a, b string) int {
+		return cmp.Or(retries[a].Next.Compare(retries[b].Next), cmp.Compare(a, b))
+	})
+	select {
+	case <-w.options.Clock.After(retries[id].Next.Sub(w.options.Clock.Now())):
+		return true, w.beginRetry(ctx, id, retries[id])
+	case <-w.wakeup:
+		return true, nil
+	case <-ctx.Done():
+		return false, nil
 	}
 }
 
-// isInterrupted reports whether an event must end before its work is done. A retry ends when another event of the deployment is
-// pending.
-func (w *worker) isInterrupted(ctx context.Context, t task) bool {
-	d := w.readDeployment(ctx)
-	return d.Interrupted(t.id) || t.isRetry() && d.Superseded(t.id)
-}
-
-// watchLifecycle wakes the worker after each change, or possible change, of the lifecycle of a context, until ctx ends.
-func (w *worker) watchLifecycle(ctx context.Context, id string) {
-	for {
-		err := w.options.Store.WatchLevels(ctx, id, deploy.LifecycleLevels(), func() { w.wake(id) })
-		if !w.pause(ctx, etcdRetry) {
-			return
+// beginRetry begins an event again. If that is no longer possible, it deletes the retry.
+func (w *worker) beginRetry(ctx context.Context, id string, r deploy.Retry) error {
+	err := w.commit(ctx, lifecycleChange{edits: []edit{{id, func(l deploy.Lifecycle) (deploy.Lifecycle, error) {
+		next, possible := l.Retry(r)
+		if !possible {
+			return l, errors.New("the context was stopped, or another event has come")
 		}
-		w.logger.V(1).Info("Cannot follow a context; retrying", "context", id, "cause", err.Error())
+		return next, nil
+	}}}})
+	switch {
+	case err == nil, errors.Is(err, appcontext.ErrNotFound): // What is gone is dropped when it is read.
+		w.wake(id)
+		return nil
+	case ctx.Err() != nil:
+		return err
+	default:
+		w.logger.Info("An event is not handled again", "context", id, "cause", err.Error())
+		return w.write(ctx, id, deploy.Retry{}.Write(id))
 	}
 }

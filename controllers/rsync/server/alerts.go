@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -36,9 +35,7 @@ var (
 type alerts struct {
 	rpc.UnimplementedReadyNotifyServer
 
-	store     *appcontext.Store
-	authorize func(ctx context.Context, verb, method string) (string, error)
-	logger    logr.Logger
+	server *Server
 	// slots bounds the number of streams.
 	slots *semaphore.Weighted
 
@@ -53,13 +50,9 @@ type topic struct{ caller, client, context string }
 // alertStream is the stream of a client for a context.
 type alertStream struct{ cancel context.CancelCauseFunc }
 
-func newAlerts(store *appcontext.Store, authorize func(ctx context.Context, verb, method string) (string, error), logger logr.Logger) *alerts {
-	return &alerts{store: store, authorize: authorize, logger: logger, slots: semaphore.NewWeighted(maxAlerts), streams: map[topic]*alertStream{}}
-}
-
 // Alert implements rpc.ReadyNotifyServer.
 func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc.Notification]) error {
-	caller, err := a.authorize(stream.Context(), verbWatch, rpc.ReadyNotify_Alert_FullMethodName)
+	caller, err := a.server.authorize(stream.Context(), verbWatch, rpc.ReadyNotify_Alert_FullMethodName)
 	if err != nil {
 		return err
 	}
@@ -85,7 +78,7 @@ func (a *alerts) Alert(request *rpc.Topic, stream grpc.ServerStreamingServer[rpc
 		}
 		changed.Done(p)
 		// The caller may have lost the right, or the token may have expired.
-		if _, err := a.authorize(ctx, verbWatch, rpc.ReadyNotify_Alert_FullMethodName); err != nil {
+		if _, err := a.server.authorize(ctx, verbWatch, rpc.ReadyNotify_Alert_FullMethodName); err != nil {
 			return err
 		}
 		if err := stream.Send(&rpc.Notification{AppContext: p.ContextID, App: p.App, Cluster: p.Cluster}); err != nil {
@@ -147,12 +140,12 @@ func streamStatus(ctx context.Context) error {
 func (a *alerts) follow(ctx context.Context, id string, changed func(appcontext.AppInCluster)) {
 	last := int64(0)
 	for ctx.Err() == nil {
-		err := a.store.WatchBundles(ctx, id, last, func(p appcontext.AppInCluster, revision int64) {
+		err := a.server.options.Store.WatchBundles(ctx, id, last, func(p appcontext.AppInCluster, revision int64) {
 			last = max(last, revision)
 			changed(p)
 		})
 		if ctx.Err() == nil {
-			a.logger.V(1).Info("Cannot follow the bundles of a context; retrying", "context", id, "cause", err.Error())
+			a.server.options.Logger.V(1).Info("Cannot follow the bundles of a context; retrying", "context", id, "cause", err.Error())
 		}
 		select {
 		case <-ctx.Done():

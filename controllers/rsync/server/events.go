@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-logr/logr"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -21,8 +20,7 @@ type events struct {
 	rpc.UnimplementedInstallappServer
 	rpc.UnimplementedUpdateappServer
 
-	enqueue func(ctx context.Context, id string, event deploy.Event, from string) error
-	logger  logr.Logger
+	options Options
 }
 
 // InstallApp implements rpc.InstallappServer.
@@ -58,8 +56,8 @@ func (e *events) RollbackApp(ctx context.Context, r *rpc.RollbackAppRequest) (*r
 // add adds an event to the queue of a context, and reports whether the event was accepted. The message is the reason if it was
 // refused. An error means that the context cannot be read or written.
 func (e *events) add(ctx context.Context, id string, event deploy.Event, from string) (ok bool, message string, err error) {
-	err = e.enqueue(ctx, id, event, from)
-	logger := e.logger.WithValues("context", id, "event", event, "from", from, "caller", callerOf(ctx))
+	err = e.options.Enqueue(ctx, id, event, from)
+	logger := e.options.Logger.WithValues("context", id, "event", event, "from", from, "caller", callerOf(ctx))
 	if err == nil {
 		logger.Info("Accepted an event")
 		return true, accepted, nil
@@ -77,17 +75,18 @@ func codeOf(ctx context.Context, err error) codes.Code {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Code()
 	}
-	for _, known := range []struct {
-		kind error
-		code codes.Code
-	}{
-		{appcontext.ErrNotFound, codes.NotFound}, {appcontext.ErrInvalid, codes.InvalidArgument}, {appcontext.ErrMalformed, codes.FailedPrecondition},
-		{appcontext.ErrConflict, codes.Aborted}, {appcontext.ErrUnavailable, codes.Unavailable}, {appcontext.ErrDenied, codes.Unavailable},
-		{appcontext.ErrNoSpace, codes.Unavailable}, {appcontext.ErrClosed, codes.Unavailable},
-	} {
-		if errors.Is(err, known.kind) {
-			return known.code
-		}
+	switch {
+	case errors.Is(err, appcontext.ErrNotFound):
+		return codes.NotFound
+	case errors.Is(err, appcontext.ErrInvalid):
+		return codes.InvalidArgument
+	case errors.Is(err, appcontext.ErrMalformed):
+		return codes.FailedPrecondition
+	case errors.Is(err, appcontext.ErrConflict):
+		return codes.Aborted
+	case errors.Is(err, appcontext.ErrUnavailable), errors.Is(err, appcontext.ErrDenied), errors.Is(err, appcontext.ErrNoSpace), errors.Is(err, appcontext.ErrClosed):
+		return codes.Unavailable
+	default:
+		return codes.OK
 	}
-	return codes.OK
 }

@@ -74,7 +74,7 @@ type Server struct {
 // New returns a server. It does not listen before Start.
 func New(o Options) *Server {
 	s := &Server{options: o, requests: semaphore.NewWeighted(maxRequests), listening: make(chan struct{})}
-	s.alerts = newAlerts(o.Store, s.authorize, o.Logger)
+	s.alerts = &alerts{server: s, slots: semaphore.NewWeighted(maxAlerts), streams: map[topic]*alertStream{}}
 	return s
 }
 
@@ -131,7 +131,7 @@ func (s *Server) newGRPC() (*grpc.Server, *health.Server) {
 		options = append(options, grpc.Creds(credentials.NewTLS(s.options.TLS)))
 	}
 	server := grpc.NewServer(options...)
-	e := &events{enqueue: s.options.Enqueue, logger: s.options.Logger}
+	e := &events{options: s.options}
 	rpc.RegisterInstallappServer(server, e)
 	rpc.RegisterUpdateappServer(server, e)
 	rpc.RegisterReadyNotifyServer(server, s.alerts)
