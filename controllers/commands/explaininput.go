@@ -159,15 +159,15 @@ func (d document) values() ([]any, error) {
 func (d document) decodeJSON() ([]any, error) {
 	var values []any
 	decoder := json.NewDecoder(bytes.NewReader(d.text))
-	decoder.UseNumber()
 	for {
+		var raw json.RawMessage
 		var value any
-		err := decoder.Decode(&value)
+		err := decoder.Decode(&raw)
 		if errors.Is(err, io.EOF) {
 			return values, nil
 		}
 		if err == nil {
-			err = utiljson.ConvertInterfaceNumbers(&value, 0)
+			err = utiljson.Unmarshal(raw, &value)
 		}
 		if err != nil {
 			at := len(bytes.TrimRight(d.text, "\r\n\t "))

@@ -35,6 +35,8 @@ type scopeSource struct {
 
 	client  dynamic.ResourceInterface
 	timeout time.Duration
+	// selector is the field selector of a target that is one scope.
+	selector string
 	// objects prints objects; nil for tables.
 	objects printers.ResourcePrinter
 	sortBy  *sortKey
@@ -69,6 +71,9 @@ func (f *statusFlags) newScopeSource(v *statusView) (*scopeSource, error) {
 	v.target = v.target.inNamespace(namespace)
 	if len(v.target.names) > 0 {
 		namespace = v.target.names[0]
+	}
+	if v.target.kind == targetScope {
+		s.selector = fields.OneTermEqualSelector(metav1.ObjectNameField, v.target.name()).String()
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -120,20 +125,12 @@ func (s *scopeSource) read(ctx context.Context) (*unstructured.UnstructuredList,
 func (s *scopeSource) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
 	ctx, cancel := s.withTimeout(ctx, s.timeout)
 	defer cancel()
-	list, err := s.client.List(ctx, s.options(metav1.ListOptions{}))
+	list, err := s.client.List(ctx, metav1.ListOptions{FieldSelector: s.selector})
 	return list, explainError(ctx, err)
 }
 
 func (s *scopeSource) withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, timeout, noAnswerWithin(s.timeout))
-}
-
-// options adds the selector of the target to the options of a list or watch.
-func (s *scopeSource) options(o metav1.ListOptions) metav1.ListOptions {
-	if s.target.kind == targetScope {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.target.name()).String()
-	}
-	return o
 }
 
 // explainError returns an error of the API server with advice for the user.
@@ -169,10 +166,11 @@ func (s *scopeSource) follow(ctx context.Context, show func(string) error) (answ
 	if err := s.showChanges(show, changed...); err != nil {
 		return true, err
 	}
-	timeoutSeconds := int64(watchTimeout.Seconds())
 	ctx, cancel := s.withTimeout(ctx, watchTimeout+s.timeout)
 	defer cancel()
-	w, err := s.client.Watch(ctx, s.options(metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), TimeoutSeconds: &timeoutSeconds}))
+	w, err := s.client.Watch(ctx, metav1.ListOptions{
+		FieldSelector: s.selector, ResourceVersion: list.GetResourceVersion(), TimeoutSeconds: new(int64(watchTimeout.Seconds())),
+	})
 	if err != nil {
 		return true, explainError(ctx, err)
 	}

@@ -72,7 +72,8 @@ func Write(ctx context.Context, out io.Writer, o Options) (Result, error) {
 	g.addComponents(ctx)
 	g.addEvents(ctx)
 	if o.IncludeScopes {
-		g.addScopes(ctx)
+		g.addList(ctx, "healthscopes.yaml", healthScopes, "", "", redactMetadata)
+		g.addList(ctx, "resourcebundlestates.yaml", bundles, "", "", redactBundle)
 	}
 	err := g.archive.close()
 	return Result{Files: g.archive.files, Problems: g.archive.problems}, err
