@@ -127,45 +127,44 @@ func printModules(b *strings.Builder, preview inventory.Preview) {
 func planLines(p inventory.TenantPreview) []string {
 	type line struct{ name, id, text string }
 	var lines []line
-	for _, op := range p.Plan.Operations {
-		document := p.Current[op.Key]
+	add := func(sign string, key aai.Key, document aai.Document, detail string) {
+		name := documentName(document)
+		lines = append(lines, line{name, key.ID, fmt.Sprintf("%s %s in %s%s", sign, name, key.Tenant, detail)})
+	}
+	// documentOf returns what an operation is about: what is to be created does not exist yet.
+	documentOf := func(op plan.Operation) aai.Document {
 		if op.Verb == plan.Create {
-			document = op.Document
+			return op.Document
 		}
-		lines = append(lines, line{documentName(document), op.Key.ID, operationLine(op, p.Current)})
+		return p.Current[op.Key]
+	}
+	for _, op := range p.Plan.Operations {
+		sign, detail := describeOperation(op, p.Current[op.Key])
+		add(sign, op.Key, documentOf(op), detail)
 	}
 	for _, w := range p.Waiting {
-		document := p.Current[w.Key]
-		if w.Verb == plan.Create {
-			document = w.Document
-		}
-		name := documentName(document)
-		lines = append(lines, line{name, w.Key.ID, fmt.Sprintf("! %s in %s: waits, %s", name, w.Key.Tenant, w.Message)})
+		add("!", w.Key, documentOf(w.Operation), ": waits, "+w.Message)
 	}
 	for _, k := range p.Plan.Skipped {
-		name := documentName(p.Current[k.Key])
-		lines = append(lines, line{name, k.Key.ID, fmt.Sprintf("= %s in %s: not deleted, %s", name, k.Key.Tenant, k.Message)})
+		add("=", k.Key, p.Current[k.Key], ": not deleted, "+k.Message)
 	}
 	for _, c := range p.Plan.Conflicts {
-		name := documentName(p.Current[c.Key])
-		lines = append(lines, line{name, c.Key.ID, fmt.Sprintf("! %s in %s: its place belongs to data-owner %q", name, c.Key.Tenant, c.Owner)})
+		add("!", c.Key, p.Current[c.Key], fmt.Sprintf(": its place belongs to data-owner %q", c.Owner))
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.id, b.id)) })
-	texts := make([]string, 0, len(lines))
-	for _, l := range lines {
-		texts = append(texts, l.text)
+	texts := make([]string, len(lines))
+	for i, l := range lines {
+		texts[i] = l.text
 	}
 	return texts
 }
 
-// operationLine returns the line for an operation.
-func operationLine(op plan.Operation, current map[aai.Key]aai.Document) string {
-	document := current[op.Key]
-	sign, labels := "~", op.Document.Labels
-	detail := ""
+// describeOperation returns the sign of an operation, and what it changes in the current document.
+func describeOperation(op plan.Operation, current aai.Document) (sign, detail string) {
+	sign = "~"
 	switch op.Verb {
 	case plan.Create:
-		sign, document = "+", op.Document
+		sign = "+"
 	case plan.Delete:
 		sign = "-"
 	case plan.Relate:
@@ -175,12 +174,12 @@ func operationLine(op plan.Operation, current map[aai.Key]aai.Document) string {
 	case plan.Update:
 		detail = ": fields"
 	}
-	for _, label := range labels {
-		if _, status, ok := strings.Cut(label, "/"+aai.LabelStatus+"="); ok && !slices.Contains(current[op.Key].Labels, label) {
+	for _, label := range op.Document.Labels {
+		if _, status, ok := strings.Cut(label, "/"+aai.LabelStatus+"="); ok && !slices.Contains(current.Labels, label) {
 			detail = ": " + aai.LabelStatus + "=" + status
 		}
 	}
-	return fmt.Sprintf("%s %s in %s%s", sign, documentName(document), op.Key.Tenant, detail)
+	return sign, detail
 }
 
 // documentName returns the name of the resource that a document describes, with its cluster: a tenant may have resources of many clusters.

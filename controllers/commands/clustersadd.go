@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -41,18 +42,14 @@ The command uses the rights of the caller in both clusters.`
 
 // clustersAdd are the flags of the command clusters add.
 type clustersAdd struct {
-	hub        hubFlags
-	member     memberFlags
-	namespaces []string
-	probe      []string
-	deploy     []string
-	workloads  bool
-	oam        bool
-	monitor    string
-	lifetime   time.Duration
-	server     string
-	dryRun     bool
-	wait       bool
+	// Enrolment is what the flags say of the member.
+	enrol.Enrolment
+
+	hub    hubFlags
+	member memberFlags
+	server string
+	dryRun bool
+	wait   bool
 }
 
 func newClustersAdd() *cobra.Command {
@@ -60,49 +57,46 @@ func newClustersAdd() *cobra.Command {
 	c := &cobra.Command{
 		Use: "add NAME --context CONTEXT", Short: "Make a cluster a member of the hub", Long: clustersAddLong, Args: exactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			lifetime := time.Duration(0)
-			if c.Flags().Changed("token-lifetime") {
-				lifetime = o.lifetime
+			o.Name, o.SecretNamespace = args[0], o.hub.namespace
+			if !c.Flags().Changed("token-lifetime") {
+				o.TokenLifetime = 0
 			}
-			err := withTimeout(c.Context(), o.hub.timeout, func(ctx context.Context) error {
-				return o.run(ctx, args[0], lifetime, c.OutOrStdout(), c.ErrOrStderr())
-			})
-			return errors.Wrapf(err, "cannot add cluster %q", args[0])
+			err := withTimeout(c.Context(), o.hub.timeout, func(ctx context.Context) error { return o.run(ctx, c.OutOrStdout(), c.ErrOrStderr()) })
+			return errors.Wrapf(err, "cannot add cluster %q", o.Name)
 		},
 	}
 	o.member.add(c.Flags())
 	o.hub.add(c.Flags())
-	c.Flags().StringSliceVar(&o.namespaces, "namespaces", nil, "the namespaces of the member that the hub may read; the default is all")
-	c.Flags().BoolVar(&o.workloads, "workloads", false, "let the hub read workloads and their pods too, for scopes with a workloadSelector and references to workloads")
-	c.Flags().BoolVar(&o.oam, "oam", false, "let the hub read what --workloads names, and workloads of OAM, Applications of KubeVela and Services, for scopes that refer to these")
-	c.Flags().StringSliceVar(&o.probe, "probe-namespaces", nil, "the namespaces of the member in which the hub may probe Services; the default is none")
-	c.Flags().StringSliceVar(&o.deploy, "deploy", nil, "let the hub apply AppContexts in these namespaces of the member, as in --deploy=shop; without a value, in all that it may read")
+	c.Flags().StringSliceVar(&o.Namespaces, "namespaces", nil, "the namespaces of the member that the hub may read; the default is all")
+	c.Flags().BoolVar(&o.Workloads, "workloads", false, "let the hub read workloads and their pods too, for scopes with a workloadSelector and references to workloads")
+	c.Flags().BoolVar(&o.OAM, "oam", false, "let the hub read what --workloads names, and workloads of OAM, Applications of KubeVela and Services, for scopes that refer to these")
+	c.Flags().StringSliceVar(&o.ProbeNamespaces, "probe-namespaces", nil, "the namespaces of the member in which the hub may probe Services; the default is none")
+	c.Flags().StringSliceVar(&o.DeployNamespaces, "deploy", nil, "let the hub apply AppContexts in these namespaces of the member, as in --deploy=shop; without a value, in all that it may read")
 	c.Flags().Lookup("deploy").NoOptDefVal = enrol.AllNamespaces
-	c.Flags().StringVar(&o.monitor, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member; the same as fleet.monitorNamespace in the controller's configuration")
-	c.Flags().DurationVar(&o.lifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each token that replaces it")
+	c.Flags().StringVar(&o.MonitorNamespace, "monitor-namespace", enrol.MemberNamespace, "the namespace of the monitor's Lease in the member; the same as fleet.monitorNamespace in the controller's configuration")
+	c.Flags().DurationVar(&o.TokenLifetime, "token-lifetime", enrol.DefaultTokenLifetime, "how long the hub's token is valid, and each token that replaces it")
 	c.Flags().StringVar(&o.server, "server", "", "the URL of the member's API server as the hub reaches it; the default is the one in the kubeconfig file")
 	c.Flags().BoolVar(&o.wait, "wait", false, "wait until the cluster is Connected, at most for --timeout. A cluster that is a member already may still be listed as Connected from before")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "print what would be created, without the token, and change nothing")
 	return c
 }
 
-func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Duration, out, errOut io.Writer) error {
+func (o *clustersAdd) run(ctx context.Context, out, errOut io.Writer) error {
 	member, err := o.member.config("clusters-add", o.hub.timeout)
 	if err != nil {
 		return err
 	}
-	e, err := newEnrolment(member, o.server)
-	if err != nil {
+	if err := o.setServer(member); err != nil {
 		return usageError(errors.Wrapf(err, "cannot use context %q", o.member.context))
 	}
-	e.Name, e.Namespaces, e.ProbeNamespaces, e.MonitorNamespace, e.TokenLifetime, e.SecretNamespace = name, o.namespaces, o.probe, o.monitor, lifetime, o.hub.namespace
-	e.Workloads, e.OAM, e.DeployNamespaces = o.workloads, o.oam, o.deploy
-	if err := e.Validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return usageError(err)
 	}
-	warnLoopback(e.Server, errOut)
+	if u, err := url.Parse(o.Server); err == nil && isLoopback(u.Hostname()) {
+		fmt.Fprintf(errOut, "warning: %s is an address of this machine; if the controller runs elsewhere, set --server to the URL by which it reaches the member\n", o.Server)
+	}
 	if o.dryRun {
-		return printObjects(e, out)
+		return printObjects(o.Enrolment, out)
 	}
 	hub, hubConfig, err := o.hub.client("clusters-add")
 	if err != nil {
@@ -115,48 +109,35 @@ func (o *clustersAdd) run(ctx context.Context, name string, lifetime time.Durati
 	if err != nil {
 		return errors.Wrap(err, "cannot use the member")
 	}
-	err = enrol.Add(ctx, enrol.Clusters{Hub: hub, Member: c, MemberConfig: member, Report: printChanges(out)}, e, time.Now())
+	err = enrol.Add(ctx, enrol.Clusters{Hub: hub, Member: c, MemberConfig: member, Report: printChanges(out)}, o.Enrolment, time.Now())
 	if err != nil || !o.wait {
 		return err
 	}
-	return waitConnected(ctx, hub, o.hub.namespace, name, out, errOut)
+	return waitConnected(ctx, hub, o.SecretNamespace, o.Name, out, errOut)
+}
+
+// setServer sets how the hub reaches the member that config connects to, without the caller's credentials, proxies and file paths.
+func (o *clustersAdd) setServer(config *rest.Config) error {
+	if config.Insecure {
+		return errors.New("insecure-skip-tls-verify is set: the hub talks to servers only that it can verify; put the authority's certificate into certificate-authority-data")
+	}
+	if o.server == "" && config.Proxy != nil { // client-go sets Proxy for proxy-url only, and not for environment variables.
+		return errors.New("proxy-url is set, and the hub goes through no proxy: say with --server how the hub reaches the member")
+	}
+	authority := config.CAData
+	if len(authority) == 0 && config.CAFile != "" {
+		var err error
+		if authority, err = os.ReadFile(config.CAFile); err != nil {
+			return errors.Wrap(err, "cannot read the authority's certificate")
+		}
+	}
+	o.Server, o.TLSServerName, o.Authority = cmp.Or(o.server, config.Host), config.ServerName, authority
+	return nil
 }
 
 // printChanges returns a function that prints a change as a line.
 func printChanges(out io.Writer) func(enrol.Change) {
 	return func(c enrol.Change) { fmt.Fprintln(out, c) }
-}
-
-// newEnrolment returns the enrolment of the member that config connects to, without the caller's credentials, proxies and file paths.
-func newEnrolment(config *rest.Config, server string) (enrol.Enrolment, error) {
-	if config.Insecure {
-		return enrol.Enrolment{}, errors.New("insecure-skip-tls-verify is set: the hub talks to servers only that it can verify; put the authority's certificate into certificate-authority-data")
-	}
-	e := enrol.Enrolment{Server: config.Host, TLSServerName: config.ServerName, Authority: config.CAData}
-	if server != "" {
-		e.Server = server
-	} else if config.Proxy != nil { // client-go sets Proxy for proxy-url only, and not for environment variables.
-		return enrol.Enrolment{}, errors.New("proxy-url is set, and the hub goes through no proxy: say with --server how the hub reaches the member")
-	}
-	if len(e.Authority) == 0 && config.CAFile != "" {
-		data, err := os.ReadFile(config.CAFile)
-		if err != nil {
-			return enrol.Enrolment{}, errors.Wrap(err, "cannot read the authority's certificate")
-		}
-		e.Authority = data
-	}
-	return e, nil
-}
-
-// warnLoopback prints a warning if a server has a loopback address, at which the hub may not reach it.
-func warnLoopback(server string, errOut io.Writer) {
-	u, err := url.Parse(server)
-	if err != nil {
-		return
-	}
-	if isLoopback(u.Hostname()) {
-		fmt.Fprintf(errOut, "warning: %s is an address of this machine; if the controller runs elsewhere, set --server to the URL by which it reaches the member\n", server)
-	}
 }
 
 // printObjects prints the objects that an enrolment would create, as YAML, without the token.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/healthscope/healthscope/controllers/enrol"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -70,20 +69,16 @@ func (o *clustersList) run(ctx context.Context, out, errOut io.Writer) error {
 	return nil
 }
 
-// printReport prints a report in an output format.
+// printReport prints a report in an output format, and a warning if it is out of date.
 func printReport(out, errOut io.Writer, format string, colour bool, r enrol.Report, now time.Time) error {
-	if format == formatTable || format == formatWide {
-		return printClusters(out, errOut, r, format == formatWide, colour, now)
+	wide := format == formatWide
+	if format != formatTable && !wide {
+		return encode(out, format, r)
 	}
-	return encode(out, format, r)
-}
-
-// printClusters prints a table, and a warning if the table is out of date.
-func printClusters(out, errOut io.Writer, r enrol.Report, wide, colour bool, now time.Time) error {
 	if !r.Controller.Running {
 		dataAge := "of an unknown time"
 		if at := r.Controller.LastRenewed; at != nil {
-			dataAge = age(at, now) + " old"
+			dataAge = age(*at, now) + " old"
 		}
 		fmt.Fprintf(errOut, "warning: the controller does not run: %s; what follows is %s\n", r.Controller.Message, dataAge)
 	}
@@ -95,14 +90,14 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide, colour bool, now
 	}
 	list := table{columns: columns("NAME", "STATE", "AGE", "LAST SEEN", "SINCE", "MAINTENANCE", "MESSAGE")}
 	for _, c := range r.Clusters {
-		since := "<unknown>"
+		since := unknownTime
 		if c.Since != nil {
 			since = c.Since.Format(time.RFC3339)
 		}
-		list.add(string(c.State), columns(c.Name, string(c.State), age(c.Since, now), lastSeen(c, r.Controller, now), since, c.Maintenance, c.Message)...)
+		list.add(string(c.State), columns(c.Name, string(c.State), ageIfKnown(c.Since, now, ""), lastSeen(c, r.Controller, now), since, c.Maintenance, c.Message)...)
 	}
 	for _, s := range r.RejectedSecrets {
-		list.add(string(fleet.Refused), columns("secret/"+s.Name, string(fleet.Refused), "<unknown>", "never", "<unknown>", "", s.Message)...)
+		list.add(string(fleet.Refused), columns("secret/"+s.Name, string(fleet.Refused), unknownTime, "never", unknownTime, "", s.Message)...)
 	}
 	if _, err := io.WriteString(out, list.render(colour)); err != nil {
 		return err
@@ -118,26 +113,23 @@ func printClusters(out, errOut io.Writer, r enrol.Report, wide, colour bool, now
 func lastSeen(c enrol.Cluster, controller enrol.Controller, now time.Time) string {
 	switch {
 	case c.LastSeen != nil:
-		return ago(c.LastSeen, now)
+		return ageIfKnown(c.LastSeen, now, " ago")
 	case c.State != fleet.Connected:
 		return "never"
 	case controller.Running:
 		return "now"
 	default:
-		return ago(controller.LastRenewed, now)
+		return ageIfKnown(controller.LastRenewed, now, " ago")
 	}
 }
 
-func age(at *time.Time, now time.Time) string {
-	if at == nil {
-		return "<unknown>"
-	}
-	return duration.HumanDuration(max(now.Sub(*at), 0))
-}
+// unknownTime is printed for a time that is not known.
+const unknownTime = "<unknown>"
 
-func ago(at *time.Time, now time.Time) string {
+// ageIfKnown returns the duration since a time, with a suffix, or unknownTime.
+func ageIfKnown(at *time.Time, now time.Time, suffix string) string {
 	if at == nil {
-		return "<unknown>"
+		return unknownTime
 	}
-	return age(at, now) + " ago"
+	return age(*at, now) + suffix
 }

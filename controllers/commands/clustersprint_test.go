@@ -101,7 +101,7 @@ func TestClustersListWarnsIfItIsStale(t *testing.T) {
 	r.Controller = enrol.Controller{LastRenewed: new(sampleTime.Add(-3 * time.Minute)), Message: "it does not renew its Lease x/y"}
 	r.Clusters, r.RejectedSecrets, r.Omitted = r.Clusters[1:2], nil, 7
 	var out, errOut bytes.Buffer
-	if err := printClusters(&out, &errOut, r, false, false, sampleTime); err != nil {
+	if err := printReport(&out, &errOut, formatTable, false, r, sampleTime); err != nil {
 		t.Fatal(err)
 	}
 	if want := "warning: the controller does not run: it does not renew its Lease x/y; what follows is 3m old\nwarning: 7 clusters more are not shown: there are too many to publish\n"; errOut.String() != want {
@@ -116,7 +116,7 @@ func TestClustersListHasNoControlCharacters(t *testing.T) {
 	hostile := "x\x1b[2J\u009b2J\r\ny"
 	r := enrol.Report{Controller: enrol.Controller{Running: true}, Document: enrol.Document{Clusters: []enrol.Cluster{{Name: hostile, State: "Refused", Message: hostile, Maintenance: hostile}}}}
 	var out, errOut bytes.Buffer
-	if err := printClusters(&out, &errOut, r, true, false, sampleTime); err != nil {
+	if err := printReport(&out, &errOut, formatWide, false, r, sampleTime); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Count(out.String(), "\n") != 2 || strings.ContainsAny(out.String(), "\x1b\r\u009b") {
@@ -146,11 +146,12 @@ func TestNewEnrolmentFromContext(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := newEnrolment(&c.config, c.server)
+			o := clustersAdd{server: c.server}
+			err := o.setServer(&c.config)
 			if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 				t.Fatalf("error %v, want %q in it", err, c.wrong)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(c.want, o.Enrolment); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/signal"
@@ -31,7 +32,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	if !started {
 		err = usageError(err)
 	}
-	if err != nil && !isReported(err) {
+	if err != nil && !errors.Is(err, errReported) {
 		fmt.Fprintf(errOut, "%s: %v\n", displayName(programName()), err)
 	}
 	return exitCode(err)

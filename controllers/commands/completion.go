@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -8,8 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/enrol"
@@ -104,24 +107,39 @@ func contextNames(_ context.Context, c *cobra.Command) ([]string, error) {
 
 // namespaces returns the namespaces of the hub.
 func namespaces(ctx context.Context, c *cobra.Command) ([]string, error) {
-	return listNamespaces(ctx, flagValue(c, "hub-kubeconfig", "kubeconfig"), flagValue(c, "hub-context", "context"))
+	return listNames(ctx, flagValue(c, "hub-kubeconfig", "kubeconfig"), flagValue(c, "hub-context", "context"), namespacesResource, "")
 }
 
 // memberNamespaceNames returns the namespaces of the member.
 func memberNamespaceNames(ctx context.Context, c *cobra.Command) ([]string, error) {
-	return listNamespaces(ctx, flagValue(c, "kubeconfig"), flagValue(c, "context"))
+	return listNames(ctx, flagValue(c, "kubeconfig"), flagValue(c, "context"), namespacesResource, "")
 }
 
-func listNamespaces(ctx context.Context, kubeconfig, context string) ([]string, error) {
-	config, err := loadRESTConfig(kubeconfig, context, "completion")
+// scopeNames returns the names of the scopes of a namespace.
+func scopeNames(ctx context.Context, c *cobra.Command) ([]string, error) {
+	kubeconfig, kubeContext, namespace := flagValue(c, "kubeconfig"), flagValue(c, "context"), flagValue(c, "namespace")
+	if namespace == "" {
+		var err error
+		if namespace, _, err = newClientConfig(kubeconfig, kubeContext).Namespace(); err != nil {
+			return nil, err
+		}
+	}
+	return listNames(ctx, kubeconfig, kubeContext, scopesResource, namespace)
+}
+
+var namespacesResource = corev1.SchemeGroupVersion.WithResource("namespaces")
+
+// listNames returns the names of the objects of a kind, in a namespace if it is not empty.
+func listNames(ctx context.Context, kubeconfig, kubeContext string, kind schema.GroupVersionResource, namespace string) ([]string, error) {
+	config, err := loadRESTConfig(kubeconfig, kubeContext, "completion")
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	list, err := client.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -139,11 +157,7 @@ func clusterNames(ctx context.Context, c *cobra.Command) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespace := flagValue(c, "hub-namespace")
-	if namespace == "" {
-		namespace = corev1alpha2.DefaultClustersNamespace
-	}
-	r, err := enrol.Read(ctx, hub, namespace, time.Now())
+	r, err := enrol.Read(ctx, hub, cmp.Or(flagValue(c, "hub-namespace"), corev1alpha2.DefaultClustersNamespace), time.Now())
 	var found []string
 	for _, cluster := range r.Clusters {
 		if !cluster.Local {
@@ -151,22 +165,4 @@ func clusterNames(ctx context.Context, c *cobra.Command) ([]string, error) {
 		}
 	}
 	return found, err
-}
-
-// scopeNames returns the names of the scopes of a namespace.
-func scopeNames(ctx context.Context, c *cobra.Command) ([]string, error) {
-	f := statusFlags{kubeconfig: flagValue(c, "kubeconfig"), context: flagValue(c, "context"), namespace: flagValue(c, "namespace"), timeout: completionTimeout}
-	scopes, err := f.newScopeReader(target{kind: targetScopes})
-	if err != nil {
-		return nil, err
-	}
-	list, err := scopes.read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found := make([]string, len(list.Items))
-	for i := range list.Items {
-		found[i] = list.Items[i].GetName()
-	}
-	return found, nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -30,6 +31,9 @@ type contextFlags struct {
 	timeout time.Duration
 }
 
+// contextFunc does the work of a command about contexts.
+type contextFunc func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error
+
 // newContext returns the command context.
 func newContext() *cobra.Command {
 	var f contextFlags
@@ -39,29 +43,19 @@ func newContext() *cobra.Command {
 	c.AddCommand(
 		newContextApply(&f),
 		newContextPlan(&f),
-		f.eventCommand("instantiate ID", "Deploy a context to its clusters", 1, enqueueEvent(deploy.EventInstantiate)),
-		f.eventCommand("terminate ID", "Delete from its clusters what a context has deployed", 1, enqueueEvent(deploy.EventTerminate)),
-		f.eventCommand("update FROM TO", "Replace the context FROM by the context TO, and delete what TO lacks", 2, enqueueUpdate),
-		f.eventCommand("rollback FROM TO", "Undo an update from TO to FROM", 2, enqueueUpdate),
-		f.command("stop ID", "Stop the work on a context until the next of these commands", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
-			if err := rsync.Stop(ctx, store, args[0], time.Now()); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(out, "context %s is stopped\n", args[0])
-			return err
-		}),
-		f.command("list", "List the contexts, with their states", 0, func(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
-			return listContexts(ctx, store, out)
-		}),
-		f.command("show ID", "Print the state of each resource of a context, and why", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
-			return showContext(ctx, store, args[0], out)
-		}),
+		f.eventCommand("instantiate ID", "Deploy a context to its clusters", 1, enqueue(deploy.EventInstantiate)),
+		f.eventCommand("terminate ID", "Delete from its clusters what a context has deployed", 1, enqueue(deploy.EventTerminate)),
+		f.eventCommand("update FROM TO", "Replace the context FROM by the context TO, and delete what TO lacks", 2, enqueue(deploy.EventUpdate)),
+		f.eventCommand("rollback FROM TO", "Undo an update from TO to FROM", 2, enqueue(deploy.EventUpdate)),
+		f.command("stop ID", "Stop the work on a context until the next of these commands", 1, stopContext),
+		f.command("list", "List the contexts, with their states", 0, listContexts),
+		f.command("show ID", "Print the state of each resource of a context, and why", 1, showContext),
 	)
 	return c
 }
 
 // command returns a command that calls run with the store of the contexts.
-func (f *contextFlags) command(use, short string, args int, run func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error) *cobra.Command {
+func (f *contextFlags) command(use, short string, args int, run contextFunc) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: exactArgs(args),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -89,11 +83,9 @@ func (f *contextFlags) command(use, short string, args int, run func(ctx context
 }
 
 // eventCommand returns a command that adds an event to the queues of contexts.
-func (f *contextFlags) eventCommand(use, short string, args int, add func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error) *cobra.Command {
-	var (
-		wait bool
-		c    *cobra.Command
-	)
+func (f *contextFlags) eventCommand(use, short string, args int, add contextFunc) *cobra.Command {
+	var wait bool
+	var c *cobra.Command
 	c = f.command(use, short, args, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
 		if err := add(ctx, store, args, out); err != nil || !wait {
 			return err
@@ -135,24 +127,27 @@ func newContextApply(f *contextFlags) *cobra.Command {
 	return c
 }
 
-// enqueueEvent returns a function that adds an event to the queue of a context.
-func enqueueEvent(event deploy.Event) func(context.Context, *appcontext.Store, []string, io.Writer) error {
+// enqueue returns a function that adds an event to the queue of a context. The arguments are its id, or the id of the context that is updated
+// and its own.
+func enqueue(event deploy.Event) contextFunc {
 	return func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
-		if err := rsync.Enqueue(ctx, store, args[0], event, "", time.Now()); err != nil {
+		id, from := args[len(args)-1], ""
+		if len(args) > 1 {
+			from = args[0]
+		}
+		if err := rsync.Enqueue(ctx, store, id, event, from, time.Now()); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(out, "%s of context %s is in the queue\n", event, args[0])
+		_, err := fmt.Fprintf(out, "%s of context %s is in the queue\n", event, strings.Join(args, " to "))
 		return err
 	}
 }
 
-// enqueueUpdate adds an update from the context args[0] to the queue of the context args[1].
-func enqueueUpdate(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
-	from, to := args[0], args[1]
-	if err := rsync.Enqueue(ctx, store, to, deploy.EventUpdate, from, time.Now()); err != nil {
+func stopContext(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+	if err := rsync.Stop(ctx, store, args[0], time.Now()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s of context %s to %s is in the queue\n", deploy.EventUpdate, from, to)
+	_, err := fmt.Fprintf(out, "context %s is stopped\n", args[0])
 	return err
 }
 
@@ -165,7 +160,7 @@ func printStandingDown(ctx context.Context, store *appcontext.Store, out io.Writ
 	return err
 }
 
-func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) error {
+func listContexts(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
 	ids, err := store.ContextIDs(ctx)
 	if err != nil {
 		return err
@@ -186,10 +181,9 @@ func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) e
 		if err != nil {
 			return err
 		}
-		meta, _ := s.Meta() // If meta cannot be read, the subject is unknown.
-		subject, ok := meta.DeploymentRef()
 		name := ""
-		if ok {
+		meta, _ := s.Meta() // If meta cannot be read, the subject is unknown.
+		if subject, ok := meta.DeploymentRef(); ok {
 			name = subject.String()
 		}
 		t.add("", id, string(state), name)
@@ -198,7 +192,8 @@ func listContexts(ctx context.Context, store *appcontext.Store, out io.Writer) e
 	return err
 }
 
-func showContext(ctx context.Context, store *appcontext.Store, id string, out io.Writer) error {
+func showContext(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+	id := args[0]
 	s, err := store.Snapshot(ctx, id)
 	if err != nil {
 		return err
@@ -231,12 +226,7 @@ func showContext(ctx context.Context, store *appcontext.Store, id string, out io
 	if statuses.ID() != id {
 		fmt.Fprintf(out, "resources are those of context %s\n", statuses.ID())
 	}
-	t, err := resourceTable(ctx, store, statuses)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(out, t.render(false))
-	return err
+	return printResources(ctx, store, statuses, out)
 }
 
 // printWaiting prints which apps wait for others, and why, while a context is instantiated.
@@ -269,23 +259,24 @@ func statusSnapshot(ctx context.Context, store *appcontext.Store, id string) (*a
 	return store.Snapshot(ctx, statusID)
 }
 
-// resourceTable returns a table of the resources whose states a context stores.
-func resourceTable(ctx context.Context, store *appcontext.Store, s *appcontext.Snapshot) (table, error) {
+// printResources prints a table of the resources whose states a context stores.
+func printResources(ctx context.Context, store *appcontext.Store, s *appcontext.Snapshot, out io.Writer) error {
 	t := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "STATUS", "PROBLEM"}}
 	for _, a := range s.Apps() {
 		for _, c := range a.Clusters() {
 			for _, r := range c.Resources() {
 				status, err := r.Status()
 				if err != nil {
-					return t, err
+					return err
 				}
 				reason, err := store.Sidecar(ctx, r.Handle().Level("status"))
 				if err != nil {
-					return t, err
+					return err
 				}
 				t.add("", a.Name(), c.Name(), r.Name(), string(cmp.Or(status, appcontext.ResourcePending)), reason)
 			}
 		}
 	}
-	return t, nil
+	_, err := io.WriteString(out, t.render(false))
+	return err
 }

@@ -40,10 +40,8 @@ type contextPlan struct {
 }
 
 func newContextPlan(f *contextFlags) *cobra.Command {
-	o := contextPlan{contextFlags: f}
-	c := f.command("plan ID", "Print what would be created, changed and deleted in which cluster", 1, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
-		return o.run(ctx, store, args[0], out)
-	})
+	o := &contextPlan{contextFlags: f}
+	c := f.command("plan ID", "Print what would be created, changed and deleted in which cluster", 1, o.run)
 	c.Long = contextPlanLong
 	o.hub.addConnectionFlags(c.Flags())
 	c.Flags().StringVar(&o.from, "from", "", "print what an update from this context would change")
@@ -52,17 +50,22 @@ func newContextPlan(f *contextFlags) *cobra.Command {
 	return c
 }
 
-func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, id string, out io.Writer) error {
+func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
 	if err := checkFormat(o.output, formatTable, formatJSON, formatYAML); err != nil {
 		return usageError(err)
 	}
 	if o.from != "" && o.terminate {
 		return usageError(errors.New("--from and --terminate exclude each other"))
 	}
-	previews, err := o.previews(ctx, store, id)
+	preview, err := o.read(ctx, store, args[0])
 	if err != nil {
 		return err
 	}
+	access, err := o.access(ctx)
+	if err != nil {
+		return err
+	}
+	previews := preview(ctx, access)
 	if o.output == formatTable {
 		err = printPreviews(out, previews)
 	} else {
@@ -74,40 +77,32 @@ func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, id strin
 	return previewResult(previews)
 }
 
-// previews returns the changes that the clusters report for a dry run.
-func (o *contextPlan) previews(ctx context.Context, store *appcontext.Store, id string) ([]rsync.Preview, error) {
+// clusterAccess returns the access to a cluster, if there is one.
+type clusterAccess func(cluster string) (fleet.Access, bool)
+
+// read reads what would be deployed, and returns a function that asks the clusters what would change.
+func (o *contextPlan) read(ctx context.Context, store *appcontext.Store, id string) (func(context.Context, clusterAccess) []rsync.Preview, error) {
 	if o.from != "" {
 		update, err := rsync.ReadUpdate(ctx, store, o.from, id)
-		if err != nil {
-			return nil, err
-		}
-		access, err := o.access(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return rsync.PreviewUpdate(ctx, update, access), nil
+		return func(ctx context.Context, a clusterAccess) []rsync.Preview { return rsync.PreviewUpdate(ctx, update, a) }, err
 	}
 	snapshot, err := store.Snapshot(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	plan, err := deploy.NewPlan(snapshot)
-	if err != nil {
-		return nil, err
-	}
-	access, err := o.access(ctx)
-	if err != nil {
-		return nil, err
-	}
-	preview := rsync.PreviewInstantiation
 	if o.terminate {
-		preview = rsync.PreviewTermination
+		return func(ctx context.Context, a clusterAccess) []rsync.Preview {
+			return rsync.PreviewTermination(ctx, plan, a)
+		}, err
 	}
-	return preview(ctx, plan, access), nil
+	return func(ctx context.Context, a clusterAccess) []rsync.Preview {
+		return rsync.PreviewInstantiation(ctx, plan, a)
+	}, err
 }
 
 // access returns a function that returns the access to a cluster: one with a Secret in the hub, or the hub itself.
-func (o *contextPlan) access(ctx context.Context) (func(string) (fleet.Access, bool), error) {
+func (o *contextPlan) access(ctx context.Context) (clusterAccess, error) {
 	config, err := app.LoadConfig(o.config)
 	if err != nil {
 		return nil, usageError(err)

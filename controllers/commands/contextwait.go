@@ -12,20 +12,14 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// contextWait waits until no work is left on contexts.
-type contextWait struct {
-	store    *appcontext.Store
-	progress *progress
-}
-
 // waitForContexts waits until no work is left on contexts, and prints the state of the first one, whose event finishes before those of the
 // others. If the last event of a context has failed, waitForContexts prints why and returns errNo.
 func waitForContexts(ctx context.Context, store *appcontext.Store, ids []string, out, errOut io.Writer) error {
-	w := contextWait{store, newProgress(errOut)}
-	defer w.progress.clear()
+	p := newProgress(errOut)
+	defer p.clear()
 	failed := ""
 	for _, id := range ids {
-		done, err := w.wait(ctx, id)
+		done, err := waitForContext(ctx, store, id, p)
 		if ctx.Err() != nil {
 			return noAnswer(errors.Errorf("the work on context %q is not done: \"healthscope context show\" prints its progress; a controller with rsync.enabled must run", ids[0]))
 		}
@@ -36,9 +30,9 @@ func waitForContexts(ctx context.Context, store *appcontext.Store, ids []string,
 			failed = id
 		}
 	}
-	w.progress.clear()
+	p.clear()
 	if failed != "" {
-		if err := showContext(ctx, store, failed, out); err != nil {
+		if err := showContext(ctx, store, []string{failed}, out); err != nil {
 			return err
 		}
 		return errNo
@@ -54,16 +48,25 @@ func waitForContexts(ctx context.Context, store *appcontext.Store, ids []string,
 	return err
 }
 
-// wait waits until no work is left on a context, and reports whether its last event is done.
-func (w *contextWait) wait(ctx context.Context, id string) (done bool, err error) {
+// waitForContext watches a context until no work is left on it, and reports whether its last event is done.
+func waitForContext(ctx context.Context, store *appcontext.Store, id string, p *progress) (done bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	finished := false
-	watchErr := w.store.WatchLevels(ctx, id, nil, func() {
+	watchErr := store.WatchLevels(ctx, id, nil, func() {
 		if ctx.Err() != nil {
 			return // A change that was received before the watch ended.
 		}
-		if finished, done, err = w.check(ctx, id); finished || err != nil {
+		l, readErr := readLifecycle(ctx, store, id)
+		switch n := len(l.Queue); {
+		case readErr != nil:
+			err = readErr
+		case l.Active():
+			err = showProgress(ctx, store, id, l.Current, p)
+		default:
+			finished, done = true, n > 0 && l.Queue[n-1].Status == deploy.EventDone
+		}
+		if finished || err != nil {
 			cancel()
 		}
 	})
@@ -73,29 +76,20 @@ func (w *contextWait) wait(ctx context.Context, id string) (done bool, err error
 	return false, watchErr
 }
 
-// check reports whether no work is left on a context, and whether its last event is done.
-func (w *contextWait) check(ctx context.Context, id string) (finished, done bool, err error) {
-	s, err := w.store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
+func readLifecycle(ctx context.Context, store *appcontext.Store, id string) (deploy.Lifecycle, error) {
+	s, err := store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
 	if err != nil {
-		return false, false, err
+		return deploy.Lifecycle{}, err
 	}
-	l, err := deploy.ReadLifecycle(s)
-	if err != nil {
-		return false, false, err
-	}
-	if l.Active() {
-		return false, false, w.showProgress(ctx, id, l.Current)
-	}
-	n := len(l.Queue)
-	return true, n > 0 && l.Queue[n-1].Status == deploy.EventDone, nil
+	return deploy.ReadLifecycle(s)
 }
 
 // showProgress shows the number of resources of a context by status.
-func (w *contextWait) showProgress(ctx context.Context, id string, state appcontext.State) error {
-	if !w.progress.live {
+func showProgress(ctx context.Context, store *appcontext.Store, id string, state appcontext.State, p *progress) error {
+	if !p.live {
 		return nil
 	}
-	s, err := statusSnapshot(ctx, w.store, id)
+	s, err := statusSnapshot(ctx, store, id)
 	if err != nil {
 		return err
 	}
@@ -115,6 +109,6 @@ func (w *contextWait) showProgress(ctx context.Context, id string, state appcont
 			parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
 		}
 	}
-	w.progress.showf("context %s is %s: %s", id, state, strings.Join(parts, ", "))
+	p.showf("context %s is %s: %s", id, state, strings.Join(parts, ", "))
 	return nil
 }

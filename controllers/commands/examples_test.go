@@ -62,10 +62,6 @@ func TestColorFlag(t *testing.T) {
 			t.Errorf("--color %s: %s%s", mode, out, errOut)
 		}
 	}
-	code, _, errOut := runStatus(t, h.URL, "--color", "pink")
-	if want := "healthscope: invalid argument \"pink\" for \"--color\" flag: it must be auto, always or never\n"; code != exitUsage || errOut != want {
-		t.Errorf("exit code %d, %s", code, errOut)
-	}
 }
 
 func TestContextsAreCompleted(t *testing.T) {

@@ -1,10 +1,9 @@
 package commands
 
 import (
-	"slices"
-	"strings"
+	"errors"
+	"fmt"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
 )
 
@@ -22,61 +21,35 @@ const (
 
 // exitError is an error that determines the exit code of the program.
 type exitError struct {
-	code   int
-	causes []error
+	error
+
+	code int
 }
 
-// Error implements error. It returns one line for each cause.
-func (e *exitError) Error() string {
-	lines := make([]string, len(e.causes))
-	for i, cause := range e.causes {
-		lines[i] = cause.Error()
-	}
-	return strings.Join(lines, "\n")
-}
+// Unwrap returns the cause.
+func (e *exitError) Unwrap() error { return e.error }
 
-// Unwrap returns the causes.
-func (e *exitError) Unwrap() []error { return e.causes }
-
-// usageError returns an error with the exit code exitUsage, or nil if there is no cause.
+// usageError returns an error with the exit code exitUsage and a line for each cause, or nil if there is no cause.
 func usageError(causes ...error) error { return withCode(exitUsage, causes...) }
 
-// noAnswer returns an error with the exit code exitUnknown, or nil if there is no cause.
+// noAnswer returns an error with the exit code exitUnknown and a line for each cause, or nil if there is no cause.
 func noAnswer(causes ...error) error { return withCode(exitUnknown, causes...) }
 
-// exactArgs is like cobra.ExactArgs, but its error shows the usage of the command.
-func exactArgs(n int) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) != n {
-			return errors.Errorf("usage: %s; the arguments given are %q", c.UseLine(), args)
-		}
-		return nil
-	}
-}
-
 func withCode(code int, causes ...error) error {
-	if causes = slices.DeleteFunc(causes, func(err error) bool { return err == nil }); len(causes) == 0 {
-		return nil
+	if err := errors.Join(causes...); err != nil {
+		return &exitError{err, code}
 	}
-	return &exitError{code, causes}
+	return nil
 }
 
-// Errors of commands that have printed their answer. They are not printed.
+// errReported is the cause of an error that is not printed, because the command has printed its answer or logged the error.
+var errReported = errors.New("the answer has been printed")
+
+// Errors of commands that have printed their answer.
 var (
-	errNo      = errors.New("the answer is no")
-	errUnknown = errors.New("the answer is not known")
+	errNo      = withCode(exitNo, errReported)
+	errUnknown = withCode(exitUnknown, errReported)
 )
-
-// loggedError is an error that has been logged. It is not printed: the output of a program that logs JSON contains only JSON.
-type loggedError struct{ error }
-
-// Unwrap returns the error.
-func (e loggedError) Unwrap() error { return e.error }
-
-// isReported reports whether an error has been printed or logged.
-func isReported(err error) bool {
-	return errors.Is(err, errNo) || errors.Is(err, errUnknown) || errors.As(err, new(loggedError))
-}
 
 // exitCode returns the exit code of the program when a command has ended with err.
 func exitCode(err error) int {
@@ -86,9 +59,17 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &exitErr):
 		return exitErr.code
-	case errors.Is(err, errUnknown):
-		return exitUnknown
 	default:
 		return exitNo
+	}
+}
+
+// exactArgs is like cobra.ExactArgs, but its error shows the usage of the command.
+func exactArgs(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return fmt.Errorf("usage: %s; the arguments given are %q", c.UseLine(), args)
+		}
+		return nil
 	}
 }

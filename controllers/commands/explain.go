@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -79,9 +80,12 @@ func newExplain() *cobra.Command {
 
 // run reads objects, judges them and prints the results. It also does so if some files cannot be read.
 func (o *explainOptions) run(in io.Reader, out io.Writer) error {
-	e, err := o.explainer()
-	if err != nil {
-		return err
+	e, problems := o.explainer()
+	if len(problems) > 0 {
+		for i := range problems {
+			problems[i] = errors.Wrap(problems[i], "cannot explain")
+		}
+		return usageError(problems...)
 	}
 	objects, unreadable := readObjects(o.files, in)
 	explanations := e.explain(objects)
@@ -91,10 +95,8 @@ func (o *explainOptions) run(in io.Reader, out io.Writer) error {
 	if len(unreadable) > 0 {
 		return usageError(unreadable...)
 	}
-	for i := range explanations {
-		if explanations[i].State != healthscope.Ready {
-			return errNo
-		}
+	if slices.ContainsFunc(explanations, func(e explanation) bool { return e.State != healthscope.Ready }) {
+		return errNo
 	}
 	return nil
 }
@@ -107,27 +109,24 @@ type explainer struct {
 	now           time.Time
 }
 
-// explainer checks the flags and returns an explainer.
-func (o *explainOptions) explainer() (*explainer, error) {
+// explainer checks the flags and returns an explainer, or what is wrong with them.
+func (o *explainOptions) explainer() (*explainer, []error) {
 	if len(o.files) == 0 {
-		return nil, usageError(errors.New("cannot explain: give a file, or - for standard input"))
+		return nil, []error{errors.New("give a file, or - for standard input")}
 	}
 	if err := checkFormat(o.output, formatTable, formatJSON, formatYAML); err != nil {
-		return nil, usageError(errors.Wrap(err, "cannot explain"))
+		return nil, []error{err}
 	}
 	config, err := app.LoadConfig(o.config)
 	if err != nil {
-		return nil, usageError(errors.Wrap(err, "cannot explain"))
+		return nil, []error{err}
 	}
-	user, problems := expr.Compile(config.HealthCheckExprs)
-	causes := make([]error, len(problems))
-	for i := range problems {
-		causes[i] = errors.Wrapf(problems[i], "cannot explain: cannot use configuration file %q", o.config)
+	user, invalid := expr.Compile(config.HealthCheckExprs)
+	var problems []error
+	for _, err := range invalid {
+		problems = append(problems, errors.Wrapf(err, "cannot use configuration file %q", o.config))
 	}
-	if err := usageError(causes...); err != nil {
-		return nil, err
-	}
-	return &explainer{rules: rules.Options{User: user}, noStatusGrace: app.PolicyOf(config.Policy).NoStatusGrace, now: time.Now()}, nil
+	return &explainer{rules: rules.Options{User: user}, noStatusGrace: app.PolicyOf(config.Policy).NoStatusGrace, now: time.Now()}, problems
 }
 
 // explain judges objects as a monitor would see them, each with those that it owns. An object that occurs twice, as before and after a
@@ -178,26 +177,8 @@ func (e *explainer) judge(results ...healthscope.Result) []healthscope.Member {
 
 // print prints explanations in the output format of the flags.
 func (o *explainOptions) print(out io.Writer, explanations []explanation) error {
-	if o.output == formatJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetEscapeHTML(false)
-		for i := range explanations {
-			if err := encoder.Encode(&explanations[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if o.output == formatYAML {
-		for i := range explanations {
-			if i > 0 {
-				fmt.Fprintln(out, "---")
-			}
-			if err := encode(out, formatYAML, &explanations[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+	if o.output != formatTable {
+		return o.printDocuments(out, explanations)
 	}
 	if len(explanations) == 0 {
 		return nil
@@ -209,4 +190,25 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 	}
 	_, err := io.WriteString(out, list.render(o.colour))
 	return err
+}
+
+// printDocuments prints explanations as lines of JSON or as YAML documents.
+func (o *explainOptions) printDocuments(out io.Writer, explanations []explanation) error {
+	lines := json.NewEncoder(out)
+	lines.SetEscapeHTML(false)
+	for i := range explanations {
+		var err error
+		if o.output == formatJSON {
+			err = lines.Encode(&explanations[i])
+		} else {
+			if i > 0 {
+				fmt.Fprintln(out, "---")
+			}
+			err = encode(out, formatYAML, &explanations[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

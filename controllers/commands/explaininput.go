@@ -12,7 +12,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // standardInput is the name of standard input on the command line.
@@ -23,17 +23,26 @@ var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
 
 // readObjects reads the objects in files and directories. It returns the objects that can be read, and the errors of the others.
 // An item of a list that is not an object is returned unchanged.
-func readObjects(names []string, in io.Reader) ([]any, []error) {
-	var objects []any
-	var problems []error
+func readObjects(names []string, in io.Reader) (objects []any, problems []error) {
 	for _, name := range names {
 		paths, err := expandPath(name)
 		if err != nil {
-			problems = append(problems, err)
+			problems = append(problems, errors.Wrap(err, "cannot read the objects"))
 		}
 		for _, path := range paths {
-			found, errs := readFile(path, in)
-			objects, problems = append(objects, found...), append(problems, errs...)
+			data, err := readInput(path, in)
+			if err != nil {
+				problems = append(problems, errors.Wrap(err, "cannot read the objects"))
+				continue
+			}
+			if path == standardInput {
+				path = "standard input"
+			}
+			found, errs := parseObjects(data)
+			objects = append(objects, found...)
+			for _, err := range errs {
+				problems = append(problems, errors.Wrapf(err, "cannot read the objects in %q", path))
+			}
 		}
 	}
 	return objects, problems
@@ -46,48 +55,32 @@ func expandPath(name string) ([]string, error) {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot read the objects")
+		return nil, err
 	}
 	if !info.IsDir() {
 		return []string{name}, nil
 	}
 	entries, err := os.ReadDir(name)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot read the objects")
+		return nil, err
 	}
 	var paths []string
 	for _, e := range entries {
-		switch filepath.Ext(e.Name()) {
-		case ".json", ".yaml", ".yml":
-			if !e.IsDir() {
-				paths = append(paths, filepath.Join(name, e.Name()))
-			}
+		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".json" || ext == ".yaml" || ext == ".yml") {
+			paths = append(paths, filepath.Join(name, e.Name()))
 		}
 	}
 	if len(paths) == 0 {
-		return nil, errors.Errorf("cannot read the objects: there is no .yaml, .yml or .json file in directory %q", name)
+		return nil, errors.Errorf("there is no .yaml, .yml or .json file in directory %q", name)
 	}
 	return paths, nil
 }
 
-// readFile reads the objects of a file or of standard input.
-func readFile(path string, in io.Reader) ([]any, []error) {
-	var data []byte
-	var err error
+func readInput(path string, in io.Reader) ([]byte, error) {
 	if path == standardInput {
-		path = "standard input"
-		data, err = io.ReadAll(in)
-	} else {
-		data, err = os.ReadFile(path)
+		return io.ReadAll(in)
 	}
-	if err != nil {
-		return nil, []error{errors.Wrap(err, "cannot read the objects")}
-	}
-	objects, problems := parseObjects(data)
-	for i := range problems {
-		problems[i] = errors.Wrapf(problems[i], "cannot read the objects in %q", path)
-	}
-	return objects, problems
+	return os.ReadFile(path)
 }
 
 // document is one of the YAML documents of a file.
@@ -99,19 +92,20 @@ type document struct {
 
 // parseObjects returns the objects of a YAML or JSON text, including those in lists. The errors name documents that cannot be
 // read by number and line. The objects of the other documents are returned. A text without any object is an error.
-func parseObjects(data []byte) ([]any, []error) {
-	var objects []any
-	var problems []error
+func parseObjects(data []byte) (objects []any, problems []error) {
 	number := 0
 	for _, d := range splitDocuments(data) {
 		values, err := d.values()
 		for _, value := range values {
 			number++
-			found, flattenErr := flatten(value)
-			if flattenErr != nil {
-				problems = append(problems, errors.Wrapf(flattenErr, "document %d, line %d", number, d.line))
+			switch value := value.(type) {
+			case []any:
+				objects = append(objects, flatten(value, "", nil)...)
+			case map[string]any:
+				objects = append(objects, flatten([]any{value}, "", nil)...)
+			default:
+				problems = append(problems, errors.Errorf("document %d, line %d: it is %s; it must be an object", number, d.line, jsonType(value)))
 			}
-			objects = append(objects, found...)
 		}
 		if err != nil {
 			number++
@@ -151,25 +145,29 @@ func (d document) values() ([]any, error) {
 			return values, err
 		}
 	}
-	converted, err := yaml.YAMLToJSON(d.text)
-	if err != nil {
+	var value any
+	if err := utilyaml.Unmarshal(d.text, &value); err != nil {
 		return nil, d.withLine(err)
 	}
-	return appendDecoded(nil, converted)
+	if value == nil {
+		return nil, nil
+	}
+	return []any{value}, nil
 }
 
-// decodeJSON returns the values of a JSON stream, up to the first invalid one.
+// decodeJSON returns the values of a JSON stream, up to the first invalid one. Numbers become int64 or float64, as in objects from a cluster.
 func (d document) decodeJSON() ([]any, error) {
 	var values []any
 	decoder := json.NewDecoder(bytes.NewReader(d.text))
 	for {
 		var raw json.RawMessage
+		var value any
 		err := decoder.Decode(&raw)
 		if errors.Is(err, io.EOF) {
 			return values, nil
 		}
 		if err == nil {
-			values, err = appendDecoded(values, raw)
+			err = utiljson.Unmarshal(raw, &value)
 		}
 		if err != nil {
 			at := len(bytes.TrimRight(d.text, "\r\n\t "))
@@ -178,46 +176,25 @@ func (d document) decodeJSON() ([]any, error) {
 			}
 			return values, errors.Wrapf(err, "line %d", d.line+bytes.Count(d.text[:at], []byte("\n")))
 		}
+		if value != nil {
+			values = append(values, value)
+		}
 	}
-}
-
-// appendDecoded appends a value to values, unless it is null. Numbers become int64 or float64, as in objects from a cluster.
-func appendDecoded(values []any, data []byte) ([]any, error) {
-	var value any
-	if err := utiljson.Unmarshal(data, &value); err != nil || value == nil {
-		return values, err
-	}
-	return append(values, value), nil
 }
 
 // withLine returns an error of the YAML decoder with its line in the file.
 func (d document) withLine(err error) error {
-	text, line := err.Error(), d.line
-	text = strings.TrimPrefix(text, "error converting YAML to JSON: ")
+	text, line := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), d.line
 	if match := yamlLine.FindStringSubmatch(text); match != nil {
-		if n, err := strconv.Atoi(match[1]); err == nil {
-			line += n - 1
-		}
-		text = text[len(match[0]):]
+		n, _ := strconv.Atoi(match[1]) // The expression matches only digits.
+		line, text = line+n-1, text[len(match[0]):]
 	}
 	return errors.Errorf("line %d: %s", line, strings.TrimPrefix(text, "yaml: "))
 }
 
-// flatten returns the objects of a list, including those of nested lists, or the object itself. Any other value is an error.
-func flatten(value any) ([]any, error) {
-	switch value := value.(type) {
-	case []any:
-		return flattenItems(value, "", nil), nil
-	case map[string]any:
-		return flattenItems([]any{value}, "", nil), nil
-	default:
-		return nil, errors.Errorf("it is %s; it must be an object", jsonType(value))
-	}
-}
-
-// flattenItems returns items, and replaces each list among them by its items. The items of a typed list may lack kind and
-// apiVersion, which flattenItems sets from the list.
-func flattenItems(items []any, kind string, apiVersion any) []any {
+// flatten returns items, and replaces each list among them by its items. The items of a typed list may lack kind and
+// apiVersion, which flatten sets from the list.
+func flatten(items []any, kind string, apiVersion any) []any {
 	var objects []any
 	for _, item := range items {
 		object, ok := item.(map[string]any)
@@ -234,7 +211,7 @@ func flattenItems(items []any, kind string, apiVersion any) []any {
 		}
 		nested, _ := object["items"].([]any)
 		name, _ := object["kind"].(string)
-		objects = append(objects, flattenItems(nested, strings.TrimSuffix(name, "List"), object["apiVersion"])...)
+		objects = append(objects, flatten(nested, strings.TrimSuffix(name, "List"), object["apiVersion"])...)
 	}
 	return objects
 }

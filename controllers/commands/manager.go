@@ -59,7 +59,7 @@ func newManagerCommand(name, short string, run runFunc) *cobra.Command {
 			}
 			if err != nil && f.logFormat == "json" {
 				logger.Error(err, "Cannot run the "+name)
-				return loggedError{err}
+				return withCode(exitCode(err), errReported) // The output contains only JSON.
 			}
 			return errors.Wrapf(err, "cannot run the %s", name)
 		},

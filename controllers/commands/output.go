@@ -6,8 +6,10 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -64,15 +66,9 @@ func (t *table) add(state string, cells ...string) {
 	t.rows, t.states = append(t.rows, cells), append(t.states, state)
 }
 
-// render returns the table as text, with colored states if colour is set.
+// render returns the table as text, with colored states if colour is set. It does not use a tabwriter, which would count color codes as width.
 func (t *table) render(colour bool) string {
 	var b strings.Builder
-	t.write(&b, colour)
-	return b.String()
-}
-
-// write writes the table. It does not use a tabwriter, which would count color codes as width.
-func (t *table) write(b *strings.Builder, colour bool) {
 	widths := make([]int, len(t.columns))
 	for _, cells := range append([][]string{t.columns}, t.rows...) {
 		for i, c := range cells {
@@ -81,7 +77,14 @@ func (t *table) write(b *strings.Builder, colour bool) {
 	}
 	row := func(cells []string, state string) {
 		for i, c := range cells {
-			text := colorize(c, cellState(t.columns[i], c, state), colour && state != "")
+			text := c
+			switch {
+			case state == "" || !colour:
+			case t.columns[i] == stateColumn:
+				text = colorize(c, state)
+			case t.columns[i] == healthColumn:
+				text = colorize(c, c)
+			}
 			if i < len(cells)-1 {
 				text += strings.Repeat(" ", widths[i]-len([]rune(c))+3)
 			}
@@ -93,6 +96,7 @@ func (t *table) write(b *strings.Builder, colour bool) {
 	for i, cells := range t.rows {
 		row(cells, t.states[i])
 	}
+	return b.String()
 }
 
 // The columns that have colors: the state of the row, and the health.
@@ -101,24 +105,12 @@ const (
 	healthColumn = "HEALTH"
 )
 
-// cellState returns the state that determines the color of a cell, or an empty string for no color.
-func cellState(column, cell, state string) string {
-	switch column {
-	case stateColumn:
-		return state
-	case healthColumn:
-		return cell
-	}
-	return ""
-}
-
 // colorize returns a text in the color of the state of an object, a scope or a cluster.
-func colorize(text, state string, colour bool) string {
+func colorize(text, state string) string {
 	const green, yellow, red, magenta, end = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[35m", "\x1b[0m"
-	if !colour || state == "" {
-		return text
-	}
 	switch state {
+	case "":
+		return text
 	case string(healthscope.Ready), string(corev1alpha2.Healthy), string(fleet.Connected):
 		return green + text + end
 	case string(healthscope.Pending), string(healthscope.Terminating), string(fleet.Connecting), string(fleet.MonitorStale):
@@ -127,6 +119,14 @@ func colorize(text, state string, colour bool) string {
 		return magenta + text + end
 	}
 	return red + text + end // Failed, NotPresent, unhealthy, and clusters that cannot be seen.
+}
+
+// age returns the duration since a time, or an empty string if the time is zero.
+func age(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(max(now.Sub(at), 0))
 }
 
 // printable returns a text as one line without control characters: text from kubeconfig files and annotations must not control a terminal.

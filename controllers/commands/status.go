@@ -3,8 +3,8 @@ package commands
 import (
 	"context"
 	"io"
-	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +12,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -105,86 +106,49 @@ func (f *statusFlags) add(flags *pflag.FlagSet) {
 
 // run prints the status of a subject.
 func (f *statusFlags) run(ctx context.Context, subject string, flags *pflag.FlagSet, out, errOut io.Writer) error {
-	target, err := parseTarget(subject)
+	t, err := parseTarget(subject)
 	if err == nil {
-		err = f.check(target, flags)
+		err = f.check(t, flags)
 	}
 	if err != nil {
 		return usageError(err)
 	}
-	if f.server == "" && !target.isDocument() {
-		return f.runScopes(ctx, target, out, errOut)
+	v := &statusView{target: t, format: f.output, colour: f.colour, terminal: isTerminal(out)}
+	var source statusSource
+	if f.server == "" && !t.isDocument() {
+		source, err = f.newScopeSource(v)
+	} else {
+		source, err = f.newRESTSource(v, flags)
 	}
-	return f.runDocument(ctx, target.inNamespace(f.namespace), flags, out, errOut)
-}
-
-// runScopes prints scopes from the API server.
-func (f *statusFlags) runScopes(ctx context.Context, t target, out, errOut io.Writer) error {
-	objects, err := newObjectPrinter(f.output)
 	if err != nil {
 		return usageError(err)
 	}
-	sortBy, err := parseSortKey(f.sortBy)
-	if err != nil {
-		return usageError(err)
-	}
-	scopes, err := f.newScopeReader(t)
-	if err != nil {
-		return err
-	}
-	v := &scopeView{printer: newStatusPrinter(scopes.target, f.output, f.colour, out), objects: objects, sortBy: sortBy}
 	if f.watch {
-		return noAnswer(errors.Wrapf(follow(ctx, minReconnect, v.watchAttempt(scopes), errOut), "cannot follow the status of %s", scopes.target))
-	}
-	list, err := scopes.read(ctx)
-	if err != nil {
-		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", scopes.target))
-	}
-	health, err := v.print(list)
-	return exitErrorFor(scopes.target, health, err)
-}
-
-// runDocument prints the response of a status REST API.
-func (f *statusFlags) runDocument(ctx context.Context, t target, flags *pflag.FlagSet, out, errOut io.Writer) error {
-	connect := f.controllerClient
-	if f.server != "" {
-		connect = func() (*statusClient, error) { return newServerClient(f) }
-	}
-	client, err := connect()
-	if err != nil {
-		return usageError(err)
-	}
-	p := newStatusPrinter(t, f.output, f.colour, out)
-	u := client.url(t, f.query(t, flags))
-	if f.watch {
-		interval, attempt := minReconnect, streamAttempt
+		interval := minReconnect
 		if t.isDocument() {
-			interval, attempt = f.interval, pollAttempt
+			interval = f.interval
 		}
-		return noAnswer(errors.Wrapf(follow(ctx, interval, attempt(client, u, p), errOut), "cannot follow the status of %s", t))
+		p := &statusPrinter{statusView: v, out: out}
+		return noAnswer(v.target.cannot("follow", follow(ctx, source, interval, p.print, errOut)))
 	}
-	response, err := client.get(ctx, u, "")
-	var respErr *responseError
-	switch {
-	case errors.As(err, &respErr) && respErr.status == http.StatusBadRequest: // The server has rejected the value of a flag.
-		return usageError(errors.Wrapf(err, "cannot get the status of %s", t))
-	case err != nil:
-		return noAnswer(errors.Wrapf(err, "cannot get the status of %s", t))
-	}
-	text, health, err := p.text(response.body, time.Now())
+	text, health, err := source.get(ctx)
 	if err == nil {
-		_, err = io.WriteString(out, text)
+		if _, writeErr := io.WriteString(out, text); writeErr != nil {
+			err = printError{writeErr}
+		}
 	}
-	return exitErrorFor(t, health, err)
+	return statusResult(v.target, health, err)
 }
 
-// exitErrorFor returns the error that determines the exit code, by the health that was printed or the error of printing it.
-func exitErrorFor(t target, health healthscope.Health, err error) error {
+// statusResult returns the error that determines the exit code, by the health that was printed or the error.
+func statusResult(t target, health healthscope.Health, err error) error {
 	switch {
 	case errors.As(err, new(*exitError)):
 		return err
+	case apierrors.IsBadRequest(err): // The server has rejected the value of a flag.
+		return usageError(t.cannot("get", err))
 	case err != nil:
-		return noAnswer(errors.Wrapf(err, "cannot print the status of %s", t))
+		return noAnswer(t.cannot("get", err))
 	case health == healthscope.Unhealthy:
 		return errNo
 	case health == healthscope.HealthUnknown:
@@ -193,8 +157,12 @@ func exitErrorFor(t target, health healthscope.Health, err error) error {
 	return nil
 }
 
-// documentFlags are the flags that apply only to groups and clusters.
-var documentFlags = []string{"type", "detail", "app", "cluster", "resource", "instance", "instances", "health", "interval", "controller-namespace", "service-account"}
+// The flags that apply only to groups and clusters, of which the first exclude --instances, and those that apply only to HealthScopes.
+var (
+	selectingFlags = []string{"type", "detail", "app", "cluster", "resource", "instance"}
+	documentFlags  = append(slices.Clone(selectingFlags), "instances", "health", "interval", "controller-namespace", "service-account")
+	scopeFlags     = []string{"namespace", "all-namespaces", "sort-by"}
+)
 
 // check returns an error if flags are invalid or cannot be combined.
 func (f *statusFlags) check(t target, flags *pflag.FlagSet) error {
@@ -204,64 +172,50 @@ func (f *statusFlags) check(t target, flags *pflag.FlagSet) error {
 	if f.interval < minStatusInterval {
 		return errors.Errorf("--interval is %s; it must be %s or more", f.interval, minStatusInterval)
 	}
-	if t.isDocument() {
-		return f.checkDocument(t, flags)
-	}
-	for _, name := range documentFlags {
-		if flags.Changed(name) {
-			return errors.Errorf("--%s is given; it is for deployment intent groups and clusters, and not for %s", name, t)
-		}
+	if err := f.checkTarget(t, flags); err != nil {
+		return err
 	}
 	switch {
+	case f.server == "" && f.caFile != "":
+		return errors.New("--ca-file is given; it is for the server of --server, which is missing")
+	case f.server == "" && f.tokenFile != "":
+		return errors.New("--token-file is given; it is for the server of --server, which is missing")
+	case f.server != "" && f.sortBy != "":
+		return errors.New("--sort-by is given; it cannot be together with --server")
+	case f.server != "" || t.isDocument():
+		return checkFormat(f.output, formatTable, formatJSON, formatYAML)
+	}
+	return nil
+}
+
+// checkTarget returns an error for flags that do not apply to a target.
+func (f *statusFlags) checkTarget(t target, flags *pflag.FlagSet) error {
+	others, of := documentFlags, "deployment intent groups and clusters"
+	if t.isDocument() {
+		others, of = scopeFlags, "HealthScopes"
+	}
+	list := "the list of HealthScopes"
+	switch name := firstChanged(flags, others); {
+	case name != "":
+		return errors.Errorf("--%s is given; it is for %s, and not for %s", name, of, t)
+	case f.instances && firstChanged(flags, selectingFlags) != "":
+		return errors.Errorf("--%s is given; it cannot be together with --instances, which lists all of them", firstChanged(flags, selectingFlags))
 	case t.kind == targetScope && f.allNamespaces:
-		return errors.Errorf("--all-namespaces is given; it is for the list of HealthScopes, and not for %s", t)
+		return errors.Errorf("--all-namespaces is given; it is for %s, and not for %s", list, t)
 	case t.kind == targetScope && f.sortBy != "":
-		return errors.Errorf("--sort-by is given; it is for the list of HealthScopes, and not for %s", t)
+		return errors.Errorf("--sort-by is given; it is for %s, and not for %s", list, t)
 	case t.kind == targetScope && len(t.names) > 1 && flags.Changed("namespace"):
 		return errors.Errorf("--namespace is %q; it cannot be together with %s, which has a namespace", f.namespace, t)
 	}
-	return f.checkServer()
+	return nil
 }
 
-// checkDocument returns an error for flags that do not apply to a group or a cluster.
-func (f *statusFlags) checkDocument(t target, flags *pflag.FlagSet) error {
-	for _, name := range []string{"namespace", "all-namespaces", "sort-by"} {
-		if flags.Changed(name) {
-			return errors.Errorf("--%s is given; it is for HealthScopes, and not for %s", name, t)
-		}
+// firstChanged returns the first of the named flags that is given, or an empty string.
+func firstChanged(flags *pflag.FlagSet, names []string) string {
+	if at := slices.IndexFunc(names, flags.Changed); at >= 0 {
+		return names[at]
 	}
-	if f.instances {
-		for _, name := range documentFlags[:6] {
-			if flags.Changed(name) {
-				return errors.Errorf("--%s is given; it cannot be together with --instances, which lists all of them", name)
-			}
-		}
-	}
-	if err := f.checkDocumentFormat(); err != nil {
-		return err
-	}
-	return f.checkServer()
-}
-
-// checkServer returns an error for flags that do not apply with --server, or without it.
-func (f *statusFlags) checkServer() error {
-	if f.server == "" {
-		for name, value := range map[string]string{"token-file": f.tokenFile, "ca-file": f.caFile} {
-			if value != "" {
-				return errors.Errorf("--%s is given; it is for the server of --server, which is missing", name)
-			}
-		}
-		return nil
-	}
-	if f.sortBy != "" {
-		return errors.New("--sort-by is given; it cannot be together with --server")
-	}
-	return f.checkDocumentFormat()
-}
-
-// checkDocumentFormat returns an error for output formats that documents do not support.
-func (f *statusFlags) checkDocumentFormat() error {
-	return checkFormat(f.output, formatTable, formatJSON, formatYAML)
+	return ""
 }
 
 // query returns the query of a request. It does not check the values that the server checks.
@@ -274,6 +228,7 @@ func (f *statusFlags) query(t target, flags *pflag.FlagSet) url.Values {
 	case f.instances:
 		q.Set("instance", "")
 	default:
+		q["app"], q["cluster"], q["resource"] = f.apps, f.clusters, f.resources
 		q.Set("output", f.detail)
 		if f.health || flags.Changed("health") {
 			q.Set("health", strconv.FormatBool(f.health))
@@ -283,11 +238,6 @@ func (f *statusFlags) query(t target, flags *pflag.FlagSet) url.Values {
 		}
 		if flags.Changed("instance") {
 			q.Set("instance", f.instance)
-		}
-		for name, values := range map[string][]string{"app": f.apps, "cluster": f.clusters, "resource": f.resources} {
-			if len(values) > 0 {
-				q[name] = values
-			}
 		}
 	}
 	return q

@@ -1,9 +1,11 @@
 package commands
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,27 +32,26 @@ const (
 	serviceAccountTokenLifetime = 10 * time.Minute
 )
 
-// controllerClient returns a client for the controller's status REST API that uses a port-forward.
-func (f *statusFlags) controllerClient() (*statusClient, error) {
+// connectToController returns a URL for the controller's status REST API, and a transport that uses a port-forward.
+func (f *statusFlags) connectToController() (*url.URL, http.RoundTripper, error) {
 	config, err := loadRESTConfig(f.kubeconfig, f.context, "status")
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot find out how to reach the controller")
+		return nil, nil, errors.Wrap(err, "cannot find out how to reach the controller")
 	}
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, err
-	}
-	var transport http.RoundTripper = podTransport{config, clientset, f.controllerNamespace}
-	if config.BearerToken != "" || config.BearerTokenFile != "" || config.ExecProvider != nil || config.AuthProvider != nil {
-		// The pod does not accept the kubeconfig's certificates and passwords.
-		if transport, err = rest.HTTPWrappersForConfig(config, transport); err != nil {
-			return nil, err
-		}
-	} else {
-		transport = serviceAccountTransport{clientset, f.controllerNamespace, f.serviceAccount, transport}
+		return nil, nil, err
 	}
 	server := &url.URL{Scheme: "https", Host: "healthscope-controller." + f.controllerNamespace}
-	return newStatusClient(server, transport, f.timeout), nil
+	pod := podTransport{config, clientset, f.controllerNamespace}
+	if config.BearerToken != "" || config.BearerTokenFile != "" || config.ExecProvider != nil || config.AuthProvider != nil {
+		// The pod does not accept the kubeconfig's certificates and passwords.
+		transport, err := rest.HTTPWrappersForConfig(config, pod)
+		return server, transport, err
+	}
+	return server, tokenTransport{next: pod, token: func(ctx context.Context) (string, error) {
+		return requestToken(ctx, clientset, f.controllerNamespace, f.serviceAccount)
+	}}, nil
 }
 
 // podTransport sends requests to a ready pod of the controller.
@@ -66,31 +67,26 @@ func (c podTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot find the controller in namespace %q", c.namespace)
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if !isPodReady(pod) {
-			continue
-		}
-		transport := portforward.Transport{Config: c.config, Pod: client.ObjectKeyFromObject(pod), Port: apiPortOf(pod)}
-		if err := transport.CheckVerified(); err != nil {
-			return nil, errors.Wrap(err, "a token is not sent")
-		}
-		r = r.Clone(r.Context())
-		r.URL.Host = net.JoinHostPort("localhost", strconv.Itoa(int(transport.Port))) // A server on a loopback address rejects other hosts.
-		r.Host = ""
-		response, err := transport.RoundTrip(r)
-		return response, errors.Wrapf(err, "cannot ask pod %q", transport.Pod)
+	at := slices.IndexFunc(pods.Items, isPodReady)
+	if at < 0 {
+		return nil, errors.Errorf("no pod of the controller is ready in namespace %q; --controller-namespace looks in another", c.namespace)
 	}
-	return nil, errors.Errorf("no pod of the controller is ready in namespace %q; --controller-namespace looks in another", c.namespace)
+	pod := &pods.Items[at]
+	transport := portforward.Transport{Config: c.config, Pod: client.ObjectKeyFromObject(pod), Port: apiPortOf(pod)}
+	if err := transport.CheckVerified(); err != nil {
+		return nil, errors.Wrap(err, "a token is not sent")
+	}
+	r = r.Clone(r.Context())
+	r.URL.Host = net.JoinHostPort("localhost", strconv.Itoa(int(transport.Port))) // A server on a loopback address rejects other hosts.
+	r.Host = ""
+	response, err := transport.RoundTrip(r)
+	return response, errors.Wrapf(err, "cannot ask pod %q", transport.Pod)
 }
 
-func isPodReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
-		}
-	}
-	return false
+func isPodReady(pod corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // apiPortOf returns the port on which a pod serves the status REST API.
@@ -105,26 +101,16 @@ func apiPortOf(pod *corev1.Pod) int32 {
 	return apiPort
 }
 
-// serviceAccountTransport sends tokens of a ServiceAccount, which it requests with the rights of the caller.
-type serviceAccountTransport struct {
-	client          kubernetes.Interface
-	namespace, name string
-	next            http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper. It requests a new token for each request and stores none.
-func (a serviceAccountTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	lifetime := int64(serviceAccountTokenLifetime.Seconds())
-	token, err := a.client.CoreV1().ServiceAccounts(a.namespace).CreateToken(r.Context(), a.name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &lifetime},
+// requestToken requests a token of a ServiceAccount with the rights of the caller.
+func requestToken(ctx context.Context, client kubernetes.Interface, namespace, name string) (string, error) {
+	token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(serviceAccountTokenLifetime.Seconds()))},
 	}, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, errors.Wrapf(err, "the kubeconfig has no token for the controller; with --service-account, name a ServiceAccount of namespace %q that may read the status REST API", a.namespace)
+		return "", errors.Wrapf(err, "the kubeconfig has no token for the controller; with --service-account, name a ServiceAccount of namespace %q that may read the status REST API", namespace)
 	}
 	if err != nil {
-		return nil, errors.Wrapf(err, "the kubeconfig has no token for the controller, and cannot get one of ServiceAccount %q", a.namespace+"/"+a.name)
+		return "", errors.Wrapf(err, "the kubeconfig has no token for the controller, and cannot get one of ServiceAccount %q", namespace+"/"+name)
 	}
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+token.Status.Token)
-	return a.next.RoundTrip(r)
+	return token.Status.Token, nil
 }

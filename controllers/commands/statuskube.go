@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/dynamic"
@@ -23,42 +23,92 @@ import (
 	"github.com/healthscope/healthscope/healthscope/api"
 )
 
+// scopesResource is the resource of HealthScopes.
+var scopesResource = corev1alpha2.GroupVersion.WithResource("healthscopes")
+
 // watchTimeout limits the duration of one watch. The next watch finds the changes that were missed on a dead connection.
 const watchTimeout = 5 * time.Minute
 
-// scopeReader reads the HealthScopes of a target from the API server.
-type scopeReader struct {
+// scopeSource reads the HealthScopes of a target from the API server.
+type scopeSource struct {
+	*statusView
+
 	client  dynamic.ResourceInterface
-	target  target
 	timeout time.Duration
+	// selector is the field selector of a target that is one scope.
+	selector string
+	// objects prints objects; nil for tables.
+	objects printers.ResourcePrinter
+	sortBy  *sortKey
+	// known are the scopes that follow has seen, nil before its first list. lastTable is the table that it has shown last.
+	known     map[types.UID]unstructured.Unstructured
+	lastTable string
 }
 
-// newScopeReader returns a reader for the scopes of a target. The reader's target has the namespace from the flags or the kubeconfig context.
-func (f *statusFlags) newScopeReader(t target) (scopeReader, error) {
+// newScopeSource returns the source of a view. The view's target gets the namespace of the flags or the kubeconfig context.
+func (f *statusFlags) newScopeSource(v *statusView) (*scopeSource, error) {
+	s := &scopeSource{statusView: v, timeout: f.timeout}
+	var err error
+	if s.objects, err = newObjectPrinter(f.output); err != nil {
+		return nil, err
+	}
+	if s.sortBy, err = parseSortKey(f.sortBy); err != nil {
+		return nil, err
+	}
 	config, err := loadRESTConfig(f.kubeconfig, f.context, "status")
 	if err != nil {
-		return scopeReader{}, errors.Wrap(err, "cannot find out how to reach the API server")
+		return nil, errors.Wrap(err, "cannot find out how to reach the API server")
 	}
 	config.Timeout = 0 // A timeout would end watches. Each request has its own deadline.
 	namespace := f.namespace
-	if namespace == "" && !f.allNamespaces {
-		if namespace, _, err = newClientConfig(f.kubeconfig, f.context).Namespace(); err != nil {
-			return scopeReader{}, usageError(err)
-		}
-	}
 	if f.allNamespaces {
 		namespace = metav1.NamespaceAll
+	} else if namespace == "" {
+		if namespace, _, err = newClientConfig(f.kubeconfig, f.context).Namespace(); err != nil {
+			return nil, err
+		}
 	}
-	t = t.inNamespace(namespace)
+	v.target = v.target.inNamespace(namespace)
+	if len(v.target.names) > 0 {
+		namespace = v.target.names[0]
+	}
+	if v.target.kind == targetScope {
+		s.selector = fields.OneTermEqualSelector(metav1.ObjectNameField, v.target.name()).String()
+	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return scopeReader{}, usageError(err)
+		return nil, err
 	}
-	return scopeReader{client.Resource(corev1alpha2.GroupVersion.WithResource("healthscopes")).Namespace(t.namespace()), t, f.timeout}, nil
+	s.client = client.Resource(scopesResource).Namespace(namespace)
+	return s, nil
 }
 
-// read returns the scopes of the target. For a target that is one scope it returns a list with one item.
-func (s scopeReader) read(ctx context.Context) (*unstructured.UnstructuredList, error) {
+// get implements statusSource.
+func (s *scopeSource) get(ctx context.Context) (string, healthscope.Health, error) {
+	scopes, err := s.read(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	page, err := s.page(scopes.Items)
+	if err != nil {
+		return "", "", printError{err}
+	}
+	if s.objects == nil {
+		return page.text(s.colour), page.health, nil
+	}
+	var object runtime.Object = scopes
+	if s.target.kind == targetScope {
+		object = &scopes.Items[0]
+	}
+	var b strings.Builder
+	if err := s.objects.PrintObj(object, &b); err != nil {
+		return "", "", printError{err}
+	}
+	return b.String(), page.health, nil
+}
+
+// read returns the scopes of the target. For a target that is one scope it returns a list with one item, for which no right to list is needed.
+func (s *scopeSource) read(ctx context.Context) (*unstructured.UnstructuredList, error) {
 	if s.target.kind != targetScope {
 		return s.list(ctx)
 	}
@@ -66,177 +116,134 @@ func (s scopeReader) read(ctx context.Context) (*unstructured.UnstructuredList, 
 	defer cancel()
 	found, err := s.client.Get(ctx, s.target.name(), metav1.GetOptions{})
 	if err != nil {
-		return nil, s.explainError(ctx, err)
+		return nil, explainError(ctx, err)
 	}
 	return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*found}}, nil
 }
 
-func (s scopeReader) withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, timeout, errors.Errorf("no answer within %s; increase --timeout", s.timeout))
+// list lists the scopes. A watch can start from the list's resource version.
+func (s *scopeSource) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	ctx, cancel := s.withTimeout(ctx, s.timeout)
+	defer cancel()
+	list, err := s.client.List(ctx, metav1.ListOptions{FieldSelector: s.selector})
+	return list, explainError(ctx, err)
+}
+
+func (s *scopeSource) withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, timeout, noAnswerWithin(s.timeout))
 }
 
 // explainError returns an error of the API server with advice for the user.
-func (s scopeReader) explainError(ctx context.Context, err error) error {
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
+func explainError(ctx context.Context, err error) error {
+	if err == nil {
 		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == "":
+	}
+	var status apierrors.APIStatus
+	if ctx.Err() == nil && apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == "" {
 		return errors.Errorf("%w; the cluster has no CustomResourceDefinition of HealthScopes, so this may not be a hub", err)
 	}
 	return requestError(ctx, err)
 }
 
-// list lists the scopes. A watch can start from the list's resource version.
-func (s scopeReader) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
-	ctx, cancel := s.withTimeout(ctx, s.timeout)
-	defer cancel()
-	list, err := s.client.List(ctx, s.options(metav1.ListOptions{}))
-	return list, s.explainError(ctx, err)
-}
-
-// watch calls handle for each change of the scopes after the resource version from, until the watch ends.
-func (s scopeReader) watch(ctx context.Context, from string, handle func(watch.Event) error) error {
-	timeoutSeconds := int64(watchTimeout.Seconds())
+// follow implements statusSource. It lists the scopes, and watches them until the watch ends.
+func (s *scopeSource) follow(ctx context.Context, show func(string) error) (answered bool, err error) {
+	list, err := s.list(ctx)
+	if err != nil {
+		return false, err
+	}
+	if s.known == nil && s.target.kind == targetScope && len(list.Items) == 0 {
+		return false, apierrors.NewNotFound(scopesResource.GroupResource(), s.target.name())
+	}
+	before := s.known
+	s.known = map[types.UID]unstructured.Unstructured{}
+	var changed []unstructured.Unstructured
+	for _, o := range list.Items {
+		s.known[o.GetUID()] = o
+		if old := before[o.GetUID()]; old.GetResourceVersion() != o.GetResourceVersion() {
+			changed = append(changed, o)
+		}
+	}
+	if err := s.showChanges(show, changed...); err != nil {
+		return true, err
+	}
 	ctx, cancel := s.withTimeout(ctx, watchTimeout+s.timeout)
 	defer cancel()
-	w, err := s.client.Watch(ctx, s.options(metav1.ListOptions{ResourceVersion: from, TimeoutSeconds: &timeoutSeconds}))
+	w, err := s.client.Watch(ctx, metav1.ListOptions{
+		FieldSelector: s.selector, ResourceVersion: list.GetResourceVersion(), TimeoutSeconds: new(int64(watchTimeout.Seconds())),
+	})
 	if err != nil {
-		return s.explainError(ctx, err)
+		return true, explainError(ctx, err)
 	}
 	defer w.Stop()
 	for event := range w.ResultChan() {
-		if event.Type == watch.Error {
-			return apierrors.FromObject(event.Object)
+		if err := s.handle(event, show); err != nil {
+			return true, err
 		}
-		if err := handle(event); err != nil {
+	}
+	return true, nil
+}
+
+// handle shows an event of the watch.
+func (s *scopeSource) handle(event watch.Event, show func(string) error) error {
+	o, ok := event.Object.(*unstructured.Unstructured)
+	switch {
+	case event.Type == watch.Error:
+		return apierrors.FromObject(event.Object)
+	case !ok || event.Type == watch.Bookmark:
+		return nil
+	case event.Type == watch.Deleted:
+		delete(s.known, o.GetUID())
+	default:
+		s.known[o.GetUID()] = *o
+	}
+	return s.showChanges(show, *o)
+}
+
+// showChanges shows the scopes that have changed, or the table of all scopes if it differs from the last one.
+func (s *scopeSource) showChanges(show func(string) error, changed ...unstructured.Unstructured) error {
+	if s.objects != nil {
+		var b strings.Builder
+		for i := range changed {
+			if err := s.objects.PrintObj(&changed[i], &b); err != nil {
+				return printError{err}
+			}
+		}
+		return show(b.String())
+	}
+	text := s.target.String() + doesNotExist
+	if len(s.known) > 0 || s.target.kind == targetScopes {
+		page, err := s.page(slices.Collect(maps.Values(s.known)))
+		if err != nil {
 			return err
 		}
+		text = page.text(s.colour)
 	}
-	return nil
-}
-
-// options adds the selector of the target to the options of a list or watch.
-func (s scopeReader) options(o metav1.ListOptions) metav1.ListOptions {
-	if s.target.kind == targetScope {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.target.name()).String()
+	if text == s.lastTable {
+		return nil
 	}
-	return o
-}
-
-// scopeView prints scopes from the API server in an output format.
-type scopeView struct {
-	printer *statusPrinter
-	// objects prints objects; nil for tables.
-	objects printers.ResourcePrinter
-	sortBy  *sortKey
-	// lastTable is the table that was printed last.
-	lastTable string
-}
-
-// print prints scopes, and returns their health.
-func (v *scopeView) print(scopes *unstructured.UnstructuredList) (healthscope.Health, error) {
-	page, err := v.page(scopes)
-	if err != nil {
-		return "", err
-	}
-	switch {
-	case v.objects == nil:
-		_, err = io.WriteString(v.printer.out, page.text(v.printer.colour))
-	case v.printer.target.kind == targetScope:
-		err = v.objects.PrintObj(&scopes.Items[0], v.printer.out)
-	default:
-		err = v.objects.PrintObj(scopes, v.printer.out)
-	}
-	return page.health, err
+	s.lastTable = text
+	return show(text)
 }
 
 // page sorts scopes and returns the page that a table shows of them.
-func (v *scopeView) page(scopes *unstructured.UnstructuredList) (*page, error) {
-	slices.SortFunc(scopes.Items, func(a, b unstructured.Unstructured) int {
-		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
-	})
-	if err := v.sortBy.sort(scopes.Items); err != nil {
+func (s *scopeSource) page(scopes []unstructured.Unstructured) (*page, error) {
+	slices.SortFunc(scopes, func(a, b unstructured.Unstructured) int { return strings.Compare(nameOf(a), nameOf(b)) })
+	if err := s.sortBy.sort(scopes); err != nil {
 		return nil, err
 	}
-	documents := make([]api.Scope, len(scopes.Items))
-	for i := range scopes.Items {
-		var s corev1alpha2.HealthScope
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(scopes.Items[i].Object, &s); err != nil {
-			return nil, errors.Wrapf(err, "cannot read HealthScope %q", scopes.Items[i].GetNamespace()+"/"+scopes.Items[i].GetName())
+	documents := make([]api.Scope, len(scopes))
+	for i := range scopes {
+		var scope corev1alpha2.HealthScope
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(scopes[i].Object, &scope); err != nil {
+			return nil, errors.Wrapf(err, "cannot read HealthScope %q", nameOf(scopes[i]))
 		}
-		documents[i] = api.NewScope(&s)
+		documents[i] = api.NewScope(&scope)
 	}
-	wide := v.printer.format == formatWide
-	if v.printer.target.kind == targetScope {
+	wide := s.format == formatWide
+	if s.target.kind == targetScope {
 		return scopePage(documents[0], wide, time.Now()), nil
 	}
 	return scopesPage(documents, wide), nil
 }
 
-// watchAttempt returns a function that prints scopes whenever they change, until the watch ends. The function reports whether it has read the scopes.
-func (v *scopeView) watchAttempt(s scopeReader) func(context.Context) (bool, error) {
-	known := map[string]unstructured.Unstructured{} // By UID.
-	listedOnce := false
-	return func(ctx context.Context) (progress bool, err error) {
-		list, err := s.list(ctx)
-		if err != nil {
-			return false, err
-		}
-		if !listedOnce && s.target.kind == targetScope && len(list.Items) == 0 {
-			return false, apierrors.NewNotFound(corev1alpha2.GroupVersion.WithResource("healthscopes").GroupResource(), s.target.name())
-		}
-		before := known
-		known = map[string]unstructured.Unstructured{}
-		var changed []unstructured.Unstructured
-		for _, o := range list.Items {
-			known[string(o.GetUID())] = o
-			if old := before[string(o.GetUID())]; old.GetResourceVersion() != o.GetResourceVersion() {
-				changed = append(changed, o)
-			}
-		}
-		if err := v.printChanges(known, changed); err != nil {
-			return true, err
-		}
-		listedOnce = true
-		return true, s.watch(ctx, list.GetResourceVersion(), func(event watch.Event) error {
-			o, ok := event.Object.(*unstructured.Unstructured)
-			switch {
-			case !ok || event.Type == watch.Bookmark:
-				return nil
-			case event.Type == watch.Deleted:
-				delete(known, string(o.GetUID()))
-			default:
-				known[string(o.GetUID())] = *o
-			}
-			return v.printChanges(known, []unstructured.Unstructured{*o})
-		})
-	}
-}
-
-// printChanges prints the scopes that have changed, or the table of all scopes.
-func (v *scopeView) printChanges(known map[string]unstructured.Unstructured, changed []unstructured.Unstructured) error {
-	if v.objects != nil {
-		for i := range changed {
-			if err := v.objects.PrintObj(&changed[i], v.printer.out); err != nil {
-				return errors.Wrap(errOutput, err.Error())
-			}
-		}
-		return nil
-	}
-	text := v.printer.target.String() + " does not exist any more\n"
-	if len(known) > 0 || v.printer.target.kind == targetScopes {
-		page, err := v.page(&unstructured.UnstructuredList{Items: slices.Collect(maps.Values(known))})
-		if err != nil {
-			return err
-		}
-		text = page.text(v.printer.colour)
-	}
-	if text == v.lastTable {
-		return nil
-	}
-	v.lastTable = text
-	return v.printer.printNext(text)
-}
+func nameOf(o unstructured.Unstructured) string { return o.GetNamespace() + "/" + o.GetName() }

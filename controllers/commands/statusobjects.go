@@ -3,7 +3,6 @@ package commands
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -66,60 +65,46 @@ func (k *sortKey) sort(objects []unstructured.Unstructured) error {
 	if k == nil || len(objects) == 0 {
 		return nil
 	}
-	found := false
 	values := map[string]any{}
-	name := func(o unstructured.Unstructured) string { return o.GetNamespace() + "/" + o.GetName() }
 	for _, o := range objects {
 		results, err := k.path.FindResults(o.Object)
 		if err != nil {
 			return errors.Wrapf(err, "cannot sort by %q", k.text)
 		}
 		if len(results) > 0 && len(results[0]) > 0 {
-			found = true
-			values[name(o)] = interfaceOf(results[0][0])
+			values[nameOf(o)] = results[0][0].Interface()
 		}
 	}
-	if !found {
+	if len(values) == 0 {
 		return usageError(errors.Errorf("cannot sort by %q: no HealthScope has such a field", k.text))
 	}
-	slices.SortStableFunc(objects, func(a, b unstructured.Unstructured) int { return compare(values[name(a)], values[name(b)]) })
+	slices.SortStableFunc(objects, func(a, b unstructured.Unstructured) int { return compareJSON(values[nameOf(a)], values[nameOf(b)]) })
 	return nil
 }
 
-// interfaceOf returns the value of a JSONPath result.
-func interfaceOf(v reflect.Value) any {
-	if !v.IsValid() || !v.CanInterface() {
-		return nil
-	}
-	return v.Interface()
-}
-
-// compare compares JSON values: numbers by value, all other values as text. nil comes first.
-func compare(a, b any) int {
-	x, isNumber := toFloat(a)
-	y, areNumbers := toFloat(b)
+// compareJSON compares JSON values: numbers by value, all other values as text. nil comes first.
+func compareJSON(a, b any) int {
+	x, xIsNumber := number(a)
+	y, yIsNumber := number(b)
 	switch {
-	case isNumber && areNumbers:
+	case xIsNumber && yIsNumber:
 		return cmp.Compare(x, y)
-	case a == nil || b == nil:
-		return cmp.Compare(boolToInt(a != nil), boolToInt(b != nil))
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
 	}
 	return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 }
 
-func toFloat(v any) (float64, bool) {
-	switch v := v.(type) {
+func number(value any) (float64, bool) {
+	switch v := value.(type) {
 	case int64:
 		return float64(v), true
 	case float64:
 		return v, true
 	}
 	return 0, false
-}
-
-func boolToInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/duration"
-
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
@@ -38,11 +36,11 @@ func scopesPage(scopes []api.Scope, wide bool) *page {
 	return g
 }
 
-// listPage returns the page for a list from the server, whose items are not complete scopes.
-func listPage(list api.ScopeList) *page {
-	scopes := make([]api.Scope, len(list.Items))
-	for i := range list.Items {
-		scopes[i].ScopeItem = list.Items[i]
+// listPage returns the page for the items of a list from the server, which are not complete scopes.
+func listPage(items []api.ScopeItem) *page {
+	scopes := make([]api.Scope, len(items))
+	for i := range items {
+		scopes[i].ScopeItem = items[i]
 	}
 	return scopesPage(scopes, false)
 }
@@ -71,39 +69,29 @@ func scopePage(s api.Scope, wide bool, now time.Time) *page {
 		for _, c := range a.Clusters {
 			seen := "now"
 			if !c.LastSeen.IsZero() {
-				seen = since(c.LastSeen, now) + " ago"
+				seen = age(c.LastSeen, now) + " ago"
 			}
 			apps.add(c.State, a.Name, c.Name, c.State, fmt.Sprintf("%d/%d", c.Ready, c.Total), seen)
 		}
 	}
 	culprits := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "NAMESPACE", stateColumn, "REASON", "AGE", "CAUSE"}}
 	for _, c := range s.Culprits {
-		culprits.add(c.State, c.App, c.Cluster, c.Kind+"/"+c.Name, c.Namespace, c.State, c.Reason, since(c.Since, now), c.Cause)
+		culprits.add(c.State, c.App, c.Cluster, c.Kind+"/"+c.Name, c.Namespace, c.State, c.Reason, age(c.Since, now), c.Cause)
 	}
-	conditions := table{columns: []string{"CONDITION", "STATUS", "REASON", "AGE", "MESSAGE"}}
-	for _, c := range s.Conditions {
-		if wide {
-			conditions.add("", c.Type, c.Status, c.Reason, since(c.LastTransitionTime, now), c.Message)
+	g.addTable(apps)
+	g.addTable(culprits)
+	if wide {
+		conditions := table{columns: []string{"CONDITION", "STATUS", "REASON", "AGE", "MESSAGE"}}
+		for _, c := range s.Conditions {
+			conditions.add("", c.Type, c.Status, c.Reason, age(c.LastTransitionTime, now), c.Message)
 		}
-	}
-	for _, t := range []table{apps, culprits, conditions} {
-		if len(t.rows) > 0 {
-			g.tables = append(g.tables, t)
-		}
+		g.addTable(conditions)
 	}
 	g.addStaleNote(s.ScopeItem)
 	if s.Truncated {
 		g.notef("there are more apps, clusters or culprits than are listed")
 	}
 	return g
-}
-
-// since returns the duration since a time, or an empty string if the time is zero.
-func since(at, now time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return duration.HumanDuration(max(now.Sub(at), 0))
 }
 
 // scopeHealth returns the health of a scope. The server reports a scope that was changed and not judged since as unknown.

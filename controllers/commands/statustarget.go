@@ -76,12 +76,12 @@ func (t target) inNamespace(namespace string) target {
 	return target{kind: t.kind, names: append([]string{namespace}, t.names...)}
 }
 
-// namespace returns the namespace of scopes, or an empty string for all namespaces.
-func (t target) namespace() string {
-	if len(t.names) == 0 {
-		return ""
+// cannot returns an error with what cannot be done with the status of the target. A printError cannot be printed, whatever the verb.
+func (t target) cannot(verb string, err error) error {
+	if errors.As(err, new(printError)) {
+		verb = "print"
 	}
-	return t.names[0]
+	return errors.Wrapf(err, "cannot %s the status of %s", verb, t)
 }
 
 // name returns the name of a scope.

@@ -67,10 +67,3 @@ func TestVersionNamesTheCommit(t *testing.T) {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
 }
-
-func TestVersionRejectsOtherFormats(t *testing.T) {
-	code, out, errOut := run(t, "version", "-o", "xml")
-	if want := "healthscope: cannot print the version: --output is \"xml\"; it must be text, json or yaml\n"; code != exitUsage || out != "" || errOut != want {
-		t.Errorf("exit code %d, output %q, error output %q", code, out, errOut)
-	}
-}

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"time"
@@ -57,16 +58,13 @@ type gatherer struct {
 // Write collects the state of an installation and writes it as a .tar.gz file. Write does not return an error for what cannot
 // be read because a right is missing or ctx has ended: the archive lists it in errors.txt.
 func Write(ctx context.Context, out io.Writer, o Options) (Result, error) {
-	g := &gatherer{options: o, archive: newArchive(out, o.Now, o.MetricsToken)}
-	for _, connect := range []func() error{
-		func() (err error) { g.objects, err = dynamic.NewForConfig(o.Config); return err },
-		func() (err error) { g.metadata, err = metadata.NewForConfig(o.Config); return err },
-		func() (err error) { g.client, err = kubernetes.NewForConfig(o.Config); return err },
-	} {
-		if err := connect(); err != nil {
-			return Result{}, errors.Wrap(err, "cannot make a client for the cluster")
-		}
+	objects, objectsErr := dynamic.NewForConfig(o.Config)
+	meta, metaErr := metadata.NewForConfig(o.Config)
+	client, clientErr := kubernetes.NewForConfig(o.Config)
+	if err := cmp.Or(objectsErr, metaErr, clientErr); err != nil {
+		return Result{}, errors.Wrap(err, "cannot make a client for the cluster")
 	}
+	g := &gatherer{options: o, objects: objects, metadata: meta, client: client, archive: newArchive(out, o.Now, o.MetricsToken)}
 	g.addVersions(ctx)
 	g.addCRDs(ctx)
 	g.addConfigurations(ctx)
@@ -74,7 +72,8 @@ func Write(ctx context.Context, out io.Writer, o Options) (Result, error) {
 	g.addComponents(ctx)
 	g.addEvents(ctx)
 	if o.IncludeScopes {
-		g.addScopes(ctx)
+		g.addList(ctx, "healthscopes.yaml", healthScopes, "", "", redactMetadata)
+		g.addList(ctx, "resourcebundlestates.yaml", bundles, "", "", redactBundle)
 	}
 	err := g.archive.close()
 	return Result{Files: g.archive.files, Problems: g.archive.problems}, err

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 )
 
 // maxPods limits from how many pods logs and metrics are read.
@@ -37,19 +36,21 @@ func (g *gatherer) addLogs(ctx context.Context, pod *corev1.Pod) {
 		restarted[status.Name] = status.RestartCount > 0
 	}
 	for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
-		o := &corev1.PodLogOptions{Container: container.Name, TailLines: &g.options.LogLines, LimitBytes: new(int64(maxFileSize)), Timestamps: true}
-		name := "logs/" + pod.Name + "-" + container.Name
-		g.addLog(ctx, name+".log", g.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, o))
+		g.addLog(ctx, pod, container.Name, false)
 		if restarted[container.Name] {
-			o.Previous = true
-			g.addLog(ctx, name+"-previous.log", g.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, o))
+			g.addLog(ctx, pod, container.Name, true)
 		}
 	}
 }
 
-// addLog adds the log that a request returns.
-func (g *gatherer) addLog(ctx context.Context, name string, request rest.ResponseWrapper) {
-	body, err := request.Stream(ctx)
+// addLog adds the log of a container, or of its previous instance.
+func (g *gatherer) addLog(ctx context.Context, pod *corev1.Pod, container string, previous bool) {
+	name := "logs/" + pod.Name + "-" + container + ".log"
+	if previous {
+		name = "logs/" + pod.Name + "-" + container + "-previous.log"
+	}
+	o := &corev1.PodLogOptions{Container: container, TailLines: &g.options.LogLines, LimitBytes: new(int64(maxFileSize)), Timestamps: true, Previous: previous}
+	body, err := g.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, o).Stream(ctx)
 	g.addResponse(name, body, err)
 }
 

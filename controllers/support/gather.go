@@ -42,12 +42,6 @@ func (g *gatherer) addVersions(ctx context.Context) {
 	g.archive.add("server-version.json", string(data))
 }
 
-// addScopes adds HealthScopes and bundles.
-func (g *gatherer) addScopes(ctx context.Context) {
-	g.addList(ctx, "healthscopes.yaml", healthScopes, "", "", redactMetadata)
-	g.addList(ctx, "resourcebundlestates.yaml", bundles, "", "", redactBundle)
-}
-
 // addEvents adds the events of scopes and bundles, and all events in the namespaces of the controller, the monitor and the Secrets of clusters.
 func (g *gatherer) addEvents(ctx context.Context) {
 	for _, kind := range []string{"HealthScope", k8spluginv1alpha1.ResourceBundleStateKind} {
