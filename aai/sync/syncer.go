@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -55,19 +56,11 @@ type Options struct {
 
 // setDefaults sets the fields that are zero to their defaults.
 func (o *Options) setDefaults() {
-	for _, f := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&o.Resync, DefaultResync}, {&o.DependencyInterval, DefaultDependencyInterval}, {&o.DeletionPause, DefaultDeletionPause}, {&o.WriteTime, DefaultWriteTime},
-	} {
-		if *f.field <= 0 {
-			*f.field = f.value
-		}
-	}
-	if o.Parallelism <= 0 {
-		o.Parallelism = DefaultParallelism
-	}
+	o.Parallelism = cmp.Or(o.Parallelism, DefaultParallelism)
+	o.Resync = cmp.Or(o.Resync, DefaultResync)
+	o.DependencyInterval = cmp.Or(o.DependencyInterval, DefaultDependencyInterval)
+	o.DeletionPause = cmp.Or(o.DeletionPause, DefaultDeletionPause)
+	o.WriteTime = cmp.Or(o.WriteTime, DefaultWriteTime)
 	if o.Audit == nil {
 		o.Audit = func(WriteEvent) {}
 	}
@@ -137,11 +130,11 @@ func New(o Options) *Syncer {
 // Any other error means that a document does not belong to the tenant or the data-owner, or, with an empty report, that ctx ended during another
 // pass over the tenant.
 func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Change) (Report, error) {
-	m := s.tenantState(tenant)
-	if err := m.lock(ctx); err != nil {
+	m := stateOf(s, s.tenants, tenant, newTenantState)
+	if err := m.sem.Acquire(ctx, 1); err != nil {
 		return Report{}, fmt.Errorf("cannot synchronize tenant %q: %w", tenant, err)
 	}
-	defer m.unlock()
+	defer m.sem.Release(1)
 	p := s.newPass(tenant, m, changes)
 	p.run(ctx)
 	s.prober.report(p.haltErr)
@@ -151,32 +144,30 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 // Wake makes a running pass over a tenant receive changes if it takes long, because the next pass may begin much later. It does not block.
 func (s *Syncer) Wake(tenant aai.Tenant) {
 	select {
-	case s.tenantState(tenant).wake <- struct{}{}:
+	case stateOf(s, s.tenants, tenant, newTenantState).wake <- struct{}{}:
 	default:
 	}
 }
 
 // Resync makes the next pass over a tenant read it again in full, and retry objects that wait or were rejected.
 func (s *Syncer) Resync(tenant aai.Tenant) {
-	s.tenantState(tenant).resync.Store(true)
+	stateOf(s, s.tenants, tenant, newTenantState).resync.Store(true)
 }
 
-// nextResync returns when the next full read is due.
-func (o *Options) nextResync(read, takeoverEnd time.Time) time.Time {
-	if next := read.Add(o.Resync); read.IsZero() || !read.Before(takeoverEnd) || next.Before(takeoverEnd) {
+// nextResync returns when the next full read is due after that at a time.
+func (s *Syncer) nextResync(read time.Time) time.Time {
+	if next := read.Add(s.options.Resync); read.IsZero() || !read.Before(s.takeoverEnd) || next.Before(s.takeoverEnd) {
 		return next
 	}
-	return takeoverEnd
+	return s.takeoverEnd
 }
 
-// tenantState returns the state about a tenant.
-func (s *Syncer) tenantState(tenant aai.Tenant) *tenantState {
+// stateOf returns the state of a tenant or VNF, which is created if there is none.
+func stateOf[K comparable, S any](s *Syncer, all map[K]*S, key K, create func() *S) *S {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.tenants[tenant]
-	if m == nil {
-		m = newTenantState()
-		s.tenants[tenant] = m
+	if all[key] == nil {
+		all[key] = create()
 	}
-	return m
+	return all[key]
 }
