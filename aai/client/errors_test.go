@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
-	"github.com/healthscope/healthscope/aai/client"
 )
 
 // every returns the names of all calls.
@@ -141,7 +140,7 @@ func TestRetryAfter(t *testing.T) {
 				w.Header().Set("Retry-After", c.value)
 				w.WriteHeader(http.StatusServiceUnavailable)
 			})
-			e := failure(t, connect(t, s.URL).Write(t.Context(), client.Write{Op: aai.OpUpdate, Key: key, Document: aai.Document{}}))
+			e := failure(t, update(t.Context(), connect(t, s.URL)))
 			if e.Kind != aai.Retry || e.RetryAfter < c.least || e.RetryAfter > c.most {
 				t.Errorf("got %s after %s, want Retry after %s to %s", e.Kind, e.RetryAfter, c.least, c.most)
 			}

@@ -3,6 +3,7 @@ package client_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -108,6 +109,11 @@ func inVersion(version string, labels ...string) aai.Document {
 	d := document(key.ID)
 	d.Labels, d.ResourceVersion = labels, version
 	return d
+}
+
+// update replaces a document, as an example of a write.
+func update(ctx context.Context, c *client.Client) error {
+	return c.Write(ctx, client.Write{Op: aai.OpUpdate, Key: key})
 }
 
 // calls returns all calls of the client, by name.
