@@ -206,8 +206,8 @@ func (c *Client) write(ctx context.Context, req request) error {
 }
 
 // send sends one request, if the breaker allows it, and returns the header of the response. A success with an unexpected status,
-// or for which validate returns an error, came from another server or was truncated in transit. send treats it as an outage,
-// never as an empty inventory or an acknowledgement.
+// or that validate refuses, came from another server or was truncated in transit: it is an outage, never an empty inventory or an
+// acknowledgement.
 func (c *Client) send(ctx context.Context, req request, validate func(body []byte) error) (header http.Header, err error) {
 	id := transactionIDFrom(ctx)
 	err = c.options.Breaker.do(ctx, req, func() error {

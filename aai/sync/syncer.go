@@ -42,7 +42,9 @@ type Options struct {
 	DependencyInterval time.Duration
 	// DeletionPause is how long deletions beyond the limit wait. The default is DefaultDeletionPause.
 	DeletionPause time.Duration
-	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass; when A&AI has answered any, no request begins in the last quarter of the time, which should be longer than a request may take, and that is no error. The default is DefaultWriteTime.
+	// WriteTime is how long a pass may take to write, without reading the tenant in full. What is not written by then is written in the
+	// next pass, which is no error if A&AI has answered any request: then none begins in the last quarter of the time, which should be
+	// longer than a request may take. The default is DefaultWriteTime.
 	WriteTime time.Duration
 	// Takeover is how long a syncer of another process may still have written after this one was made. Then each tenant is read again in full.
 	Takeover time.Duration
