@@ -63,7 +63,7 @@ func TestBreakerOpensInAnOutage(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			client, s, status, _ := withBreaker(t, "")
+			connected, s, status, _ := withBreaker(t, "")
 			status.Store(int64(c.status))
 			want := 5
 			if c.opens {
@@ -71,7 +71,7 @@ func TestBreakerOpensInAnOutage(t *testing.T) {
 			}
 			var first, last error
 			for i := range 5 {
-				last = client.UpdateK8sResource(t.Context(), key, aai.Document{})
+				last = update(t.Context(), connected)
 				if i == 0 {
 					first = last
 				}
@@ -95,11 +95,11 @@ func TestBreakerOpensInAnOutage(t *testing.T) {
 func TestBreakerClosesAfterASuccess(t *testing.T) {
 	c, s, status, w := withBreaker(t, "")
 	status.Store(http.StatusServiceUnavailable)
-	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
+	_ = update(t.Context(), c)
 	w.advance(time.Second)
 	status.Store(http.StatusOK)
 	for range 3 {
-		if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
+		if err := update(t.Context(), c); err != nil {
 			t.Error(err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestBreakerPausesGrow(t *testing.T) {
 	asked := func(d time.Duration) int {
 		before := len(s.received())
 		for range d / (100 * time.Millisecond) {
-			_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
+			_ = update(t.Context(), c)
 			w.advance(100 * time.Millisecond)
 		}
 		return len(s.received()) - before
@@ -148,14 +148,14 @@ func TestBreakerPausesGrow(t *testing.T) {
 func TestBreakerStaysOpenForRetryAfter(t *testing.T) {
 	c, s, status, w := withBreaker(t, "1800")
 	status.Store(http.StatusTooManyRequests)
-	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
+	_ = update(t.Context(), c)
 	w.advance(29 * time.Minute)
-	e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
+	e := failure(t, update(t.Context(), c))
 	if len(s.received()) != 1 || e.NotBefore.Sub(w.read()) != time.Minute {
 		t.Errorf("%d requests, retry at %s", len(s.received()), e.NotBefore)
 	}
 	w.advance(time.Minute)
-	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
+	_ = update(t.Context(), c)
 	if len(s.received()) != 2 {
 		t.Errorf("%d requests after the time", len(s.received()))
 	}
@@ -176,12 +176,14 @@ func TestBreakerHalfOpenAllowsOne(t *testing.T) {
 	})
 	breaker := client.NewBreaker(0, w.read)
 	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker })
-	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
+	_ = update(t.Context(), c)
 	w.advance(time.Second)
 	done := make(chan error)
-	go func() { done <- c.UpdateK8sResource(t.Context(), key, aai.Document{}) }()
+	go func() {
+		done <- update(t.Context(), c)
+	}()
 	<-entered
-	if e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})); !e.NotSent || n.Load() != 2 {
+	if e := failure(t, update(t.Context(), c)); !e.NotSent || n.Load() != 2 {
 		t.Errorf("%d requests, %v", n.Load(), e)
 	}
 	close(leave)
@@ -207,18 +209,20 @@ func TestBreakerHalfOpenAllowsAnotherWhenTheFirstHangs(t *testing.T) {
 		}
 	})
 	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
-	_ = c.UpdateK8sResource(t.Context(), key, aai.Document{})
+	_ = update(t.Context(), c)
 	w.advance(client.MaxPause)
 	done := make(chan error)
-	go func() { done <- c.UpdateK8sResource(t.Context(), key, aai.Document{}) }()
+	go func() {
+		done <- update(t.Context(), c)
+	}()
 	<-entered
 	w.advance(client.MaxPause)
-	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
+	if err := update(t.Context(), c); err != nil {
 		t.Error(err)
 	}
 	close(leave)
 	_ = failure(t, <-done) // This request was sent before the success, so that it must not open the breaker.
-	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
+	if err := update(t.Context(), c); err != nil {
 		t.Error(err)
 	}
 }
@@ -234,10 +238,10 @@ func TestBreakerStaysClosedWhenTheCallerGivesUp(t *testing.T) {
 	})
 	breaker := client.NewBreaker(0, nil)
 	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker })
-	if err := c.UpdateK8sResource(client.WithTransaction(ctx, "first"), key, aai.Document{}); err == nil {
+	if err := update(client.WithTransaction(ctx, "first"), c); err == nil {
 		t.Error("no error")
 	}
-	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
+	if err := update(t.Context(), c); err != nil {
 		t.Error(err)
 	}
 }
@@ -248,7 +252,7 @@ func TestBreakerBoundsRequestsInASecond(t *testing.T) {
 	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker })
 	began := time.Now()
 	for range 4 {
-		if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
+		if err := update(t.Context(), c); err != nil {
 			t.Error(err)
 		}
 	}
@@ -276,20 +280,20 @@ func TestBreakerStaysOpenWhenAnOlderRequestSucceeds(t *testing.T) {
 	w := newWatch()
 	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	done := make(chan error, 1)
-	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
+	go func() { done <- c.Write(t.Context(), client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "1"}) }()
 	<-slow
-	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
+	_ = failure(t, update(t.Context(), c))
 	close(release)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	w.advance(80 * time.Second)
-	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
+	_ = failure(t, update(t.Context(), c))
 	if n := len(s.received()); n != 2 {
 		t.Errorf("%d requests, want 2: A&AI has asked to be left alone", n)
 	}
 	w.advance(20 * time.Second)
-	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
+	_ = failure(t, update(t.Context(), c))
 	if n := len(s.received()); n != 3 {
 		t.Errorf("%d requests, want 3", n)
 	}
@@ -310,13 +314,13 @@ func TestBreakerStaysOpenForRetryAfterOfAnOlderRequest(t *testing.T) {
 	w := newWatch()
 	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	done := make(chan error, 1)
-	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
+	go func() { done <- c.Write(t.Context(), client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "1"}) }()
 	<-slow
-	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // This opens the breaker, for a short pause.
+	_ = failure(t, update(t.Context(), c)) // This opens the breaker, for a short pause.
 	close(release)
 	_ = failure(t, <-done)
 	w.advance(80 * time.Second)
-	if e := failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})); len(s.received()) != 2 || e.NotBefore.Sub(w.read()) != 10*time.Second {
+	if e := failure(t, update(t.Context(), c)); len(s.received()) != 2 || e.NotBefore.Sub(w.read()) != 10*time.Second {
 		t.Errorf("%d requests, want 2; to be asked again at %s", len(s.received()), e.NotBefore)
 	}
 }
@@ -340,15 +344,15 @@ func TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds(t *testing.T) {
 	w := newWatch()
 	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	done := make(chan error, 2)
-	go func() { done <- c.DeleteK8sResource(t.Context(), key, "1") }()
+	go func() { done <- c.Write(t.Context(), client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "1"}) }()
 	<-old
-	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{})) // This opens the breaker.
+	_ = failure(t, update(t.Context(), c)) // This opens the breaker.
 	w.advance(client.MaxPause)
 	go func() { _, _, err := c.GetK8sResource(t.Context(), key); done <- err }()
 	<-probe
 	close(releaseOld)
 	_ = failure(t, <-done)
-	_ = failure(t, c.UpdateK8sResource(t.Context(), key, aai.Document{}))
+	_ = failure(t, update(t.Context(), c))
 	if n := len(s.received()); n != 3 {
 		t.Errorf("%d requests, want 3: one at a time finds out", n)
 	}
@@ -368,7 +372,7 @@ func TestBreakerIgnoresWriteThatIsNotSent(t *testing.T) {
 		t.Fatal("no error")
 	}
 	w.advance(client.MaxPause)
-	if err := c.DeleteK8sResource(t.Context(), key, "1"); !errors.Is(err, client.ErrNotLeading) {
+	if err := c.Write(t.Context(), client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "1"}); !errors.Is(err, client.ErrNotLeading) {
 		t.Errorf("got %v", err)
 	}
 	if err := c.Probe(t.Context()); err == nil || len(s.received()) != 1 {

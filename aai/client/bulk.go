@@ -2,9 +2,9 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -14,18 +14,47 @@ import (
 // MaxBulk is the maximum number of operations in one bulk request in A&AI's default configuration.
 const MaxBulk = 30
 
-// Write is one write as a part of a bulk request.
+// Write is one write of a document, or of one of its relationships.
 type Write struct {
-	// Op is OpPut, OpUpdate, OpDelete, OpRelate or OpUnrelate.
+	// Op is what the write does.
+	//
+	//   - OpPut creates the document, whose resource-version must be empty. The error is Conflict if it already exists, and
+	//     MissingDependency if its tenant or the target of a relationship does not exist.
+	//   - OpUpdate replaces the version of the document that Document carries, and keeps the relationships if Document has no
+	//     list of them. A PATCH would send less, but A&AI does not check its version, so that a label which another client
+	//     sets in the meantime would be lost.
+	//   - OpDelete deletes the version ResourceVersion of the document.
+	//   - OpRelate and OpUnrelate add and remove the relationship, and succeed if that was done before. The error is
+	//     MissingDependency if the target to add does not exist.
+	//
+	// Except for OpPut, the error is Conflict if the document does not exist, or not in that version.
 	Op aai.Op
 	// Key is the key of the document.
 	Key aai.Key
-	// Document is the document to store, with its version for OpUpdate; for OpPut and OpUpdate.
+	// Document is the document to store.
 	Document aai.Document
-	// ResourceVersion is the version to delete; for OpDelete.
+	// ResourceVersion is the version to delete.
 	ResourceVersion string
-	// Relationship is the relationship; for OpRelate and OpUnrelate.
+	// Relationship is the relationship.
 	Relationship aai.Relationship
+}
+
+// request returns the request that does the write alone.
+func (w Write) request() request {
+	req := request{op: w.Op, method: http.MethodPut, path: w.Key.Path()}
+	switch w.Op {
+	case aai.OpPut, aai.OpUpdate:
+		req.body = w.Document
+	case aai.OpRelate, aai.OpUnrelate:
+		req.path += "/relationship-list/relationship"
+		req.body = w.Relationship
+		if w.Op == aai.OpUnrelate {
+			req.method = http.MethodDelete
+		}
+	default:
+		req.method, req.parameters = http.MethodDelete, []string{"resource-version", w.ResourceVersion}
+	}
+	return req
 }
 
 // bulkOperation is the JSON form of a Write. The body is mandatory, even for a delete.
@@ -35,18 +64,8 @@ type bulkOperation struct {
 	Body   any    `json:"body"`
 }
 
-func (w Write) operation() bulkOperation {
-	switch w.Op {
-	case aai.OpPut, aai.OpUpdate:
-		return bulkOperation{"put", w.Key.Path(), w.Document}
-	case aai.OpRelate:
-		return bulkOperation{"put", relationshipPath(w.Key), w.Relationship}
-	case aai.OpUnrelate:
-		return bulkOperation{"delete", relationshipPath(w.Key), w.Relationship}
-	default:
-		return bulkOperation{"delete", w.Key.Path() + "?resource-version=" + aai.Escape(w.ResourceVersion), struct{}{}}
-	}
-}
+// Write does one write. After an error of kind Retry, it is not known whether it was done.
+func (c *Client) Write(ctx context.Context, w Write) error { return c.write(ctx, w.request()) }
 
 // BulkWrite does all writes in order in one transaction, or none of them. After an
 // error of kind Retry, it is not known whether they were done. An error of another kind means
@@ -55,20 +74,19 @@ func (w Write) operation() bulkOperation {
 func (c *Client) BulkWrite(ctx context.Context, writes []Write) error {
 	operations := make([]bulkOperation, len(writes))
 	for i, w := range writes {
-		operations[i] = w.operation()
+		req := w.request()
+		operations[i] = bulkOperation{strings.ToLower(req.method), req.pathAndQuery(), req.body}
+		if req.body == nil {
+			operations[i].Body = struct{}{}
+		}
 	}
-	req := request{op: aai.OpBulk, method: http.MethodPost, path: "/bulk/single-transaction", contentType: contentTypeJSON}
-	body, err := json.Marshal(map[string]any{"operations": operations})
-	if err != nil {
-		return &aai.Error{Op: req.op, URI: req.path, Kind: aai.Rejected, Message: "cannot encode the body", Err: err}
-	}
-	req.body = body
+	req := request{op: aai.OpBulk, method: http.MethodPost, path: "/bulk/single-transaction", body: map[string]any{"operations": operations}}
 	var response struct {
 		Responses []struct {
 			Status int `json:"response-status-code"`
 		} `json:"operation-responses"`
 	}
-	_, err = c.read(ctx, req, &response, func() error {
+	_, err := c.read(ctx, req, &response, func() error {
 		if len(response.Responses) != len(writes) {
 			return fmt.Errorf("it has %d responses for %d operations", len(response.Responses), len(writes))
 		}

@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	contentTypeJSON       = "application/json"
-	contentTypeMergePatch = "application/merge-patch+json"
+	contentTypeJSON = "application/json"
 	// maxResponseBytes is the maximum size of a response body, in bytes. A page of 500 documents has about half a megabyte.
 	maxResponseBytes = 16 << 20
 )
@@ -150,36 +149,6 @@ func (c *Client) get(ctx context.Context, req request, key aai.Key) (d aai.Docum
 	return d, true, nil
 }
 
-// PutK8sResource creates a document. Its resource-version must be empty. The error is Conflict if the document already exists, and MissingDependency if its tenant or the target of a relationship does not exist.
-func (c *Client) PutK8sResource(ctx context.Context, key aai.Key, d aai.Document) error {
-	return c.write(ctx, request{op: aai.OpPut, method: http.MethodPut, path: key.Path(), contentType: contentTypeJSON}, d)
-}
-
-// UpdateK8sResource replaces the version of a document that d carries. It keeps the relationships if d has no relationship list. The error is Conflict if A&AI has another version, or no such document.
-//
-// A PATCH would send less data, but A&AI does not check its version, and the list of labels is replaced as a whole: a label that another client sets in the meantime would be lost.
-func (c *Client) UpdateK8sResource(ctx context.Context, key aai.Key, d aai.Document) error {
-	return c.write(ctx, request{op: aai.OpUpdate, method: http.MethodPut, path: key.Path(), contentType: contentTypeJSON}, d)
-}
-
-// DeleteK8sResource deletes the given version of a document. The error is Conflict if A&AI has another version, or no such document.
-func (c *Client) DeleteK8sResource(ctx context.Context, key aai.Key, resourceVersion string) error {
-	req := request{op: aai.OpDelete, method: http.MethodDelete, path: key.Path(), parameters: []string{"resource-version", resourceVersion}}
-	return c.write(ctx, req, nil)
-}
-
-// PutRelationship adds a relationship. It succeeds if the relationship already exists. The error is Conflict if the document does not exist, and MissingDependency if the target does not exist.
-func (c *Client) PutRelationship(ctx context.Context, key aai.Key, r aai.Relationship) error {
-	return c.write(ctx, request{op: aai.OpRelate, method: http.MethodPut, path: relationshipPath(key), contentType: contentTypeJSON}, r)
-}
-
-// DeleteRelationship removes a relationship. It succeeds if the relationship does not exist. The error is Conflict if the document does not exist.
-func (c *Client) DeleteRelationship(ctx context.Context, key aai.Key, r aai.Relationship) error {
-	return c.write(ctx, request{op: aai.OpUnrelate, method: http.MethodDelete, path: relationshipPath(key), contentType: contentTypeJSON}, r)
-}
-
-func relationshipPath(key aai.Key) string { return key.Path() + "/relationship-list/relationship" }
-
 // ErrNotLeading is in the tree of an error about a request that was not sent because Options.HoldsLease forbids it.
 var ErrNotLeading = errors.New("this replica does not lead any more")
 
@@ -196,14 +165,14 @@ type request struct {
 	path        string   // below /aai/vN, encoded
 	version     string   // of the schema; empty for the configured one
 	parameters  []string // name, value, name, value …; plain
-	contentType string   // type of the body; empty when there is none
-	body        []byte
+	contentType string   // type of the body; empty for JSON
+	body        any      // encoded as JSON; nil for none
 }
 
-// url returns the path and query as they are sent.
-func (req *request) url(o Options) string {
+// pathAndQuery returns the path and query as they are sent, below /aai/vN.
+func (req *request) pathAndQuery() string {
 	var b strings.Builder
-	b.WriteString(strings.TrimRight(o.BaseURL, "/") + "/aai/" + cmp.Or(req.version, o.SchemaVersion) + req.path)
+	b.WriteString(req.path)
 	for i := 0; i < len(req.parameters); i += 2 {
 		separator := byte('&')
 		if i == 0 {
@@ -225,15 +194,8 @@ func (c *Client) read(ctx context.Context, req request, into any, validate func(
 	})
 }
 
-// write sends a request, with a body unless it is nil.
-func (c *Client) write(ctx context.Context, req request, body any) error {
-	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return &aai.Error{Op: req.op, URI: req.path, Kind: aai.Rejected, Message: "cannot encode the body", Err: err}
-		}
-		req.body = encoded
-	}
+// write sends a request whose response has no body.
+func (c *Client) write(ctx context.Context, req request) error {
 	_, err := c.send(ctx, req, func(response []byte) error {
 		if len(bytes.TrimSpace(response)) > 0 {
 			return errors.New("it has a body")
@@ -244,8 +206,8 @@ func (c *Client) write(ctx context.Context, req request, body any) error {
 }
 
 // send sends one request, if the breaker allows it, and returns the header of the response. A success with an unexpected status,
-// or for which validate returns an error, came from another server or was truncated in transit. send treats it as an outage,
-// never as an empty inventory or an acknowledgement.
+// or that validate refuses, came from another server or was truncated in transit: it is an outage, never an empty inventory or an
+// acknowledgement.
 func (c *Client) send(ctx context.Context, req request, validate func(body []byte) error) (header http.Header, err error) {
 	id := transactionIDFrom(ctx)
 	err = c.options.Breaker.do(ctx, req, func() error {
@@ -290,11 +252,12 @@ func (c *Client) roundTrip(ctx context.Context, req request, id string) (*resty.
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	r := c.resty.R().SetContext(ctx).SetHeader("X-TransactionId", id)
-	if req.contentType != "" {
-		r.SetHeader("Content-Type", req.contentType)
-	}
 	if req.body != nil {
-		r.SetBody(req.body)
+		encoded, err := json.Marshal(req.body)
+		if err != nil {
+			return nil, &aai.Error{Op: req.op, URI: req.path, Kind: aai.Rejected, Message: "cannot encode the body", Err: err}
+		}
+		r.SetHeader("Content-Type", cmp.Or(req.contentType, contentTypeJSON)).SetBody(encoded)
 	}
 	if c.options.Credentials != nil {
 		user, password, err := c.options.Credentials()
@@ -304,7 +267,8 @@ func (c *Client) roundTrip(ctx context.Context, req request, id string) (*resty.
 		r.SetBasicAuth(user, password)
 	}
 	start := time.Now()
-	response, err := r.Execute(req.method, req.url(c.options))
+	url := strings.TrimRight(c.options.BaseURL, "/") + "/aai/" + cmp.Or(req.version, c.options.SchemaVersion) + req.pathAndQuery()
+	response, err := r.Execute(req.method, url)
 	code := "error"
 	if err == nil {
 		code = strconv.Itoa(response.StatusCode())

@@ -270,7 +270,7 @@ func TestCredentialsAreReadAgain(t *testing.T) {
 		store(userFile, step.user)
 		store(passwordFile, step.password)
 		before := len(s.received())
-		err := c.UpdateK8sResource(t.Context(), key, aai.Document{})
+		err := update(t.Context(), c)
 		requests := s.received()[before:]
 		if step.want == "" {
 			if err == nil || failure(t, err).Kind != aai.Misconfigured || len(requests) != 0 {
@@ -289,7 +289,7 @@ func TestCredentialsAreReadAgain(t *testing.T) {
 	if err := os.Remove(passwordFile); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err == nil || failure(t, err).Kind != aai.Misconfigured {
+	if err := update(t.Context(), c); err == nil || failure(t, err).Kind != aai.Misconfigured {
 		t.Errorf("without a password file: %v, want Misconfigured", err)
 	}
 }
@@ -297,7 +297,7 @@ func TestCredentialsAreReadAgain(t *testing.T) {
 func TestWithoutCredentialsNoneAreSent(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, *http.Request) {})
 	c := connect(t, s.URL, func(o *client.Options) { o.Credentials = nil })
-	if err := c.UpdateK8sResource(t.Context(), key, aai.Document{}); err != nil {
+	if err := update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.received()[0].Header.Get("Authorization"); got != "" {

@@ -140,7 +140,7 @@ func TestRetryAfter(t *testing.T) {
 				w.Header().Set("Retry-After", c.value)
 				w.WriteHeader(http.StatusServiceUnavailable)
 			})
-			e := failure(t, connect(t, s.URL).UpdateK8sResource(t.Context(), key, aai.Document{}))
+			e := failure(t, update(t.Context(), connect(t, s.URL)))
 			if e.Kind != aai.Retry || e.RetryAfter < c.least || e.RetryAfter > c.most {
 				t.Errorf("got %s after %s, want Retry after %s to %s", e.Kind, e.RetryAfter, c.least, c.most)
 			}

@@ -3,6 +3,7 @@ package client_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -110,18 +111,25 @@ func inVersion(version string, labels ...string) aai.Document {
 	return d
 }
 
+// update replaces a document, as an example of a write.
+func update(ctx context.Context, c *client.Client) error {
+	return c.Write(ctx, client.Write{Op: aai.OpUpdate, Key: key})
+}
+
 // calls returns all calls of the client, by name.
 func calls(t *testing.T, c *client.Client) map[string]func() error {
 	ctx := t.Context()
 	return map[string]func() error{
-		"probe":    func() error { return c.Probe(ctx) },
-		"list":     func() error { _, err := c.ListK8sResources(ctx, tenant, "healthscope-lab"); return err },
-		"get":      func() error { _, _, err := c.GetK8sResource(ctx, key); return err },
-		"put":      func() error { return c.PutK8sResource(ctx, key, document(key.ID)) },
-		"update":   func() error { return c.UpdateK8sResource(ctx, key, inVersion("17 3", "a=b")) },
-		"delete":   func() error { return c.DeleteK8sResource(ctx, key, "17 3") },
-		"relate":   func() error { return c.PutRelationship(ctx, key, vnf) },
-		"unrelate": func() error { return c.DeleteRelationship(ctx, key, vnf) },
+		"probe": func() error { return c.Probe(ctx) },
+		"list":  func() error { _, err := c.ListK8sResources(ctx, tenant, "healthscope-lab"); return err },
+		"get":   func() error { _, _, err := c.GetK8sResource(ctx, key); return err },
+		"put":   func() error { return c.Write(ctx, client.Write{Op: aai.OpPut, Key: key, Document: document(key.ID)}) },
+		"update": func() error {
+			return c.Write(ctx, client.Write{Op: aai.OpUpdate, Key: key, Document: inVersion("17 3", "a=b")})
+		},
+		"delete":   func() error { return c.Write(ctx, client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "17 3"}) },
+		"relate":   func() error { return c.Write(ctx, client.Write{Op: aai.OpRelate, Key: key, Relationship: vnf}) },
+		"unrelate": func() error { return c.Write(ctx, client.Write{Op: aai.OpUnrelate, Key: key, Relationship: vnf}) },
 		"tenant":   func() error { _, err := c.HasTenant(ctx, tenant); return err },
 		"bulk": func() error {
 			return c.BulkWrite(ctx, []client.Write{{Op: aai.OpPut, Key: key, Document: document(key.ID)}})

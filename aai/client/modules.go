@@ -39,9 +39,8 @@ func (c *Client) ListVFModules(ctx context.Context, vnfID string) (map[string]aa
 
 // SetOperationalStatus changes only the operational-status of a module. The resource-version is the one that was read. A&AI does not check it in a PATCH, but other servers may. The error is Conflict if the module does not exist, or if the server reports that it has changed.
 func (c *Client) SetOperationalStatus(ctx context.Context, m aai.VFModule, status aai.OperationalStatus, resourceVersion string) error {
-	req := request{op: aai.OpStatus, method: http.MethodPatch, path: m.Path(), contentType: contentTypeMergePatch}
-	return c.write(ctx, req, struct {
+	return c.write(ctx, request{op: aai.OpStatus, method: http.MethodPatch, path: m.Path(), contentType: "application/merge-patch+json", body: struct {
 		Status          aai.OperationalStatus `json:"operational-status"`
 		ResourceVersion string                `json:"resource-version"`
-	}{status, resourceVersion})
+	}{status, resourceVersion}})
 }

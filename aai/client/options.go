@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -58,18 +59,10 @@ var schemaVersion = regexp.MustCompile(`^v(2[4-9]|[3-9][0-9])$`)
 
 // setDefaults sets the defaults of options that are not set.
 func (o *Options) setDefaults() {
-	if o.SchemaVersion == "" {
-		o.SchemaVersion = DefaultSchemaVersion
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.AppID == "" {
-		o.AppID = DefaultAppID
-	}
-	if o.PageSize == 0 {
-		o.PageSize = DefaultPageSize
-	}
+	o.SchemaVersion = cmp.Or(o.SchemaVersion, DefaultSchemaVersion)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.AppID = cmp.Or(o.AppID, DefaultAppID)
+	o.PageSize = cmp.Or(o.PageSize, DefaultPageSize)
 	if o.Leads == nil {
 		o.Leads = func() bool { return true }
 	}

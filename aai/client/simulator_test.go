@@ -47,15 +47,15 @@ func TestDocumentLifecycle(t *testing.T) {
 		}
 	}
 	must(c.Probe(ctx))
-	must(c.PutK8sResource(ctx, key, document(key.ID)))
-	must(c.PutRelationship(ctx, key, vnf))
+	must(c.Write(ctx, client.Write{Op: aai.OpPut, Key: key, Document: document(key.ID)}))
+	must(c.Write(ctx, client.Write{Op: aai.OpRelate, Key: key, Relationship: vnf}))
 	first, _, err := c.GetK8sResource(ctx, key)
 	must(err)
-	must(c.UpdateK8sResource(ctx, key, inVersion(first.ResourceVersion, "team=red", "hs/status=Failed")))
-	if err := c.UpdateK8sResource(ctx, key, inVersion(first.ResourceVersion, "hs/status=Failed")); aai.KindOf(err) != aai.Conflict {
+	must(c.Write(ctx, client.Write{Op: aai.OpUpdate, Key: key, Document: inVersion(first.ResourceVersion, "team=red", "hs/status=Failed")}))
+	if err := c.Write(ctx, client.Write{Op: aai.OpUpdate, Key: key, Document: inVersion(first.ResourceVersion, "hs/status=Failed")}); aai.KindOf(err) != aai.Conflict {
 		t.Errorf("update of an old version: %v, want Conflict", err)
 	}
-	must(c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "other"}, func() aai.Document { d := document("other"); d.DataOwner = "else"; return d }()))
+	must(c.Write(ctx, client.Write{Op: aai.OpPut, Key: aai.Key{Tenant: tenant, ID: "other"}, Document: func() aai.Document { d := document("other"); d.DataOwner = "else"; return d }()}))
 
 	want := document(key.ID)
 	want.Labels = []string{"hs/status=Failed", "team=red"}
@@ -67,16 +67,16 @@ func TestDocumentLifecycle(t *testing.T) {
 	if diff := cmp.Diff([]aai.Document{want}, list, cmpopts.IgnoreFields(aai.Document{}, "ResourceVersion"), cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Fatalf("-want +got:\n%s", diff)
 	}
-	must(c.DeleteRelationship(ctx, key, list[0].RelationshipList.Relationships[0]))
+	must(c.Write(ctx, client.Write{Op: aai.OpUnrelate, Key: key, Relationship: list[0].RelationshipList.Relationships[0]}))
 	got, found, err := c.GetK8sResource(ctx, key)
 	must(err)
 	if !found || got.RelationshipList.Relationships != nil {
 		t.Errorf("found %t, relationships %v", found, got.RelationshipList.Relationships)
 	}
-	if err := c.DeleteK8sResource(ctx, key, list[0].ResourceVersion); aai.KindOf(err) != aai.Conflict {
+	if err := c.Write(ctx, client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: list[0].ResourceVersion}); aai.KindOf(err) != aai.Conflict {
 		t.Errorf("deletion of an old version: %v, want Conflict", err)
 	}
-	must(c.DeleteK8sResource(ctx, key, got.ResourceVersion))
+	must(c.Write(ctx, client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: got.ResourceVersion}))
 	if _, found, err = c.GetK8sResource(ctx, key); found || err != nil {
 		t.Errorf("after the deletion: found %t, %v", found, err)
 	}
@@ -89,7 +89,7 @@ func TestRefusalsOfTheSimulator(t *testing.T) {
 	nowhere := aai.Key{Tenant: aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: "none"}, ID: "x"}
 	linked := document("linked")
 	linked.RelationshipList.Relationships = []aai.Relationship{aai.RelationshipToGenericVNF("none")}
-	if err := c.PutK8sResource(ctx, key, document(key.ID)); err != nil {
+	if err := c.Write(ctx, client.Write{Op: aai.OpPut, Key: key, Document: document(key.ID)}); err != nil {
 		t.Fatal(err)
 	}
 	_, listErr := c.ListK8sResources(ctx, nowhere.Tenant, "x")
@@ -100,13 +100,13 @@ func TestRefusalsOfTheSimulator(t *testing.T) {
 		err  error
 		kind aai.ErrorKind
 	}{
-		"create twice":        {c.PutK8sResource(ctx, key, document(key.ID)), aai.Conflict},
-		"no tenant":           {c.PutK8sResource(ctx, nowhere, document("x")), aai.MissingDependency},
-		"no VNF, in a create": {c.PutK8sResource(ctx, aai.Key{Tenant: tenant, ID: "linked"}, linked), aai.MissingDependency},
-		"no VNF":              {c.PutRelationship(ctx, key, aai.RelationshipToGenericVNF("none")), aai.MissingDependency},
-		"update of nothing":   {c.UpdateK8sResource(ctx, aai.Key{Tenant: tenant, ID: "13dd1"}, func() aai.Document { d := inVersion("1", "a=b"); d.ID = "13dd1"; return d }()), aai.Conflict},
-		"delete of nothing":   {c.DeleteK8sResource(ctx, nowhere, "1"), aai.Conflict},
-		"no region":           {c.PutRelationship(ctx, key, aai.Relationship{RelatedTo: "cloud-region", RelatedLink: "/cloud-infrastructure/cloud-regions/cloud-region/x/y"}), aai.MissingDependency},
+		"create twice":        {c.Write(ctx, client.Write{Op: aai.OpPut, Key: key, Document: document(key.ID)}), aai.Conflict},
+		"no tenant":           {c.Write(ctx, client.Write{Op: aai.OpPut, Key: nowhere, Document: document("x")}), aai.MissingDependency},
+		"no VNF, in a create": {c.Write(ctx, client.Write{Op: aai.OpPut, Key: aai.Key{Tenant: tenant, ID: "linked"}, Document: linked}), aai.MissingDependency},
+		"no VNF":              {c.Write(ctx, client.Write{Op: aai.OpRelate, Key: key, Relationship: aai.RelationshipToGenericVNF("none")}), aai.MissingDependency},
+		"update of nothing":   {c.Write(ctx, client.Write{Op: aai.OpUpdate, Key: aai.Key{Tenant: tenant, ID: "13dd1"}, Document: func() aai.Document { d := inVersion("1", "a=b"); d.ID = "13dd1"; return d }()}), aai.Conflict},
+		"delete of nothing":   {c.Write(ctx, client.Write{Op: aai.OpDelete, Key: nowhere, ResourceVersion: "1"}), aai.Conflict},
+		"no region":           {c.Write(ctx, client.Write{Op: aai.OpRelate, Key: key, Relationship: aai.Relationship{RelatedTo: "cloud-region", RelatedLink: "/cloud-infrastructure/cloud-regions/cloud-region/x/y"}}), aai.MissingDependency},
 		"wrong password":      {connect(t, url, func(o *client.Options) { o.Credentials = func() (string, string, error) { return user, "x", nil } }).Probe(ctx), aai.Misconfigured},
 		"no password":         {connect(t, url, func(o *client.Options) { o.Credentials = nil }).Probe(ctx), aai.Misconfigured},
 		"version not served":  {connect(t, url, func(o *client.Options) { o.SchemaVersion = "v24" }).Probe(ctx), aai.Misconfigured},
@@ -125,7 +125,7 @@ func TestPagesOfTheSimulator(t *testing.T) {
 	s, url := simulate(t, simulator.Options{})
 	c := connect(t, url, func(o *client.Options) { o.PageSize = 2; o.Credentials = nil })
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
-		if err := c.PutK8sResource(t.Context(), aai.Key{Tenant: tenant, ID: id}, document(id)); err != nil {
+		if err := c.Write(t.Context(), client.Write{Op: aai.OpPut, Key: aai.Key{Tenant: tenant, ID: id}, Document: document(id)}); err != nil {
 			t.Fatal(err)
 		}
 	}

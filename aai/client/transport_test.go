@@ -128,7 +128,7 @@ func TestTheCallerCanCancel(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	if err := connect(t, s.URL).UpdateK8sResource(ctx, key, aai.Document{}); !errors.Is(err, context.Canceled) {
+	if err := update(ctx, connect(t, s.URL)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -183,7 +183,7 @@ func TestCertificatesAreVerified(t *testing.T) {
 			s.Config.ErrorLog = log.New(io.Discard, "", 0)
 			s.StartTLS()
 			t.Cleanup(s.Close)
-			err := connect(t, s.URL, func(o *client.Options) { o.CAFile = c.caFile }).UpdateK8sResource(t.Context(), key, aai.Document{})
+			err := update(t.Context(), connect(t, s.URL, func(o *client.Options) { o.CAFile = c.caFile }))
 			if c.kind == "" {
 				if err != nil {
 					t.Error(err)
@@ -297,7 +297,9 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	replace(t, cert, certPEM, start)
 	replace(t, keyFile, keyPEM, start)
 	c := connect(t, s.URL, func(o *client.Options) { o.CAFile, o.CertFile, o.KeyFile = ca, cert, keyFile })
-	call := func() error { return c.UpdateK8sResource(t.Context(), key, aai.Document{}) }
+	call := func() error {
+		return update(t.Context(), c)
+	}
 	if e := failure(t, call()); e.Problem != aai.ProblemCertificate || !strings.Contains(e.Error(), "cannot be trusted") {
 		t.Errorf("with a wrong authority: %s, %v", e.Problem, e)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/client"
@@ -42,7 +43,7 @@ type ModuleReport struct {
 type moduleState struct {
 	// resync is true when a resync was requested.
 	resync atomic.Bool
-	sem    chan struct{}
+	sem    *semaphore.Weighted
 	// observed are the modules in A&AI, as last read or written. readAt is the time of the last read; zero when a read is due.
 	observed map[aai.VFModule]aai.VFModuleStatus
 	readAt   time.Time
@@ -69,14 +70,12 @@ func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.
 			return ModuleReport{}, fmt.Errorf("cannot synchronize the modules of generic-vnf %q: module %q is of another", vnfID, m)
 		}
 	}
-	state := s.moduleState(vnfID)
-	select {
-	case state.sem <- struct{}{}:
-		defer func() { <-state.sem }()
-	case <-ctx.Done():
-		return ModuleReport{}, fmt.Errorf("cannot synchronize the modules of generic-vnf %q: %w", vnfID, ctx.Err())
+	state := stateOf(s, s.vnfs, vnfID, newModuleState)
+	if err := state.sem.Acquire(ctx, 1); err != nil {
+		return ModuleReport{}, fmt.Errorf("cannot synchronize the modules of generic-vnf %q: %w", vnfID, err)
 	}
-	p := &modulePass{syncer: s, moduleState: state, vnf: vnfID, desired: desired, now: s.options.Clock(), failed: map[aai.VFModule]error{}}
+	defer state.sem.Release(1)
+	p := &modulePass{Syncer: s, moduleState: state, vnf: vnfID, desired: desired, now: s.options.Clock(), failed: map[aai.VFModule]error{}}
 	if len(desired) > 0 {
 		p.run(ctx)
 	} else { // What is kept of VNFs that come and go would grow and grow.
@@ -90,30 +89,18 @@ func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.
 
 // ResyncModules makes the next pass over the modules of a VNF read them again, and retry rejected changes.
 func (s *Syncer) ResyncModules(vnfID string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m := s.vnfs[vnfID]; m != nil { // Else the next pass reads them anyway.
-		m.resync.Store(true)
-	}
+	stateOf(s, s.vnfs, vnfID, newModuleState).resync.Store(true)
 }
 
-// moduleState returns the state about the modules of a VNF.
-func (s *Syncer) moduleState(vnfID string) *moduleState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.vnfs[vnfID]
-	if m == nil {
-		m = &moduleState{sem: make(chan struct{}, 1), rejected: map[aai.VFModule]rejection{}}
-		s.vnfs[vnfID] = m
-	}
-	return m
+func newModuleState() *moduleState {
+	return &moduleState{sem: semaphore.NewWeighted(1), rejected: map[aai.VFModule]rejection{}}
 }
 
 // modulePass is one pass over the modules of a VNF.
 type modulePass struct {
+	*Syncer
 	*moduleState
 
-	syncer  *Syncer
 	vnf     string
 	desired map[aai.VFModule]aai.OperationalStatus
 	now     time.Time
@@ -126,21 +113,20 @@ type modulePass struct {
 
 // run makes the pass. It reads the modules again before a write if the observed state is older than moduleMaxAge.
 func (p *modulePass) run(ctx context.Context) {
-	if p.haltErr = p.syncer.prober.check(ctx); p.haltErr != nil {
+	if p.haltErr = p.prober.check(ctx); p.haltErr != nil {
 		return
 	}
-	o := p.syncer.options
 	if p.resync.Swap(false) {
 		p.resynced = time.Time{}
 	}
-	if p.resynced.IsZero() || !p.now.Before(o.nextResync(p.resynced, p.syncer.takeoverEnd)) {
+	if p.resynced.IsZero() || !p.now.Before(p.nextResync(p.resynced)) {
 		clear(p.rejected)
 		if p.readAll(ctx); p.haltErr == nil {
 			p.resynced = p.now
 		}
 	}
 	changes, missing := p.pendingChanges()
-	stale := len(changes) > 0 && p.now.Sub(p.readAt) > moduleMaxAge || len(missing) > 0 && p.now.Sub(p.readAt) >= o.DependencyInterval
+	stale := len(changes) > 0 && p.now.Sub(p.readAt) > moduleMaxAge || len(missing) > 0 && p.now.Sub(p.readAt) >= p.options.DependencyInterval
 	versionUnknown := slices.ContainsFunc(changes, func(c plan.StatusChange) bool { return c.ResourceVersion == "" })
 	if p.haltErr == nil && (p.readAt.IsZero() || stale || versionUnknown) {
 		p.readAll(ctx)
@@ -165,7 +151,7 @@ func (p *modulePass) pendingChanges() (changes []plan.StatusChange, missing []aa
 
 // readAll reads the modules of the VNF.
 func (p *modulePass) readAll(ctx context.Context) {
-	list, err := p.syncer.options.Client.ListVFModules(ctx, p.vnf)
+	list, err := p.options.Client.ListVFModules(ctx, p.vnf)
 	if err != nil {
 		p.haltErr = err
 		return
@@ -179,12 +165,12 @@ func (p *modulePass) readAll(ctx context.Context) {
 // change changes a module.
 func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
 	id := uuid.NewString()
-	err := p.syncer.options.Client.SetOperationalStatus(client.WithTransaction(ctx, id), c.Module, c.To, c.ResourceVersion)
+	err := p.options.Client.SetOperationalStatus(client.WithTransaction(ctx, id), c.Module, c.To, c.ResourceVersion)
 	if aai.NotSent(err) {
 		p.haltErr = err
 		return
 	}
-	p.syncer.options.AuditStatus(StatusWriteEvent{StatusChange: c, TransactionID: id, Err: err})
+	p.options.AuditStatus(StatusWriteEvent{StatusChange: c, TransactionID: id, Err: err})
 	if err == nil {
 		p.observed[c.Module] = aai.VFModuleStatus{Status: c.To} // A&AI does not tell the new version.
 		p.written++
@@ -206,10 +192,10 @@ func (p *modulePass) change(ctx context.Context, c plan.StatusChange) {
 
 // report returns the outcome of the pass.
 func (p *modulePass) report() ModuleReport {
-	r := ModuleReport{Modules: map[aai.VFModule]ObjectStatus{}, Written: p.written, NextPass: p.syncer.options.nextResync(p.resynced, p.syncer.takeoverEnd)}
+	r := ModuleReport{Modules: map[aai.VFModule]ObjectStatus{}, Written: p.written, NextPass: p.nextResync(p.resynced)}
 	for m := range p.desired {
 		r.Modules[m] = p.statusOf(m)
-		if next := p.readAt.Add(p.syncer.options.DependencyInterval); r.Modules[m].Reason == ReasonMissingDependency && next.Before(r.NextPass) {
+		if next := p.readAt.Add(p.options.DependencyInterval); r.Modules[m].Reason == ReasonMissingDependency && next.Before(r.NextPass) {
 			r.NextPass = next
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
@@ -26,11 +25,9 @@ const maxConflictRetries = 2
 // the next decision uses the result. So an object that differs from its observed state needs no special handling: it is read, and decided
 // again.
 type pass struct {
-	options     Options
-	maxBulk     *atomic.Int32
-	prober      *prober
-	takeoverEnd time.Time
-	tenant      aai.Tenant
+	*Syncer
+
+	tenant aai.Tenant
 	// changes returns the changes of the desired state and the guards since its last call.
 	changes func() Change
 
@@ -88,7 +85,7 @@ const (
 // newPass returns a pass over a tenant with the given state.
 func (s *Syncer) newPass(tenant aai.Tenant, m *tenantState, changes func() Change) *pass {
 	p := &pass{
-		options: s.options, maxBulk: &s.maxBulk, prober: s.prober, takeoverEnd: s.takeoverEnd, tenant: tenant, changes: changes, tenantState: m,
+		Syncer: s, tenant: tenant, changes: changes, tenantState: m,
 		inFlight: map[aai.Key]*aai.Document{}, waiting: map[string][]aai.Key{}, givenUp: map[aai.Key]bool{}, missing: map[string]error{},
 		conflictRetries: map[aai.Key]int{}, fresh: map[aai.Key]bool{}, acknowledged: map[aai.Key]time.Time{}, toReport: map[aai.Key]bool{},
 	}
@@ -184,7 +181,7 @@ func (p *pass) writeTimeOver(ctx context.Context) bool {
 
 // listDue reports whether the tenant must be read in full. After an outage it must, because A&AI may have been restored from a backup.
 func (p *pass) listDue() bool {
-	return p.resynced.IsZero() || p.outages != p.options.Client.Outages() || !p.options.Clock().Before(p.options.nextResync(p.resynced, p.takeoverEnd))
+	return p.resynced.IsZero() || p.outages != p.options.Client.Outages() || !p.options.Clock().Before(p.nextResync(p.resynced))
 }
 
 // refresh reads the tenant in full, and retries objects that wait or were rejected.

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/client"
 )
@@ -16,25 +18,23 @@ import (
 type prober struct {
 	client *client.Client
 	// sem is held by the pass that probes. Other passes wait for the result.
-	sem      chan struct{}
+	sem      *semaphore.Weighted
 	verified atomic.Bool
 	// everVerified is true once a probe has succeeded. It belongs to the pass that holds sem.
 	everVerified bool
 }
 
-func newProber(c *client.Client) *prober { return &prober{client: c, sem: make(chan struct{}, 1)} }
+func newProber(c *client.Client) *prober { return &prober{client: c, sem: semaphore.NewWeighted(1)} }
 
 // check returns why A&AI does not accept requests of this client; nil when it does, as far as is known.
 func (p *prober) check(ctx context.Context) error {
 	if p.verified.Load() {
 		return nil
 	}
-	select {
-	case p.sem <- struct{}{}:
-		defer func() { <-p.sem }()
-	case <-ctx.Done():
-		return &aai.Error{Op: aai.OpProbe, Kind: aai.Retry, NotSent: true, Message: "another probe is under way", Err: ctx.Err()}
+	if err := p.sem.Acquire(ctx, 1); err != nil {
+		return &aai.Error{Op: aai.OpProbe, Kind: aai.Retry, NotSent: true, Message: "another probe is under way", Err: err}
 	}
+	defer p.sem.Release(1)
 	if p.verified.Load() {
 		return nil
 	}
@@ -55,21 +55,23 @@ func (p *prober) probe(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan error, 1)
-	send := func(counts func(error) bool) {
-		if err := p.client.Probe(ctx); counts(err) {
-			select {
-			case results <- err:
-			default: // One has come already.
-			}
+	send := func(first bool) {
+		err := p.client.Probe(ctx)
+		if !first && aai.NotSent(err) {
+			return
+		}
+		select {
+		case results <- err:
+		default: // One has come already.
 		}
 	}
-	probes.Go(func() { send(func(error) bool { return true }) })
+	probes.Go(func() { send(true) })
 	for {
 		select {
 		case err := <-results:
 			return err
 		case <-time.After(client.MaxPause):
-			probes.Go(func() { send(func(err error) bool { return !aai.NotSent(err) }) })
+			probes.Go(func() { send(false) })
 		}
 	}
 }

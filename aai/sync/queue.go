@@ -58,7 +58,11 @@ func (p *pass) work(ctx context.Context, steps []step) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			for r := p.next(ctx); r != nil; r = p.next(ctx) {
-				p.do(ctx, r)
+				if r.read {
+					p.read(ctx, r.ops[0].Key)
+				} else {
+					p.write(ctx, r.ops)
+				}
 				p.done(r)
 			}
 			p.idle.Broadcast() // The others end, too.

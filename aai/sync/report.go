@@ -169,10 +169,14 @@ func (p *pass) statusOf(key aai.Key) ObjectStatus {
 		return ObjectStatus{State: Failed, Reason: ReasonConflict, Message: fmt.Sprintf("%q belongs to data-owner %q", key.Path(), c.Owner)}
 	}
 	if p.needsWork(key) {
-		if failed {
+		switch {
+		case failed:
 			return ObjectStatus{State: Pending, Reason: t.reason, Message: t.err.Error()}
+		case p.haltErr != nil:
+			return ObjectStatus{State: Pending, Reason: ReasonNotTried, Message: p.haltErr.Error()}
+		default:
+			return ObjectStatus{State: Pending, Reason: ReasonNotTried}
 		}
-		return p.notTried()
 	}
 	p.clearFailures(key)
 	if p.desired[key] != nil {
@@ -198,22 +202,13 @@ func (p *pass) needsWork(key aai.Key) bool {
 	return len(p.options.Plan.Decide(key, p.desired[key], p.observed[key], p.guards).Operations) > 0
 }
 
-// notTried returns the status of an object that this pass has not tried.
-func (p *pass) notTried() ObjectStatus {
-	o := ObjectStatus{State: Pending, Reason: ReasonNotTried}
-	if p.haltErr != nil {
-		o.Message = p.haltErr.Error()
-	}
-	return o
-}
-
 // nextPass returns the time of the next pass even if nothing changes.
 func (p *pass) nextPass() time.Time {
 	next := p.options.Clock()
 	if p.resynced.IsZero() || p.unfinished {
 		return next
 	}
-	next = p.options.nextResync(p.resynced, p.takeoverEnd)
+	next = p.nextResync(p.resynced)
 	earlier := func(at time.Time) {
 		if at.Before(next) {
 			next = at

@@ -1,11 +1,12 @@
 package sync
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
@@ -15,7 +16,7 @@ import (
 type tenantState struct {
 	// resync is true when a resync was requested.
 	resync atomic.Bool
-	sem    chan struct{}
+	sem    *semaphore.Weighted
 	// wake holds a value when the running pass must read the changes again.
 	wake chan struct{}
 	// resynced is the time of the last full read that was due; zero when a full read is due.
@@ -39,7 +40,7 @@ type tenantState struct {
 
 func newTenantState() *tenantState {
 	return &tenantState{
-		sem:            make(chan struct{}, 1),
+		sem:            semaphore.NewWeighted(1),
 		wake:           make(chan struct{}, 1),
 		desired:        map[aai.Key]*aai.Document{},
 		guards:         plan.Guards{Keys: map[aai.Key]bool{}},
@@ -54,17 +55,6 @@ func newTenantState() *tenantState {
 		counts:   map[State]int{},
 	}
 }
-
-func (m *tenantState) lock(ctx context.Context) error {
-	select {
-	case m.sem <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (m *tenantState) unlock() { <-m.sem }
 
 // applyChange stores a change and a requested resync. It returns the objects whose deletion must be decided again.
 func (m *tenantState) applyChange(c Change) (redecide []aai.Key) {

@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -41,7 +42,9 @@ type Options struct {
 	DependencyInterval time.Duration
 	// DeletionPause is how long deletions beyond the limit wait. The default is DefaultDeletionPause.
 	DeletionPause time.Duration
-	// WriteTime is how long a pass may take to write, once a tenant has been read in full as far as it has to be: that takes as long as it takes. What is not written by then is written in the next pass; when A&AI has answered any, no request begins in the last quarter of the time, which should be longer than a request may take, and that is no error. The default is DefaultWriteTime.
+	// WriteTime is how long a pass may take to write, without reading the tenant in full. What is not written by then is written in the
+	// next pass, which is no error if A&AI has answered any request: then none begins in the last quarter of the time, which should be
+	// longer than a request may take. The default is DefaultWriteTime.
 	WriteTime time.Duration
 	// Takeover is how long a syncer of another process may still have written after this one was made. Then each tenant is read again in full.
 	Takeover time.Duration
@@ -55,19 +58,11 @@ type Options struct {
 
 // setDefaults sets the fields that are zero to their defaults.
 func (o *Options) setDefaults() {
-	for _, f := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&o.Resync, DefaultResync}, {&o.DependencyInterval, DefaultDependencyInterval}, {&o.DeletionPause, DefaultDeletionPause}, {&o.WriteTime, DefaultWriteTime},
-	} {
-		if *f.field <= 0 {
-			*f.field = f.value
-		}
-	}
-	if o.Parallelism <= 0 {
-		o.Parallelism = DefaultParallelism
-	}
+	o.Parallelism = cmp.Or(o.Parallelism, DefaultParallelism)
+	o.Resync = cmp.Or(o.Resync, DefaultResync)
+	o.DependencyInterval = cmp.Or(o.DependencyInterval, DefaultDependencyInterval)
+	o.DeletionPause = cmp.Or(o.DeletionPause, DefaultDeletionPause)
+	o.WriteTime = cmp.Or(o.WriteTime, DefaultWriteTime)
 	if o.Audit == nil {
 		o.Audit = func(WriteEvent) {}
 	}
@@ -137,11 +132,11 @@ func New(o Options) *Syncer {
 // Any other error means that a document does not belong to the tenant or the data-owner, or, with an empty report, that ctx ended during another
 // pass over the tenant.
 func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Change) (Report, error) {
-	m := s.tenantState(tenant)
-	if err := m.lock(ctx); err != nil {
+	m := stateOf(s, s.tenants, tenant, newTenantState)
+	if err := m.sem.Acquire(ctx, 1); err != nil {
 		return Report{}, fmt.Errorf("cannot synchronize tenant %q: %w", tenant, err)
 	}
-	defer m.unlock()
+	defer m.sem.Release(1)
 	p := s.newPass(tenant, m, changes)
 	p.run(ctx)
 	s.prober.report(p.haltErr)
@@ -151,32 +146,30 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 // Wake makes a running pass over a tenant receive changes if it takes long, because the next pass may begin much later. It does not block.
 func (s *Syncer) Wake(tenant aai.Tenant) {
 	select {
-	case s.tenantState(tenant).wake <- struct{}{}:
+	case stateOf(s, s.tenants, tenant, newTenantState).wake <- struct{}{}:
 	default:
 	}
 }
 
 // Resync makes the next pass over a tenant read it again in full, and retry objects that wait or were rejected.
 func (s *Syncer) Resync(tenant aai.Tenant) {
-	s.tenantState(tenant).resync.Store(true)
+	stateOf(s, s.tenants, tenant, newTenantState).resync.Store(true)
 }
 
-// nextResync returns when the next full read is due.
-func (o *Options) nextResync(read, takeoverEnd time.Time) time.Time {
-	if next := read.Add(o.Resync); read.IsZero() || !read.Before(takeoverEnd) || next.Before(takeoverEnd) {
+// nextResync returns when the next full read is due after that at a time.
+func (s *Syncer) nextResync(read time.Time) time.Time {
+	if next := read.Add(s.options.Resync); read.IsZero() || !read.Before(s.takeoverEnd) || next.Before(s.takeoverEnd) {
 		return next
 	}
-	return takeoverEnd
+	return s.takeoverEnd
 }
 
-// tenantState returns the state about a tenant.
-func (s *Syncer) tenantState(tenant aai.Tenant) *tenantState {
+// stateOf returns the state of a tenant or VNF, which is created if there is none.
+func stateOf[K comparable, S any](s *Syncer, all map[K]*S, key K, create func() *S) *S {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.tenants[tenant]
-	if m == nil {
-		m = newTenantState()
-		s.tenants[tenant] = m
+	if all[key] == nil {
+		all[key] = create()
 	}
-	return m
+	return all[key]
 }

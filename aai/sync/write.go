@@ -5,21 +5,33 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/plan"
+	"github.com/healthscope/healthscope/healthscope"
 )
 
-// do carries out a request. Other workers continue while it is in flight.
-func (p *pass) do(ctx context.Context, r *request) {
-	if r.read {
-		p.read(ctx, r.ops[0].Key)
-	} else {
-		p.write(ctx, r.ops)
-	}
+// WriteEvent is a write to one object, for the audit.
+type WriteEvent struct {
+	// Verb is the operation.
+	Verb plan.Verb
+	// Key is the key of the document.
+	Key aai.Key
+	// Resource is the resource that the document describes.
+	Resource healthscope.Key
+	// Labels are the labels that were sent; nil when there were none.
+	Labels []string
+	// TransactionID is the X-TransactionId of the request, by which A&AI's own logs know it.
+	TransactionID string
+	// Err is why the write failed, or why its result is not known; nil when A&AI has acknowledged it.
+	Err error
 }
 
-// withoutLock calls do with the lock released.
+// withoutLock calls do with the lock released: other workers continue while a request is in flight.
 func (p *pass) withoutLock(do func()) {
 	p.mu.Unlock()
 	defer p.mu.Lock()
@@ -44,10 +56,41 @@ func (p *pass) read(ctx context.Context, key aai.Key) {
 	}
 }
 
+// opByVerb maps the verb of an operation to the request that performs it.
+var opByVerb = map[plan.Verb]aai.Op{
+	plan.Create: aai.OpPut, plan.Update: aai.OpUpdate, plan.Unrelate: aai.OpUnrelate, plan.Relate: aai.OpRelate, plan.Delete: aai.OpDelete,
+}
+
+// send sends operations in one request: a plain request for a single operation, otherwise a bulk request, which applies all or none.
+func (p *pass) send(ctx context.Context, ops []plan.Operation) (err error) {
+	id := uuid.NewString()
+	writes, events := make([]client.Write, len(ops)), make([]WriteEvent, len(ops))
+	for i, op := range ops {
+		writes[i] = client.Write{Op: opByVerb[op.Verb], Key: op.Key, Document: op.Document, ResourceVersion: op.ResourceVersion, Relationship: op.Relationship}
+		writes[i].Document.ResourceVersion = op.ResourceVersion
+		events[i] = WriteEvent{Verb: op.Verb, Key: op.Key, Resource: p.resource(op.Key), Labels: op.Document.Labels, TransactionID: id}
+	}
+	p.withoutLock(func() {
+		ctx = client.WithTransaction(ctx, id)
+		if len(writes) == 1 {
+			err = p.options.Client.Write(ctx, writes[0])
+		} else {
+			err = p.options.Client.BulkWrite(ctx, writes)
+		}
+		if aai.NotSent(err) {
+			return
+		}
+		for _, e := range events {
+			e.Err = err
+			p.options.Audit(e)
+		}
+	})
+	return err
+}
+
 // write sends operations in one request.
 func (p *pass) write(ctx context.Context, ops []plan.Operation) {
-	var err error
-	p.withoutLock(func() { err = p.execute(ctx, ops) })
+	err := p.send(ctx, ops)
 	if err == nil {
 		p.acknowledge(ops)
 		return
@@ -115,4 +158,14 @@ func (p *pass) missingDependency(op plan.Operation) error {
 		return err
 	}
 	return p.missing[targets(op)]
+}
+
+// targets names the targets of relationships that an operation needs to exist; empty when it needs none.
+func targets(op plan.Operation) string {
+	needs := op.Needs()
+	names := make([]string, 0, len(needs))
+	for _, r := range needs {
+		names = append(names, r.Target())
+	}
+	return strings.Join(names, " ")
 }

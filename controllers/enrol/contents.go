@@ -2,7 +2,6 @@ package enrol
 
 import (
 	"context"
-	"slices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	corev1 "k8s.io/api/core/v1"
@@ -23,13 +22,6 @@ type contents struct {
 	metadata  metadata.Interface
 }
 
-// kind identifies a kind of objects by its resource and its kind.
-type kind struct {
-	schema.GroupVersionResource
-
-	Kind string
-}
-
 func newContents(config *rest.Config) (contents, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // The requests, one for each kind, are sequential.
@@ -46,9 +38,10 @@ func newContents(config *rest.Config) (contents, error) {
 // keepReason returns why a namespace must not be deleted: it holds an object, or its contents cannot be listed. The reason is empty
 // for an empty namespace.
 func (t target) keepReason(ctx context.Context, in contents, namespace string) (string, error) {
+	const notVerified = "cannot find out whether it is empty: "
 	kinds, err := in.kinds()
 	if discovery.IsGroupDiscoveryFailedError(err) {
-		return notVerified(err), nil
+		return notVerified + err.Error(), nil
 	}
 	if err != nil {
 		return "", err
@@ -59,7 +52,7 @@ func (t target) keepReason(ctx context.Context, in contents, namespace string) (
 		case ctx.Err() != nil:
 			return "", ctx.Err()
 		case err != nil:
-			return notVerified(errors.Wrapf(err, "cannot list %s", k.GroupResource())), nil
+			return notVerified + errors.Wrapf(err, "cannot list %s", schema.GroupResource{Group: k.Group, Resource: k.Name}).Error(), nil
 		case o != nil:
 			return "it holds " + t.name(o), nil
 		}
@@ -67,50 +60,45 @@ func (t target) keepReason(ctx context.Context, in contents, namespace string) (
 	return "", nil
 }
 
-func notVerified(err error) string { return "cannot find out whether it is empty: " + err.Error() }
-
-// kinds returns the kinds whose objects are deleted with a namespace. Like
-// Kubernetes it leaves out kinds that cannot be deleted: they are views of other objects.
-func (c contents) kinds() ([]kind, error) {
+// kinds returns the kinds whose objects are deleted with a namespace, with group and version. Like Kubernetes it leaves out
+// kinds that cannot be deleted: they are views of other objects. It leaves out events too, which expire.
+func (c contents) kinds() (kinds []metav1.APIResource, err error) {
 	lists, err := c.discovery.ServerPreferredNamespacedResources()
 	if err != nil {
 		return nil, err
 	}
-	var kinds []kind
+	core := false // The discovery client treats 404 as no kinds.
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range list.APIResources {
-			k := kind{GroupVersionResource: gv.WithResource(r.Name), Kind: r.Kind}
-			if !isEvents(k.GroupResource()) {
+		for _, k := range list.APIResources {
+			core = core || gv.Group == corev1.GroupName && k.Name == "secrets"
+			if k.Name != "events" || gv.Group != corev1.GroupName && gv.Group != eventsv1.GroupName {
+				k.Group, k.Version = gv.Group, gv.Version
 				kinds = append(kinds, k)
 			}
 		}
 	}
-	if !slices.ContainsFunc(kinds, func(k kind) bool { return k.Group == corev1.GroupName && k.Resource == "secrets" }) {
-		return nil, errors.New("the API server does not name the kinds of its core") // The discovery client treats 404 as no kinds.
+	if !core {
+		return nil, errors.New("the API server does not name the kinds of its core")
 	}
 	return kinds, nil
 }
 
-// isEvents reports whether a resource is that of events, which expire.
-func isEvents(r schema.GroupResource) bool {
-	return r.Resource == "events" && (r.Group == corev1.GroupName || r.Group == eventsv1.GroupName)
-}
-
 // firstObject returns an object of a kind in a namespace that Kubernetes does not create in every namespace; nil when there is none.
-func (c contents) firstObject(ctx context.Context, k kind, namespace string) (*metav1.PartialObjectMetadata, error) {
+func (c contents) firstObject(ctx context.Context, k metav1.APIResource, namespace string) (*metav1.PartialObjectMetadata, error) {
+	resource := schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Name}
 	options := metav1.ListOptions{Limit: contentsPageSize}
 	for {
-		list, err := c.metadata.Resource(k.GroupVersionResource).Namespace(namespace).List(ctx, options)
+		list, err := c.metadata.Resource(resource).Namespace(namespace).List(ctx, options)
 		if err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
-			if o := &list.Items[i]; !isDefault(k.GroupResource(), o.Name) {
-				o.SetGroupVersionKind(k.GroupVersion().WithKind(k.Kind))
+			if o := &list.Items[i]; !isDefault(resource.GroupResource(), o.Name) {
+				o.SetGroupVersionKind(resource.GroupVersion().WithKind(k.Kind))
 				return o, nil
 			}
 		}
@@ -122,11 +110,5 @@ func (c contents) firstObject(ctx context.Context, k kind, namespace string) (*m
 
 // isDefault reports whether Kubernetes creates an object in every namespace.
 func isDefault(r schema.GroupResource, name string) bool {
-	switch r {
-	case schema.GroupResource{Resource: "serviceaccounts"}:
-		return name == "default"
-	case schema.GroupResource{Resource: "configmaps"}:
-		return name == "kube-root-ca.crt"
-	}
-	return false
+	return r == schema.GroupResource{Resource: "serviceaccounts"} && name == "default" || r == schema.GroupResource{Resource: "configmaps"} && name == "kube-root-ca.crt"
 }

@@ -5,6 +5,6 @@
 // Add and Remove are what the commands of the same names do: they give the hub
 // an account of its own in the member, with the few rights it needs, and the
 // hub a Secret with a kubeconfig for the member. Setup adds to the controller the
-// renewal of the tokens in these Secrets, and the Publisher, which writes the
+// renewal of the tokens in these Secrets, and a publisher, which writes the
 // states of all clusters to a ConfigMap that Read reads.
 package enrol

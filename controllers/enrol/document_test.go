@@ -117,7 +117,8 @@ func publishing(t *testing.T, h *memoryHub, states *fakeStates) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- NewPublisher(h, h, states, namespace, lease, logr.Discard()).Start(ctx) }()
+	p := &publisher{reader: h, writer: h, states: states, namespace: namespace, lease: ObjectName(lease), logger: logr.Discard()}
+	go func() { ended <- p.Start(ctx) }()
 	synctest.Wait()
 	return func() {
 		cancel()

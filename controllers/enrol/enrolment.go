@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
@@ -82,14 +81,14 @@ func (e Enrolment) Validate() error {
 			problems = append(problems, errors.Errorf("invalid namespace %q", namespace))
 		}
 	}
-	for _, namespace := range e.ProbeNamespaces {
-		if len(e.Namespaces) > 0 && !slices.Contains(e.Namespaces, namespace) {
-			problems = append(problems, errors.Errorf("cannot probe in namespace %q: it is not among the namespaces that the hub may read", namespace))
-		}
-	}
-	for _, namespace := range e.deployNamespaces() {
-		if len(e.Namespaces) > 0 && !slices.Contains(e.Namespaces, namespace) {
-			problems = append(problems, errors.Errorf("cannot deploy into namespace %q: it is not among the namespaces that the hub may read", namespace))
+	for _, use := range []struct {
+		what       string
+		namespaces []string
+	}{{"probe in", e.ProbeNamespaces}, {"deploy into", e.deployNamespaces()}} {
+		for _, namespace := range use.namespaces {
+			if len(e.Namespaces) > 0 && !slices.Contains(e.Namespaces, namespace) {
+				problems = append(problems, errors.Errorf("cannot %s namespace %q: it is not among the namespaces that the hub may read", use.what, namespace))
+			}
 		}
 	}
 	if len(validation.IsDNS1123Label(e.monitorNamespace())) > 0 {
@@ -98,39 +97,15 @@ func (e Enrolment) Validate() error {
 	if e.TokenLifetime != 0 && (e.TokenLifetime < MinTokenLifetime || e.TokenLifetime > MaxTokenLifetime) {
 		problems = append(problems, errors.Errorf("invalid lifetime %s of the token: want %s to %s", e.TokenLifetime, MinTokenLifetime, MaxTokenLifetime))
 	}
-	if err := e.checkKubeconfig(); err != nil {
-		problems = append(problems, err)
-	}
-	return errors.Join(problems...)
-}
-
-// checkKubeconfig returns an error if the hub would reject the kubeconfig.
-func (e Enrolment) checkKubeconfig() error {
 	data, err := e.kubeconfig("token")
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = kubeconfig.Parse(data) // As the hub will.
 	}
-	_, err = kubeconfig.Parse(data)
-	return err
+	return errors.Join(append(problems, err)...)
 }
 
 func (e Enrolment) kubeconfig(token string) ([]byte, error) {
 	return kubeconfig.New(kubeconfig.Member{Name: e.Name, Server: e.Server, TLSServerName: e.TLSServerName, Authority: e.Authority, Token: token})
-}
-
-// MemberObjects returns what the hub needs in the member.
-func (e Enrolment) MemberObjects() []client.Object {
-	objects := append(MemberObjects(e.Namespaces, e.monitorNamespace()), probeObjects(e.ProbeNamespaces)...)
-	if e.Workloads {
-		objects = append(objects, aggregatedRole(workloadsRole, workloadRules()))
-	}
-	if e.OAM {
-		objects = append(objects, aggregatedRole(oamRole, oamRules()))
-	}
-	if len(e.DeployNamespaces) > 0 {
-		objects = append(objects, deployObjects(e.deployNamespaces())...)
-	}
-	return objects
 }
 
 // deployNamespaces returns the namespaces in which the hub may apply AppContexts. If DeployNamespaces is set, none means all.

@@ -16,7 +16,7 @@ import (
 func TestManifestsEqualTheObjectsOfTheCommand(t *testing.T) {
 	for folder, want := range map[string][]client.Object{
 		"member":        Enrolment{}.MemberObjects(),
-		"member/oam":    {aggregatedRole(oamRole, oamRules())},
+		"member/oam":    {aggregatedRole(oamRole, labelKinds, oamRules())},
 		"member/deploy": deployObjects([]string{""}), // The user of kubectl chooses the namespace.
 	} {
 		got := readObjects(t, filepath.Join("../../config/rbac", folder))

@@ -54,39 +54,50 @@ const labelKinds = "healthscope.core.oam.dev/aggregate-to-controller"
 // labelDeployKinds marks the ClusterRoles for the kinds that AppContexts may hold.
 const labelDeployKinds = "healthscope.core.oam.dev/aggregate-to-deploy"
 
-// MemberObjects returns what a hub needs in a member, in the order in which it
-// must be created: for all namespaces, or for the given ones. The monitor's Lease
-// is in monitorNamespace, which is among the objects only if it is
-// MemberNamespace: otherwise the monitor's installation creates it.
-func MemberObjects(namespaces []string, monitorNamespace string) []client.Object {
-	lease := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{monitorLease}, Verbs: []string{"list", "watch"}}
+// MemberObjects returns what the hub needs in the member, in the order in which it must be created.
+func (e Enrolment) MemberObjects() []client.Object {
+	objects := append(accountObjects(e.monitorNamespace()), bundleObjects(e.Namespaces)...)
+	objects = append(objects, probeObjects(e.ProbeNamespaces)...)
+	if e.Workloads {
+		objects = append(objects, aggregatedRole(workloadsRole, labelKinds, workloadRules()))
+	}
+	if e.OAM {
+		objects = append(objects, aggregatedRole(oamRole, labelKinds, oamRules()))
+	}
+	if len(e.DeployNamespaces) > 0 {
+		objects = append(objects, deployObjects(e.deployNamespaces())...)
+	}
+	return objects
+}
+
+// accountObjects returns the hub's account, with the right to renew its token and to watch the monitor's Lease. Another
+// namespace of the monitor than MemberNamespace is not among them: the monitor's installation creates it.
+func accountObjects(monitorNamespace string) []client.Object {
+	lease := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{monitorLease}, Verbs: listAndWatch}
 	token := rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{AccountName}, Verbs: []string{"create"}}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: managedMeta("", MemberNamespace)},
 		&corev1.ServiceAccount{ObjectMeta: managedMeta(MemberNamespace, AccountName)},
 	}
 	if monitorNamespace == MemberNamespace {
-		objects = append(objects, roleAndBinding(MemberNamespace, lease, token)...)
-	} else {
-		objects = append(append(objects, roleAndBinding(MemberNamespace, token)...), roleAndBinding(monitorNamespace, lease)...)
+		return append(objects, roleAndBinding(MemberNamespace, AccountName, lease, token)...)
 	}
-	objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: managedMeta("", kindsRole), AggregationRule: &rbacv1.AggregationRule{
-		ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{labelKinds: "true"}}},
-	}})
-	bundles := []rbacv1.PolicyRule{{APIGroups: []string{k8spluginv1alpha1.GroupVersion.Group}, Resources: []string{"resourcebundlestates"}, Verbs: []string{"list", "watch"}}}
+	return append(append(objects, roleAndBinding(MemberNamespace, AccountName, token)...), roleAndBinding(monitorNamespace, AccountName, lease)...)
+}
+
+// bundleObjects returns what a hub needs to read bundles, and what scopes refer to, in namespaces, or in all when there are none.
+func bundleObjects(namespaces []string) []client.Object {
+	objects := []client.Object{aggregatingRole(kindsRole, labelKinds)}
+	bundles := rbacv1.PolicyRule{APIGroups: []string{k8spluginv1alpha1.GroupVersion.Group}, Resources: []string{"resourcebundlestates"}, Verbs: listAndWatch}
 	if len(namespaces) == 0 {
 		return append(objects,
-			&rbacv1.ClusterRole{ObjectMeta: managedMeta("", bundlesRole), Rules: bundles},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: managedMeta("", bundlesRole), RoleRef: roleRef("ClusterRole", bundlesRole), Subjects: hubSubjects()},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: managedMeta("", kindsRole), RoleRef: roleRef("ClusterRole", kindsRole), Subjects: hubSubjects()},
+			&rbacv1.ClusterRole{ObjectMeta: managedMeta("", bundlesRole), Rules: []rbacv1.PolicyRule{bundles}},
+			clusterRoleBinding(bundlesRole),
+			clusterRoleBinding(kindsRole),
 		)
 	}
 	for _, namespace := range namespaces {
-		objects = append(objects,
-			&rbacv1.Role{ObjectMeta: managedMeta(namespace, bundlesRole), Rules: bundles},
-			&rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, bundlesRole), RoleRef: roleRef("Role", bundlesRole), Subjects: hubSubjects()},
-			&rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, kindsRole), RoleRef: roleRef("ClusterRole", kindsRole), Subjects: hubSubjects()},
-		)
+		objects = append(append(objects, roleAndBinding(namespace, bundlesRole, bundles)...), roleBinding(namespace, "ClusterRole", kindsRole))
 	}
 	return objects
 }
@@ -111,23 +122,27 @@ func oamRules() []rbacv1.PolicyRule {
 
 var listAndWatch = []string{"list", "watch"}
 
-// aggregatedRole returns a role that is aggregated into kindsRole, so that the hub has its rules wherever it may read bundles.
-func aggregatedRole(name string, rules []rbacv1.PolicyRule) client.Object {
+// aggregatedRole returns a role that Kubernetes adds to the role that aggregates those with a label.
+func aggregatedRole(name, label string, rules []rbacv1.PolicyRule) client.Object {
 	role := &rbacv1.ClusterRole{ObjectMeta: managedMeta("", name), Rules: rules}
-	role.Labels[labelKinds] = "true"
+	role.Labels[label] = "true"
 	return role
+}
+
+// aggregatingRole returns a role with the rules of all roles with a label.
+func aggregatingRole(name, label string) client.Object {
+	return &rbacv1.ClusterRole{ObjectMeta: managedMeta("", name), AggregationRule: &rbacv1.AggregationRule{
+		ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{label: "true"}}},
+	}}
 }
 
 // probeObjects returns what a hub needs to probe the Services of namespaces.
 func probeObjects(namespaces []string) (objects []client.Object) {
 	for _, namespace := range namespaces {
-		objects = append(objects,
-			&rbacv1.Role{ObjectMeta: managedMeta(namespace, probesRole), Rules: []rbacv1.PolicyRule{
-				{APIGroups: []string{corev1.GroupName}, Resources: []string{"services"}, Verbs: listAndWatch},
-				{APIGroups: []string{corev1.GroupName}, Resources: []string{"services/proxy"}, Verbs: []string{"get"}},
-			}},
-			&rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, probesRole), RoleRef: roleRef("Role", probesRole), Subjects: hubSubjects()},
-		)
+		objects = append(objects, roleAndBinding(namespace, probesRole,
+			rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"services"}, Verbs: listAndWatch},
+			rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"services/proxy"}, Verbs: []string{"get"}},
+		)...)
 	}
 	return objects
 }
@@ -136,7 +151,7 @@ func probeObjects(namespaces []string) (objects []client.Object) {
 func deployObjects(namespaces []string) []client.Object {
 	apply := []string{"create", "delete", "get", "patch"}
 	applyAndWatch := append([]string{"watch"}, apply...) // For kinds of hooks, on which it waits.
-	role := &rbacv1.ClusterRole{ObjectMeta: managedMeta("", deployRole), Rules: []rbacv1.PolicyRule{
+	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"}, Verbs: apply},
 		{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: applyAndWatch},
 		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: applyAndWatch},
@@ -146,26 +161,20 @@ func deployObjects(namespaces []string) []client.Object {
 		{APIGroups: []string{networkingv1.GroupName}, Resources: []string{"ingresses", "networkpolicies"}, Verbs: apply},
 		{APIGroups: []string{policyv1.GroupName}, Resources: []string{"poddisruptionbudgets"}, Verbs: apply},
 		{APIGroups: []string{k8spluginv1alpha1.GroupVersion.Group}, Resources: []string{"resourcebundlestates"}, Verbs: apply},
-	}}
-	role.Labels[labelDeployKinds] = "true"
-	objects := []client.Object{role, &rbacv1.ClusterRole{ObjectMeta: managedMeta("", deployKindsRole), AggregationRule: &rbacv1.AggregationRule{
-		ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{labelDeployKinds: "true"}}},
-	}}}
+	}
+	objects := []client.Object{aggregatedRole(deployRole, labelDeployKinds, rules), aggregatingRole(deployKindsRole, labelDeployKinds)}
 	if len(namespaces) == 0 {
-		return append(objects, &rbacv1.ClusterRoleBinding{ObjectMeta: managedMeta("", deployKindsRole), RoleRef: roleRef("ClusterRole", deployKindsRole), Subjects: hubSubjects()})
+		return append(objects, clusterRoleBinding(deployKindsRole))
 	}
 	for _, namespace := range namespaces {
-		objects = append(objects, &rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, deployKindsRole), RoleRef: roleRef("ClusterRole", deployKindsRole), Subjects: hubSubjects()})
+		objects = append(objects, roleBinding(namespace, "ClusterRole", deployKindsRole))
 	}
 	return objects
 }
 
 // roleAndBinding returns a Role with rules, and its binding to the hub's account.
-func roleAndBinding(namespace string, rules ...rbacv1.PolicyRule) []client.Object {
-	return []client.Object{
-		&rbacv1.Role{ObjectMeta: managedMeta(namespace, AccountName), Rules: rules},
-		&rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, AccountName), RoleRef: roleRef("Role", AccountName), Subjects: hubSubjects()},
-	}
+func roleAndBinding(namespace, name string, rules ...rbacv1.PolicyRule) []client.Object {
+	return []client.Object{&rbacv1.Role{ObjectMeta: managedMeta(namespace, name), Rules: rules}, roleBinding(namespace, "Role", name)}
 }
 
 // memberLists returns a list for each kind of MemberObjects, in the order in which they must be deleted. The namespace is not among
@@ -183,8 +192,14 @@ func managedMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{LabelManagedBy: ManagedBy}}
 }
 
-func roleRef(kind, name string) rbacv1.RoleRef {
-	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+// roleBinding binds the hub's account to a role in a namespace.
+func roleBinding(namespace, kind, role string) client.Object {
+	return &rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, role), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}, Subjects: hubSubjects()}
+}
+
+// clusterRoleBinding binds the hub's account to a role in all namespaces.
+func clusterRoleBinding(role string) client.Object {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: managedMeta("", role), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: hubSubjects()}
 }
 
 func hubSubjects() []rbacv1.Subject {

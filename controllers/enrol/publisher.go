@@ -33,9 +33,10 @@ type States interface {
 	Subscribe(topics fleet.Topic) (s *fleet.Subscription, cancel func())
 }
 
-// Publisher writes the states of clusters to a ConfigMap, on the replica that
+// publisher writes the states of clusters to a ConfigMap, on the replica that
 // leads, when they have changed, and at most once in two seconds.
-type Publisher struct {
+type publisher struct {
+	// reader reads without a cache.
 	reader    client.Reader
 	writer    client.Writer
 	states    States
@@ -44,21 +45,17 @@ type Publisher struct {
 	logger    logr.Logger
 }
 
-// NewPublisher returns a publisher that reads, without a cache, and writes the
-// ConfigMap in a namespace. lease is that of the controller.
-func NewPublisher(reader client.Reader, writer client.Writer, states States, namespace string, lease types.NamespacedName, logger logr.Logger) *Publisher {
-	return &Publisher{reader: reader, writer: writer, states: states, namespace: namespace, lease: ObjectName(lease), logger: logger}
-}
-
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (*Publisher) NeedLeaderElection() bool { return true }
+func (*publisher) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable: it publishes until ctx ends.
-func (p *Publisher) Start(ctx context.Context) error {
+func (p *publisher) Start(ctx context.Context) error {
 	changes, cancel := p.states.Subscribe(fleet.Clusters)
 	defer cancel()
 	for pause := publishInterval; ; {
-		if !sleep(ctx, pause) {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
 			return nil
 		}
 		if err := p.publish(ctx); err != nil {
@@ -76,20 +73,8 @@ func (p *Publisher) Start(ctx context.Context) error {
 	}
 }
 
-// sleep waits for pause, and returns false if ctx ends first.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // publish writes the ConfigMap if its content differs from the states.
-func (p *Publisher) publish(ctx context.Context) error {
+func (p *publisher) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	data, err := newDocument(p.lease, p.states.States(), p.states.RejectedSecrets()).encode()

@@ -81,10 +81,7 @@ func Remove(ctx context.Context, c Clusters, r Removal) error {
 	if memberErr == nil { // Otherwise another Secret may use the account.
 		memberErr = removeMember(ctx, member, c.MemberConfig)
 	}
-	switch {
-	case memberErr == nil:
-		return nil
-	case r.DryRun:
+	if memberErr == nil || r.DryRun {
 		return memberErr
 	}
 	return &MemberLeftError{Cluster: r.Cluster, Cause: memberErr}

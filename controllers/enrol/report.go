@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -61,36 +62,21 @@ func Read(ctx context.Context, reader client.Reader, namespace string, now time.
 	return Report{Document: d, Controller: controllerOf(ctx, reader, d.Lease, now)}, nil
 }
 
-// controllerOf returns the state of the controller by its Lease. A Lease that cannot be read is no error: the document is still
-// useful.
-func controllerOf(ctx context.Context, reader client.Reader, name ObjectName, now time.Time) Controller {
+// controllerOf returns the state of the controller by its Lease: it runs if a holder renews the Lease. A Lease that cannot be
+// read is no error: the document is still useful.
+func controllerOf(ctx context.Context, reader client.Reader, name ObjectName, now time.Time) (c Controller) {
 	var lease coordinationv1.Lease
 	err := reader.Get(ctx, types.NamespacedName(name), &lease)
-	switch {
-	case apierrors.IsNotFound(err):
-		return Controller{Message: "it has no Lease " + name.String()}
-	case err != nil:
-		return Controller{Message: "its Lease cannot be read: " + err.Error()}
-	default:
-		return controllerState(lease, name, now)
-	}
-}
-
-// String returns the name as namespace/name.
-func (n ObjectName) String() string { return n.Namespace + "/" + n.Name }
-
-// controllerState returns the state of the controller by its Lease: it runs if a holder renews the Lease.
-func controllerState(lease coordinationv1.Lease, name ObjectName, now time.Time) Controller {
-	var c Controller
 	if lease.Spec.RenewTime != nil {
 		c.LastRenewed = wholeSeconds(lease.Spec.RenewTime.Time)
 	}
-	validity := leaseGrace
-	if lease.Spec.LeaseDurationSeconds != nil {
-		validity += time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
-	}
+	validity := leaseGrace + time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second
 	switch {
-	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "":
+	case apierrors.IsNotFound(err):
+		c.Message = "it has no Lease " + name.String()
+	case err != nil:
+		c.Message = "its Lease cannot be read: " + err.Error()
+	case ptr.Deref(lease.Spec.HolderIdentity, "") == "":
 		c.Message = "it has given its Lease " + name.String() + " back"
 	case c.LastRenewed == nil || now.Sub(*c.LastRenewed) > validity:
 		c.Message = "it does not renew its Lease " + name.String()
@@ -99,3 +85,6 @@ func controllerState(lease coordinationv1.Lease, name ObjectName, now time.Time)
 	}
 	return c
 }
+
+// String returns the name as namespace/name.
+func (n ObjectName) String() string { return n.Namespace + "/" + n.Name }

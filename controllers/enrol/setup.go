@@ -63,7 +63,10 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	publisher := NewPublisher(mgr.GetAPIReader(), mgr.GetClient(), o.States, namespace, o.Lease, mgr.GetLogger().WithName("clusters"))
+	publisher := &publisher{
+		reader: mgr.GetAPIReader(), writer: mgr.GetClient(), states: o.States, namespace: namespace, lease: ObjectName(o.Lease),
+		logger: mgr.GetLogger().WithName("clusters"),
+	}
 	if err := mgr.Add(publisher); err != nil {
 		return errors.Wrap(err, "cannot add the publisher of clusters")
 	}

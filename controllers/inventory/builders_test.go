@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/healthscope/healthscope/aai"
@@ -87,6 +88,18 @@ func judged(members ...scope.AppMember) *scope.Judged {
 
 func name(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// existing returns a scope without apps.
+func existing(name types.NamespacedName, created time.Time, generation int64) *corev1alpha2.HealthScope {
+	return &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{
+		Namespace: name.Namespace, Name: name.Name, Generation: generation, CreationTimestamp: metav1.NewTime(created),
+	}}
+}
+
+// scopeUpdated takes in a scope without apps.
+func (i *inputs) scopeUpdated(name types.NamespacedName, created time.Time, generation int64) {
+	i.scopeChanged(existing(name, created, generation))
 }
 
 // bundleList are all bundles.

@@ -3,14 +3,10 @@
 // the source of that standing; package commands prints its plan. It must never decide what a request to A&AI looks like:
 // aai/sync and aai/client do.
 //
-// It is a loop over the tenants of A&AI. A change of a scope or a bundle wakes
-// the tenants that it concerns. The reconcile of a tenant computes what A&AI is
-// to hold (desired.go) from what scopes and bundles claim (inputs.go, gather.go),
-// and what must not be deleted (guards.go); package aai/sync compares that with
-// what A&AI holds, and writes the difference; the outcome becomes the sync
-// status, which scopes, metrics and the list of rejected objects show (status.go). The modules
-// of VNFs have the same loop (modules.go).
+// It is a loop over the tenants of A&AI, and over the VNFs whose modules are kept (reconciler.go). A change of a scope or a
+// bundle (inputs.go) wakes those that it concerns. A reconcile computes what A&AI is to hold (desired.go, modules.go) and
+// what must not be deleted (guards.go); package aai/sync compares that with what A&AI holds, and writes the difference; the
+// outcome becomes the sync status, which scopes, metrics and the list of rejected objects show (status.go).
 //
-// It is level-triggered: there is no journal. After a restart, the same is
-// computed again.
+// It is level-triggered: there is no journal. After a restart, the same is computed again.
 package inventory

@@ -16,11 +16,6 @@ import (
 // explanations are, by reason, the first message that says why a scope is not synced.
 type explanations map[scope.Reason]string
 
-// addObject explains why a member is not synced.
-func (e explanations) addObject(p scope.AppMember, tenant aai.Tenant, o sync.ObjectStatus) {
-	e.addf(reasonOf(o), "%s in tenant %q: %s", p.Key, tenant, unsyncedMessage(o))
-}
-
 // addf adds an explanation. The first one for a reason stays: members come in a fixed order.
 func (e explanations) addf(reason scope.Reason, format string, args ...any) {
 	if _, ok := e[reason]; !ok {
@@ -53,16 +48,31 @@ func reasonOf(o sync.ObjectStatus) scope.Reason {
 	}
 }
 
-// tenantProblem returns reason and words for an error of a pass that concerns all of a tenant; both are empty when there is none.
-func tenantProblem(err error) (reason scope.Reason, message string) {
+// unsyncedMessage returns why an object is not synced.
+func unsyncedMessage(o sync.ObjectStatus) string {
+	if o.Message == "" { // It was added after the last pass began, or that pass ended before trying it.
+		return "waits for its turn"
+	}
+	return o.Message
+}
+
+// newCondition returns the condition of a tenant, or of the modules of a VNF, after a pass that ended with an error or with nil.
+func newCondition(err error, missing aai.Problem) condition {
+	c := condition{problem: problemOf(err, missing)}
 	switch {
 	case err == nil || isPerResource(err):
-		return "", ""
 	case aai.KindOf(err) == aai.Misconfigured:
-		return scope.ReasonMisconfigured, misconfiguration(err) + nextRetry(err)
+		c.reason, c.message = scope.ReasonMisconfigured, misconfiguration(err)+nextRetry(err)
 	default:
-		return scope.ReasonUnavailable, stableMessage(err.Error()) + nextRetry(err)
+		c.reason, c.message = scope.ReasonUnavailable, stableMessage(err.Error())+nextRetry(err)
 	}
+	return c
+}
+
+// isPerResource reports whether the error of a pass is about single resources, while A&AI is well otherwise.
+func isPerResource(err error) bool {
+	var e *aai.Error
+	return errors.As(err, &e) && e.Kind == aai.Retry && e.Op != aai.OpList && e.Op != aai.OpProbe && !e.Outage()
 }
 
 // nextRetry says when A&AI is asked again, in words that are the same until then.

@@ -47,25 +47,26 @@ func (i *inputs) currentGuards(complete bool, clusters []fleet.ClusterState) *gu
 	same := func(a, b fleet.ClusterState) bool {
 		return a.Name == b.Name && a.Reachability == b.Reachability && a.FirstSync == b.FirstSync
 	}
-	if g := i.guards; g == nil || g.complete != complete || !slices.EqualFunc(g.clusters, clusters, same) {
-		i.guards = &guards{complete: complete, clusters: slices.Clone(clusters), deletions: i.deletionGuards(complete, clusters)}
-		i.guards.unjudged, i.guards.partial = i.oldestUnjudged()
-		if complete {
-			for _, c := range clusters {
-				i.guards.existing = append(i.guards.existing, c.Name)
-			}
+	if g := i.guards; g != nil && g.complete == complete && slices.EqualFunc(g.clusters, clusters, same) {
+		return g
+	}
+	g := &guards{complete: complete, clusters: slices.Clone(clusters), deletions: i.deletionGuards(complete, clusters)}
+	g.unjudged, g.partial = i.oldestUnjudged()
+	if complete {
+		for _, c := range clusters {
+			g.existing = append(g.existing, c.Name)
 		}
 	}
-	return i.guards
+	i.guards = g
+	return g
 }
 
 // deletionGuards returns the partitions whose documents must not be deleted, with the reason. complete is true when states covers all clusters.
 func (i *inputs) deletionGuards(complete bool, states []fleet.ClusterState) map[plan.Partition]string {
-	guards := map[plan.Partition]string{}
 	if !complete {
-		guards[plan.Partition{}] = "it is not known yet which clusters there are"
-		return guards
+		return map[plan.Partition]string{{}: "it is not known yet which clusters there are"}
 	}
+	guards := map[plan.Partition]string{}
 	cross := i.crossNamespaces()
 	guard := func(cluster, namespace, why string) {
 		if cross[namespace] {
@@ -114,15 +115,11 @@ func (i *inputs) guardUnjudged(states []fleet.ClusterState, guard func(cluster, 
 	}
 	first, arrivals := map[string]types.NamespacedName{}, map[string]uint64{}
 	for name, s := range i.scopes {
-		if s.unjudged() {
-			if before, ok := first[name.Namespace]; !ok || compareNames(name, before) < 0 {
-				first[name.Namespace] = name
-			}
+		if before, ok := first[name.Namespace]; s.unjudged() && (!ok || compareNames(name, before) < 0) {
+			first[name.Namespace] = name
 		}
-		if s.arrivals() < latest {
-			if before, ok := arrivals[name.Namespace]; !ok || s.arrivals() < before {
-				arrivals[name.Namespace] = s.arrivals()
-			}
+		if before, ok := arrivals[name.Namespace]; s.arrivals() < latest && (!ok || s.arrivals() < before) {
+			arrivals[name.Namespace] = s.arrivals()
 		}
 	}
 	for namespace, name := range first {
@@ -225,17 +222,16 @@ func newBundleState(b *fleet.Bundle, before bundleState, all bool) bundleState {
 	if all {
 		s.claimed = b
 	}
-	var defect string
+	because := func(defect string) string {
+		return fmt.Sprintf("bundle %q does not name all resources: it is %s", b.Namespace+"/"+b.Name, defect)
+	}
 	switch {
 	case b.Truncated:
-		defect = "truncated"
+		s.incomplete = because("truncated")
 	case len(b.Malformed) > 0:
-		defect = "not readable"
+		s.incomplete = because("not readable")
 	case !b.Observed && all:
-		defect = "not filled by a monitor"
-	default:
-		return s
+		s.incomplete = because("not filled by a monitor")
 	}
-	s.incomplete = fmt.Sprintf("bundle %q does not name all resources: it is %s", b.Namespace+"/"+b.Name, defect)
 	return s
 }

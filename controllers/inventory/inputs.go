@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/mapping"
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
@@ -33,8 +35,8 @@ type judgements interface {
 type clusterNamespace struct{ cluster, namespace string }
 
 // inputs are what the desired state of A&AI is computed from: the judgements of scopes, and the bundles. A change marks
-// resources as pending, and the next pass over their tenant decides these again. To decide all of a tenant for each change
-// would be too much: one tenant may have the resources of all clusters. It is safe for concurrent use.
+// resources as pending, and the next pass over their tenant decides these again: to decide all of a tenant for each change
+// would be too much. It is safe for concurrent use.
 type inputs struct {
 	mapping  mapping.Options
 	selects  configv1alpha1.InventorySelect
@@ -46,8 +48,10 @@ type inputs struct {
 	// view holds the bundles, and changes are those of it that have not been taken in yet.
 	view    view
 	changes *fleet.Subscription
-	// wake is called for every tenant that has changed.
-	wake    func(aai.Tenant)
+	// wake is called for every tenant that has changed, and wakeModules for every VNF whose modules have. They must not block.
+	wake        func(aai.Tenant)
+	wakeModules func(vnf string)
+
 	scopes  map[types.NamespacedName]scopeState
 	bundles map[fleet.BundleKey]bundleState
 	// guards are the last ones that were computed; nil after a change of what is computed from scopes and bundles.
@@ -66,6 +70,8 @@ type scopeState struct {
 	incomplete map[clusterNamespace]string
 	// unmapped is true when the configuration names no place in A&AI for some of the resources.
 	unmapped bool
+	// modules is what the scope says of the modules that it names. Until it is judged, it lets no other scope say that one is well.
+	modules statuses
 }
 
 // bundleState is what deletions must know of a bundle. A bundle for which it is zero is not kept.
@@ -92,34 +98,61 @@ type tenantState struct {
 func newInputs(o mapping.Options, selects configv1alpha1.InventorySelect, registry judgements, trusted []string) *inputs {
 	return &inputs{
 		changes: fleet.NewSubscription(),
-		mapping: o, selects: selects, registry: registry, trusted: trusted, wake: func(aai.Tenant) {},
+		mapping: o, selects: selects, registry: registry, trusted: trusted, wake: func(aai.Tenant) {}, wakeModules: func(string) {},
 		scopes: map[types.NamespacedName]scopeState{}, bundles: map[fleet.BundleKey]bundleState{},
 		tenants: map[aai.Tenant]*tenantState{},
 	}
 }
 
-// onChange makes the inputs call wake for every tenant that has changed. wake must not block.
+// onChange makes the inputs call wake for every tenant that has changed.
 func (i *inputs) onChange(wake func(aai.Tenant)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.wake = wake
 }
 
-// scopeUpdated stores the creation time and the generation of a scope.
-func (i *inputs) scopeUpdated(name types.NamespacedName, created time.Time, generation int64) {
-	i.changeScope(name, func(s *scopeState) { s.created, s.generation = created, generation })
+// onModuleChange makes the inputs call wake for every VNF whose modules have changed.
+func (i *inputs) onModuleChange(wake func(vnf string)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.wakeModules = wake
+}
+
+// scopeChanged takes in a scope that exists.
+func (i *inputs) scopeChanged(s *corev1alpha2.HealthScope) {
+	name := ctrlclient.ObjectKeyFromObject(s)
+	var apps []scope.LinkedApp // Without a judgement, nothing is known of their modules.
+	for _, app := range s.Spec.Apps {
+		if app.Inventory != nil {
+			apps = append(apps, scope.LinkedApp{Links: *app.Inventory})
+		}
+	}
+	i.changeScope(name, func(now *scopeState) {
+		now.created, now.generation = s.CreationTimestamp.Time, s.Generation
+		if now.judged == nil {
+			now.modules = i.modulesOf(name, apps)
+		}
+	})
 }
 
 // scopeDeleted records that a scope was deleted.
 func (i *inputs) scopeDeleted(name types.NamespacedName) {
-	i.changeScope(name, func(s *scopeState) { s.created, s.generation = time.Time{}, 0 })
+	i.changeScope(name, func(now *scopeState) {
+		now.created, now.generation = time.Time{}, 0
+		if now.judged == nil {
+			now.modules = nil
+		}
+	})
 }
 
 // scopeJudged reads the current judgement of a scope from the registry. A deleted scope has none.
 func (i *inputs) scopeJudged(name types.NamespacedName) {
-	i.changeScope(name, func(s *scopeState) {
-		s.judged = i.registry.Get(name)
-		s.incomplete = incompleteIn(name, s.judged)
+	i.changeScope(name, func(now *scopeState) {
+		now.judged, now.modules = i.registry.Get(name), nil
+		now.incomplete = incompleteIn(name, now.judged)
+		if now.judged != nil {
+			now.modules = i.modulesOf(name, now.judged.LinkedApps)
+		}
 	})
 }
 
@@ -130,15 +163,23 @@ func (i *inputs) changeScope(name types.NamespacedName, change func(*scopeState)
 	before := i.scopes[name]
 	now := before
 	change(&now)
-	now.unmapped = i.claim(candidate{NamespacedName: name}, before.members(), now.members(), !before.created.Equal(now.created))
+	var tenants map[aai.Tenant]bool
+	if ageChanged := !before.created.Equal(now.created); ageChanged || before.judged != now.judged {
+		tenants, now.unmapped = i.claim(candidate{NamespacedName: name}, before.members(), now.members(), ageChanged)
+	}
 	if i.scopes[name] = now; !now.exists() && now.judged == nil {
 		delete(i.scopes, name)
 	}
-	if before.sameGuards(now) {
-		return
+	for _, vnf := range changedVNFs(before.modules, now.modules) {
+		i.wakeModules(vnf)
 	}
-	i.guards = nil
-	if !now.unjudged() { // Else its judgement wakes them.
+	sameGuards := before.sameGuards(now)
+	if !sameGuards {
+		i.guards = nil
+	}
+	if sameGuards || now.unjudged() { // In the latter case its judgement wakes the others.
+		i.wakeTenants(tenants)
+	} else {
 		i.wakeAll()
 	}
 }
@@ -167,7 +208,7 @@ func (i *inputs) applyViewChanges() {
 			clusters = true
 		}
 	}
-	if clusters { // Deletions depend on them.
+	if clusters {
 		i.wakeAll()
 	}
 }
@@ -181,17 +222,27 @@ func (i *inputs) bundleChanged(key fleet.BundleKey, b *fleet.Bundle) {
 	if i.bundles[key] = now; now == (bundleState{}) {
 		delete(i.bundles, key)
 	}
+	var tenants map[aai.Tenant]bool
 	if i.selects == configv1alpha1.SelectAll {
-		i.claim(bundleCandidate(key), membersOf(before.claimed), membersOf(now.claimed), false)
+		tenants, _ = i.claim(bundleCandidate(key), membersOf(before.claimed), membersOf(now.claimed), false)
 	}
-	if before.crossNamespace != now.crossNamespace || before.incomplete != now.incomplete {
-		i.guards = nil
-		i.wakeAll()
+	if before.crossNamespace == now.crossNamespace && before.incomplete == now.incomplete {
+		i.wakeTenants(tenants)
+		return
+	}
+	i.guards = nil
+	i.wakeAll()
+}
+
+// wakeAll wakes all tenants, because what must not be deleted may have changed.
+func (i *inputs) wakeAll() {
+	for _, tenant := range i.mapping.Tenants() {
+		i.wake(tenant)
 	}
 }
 
-func (i *inputs) wakeAll() {
-	for _, tenant := range i.mapping.Tenants() {
+func (i *inputs) wakeTenants(tenants map[aai.Tenant]bool) {
+	for _, tenant := range slices.SortedFunc(maps.Keys(tenants), aai.Tenant.Compare) {
 		i.wake(tenant)
 	}
 }
@@ -219,9 +270,9 @@ func membersOf(b *fleet.Bundle) []scope.AppMember {
 	return list
 }
 
-// claim replaces what a candidate claims, and marks each clusterNamespace in which that differs, or all when the age of the
-// candidate has changed. It returns true when the configuration names no place in A&AI for some of the resources.
-func (i *inputs) claim(by candidate, before, after []scope.AppMember, ageChanged bool) (unmapped bool) {
+// claim replaces what a candidate claims. What differs, or all if the age of the candidate has changed, is pending then. It
+// returns the tenants of these resources, and whether the configuration names no place in A&AI for some of those claimed.
+func (i *inputs) claim(by candidate, before, after []scope.AppMember, ageChanged bool) (tenants map[aai.Tenant]bool, unmapped bool) {
 	claims := map[clusterNamespace][]scope.AppMember{}
 	for _, p := range before {
 		claims[clusterNamespace{p.Cluster, p.Namespace}] = nil
@@ -230,19 +281,18 @@ func (i *inputs) claim(by candidate, before, after []scope.AppMember, ageChanged
 		at := clusterNamespace{p.Cluster, p.Namespace}
 		claims[at] = append(claims[at], p)
 	}
+	tenants = map[aai.Tenant]bool{}
 	for at, members := range claims {
 		place, mapped := mapping.KeyFor(healthscope.Key{Cluster: at.cluster, Namespace: at.namespace}, i.mapping)
 		if !mapped {
 			unmapped = unmapped || slices.ContainsFunc(members, func(p scope.AppMember) bool {
 				return mapping.Map(resourceOf(by.scope(), p), i.mapping).Decision == mapping.Unmapped
 			})
-			continue
-		}
-		if i.tenant(place.Tenant).claim(by, at, members, ageChanged) {
-			i.wake(place.Tenant)
+		} else if i.tenant(place.Tenant).claim(by, at, members, ageChanged) {
+			tenants[place.Tenant] = true
 		}
 	}
-	return unmapped
+	return tenants, unmapped
 }
 
 // claim replaces what a candidate claims in a clusterNamespace, and reports whether that differs.

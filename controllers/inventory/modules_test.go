@@ -17,6 +17,7 @@ import (
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/sync"
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/scope"
 	"github.com/healthscope/healthscope/healthscope"
@@ -44,13 +45,14 @@ func says(words ...string) *scope.Judged {
 	return j
 }
 
-// naming returns the spec of a scope whose apps name modules.
-func naming(ids ...string) *corev1alpha2.HealthScopeSpec {
-	spec := &corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "without"}}}
+// naming returns a scope whose apps name modules.
+func naming(name types.NamespacedName, ids ...string) *corev1alpha2.HealthScope {
+	s := existing(name, noon, 1)
+	s.Spec.Apps = []corev1alpha2.ScopeApp{{Name: "without"}}
 	for _, id := range ids {
-		spec.Apps = append(spec.Apps, corev1alpha2.ScopeApp{Name: "app-" + id, Inventory: &corev1alpha2.InventoryLinks{GenericVNFID: "vnf-1", VFModuleID: id}})
+		s.Spec.Apps = append(s.Spec.Apps, corev1alpha2.ScopeApp{Name: "app-" + id, Inventory: &corev1alpha2.InventoryLinks{GenericVNFID: "vnf-1", VFModuleID: id}})
 	}
-	return spec
+	return s
 }
 
 func TestDesiredStatusOfModules(t *testing.T) {
@@ -72,14 +74,14 @@ func TestDesiredStatusOfModules(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			i := newModuleInputs(options(), c.judged)
+			i := newInputs(options(), configv1alpha1.SelectScoped, c.judged, nil)
 			for n := range c.judged {
 				i.scopeJudged(n)
 			}
 			for n, ids := range c.waiting {
-				i.scopeUpdated(n, naming(ids...))
+				i.scopeChanged(naming(n, ids...))
 			}
-			got, _ := i.desired("vnf-1")
+			got, _ := i.desiredModules("vnf-1")
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -89,9 +91,9 @@ func TestDesiredStatusOfModules(t *testing.T) {
 
 func TestVNFsAreWokenWhenModulesChange(t *testing.T) {
 	j := judgedScopes{}
-	i := newModuleInputs(options(), j)
-	var woken []vnf
-	i.onChange(func(v vnf) { woken = append(woken, v) })
+	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
+	var woken []string
+	i.onModuleChange(func(v string) { woken = append(woken, v) })
 	expect := func(what string, n int, do func()) {
 		t.Helper()
 		woken = nil
@@ -100,8 +102,8 @@ func TestVNFsAreWokenWhenModulesChange(t *testing.T) {
 			t.Errorf("%s: woken are %v, want %d", what, woken, n)
 		}
 	}
-	expect("it appears", 1, func() { i.scopeUpdated(shop, naming("a", "b")) })
-	expect("it appears again", 0, func() { i.scopeUpdated(shop, naming("a", "b")) })
+	expect("it appears", 1, func() { i.scopeChanged(naming(shop, "a", "b")) })
+	expect("it appears again", 0, func() { i.scopeChanged(naming(shop, "a", "b")) })
 	j[shop] = says("a=up", "b=up")
 	expect("it is judged", 1, func() { i.scopeJudged(shop) })
 	expect("it is judged the same", 0, func() { i.scopeJudged(shop) })
@@ -112,8 +114,9 @@ func TestVNFsAreWokenWhenModulesChange(t *testing.T) {
 	delete(j, shop)
 	expect("it goes", 1, func() { i.scopeJudged(shop) })
 	expect("it has gone", 0, func() { i.scopeJudged(shop) })
-	if len(i.byScope) > 0 {
-		t.Errorf("the inputs hold %v", i.byScope)
+	i.scopeDeleted(shop)
+	if len(i.scopes) > 0 {
+		t.Errorf("the inputs hold %v", i.scopes)
 	}
 }
 
@@ -122,10 +125,10 @@ func TestVNFsAreWokenWhenModulesChange(t *testing.T) {
 func TestIncrementalModuleInputsEqualFullReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := judgedScopes{}
-		i := newModuleInputs(options(), j)
-		asked := map[vnf]bool{}
-		i.onChange(func(v vnf) { asked[v] = true })
-		last, _ := i.desired("vnf-1")
+		i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
+		asked := map[string]bool{}
+		i.onModuleChange(func(v string) { asked[v] = true })
+		last, _ := i.desiredModules("vnf-1")
 		t.Repeat(map[string]func(*rapid.T){
 			"judge": func(t *rapid.T) {
 				n := anyScope(t)
@@ -133,7 +136,7 @@ func TestIncrementalModuleInputsEqualFullReplay(t *testing.T) {
 				i.scopeJudged(n)
 			},
 			"exists": func(t *rapid.T) {
-				i.scopeUpdated(anyScope(t), naming(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "names")...))
+				i.scopeChanged(naming(anyScope(t), rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "names")...))
 			},
 			"goes": func(t *rapid.T) {
 				n := anyScope(t)
@@ -141,7 +144,7 @@ func TestIncrementalModuleInputsEqualFullReplay(t *testing.T) {
 				i.scopeJudged(n)
 			},
 			"": func(t *rapid.T) {
-				now, _ := i.desired("vnf-1")
+				now, _ := i.desiredModules("vnf-1")
 				if cmp.Diff(last, now) != "" && !asked["vnf-1"] {
 					t.Fatalf("what is desired has changed from %v to %v, and it was not woken", last, now)
 				}
@@ -154,12 +157,12 @@ func TestIncrementalModuleInputsEqualFullReplay(t *testing.T) {
 				i.scopeJudged(name("shop", n))
 			}
 		}
-		fresh := newModuleInputs(options(), j)
+		fresh := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
 		for n := range j {
 			fresh.scopeJudged(n)
 		}
-		want, wantScopes := fresh.desired("vnf-1")
-		got, scopes := i.desired("vnf-1")
+		want, wantScopes := fresh.desiredModules("vnf-1")
+		got, scopes := i.desiredModules("vnf-1")
 		if diff := cmp.Diff(want, got) + cmp.Diff(wantScopes, scopes); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}
@@ -180,13 +183,10 @@ func (p *modulePasses) SyncModules(_ context.Context, _ string, desired map[aai.
 	return p.report, p.err
 }
 
-func newModuleReconciler(p *modulePasses) *moduleReconciler {
-	j := judgedScopes{shop: says("a=up")}
-	i := newModuleInputs(options(), j)
+func moduleReconcilerOf(p *modulePasses) *reconciler[string] {
+	i := newInputs(options(), configv1alpha1.SelectScoped, judgedScopes{shop: says("a=up")}, nil)
 	i.scopeJudged(shop)
-	return &moduleReconciler{
-		inputs: i, clusters: oneCluster{}, syncer: p, status: newStatus(noInputs()), backoffs: &passBackoffs[vnf]{},
-	}
+	return newModuleReconciler(newStatus(i), oneCluster{}, p)
 }
 
 func TestModuleReconcileIntervals(t *testing.T) {
@@ -202,7 +202,7 @@ func TestModuleReconcileIntervals(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &modulePasses{report: synced, err: c.err}
-				r := newModuleReconciler(p)
+				r := moduleReconcilerOf(p)
 				for end := time.Now().Add(time.Hour); time.Now().Before(end); {
 					result, err := r.Reconcile(t.Context(), "vnf-1")
 					if err != nil || result.RequeueAfter <= 0 {
@@ -223,7 +223,7 @@ func TestModuleReconcileIntervals(t *testing.T) {
 
 func TestUnnamedModulesAreNotChanged(t *testing.T) {
 	p := &modulePasses{}
-	if result, err := newModuleReconciler(p).Reconcile(t.Context(), "vnf-2"); err != nil || result.RequeueAfter != 0 || len(p.asked[0]) > 0 {
+	if result, err := moduleReconcilerOf(p).Reconcile(t.Context(), "vnf-2"); err != nil || result.RequeueAfter != 0 || len(p.asked[0]) > 0 {
 		t.Errorf("got %+v, %v after %v", result, err, p.asked)
 	}
 }
@@ -311,14 +311,14 @@ func TestMetricsOfModulesAndRegions(t *testing.T) {
 func TestStateOfUnnamedVNFsIsDropped(t *testing.T) {
 	t.Parallel()
 	p := &modulePasses{}
-	r := newModuleReconciler(p)
+	r := moduleReconcilerOf(p)
 	for n := range 100 {
-		result, err := r.Reconcile(t.Context(), vnf(fmt.Sprint("gone-", n)))
+		result, err := r.Reconcile(t.Context(), fmt.Sprint("gone-", n))
 		if err != nil || result.RequeueAfter != 0 {
 			t.Fatalf("got %+v, %v", result, err)
 		}
 	}
-	if len(p.begun) != 100 || len(r.backoffs.all) > 0 {
-		t.Errorf("%d passes, and the paces of %d VNFs are kept", len(p.begun), len(r.backoffs.all))
+	if len(p.begun) != 100 || len(r.notBefore) > 0 {
+		t.Errorf("%d passes, and the pauses of %d VNFs are kept", len(p.begun), len(r.notBefore))
 	}
 }

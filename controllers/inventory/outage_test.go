@@ -92,10 +92,8 @@ func outlive(t *testing.T, down func(*http.Request) (*http.Response, error)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reconciler{
-		inputs: i, clusters: oneCluster{}, status: newStatus(i), lag: func(time.Duration) {}, backoffs: &passBackoffs[aai.Tenant]{},
-		syncer: sync.New(sync.Options{Client: c, Plan: plan.Options{Owner: o.Owner(), LabelPrefix: o.LabelPrefix}}),
-	}
+	syncer := sync.New(sync.Options{Client: c, Plan: plan.Options{Owner: o.Owner(), LabelPrefix: o.LabelPrefix}})
+	r := newTenantReconciler(newStatus(i), oneCluster{}, syncer, func(time.Duration) {})
 	var errors atomic.Int64
 	logs := funcr.New(func(_, line string) {
 		if strings.Contains(line, `"error"=`) {
@@ -118,7 +116,7 @@ func outlive(t *testing.T, down func(*http.Request) (*http.Response, error)) {
 }
 
 // drive reconciles tenants with four workers until stop is called.
-func drive(ctx context.Context, r *reconciler, all []aai.Tenant) (stop func()) {
+func drive(ctx context.Context, r *reconciler[aai.Tenant], all []aai.Tenant) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	queue := make(chan aai.Tenant, len(all))
 	for _, tenant := range all {

@@ -76,8 +76,7 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 		return all, errors.Wrap(err, "cannot list HealthScopes")
 	}
 	for n := range list.Items {
-		i.tenantScopeUpdated(&list.Items[n])
-		i.moduleScopeUpdated(&list.Items[n])
+		i.inputs.scopeChanged(&list.Items[n])
 	}
 	tenants := i.inputs.mapping.Tenants()
 	if len(tenants) > 0 { // Without tenants, judgements wake nothing.
@@ -107,7 +106,7 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 func (i *Inventory) awaitJudged(ctx context.Context, judged <-chan struct{}) error {
 	graceOver := time.After(connectGrace)
 	inGrace := true
-	for !i.inputs.allJudged(nil) || inGrace && (i.connecting() || !i.inputs.allJudged(i.options.View.States())) {
+	for !i.inputs.allJudged(nil) || inGrace && !i.settled() {
 		select {
 		case <-judged:
 		case <-graceOver:
@@ -119,17 +118,18 @@ func (i *Inventory) awaitJudged(ctx context.Context, judged <-chan struct{}) err
 	return nil
 }
 
-// connecting reports whether a cluster is being connected to for the first time.
-func (i *Inventory) connecting() bool {
-	return slices.ContainsFunc(i.options.View.States(), func(s fleet.ClusterState) bool { return s.Reachability == fleet.Connecting })
+// settled reports whether all clusters are connected, and every scope has been judged since.
+func (i *Inventory) settled() bool {
+	states := i.options.View.States()
+	return i.inputs.allJudged(states) && !slices.ContainsFunc(states, func(s fleet.ClusterState) bool { return s.Reachability == fleet.Connecting })
 }
 
 // previewModules adds what would be done to modules.
 func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
-	if i.modules == nil {
+	if !i.options.Config.OperationalStatus {
 		return nil
 	}
-	for _, v := range i.modules.vnfs(types.NamespacedName{}) {
+	for _, v := range i.inputs.vnfs(types.NamespacedName{}) {
 		list, err := i.client.ListVFModules(ctx, string(v))
 		if err != nil {
 			return errors.Wrapf(err, "cannot plan the modules of generic-vnf %q", v)
@@ -138,7 +138,7 @@ func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
 		for id, status := range list {
 			current[aai.VFModule{GenericVNFID: string(v), ID: id}] = status
 		}
-		desired, _ := i.modules.desired(v)
+		desired, _ := i.inputs.desiredModules(v)
 		changes, missing := plan.Modules(desired, current)
 		all.Modules, all.MissingModules = append(all.Modules, changes...), append(all.MissingModules, missing...)
 	}

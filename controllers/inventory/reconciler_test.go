@@ -41,17 +41,16 @@ func (p *passes) Sync(ctx context.Context, _ aai.Tenant, changes func() sync.Cha
 	return sync.Report{NextPass: time.Now().Add(10 * time.Minute)}, p.err
 }
 
-func newReconciler(p *passes) *reconciler {
+// reconcilerOf returns a reconciler that makes the passes, and its status.
+func reconcilerOf(p *passes) (*reconciler[aai.Tenant], *Status) {
 	registry := judgedScopes{shop: judged(placed(member("shop", "web", healthscope.Ready))...)}
-	i := filled(registry, nil, nil, configv1alpha1.SelectScoped)
-	return &reconciler{
-		inputs: i, clusters: oneCluster{}, syncer: p, status: newStatus(i), lag: func(time.Duration) {}, backoffs: &passBackoffs[aai.Tenant]{},
-	}
+	s := newStatus(filled(registry, nil, nil, configv1alpha1.SelectScoped))
+	return newTenantReconciler(s, oneCluster{}, p, func(time.Duration) {}), s
 }
 
 // run reconciles for a while like a controller, in the bubble of a synctest, with a change in every interval; never if every is
 // zero.
-func run(t *testing.T, r *reconciler, every, length time.Duration) {
+func run(t *testing.T, r *reconciler[aai.Tenant], every, length time.Duration) {
 	t.Helper()
 	end := time.Now().Add(length)
 	next := time.Now()
@@ -95,7 +94,8 @@ func TestPassBackoff(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &passes{err: c.err, wait: c.wait}
-				run(t, newReconciler(p), c.every, c.length)
+				r, _ := reconcilerOf(p)
+				run(t, r, c.every, c.length)
 				if n := len(p.begun); n < c.least || n > c.most {
 					t.Errorf("%d passes in %s, want %d to %d", n, c.length, c.least, c.most)
 				}
@@ -107,7 +107,7 @@ func TestPassBackoff(t *testing.T) {
 func TestBackoffIsResetBySuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &passes{err: failure(aai.OpPut, 0)}
-		r := newReconciler(p)
+		r, _ := reconcilerOf(p)
 		run(t, r, 0, time.Hour)
 		p.err, p.begun = nil, nil
 		run(t, r, 10*time.Millisecond, 2*time.Minute)
@@ -125,14 +125,14 @@ func TestBackoffIsResetBySuccess(t *testing.T) {
 func TestPassIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		r := newReconciler(&passes{err: failure(aai.OpPut, 0), during: func(ctx context.Context) { <-ctx.Done() }})
+		r, status := reconcilerOf(&passes{err: failure(aai.OpPut, 0), during: func(ctx context.Context) { <-ctx.Done() }})
 		if _, err := r.Reconcile(t.Context(), tenant); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); took != passTimeout {
+		if took := time.Since(begin); took != tenantTimeout {
 			t.Errorf("the pass took %s", took)
 		}
-		if got := r.status.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil); got.Reason != scope.ReasonUnavailable {
+		if got := status.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil); got.Reason != scope.ReasonUnavailable {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -141,12 +141,12 @@ func TestPassIsBounded(t *testing.T) {
 func TestCancelledPassIsNotReported(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &passes{err: failure(aai.OpPut, 0), during: func(context.Context) { cancel() }}
-	r := newReconciler(p)
+	r, status := reconcilerOf(p)
 	if result, err := r.Reconcile(ctx, tenant); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("got %+v, %v", result, err)
 	}
 	want := &scope.InventoryReport{Waiting: true}
-	if diff := cmp.Diff(want, r.status.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil)); diff != "" {
+	if diff := cmp.Diff(want, status.Report(shop, placed(member("shop", "web", healthscope.Ready)), nil)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

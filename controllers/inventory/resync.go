@@ -42,34 +42,26 @@ func (i *inputs) tenantsOf(name types.NamespacedName, clusters []string) []aai.T
 	return slices.SortedFunc(maps.Keys(found), aai.Tenant.Compare)
 }
 
-// scopeHandlers handle the events of scopes.
-type scopeHandlers[K comparable] struct {
-	// updated is called with a scope that exists, or has changed.
-	updated func(*corev1alpha2.HealthScope)
-	// deleted is called with a scope that was deleted.
-	deleted func(types.NamespacedName)
-	// resync is called with one of which a resync is asked for, and returns what is to be reconciled.
-	resync func(types.NamespacedName) []K
-}
-
-// scopeEvents turns events of scopes into calls of handlers.
-func scopeEvents[K comparable](h scopeHandlers[K]) handler.TypedEventHandler[*corev1alpha2.HealthScope, K] {
+// scopeEvents takes the events of scopes into the inputs. resync is called with a scope for which a resync is asked, and
+// returns what is to be reconciled. The controller has taken in all scopes before its first reconcile, as that waits for the
+// first events of its sources.
+func scopeEvents[K comparable](i *inputs, resync func(types.NamespacedName) []K) handler.TypedEventHandler[*corev1alpha2.HealthScope, K] {
 	type queue = workqueue.TypedRateLimitingInterface[K]
 	return handler.TypedFuncs[*corev1alpha2.HealthScope, K]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1alpha2.HealthScope], _ queue) {
-			h.updated(e.Object)
+			i.scopeChanged(e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1alpha2.HealthScope], q queue) {
-			h.updated(e.ObjectNew)
+			i.scopeChanged(e.ObjectNew)
 			if value := e.ObjectNew.Annotations[AnnotationResync]; value == "" || value == e.ObjectOld.Annotations[AnnotationResync] {
 				return
 			}
-			for _, key := range h.resync(ctrlclient.ObjectKeyFromObject(e.ObjectNew)) {
+			for _, key := range resync(ctrlclient.ObjectKeyFromObject(e.ObjectNew)) {
 				q.Add(key)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1alpha2.HealthScope], _ queue) {
-			h.deleted(ctrlclient.ObjectKeyFromObject(e.Object))
+			i.scopeDeleted(ctrlclient.ObjectKeyFromObject(e.Object))
 		},
 	}
 }

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -55,10 +55,8 @@ type Options struct {
 // Inventory keeps A&AI in sync. Its Status reports the progress.
 type Inventory struct {
 	*Status
-	options Options
-	client  *client.Client
-	// modules is nil when the operational-status of modules is not to be written.
-	modules  *moduleInputs
+	options  Options
+	client   *client.Client
 	requests requestMetrics
 	// unfollow ends the subscription to the view.
 	unfollow func()
@@ -75,10 +73,6 @@ func New(o Options) (*Inventory, error) {
 	in := newInputs(m, o.Config.Select, o.Registry, o.TrustedNamespaces)
 	i := &Inventory{Status: newStatus(in), options: o, client: c, requests: requests}
 	o.Registry.Subscribe(in.scopeJudged)
-	if o.Config.OperationalStatus {
-		i.modules = newModuleInputs(m, o.Registry)
-		o.Registry.Subscribe(i.modules.scopeJudged)
-	}
 	for _, m := range append(requests.collectors(), i.Status) {
 		if err := o.Metrics.Register(m); err != nil {
 			return nil, errors.Wrap(err, "cannot register metrics of the inventory")
@@ -92,22 +86,18 @@ func New(o Options) (*Inventory, error) {
 // newClient returns a client for A&AI, whose circuit breaker opens while A&AI can do nothing. observe is called after every request.
 func newClient(o Options, observe func(op, code string, took time.Duration)) (*client.Client, error) {
 	c := o.Config
-	return client.New(client.Options{
+	options := client.Options{
 		BaseURL: c.URL, SchemaVersion: c.SchemaVersion, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile,
-		Credentials: credentials(c), Timeout: time.Duration(*c.TimeoutSeconds) * time.Second, Observe: observe,
+		Timeout: time.Duration(*c.TimeoutSeconds) * time.Second, Observe: observe,
 		Breaker: client.NewBreaker(int(*c.MaxRequestsPerSecond), nil), Leads: o.HoldsLease,
 		Wrap: func(transport http.RoundTripper) http.RoundTripper {
 			return tracing.Transport(o.TracerProvider, transport)
 		},
-	})
-}
-
-// credentials returns what reads user and password from their files; nil when none are configured.
-func credentials(c *configv1alpha1.Inventory) func() (string, string, error) {
-	if c.UsernameFile == "" {
-		return nil
 	}
-	return client.FileCredentials(c.UsernameFile, c.PasswordFile)
+	if c.UsernameFile != "" {
+		options.Credentials = client.FileCredentials(c.UsernameFile, c.PasswordFile)
+	}
+	return client.New(options)
 }
 
 // requestDelay is how long a request may wait for the rate limiter before its own timeout begins.
@@ -118,7 +108,7 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	logger := mgr.GetLogger().WithName("inventory")
 	request := time.Duration(*i.options.Config.TimeoutSeconds)*time.Second + requestDelay
 	syncer := sync.New(sync.Options{
-		WriteTime: min(max(sync.DefaultWriteTime, 4*request), passTimeout/2),
+		WriteTime: min(max(sync.DefaultWriteTime, 4*request), tenantTimeout/2),
 		Client:    i.client, Resync: time.Duration(*i.options.Config.ResyncSeconds) * time.Second, Plan: PlanOptions(i.options.Config, i.inputs.mapping),
 		Takeover: max(i.options.Takeover, request),
 		Audit:    func(w sync.WriteEvent) { audit(logger, w) }, AuditStatus: func(w sync.StatusWriteEvent) { auditStatus(logger, w) },
@@ -129,51 +119,38 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	if err := mgr.AddMetricsServerExtraHandler(UnsyncedPath, http.HandlerFunc(i.serveUnsynced)); err != nil {
 		return errors.Wrap(err, "cannot serve the rejected changes")
 	}
-	tenants := &reconciler{inputs: i.inputs, clusters: i.options.View, syncer: syncer, status: i.Status, lag: i.requests.observeLag, backoffs: &passBackoffs[aai.Tenant]{}}
-	err := builder.TypedControllerManagedBy[aai.Tenant](mgr).
-		Named("inventory").
-		WatchesRawSource(i.changes(syncer.Wake)).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(scopeHandlers[aai.Tenant]{
-			updated: i.tenantScopeUpdated, deleted: i.inputs.scopeDeleted,
-			resync: func(name types.NamespacedName) []aai.Tenant {
-				all := i.inputs.tenantsOf(name, i.options.View.Clusters())
-				logger.Info("Resync requested", "scope", name.String(), "tenants", len(all))
-				for _, tenant := range all {
-					syncer.Resync(tenant)
-				}
-				return all
-			},
-		}))).
-		WithOptions(controllerOptions[aai.Tenant]()).
-		Complete(tracing.Reconciler(i.options.TracerProvider, "inventory", func(t aai.Tenant) tracing.ObjectRef { return tracing.ObjectRef{Name: t.String()} }, tenants))
-	if err != nil {
+	tenants := newTenantReconciler(i.Status, i.options.View, syncer, i.requests.observeLag)
+	err := addController(i, mgr, "inventory", tenants, i.changes(syncer.Wake), func(name types.NamespacedName) []aai.Tenant {
+		all := i.inputs.tenantsOf(name, i.options.View.Clusters())
+		logger.Info("Resync requested", "scope", name.String(), "tenants", len(all))
+		for _, tenant := range all {
+			syncer.Resync(tenant)
+		}
+		return all
+	})
+	if err != nil || !i.options.Config.OperationalStatus {
 		return errors.Wrap(err, "cannot set up the inventory controller")
 	}
-	return i.setupModules(mgr, syncer)
+	modules := newModuleReconciler(i.Status, i.options.View, syncer)
+	err = addController(i, mgr, "inventory-modules", modules, i.moduleChanges, func(name types.NamespacedName) []string {
+		all := i.inputs.vnfs(name)
+		for _, v := range all {
+			syncer.ResyncModules(v)
+		}
+		return all
+	})
+	return errors.Wrap(err, "cannot set up the controller of modules")
 }
 
-// setupModules adds to a manager what keeps the operational-status of modules, if that is wanted.
-func (i *Inventory) setupModules(mgr ctrl.Manager, syncer *sync.Syncer) error {
-	if i.modules == nil {
-		return nil
-	}
-	r := &moduleReconciler{inputs: i.modules, clusters: i.options.View, syncer: syncer, status: i.Status, backoffs: &passBackoffs[vnf]{}}
-	err := builder.TypedControllerManagedBy[vnf](mgr).
-		Named("inventory-modules").
-		WatchesRawSource(source.TypedFunc[vnf](i.moduleChanges)).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(scopeHandlers[vnf]{
-			updated: i.moduleScopeUpdated, deleted: i.modules.scopeJudged,
-			resync: func(name types.NamespacedName) []vnf {
-				all := i.modules.vnfs(name)
-				for _, v := range all {
-					syncer.ResyncModules(string(v))
-				}
-				return all
-			},
-		}))).
-		WithOptions(controllerOptions[vnf]()).
-		Complete(tracing.Reconciler(i.options.TracerProvider, "inventory-modules", func(v vnf) tracing.ObjectRef { return tracing.ObjectRef{Name: string(v)} }, r))
-	return errors.Wrap(err, "cannot set up the controller of modules")
+// addController adds a controller to a manager that reconciles what changes asks for, and what resync returns for a scope.
+// It waits for A&AI most of the time.
+func addController[K comparable](i *Inventory, mgr ctrl.Manager, name string, r *reconciler[K], changes source.TypedFunc[K], resync func(types.NamespacedName) []K) error {
+	return builder.TypedControllerManagedBy[K](mgr).
+		Named(name).
+		WatchesRawSource(changes).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(i.inputs, resync))).
+		WithOptions(controller.TypedOptions[K]{MaxConcurrentReconciles: 4}).
+		Complete(tracing.Reconciler(i.options.TracerProvider, name, func(key K) tracing.ObjectRef { return tracing.ObjectRef{Name: fmt.Sprint(key)} }, r))
 }
 
 // PlanOptions returns what a configuration says is ours in A&AI, and what may be done to it.
@@ -184,31 +161,21 @@ func PlanOptions(c *configv1alpha1.Inventory, m mapping.Options) plan.Options {
 	}
 }
 
-// controllerOptions are the options of a controller that waits for A&AI most of the time.
-func controllerOptions[K comparable]() controller.TypedOptions[K] {
-	return controller.TypedOptions[K]{
-		MaxConcurrentReconciles: 4,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[K](minPause, maxPause),
-	}
-}
-
 // audit logs a write to one object, by which it can be found in A&AI's own logs.
 func audit(logger logr.Logger, w sync.WriteEvent) {
-	logger = logger.WithValues("verb", w.Verb, "tenant", w.Key.Tenant.String(), "id", w.Key.ID, "cluster", w.Resource.Cluster, "kind", w.Resource.Kind,
-		"namespace", w.Resource.Namespace, "name", w.Resource.Name, "labels", w.Labels, "transaction", w.TransactionID)
-	if w.Err != nil {
-		logger.Info("A&AI write failed", "cause", w.Err.Error())
-		return
-	}
-	logger.Info("A&AI write")
+	logWrite(logger.WithValues("verb", w.Verb, "tenant", w.Key.Tenant.String(), "id", w.Key.ID, "cluster", w.Resource.Cluster, "kind", w.Resource.Kind,
+		"namespace", w.Resource.Namespace, "name", w.Resource.Name, "labels", w.Labels, "transaction", w.TransactionID), w.Err)
 }
 
 // auditStatus logs a change of a module's operational-status.
 func auditStatus(logger logr.Logger, w sync.StatusWriteEvent) {
-	logger = logger.WithValues("verb", plan.Update, "genericVnf", w.Module.GenericVNFID, "vfModule", w.Module.ID,
-		"operationalStatus", w.To, "before", w.From, "transaction", w.TransactionID)
-	if w.Err != nil {
-		logger.Info("A&AI write failed", "cause", w.Err.Error())
+	logWrite(logger.WithValues("verb", plan.Update, "genericVnf", w.Module.GenericVNFID, "vfModule", w.Module.ID,
+		"operationalStatus", w.To, "before", w.From, "transaction", w.TransactionID), w.Err)
+}
+
+func logWrite(logger logr.Logger, err error) {
+	if err != nil {
+		logger.Info("A&AI write failed", "cause", err.Error())
 		return
 	}
 	logger.Info("A&AI write")
@@ -238,23 +205,10 @@ func (i *Inventory) changes(wake func(aai.Tenant)) source.TypedFunc[aai.Tenant] 
 }
 
 // moduleChanges asks for every VNF at the start, and for one whenever its modules have changed.
-func (i *Inventory) moduleChanges(_ context.Context, q workqueue.TypedRateLimitingInterface[vnf]) error {
-	i.modules.onChange(q.Add)
-	for _, v := range i.modules.vnfs(types.NamespacedName{}) {
+func (i *Inventory) moduleChanges(_ context.Context, q workqueue.TypedRateLimitingInterface[string]) error {
+	i.inputs.onModuleChange(q.Add)
+	for _, v := range i.inputs.vnfs(types.NamespacedName{}) {
 		q.Add(v)
 	}
 	return nil
-}
-
-// tenantScopeUpdated updates a scope in the inputs of the tenants. The controller has noted all scopes that exist before its first
-// reconcile, as that waits for the first events of its sources.
-func (i *Inventory) tenantScopeUpdated(s *corev1alpha2.HealthScope) {
-	i.inputs.scopeUpdated(ctrlclient.ObjectKeyFromObject(s), s.CreationTimestamp.Time, s.Generation)
-}
-
-// moduleScopeUpdated updates a scope in the inputs of the modules.
-func (i *Inventory) moduleScopeUpdated(s *corev1alpha2.HealthScope) {
-	if i.modules != nil {
-		i.modules.scopeUpdated(ctrlclient.ObjectKeyFromObject(s), &s.Spec)
-	}
 }

@@ -24,7 +24,7 @@ type Status struct {
 
 	mu      gosync.Mutex // guards the rest
 	tenants map[aai.Tenant]*tenantStatus
-	vnfs    map[vnf]*moduleStatus
+	vnfs    map[string]*moduleStatus
 	notify  []func(types.NamespacedName)
 }
 
@@ -60,7 +60,7 @@ type condition struct {
 }
 
 func newStatus(i *inputs) *Status {
-	return &Status{inputs: i, tenants: map[aai.Tenant]*tenantStatus{}, vnfs: map[vnf]*moduleStatus{}}
+	return &Status{inputs: i, tenants: map[aai.Tenant]*tenantStatus{}, vnfs: map[string]*moduleStatus{}}
 }
 
 // Subscribe calls notify for every scope for which Report's answer may have changed.
@@ -110,18 +110,10 @@ func (t *tenantStatus) update(n change, r sync.Report, c condition, now time.Tim
 // newObjectStatus returns the status of an object of which another one was known before.
 func newObjectStatus(o sync.ObjectStatus, before objectStatus, now time.Time) objectStatus {
 	o.Message = stableMessage(o.Message)
-	s := objectStatus{ObjectStatus: o, since: now}
 	if before.State == o.State && before.Reason == o.Reason {
-		s.since = before.since
+		now = before.since
 	}
-	return s
-}
-
-// newCondition returns the condition after a pass that ended with an error, or with nil.
-func newCondition(err error, missing aai.Problem) condition {
-	c := condition{problem: problemOf(err, missing)}
-	c.reason, c.message = tenantProblem(err)
-	return c
+	return objectStatus{ObjectStatus: o, since: now}
 }
 
 // notifyAll notifies the subscribers of scopes.
@@ -136,38 +128,32 @@ func (s *Status) notifyAll(names []types.NamespacedName) {
 	}
 }
 
-// report is the report on a scope while Report builds it.
-type report struct {
-	scope.InventoryReport
-	why explanations
-}
-
 // Report implements scope.Inventory. It sums up what the last passes did with the members of a scope, and says that nothing
 // is done with those that bundles do not name. Its answer is never nil.
 func (s *Status) Report(name types.NamespacedName, members []scope.AppMember, partial []string) *scope.InventoryReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := report{why: explanations{}}
+	r, why := &scope.InventoryReport{}, explanations{}
 	for _, p := range members {
-		if !s.addMember(&r, name, p) {
+		if !s.addMember(r, why, name, p) {
 			return &scope.InventoryReport{Waiting: true}
 		}
 	}
 	for _, cluster := range partial {
 		if _, placed := mapping.KeyFor(healthscope.Key{Cluster: cluster, Namespace: name.Namespace}, s.inputs.mapping); placed {
-			r.why.addf(scope.ReasonNotListed, "the resources in cluster %q are not all known: A&AI has an old state of the others, or none", cluster)
+			why.addf(scope.ReasonNotListed, "the resources in cluster %q are not all known: A&AI has an old state of the others, or none", cluster)
 		}
 	}
-	s.addModules(&r, name, members)
-	r.Reason, r.Message = r.why.mostSevere()
-	return &r.InventoryReport
+	s.explainModules(why, name, members)
+	r.Reason, r.Message = why.mostSevere()
+	return r
 }
 
 // addMember adds a member to a report. It returns false when the sync status of the member is not known yet.
-func (s *Status) addMember(r *report, name types.NamespacedName, p scope.AppMember) bool {
+func (s *Status) addMember(r *scope.InventoryReport, why explanations, name types.NamespacedName, p scope.AppMember) bool {
 	e := mapping.Map(resourceOf(name, p), s.inputs.mapping)
 	if e.Decision == mapping.Unmapped {
-		r.why.addf(scope.ReasonNoRegion, "%s: no entry of inventory.regions matches namespace %q of cluster %q", p.Key, p.Namespace, p.Cluster)
+		why.addf(scope.ReasonNoRegion, "%s: no entry of inventory.regions matches namespace %q of cluster %q", p.Key, p.Namespace, p.Cluster)
 	}
 	if e.Decision != mapping.Write {
 		return true
@@ -182,10 +168,10 @@ func (s *Status) addMember(r *report, name types.NamespacedName, p scope.AppMemb
 		return false
 	}
 	if t.reason != "" {
-		r.why.addf(t.reason, "%s", t.message)
+		why.addf(t.reason, "%s", t.message)
 	}
 	if e.LinkDenied {
-		r.why.addf(scope.ReasonLinkDenied, "%s: the configuration does not let scopes in namespace %q link to generic-vnf %q", p.Key, name.Namespace, p.Links.GenericVNFID)
+		why.addf(scope.ReasonLinkDenied, "%s: the configuration does not let scopes in namespace %q link to generic-vnf %q", p.Key, name.Namespace, p.Links.GenericVNFID)
 	}
 	switch object.State {
 	case sync.Synced:
@@ -196,7 +182,7 @@ func (s *Status) addMember(r *report, name types.NamespacedName, p scope.AppMemb
 	default: // It is pending, or came after the last pass had begun.
 		r.Pending++
 	}
-	r.why.addObject(p, e.Key.Tenant, object.ObjectStatus)
+	why.addf(reasonOf(object.ObjectStatus), "%s in tenant %q: %s", p.Key, e.Key.Tenant, unsyncedMessage(object.ObjectStatus))
 	return true
 }
 

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/healthscope/healthscope/aai"
-	"github.com/healthscope/healthscope/aai/plan"
 	"github.com/healthscope/healthscope/aai/sync"
 )
 
@@ -55,17 +53,18 @@ func (s *Status) Unsynced() []Unsynced {
 	for _, t := range s.tenants {
 		for key, o := range t.objects {
 			if o.cause() != "" {
-				all = append(all, rejectedResource(key, o))
+				r := o.Resource
+				all = append(all, o.rejected(Unsynced{Tenant: key.Tenant.String(), ID: key.ID, Cluster: r.Cluster, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}))
 			}
 		}
 		for _, k := range t.skipped {
-			all = append(all, skippedDeletion(k))
+			all = append(all, Unsynced{Tenant: k.Key.Tenant.String(), ID: k.Key.ID, Cluster: k.Source, Cause: string(k.Cause), Message: k.Message})
 		}
 	}
 	for _, m := range s.vnfs {
 		for id, o := range m.objects {
 			if o.cause() != "" {
-				all = append(all, rejectedModule(id, o))
+				all = append(all, o.rejected(Unsynced{GenericVNF: id.GenericVNFID, VFModule: id.ID}))
 			}
 		}
 	}
@@ -75,23 +74,10 @@ func (s *Status) Unsynced() []Unsynced {
 	return all
 }
 
-// rejectedResource describes an object that A&AI has rejected.
-func rejectedResource(key aai.Key, o objectStatus) Unsynced {
-	r := o.Resource
-	return Unsynced{
-		Tenant: key.Tenant.String(), ID: key.ID, Cluster: r.Cluster, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
-		Cause: o.cause(), Message: o.Message, Since: o.since.UTC().Truncate(time.Second),
-	}
-}
-
-// rejectedModule describes a module whose operational-status A&AI has rejected.
-func rejectedModule(m aai.VFModule, o objectStatus) Unsynced {
-	return Unsynced{GenericVNF: m.GenericVNFID, VFModule: m.ID, Cause: o.cause(), Message: o.Message, Since: o.since.UTC().Truncate(time.Second)}
-}
-
-// skippedDeletion describes a document that should be deleted and is not.
-func skippedDeletion(k plan.Skipped) Unsynced {
-	return Unsynced{Tenant: k.Key.Tenant.String(), ID: k.Key.ID, Cluster: k.Source, Cause: string(k.Cause), Message: k.Message}
+// rejected adds to what is not synced why A&AI has rejected it.
+func (o objectStatus) rejected(u Unsynced) Unsynced {
+	u.Cause, u.Message, u.Since = o.cause(), o.Message, o.since.UTC().Truncate(time.Second)
+	return u
 }
 
 // cause says in one word why an object is rejected; empty when it is not.

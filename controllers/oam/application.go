@@ -12,13 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -64,20 +64,11 @@ func SetupApplications(ctx context.Context, mgr ctrl.Manager, o ApplicationOptio
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("application").
 		For(NewApplication()).
-		Watches(&corev1alpha2.HealthScope{}, handler.Funcs{
-			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueueApplications(q, e.Object) },
-			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-				if !equalHealth(e.ObjectOld, e.ObjectNew) {
-					enqueueApplications(q, e.ObjectOld, e.ObjectNew)
-				}
-			},
-			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueueApplications(q, e.Object) },
-		}).
+		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(requestsForApplications),
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !equalHealth(e.ObjectOld, e.ObjectNew) }})).
 		Complete(r)
 	return errors.Wrap(err, "cannot set up the controller of Applications")
 }
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // NewApplication returns an empty Application with its kind set.
 func NewApplication() *unstructured.Unstructured {
@@ -125,13 +116,9 @@ func hasConflict(scope *corev1alpha2.HealthScope) bool {
 	return meta.IsStatusConditionTrue(scope.Status.Conditions, corev1alpha2.ConditionStatusConflict)
 }
 
-// enqueueApplications enqueues the Applications of scopes.
-func enqueueApplications(q queue, scopes ...client.Object) {
-	for _, scope := range scopes {
-		for _, name := range applicationsOf(scope) {
-			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: scope.GetNamespace(), Name: name}})
-		}
-	}
+// requestsForApplications returns requests for the Applications whose health a scope holds.
+func requestsForApplications(_ context.Context, scope client.Object) []reconcile.Request {
+	return requests(scope.GetNamespace(), applicationsOf(scope))
 }
 
 // Reconcile writes the health that scopes report into an Application, if it differs.

@@ -31,13 +31,6 @@ const (
 	maxFieldManagerName   = 100
 )
 
-// workload is the workload of a component, with the names of its Services.
-type workload struct {
-	reference
-
-	services []string
-}
-
 // scopeState holds the references of a scope.
 type scopeState struct {
 	references []corev1alpha2.WorkloadReference
@@ -45,61 +38,57 @@ type scopeState struct {
 	recorded map[string][]reference
 }
 
-// gathered is the input of decide.
-type gathered struct {
-	// name is the name of the ApplicationConfiguration. A deleted one has no components.
-	name       string
-	components []component
-	// workloads holds the workloads that have been found, by component.
-	workloads map[string]workload
-	// scopes holds the scopes that the components name or that have references for the ApplicationConfiguration, by name.
-	scopes map[string]scopeState
-	// labelled holds the scopes whose label this ApplicationConfiguration has set, by Service. Services without such a label have
-	// an entry too.
-	labelled map[string][]string
-}
-
 // decision holds the changes to make.
 type decision struct {
-	// scopes holds the scopes to write, by name.
-	scopes map[string]scopeState
-	// services holds the Services whose labels must be written, with the sorted scopes of these labels.
-	services map[string][]string
+	// scopes are the scopes to write, sorted by name.
+	scopes []scopeChange
+	// labels are the Services whose labels must be written, sorted by name.
+	labels []labelChange
 	// status, reason and message are those of the condition; an empty status means no condition.
 	status, reason, message string
 }
 
+// scopeChange is a scope with the references that it must have.
+type scopeChange struct {
+	before *corev1alpha2.HealthScope
+	next   scopeState
+}
+
+// labelChange is a Service with the sorted scopes whose labels the ApplicationConfiguration must set.
+type labelChange struct {
+	service *watchedObject
+	scopes  []string
+}
+
 // decide returns the changes to make for an ApplicationConfiguration.
-func decide(g gathered) decision {
+func decide(g gathered) (d decision) {
 	joins, services := map[string][]reference{}, map[string][]string{}
 	var missing, unresolved []string
 	for _, c := range g.components {
-		w, found := g.workloads[c.name]
-		if !found {
+		if c.workload == nil {
 			unresolved = appendNew(unresolved, c.name)
 		}
 		for _, scope := range c.scopes {
-			switch _, exists := g.scopes[scope]; {
-			case !exists:
+			switch {
+			case g.scopes[scope] == nil:
 				missing = appendNew(missing, scope)
-			case found:
-				joins[scope] = appendNew(joins[scope], w.reference)
-				for _, service := range w.services {
+			case c.workload != nil:
+				joins[scope] = appendNew(joins[scope], *c.workload)
+				for _, service := range c.services {
 					services[service] = appendNew(services[service], scope)
 				}
 			}
 		}
 	}
-	d := decision{scopes: map[string]scopeState{}, services: map[string][]string{}}
-	for name, s := range g.scopes {
-		if next, changed := s.join(g.name, joins[name]); changed {
-			d.scopes[name] = next
+	for _, name := range slices.Sorted(maps.Keys(g.scopes)) {
+		if next, changed := readScope(g.scopes[name]).join(g.name.Name, joins[name]); changed {
+			d.scopes = append(d.scopes, scopeChange{g.scopes[name], next})
 		}
 	}
-	for name, before := range g.labelled {
-		wanted := slices.Sorted(slices.Values(services[name]))
-		if !slices.Equal(wanted, slices.Sorted(slices.Values(before))) {
-			d.services[name] = wanted
+	for _, s := range g.services {
+		wanted := slices.Sorted(slices.Values(services[s.name]))
+		if !slices.Equal(wanted, slices.Sorted(slices.Values(s.scopes[fieldManager(g.name.Name)]))) {
+			d.labels = append(d.labels, labelChange{s, wanted})
 		}
 	}
 	if len(g.components) > 0 {

@@ -39,45 +39,38 @@ func Kinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{ApplicationConfigurationKind, kubevela.ApplicationKind, serviceKind}
 }
 
-// objects holds the objects that were read for a decision.
-type objects struct {
-	// application is the ApplicationConfiguration; nil when it is gone.
+// gathered holds the objects that concern an ApplicationConfiguration.
+type gathered struct {
+	name types.NamespacedName
+	// application is the ApplicationConfiguration; nil when it is gone, or about to go.
 	application *unstructured.Unstructured
-	scopes      map[string]*corev1alpha2.HealthScope
-	services    []*watchedObject
+	components  []component
+	// scopes are the existing scopes that the components name or that have references for the ApplicationConfiguration, by name.
+	scopes map[string]*corev1alpha2.HealthScope
+	// services are all Services of the namespace, sorted by name; none if they are not to be labelled.
+	services []*watchedObject
 }
 
 // gather reads the objects that concern an ApplicationConfiguration.
-func (r *reconciler) gather(ctx context.Context, name types.NamespacedName) (g gathered, read objects, err error) {
-	g = gathered{name: name.Name, workloads: map[string]workload{}, scopes: map[string]scopeState{}, labelled: map[string][]string{}}
+func (r *reconciler) gather(ctx context.Context, name types.NamespacedName) (g gathered, err error) {
+	g = gathered{name: name, services: r.watches.list(serviceKind, name.Namespace, func(*watchedObject) bool { return true })}
 	application := newApplicationConfiguration()
 	switch err := r.cached.Get(ctx, name, application); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return g, read, errors.Wrap(err, "cannot get it")
+		return g, errors.Wrap(err, "cannot get it")
 	case application.GetDeletionTimestamp() == nil:
-		read.application = application
+		g.application = application
 		if g.components, err = components(application); err != nil {
 			// The project's CRD would have rejected it, so it was written with another CRD: its scopes are not known.
 			log.FromContext(ctx).Error(err, "Cannot read the scopes of an ApplicationConfiguration")
 		}
 	}
-	if read.scopes, err = r.scopes(ctx, name, g.components); err != nil {
-		return g, read, err
+	for i := range g.components {
+		r.findWorkload(g, &g.components[i])
 	}
-	for scope, s := range read.scopes {
-		g.scopes[scope] = readScope(s)
-	}
-	read.services = r.watches.list(serviceKind, name.Namespace, func(*watchedObject) bool { return true })
-	for _, s := range read.services {
-		g.labelled[s.name] = s.scopes[fieldManager(name.Name)]
-	}
-	for _, c := range g.components {
-		if w := r.findWorkload(name, c, read.services); w != nil {
-			g.workloads[c.name] = *w
-		}
-	}
-	return g, read, nil
+	g.scopes, err = r.scopes(ctx, name, g.components)
+	return g, err
 }
 
 // scopes returns the existing scopes that components name, and those that have references for their ApplicationConfiguration.
@@ -108,25 +101,22 @@ func (r *reconciler) scopes(ctx context.Context, application types.NamespacedNam
 	return found, nil
 }
 
-// findWorkload returns the workload of a component, with its Services; nil when it does not exist yet.
-func (r *reconciler) findWorkload(application types.NamespacedName, c component, services []*watchedObject) *workload {
-	ref := c.workload
-	if ref == nil {
-		if ref = r.findReference(application, c.name); ref == nil {
-			return nil
+// findWorkload adds to a component its workload, unless it is known, and its Services. A workload may not exist yet.
+func (r *reconciler) findWorkload(g gathered, c *component) {
+	if c.workload == nil {
+		if c.workload = r.findReference(g.name, c.name); c.workload == nil {
+			return
 		}
 	}
 	var named []string
-	for _, o := range r.watches.list(ref.gvk(), application.Namespace, func(o *watchedObject) bool { return o.name == ref.Name }) {
+	for _, o := range r.watches.list(c.workload.gvk(), g.name.Namespace, func(o *watchedObject) bool { return o.name == c.workload.Name }) {
 		named = o.services
 	}
-	w := &workload{reference: *ref}
-	for _, s := range services {
-		if s.belongsTo(application.Name, c.name) || s.name == c.name || slices.Contains(named, s.name) {
-			w.services = append(w.services, s.name)
+	for _, s := range g.services {
+		if s.belongsTo(g.name.Name, c.name) || s.name == c.name || slices.Contains(named, s.name) {
+			c.services = append(c.services, s.name)
 		}
 	}
-	return w
 }
 
 // findReference searches for the workload of a component by its labels, and then by its name; it returns nil when there is none.

@@ -45,14 +45,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if synced, err := r.watches.synced(); err != nil || !synced {
 		return ctrl.Result{}, err // Once all kinds are synced, all ApplicationConfigurations are enqueued.
 	}
-	g, read, err := r.gather(ctx, req.NamespacedName)
+	g, err := r.gather(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, errors.Wrapf(err, "cannot gather what belongs to ApplicationConfiguration %q", req.NamespacedName)
 	}
 	d := decide(g)
-	err = r.apply(ctx, req.NamespacedName, d, read)
+	err = r.apply(ctx, req.NamespacedName, d)
 	if err == nil {
-		err = r.report(ctx, read.application, d)
+		err = r.report(ctx, g.application, d)
 	}
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: conflictRetryInterval}, nil // The cache has not caught up, or another writer was first.
@@ -61,15 +61,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // apply writes scopes and the labels of Services.
-func (r *reconciler) apply(ctx context.Context, application types.NamespacedName, d decision, read objects) error {
+func (r *reconciler) apply(ctx context.Context, application types.NamespacedName, d decision) error {
 	var errs []error
-	for scope, next := range d.scopes {
-		errs = append(errs, errors.Wrapf(r.writeScope(ctx, read.scopes[scope], next), "cannot write HealthScope %q", scope))
+	for _, c := range d.scopes {
+		errs = append(errs, errors.Wrapf(r.writeScope(ctx, c.before, c.next), "cannot write HealthScope %q", c.before.Name))
 	}
-	for _, service := range read.services {
-		if scopes, changes := d.services[service.name]; changes {
-			errs = append(errs, errors.Wrapf(r.label(ctx, types.NamespacedName{Namespace: application.Namespace, Name: service.name}, service.uid, fieldManager(application.Name), scopes), "cannot label Service %q", service.name))
-		}
+	for _, c := range d.labels {
+		errs = append(errs, errors.Wrapf(r.label(ctx, application, c), "cannot label Service %q", c.service.name))
 	}
 	for _, err := range errs {
 		if err != nil && !apierrors.IsConflict(err) {
@@ -93,17 +91,18 @@ func (r *reconciler) writeScope(ctx context.Context, before *corev1alpha2.Health
 	return client.IgnoreNotFound(r.client.Patch(ctx, scope, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
-// label replaces the labels of scopes that a field manager owns on a Service.
-func (r *reconciler) label(ctx context.Context, service types.NamespacedName, uid types.UID, manager string, scopes []string) error {
+// label replaces the labels of scopes that the field manager of an ApplicationConfiguration owns on a Service.
+func (r *reconciler) label(ctx context.Context, application types.NamespacedName, c labelChange) error {
 	labels := map[string]any{}
-	for _, scope := range scopes {
+	for _, scope := range c.scopes {
 		labels[corev1alpha2.LabelScopePrefix+scope] = "true"
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
-		"namespace": service.Namespace, "name": service.Name, "uid": string(uid), "labels": labels, // The uid keeps the API server from creating a Service that is gone.
+		"namespace": application.Namespace, "name": c.service.name, "labels": labels,
+		"uid": string(c.service.uid), // This keeps the API server from creating a Service that is gone.
 	}}}
 	u.SetGroupVersionKind(serviceKind)
-	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager))
+	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldManager(application.Name)))
 }
 
 // fieldManager returns the field manager of the labels of an ApplicationConfiguration.

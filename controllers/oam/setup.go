@@ -9,7 +9,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,6 +76,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	r := &reconciler{client: mgr.GetClient(), cached: mgr.GetCache(), watches: watches, recorder: mgr.GetEventRecorder("healthscope-controller")}
+	watches.changed = r.requestsForObject
 	if err := errors.Join(mgr.Add(watches), addIndexes(ctx, mgr.GetFieldIndexer())); err != nil {
 		return errors.Wrap(err, "cannot prepare the controller of ApplicationConfigurations")
 	}
@@ -85,7 +85,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Named("applicationconfiguration").
 		For(newApplicationConfiguration()).
 		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(r.requestsForScope), builder.WithPredicates(changed)).
-		WatchesRawSource(source.Channel(watches.changes, handler.EnqueueRequestsFromMapFunc(r.requestsForObject))).
+		WatchesRawSource(source.Func(watches.enqueueTo)).
 		Complete(r)
 	return errors.Wrap(err, "cannot set up the controller of ApplicationConfigurations")
 }
@@ -104,13 +104,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		indexer.IndexField(ctx, newApplicationConfiguration(), indexScopes, func(o client.Object) []string {
 			return componentValues(o, func(c component) []string { return c.scopes })
 		}),
-		indexer.IndexField(ctx, &corev1alpha2.HealthScope{}, indexRecorded, func(o client.Object) []string {
-			scope, ok := o.(*corev1alpha2.HealthScope)
-			if !ok {
-				return nil
-			}
-			return slices.Collect(maps.Keys(readScope(scope).recorded))
-		}),
+		indexer.IndexField(ctx, &corev1alpha2.HealthScope{}, indexRecorded, recordedIn),
 	)
 }
 
@@ -131,41 +125,43 @@ func componentValues(o client.Object, values func(component) []string) (all []st
 
 // requestsForScope returns requests for the ApplicationConfigurations that name a scope, or that have references recorded in it.
 func (r *reconciler) requestsForScope(ctx context.Context, o client.Object) []reconcile.Request {
+	named := r.listNames(ctx, client.InNamespace(o.GetNamespace()), client.MatchingFields{indexScopes: o.GetName()})
+	return requests(o.GetNamespace(), append(recordedIn(o), named...))
+}
+
+// recordedIn returns the names of the ApplicationConfigurations that have references recorded in a scope.
+func recordedIn(o client.Object) []string {
 	scope, ok := o.(*corev1alpha2.HealthScope)
 	if !ok {
 		return nil
 	}
-	names := slices.Collect(maps.Keys(readScope(scope).recorded))
-	names = append(names, r.listNames(ctx, client.InNamespace(scope.Namespace), client.MatchingFields{indexScopes: scope.Name})...)
-	return requests(scope.Namespace, names)
+	return slices.Collect(maps.Keys(readScope(scope).recorded))
 }
 
-// requestsForObject returns requests for the ApplicationConfigurations that a workload or a Service may belong to, or for all of them
-// when it is not known which objects have changed.
-func (r *reconciler) requestsForObject(ctx context.Context, o client.Object) []reconcile.Request {
-	changed, ok := o.(*metav1.PartialObjectMetadata)
-	if !ok || changed.Name == "" {
+// requestsForObject returns requests for the ApplicationConfigurations that a workload or a Service may belong to, or for all of
+// those that exist or that scopes have recorded when it is nil.
+func (r *reconciler) requestsForObject(ctx context.Context, kind schema.GroupVersionKind, namespace string, changed *watchedObject) []reconcile.Request {
+	if changed == nil {
 		return r.requestsForAll(ctx)
 	}
-	workloads := []string{changed.Name}
-	if changed.GroupVersionKind() == serviceKind {
+	workloads := []string{changed.name}
+	if kind == serviceKind {
 		for _, kind := range oamKinds {
-			for _, w := range r.watches.list(kind, changed.Namespace, func(w *watchedObject) bool { return slices.Contains(w.services, changed.Name) }) {
+			for _, w := range r.watches.list(kind, namespace, func(w *watchedObject) bool { return slices.Contains(w.services, changed.name) }) {
 				workloads = appendNew(workloads, w.name)
 			}
 		}
 	}
 	var names []string
 	for _, name := range workloads {
-		names = append(names, r.listNames(ctx, client.InNamespace(changed.Namespace), client.MatchingFields{indexWorkloads: name})...)
+		names = append(names, r.listNames(ctx, client.InNamespace(namespace), client.MatchingFields{indexWorkloads: name})...)
 	}
-	if application := changed.Labels[corev1alpha2.LabelApplication]; application != "" {
-		names = append(names, application)
+	if changed.application != "" {
+		names = append(names, changed.application)
 	}
-	return requests(changed.Namespace, names)
+	return requests(namespace, names)
 }
 
-// requestsForAll returns requests for all ApplicationConfigurations that exist or that scopes have recorded.
 func (r *reconciler) requestsForAll(ctx context.Context) (all []reconcile.Request) {
 	list := newApplicationConfigurationList()
 	var scopes corev1alpha2.HealthScopeList
@@ -176,7 +172,7 @@ func (r *reconciler) requestsForAll(ctx context.Context) (all []reconcile.Reques
 		all = append(all, requests(list.Items[i].GetNamespace(), []string{list.Items[i].GetName()})...)
 	}
 	for i := range scopes.Items {
-		all = append(all, requests(scopes.Items[i].Namespace, slices.Collect(maps.Keys(readScope(&scopes.Items[i]).recorded)))...)
+		all = append(all, requests(scopes.Items[i].Namespace, recordedIn(&scopes.Items[i]))...)
 	}
 	return all
 }

@@ -43,8 +43,10 @@ func (r reference) workloadReference() corev1alpha2.WorkloadReference {
 type component struct {
 	name   string
 	scopes []string
-	// workload is the workload in status.workloads; nil when that does not name the component.
+	// workload is the workload in status.workloads, or else the one that was found; nil when there is none.
 	workload *reference
+	// services are the names of the workload's Services.
+	services []string
 }
 
 // content holds the fields of an ApplicationConfiguration that the controller reads.

@@ -19,14 +19,14 @@ func TestComponents(t *testing.T) {
 		"ByName": {`
 spec: {components: [{componentName: web, scopes: [{scopeRef: {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: shop}}]}]}
 status: {workloads: [{componentName: other, workloadRef: {name: x}}, {componentName: web, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web-v2}}]}`,
-			[]component{{"web", []string{"shop"}, &web}}},
+			[]component{{"web", []string{"shop"}, &web, nil}}},
 		"ByRevision": {`
 spec: {components: [{revisionName: web-r2, scopes: [{scopeRef: {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: shop}}]}]}
 status: {workloads: [{componentName: web, componentRevisionName: web-r2, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web-v2}}]}`,
-			[]component{{"web", []string{"shop"}, &web}}},
+			[]component{{"web", []string{"shop"}, &web, nil}}},
 		"InAnEarlyDraft": {`
 spec: {components: [{componentName: web, scopes: [{apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: shop}]}]}`,
-			[]component{{"web", []string{"shop"}, nil}}},
+			[]component{{"web", []string{"shop"}, nil, nil}}},
 		"ScopesOfOtherKinds": {`
 spec:
   components:
@@ -42,7 +42,7 @@ spec:
   - componentName: web
     scopes: [{scopeRef: {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: shop}}, {scopeRef: {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: shop}}]
 status: {workloads: [{componentName: web}]}`,
-			[]component{{"web", []string{"shop"}, nil}}},
+			[]component{{"web", []string{"shop"}, nil, nil}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -17,9 +18,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/observe"
@@ -50,19 +52,22 @@ func (o *watchedObject) belongsTo(application, component string) bool {
 
 // kindWatch watches the objects of a kind.
 type kindWatch struct {
+	kind     schema.GroupVersionKind
+	source   cache.ListerWatcher
 	informer *observe.Informer
 	store    *observe.Store[*watchedObject]
 }
 
-// watches watch the kinds that workloads of components may have, and Services.
+// watches watch the kinds that workloads of components may have, and Services. changed is called for an object that was added,
+// changed or deleted, and with nil when it may be any objects.
 type watches struct {
-	kinds map[schema.GroupVersionKind]*kindWatch
-	// changes has an event for each object that is added, changed or deleted, and an event without a name when the state of a kind changes.
-	changes chan event.GenericEvent
-	stopped chan struct{}
+	kinds   []*kindWatch
+	changed func(ctx context.Context, kind schema.GroupVersionKind, namespace string, o *watchedObject) []reconcile.Request
+	// started is closed when the queue of the controller is known.
+	started chan struct{}
 }
 
-// newWatches returns watches of kinds, which begin at Start.
+// newWatches returns watches of kinds. They begin when the manager and the controller have started.
 func newWatches(mgr ctrl.Manager, kinds []schema.GroupVersionKind) (*watches, error) {
 	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -72,68 +77,67 @@ func newWatches(mgr ctrl.Manager, kinds []schema.GroupVersionKind) (*watches, er
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client for metadata")
 	}
-	w := &watches{kinds: map[schema.GroupVersionKind]*kindWatch{}, changes: make(chan event.GenericEvent), stopped: make(chan struct{})}
+	w := &watches{started: make(chan struct{})}
 	for _, kind := range kinds {
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
-		source := observe.NewListerWatcher(metadatas.Resource(resource))
+		k := &kindWatch{kind: kind, source: observe.NewListerWatcher(metadatas.Resource(resource))}
 		if slices.Contains(oamKinds, kind) { // The controller reads their status too.
-			source = observe.NewListerWatcher(objects.Resource(resource))
+			k.source = observe.NewListerWatcher(objects.Resource(resource))
 		}
-		w.kinds[kind] = w.newKindWatch(kind, source)
+		w.kinds = append(w.kinds, k)
 	}
 	return w, nil
 }
 
-func (w *watches) newKindWatch(kind schema.GroupVersionKind, source cache.ListerWatcher) *kindWatch {
-	k := &kindWatch{}
-	same := func(a, b *watchedObject) bool { return reflect.DeepEqual(a, b) }
-	k.store = observe.NewStore(newWatchedObject, same, func(name types.NamespacedName, before, after *watchedObject) {
-		for _, o := range []*watchedObject{before, after} {
-			if o != nil {
-				w.send(event.GenericEvent{Object: o.metadata(kind, name.Namespace)})
+// enqueueTo implements source.Func: it lets changes enqueue requests, and the watches begin.
+func (w *watches) enqueueTo(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	for _, k := range w.kinds {
+		enqueue := func(namespace string, o *watchedObject) {
+			for _, request := range w.changed(ctx, k.kind, namespace, o) {
+				q.Add(request)
 			}
 		}
-	})
-	k.informer = observe.NewInformer(objectRules, observe.InformerOptions{
-		TrackedOptions: observe.TrackedOptions{Clock: clock.RealClock{}, MaxRetryInterval: maxRefused, Describe: func(_ observe.Reason, err error) string { return err.Error() }},
-		Open:           func(context.Context) (cache.ListerWatcher, error) { return source, nil },
-		Store:          k.store, Changed: func(observe.State) { w.send(event.GenericEvent{Object: &metav1.PartialObjectMetadata{}}) },
-	})
-	return k
-}
-
-// send sends a change, unless the watches have stopped.
-func (w *watches) send(e event.GenericEvent) {
-	select {
-	case w.changes <- e:
-	case <-w.stopped:
+		same := func(a, b *watchedObject) bool { return reflect.DeepEqual(a, b) }
+		k.store = observe.NewStore(newWatchedObject, same, func(name types.NamespacedName, before, after *watchedObject) {
+			for _, o := range []*watchedObject{before, after} {
+				if o != nil {
+					enqueue(name.Namespace, o)
+				}
+			}
+		})
+		k.informer = observe.NewInformer(objectRules, observe.InformerOptions{
+			TrackedOptions: observe.TrackedOptions{Clock: clock.RealClock{}, MaxRetryInterval: maxRefused, Describe: func(_ observe.Reason, err error) string { return err.Error() }},
+			Open:           func(context.Context) (cache.ListerWatcher, error) { return k.source, nil },
+			Store:          k.store, Changed: func(observe.State) { enqueue("", nil) },
+		})
 	}
+	close(w.started)
+	return nil
 }
 
 // Start implements manager.Runnable: it watches until ctx ends.
 func (w *watches) Start(ctx context.Context) error {
-	defer context.AfterFunc(ctx, func() { close(w.stopped) })()
-	running := make(chan struct{})
-	for _, k := range w.kinds {
-		go func() {
-			k.informer.Run(ctx)
-			running <- struct{}{}
-		}()
+	select {
+	case <-w.started:
+	case <-ctx.Done():
+		return nil
 	}
-	for range w.kinds {
-		<-running
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, k := range w.kinds {
+		running.Go(func() { k.informer.Run(ctx) })
 	}
 	return nil
 }
 
 // synced reports whether all kinds have been read. It returns an error when one cannot be read.
 func (w *watches) synced() (bool, error) {
-	for kind, k := range w.kinds {
+	for _, k := range w.kinds {
 		switch s := k.informer.State(); {
 		case s.Status == observe.Pending:
 			return false, nil
 		case s.Status == observe.Problem && s.Reason != observe.NotServed:
-			return false, errors.Errorf("cannot watch objects of kind %s: %s", kind.Kind, s.Message)
+			return false, errors.Errorf("cannot watch objects of kind %s: %s", k.kind.Kind, s.Message)
 		}
 	}
 	return true, nil
@@ -141,22 +145,12 @@ func (w *watches) synced() (bool, error) {
 
 // list returns the objects of a kind in a namespace that match, sorted by name; none when the kind is not served.
 func (w *watches) list(kind schema.GroupVersionKind, namespace string, matches func(*watchedObject) bool) []*watchedObject {
-	k := w.kinds[kind]
-	if k == nil || k.informer.State().Status != observe.Ready {
-		return nil
+	for _, k := range w.kinds {
+		if k.kind == kind && k.informer.State().Status == observe.Ready {
+			return slices.SortedFunc(slices.Values(k.store.In(namespace, matches)), func(a, b *watchedObject) int { return strings.Compare(a.name, b.name) })
+		}
 	}
-	found := k.store.In(namespace, matches)
-	slices.SortFunc(found, func(a, b *watchedObject) int { return strings.Compare(a.name, b.name) })
-	return found
-}
-
-// metadata returns the metadata of the object for an event.
-func (o *watchedObject) metadata(kind schema.GroupVersionKind, namespace string) *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: o.name, Labels: map[string]string{corev1alpha2.LabelApplication: o.application},
-	}}
-	m.SetGroupVersionKind(kind)
-	return m
+	return nil
 }
 
 // newWatchedObject returns the fields of an object that the controller needs.

@@ -160,10 +160,10 @@ func (p *plane) inventoryClient() (*aaiclient.Client, error) {
 // putDocument writes a document of another owner into A&AI.
 func putDocument(ctx context.Context, c *aaiclient.Client, id, owner string) (aai.Key, error) {
 	key := aai.Key{Tenant: inventoryTenant, ID: id}
-	return key, c.PutK8sResource(ctx, key, aai.Document{
+	return key, c.Write(ctx, aaiclient.Write{Op: aai.OpPut, Key: key, Document: aai.Document{
 		ID: id, Name: id, Version: "v1", Kind: "Pod", Namespace: inventoryNamespace, Selflink: "http://" + owner, DataOwner: owner, DataSource: "local",
 		Labels: []string{stateLabel + "=" + podState(true)},
-	})
+	}})
 }
 
 // newInventoryFloor creates the floor's document in A&AI. Its hop reads the document and updates it: an update needs the
@@ -183,7 +183,7 @@ func (b *bench) newInventoryFloor(ctx context.Context) error {
 			return 0, err
 		}
 		d.Labels = []string{stateLabel + "=" + podState(crash)}
-		err = c.UpdateK8sResource(ctx, key, d)
+		err = c.Write(ctx, aaiclient.Write{Op: aai.OpUpdate, Key: key, Document: d})
 		return time.Since(begin), err
 	}
 	return err
