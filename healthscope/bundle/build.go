@@ -62,18 +62,15 @@ type Options struct {
 func Build(objects []*unstructured.Unstructured, previous *k8spluginv1alpha1.ResourceBundleStateStatus, now time.Time, opts Options) k8spluginv1alpha1.ResourceBundleStateStatus {
 	opts.ListBudget = cmp.Or(opts.ListBudget, DefaultListBudget)
 	opts.HardLimit = cmp.Or(opts.HardLimit, DefaultHardLimit)
+	now = now.UTC().Truncate(time.Second)
 	known := entriesOf(previous)
 	items, incomplete := withUnreadable(itemsOf(objects, opts.User), known, opts)
 	link(items)
 	for i := range items {
-		r := &items[i].result
-		if !items[i].unreadable && len(opts.AllowedLabels) > 0 {
-			r.Labels = allowedLabels(labelsOf(items[i].object), opts.AllowedLabels)
+		if items[i].object != nil && len(opts.AllowedLabels) > 0 {
+			items[i].result.Labels = allowedLabels(labelsOf(items[i].object), opts.AllowedLabels)
 		}
-		if r.Since.IsZero() {
-			r.Since = known.sinceOf(*r, now.UTC().Truncate(time.Second))
-		}
-		known.updateProgress(r, now.UTC().Truncate(time.Second))
+		known.carryOver(&items[i].result, now)
 	}
 	counted := countOf(results(items))
 	unnamed, unnamedCounted := countUnnamed(items, previous, known, opts)
@@ -163,25 +160,22 @@ func entriesOf(previous *k8spluginv1alpha1.ResourceBundleStateStatus) previousEn
 	return known
 }
 
-// sinceOf returns when the object entered its state: the time of the previous status
-// if it has the same object in the same state, else now. It ignores a time in the future, which comes from a wrong clock.
-func (e previousEntries) sinceOf(r healthscope.Result, now time.Time) time.Time {
+// carryOver sets since when the object is in its state, and its furthest progress since it became Pending, by what the previous status says of
+// the same object in the same state. It ignores times in the future, which come from a wrong clock.
+func (e previousEntries) carryOver(r *healthscope.Result, now time.Time) {
 	before, ok := e[r.Key]
-	if ok && before.UID == r.UID && before.State == r.State && !before.Since.IsZero() && !before.Since.After(now) {
-		return before.Since.UTC().Truncate(time.Second)
+	same := ok && before.UID == r.UID && before.State == r.State
+	if r.Since.IsZero() {
+		r.Since = now
+		if same && !before.Since.IsZero() && !before.Since.After(now) {
+			r.Since = before.Since.UTC().Truncate(time.Second)
+		}
 	}
-	return now
-}
-
-// updateProgress sets the furthest progress of an object since it became Pending, and when it last advanced.
-func (e previousEntries) updateProgress(r *healthscope.Result, now time.Time) {
-	before, ok := e[r.Key]
-	if !ok || before.UID != r.UID || before.State != r.State || before.Progress == nil || r.Progress == nil || !tracksProgress(*r) {
-		return
+	if same && before.Progress != nil && r.Progress != nil && tracksProgress(*r) {
+		progress := r.Progress.Merge(*before.Progress, now)
+		if progress.At.After(now) {
+			progress.At = now
+		}
+		r.Progress = &progress
 	}
-	progress := r.Progress.Merge(*before.Progress, now)
-	if progress.At.After(now) {
-		progress.At = now
-	}
-	r.Progress = &progress
 }

@@ -124,7 +124,8 @@ func (l *linker) bySelector(i int, kinds []string, name string) *healthscope.Own
 	if best == nil {
 		return nil
 	}
-	return ownerNamed(l.items[best.item].result.Key)
+	owner := l.items[best.item].result.Key
+	return &healthscope.Owner{Group: owner.Group, Kind: owner.Kind, Name: owner.Name}
 }
 
 // preferred reports whether a is a better owner than b for an object of the given
@@ -230,9 +231,4 @@ func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") =
 // isLowerAlphanumeric reports whether s consists of least to most lower-case letters and digits.
 func isLowerAlphanumeric(s string, least, most int) bool {
 	return len(s) >= least && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
-}
-
-// ownerNamed returns the owner that a key names.
-func ownerNamed(key healthscope.Key) *healthscope.Owner {
-	return &healthscope.Owner{Group: key.Group, Kind: key.Kind, Name: key.Name}
 }
