@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -120,15 +121,13 @@ func knownPhase(phase string) bool {
 	return false
 }
 
-// kubernetesReason returns a reason that Kubernetes has written, or otherwise when it is not a valid CamelCase reason.
+// reasonPattern matches a valid CamelCase reason.
+var reasonPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
+
+// kubernetesReason returns a reason that Kubernetes has written, or otherwise when it is not valid.
 func kubernetesReason(reason string, otherwise healthscope.Reason) healthscope.Reason {
-	if len(reason) == 0 || len(reason) > 64 || reason[0] < 'A' || reason[0] > 'Z' {
+	if !reasonPattern.MatchString(reason) {
 		return otherwise
-	}
-	for _, r := range reason {
-		if (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (r < '0' || r > '9') {
-			return otherwise
-		}
 	}
 	return healthscope.Reason(reason)
 }

@@ -10,12 +10,10 @@ import (
 
 // workload holds the fields that the rules for workloads with replicas read.
 type workload struct {
-	// specReplicas is spec.replicas; nil when it is missing, as in bundles of monitors that keep no spec.
-	specReplicas *int64
-	// desired is the desired number: that of the spec, else the number that exists, but at least minDesired.
-	desired int64
-	// minDesired is the lower bound of the desired number that fields other than spec.replicas imply.
-	minDesired int64
+	// desired is the desired number: that of the spec, else the number that exists. hasDesired is true when the spec has it; monitors may keep
+	// no spec.
+	desired    int64
+	hasDesired bool
 	// total is the number of replicas; ready, updated and available are the numbers of those in the state of that name.
 	total, ready, updated, available int64
 	// hasAvailable is true when available is reliable. StatefulSets before Kubernetes 1.22 do not have that count.
@@ -31,7 +29,15 @@ type workload struct {
 func judgeDeployment(o *object) {
 	w := o.workload()
 	w.updated = o.number(o.status, "status.updatedReplicas")
-	w.minDesired = minDesiredReplicas(o.spec["selector"] != nil, w.available, o.number(o.status, "status.unavailableReplicas"))
+	unavailable := o.number(o.status, "status.unavailableReplicas")
+	if !w.hasDesired { // At least the default of 1, when a selector shows that there is a spec, and what is counted.
+		if o.spec["selector"] != nil {
+			w.desired = max(w.desired, 1)
+		}
+		if unavailable > 0 {
+			w.desired = max(w.desired, w.available+min(unavailable, math.MaxInt64-w.available))
+		}
+	}
 	w.hasAvailable = true
 	o.Suspended = o.flag(o.spec, "spec.paused")
 	o.ProgressDeadline = time.Duration(min(o.number(o.spec, "spec.progressDeadlineSeconds"), math.MaxInt32)) * time.Second
@@ -42,19 +48,6 @@ func judgeDeployment(o *object) {
 	if o.Suspended && o.State == healthscope.Ready && !o.Warning {
 		o.set(healthscope.Ready, healthscope.ReasonPaused, "rollouts are paused")
 	}
-}
-
-// minDesiredReplicas returns the lower bound of the desired number of a Deployment without spec.replicas: the sum of the available and the
-// unavailable replicas, and at least the default of 1 when the object has a spec, which a selector shows.
-func minDesiredReplicas(hasSpec bool, available, unavailable int64) int64 {
-	var minimum int64
-	if hasSpec {
-		minimum = 1
-	}
-	if unavailable == 0 {
-		return minimum
-	}
-	return max(minimum, available+min(unavailable, math.MaxInt64-available))
 }
 
 // judgeReplicaSet is the rule for ReplicaSets and ReplicationControllers. They do not update replicas: Deployments do.
@@ -82,7 +75,7 @@ func judgeDaemonSet(o *object) {
 	ready := o.number(o.status, "status.numberReady")
 	current := o.number(o.status, "status.currentNumberScheduled")
 	w := workload{
-		specReplicas: &desired, total: ready, ready: ready, hasAvailable: true,
+		desired: desired, hasDesired: true, total: ready, ready: ready, hasAvailable: true,
 		updated:      o.number(o.status, "status.updatedNumberScheduled"),
 		available:    o.number(o.status, "status.numberAvailable"),
 		manualUpdate: stringValue(o.child(o.spec, "spec.updateStrategy")["type"]) == "OnDelete",
@@ -98,8 +91,8 @@ func (o *object) workload() workload {
 		ready:     o.number(o.status, "status.readyReplicas"),
 		available: o.number(o.status, "status.availableReplicas"),
 	}
-	if wanted, ok := o.optionalNumber(o.spec, "spec.replicas"); ok {
-		w.specReplicas = &wanted
+	if w.desired, w.hasDesired = o.optionalNumber(o.spec, "spec.replicas"); !w.hasDesired {
+		w.desired = w.total
 	}
 	return w
 }
@@ -107,10 +100,6 @@ func (o *object) workload() workload {
 // judge sets the result from the numbers and conditions of a workload.
 func (w workload) judge(o *object) {
 	o.requireConditions()
-	w.desired = max(w.total, w.minDesired)
-	if w.specReplicas != nil {
-		w.desired = *w.specReplicas
-	}
 	if !w.observed(o) {
 		o.notObserved()
 		return
