@@ -39,26 +39,21 @@ type Options struct {
 }
 
 // Build makes the status of a bundle from its objects and its previous status,
-// which is nil for a new bundle. It does not change the objects.
-//
-// The status does not depend on the order of the objects, and does not change
-// over time alone: since is now, in whole seconds, only for an object that is new
-// (by its key and uid) or in another state than before. An object that is passed
-// twice counts once.
+// which is nil for a new bundle. It does not change the objects, and their order
+// makes no difference. An object that is passed twice counts once. since is now, in
+// whole seconds, for an object that is new (by its key and uid) or in another state.
 //
 // The status is ready when it has resources and all that count are Ready. An empty
 // bundle is not ready, because a client that waits for it waits for its objects.
 //
-// When the lists exceed Options.ListBudget, or the whole status exceeds
-// Options.HardLimit, Build leaves out the largest lists. When that is not enough,
-// it leaves out entries of resources, those of Ready objects first. Counts stay
-// exact, and truncated is true when something is missing.
+// Above Options.ListBudget or Options.HardLimit, Build leaves out the largest lists,
+// then entries of resources, those of Ready objects first. Counts stay exact, and
+// truncated is true when something is missing.
 //
-// Objects of Options.Unreadable kinds keep their entries, as Unknown, because an
-// object that cannot be read may still exist. They count, a status that has any is
-// not ready, and the lists leave them out. While there are such kinds, objects that
-// a truncated previous status counted but did not name, and that are not passed now,
-// stay in resourceCount, and in the summary as Unknown.
+// Objects of Options.Unreadable kinds keep their entries, as Unknown, because they
+// may still exist. They count, the status is not ready, and the lists leave them out.
+// While there are such kinds, objects that a truncated previous status counted but
+// did not name stay in resourceCount, and in the summary as Unknown.
 func Build(objects []*unstructured.Unstructured, previous *k8spluginv1alpha1.ResourceBundleStateStatus, now time.Time, opts Options) k8spluginv1alpha1.ResourceBundleStateStatus {
 	opts.ListBudget = cmp.Or(opts.ListBudget, DefaultListBudget)
 	opts.HardLimit = cmp.Or(opts.HardLimit, DefaultHardLimit)

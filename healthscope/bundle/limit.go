@@ -36,12 +36,10 @@ func frameSize(status k8spluginv1alpha1.ResourceBundleStateStatus) int {
 	return len(encode(status)) + len(`"resources":[],`)
 }
 
-// truncateEntries drops entries that take excess bytes together. It drops Ready entries
-// first: leaves before owners before entries without an owner. It keeps a Ready owner of
-// an entry that is not Ready. Next it drops the other leaves, the best state first, and
-// finally their owners. So it never drops an owner and keeps an entry that it owns,
-// which would then count alone. When pods of a workload are not Ready, it keeps one pod
-// that is as long as it keeps them, because a workload without a working pod looks
+// truncateEntries drops entries that take excess bytes together: Ready entries first, then
+// the others, the best state first; leaves before their owners, because an owned entry
+// whose owner is gone would count alone. When pods of a workload are not Ready, it keeps
+// one that is as long as it keeps them, because a workload without a working pod looks
 // Failed to a reader. Of equal entries it drops the last by key first.
 func truncateEntries(entries []k8spluginv1alpha1.ResourceHealth, sizes []int, excess int) []k8spluginv1alpha1.ResourceHealth {
 	order := make([]int, len(entries))

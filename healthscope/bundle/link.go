@@ -12,15 +12,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// link gives every pod, ReplicaSet and Job its owner within the bundle.
+// link gives every pod, ReplicaSet and Job its owner within the bundle. It keeps an
+// ownerReference to an object of the bundle, and its absence from an object with a uid.
 //
-// An ownerReference to an object of the bundle is kept. So is its absence from an
-// object with a uid. Other monitors leave gaps: EMCO's API server prunes uid and
-// ownerReferences, and its monitor does not report ReplicaSets, so that the
-// ownerReference of a pod, if it is kept, refers to an object outside the bundle.
-// The owner then is the object of the bundle whose selector matches, the most
-// specific one if there are several. Without a match it is the object from whose
-// name Kubernetes would have generated the name of the owned object.
+// Other monitors leave gaps: EMCO's API server prunes uid and ownerReferences, and its
+// monitor does not report ReplicaSets. The owner then is the object of the bundle with
+// the most specific selector that matches, or else the one from whose name Kubernetes
+// would have generated the name of the owned object.
 func link(items []item) {
 	l := linker{items: items, index: map[healthscope.Key]int{}}
 	for i := range items {

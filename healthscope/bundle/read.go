@@ -38,14 +38,11 @@ type Contents struct {
 // Read returns the contents of a bundle of any generation, for the cluster it is in.
 //
 // Read trusts a bundle with a summary, which a HealthScope monitor has filled. It
-// evaluates the lists of other monitors by the same rules, and finds owners in the
-// same way; these results have no Since, because these monitors keep no times. Trim
-// keeps such results in status.resources, which Read uses when there is no summary
-// and the lists have no objects.
+// evaluates the lists of other monitors by the built-in rules, and finds owners as
+// Build does; these results have no Since. Trim keeps such results in
+// status.resources, which Read uses when the lists have no objects.
 //
 // Read never fails. It names the parts that it cannot read in Malformed, and returns the rest.
-//
-// Read uses the built-in rules only; Trim uses the user's rules, too.
 func Read(cluster string, b *k8spluginv1alpha1.ResourceBundleState) Contents {
 	return read(cluster, b, nil)
 }
