@@ -147,18 +147,16 @@ func (d *Documents) composeDocument(ctx context.Context, key documentKey, q stat
 func (d *Documents) view(ctx context.Context, subject appcontext.DeploymentRef, q status.Query) (appcontext.View, error) {
 	view, err := d.Contexts.View(ctx, subject, q.Instance)
 	none := err == nil && len(view.Contexts) == 0 && len(view.Info.Actions) == 0
-	if none || errors.Is(err, appcontext.ErrNotFound) {
-		if at := view.AsOf; !at.IsZero() && time.Since(at) > status.CurrentFor { // The subject may have been created since then.
-			return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, at.UTC().Format(time.RFC3339))
-		}
-	}
-	switch at := view.AsOf; {
+	outdated := time.Since(view.AsOf) > status.CurrentFor
+	switch {
+	case outdated && !view.AsOf.IsZero() && (none || errors.Is(err, appcontext.ErrNotFound)): // The subject may have been created since then.
+		return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, view.AsOf.UTC().Format(time.RFC3339))
 	case err != nil:
 		return view, viewError(q, err)
 	case none && q.EMCO != nil:
 		return view, statusErrorf(http.StatusNotFound, "%s not found: there is neither a context nor a history of %s in etcd", emcoKindOf(subject), quote(subject.String()))
-	case q.EMCO != nil && time.Since(at) > status.CurrentFor:
-		return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and an answer of EMCO's cannot say how old it is", errNotReady, at.UTC().Format(time.RFC3339))
+	case q.EMCO != nil && outdated:
+		return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and an answer of EMCO's cannot say how old it is", errNotReady, view.AsOf.UTC().Format(time.RFC3339))
 	case none:
 		return view, statusErrorf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kindOf(subject), quote(subject.String()))
 	}
