@@ -63,31 +63,31 @@ func (a Access) String() string {
 	}
 }
 
-// authenticate returns the caller of a request. It returns no caller for anonymous routes and without a Guard.
-func (h *handler) authenticate(ctx context.Context, rt route, r *http.Request) (Caller, error) {
+// authenticate sets the caller of a request. It sets none for anonymous routes and without a Guard.
+func (h *handler) authenticate(ctx context.Context, q *requestInfo) error {
 	switch {
-	case rt.access == nil:
-		return Caller{}, nil
-	case h.guard == nil && rt.changes(): // Any page in a browser on the same machine can send it.
-		return Caller{}, statusErrorf(http.StatusForbidden, "without a token nothing can be changed; send one to the address in api.bindAddress of the server's configuration")
+	case q.route.read == nil:
+		return nil
+	case h.guard == nil && q.route.changes(): // Any page in a browser on the same machine can send it.
+		return statusErrorf(http.StatusForbidden, "without a token nothing can be changed; send one to the address in api.bindAddress of the server's configuration")
 	case h.guard == nil:
-		return Caller{}, nil
+		return nil
 	}
-	token, err := bearerToken(r)
+	token, err := bearerToken(q.Request)
 	if err != nil {
-		return Caller{}, err
+		return err
 	}
-	caller, ok, err := h.guard.Authenticate(r.WithContext(ctx), token)
-	if errors.Is(err, ErrTooMany) {
-		return Caller{}, statusErrorf(http.StatusTooManyRequests, "%w", err)
+	var ok bool
+	q.caller, ok, err = h.guard.Authenticate(q.WithContext(ctx), token)
+	switch {
+	case errors.Is(err, ErrTooMany):
+		return statusErrorf(http.StatusTooManyRequests, "%w", err)
+	case err != nil:
+		return statusErrorf(http.StatusServiceUnavailable, "cannot find out whose the bearer token is: %w", err)
+	case !ok:
+		return statusErrorf(http.StatusUnauthorized, "the bearer token is not accepted: it may have expired, or be of another cluster; send one that the hub's Kubernetes API server accepts")
 	}
-	if err != nil {
-		return Caller{}, statusErrorf(http.StatusServiceUnavailable, "cannot find out whose the bearer token is: %w", err)
-	}
-	if !ok {
-		return Caller{}, statusErrorf(http.StatusUnauthorized, "the bearer token is not accepted: it may have expired, or be of another cluster; send one that the hub's Kubernetes API server accepts")
-	}
-	return caller, nil
+	return nil
 }
 
 // bearerToken returns the token in the header of a request (RFC 6750 section 2.1).
@@ -109,25 +109,16 @@ func bearerToken(r *http.Request) (string, error) {
 }
 
 // authorize returns an error when the caller does not have the access. Call it before any look-up, so that a response does not show what exists.
-func (h *handler) authorize(ctx context.Context, rt route, caller Caller, access Access) error {
-	if h.guard == nil || rt.access == nil {
+func (h *handler) authorize(ctx context.Context, q *requestInfo) error {
+	if h.guard == nil || q.route.read == nil {
 		return nil
 	}
-	allowed, err := h.guard.Authorize(ctx, caller, access)
+	allowed, err := h.guard.Authorize(ctx, q.caller, q.access)
 	if err != nil {
-		return statusErrorf(http.StatusServiceUnavailable, "cannot find out what user %s may do: %w", quote(caller.Name), err)
+		return statusErrorf(http.StatusServiceUnavailable, "cannot find out what user %s may do: %w", quote(q.caller.Name), err)
 	}
 	if !allowed {
-		return statusErrorf(http.StatusForbidden, "user %s may not %s", quote(caller.Name), access)
+		return statusErrorf(http.StatusForbidden, "user %s may not %s", quote(q.caller.Name), q.access)
 	}
 	return nil
-}
-
-// checkAccess returns an error when the caller of a request that was accepted before does not have the access any more.
-func (h *handler) checkAccess(ctx context.Context, rt route, r *http.Request, access Access) error {
-	caller, err := h.authenticate(ctx, rt, r)
-	if err != nil {
-		return err
-	}
-	return h.authorize(ctx, rt, caller, access)
 }

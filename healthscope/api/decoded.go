@@ -22,12 +22,6 @@ const (
 	maxCacheableAge = 5 * time.Second
 )
 
-// encodedDocument is an encoded document with its entity tag.
-type encodedDocument struct {
-	body []byte
-	tag  string
-}
-
 // viewCache caches the last decoded view of each subject. It is the only cache of this package: the documents made from a view are evicted
 // together with it.
 type viewCache struct {
@@ -49,7 +43,7 @@ type cachedView struct {
 
 	mu sync.Mutex
 	// documents are the documents that depend only on the view, by query; size is the sum of their sizes, in bytes.
-	documents map[string]encodedDocument
+	documents map[string]response
 	size      int
 }
 
@@ -93,7 +87,7 @@ func (d *viewCache) clear() {
 
 // refresh decodes a view. It does not decode contexts again that have not changed.
 func (d *cachedView) refresh(view appcontext.View) *cachedView {
-	next := &cachedView{view: view, documents: map[string]encodedDocument{}}
+	next := &cachedView{view: view, documents: map[string]response{}}
 	switch {
 	case d == nil:
 		next.contents = status.Decode(view, nil)
@@ -106,7 +100,7 @@ func (d *cachedView) refresh(view appcontext.View) *cachedView {
 }
 
 // document returns the cached document for a query.
-func (d *cachedView) document(query string) (encodedDocument, bool) {
+func (d *cachedView) document(query string) (response, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	made, ok := d.documents[query]
@@ -114,7 +108,7 @@ func (d *cachedView) document(query string) (encodedDocument, bool) {
 }
 
 // store caches the document for a query. When it does not fit, store evicts all other documents of the view.
-func (d *cachedView) store(query string, made encodedDocument) {
+func (d *cachedView) store(query string, made response) {
 	if len(made.body) > maxCachedBytes {
 		return
 	}

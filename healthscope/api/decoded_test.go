@@ -43,15 +43,15 @@ func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
 }
 
 func TestAnswersOfAViewAreBounded(t *testing.T) {
-	d := &cachedView{documents: map[string]encodedDocument{}}
-	third := encodedDocument{body: make([]byte, maxCachedBytes/3)}
+	d := &cachedView{documents: map[string]response{}}
+	third := response{body: make([]byte, maxCachedBytes/3)}
 	for _, query := range []string{"a", "b", "b", "c", "d"} {
 		d.store(query, third)
 		if _, ok := d.document(query); !ok {
 			t.Errorf("the answer to %q is not kept", query)
 		}
 	}
-	d.store("e", encodedDocument{body: make([]byte, maxCachedBytes+1)})
+	d.store("e", response{body: make([]byte, maxCachedBytes+1)})
 	kept := 0
 	for _, made := range d.documents {
 		kept += len(made.body)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -58,59 +57,64 @@ type RollbackSpec struct {
 
 // deploymentRoutes returns EMCO's routes that change deployments.
 func (h *handler) deploymentRoutes() []route {
-	action := func(name, id, summary, description string, do responder) route {
+	action := func(name, id, summary, description string, do change) route {
 		return route{
 			Operation: Operation{Path: groupPath + "/" + name, Method: http.MethodPost, ID: id, Tag: tagDeployments, Summary: summary, Description: description},
-			timeout:   documentTimeout, access: urlAccess(verbDeploy, "project", "app", "version", "group"), respond: do,
+			timeout:   documentTimeout, read: readPath(verbDeploy, "project", "app", "version", "group"), respond: h.deploy(do),
 		}
 	}
-	update := action("update", "updateGroup", "Update a deployment intent group to its newest context",
-		"The newest context replaces the context in force. The response is the number of the new revision of the group.", h.update)
-	update.MediaTypes, update.Document = []string{typeJSON}, Revision(0)
-	rollback := action("rollback", "rollbackGroup", "Roll a deployment intent group back to an earlier revision", "The rollback creates a new revision.", h.rollback)
-	rollback.Body = Rollback{}
+	updates := action("update", "updateGroup", "Update a deployment intent group to its newest context",
+		"The newest context replaces the context in force. The response is the number of the new revision of the group.", update)
+	updates.MediaTypes, updates.Document = []string{typeJSON}, Revision(0)
+	rollbacks := action("rollback", "rollbackGroup", "Roll a deployment intent group back to an earlier revision", "The rollback creates a new revision.", rollback)
+	rollbacks.Body = Rollback{}
 	return []route{
 		action("instantiate", "instantiateGroup", "Deploy a deployment intent group to its clusters",
-			"The newest context of the group is deployed. If it is deployed already, the resources that clusters have refused are tried again.", h.groupAction(Deployments.Instantiate)),
-		action("terminate", "terminateGroup", "Delete a deployment intent group from its clusters", "An action that is running for the group ends.", h.groupAction(Deployments.Terminate)),
-		action("stop", "stopGroup", "Stop the action that is running for a deployment intent group", "Resources that are applied stay. Nothing else is done until the next request for the group.", h.groupAction(Deployments.Stop)),
-		update,
-		rollback,
+			"The newest context of the group is deployed. If it is deployed already, the resources that clusters have refused are tried again.", groupAction(Deployments.Instantiate)),
+		action("terminate", "terminateGroup", "Delete a deployment intent group from its clusters", "An action that is running for the group ends.", groupAction(Deployments.Terminate)),
+		action("stop", "stopGroup", "Stop the action that is running for a deployment intent group", "Resources that are applied stay. Nothing else is done until the next request for the group.", groupAction(Deployments.Stop)),
+		updates,
+		rollbacks,
 	}
 }
 
-// groupAction returns a responder for a request whose input is only its path. EMCO's clients may send a body, which is ignored.
-func (h *handler) groupAction(do func(Deployments, context.Context, appcontext.DeploymentRef) error) responder {
-	return func(ctx context.Context, r *http.Request, _ url.Values) (response, error) {
+// change makes the response to a request that changes a deployment.
+type change func(context.Context, Deployments, *requestInfo) (response, error)
+
+// deploy returns the responder of a request that changes a deployment.
+func (h *handler) deploy(do change) responder {
+	return func(ctx context.Context, q *requestInfo) (response, error) {
 		if h.deployments == nil {
 			return response{}, errDeploymentsDisabled
 		}
-		return response{}, deploymentError(do(h.deployments, ctx, groupOf(r)))
+		made, err := do(ctx, h.deployments, q)
+		return made, deploymentError(err)
 	}
 }
 
-func (h *handler) update(ctx context.Context, r *http.Request, _ url.Values) (response, error) {
-	if h.deployments == nil {
-		return response{}, errDeploymentsDisabled
+// groupAction returns the change of a request whose input is only its path. EMCO's clients may send a body, which is ignored.
+func groupAction(do func(Deployments, context.Context, appcontext.DeploymentRef) error) change {
+	return func(ctx context.Context, d Deployments, q *requestInfo) (response, error) {
+		return response{}, do(d, ctx, groupOf(q))
 	}
-	revision, err := h.deployments.Update(ctx, groupOf(r))
-	return response{document: revision}, deploymentError(err)
 }
 
-func (h *handler) rollback(ctx context.Context, r *http.Request, _ url.Values) (response, error) {
-	if h.deployments == nil {
-		return response{}, errDeploymentsDisabled
-	}
-	to, err := readRollback(r)
+func update(ctx context.Context, d Deployments, q *requestInfo) (response, error) {
+	revision, err := d.Update(ctx, groupOf(q))
+	return response{document: revision}, err
+}
+
+func rollback(ctx context.Context, d Deployments, q *requestInfo) (response, error) {
+	to, err := readRollback(q)
 	if err != nil {
 		return response{}, err
 	}
-	return response{}, deploymentError(h.deployments.Rollback(ctx, groupOf(r), to))
+	return response{}, d.Rollback(ctx, groupOf(q), to)
 }
 
 // readRollback reads the body of a request for a rollback.
-func readRollback(r *http.Request) (Revision, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
+func readRollback(q *requestInfo) (Revision, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, q.Body, maxBodyBytes))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return 0, statusErrorf(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxBodyBytes)
 	}
@@ -132,29 +136,28 @@ func readRollback(r *http.Request) (Revision, error) {
 }
 
 // groupOf returns the deployment intent group that a path names.
-func groupOf(r *http.Request) appcontext.DeploymentRef {
-	return appcontext.GroupRef(r.PathValue("project"), r.PathValue("app"), r.PathValue("version"), r.PathValue("group"))
+func groupOf(q *requestInfo) appcontext.DeploymentRef {
+	return appcontext.GroupRef(q.PathValue("project"), q.PathValue("app"), q.PathValue("version"), q.PathValue("group"))
 }
 
 // errDeploymentsDisabled is the error of requests that need rsync.
 var errDeploymentsDisabled = statusErrorf(http.StatusNotImplemented, "%w: nothing is deployed here, because rsync.enabled is false in the server's configuration", errNotConfigured)
 
-// deploymentError converts an error of Deployments to an error for the caller.
+// deploymentError converts an error of Deployments to an error for the caller. It returns one that is for the caller already unchanged.
 func deploymentError(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, appcontext.ErrNotFound):
-		return statusErrorf(http.StatusNotFound, "%w", err)
-	case errors.Is(err, appcontext.ErrInvalid):
-		return statusErrorf(http.StatusBadRequest, "%w", err)
-	case errors.Is(err, appcontext.ErrMalformed):
-		return statusErrorf(http.StatusInternalServerError, "%w", err)
+	is := func(target error) bool { return errors.Is(err, target) }
+	if _, ok := errors.AsType[*statusError](err); err == nil || ok {
+		return err
 	}
-	for _, unavailable := range []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed, context.DeadlineExceeded, context.Canceled} {
-		if errors.Is(err, unavailable) {
-			return statusErrorf(http.StatusServiceUnavailable, "%w", err)
-		}
+	switch {
+	case is(appcontext.ErrNotFound):
+		return statusErrorf(http.StatusNotFound, "%w", err)
+	case is(appcontext.ErrInvalid):
+		return statusErrorf(http.StatusBadRequest, "%w", err)
+	case is(appcontext.ErrMalformed):
+		return statusErrorf(http.StatusInternalServerError, "%w", err)
+	case is(appcontext.ErrUnavailable), is(appcontext.ErrDenied), is(appcontext.ErrNoSpace), is(appcontext.ErrClosed), is(context.DeadlineExceeded), is(context.Canceled):
+		return statusErrorf(http.StatusServiceUnavailable, "%w", err)
 	}
 	return statusErrorf(http.StatusConflict, "%w", err)
 }

@@ -83,12 +83,12 @@ func NewDocuments(o DocumentsOptions) *Documents {
 // Reset clears the cache, so that the rules of users are applied again.
 func (d *Documents) Reset() { d.views.clear() }
 
-func (h *handler) groupStatus(ctx context.Context, r *http.Request, query url.Values) (response, error) {
-	return h.documents.respond(ctx, groupOf(r), query)
+func (h *handler) groupStatus(ctx context.Context, q *requestInfo) (response, error) {
+	return h.documents.respond(ctx, groupOf(q), q.query)
 }
 
-func (h *handler) clusterStatus(ctx context.Context, r *http.Request, query url.Values) (response, error) {
-	return h.documents.respond(ctx, appcontext.ClusterRef(r.PathValue("provider"), r.PathValue("cluster")), query)
+func (h *handler) clusterStatus(ctx context.Context, q *requestInfo) (response, error) {
+	return h.documents.respond(ctx, appcontext.ClusterRef(q.PathValue("provider"), q.PathValue("cluster")), q.query)
 }
 
 // respond returns the status document of a subject for a query.
@@ -107,7 +107,7 @@ func (d *Documents) respond(ctx context.Context, subject appcontext.DeploymentRe
 			return response{}, err
 		}
 		if document, ok := d.views.get(subject, view).document(key.query); ok && isCacheable(q, view, time.Now()) {
-			return response{document: document, cacheable: true}, nil
+			return document, nil
 		}
 	}
 	compose := func(ctx context.Context) (response, error) { return d.composeDocument(ctx, key, q) }
@@ -135,30 +135,28 @@ func (d *Documents) composeDocument(ctx context.Context, key documentKey, q stat
 	if err != nil {
 		return response{}, statusErrorf(http.StatusBadRequest, "%w", err)
 	}
-	body, err := encode(document)
-	encoded := encodedDocument{body, etagOf(body)}
+	made, err := response{document: document, cacheable: true}.encode(typeJSON)
+	made.document = nil // Only its encoded form is kept.
 	if err == nil && isCacheable(q, view, now) {
-		contents.store(key.query, encoded)
+		contents.store(key.query, made)
 	}
-	return response{document: encoded, cacheable: true}, err
+	return made, err
 }
 
 // view reads the view of a subject.
 func (d *Documents) view(ctx context.Context, subject appcontext.DeploymentRef, q status.Query) (appcontext.View, error) {
 	view, err := d.Contexts.View(ctx, subject, q.Instance)
 	none := err == nil && len(view.Contexts) == 0 && len(view.Info.Actions) == 0
-	if none || errors.Is(err, appcontext.ErrNotFound) {
-		if at := view.AsOf; !at.IsZero() && time.Since(at) > status.CurrentFor { // The subject may have been created since then.
-			return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, at.UTC().Format(time.RFC3339))
-		}
-	}
-	switch at := view.AsOf; {
+	outdated := time.Since(view.AsOf) > status.CurrentFor
+	switch {
+	case outdated && !view.AsOf.IsZero() && (none || errors.Is(err, appcontext.ErrNotFound)): // The subject may have been created since then.
+		return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, view.AsOf.UTC().Format(time.RFC3339))
 	case err != nil:
 		return view, viewError(q, err)
 	case none && q.EMCO != nil:
 		return view, statusErrorf(http.StatusNotFound, "%s not found: there is neither a context nor a history of %s in etcd", emcoKindOf(subject), quote(subject.String()))
-	case q.EMCO != nil && time.Since(at) > status.CurrentFor:
-		return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and an answer of EMCO's cannot say how old it is", errNotReady, at.UTC().Format(time.RFC3339))
+	case q.EMCO != nil && outdated:
+		return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and an answer of EMCO's cannot say how old it is", errNotReady, view.AsOf.UTC().Format(time.RFC3339))
 	case none:
 		return view, statusErrorf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kindOf(subject), quote(subject.String()))
 	}
@@ -279,8 +277,8 @@ func readBundles(ctx context.Context, observations []Observation) {
 	_ = reads.Wait() // The functions return no errors.
 }
 
-func (h *handler) instanceStatus(ctx context.Context, r *http.Request, _ url.Values) (response, error) {
-	id := r.PathValue("id")
+func (h *handler) instanceStatus(ctx context.Context, q *requestInfo) (response, error) {
+	id := q.PathValue("id")
 	if h.documents == nil {
 		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: there are no clusters to look into", errNotConfigured)
 	}

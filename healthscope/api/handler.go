@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
-	"github.com/healthscope/healthscope/healthscope/status"
 )
 
 // Time limits of responses.
@@ -100,12 +98,12 @@ type route struct {
 	repeated bool
 	// timeout is the time limit for making the response. Default: requestTimeout.
 	timeout time.Duration
-	// access validates the names in the request and returns the access that the caller needs; nil when callers need none.
-	access func(r *http.Request, query url.Values) (Access, error)
+	// read validates the names in a request, and sets what it selects and the access that the caller needs; nil when callers need none.
+	read func(*requestInfo) error
 	// respond makes the response.
 	respond responder
-	// watch returns the scopes of a stream; nil when the route has no stream.
-	watch func(r *http.Request, query url.Values) (selection, error)
+	// streams is true when the scopes that a request selects can be watched.
+	streams bool
 }
 
 // changes reports whether a request changes something.
@@ -127,10 +125,10 @@ func (rt route) status() int {
 	return http.StatusOK
 }
 
-// responder makes the response to a request with a query.
-type responder func(ctx context.Context, r *http.Request, query url.Values) (response, error)
+// responder makes the response to a request.
+type responder func(context.Context, *requestInfo) (response, error)
 
-// response is a response in all media types of its route.
+// response is a response in all media types of its route, and then in the one of its request.
 type response struct {
 	// document is the value to encode as JSON.
 	document any
@@ -140,6 +138,10 @@ type response struct {
 	next string
 	// cacheable is true for a response that callers may cache and revalidate with If-None-Match.
 	cacheable bool
+	// contentType, body and tag are the encoded response with its entity tag. tag is empty for a response that callers must not cache.
+	contentType string
+	body        []byte
+	tag         string
 }
 
 // NewHandler returns a handler for the paths in openapi.json. The time limit of a request is five seconds, and for status documents twenty
@@ -148,7 +150,6 @@ func NewHandler(o Options) http.Handler {
 	return newHandler(o).handler()
 }
 
-// handler returns the HTTP handler.
 func (h *handler) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range h.routes() {
@@ -171,11 +172,8 @@ func (h *handler) handler() http.Handler {
 
 func newHandler(o Options) *handler {
 	h := &handler{
-		scopes: o.Scopes, documents: o.Documents, deployments: o.Deployments, guard: o.Guard, defaultNamespace: o.DefaultNamespace, ready: o.Ready, current: o.Current, description: openAPIWithVersion(o.Version), log: orDiscard(o.Logger),
+		scopes: o.Scopes, documents: o.Documents, deployments: o.Deployments, guard: o.Guard, defaultNamespace: cmp.Or(o.DefaultNamespace, "default"), ready: o.Ready, current: o.Current, description: openAPIWithVersion(o.Version), log: orDiscard(o.Logger),
 		requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams),
-	}
-	if h.defaultNamespace == "" {
-		h.defaultNamespace = "default"
 	}
 	if h.ready == nil {
 		h.ready = func() error { return nil }
@@ -207,27 +205,17 @@ func (h *handler) serve(rt route) http.Handler {
 			h.fail(w, r, statusErrorf(http.StatusMethodNotAllowed, "method %s is not allowed here; allowed: %s", quote(r.Method), allowed))
 			return
 		}
-		held := false // The limit applies after authentication, so that unauthenticated callers cannot use it up.
-		acquired := func() bool {
-			held = rt.access == nil || acquire(h.requests)
-			return held
-		}
-		done := func() {
-			if held && rt.access != nil {
-				<-h.requests
-			}
-			held = false
-		}
-		defer done()
 		ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.timeout, requestTimeout))
 		defer cancel()
-		made, err := h.respond(ctx, rt, r, acquired)
+		q := &requestInfo{Request: r, route: rt}
+		defer h.release(q)
+		made, err := h.respond(ctx, q)
 		switch {
 		case err != nil:
 			h.fail(w, r, err)
-		case made.stream != nil:
-			done() // Streams have a limit of their own.
-			h.stream(w, r, *made.stream)
+		case q.contentType == typeStream:
+			h.release(q) // Streams have a limit of their own.
+			h.stream(w, q)
 		default:
 			made.write(w, r, rt.status())
 		}
@@ -244,141 +232,73 @@ func acquire(tokens chan struct{}) bool {
 	}
 }
 
-// encodedResponse is an encoded response, or a stream to begin.
-type encodedResponse struct {
-	contentType string
-	body        []byte
-	// tag is the entity tag of the body; empty for a response that callers must not cache.
-	tag string
-	// next is the URL of the next page; empty when there is none.
-	next   string
-	stream *stream
+// admit counts a request, unless too many are under way. Call it after authentication, so that unauthenticated callers cannot use up the limit.
+func (h *handler) admit(q *requestInfo) error {
+	if q.route.read == nil {
+		return nil
+	}
+	if q.admitted = acquire(h.requests); !q.admitted {
+		return statusErrorf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", ErrBusy, maxRequests)
+	}
+	return nil
 }
 
-// respond makes the response of a route. It returns an ErrBusy error when acquired returns false. It writes nothing, so that the response to a
-// panic can be an error.
-func (h *handler) respond(ctx context.Context, rt route, r *http.Request, acquired func() bool) (made encodedResponse, err error) {
+// release ends the count of a request that was admitted.
+func (h *handler) release(q *requestInfo) {
+	if q.admitted {
+		q.admitted = false
+		<-h.requests
+	}
+}
+
+// respond makes the response to a request; for a stream, nothing but the request is read. It writes nothing, so that the response to a panic
+// can be an error.
+func (h *handler) respond(ctx context.Context, q *requestInfo) (made response, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			h.log.ErrorContext(ctx, "Recovered from a panic", "method", r.Method, "path", shorten(r.URL.Path), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			h.log.ErrorContext(ctx, "Recovered from a panic", "method", q.Method, "path", shorten(q.URL.Path), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	caller, err := h.authenticate(ctx, rt, r)
-	if err != nil {
-		return encodedResponse{}, err
+	if err := h.authenticate(ctx, q); err != nil {
+		return response{}, err
 	}
-	if !acquired() {
-		return encodedResponse{}, statusErrorf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", ErrBusy, maxRequests)
+	if err := h.admit(q); err != nil {
+		return response{}, err
 	}
-	asked, err := rt.parse(r)
-	if err != nil {
-		return encodedResponse{}, err
+	if err := q.parse(); err != nil {
+		return response{}, err
 	}
-	if err := h.authorize(ctx, rt, caller, asked.access); err != nil {
-		return encodedResponse{}, err
+	if err := h.authorize(ctx, q); err != nil {
+		return response{}, err
 	}
-	if asked.contentType == typeStream {
-		about, err := rt.watch(r, asked.query)
-		return encodedResponse{stream: &stream{
-			selection: about,
-			caller:    caller,
-			snapshot:  func(ctx context.Context) (response, error) { return rt.respond(ctx, r, asked.query) },
-			allowed:   func(ctx context.Context) error { return h.checkAccess(ctx, rt, r, asked.access) },
-		}}, err
+	if q.contentType == typeStream {
+		return response{}, q.checkStream()
 	}
-	a, err := rt.respond(ctx, r, asked.query)
-	if err != nil {
-		return encodedResponse{}, err
+	if made, err = q.route.respond(ctx, q); err != nil {
+		return response{}, err
 	}
-	if rt.changes() {
-		h.log.InfoContext(ctx, "Accepted a change", "path", shorten(r.URL.Path), "caller", caller.Name)
+	if q.route.changes() {
+		h.log.InfoContext(ctx, "Accepted a change", "path", shorten(q.URL.Path), "caller", q.caller.Name)
 	}
-	return encodeResponse(asked.contentType, a)
+	return made.encode(q.contentType)
 }
 
-// parsedRequest is a parsed and validated request.
-type parsedRequest struct {
-	query  url.Values
-	access Access
-	// contentType is the media type of the response: typeStream for a stream, and empty for a response without content.
-	contentType string
-}
-
-// parse parses a request. It returns an error for a request that is invalid for all callers.
-func (rt route) parse(r *http.Request) (parsedRequest, error) {
-	query, err := parseQuery(r.URL.RawQuery, parameterNames(rt.Parameters), rt.repeated)
-	if err != nil {
-		return parsedRequest{}, err
-	}
-	a := parsedRequest{query: query}
-	if rt.access != nil {
-		if a.access, err = rt.access(r, query); err != nil {
-			return parsedRequest{}, err
-		}
-	}
-	watching, err := rt.watching(query)
-	if err != nil {
-		return parsedRequest{}, err
-	}
-	offers := rt.MediaTypes
-	if watching {
-		offers = []string{typeStream}
-	}
-	if len(offers) == 0 {
-		return a, nil
-	}
-	accept := strings.Join(r.Header.Values("Accept"), ",")
-	var ok bool
-	if a.contentType, ok = negotiate(accept, offers); !ok {
-		return parsedRequest{}, statusErrorf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s", quote(accept), rt.answeredAs(watching))
-	}
-	switch { // The parameter and the media type have the same meaning.
-	case query.Has(parameterDialect):
-		a.contentType = typeEMCO
-	case a.contentType == typeEMCO:
-		query.Set(parameterDialect, status.DialectEMCO)
-	}
-	return a, nil
-}
-
-// watching reports whether a query asks for a stream.
-func (rt route) watching(query url.Values) (bool, error) {
-	if rt.watch == nil || !query.Has(parameterWatch) {
-		return false, nil
-	}
-	value := query.Get(parameterWatch)
-	if value != "true" && value != "false" {
-		return false, statusErrorf(http.StatusBadRequest, "query parameter %q has the value %s; it must be true or false", parameterWatch, quote(value))
-	}
-	return value == "true", nil
-}
-
-// answeredAs returns the media types of a path, for people.
-func (rt route) answeredAs(watching bool) string {
-	if watching {
-		return typeStream + " with watch=true, or without it as " + strings.Join(rt.MediaTypes, " or ")
-	}
-	return strings.Join(rt.MediaTypes, " or ")
-}
-
-// encodeResponse encodes a response.
-func encodeResponse(contentType string, a response) (encodedResponse, error) {
-	made := encodedResponse{contentType: contentType, next: a.next}
+// encode encodes a response as a media type; without one, it has no content.
+func (a response) encode(contentType string) (response, error) {
+	a.contentType = contentType
 	var err error
-	switch ready, ok := a.document.(encodedDocument); {
-	case contentType == "":
+	switch {
+	case contentType == "" || a.body != nil:
 	case contentType == typeText:
-		made.contentType, made.body = "text/plain; charset=utf-8", []byte(a.text())
-	case ok:
-		made.body, made.tag = ready.body, ready.tag
+		a.contentType, a.body = "text/plain; charset=utf-8", []byte(a.text())
 	default:
-		made.body, err = encode(a.document)
+		a.body, err = encode(a.document)
 	}
-	if a.cacheable && made.tag == "" {
-		made.tag = etagOf(made.body)
+	if a.cacheable && a.tag == "" {
+		a.tag = etagOf(a.body)
 	}
-	return made, err
+	return a, err
 }
 
 // fail writes the response to an error. It logs errors that the server causes, but not those that follow from a caller that has gone away.
@@ -426,25 +346,25 @@ func encode(document any) ([]byte, error) {
 }
 
 // write writes the response, or 304 when the caller has it already.
-func (made encodedResponse) write(w http.ResponseWriter, r *http.Request, status int) {
-	if made.tag == "" {
-		writeResponse(w, r, status, made.contentType, made.body)
+func (a response) write(w http.ResponseWriter, r *http.Request, status int) {
+	if a.tag == "" {
+		writeResponse(w, r, status, a.contentType, a.body)
 		return
 	}
 	header := w.Header()
-	header.Set("ETag", made.tag)
-	if made.next != "" {
-		header.Set("Link", "<"+made.next+`>; rel="next"`)
+	header.Set("ETag", a.tag)
+	if a.next != "" {
+		header.Set("Link", "<"+a.next+`>; rel="next"`)
 	}
 	// A caller must revalidate a cached response, and shared caches must not store it.
 	header.Set("Cache-Control", "private, no-cache")
 	header.Set("Vary", "Accept")
-	if etagMatches(strings.Join(r.Header.Values("If-None-Match"), ","), made.tag) {
+	if etagMatches(strings.Join(r.Header.Values("If-None-Match"), ","), a.tag) {
 		header.Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	writeResponse(w, r, status, made.contentType, made.body)
+	writeResponse(w, r, status, a.contentType, a.body)
 }
 
 // writeResponse writes a response; for HEAD only the header. It must not be cached, unless the header is already set.

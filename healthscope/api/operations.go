@@ -68,8 +68,8 @@ func Operations() []Operation {
 	var all []Operation
 	for _, rt := range newHandler(Options{}).routes() {
 		o := rt.Operation
-		o.Anonymous = rt.access == nil
-		if rt.watch != nil {
+		o.Anonymous = rt.read == nil
+		if rt.streams {
 			o.MediaTypes = append(slices.Clone(o.MediaTypes), typeStream)
 		}
 		for _, match := range pathParameterPattern.FindAllStringSubmatch(o.Path, -1) {

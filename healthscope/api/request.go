@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/status"
 )
 
 // maxURLBytes is the maximum length of the path and query of a request. RFC 9110 section 4.1 recommends that servers accept at least this.
@@ -27,6 +28,62 @@ const maxPathName = 253
 
 // maxEcho is the maximum length of text from the request in an error, in bytes.
 const maxEcho = 200
+
+// requestInfo is a request to a route. It is parsed once.
+type requestInfo struct {
+	*http.Request
+
+	route route
+	// caller is who sent it; without a name when there is no Guard.
+	caller Caller
+	// admitted is true while it counts as under way.
+	admitted bool
+	query    url.Values
+	// access is what the caller needs.
+	access Access
+	// selection are the scopes of the request, and page a part of the list of them.
+	selection selection
+	page      page
+	// contentType is the media type of the response: typeStream for a stream, and empty for a response without content.
+	contentType string
+}
+
+// parse parses and validates the request. It returns an error for one that is invalid for all callers.
+func (q *requestInfo) parse() (err error) {
+	if q.query, err = parseQuery(q.URL.RawQuery, parameterNames(q.route.Parameters), q.route.repeated); err != nil {
+		return err
+	}
+	if q.route.read != nil {
+		if err := q.route.read(q); err != nil {
+			return err
+		}
+	}
+	offers, described := q.route.MediaTypes, strings.Join(q.route.MediaTypes, " or ")
+	if q.route.streams && q.query.Has(parameterWatch) {
+		switch value := q.query.Get(parameterWatch); value {
+		case "true":
+			offers, described = []string{typeStream}, typeStream+" with watch=true, or without it as "+described
+		case "false":
+		default:
+			return statusErrorf(http.StatusBadRequest, "query parameter %q has the value %s; it must be true or false", parameterWatch, quote(value))
+		}
+	}
+	if len(offers) == 0 {
+		return nil
+	}
+	accept := strings.Join(q.Header.Values("Accept"), ",")
+	var ok bool
+	if q.contentType, ok = negotiate(accept, offers); !ok {
+		return statusErrorf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s", quote(accept), described)
+	}
+	switch { // The parameter and the media type have the same meaning.
+	case q.query.Has(parameterDialect):
+		q.contentType = typeEMCO
+	case q.contentType == typeEMCO:
+		q.query.Set(parameterDialect, status.DialectEMCO)
+	}
+	return nil
+}
 
 // isCleanPath reports whether a path is absolute and has no empty, "." and ".." segments. The router would respond to other paths with a
 // redirect in HTML.
@@ -100,11 +157,7 @@ func checkPathName(parameter, value string) error {
 	})
 }
 
-// checkInstance returns an error when an id is not valid for an instance, a label value.
-func checkInstance(id string) error {
-	return checkName("id", id, validation.IsValidLabelValue)
-}
-
+// checkName returns an error when a value has problems as a name.
 func checkName(parameter, value string, problems func(string) []string) error {
 	if found := problems(value); len(found) > 0 {
 		return statusErrorf(http.StatusBadRequest, "parameter %q has the value %s, which cannot be a name: %s", parameter, quote(value), strings.Join(found, "; "))

@@ -5,8 +5,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/healthscope/healthscope/healthscope/status"
 )
@@ -49,7 +50,7 @@ func (h *handler) scopeRoutes() []route {
 				Path: path, ID: id, Tag: tagScopes, Summary: summary, Description: description,
 				Parameters: []Parameter{watchParameter}, MediaTypes: []string{typeJSON, typeText}, Document: Scope{}, Text: "HealthWord",
 			},
-			access: h.getAccess, respond: h.getScope, watch: h.scopeInPath,
+			read: h.readScope, respond: h.getScope, streams: true,
 		}
 	}
 	many := func(path, id, summary, description string, parameters []Parameter, document any, answer responder) route {
@@ -58,7 +59,7 @@ func (h *handler) scopeRoutes() []route {
 				Path: path, ID: id, Tag: tagScopes, Summary: summary, Description: description,
 				Parameters: parameters, MediaTypes: []string{typeJSON, typeText}, Document: document, Text: "HealthLines",
 			},
-			access: listAccess, respond: answer, watch: scopesInQuery,
+			read: readList, respond: answer, streams: true,
 		}
 	}
 	return []route{
@@ -82,7 +83,7 @@ func (h *handler) documentRoutes() []route {
 				Parameters: documentParameters, MediaTypes: []string{typeJSON, typeEMCO}, Document: status.Document{},
 				EMCO: []any{status.EMCOGroup{}, status.EMCOApps{}, status.EMCOClusters{}, status.EMCOResources{}},
 			},
-			repeated: true, timeout: documentTimeout, access: urlAccess(verbGet, "project", "app", "version", "group"), respond: h.groupStatus,
+			repeated: true, timeout: documentTimeout, read: readPath(verbGet, "project", "app", "version", "group"), respond: h.groupStatus,
 		},
 		{
 			Operation: Operation{
@@ -90,7 +91,7 @@ func (h *handler) documentRoutes() []route {
 				Summary: "Get the status of the network intents of a cluster", Description: "The only app of the document is `network-intents`.",
 				Parameters: documentParameters, MediaTypes: []string{typeJSON, typeEMCO}, Document: status.Document{}, EMCO: []any{status.EMCONetwork{}},
 			},
-			repeated: true, timeout: documentTimeout, access: urlAccess(verbGet, "provider", "cluster"), respond: h.clusterStatus,
+			repeated: true, timeout: documentTimeout, read: readPath(verbGet, "provider", "cluster"), respond: h.clusterStatus,
 		},
 		{
 			Operation: Operation{
@@ -99,7 +100,7 @@ func (h *handler) documentRoutes() []route {
 				Description: "The response has the bundles whose label `" + status.InstanceLabel + "` is the id, in the form of k8splugin's API.",
 				MediaTypes:  []string{typeJSON}, Document: status.InstanceDocument{},
 			},
-			timeout: documentTimeout, access: instanceAccess, respond: h.instanceStatus,
+			timeout: documentTimeout, read: readInstance, respond: h.instanceStatus,
 		},
 	}
 }
@@ -122,33 +123,35 @@ func (h *handler) serverRoutes() []route {
 	}
 }
 
-// urlAccess returns a function that validates the names in a path and returns the access with a verb to the URL itself.
-func urlAccess(verb string, names ...string) func(*http.Request, url.Values) (Access, error) {
-	return func(r *http.Request, _ url.Values) (Access, error) {
+// readPath returns a function that validates the names in a path, and reads the access with a verb to the URL itself.
+func readPath(verb string, names ...string) func(*requestInfo) error {
+	return func(q *requestInfo) error {
+		q.access = Access{Verb: verb, Path: q.URL.Path}
 		for _, name := range names {
-			if err := checkPathName(name, r.PathValue(name)); err != nil {
-				return Access{}, err
+			if err := checkPathName(name, q.PathValue(name)); err != nil {
+				return err
 			}
 		}
-		return Access{Verb: verb, Path: r.URL.Path}, nil
+		return nil
 	}
 }
 
-func instanceAccess(r *http.Request, _ url.Values) (Access, error) {
-	return Access{Verb: verbGet, Path: r.URL.Path}, checkInstance(r.PathValue("id"))
+func readInstance(q *requestInfo) error {
+	q.access = Access{Verb: verbGet, Path: q.URL.Path}
+	return checkName("id", q.PathValue("id"), validation.IsValidLabelValue)
 }
 
-func (h *handler) serveOpenAPI(context.Context, *http.Request, url.Values) (response, error) {
+func (h *handler) serveOpenAPI(context.Context, *requestInfo) (response, error) {
 	return response{document: h.description}, nil
 }
 
-func (h *handler) serveHealthz(context.Context, *http.Request, url.Values) (response, error) {
+func (h *handler) serveHealthz(context.Context, *requestInfo) (response, error) {
 	return response{document: probe{Status: "ok"}, text: func() string { return "ok\n" }}, nil
 }
 
-func (h *handler) serveReadyz(ctx context.Context, r *http.Request, query url.Values) (response, error) {
+func (h *handler) serveReadyz(ctx context.Context, q *requestInfo) (response, error) {
 	if err := cmp.Or(h.ready(), h.current()); err != nil {
 		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
 	}
-	return h.serveHealthz(ctx, r, query)
+	return h.serveHealthz(ctx, q)
 }

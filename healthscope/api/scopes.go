@@ -61,45 +61,46 @@ type continuation struct {
 	Query string `json:"query"`
 }
 
-// parseListQuery returns the selection and the page of a query.
-func parseListQuery(query url.Values) (selection, page, error) {
-	s, p := selection{namespace: query.Get(parameterNamespace), health: query.Get(parameterHealth)}, page{}
-	if query.Has(parameterNamespace) {
-		if err := checkNamespace(s.namespace); err != nil {
-			return s, p, err
+// readList reads the selection and the page of a request for a list.
+func readList(q *requestInfo) error {
+	q.selection = selection{namespace: q.query.Get(parameterNamespace), health: q.query.Get(parameterHealth)}
+	q.access = Access{Verb: verbList, Namespace: q.selection.namespace}
+	if q.query.Has(parameterNamespace) {
+		if err := checkNamespace(q.selection.namespace); err != nil {
+			return err
 		}
 	}
-	if query.Has(parameterHealth) && !slices.Contains(healthValues, s.health) {
-		return s, p, parameterError(query, parameterHealth, "must be "+strings.Join(healthValues, ", "))
+	if q.query.Has(parameterHealth) && !slices.Contains(healthValues, q.selection.health) {
+		return q.parameterError(parameterHealth, "must be "+strings.Join(healthValues, ", "))
 	}
 	var err error
-	if s.labels, err = labels.Parse(query.Get(parameterLabelSelector)); err != nil {
-		return s, p, parameterError(query, parameterLabelSelector, "must be a label selector: "+err.Error())
+	if q.selection.labels, err = labels.Parse(q.query.Get(parameterLabelSelector)); err != nil {
+		return q.parameterError(parameterLabelSelector, "must be a label selector: "+err.Error())
 	}
-	if text := query.Get(parameterLimit); query.Has(parameterLimit) {
-		limit, err := strconv.ParseUint(text, 10, 16)
+	if q.query.Has(parameterLimit) {
+		limit, err := strconv.ParseUint(q.query.Get(parameterLimit), 10, 16)
 		if err != nil || limit > maxLimit {
-			return s, p, parameterError(query, parameterLimit, fmt.Sprintf("must be a number from 0 to %d, where 0 asks for all", maxLimit))
+			return q.parameterError(parameterLimit, fmt.Sprintf("must be a number from 0 to %d, where 0 asks for all", maxLimit))
 		}
-		p.limit = int(limit)
+		q.page.limit = int(limit)
 	}
-	if text := query.Get(parameterContinue); text != "" {
+	if text := q.query.Get(parameterContinue); text != "" {
 		var c continuation
 		data, err := base64.RawURLEncoding.DecodeString(text)
 		if err != nil || json.Unmarshal(data, &c) != nil {
-			return s, p, parameterError(query, parameterContinue, "must be metadata.continue of the page before")
+			return q.parameterError(parameterContinue, "must be metadata.continue of the page before")
 		}
-		if c.Query != listIdentity(query) {
-			return s, p, parameterError(query, parameterContinue, "must be of a list with the same namespace, labelSelector and health; list from the start without it")
+		if c.Query != listIdentity(q.query) {
+			return q.parameterError(parameterContinue, "must be of a list with the same namespace, labelSelector and health; list from the start without it")
 		}
-		p.after = c.After
+		q.page.after = c.After
 	}
-	return s, p, nil
+	return nil
 }
 
 // parameterError returns the error for an invalid value of a parameter.
-func parameterError(query url.Values, name, rule string) error {
-	return statusErrorf(http.StatusBadRequest, "query parameter %q has the value %s; it %s", name, quote(query.Get(name)), rule)
+func (q *requestInfo) parameterError(name, rule string) error {
+	return statusErrorf(http.StatusBadRequest, "query parameter %q has the value %s; it %s", name, quote(q.query.Get(name)), rule)
 }
 
 // listIdentity returns an identifier of the list of a query, the same for all its pages.
@@ -109,76 +110,58 @@ func listIdentity(query url.Values) string {
 	}.Encode()))
 }
 
-func listAccess(_ *http.Request, query url.Values) (Access, error) {
-	about, _, err := parseListQuery(query)
-	return Access{Verb: verbList, Namespace: about.namespace}, err
-}
-
-// scopesInQuery returns the selection of a stream of a list.
-func scopesInQuery(_ *http.Request, query url.Values) (selection, error) {
+// checkStream returns an error when a request for a stream has parameters of pages.
+func (q *requestInfo) checkStream() error {
 	for _, name := range []string{parameterLimit, parameterContinue} {
-		if query.Has(name) {
-			return selection{}, parameterError(query, name, "cannot be together with watch=true: a stream has no pages")
+		if q.query.Has(name) {
+			return q.parameterError(name, "cannot be together with watch=true: a stream has no pages")
 		}
 	}
-	about, _, err := parseListQuery(query)
-	return about, err
+	return nil
 }
 
-func (h *handler) getAccess(r *http.Request, query url.Values) (Access, error) {
-	about, err := h.scopeInPath(r, query)
-	return Access{Verb: verbGet, Namespace: about.namespace, Name: about.name}, err
-}
-
-// scopeInPath returns the selection of the scope in a path.
-func (h *handler) scopeInPath(r *http.Request, _ url.Values) (selection, error) {
-	s := selection{namespace: r.PathValue("namespace"), name: r.PathValue("name")}
-	if !hasNamespaceInPath(r) {
-		s.namespace = h.defaultNamespace
+// readScope reads the selection of the scope in a path.
+func (h *handler) readScope(q *requestInfo) error {
+	q.selection = selection{namespace: q.PathValue("namespace"), name: q.PathValue("name")}
+	if !hasNamespaceInPath(q) {
+		q.selection.namespace = h.defaultNamespace
 	}
-	if err := checkNamespace(s.namespace); err != nil {
-		return s, err
+	q.access = Access{Verb: verbGet, Namespace: q.selection.namespace, Name: q.selection.name}
+	if err := checkNamespace(q.selection.namespace); err != nil {
+		return err
 	}
-	return s, checkScopeName(s.name)
+	return checkScopeName(q.selection.name)
 }
 
 // hasNamespaceInPath reports whether the path of a scope contains its namespace.
-func hasNamespaceInPath(r *http.Request) bool { return strings.Contains(r.Pattern, "{namespace}") }
+func hasNamespaceInPath(q *requestInfo) bool { return strings.Contains(q.Pattern, "{namespace}") }
 
 // listScopes returns all scopes of a query.
-func (h *handler) listScopes(ctx context.Context, _ *http.Request, query url.Values) (response, error) {
-	about, _, err := parseListQuery(query)
-	if err != nil {
-		return response{}, err
-	}
-	list, err := h.listSelected(ctx, about)
+func (h *handler) listScopes(ctx context.Context, q *requestInfo) (response, error) {
+	list, err := h.listSelected(ctx, q.selection)
 	return response{document: list, text: list.text, cacheable: true}, err
 }
 
 // listScopePage returns one page of the scopes of a query.
-func (h *handler) listScopePage(ctx context.Context, r *http.Request, query url.Values) (response, error) {
-	about, part, err := parseListQuery(query)
-	if err != nil {
-		return response{}, err
-	}
-	list, err := h.listSelected(ctx, about)
+func (h *handler) listScopePage(ctx context.Context, q *requestInfo) (response, error) {
+	list, err := h.listSelected(ctx, q.selection)
 	if err != nil {
 		return response{}, err
 	}
 	document := ScopePage{ScopeList: list}
-	if part.after != (ScopeName{}) {
-		document.Items = slices.DeleteFunc(document.Items, func(item ScopeItem) bool { return item.scopeName().compare(part.after) <= 0 })
+	if q.page.after != (ScopeName{}) {
+		document.Items = slices.DeleteFunc(document.Items, func(item ScopeItem) bool { return item.scopeName().compare(q.page.after) <= 0 })
 	}
 	a := response{cacheable: true}
-	if rest := len(document.Items) - part.limit; part.limit > 0 && rest > 0 {
-		document.Items = document.Items[:part.limit]
-		token, err := json.Marshal(continuation{After: document.Items[part.limit-1].scopeName(), Query: listIdentity(query)})
+	if rest := len(document.Items) - q.page.limit; q.page.limit > 0 && rest > 0 {
+		document.Items = document.Items[:q.page.limit]
+		token, err := json.Marshal(continuation{After: document.Items[q.page.limit-1].scopeName(), Query: listIdentity(q.query)})
 		if err != nil {
 			return response{}, fmt.Errorf("cannot encode the token of the next page: %w", err)
 		}
 		document.Metadata = ListMetadata{Continue: base64.RawURLEncoding.EncodeToString(token), RemainingItemCount: rest}
-		query.Set(parameterContinue, document.Metadata.Continue)
-		a.next = (&url.URL{Path: r.URL.Path, RawQuery: query.Encode()}).String()
+		q.query.Set(parameterContinue, document.Metadata.Continue)
+		a.next = (&url.URL{Path: q.URL.Path, RawQuery: q.query.Encode()}).String()
 	}
 	a.document, a.text = document, document.text
 	return a, nil
@@ -200,18 +183,15 @@ func (h *handler) listSelected(ctx context.Context, about selection) (ScopeList,
 	return newScopeList(scopes, about), nil
 }
 
-func (h *handler) getScope(ctx context.Context, r *http.Request, query url.Values) (response, error) {
-	about, err := h.scopeInPath(r, query)
-	if err != nil {
-		return response{}, err
-	}
+func (h *handler) getScope(ctx context.Context, q *requestInfo) (response, error) {
+	about := q.selection
 	if err := h.current(); err != nil {
 		return response{}, statusErrorf(http.StatusServiceUnavailable, "cannot say how HealthScope %q in namespace %q is now: %w", about.name, about.namespace, err)
 	}
 	found, err := h.scopes.Get(ctx, about.namespace, about.name)
 	if apierrors.IsNotFound(err) {
 		where := fmt.Sprintf("in namespace %q", about.namespace)
-		if !hasNamespaceInPath(r) {
+		if !hasNamespaceInPath(q) {
 			where += ", the default one; /scopes/{namespace}/{name} looks in another"
 		}
 		return response{}, statusErrorf(http.StatusNotFound, "there is no HealthScope %q %s", about.name, where)

@@ -35,21 +35,16 @@ type ServerOptions struct {
 }
 
 // Server serves a handler over HTTP.
-type Server struct {
-	address string
-	handler http.Handler
-	tls     *tls.Config
-	log     *slog.Logger
-}
+type Server struct{ options ServerOptions }
 
 // NewServer returns a server. It does not listen before it runs.
 func NewServer(o ServerOptions) *Server {
-	s := &Server{address: o.Address, handler: o.Handler, log: orDiscard(o.Logger)}
+	o.Logger = orDiscard(o.Logger)
 	if o.TLS != nil {
-		s.tls = o.TLS.Clone()
-		s.tls.MinVersion = max(s.tls.MinVersion, tls.VersionTLS12)
+		o.TLS = o.TLS.Clone()
+		o.TLS.MinVersion = max(o.TLS.MinVersion, tls.VersionTLS12)
 	}
-	return s
+	return &Server{o}
 }
 
 // Run listens and serves until ctx ends. It then refuses connections, waits up to ten seconds for requests in progress, closes the connections
@@ -63,9 +58,9 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.options.Address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %q for the status API: %w", s.address, err)
+		return nil, fmt.Errorf("cannot listen on %q for the status API: %w", s.options.Address, err)
 	}
 	return listener, nil
 }
@@ -78,19 +73,19 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if s.tls == nil {
+		if s.options.TLS == nil {
 			cause = server.Serve(listener)
 		} else {
 			cause = server.ServeTLS(listener, "", "")
 		}
 	}()
-	s.log.InfoContext(ctx, "Serving the status API", "address", listener.Addr().String())
+	s.options.Logger.InfoContext(ctx, "Serving the status API", "address", listener.Addr().String())
 	select {
 	case <-served:
-		return errors.Join(fmt.Errorf("cannot serve the status API on %q: %w", s.address, cause), server.Close())
+		return errors.Join(fmt.Errorf("cannot serve the status API on %q: %w", s.options.Address, cause), server.Close())
 	case <-ctx.Done():
 	}
-	s.log.InfoContext(ctx, "Stopping the status API")
+	s.options.Logger.InfoContext(ctx, "Stopping the status API")
 	err := s.drain(detached, server)
 	<-served
 	return err
@@ -99,14 +94,14 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 // newHTTPServer returns the server behind Run; requests is the context that requests descend from.
 func (s *Server) newHTTPServer(requests context.Context) *http.Server {
 	return &http.Server{
-		Handler:           s.handler,
-		TLSConfig:         s.tls,
+		Handler:           s.options.Handler,
+		TLSConfig:         s.options.TLS,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(s.options.Logger.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return requests },
 	}
 }
@@ -119,6 +114,6 @@ func (s *Server) drain(ctx context.Context, server *http.Server) error {
 	if limited.Err() == nil {
 		return err
 	}
-	s.log.InfoContext(ctx, "Cutting off the requests to the status API that are still under way", "after", drainTimeout)
+	s.options.Logger.InfoContext(ctx, "Cutting off the requests to the status API that are still under way", "after", drainTimeout)
 	return server.Close()
 }

@@ -38,17 +38,6 @@ const (
 	eventProblem = "problem"
 )
 
-// stream is a stream that an authorized caller has requested.
-type stream struct {
-	selection selection
-	// caller is the reader; it has no name when there is no Guard.
-	caller Caller
-	// snapshot makes the response of the path without watch.
-	snapshot func(ctx context.Context) (response, error)
-	// allowed returns an error when the caller may not read the stream any more.
-	allowed func(ctx context.Context) error
-}
-
 // changes is the set of scopes that have changed and have not been sent to a reader. It never has more entries than there are scopes.
 type changes struct {
 	wake chan struct{}
@@ -81,13 +70,14 @@ func (c *changes) drain() []ScopeName {
 }
 
 // stream sends a snapshot and then changes, until the caller goes away, reads too slowly or may not read any more, or the server stops.
-func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
+func (h *handler) stream(w http.ResponseWriter, q *requestInfo) {
+	r := q.Request
 	if !acquire(h.streams) {
 		h.fail(w, r, statusErrorf(http.StatusServiceUnavailable, "%w: %d streams are open already; try again, or ask without watch", ErrBusy, maxStreams))
 		return
 	}
 	defer func() { <-h.streams }()
-	if name := s.caller.Name; h.guard != nil {
+	if name := q.caller.Name; h.guard != nil {
 		if !h.callers.acquire(name, maxStreamsOfOne) {
 			h.fail(w, r, statusErrorf(http.StatusTooManyRequests, "%w: user %s has %d streams open already; close one, or ask without watch", ErrTooMany, quote(name), maxStreamsOfOne))
 			return
@@ -97,11 +87,11 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 	// Subscribe before the snapshot, so that no change is lost in between.
 	pending := newChanges()
 	defer h.scopes.Subscribe(func(namespace, name string) {
-		if s.selection.covers(namespace, name) {
+		if q.selection.covers(namespace, name) {
 			pending.add(ScopeName{Namespace: namespace, Name: name})
 		}
 	})()
-	first, err := h.takeSnapshot(r.Context(), s)
+	first, err := h.takeSnapshot(r.Context(), q)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -123,31 +113,34 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, s stream) {
 			out.comment("the server stops; connect again")
 			return
 		case <-ticker.C:
-			if err := cmp.Or(h.checkAllowed(r.Context(), s), h.checkCurrent()); err != nil {
+			if err := cmp.Or(h.checkAllowed(r.Context(), q), h.checkCurrent()); err != nil {
 				out.send(eventProblem, problemOf(err, r.URL))
 				return
 			}
 			out.comment("heartbeat")
 		case <-pending.wake:
 			for _, name := range pending.drain() {
-				h.sendScope(r.Context(), out, s.selection, name)
+				h.sendScope(r.Context(), out, q.selection, name)
 			}
 		}
 	}
 }
 
-// takeSnapshot makes the snapshot of a stream.
-func (h *handler) takeSnapshot(ctx context.Context, s stream) (response, error) {
+// takeSnapshot makes the snapshot of a stream: the response of the path without watch.
+func (h *handler) takeSnapshot(ctx context.Context, q *requestInfo) (response, error) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return s.snapshot(limited)
+	return q.route.respond(limited, q)
 }
 
 // checkAllowed returns an error when the caller may not read a stream any more. It returns nil while the Guard cannot decide.
-func (h *handler) checkAllowed(ctx context.Context, s stream) error {
+func (h *handler) checkAllowed(ctx context.Context, q *requestInfo) error {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := s.allowed(limited)
+	err := h.authenticate(limited, q)
+	if err == nil {
+		err = h.authorize(limited, q)
+	}
 	if f, ok := errors.AsType[*statusError](err); ok && f.status < http.StatusInternalServerError {
 		return err
 	}

@@ -39,41 +39,33 @@ type Options struct {
 }
 
 // Build makes the status of a bundle from its objects and its previous status,
-// which is nil for a new bundle. It does not change the objects.
-//
-// The status does not depend on the order of the objects, and does not change
-// over time alone: since is now, in whole seconds, only for an object that is new
-// (by its key and uid) or in another state than before. An object that is passed
-// twice counts once.
+// which is nil for a new bundle. It does not change the objects, and their order
+// makes no difference. An object that is passed twice counts once. since is now, in
+// whole seconds, for an object that is new (by its key and uid) or in another state.
 //
 // The status is ready when it has resources and all that count are Ready. An empty
 // bundle is not ready, because a client that waits for it waits for its objects.
 //
-// When the lists exceed Options.ListBudget, or the whole status exceeds
-// Options.HardLimit, Build leaves out the largest lists. When that is not enough,
-// it leaves out entries of resources, those of Ready objects first. Counts stay
-// exact, and truncated is true when something is missing.
+// Above Options.ListBudget or Options.HardLimit, Build leaves out the largest lists,
+// then entries of resources, those of Ready objects first. Counts stay exact, and
+// truncated is true when something is missing.
 //
-// Objects of Options.Unreadable kinds keep their entries, as Unknown, because an
-// object that cannot be read may still exist. They count, a status that has any is
-// not ready, and the lists leave them out. While there are such kinds, objects that
-// a truncated previous status counted but did not name, and that are not passed now,
-// stay in resourceCount, and in the summary as Unknown.
+// Objects of Options.Unreadable kinds keep their entries, as Unknown, because they
+// may still exist. They count, the status is not ready, and the lists leave them out.
+// While there are such kinds, objects that a truncated previous status counted but
+// did not name stay in resourceCount, and in the summary as Unknown.
 func Build(objects []*unstructured.Unstructured, previous *k8spluginv1alpha1.ResourceBundleStateStatus, now time.Time, opts Options) k8spluginv1alpha1.ResourceBundleStateStatus {
 	opts.ListBudget = cmp.Or(opts.ListBudget, DefaultListBudget)
 	opts.HardLimit = cmp.Or(opts.HardLimit, DefaultHardLimit)
+	now = now.UTC().Truncate(time.Second)
 	known := entriesOf(previous)
 	items, incomplete := withUnreadable(itemsOf(objects, opts.User), known, opts)
 	link(items)
 	for i := range items {
-		r := &items[i].result
-		if !items[i].unreadable && len(opts.AllowedLabels) > 0 {
-			r.Labels = allowedLabels(labelsOf(items[i].object), opts.AllowedLabels)
+		if items[i].object != nil && len(opts.AllowedLabels) > 0 {
+			items[i].result.Labels = allowedLabels(labelsOf(items[i].object), opts.AllowedLabels)
 		}
-		if r.Since.IsZero() {
-			r.Since = known.sinceOf(*r, now.UTC().Truncate(time.Second))
-		}
-		known.updateProgress(r, now.UTC().Truncate(time.Second))
+		known.carryOver(&items[i].result, now)
 	}
 	counted := countOf(results(items))
 	unnamed, unnamedCounted := countUnnamed(items, previous, known, opts)
@@ -163,25 +155,22 @@ func entriesOf(previous *k8spluginv1alpha1.ResourceBundleStateStatus) previousEn
 	return known
 }
 
-// sinceOf returns when the object entered its state: the time of the previous status
-// if it has the same object in the same state, else now. It ignores a time in the future, which comes from a wrong clock.
-func (e previousEntries) sinceOf(r healthscope.Result, now time.Time) time.Time {
+// carryOver sets since when the object is in its state, and its furthest progress since it became Pending, by what the previous status says of
+// the same object in the same state. It ignores times in the future, which come from a wrong clock.
+func (e previousEntries) carryOver(r *healthscope.Result, now time.Time) {
 	before, ok := e[r.Key]
-	if ok && before.UID == r.UID && before.State == r.State && !before.Since.IsZero() && !before.Since.After(now) {
-		return before.Since.UTC().Truncate(time.Second)
+	same := ok && before.UID == r.UID && before.State == r.State
+	if r.Since.IsZero() {
+		r.Since = now
+		if same && !before.Since.IsZero() && !before.Since.After(now) {
+			r.Since = before.Since.UTC().Truncate(time.Second)
+		}
 	}
-	return now
-}
-
-// updateProgress sets the furthest progress of an object since it became Pending, and when it last advanced.
-func (e previousEntries) updateProgress(r *healthscope.Result, now time.Time) {
-	before, ok := e[r.Key]
-	if !ok || before.UID != r.UID || before.State != r.State || before.Progress == nil || r.Progress == nil || !tracksProgress(*r) {
-		return
+	if same && before.Progress != nil && r.Progress != nil && tracksProgress(*r) {
+		progress := r.Progress.Merge(*before.Progress, now)
+		if progress.At.After(now) {
+			progress.At = now
+		}
+		r.Progress = &progress
 	}
-	progress := r.Progress.Merge(*before.Progress, now)
-	if progress.At.After(now) {
-		progress.At = now
-	}
-	r.Progress = &progress
 }

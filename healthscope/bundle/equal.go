@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -20,7 +21,7 @@ func Equal(a, b *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
 		return a == b
 	}
 	if a.Ready != b.Ready || a.ResourceCount != b.ResourceCount || a.Truncated != b.Truncated ||
-		!samePointer(a.Summary, b.Summary) || !slices.EqualFunc(a.Resources, b.Resources, sameEntry) || !slices.Equal(a.Malformed, b.Malformed) {
+		!ptr.Equal(a.Summary, b.Summary) || !slices.EqualFunc(a.Resources, b.Resources, sameEntry) || !slices.Equal(a.Malformed, b.Malformed) {
 		return false
 	}
 	others := b.Lists()
@@ -34,27 +35,16 @@ func Equal(a, b *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
 
 // sameEntry reports whether two entries of resources are the same.
 func sameEntry(a, b k8spluginv1alpha1.ResourceHealth) bool {
-	return stringFieldsOf(a) == stringFieldsOf(b) && boolFieldsOf(a) == boolFieldsOf(b) &&
-		sameTime(a.Since, b.Since) && sameTime(a.ProgressedAt, b.ProgressedAt) && samePointer(a.Progress, b.Progress) && samePointer(a.Owner, b.Owner) && maps.Equal(a.Labels, b.Labels) &&
-		samePointer(a.Desired, b.Desired) && samePointer(a.Available, b.Available) && samePointer(a.ProgressDeadlineSeconds, b.ProgressDeadlineSeconds)
-}
-
-// stringFieldsOf returns the string fields of an entry.
-func stringFieldsOf(r k8spluginv1alpha1.ResourceHealth) [9]string {
-	return [9]string{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, r.State, r.Reason, r.Message}
-}
-
-// boolFieldsOf returns the boolean fields of an entry.
-func boolFieldsOf(r k8spluginv1alpha1.ResourceHealth) [4]bool {
-	return [4]bool{r.Serving, r.Suspended, r.Warning, r.Timed}
-}
-
-// samePointer reports whether two pointers are both nil, or lead to equal values.
-func samePointer[T comparable](a, b *T) bool {
-	if a == nil || b == nil {
-		return a == b
+	texts := func(r k8spluginv1alpha1.ResourceHealth) [9]string {
+		return [9]string{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, r.State, r.Reason, r.Message}
 	}
-	return *a == *b
+	flags := func(r k8spluginv1alpha1.ResourceHealth) [4]bool {
+		return [4]bool{r.Serving, r.Suspended, r.Warning, r.Timed}
+	}
+	return texts(a) == texts(b) && flags(a) == flags(b) &&
+		sameTime(a.Since, b.Since) && sameTime(a.ProgressedAt, b.ProgressedAt) && ptr.Equal(a.Progress, b.Progress) && ptr.Equal(a.Owner, b.Owner) &&
+		maps.Equal(a.Labels, b.Labels) && ptr.Equal(a.Desired, b.Desired) && ptr.Equal(a.Available, b.Available) &&
+		ptr.Equal(a.ProgressDeadlineSeconds, b.ProgressDeadlineSeconds)
 }
 
 // sameTime reports whether two times are the same second, which is the resolution of their JSON form.

@@ -36,12 +36,10 @@ func frameSize(status k8spluginv1alpha1.ResourceBundleStateStatus) int {
 	return len(encode(status)) + len(`"resources":[],`)
 }
 
-// truncateEntries drops entries that take excess bytes together. It drops Ready entries
-// first: leaves before owners before entries without an owner. It keeps a Ready owner of
-// an entry that is not Ready. Next it drops the other leaves, the best state first, and
-// finally their owners. So it never drops an owner and keeps an entry that it owns,
-// which would then count alone. When pods of a workload are not Ready, it keeps one pod
-// that is as long as it keeps them, because a workload without a working pod looks
+// truncateEntries drops entries that take excess bytes together: Ready entries first, then
+// the others, the best state first; leaves before their owners, because an owned entry
+// whose owner is gone would count alone. When pods of a workload are not Ready, it keeps
+// one that is as long as it keeps them, because a workload without a working pod looks
 // Failed to a reader. Of equal entries it drops the last by key first.
 func truncateEntries(entries []k8spluginv1alpha1.ResourceHealth, sizes []int, excess int) []k8spluginv1alpha1.ResourceHealth {
 	order := make([]int, len(entries))
@@ -52,19 +50,13 @@ func truncateEntries(entries []k8spluginv1alpha1.ResourceHealth, sizes []int, ex
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(ranks[a], ranks[b]), cmp.Compare(b, a))
 	})
-	dropped := make(map[int]bool, len(order))
-	for _, i := range order {
-		if excess <= 0 {
-			break
-		}
-		dropped[i] = true
-		excess -= sizes[i]
+	drop := 0
+	for ; drop < len(order) && excess > 0; drop++ {
+		excess -= sizes[order[drop]]
 	}
-	kept := make([]k8spluginv1alpha1.ResourceHealth, 0, len(entries)-len(dropped))
-	for i, entry := range entries {
-		if !dropped[i] {
-			kept = append(kept, entry)
-		}
+	kept := make([]k8spluginv1alpha1.ResourceHealth, 0, len(order)-drop)
+	for _, i := range slices.Sorted(slices.Values(order[drop:])) {
+		kept = append(kept, entries[i])
 	}
 	return kept
 }
@@ -140,29 +132,26 @@ func rootOf(i int, ownerOf func(int) (int, bool)) int {
 // ranksOf returns the rank of each entry. Entries with lower ranks are dropped first.
 func ranksOf(entries []k8spluginv1alpha1.ResourceHealth) []int {
 	states := healthscope.States()
-	ownerships := ownershipsOf(entries)
 	ranks := make([]int, len(entries))
-	for i, e := range entries {
-		if ownerships[i].representative { // The last of the leaves.
-			ranks[i] = 3*(len(states)+1) + len(states)
-			continue
-		}
-		var tier int
-		switch ready, owned := e.State == string(healthscope.Ready), e.Owner != nil; {
-		case ready && !ownerships[i].needed && owned && !ownerships[i].owns:
+	for i, o := range ownershipsOf(entries) {
+		e := entries[i]
+		droppable, leaf := e.State == string(healthscope.Ready) && !o.needed, !o.owns
+		tier, state := 5, slices.Index(states, healthscope.State(e.State))
+		switch owned := e.Owner != nil; {
+		case o.representative: // The last of the leaves.
+			tier, state = 3, len(states)
+		case droppable && owned && leaf:
 			tier = 0
-		case ready && !ownerships[i].needed && owned:
+		case droppable && owned:
 			tier = 1
-		case ready && !ownerships[i].needed:
+		case droppable:
 			tier = 2
-		case owned && !ownerships[i].owns:
+		case owned && leaf:
 			tier = 3
 		case owned:
 			tier = 4
-		default:
-			tier = 5
 		}
-		ranks[i] = tier*(len(states)+1) + slices.Index(states, healthscope.State(e.State))
+		ranks[i] = tier*(len(states)+1) + state
 	}
 	return ranks
 }

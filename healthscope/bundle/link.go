@@ -12,15 +12,13 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// link gives every pod, ReplicaSet and Job its owner within the bundle.
+// link gives every pod, ReplicaSet and Job its owner within the bundle. It keeps an
+// ownerReference to an object of the bundle, and its absence from an object with a uid.
 //
-// An ownerReference to an object of the bundle is kept. So is its absence from an
-// object with a uid. Other monitors leave gaps: EMCO's API server prunes uid and
-// ownerReferences, and its monitor does not report ReplicaSets, so that the
-// ownerReference of a pod, if it is kept, refers to an object outside the bundle.
-// The owner then is the object of the bundle whose selector matches, the most
-// specific one if there are several. Without a match it is the object from whose
-// name Kubernetes would have generated the name of the owned object.
+// Other monitors leave gaps: EMCO's API server prunes uid and ownerReferences, and its
+// monitor does not report ReplicaSets. The owner then is the object of the bundle with
+// the most specific selector that matches, or else the one from whose name Kubernetes
+// would have generated the name of the owned object.
 func link(items []item) {
 	l := linker{items: items, index: map[healthscope.Key]int{}}
 	for i := range items {
@@ -124,7 +122,8 @@ func (l *linker) bySelector(i int, kinds []string, name string) *healthscope.Own
 	if best == nil {
 		return nil
 	}
-	return ownerNamed(l.items[best.item].result.Key)
+	owner := l.items[best.item].result.Key
+	return &healthscope.Owner{Group: owner.Group, Kind: owner.Kind, Name: owner.Name}
 }
 
 // preferred reports whether a is a better owner than b for an object of the given
@@ -230,9 +229,4 @@ func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") =
 // isLowerAlphanumeric reports whether s consists of least to most lower-case letters and digits.
 func isLowerAlphanumeric(s string, least, most int) bool {
 	return len(s) >= least && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
-}
-
-// ownerNamed returns the owner that a key names.
-func ownerNamed(key healthscope.Key) *healthscope.Owner {
-	return &healthscope.Owner{Group: key.Group, Kind: key.Kind, Name: key.Name}
 }

@@ -57,7 +57,7 @@ type OtherResource struct {
 func fillLists(status *k8spluginv1alpha1.ResourceBundleStateStatus, items []item, budget int) {
 	byList := map[string][]item{}
 	for _, it := range items {
-		if it.unreadable {
+		if it.object == nil {
 			continue // The object that could be listed may be out of date.
 		}
 		name := listOf(it.result)
@@ -115,23 +115,25 @@ func encodeList(name string, items []item, budget int) (k8spluginv1alpha1.RawLis
 
 // encodeEntry returns the JSON of an entry of a list; nil for an object that has no JSON form.
 func encodeEntry(list string, it item) []byte {
-	if list == resourceStatusesList {
-		whole := clone(trim(it.object))
-		redactValue(whole)
-		r := it.result
-		res := encode(whole)
-		if res == nil {
-			return nil
-		}
-		return encode(OtherResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Res: res})
+	kept := trim(it.object)
+	if list != resourceStatusesList {
+		kept = selectFields(kept, listFields)
 	}
-	kept, _ := clone(selectFields(trim(it.object), listFields)).(map[string]any)
-	if isDataHolder(it.object) {
-		delete(kept, "spec")
-		delete(kept, "status")
-	}
+	kept, _ = clone(kept).(map[string]any)
 	redactValue(kept)
-	return encode(kept)
+	if list != resourceStatusesList {
+		if isDataHolder(kept) {
+			delete(kept, "spec")
+			delete(kept, "status")
+		}
+		return encode(kept)
+	}
+	res := encode(kept)
+	if res == nil {
+		return nil
+	}
+	r := it.result
+	return encode(OtherResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Res: res})
 }
 
 // listsSize returns how many bytes the lists take together.

@@ -11,12 +11,10 @@ import (
 
 // item is an object of a bundle with its result.
 type item struct {
-	// object is nil for an object that is known from a previous status only.
+	// object is nil for an object that cannot be read at present.
 	object map[string]any
 	result healthscope.Result
-	// unreadable is true for an object that cannot be read at present.
-	unreadable bool
-	// fromPrevious is true for an unreadable object that is known from a previous status only.
+	// fromPrevious is true for an object that cannot be read and is known from a previous status only.
 	fromPrevious bool
 }
 

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8sjson "k8s.io/apimachinery/pkg/util/json"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -36,14 +38,11 @@ type Contents struct {
 // Read returns the contents of a bundle of any generation, for the cluster it is in.
 //
 // Read trusts a bundle with a summary, which a HealthScope monitor has filled. It
-// evaluates the lists of other monitors by the same rules, and finds owners in the
-// same way; these results have no Since, because these monitors keep no times. Trim
-// keeps such results in status.resources, which Read uses when there is no summary
-// and the lists have no objects.
+// evaluates the lists of other monitors by the built-in rules, and finds owners as
+// Build does; these results have no Since. Trim keeps such results in
+// status.resources, which Read uses when the lists have no objects.
 //
 // Read never fails. It names the parts that it cannot read in Malformed, and returns the rest.
-//
-// Read uses the built-in rules only; Trim uses the user's rules, too.
 func Read(cluster string, b *k8spluginv1alpha1.ResourceBundleState) Contents {
 	return read(cluster, b, nil)
 }
@@ -113,8 +112,11 @@ func (r *reader) readEntries(entries []k8spluginv1alpha1.ResourceHealth) {
 
 // readLists evaluates the objects in the lists of another monitor, and reports whether any list has been written.
 func (r *reader) readLists(status *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
-	var items []item
-	observed := visitObjects(status, func(object map[string]any) { items = append(items, evaluate(r.cluster, object, r.user)) }, r.malformedf)
+	objects, observed := r.objects(status)
+	items := make([]item, len(objects))
+	for i, object := range objects {
+		items[i] = evaluate(r.cluster, object, r.user)
+	}
 	slices.SortStableFunc(items, func(a, b item) int { return a.result.Compare(b.result.Key) })
 	items = slices.CompactFunc(items, func(a, b item) bool { return a.result.Key == b.result.Key }) // The recorder puts an object into two lists.
 	link(items)
@@ -126,15 +128,13 @@ func (r *reader) readLists(status *k8spluginv1alpha1.ResourceBundleStateStatus) 
 // It adds apiVersion and kind where an entry leaves them to its list. It omits entries that cannot be read, or have no kind
 // or no name.
 func Objects(status *k8spluginv1alpha1.ResourceBundleStateStatus) []map[string]any {
-	var objects []map[string]any
-	visitObjects(status, func(object map[string]any) { objects = append(objects, object) }, func(string, ...any) {})
+	objects, _ := new(reader).objects(status)
 	return objects
 }
 
-// visitObjects calls onObject with each object in the lists, and onMalformed with each part that cannot be read. It reports whether a monitor has written any list.
-func visitObjects(status *k8spluginv1alpha1.ResourceBundleStateStatus, onObject func(map[string]any), onMalformed func(format string, args ...any)) bool {
+// objects returns the objects in the lists of a status, and reports whether a monitor has written any list.
+func (r *reader) objects(status *k8spluginv1alpha1.ResourceBundleStateStatus) (objects []map[string]any, written bool) {
 	fields := status.Lists()
-	written := false
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		list := *fields[name]
 		if len(list) == 0 || string(list) == "null" {
@@ -143,18 +143,18 @@ func visitObjects(status *k8spluginv1alpha1.ResourceBundleStateStatus, onObject 
 		written = true
 		var entries []json.RawMessage
 		if json.Unmarshal(list, &entries) != nil {
-			onMalformed("%s", name)
+			r.malformedf("%s", name)
 			continue
 		}
 		for i, entry := range entries {
 			if object := objectOf(name, entry); object != nil {
-				onObject(object)
+				objects = append(objects, object)
 			} else {
-				onMalformed("%s[%d]", name, i)
+				r.malformedf("%s[%d]", name, i)
 			}
 		}
 	}
-	return written
+	return objects, written
 }
 
 // objectOf returns the object in an entry of a list; nil when there is none, or it has no kind or no name.
@@ -164,7 +164,7 @@ func objectOf(list string, entry json.RawMessage) map[string]any {
 		object = unwrapObject(entry)
 	} else if k8sjson.Unmarshal(entry, &object) == nil && object != nil {
 		kind := kindOf[list]
-		setDefault(object, "apiVersion", joinAPIVersion(kind.group, kind.version))
+		setDefault(object, "apiVersion", schema.GroupVersion{Group: kind.group, Version: kind.version}.String())
 		setDefault(object, "kind", kind.kind)
 	}
 	if text(object["kind"]) == "" || text(child(object, "metadata")["name"]) == "" {
@@ -180,7 +180,7 @@ func unwrapObject(entry json.RawMessage) map[string]any {
 	if json.Unmarshal(entry, &wrapper) != nil || k8sjson.Unmarshal(wrapper.Res, &object) != nil || object == nil {
 		return nil
 	}
-	setDefault(object, "apiVersion", joinAPIVersion(wrapper.Group, wrapper.Version))
+	setDefault(object, "apiVersion", schema.GroupVersion{Group: wrapper.Group, Version: wrapper.Version}.String())
 	setDefault(object, "kind", wrapper.Kind)
 	setDefault(object, "metadata", map[string]any{})
 	if metadata := child(object, "metadata"); metadata != nil {
@@ -197,10 +197,28 @@ func setDefault(object map[string]any, field string, value any) {
 	}
 }
 
-// joinAPIVersion puts group and version together.
-func joinAPIVersion(group, version string) string {
-	if group == "" {
-		return version
+// Trim reduces a bundle, in place, to what the cache of a hub holds: the required
+// metadata, the selector, and a status with resources and summary but without the
+// lists. For a bundle of another monitor, Trim fills in resources; the bundle still
+// has no summary, which identifies it as one of another monitor, and an empty list
+// shows that it was filled. Read returns the same contents before and after.
+//
+// Trim evaluates the lists of another monitor by the user's rules, which may be nil, and by the built-in rules.
+func Trim(b *k8spluginv1alpha1.ResourceBundleState, user rules.UserRules) {
+	contents := read("", b, user)
+	status := k8spluginv1alpha1.ResourceBundleStateStatus{
+		Ready: b.Status.Ready, ResourceCount: b.Status.ResourceCount, Summary: b.Status.Summary,
+		Truncated: contents.Truncated, Malformed: contents.Malformed,
 	}
-	return group + "/" + version
+	for _, result := range contents.Results {
+		status.Resources = append(status.Resources, entryOf(result))
+	}
+	if !contents.Own && contents.Observed {
+		status.ResourceStatuses = k8spluginv1alpha1.RawList("[]")
+	}
+	b.ObjectMeta = metav1.ObjectMeta{
+		Name: b.Name, Namespace: b.Namespace, Labels: b.Labels, UID: b.UID,
+		ResourceVersion: b.ResourceVersion, Generation: b.Generation, CreationTimestamp: b.CreationTimestamp,
+	}
+	b.Status = status
 }

@@ -26,15 +26,13 @@ var envListSuffixes = []string{"env", "Env", "envVars", "EnvVars"}
 
 // Redact removes from an object, in place, what the readers of a bundle may not see
 // or do not need: managed fields, annotations in which tools keep a copy of the
-// object, the data of ConfigMaps and Secrets, also of those that another object
-// carries as a manifest, and literal values of environment variables and HTTP
-// headers, in pod specs and templates of any kind. It keeps the name and valueFrom
-// of an environment variable. It also treats a map env as variables by name, and a
-// list whose name ends in env or envVars as variables where its items have a name.
+// object, the data of ConfigMaps and Secrets, also within other objects, and literal
+// values of environment variables and HTTP headers in objects of any kind. Variables
+// are also a map env, and items with a name in a list whose name ends in env or
+// envVars; their names and valueFrom stay.
 //
-// Redact keeps commands, arguments and other annotations: everyone who may read the
-// pod may read a password that is written there. It also keeps a manifest that is
-// a single string.
+// Redact keeps commands, arguments and other annotations, which everyone who may read
+// the pod may read, and a manifest that is a single string.
 func Redact(object *unstructured.Unstructured) {
 	if object != nil {
 		redactValue(object.Object)

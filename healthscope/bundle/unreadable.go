@@ -22,16 +22,14 @@ func withUnreadable(items []item, known previousEntries, opts Options) (all []it
 		present[items[i].result.Key] = struct{}{}
 		if slices.Contains(opts.Unreadable, groupKind(items[i].result)) {
 			items[i].result.Labels = allowedLabels(labelsOf(items[i].object), opts.AllowedLabels)
-			items[i] = unreadableItem(items[i].result)
+			items[i] = item{result: unreadableResult(items[i].result)}
 			anyUnreadable = true
 		}
 	}
 	for key, r := range known {
 		if _, ok := present[key]; !ok && slices.Contains(opts.Unreadable, groupKind(r)) {
 			r.Labels = allowedLabels(r.Labels, opts.AllowedLabels)
-			carried := unreadableItem(r)
-			carried.fromPrevious = true
-			items = append(items, carried)
+			items = append(items, item{result: unreadableResult(r), fromPrevious: true})
 			anyUnreadable = true
 		}
 	}
@@ -39,13 +37,13 @@ func withUnreadable(items []item, known previousEntries, opts Options) (all []it
 	return items, anyUnreadable
 }
 
-// unreadableItem returns the item for an object that can no longer be read: it only keeps which object it is.
-func unreadableItem(r healthscope.Result) item {
-	return item{unreadable: true, result: healthscope.Result{
+// unreadableResult returns the result of an object that can no longer be read: it only keeps which object it is.
+func unreadableResult(r healthscope.Result) healthscope.Result {
+	return healthscope.Result{
 		Key: r.Key, Version: r.Version, UID: r.UID, Owner: r.Owner, Labels: r.Labels,
 		State: healthscope.Unknown, Reason: healthscope.ReasonForbidden,
 		Message: "the monitor may not read objects of this kind, or was given no answer",
-	}}
+	}
 }
 
 // groupKind returns the kind of the object that a result is of.

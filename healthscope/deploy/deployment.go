@@ -48,7 +48,15 @@ func (d Deployment) Interrupted(id string) bool {
 	if i < 0 || d[i].Interrupted() {
 		return true
 	}
-	first := d[i].pending()
+	first := d[i].PendingIndex()
 	return first >= 0 && d[i].Queue[first].Event != EventTerminate &&
 		slices.ContainsFunc(d, func(m Member) bool { return m.hasPending(EventTerminate) })
+}
+
+// Superseded reports whether the retry of a context's event must end because another event of the deployment is pending.
+func (d Deployment) Superseded(id string) bool {
+	return slices.ContainsFunc(d, func(m Member) bool {
+		last := len(m.Queue) - 1
+		return m.Active() && (m.ID != id || m.PendingIndex() != last)
+	})
 }

@@ -53,19 +53,16 @@ type (
 func ReadLifecycle(s *appcontext.Snapshot) (Lifecycle, error) {
 	var l Lifecycle
 	var queue queueValue
-	for level, into := range map[string]any{levelQueue: &queue, levelPendingTerminate: &l.PendingTerminate} {
-		if err := readLevel(s, level, into); err != nil {
+	var current, desired, status stateValue
+	for _, level := range []struct {
+		name string
+		into any
+	}{{levelQueue, &queue}, {levelPendingTerminate, &l.PendingTerminate}, {levelCurrent, &current}, {levelDesired, &desired}, {levelStatus, &status}} {
+		if err := readLevel(s, level.name, level.into); err != nil {
 			return l, err
 		}
 	}
-	for level, into := range map[string]*appcontext.State{levelCurrent: &l.Current, levelDesired: &l.Desired, levelStatus: &l.Status} {
-		var v stateValue
-		if err := readLevel(s, level, &v); err != nil {
-			return l, err
-		}
-		*into = v.Status
-	}
-	l.Queue = queue.AcQueue
+	l.Queue, l.Current, l.Desired, l.Status = queue.AcQueue, current.Status, desired.Status, status.Status
 	if err := readLevel(s, levelStop, &l.Stop); err != nil {
 		l.Stop = true
 	}

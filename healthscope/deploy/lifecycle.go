@@ -20,6 +20,9 @@ const (
 	EventRead         Event = "Read"
 )
 
+// Deploys reports whether an event deploys its context.
+func (e Event) Deploys() bool { return e == EventInstantiate || e == EventUpdate }
+
 // EventStatus is the result of an event, or Pending.
 type EventStatus string
 
@@ -88,10 +91,10 @@ type Lifecycle struct {
 }
 
 // Active reports whether an event is still to be handled.
-func (l Lifecycle) Active() bool { return l.pending() >= 0 }
+func (l Lifecycle) Active() bool { return l.PendingIndex() >= 0 }
 
-// pending returns the index of the event to handle; -1 when there is none.
-func (l Lifecycle) pending() int {
+// PendingIndex returns the index in the queue of the event in progress, or of the next one; -1 when there is none.
+func (l Lifecycle) PendingIndex() int {
 	return slices.IndexFunc(l.Queue, func(e QueuedEvent) bool { return e.Status == EventPending })
 }
 
@@ -165,7 +168,7 @@ func (l Lifecycle) Wanted() bool {
 		case e.Status == EventSkipped:
 			continue
 		case e.Status != EventPending:
-		case i == l.pending() && l.begun(), slices.Contains(t.allowed, state):
+		case i == l.PendingIndex() && l.begun(), slices.Contains(t.allowed, state):
 			state = t.success
 		default:
 			continue
@@ -173,6 +176,18 @@ func (l Lifecycle) Wanted() bool {
 		wanted = e.Event.Deploys() || e.Event == EventRead && wanted
 	}
 	return wanted
+}
+
+// onlyRead reports whether a context was only read, and never deployed: it owns nothing in clusters.
+func (l Lifecycle) onlyRead() bool {
+	read := false
+	for _, e := range l.Queue {
+		if e.Event.Deploys() && e.Status != EventSkipped {
+			return false
+		}
+		read = read || e.Event == EventRead
+	}
+	return read
 }
 
 // UnfinishedUpdateFrom returns the id of the context that the last update was to replace, if that update has not succeeded: both contexts
@@ -191,17 +206,18 @@ func (l Lifecycle) UnfinishedUpdateFrom() string {
 
 // begun reports whether the work of the first pending event was begun.
 func (l Lifecycle) begun() bool {
-	i := l.pending()
-	if i < 0 {
-		return false
-	}
-	t := transitions[l.Queue[i].Event]
+	i := l.PendingIndex()
+	return i >= 0 && l.isDuring(transitions[l.Queue[i].Event])
+}
+
+// isDuring reports whether the states are those during a transition.
+func (l Lifecycle) isDuring(t transition) bool {
 	return l.Current == t.during && l.Desired == t.desired
 }
 
 // hasInterruptingTerminate reports whether a Terminate is pending behind an event of another kind.
 func (l Lifecycle) hasInterruptingTerminate() bool {
-	first := l.pending()
+	first := l.PendingIndex()
 	return first >= 0 && l.Queue[first].Event != EventTerminate &&
 		slices.ContainsFunc(l.Queue[first:], func(e QueuedEvent) bool { return e.Event == EventTerminate && e.Status == EventPending })
 }
@@ -221,10 +237,10 @@ func (l Lifecycle) hasPending(event Event) bool {
 // interrupted end here.
 func (l Lifecycle) Next() (Lifecycle, QueuedEvent, bool) {
 	l.Queue = slices.Clone(l.Queue)
-	for i := l.pending(); i >= 0; i = l.pending() {
+	for i := l.PendingIndex(); i >= 0; i = l.PendingIndex() {
 		event := l.Queue[i].Event
 		t, known := transitions[event]
-		begun := l.Current == t.during && l.Desired == t.desired
+		begun := l.isDuring(t)
 		interrupted := l.Stop || event != EventTerminate && l.Interrupted()
 		switch {
 		case !known || !begun && !slices.Contains(t.allowed, l.Current):
@@ -245,13 +261,12 @@ func (l Lifecycle) Next() (Lifecycle, QueuedEvent, bool) {
 
 // Finish returns the lifecycle after the work of the current event has ended.
 func (l Lifecycle) Finish(succeeded bool) Lifecycle {
-	i := l.pending()
+	i := l.PendingIndex()
 	if i < 0 {
 		return l
 	}
 	l.Queue = slices.Clone(l.Queue)
-	t := transitions[l.Queue[i].Event]
-	if succeeded {
+	if t := transitions[l.Queue[i].Event]; succeeded {
 		l.endEvent(i, EventDone, t.success)
 	} else {
 		l.endEvent(i, EventError, t.failure)

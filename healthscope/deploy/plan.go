@@ -155,7 +155,6 @@ func NewPlan(s *appcontext.Snapshot) (*Plan, error) { return Contexts{Acted: s, 
 // Plan reads the desired state from the acted context, as NewPlan does.
 func (c Contexts) Plan() (*Plan, error) {
 	s := c.Acted
-	p := &Plan{ID: s.ID(), Namespace: "default", Level: "0", observed: observed{c, cmp.Or(c.Retry.Begun, beginRevision(s)), map[string]string{}}}
 	meta, err := s.Meta()
 	if err != nil {
 		return nil, err
@@ -164,12 +163,9 @@ func (c Contexts) Plan() (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Namespaces, p.CorrectDrift, p.OnlyRead = meta.Namespaces, meta.CorrectDrift, l.onlyRead()
-	if meta.Namespace != "" {
-		p.Namespace = meta.Namespace
-	}
-	if meta.Level != "" {
-		p.Level = meta.Level
+	p := &Plan{
+		ID: s.ID(), Namespace: cmp.Or(meta.Namespace, "default"), Level: cmp.Or(meta.Level, "0"), Namespaces: meta.Namespaces,
+		CorrectDrift: meta.CorrectDrift, OnlyRead: l.onlyRead(), observed: observed{c, cmp.Or(c.Retry.Begun, beginRevision(s)), map[string]string{}},
 	}
 	if p.StatusID, err = s.StatusContextID(); err != nil {
 		return nil, err
@@ -216,11 +212,10 @@ var ErrUnsupported = errors.New("not supported")
 func newApp(a appcontext.App, o observed) (App, error) {
 	app := App{Name: a.Name()}
 	if data, ok := a.Value("instruction", "dependency"); ok {
-		dependencies, err := readDependencies(data)
-		if err != nil {
+		var err error
+		if app.Dependencies, err = readDependencies(data); err != nil {
 			return app, err
 		}
-		app.Dependencies = dependencies
 	}
 	for _, c := range a.Clusters() {
 		target, ok, err := newTarget(a.Name(), c, o)
@@ -274,28 +269,24 @@ func newTarget(app string, c appcontext.Cluster, o observed) (Target, bool, erro
 	if err != nil {
 		return t, false, err
 	}
-	definitions, err := newResources(app, c, names[hookCRDInstall], o)
-	if err != nil {
-		return t, false, err
+	read := func(names []string) (resources []Resource) {
+		if err == nil {
+			resources, err = newResources(app, c, names, o)
+		}
+		return resources
 	}
-	resources, err := newResources(app, c, order, o)
-	if err != nil {
-		return t, false, err
-	}
-	for _, r := range resources {
+	t.Definitions, t.Hooks = read(names[hookCRDInstall]), map[Hook][]Resource{}
+	for _, r := range read(order) {
 		if r.isDefinition() {
-			definitions = append(definitions, r)
+			t.Definitions = append(t.Definitions, r)
 		} else {
 			t.Resources = append(t.Resources, r)
 		}
 	}
-	t.Definitions, t.Hooks = definitions, map[Hook][]Resource{}
 	for _, hook := range hooks {
-		if t.Hooks[hook], err = newResources(app, c, names[hook], o); err != nil {
-			return t, false, err
-		}
+		t.Hooks[hook] = read(names[hook])
 	}
-	return t, true, nil
+	return t, err == nil, err
 }
 
 // newResources reads the resources of an order.

@@ -57,9 +57,11 @@ const (
 	Refused
 )
 
-// sequence holds steps, which are taken one at a time.
+// sequence holds steps of an app, which are taken one at a time.
 type sequence struct {
-	app        string
+	app string
+	// awaits is true for a sequence that waits for a dependency of the app, and false for one of the app in a cluster.
+	awaits     bool
 	steps      []Step
 	inProgress bool
 	// refused are the steps that were refused. They are no longer among steps.
@@ -76,7 +78,7 @@ func (seq *sequence) ready() bool {
 	return !seq.inProgress && len(seq.steps) > 0 && (len(seq.refused) == 0 || seq.refused[0].Verb == VerbDelete && seq.steps[0].Verb == VerbDelete)
 }
 
-// add adds a step for each of some resources.
+// add adds a step for each of some resources; one about the app as a whole has the zero Resource.
 func (seq *sequence) add(t Target, verb Verb, resources ...Resource) {
 	for _, r := range resources {
 		seq.steps = append(seq.steps, Step{Verb: verb, App: t.App, Cluster: t.Cluster, Resource: r})
@@ -121,31 +123,30 @@ func (s Step) ended() bool {
 	}
 }
 
-// Progress is the remaining work of an event. Sequences are independent of each other: a refusal in one cluster stops neither
-// other clusters nor other apps, except those that depend on it.
-type Progress struct {
-	// awaits are the sequences that wait for dependencies, and targets those of apps in clusters.
-	awaits, targets []*sequence
-	dependencies    map[string][]Dependency
-}
+// Progress is the remaining work of an event. Its sequences are independent of each other: a refusal in one cluster stops neither
+// other clusters nor other apps, except those that depend on it. Those that wait for dependencies come first.
+type Progress struct{ sequences []*sequence }
 
 // Instantiation returns the steps that apply a plan, without those that are done.
-func (p *Plan) Instantiation() *Progress {
-	return p.applyProgress(func(t Target) *sequence { return t.instantiation(func(Resource) bool { return false }) })
-}
+func (p *Plan) Instantiation() *Progress { return p.applyProgress(false) }
 
-// applyProgress returns the steps that apply apps to their clusters. steps returns those of an app in a cluster.
-func (p *Plan) applyProgress(steps func(Target) *sequence) *Progress {
-	progress := &Progress{dependencies: map[string][]Dependency{}}
+// Update returns the steps that apply a plan to clusters where the previous context is deployed, without those that are done
+// and those for resources that are already as desired. It runs no hooks, like EMCO's update.
+func (p *Plan) Update() *Progress { return p.applyProgress(true) }
+
+func (p *Plan) applyProgress(update bool) *Progress {
+	progress := &Progress{}
 	for _, a := range p.Apps {
-		progress.dependencies[a.Name] = a.Dependencies
 		for _, d := range a.Dependencies {
-			seq := &sequence{app: a.Name, steps: []Step{{Verb: VerbAwait, App: a.Name, Dependency: d}}}
-			progress.awaits = append(progress.awaits, seq.resume())
+			seq := &sequence{app: a.Name, awaits: true, steps: []Step{{Verb: VerbAwait, App: a.Name, Dependency: d}}}
+			progress.sequences = append(progress.sequences, seq.resume())
 		}
-		for _, t := range a.Targets {
-			progress.targets = append(progress.targets, steps(t))
+	}
+	for _, t := range p.Targets() {
+		if update {
+			t.Hooks = nil
 		}
+		progress.sequences = append(progress.sequences, t.instantiation(func(r Resource) bool { return update && r.UpToDate }))
 	}
 	return progress
 }
@@ -154,18 +155,17 @@ func (p *Plan) applyProgress(steps func(Target) *sequence) *Progress {
 // recreated after the pre-install hooks, so that their status is not mistaken for the app's.
 func (t Target) instantiation(isApplied func(Resource) bool) *sequence {
 	seq := &sequence{app: t.App, applies: true}
-	step := Step{App: t.App, Cluster: t.Cluster}
 	seq.add(t, VerbDefine, slices.DeleteFunc(slices.Clone(t.Definitions), isApplied)...)
 	started := slices.ContainsFunc(t.Resources, func(r Resource) bool {
 		return r.Status == appcontext.ResourceApplied || r.Status == appcontext.ResourceFailed
 	})
 	if pre := t.Hooks[HookPreInstall]; len(pre) > 0 && !started {
-		seq.steps = append(seq.steps, step.withVerb(VerbApplyHookBundle))
+		seq.add(t, VerbApplyHookBundle, Resource{})
 		seq.add(t, VerbHook, pre...)
-		seq.steps = append(seq.steps, step.withVerb(VerbDeleteBundle))
+		seq.add(t, VerbDeleteBundle, Resource{})
 	}
 	if len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r Resource) bool { return r.Status != appcontext.ResourceApplied }) {
-		seq.steps = append(seq.steps, step.withVerb(VerbApplyBundle))
+		seq.add(t, VerbApplyBundle, Resource{})
 	}
 	seq.add(t, VerbApply, slices.DeleteFunc(slices.Clone(t.Resources), isApplied)...)
 	seq.add(t, VerbHook, t.Hooks[HookPostInstall]...)
@@ -173,31 +173,28 @@ func (t Target) instantiation(isApplied func(Resource) bool) *sequence {
 	return seq.resume()
 }
 
-// withVerb returns a step with another verb.
-func (s Step) withVerb(verb Verb) Step {
-	s.Verb = verb
-	return s
-}
-
 // Termination returns the steps that delete the resources of a plan, in its DeletionOrder, without those that are done. CRDs
 // stay: deleting them would delete the custom resources of all applications. Resources of other wanted contexts of the
-// deployment stay too. The bundle is deleted last, and only where no other wanted
-// context has resources.
+// deployment stay too. The bundle is deleted last, and only where no other wanted context has resources.
 func (p *Plan) Termination() *Progress {
 	if p.OnlyRead {
 		return &Progress{}
 	}
-	return p.deleteProgress(func(t Target) Target { return t })
+	return p.deleteProgress(false)
 }
 
-// deleteProgress returns the steps that delete apps from their clusters.
-func (p *Plan) deleteProgress(of func(Target) Target) *Progress {
+// Removal returns the steps that delete the resources of a plan that no other wanted context of the deployment has. It runs no
+// hooks. The bundle of an app is deleted with its last resource in a cluster.
+func (p *Plan) Removal() *Progress { return p.deleteProgress(true) }
+
+func (p *Plan) deleteProgress(update bool) *Progress {
 	progress := &Progress{}
-	for _, a := range p.Apps {
-		for _, t := range a.Targets {
-			if seq := of(t).termination(p.DeletionOrder, p.retained[appInCluster{t.App, t.Cluster}]); len(seq.steps) > 0 {
-				progress.targets = append(progress.targets, seq)
-			}
+	for _, t := range p.Targets() {
+		if update {
+			t.Hooks = nil
+		}
+		if seq := t.termination(p.DeletionOrder, p.retained[appInCluster{t.App, t.Cluster}]); len(seq.steps) > 0 {
+			progress.sequences = append(progress.sequences, seq)
 		}
 	}
 	return progress
@@ -225,40 +222,48 @@ func (t Target) termination(order configv1alpha1.DeletionOrder, retained []strin
 		deletes(VerbDeleteHook, slices.All(t.Hooks[hook]))
 	}
 	if len(retained) == 0 {
-		seq.steps = append(seq.steps, Step{Verb: VerbDeleteBundle, App: t.App, Cluster: t.Cluster})
+		seq.add(t, VerbDeleteBundle, Resource{})
 	}
 	seq.begin(t, len(t.Hooks[HookPreDelete]))
 	return seq.resume()
 }
 
+// Reading returns the steps that read the objects that a context names. They are independent of each other, so that a missing
+// object does not block the others. After a restart, all are read again.
+func (p *Plan) Reading() *Progress {
+	progress := &Progress{}
+	for _, t := range p.Targets() {
+		for _, r := range slices.Concat(t.Definitions, t.Resources) {
+			seq := &sequence{app: t.App}
+			seq.add(t, VerbRead, r)
+			progress.sequences = append(progress.sequences, seq.resume())
+		}
+	}
+	return progress
+}
+
 // Take returns the steps that may begin now. It returns each step once; the caller reports its end with Complete.
 func (p *Progress) Take() []Step {
 	var steps []Step
-	take := func(seq *sequence) {
-		seq.inProgress = true
-		steps = append(steps, seq.steps[0])
-	}
-	for _, seq := range p.awaits {
-		if seq.ready() && p.isApplied(seq.steps[0].Dependency.App) {
-			take(seq)
+	for _, seq := range p.sequences {
+		if !seq.ready() {
+			continue
 		}
-	}
-	for _, seq := range p.targets {
-		if seq.ready() && p.dependenciesHold(seq.app) {
-			take(seq)
+		blocked := p.remains(seq.app, true)
+		if seq.awaits {
+			blocked = p.remains(seq.steps[0].Dependency.App, false)
+		}
+		if !blocked {
+			seq.inProgress = true
+			steps = append(steps, seq.steps[0])
 		}
 	}
 	return steps
 }
 
-// isApplied reports whether an app is applied in all its clusters.
-func (p *Progress) isApplied(app string) bool {
-	return !slices.ContainsFunc(p.targets, func(seq *sequence) bool { return seq.app == app && !seq.done() })
-}
-
-// dependenciesHold reports whether all dependencies of an app hold.
-func (p *Progress) dependenciesHold(app string) bool {
-	return !slices.ContainsFunc(p.awaits, func(seq *sequence) bool { return seq.app == app && !seq.done() })
+// remains reports whether an app has sequences that are not done: those that wait for its dependencies, or those of its clusters.
+func (p *Progress) remains(app string, awaits bool) bool {
+	return slices.ContainsFunc(p.sequences, func(seq *sequence) bool { return seq.app == app && seq.awaits == awaits && !seq.done() })
 }
 
 // Complete records that a step has ended.
@@ -273,12 +278,12 @@ func (p *Progress) Complete(s Step, outcome Outcome) {
 
 // Refused reports whether steps were refused.
 func (p *Progress) Refused() bool {
-	return slices.ContainsFunc(p.targets, func(seq *sequence) bool { return len(seq.refused) > 0 })
+	return slices.ContainsFunc(p.sequences, func(seq *sequence) bool { return len(seq.refused) > 0 })
 }
 
 // Retry makes Take return the refused steps again, and then the steps after them.
 func (p *Progress) Retry() {
-	for _, seq := range p.targets {
+	for _, seq := range p.sequences {
 		if !seq.inProgress {
 			seq.steps, seq.refused = slices.Concat(seq.refused, seq.steps), nil
 		}
@@ -287,5 +292,5 @@ func (p *Progress) Retry() {
 
 // Done reports whether every step has been acknowledged.
 func (p *Progress) Done() bool {
-	return !slices.ContainsFunc(slices.Concat(p.awaits, p.targets), func(seq *sequence) bool { return !seq.done() })
+	return !slices.ContainsFunc(p.sequences, func(seq *sequence) bool { return !seq.done() })
 }

@@ -47,9 +47,6 @@ func ReadRetry(value string) (r Retry, err error) {
 	return r, err
 }
 
-// PendingIndex returns the index in the queue of the event in progress, or of the next one; -1 when there is none.
-func (l Lifecycle) PendingIndex() int { return l.pending() }
-
 // Retry returns the lifecycle with a failed event begun again. It returns false when the context was stopped, or another event
 // has been added.
 func (l Lifecycle) Retry(r Retry) (Lifecycle, bool) {
@@ -61,15 +58,4 @@ func (l Lifecycle) Retry(r Retry) (Lifecycle, bool) {
 	l.Queue[r.Index].Status = EventPending
 	l.Current, l.Desired, l.Status = t.during, t.desired, t.during
 	return l, true
-}
-
-// Deploys reports whether an event deploys its context.
-func (e Event) Deploys() bool { return e == EventInstantiate || e == EventUpdate }
-
-// Superseded reports whether the retry of a context's event must end because another event of the deployment is pending.
-func (d Deployment) Superseded(id string) bool {
-	return slices.ContainsFunc(d, func(m Member) bool {
-		last := len(m.Queue) - 1
-		return m.Active() && (m.ID != id || m.pending() != last)
-	})
 }

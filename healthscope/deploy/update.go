@@ -128,24 +128,6 @@ func (o observed) isAbsent(h appcontext.Handle) bool {
 	return !ok
 }
 
-// Update returns the steps that apply a plan to clusters where the previous context is deployed, without those that are done
-// and those for resources that are already as desired. It runs no hooks, like EMCO's update.
-func (p *Plan) Update() *Progress {
-	return p.applyProgress(func(t Target) *sequence {
-		t.Hooks = nil
-		return t.instantiation(func(r Resource) bool { return r.UpToDate })
-	})
-}
-
-// Removal returns the steps that delete the resources of a plan that no other wanted context of the deployment has. It runs no
-// hooks. The bundle of an app is deleted with its last resource in a cluster.
-func (p *Plan) Removal() *Progress {
-	return p.deleteProgress(func(t Target) Target {
-		t.Hooks = nil
-		return t
-	})
-}
-
 // Updated returns the targets with the resources that Update applies, and with those that it leaves because they are as desired.
 func (p *Plan) Updated() (applied, left []Target) {
 	for _, t := range p.Targets() {

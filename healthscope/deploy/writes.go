@@ -76,6 +76,12 @@ func (p *Plan) Result(s Step, status appcontext.ResourceStatus, problem string, 
 	return writes
 }
 
+// Read returns the write that stores an object that was read, in the context of the event.
+func (p *Plan) Read(s Step, object string) appcontext.Write {
+	h := appcontext.AppInCluster{ContextID: p.ID, App: s.App, Cluster: s.Cluster}.Handle()
+	return appcontext.Write{Handle: h.Level("resource/" + s.Resource.Name).Level("definition"), Value: object}
+}
+
 // ConnectivityWrite returns the key that says how a cluster was found, in the context of the event.
 func (p *Plan) ConnectivityWrite(app, cluster string, c appcontext.Connectivity) appcontext.Write {
 	h := appcontext.AppInCluster{ContextID: p.ID, App: app, Cluster: cluster}.Handle()

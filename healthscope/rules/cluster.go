@@ -3,30 +3,28 @@ package rules
 import "github.com/healthscope/healthscope/healthscope"
 
 // judgeDefinition is the rule for CustomResourceDefinitions: Ready as soon as the API serves the kind.
-func judgeDefinition(o *object, result *healthscope.Result) {
+func judgeDefinition(o *object) {
 	accepted, established := o.condition("NamesAccepted"), o.condition("Established")
 	switch {
 	case o.condition("Terminating").is("True"):
-		result.State, result.Reason = healthscope.Terminating, healthscope.ReasonDeleting
-		result.Message = join(": ", "the kind is being deleted", o.condition("Terminating").message)
+		o.set(healthscope.Terminating, healthscope.ReasonDeleting, join(": ", "the kind is being deleted", o.condition("Terminating").message))
 	case accepted.is("False"):
-		result.State, result.Reason, result.Message = healthscope.Failed, healthscope.ReasonNamesNotAccepted, accepted.detail()
+		o.set(healthscope.Failed, healthscope.ReasonNamesNotAccepted, accepted.detail())
 	case established.is("True"):
-		result.State = healthscope.Ready
+		o.State = healthscope.Ready
 	case !established.exists():
-		pendingNotObserved(result)
+		o.notObserved()
 	default:
-		result.State, result.Reason = healthscope.Pending, healthscope.ReasonConditionFalse
-		result.Message = established.sentence()
+		o.set(healthscope.Pending, healthscope.ReasonConditionFalse, established.sentence())
 	}
 }
 
 // judgeAPIService is the rule for APIServices.
-func judgeAPIService(o *object, result *healthscope.Result) {
+func judgeAPIService(o *object) {
 	if available := o.condition("Available"); available.exists() {
-		o.judgeByCondition(result, available)
+		o.judgeByCondition(available)
 	} else {
-		pendingNotObserved(result)
+		o.notObserved()
 	}
 }
 
@@ -37,9 +35,9 @@ var namespaceDeletionBlockers = []string{
 }
 
 // judgeNamespace is the rule for Namespaces: a Namespace that exists is Ready.
-func judgeNamespace(o *object, result *healthscope.Result) {
+func judgeNamespace(o *object) {
 	phase := o.text(o.status, "status.phase")
-	result.State, result.Reason = healthscope.Ready, healthscope.ReasonExists
+	o.State, o.Reason = healthscope.Ready, healthscope.ReasonExists
 	if phase != "Terminating" && !o.deleting {
 		return
 	}
@@ -49,5 +47,5 @@ func judgeNamespace(o *object, result *healthscope.Result) {
 			break
 		}
 	}
-	o.override(result, healthscope.Terminating, healthscope.ReasonDeleting, o.deletion())
+	o.override(healthscope.Terminating, healthscope.ReasonDeleting, o.deletion())
 }

@@ -11,14 +11,10 @@ type condition struct {
 
 // readConditions reads the conditions of the status.
 func (o *object) readConditions() {
-	value, ok := o.status["conditions"]
-	if !ok || value == nil {
-		return
-	}
+	value := o.status["conditions"]
 	list, ok := value.([]any)
-	if !ok {
+	if !ok && value != nil {
 		o.conditionsProblem = "status.conditions is not a list"
-		return
 	}
 	o.conditions = conditionsOf(list)
 }
@@ -71,11 +67,13 @@ func (o *object) requireConditions() {
 	}
 }
 
-// findCondition returns the condition of a type; the zero value when there is none.
-func findCondition(conditions []condition, kind string) condition {
-	for _, c := range conditions {
-		if c.conditionType == kind {
-			return c
+// findCondition returns the first condition of one of the types, which are in the order of preference; the zero value when there is none.
+func findCondition(conditions []condition, kinds ...string) condition {
+	for _, kind := range kinds {
+		for _, c := range conditions {
+			if c.conditionType == kind {
+				return c
+			}
 		}
 	}
 	return condition{}
@@ -88,7 +86,7 @@ func (o *object) outdated(c condition) bool { return c.generation > 0 && c.gener
 func (c condition) exists() bool { return c.conditionType != "" }
 
 // is reports whether the condition has a status: True, False or Unknown.
-func (c condition) is(status string) bool { return c.conditionType != "" && c.status == status }
+func (c condition) is(status string) bool { return c.exists() && c.status == status }
 
 // hasInvalidStatus reports whether the status of the condition is none of True, False and Unknown.
 func (c condition) hasInvalidStatus() bool {

@@ -9,7 +9,7 @@ import (
 )
 
 // TerminalWaitingReasons are the reasons for which a container waits that do not go away by waiting, with what to do about each, in Markdown for the
-// documentation. Kubernetes tries again, but what has to change is outside of it.
+// documentation.
 var TerminalWaitingReasons = map[string]string{
 	"CrashLoopBackOff":           "The container ends again and again. Look at its last exit code in the message, and at `kubectl logs --previous`.",
 	"ImagePullBackOff":           "The image cannot be pulled. Check name, tag, registry and pull secret.",
@@ -23,15 +23,6 @@ var TerminalWaitingReasons = map[string]string{
 	"RunContainerError":          "The container runtime cannot start the container, usually because of a wrong command. The message says why.",
 }
 
-// selfExplanatory are the reasons of TerminalWaitingReasons whose message says what has
-// to change, and stays the same from one retry to the next.
-var selfExplanatory = map[string]bool{
-	"InvalidImageName":           true,
-	"CreateContainerConfigError": true,
-	"CreateContainerError":       true,
-	"RunContainerError":          true,
-}
-
 // container is the status of one container of a pod.
 type container struct {
 	name, image string
@@ -40,16 +31,8 @@ type container struct {
 	waiting, waitingMessage string
 	// terminated is true when the container has ended and does not run.
 	terminated bool
-	// termination is how the container ended, now or the last time.
-	termination termination
-}
-
-// termination is how a container ended; the zero value when it has never ended.
-type termination struct {
-	// hasExitCode is true when the exit code is known.
-	hasExitCode     bool
-	exitCode        int64
-	reason, message string
+	// termination is the state of the container when it ended, now or the last time; nil when it has never ended.
+	termination map[string]any
 }
 
 // containers reads a list of container statuses.
@@ -57,33 +40,31 @@ func (o *object) containers(path string) []container {
 	statuses := o.children(o.status, path)
 	containers := make([]container, len(statuses))
 	for i, status := range statuses {
-		c := &containers[i]
-		c.name, c.image = stringValue(status["name"]), stringValue(status["image"])
-		c.ready = o.flag(status, path+".ready")
 		state := childObject(status, "state")
-		waiting := childObject(state, "waiting")
-		c.waiting, c.waitingMessage = stringValue(waiting["reason"]), stringValue(waiting["message"])
-		terminated := childObject(state, "terminated")
-		c.terminated = terminated != nil
-		if !c.terminated {
-			terminated = childObject(childObject(status, "lastState"), "terminated")
+		waiting, terminated := childObject(state, "waiting"), childObject(state, "terminated")
+		containers[i] = container{
+			name: stringValue(status["name"]), image: stringValue(status["image"]), ready: o.flag(status, path+".ready"),
+			waiting: stringValue(waiting["reason"]), waitingMessage: stringValue(waiting["message"]),
+			terminated: terminated != nil, termination: terminated,
 		}
-		c.termination = termination{reason: stringValue(terminated["reason"]), message: stringValue(terminated["message"])}
-		c.termination.exitCode, c.termination.hasExitCode = wholeNumber(terminated["exitCode"])
+		if terminated == nil {
+			containers[i].termination = childObject(childObject(status, "lastState"), "terminated")
+		}
 	}
 	return containers
 }
 
 // succeeded reports whether the container has ended successfully.
-func (c *container) succeeded() bool {
-	return c.terminated && c.termination.hasExitCode && c.termination.exitCode == 0
+func (c container) succeeded() bool {
+	exitCode, ok := wholeNumber(c.termination["exitCode"])
+	return c.terminated && ok && exitCode == 0
 }
 
 // describeNotReady returns a short description of the containers that are not ready, with the reasons. It skips containers that have succeeded.
 func describeNotReady(containers []container) string {
 	var text string
-	for i := range containers {
-		if c := &containers[i]; !c.ready && !c.succeeded() && len(text) < maxMessage {
+	for _, c := range containers {
+		if !c.ready && !c.succeeded() && len(text) < maxMessage {
 			text = join("; ", text, c.describe())
 		}
 	}
@@ -91,17 +72,19 @@ func describeNotReady(containers []container) string {
 }
 
 // describe returns a description of what is wrong with the container.
-func (c *container) describe() string {
+func (c container) describe() string {
 	text := "container " + strconv.Quote(c.name) + ": "
-	exit := c.termination.text()
+	exit := c.describeEnd()
 	switch {
 	case c.waiting != "":
 		text += c.waiting
-		if TerminalWaitingReasons[c.waiting] != "" && exit == "" && !selfExplanatory[c.waiting] {
-			text = join(", image ", text, c.image)
-		}
-		if selfExplanatory[c.waiting] {
-			text = join(", ", text, c.waitingMessage)
+		switch c.waiting {
+		case "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			text = join(", ", text, c.waitingMessage) // It says what has to change, and stays the same from one retry to the next.
+		default:
+			if TerminalWaitingReasons[c.waiting] != "" && exit == "" {
+				text = join(", image ", text, c.image)
+			}
 		}
 	case c.terminated:
 		return text + join(", ", "terminated", exit)
@@ -114,16 +97,17 @@ func (c *container) describe() string {
 	return text
 }
 
-// text describes how a container ended: "exit code 137 (OOMKilled): termination message".
-func (e termination) text() string {
-	text := e.reason
-	if e.hasExitCode {
-		text = "exit code " + strconv.FormatInt(e.exitCode, 10)
-		if e.reason != "" {
-			text += " (" + e.reason + ")"
+// describeEnd describes how the container ended: "exit code 137 (OOMKilled): termination message".
+func (c container) describeEnd() string {
+	reason := stringValue(c.termination["reason"])
+	text := reason
+	if exitCode, ok := wholeNumber(c.termination["exitCode"]); ok {
+		text = "exit code " + strconv.FormatInt(exitCode, 10)
+		if reason != "" {
+			text += " (" + reason + ")"
 		}
 	}
-	return join(": ", text, terminationSummary(e.message))
+	return join(": ", text, terminationSummary(stringValue(c.termination["message"])))
 }
 
 // maxTerminationSummary is how many bytes of a termination message are shown, and maxTerminationLine how many bytes of one of its lines are read.

@@ -29,15 +29,12 @@ func (s *evidenceSearch) inspectCounts(object, spec map[string]any, path string)
 		}
 		if notReady {
 			if n > 0 {
-				s.record(evidence{state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, message: fmt.Sprintf("%s.%s is %d", path, name, n)})
+				s.pending(healthscope.ReasonReplicasNotReady, fmt.Sprintf("%s.%s is %d", path, name, n))
 			}
 			continue
 		}
 		if desired, field := desiredCount(noun, object, spec, path); field != "" && n < desired {
-			s.record(evidence{
-				state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady,
-				message: fmt.Sprintf("%s.%s is %d, %s is %d", path, name, n, field, desired),
-			})
+			s.pending(healthscope.ReasonReplicasNotReady, fmt.Sprintf("%s.%s is %d, %s is %d", path, name, n, field, desired))
 		}
 	}
 }
@@ -141,5 +138,5 @@ func (s *evidenceSearch) inspectFraction(name, at, text string) {
 	if err != nil || n >= desired {
 		return
 	}
-	s.record(evidence{state: healthscope.Pending, reason: healthscope.ReasonReplicasNotReady, message: at + " is " + text})
+	s.pending(healthscope.ReasonReplicasNotReady, at+" is "+text)
 }

@@ -33,43 +33,41 @@ const reconcilePaused = "ReconcilePaused"
 
 // judgeByConditions judges an object by the conditions and phases that most controllers write. It returns the name of the rule that decided;
 // empty when none did.
-func judgeByConditions(o *object, result *healthscope.Result) string {
-	result.Suspended = isSuspended(o)
-	failed, stale := o.failure(result)
+func (o *object) judgeByConditions() string {
+	o.Suspended = o.isSuspended()
+	failed, stale := o.failure()
 	phase := readPhase(o)
-	if aggregatingKinds[groupKind{result.Group, result.Kind}] {
+	if aggregatingKinds[o.groupKind()] {
 		phase.class = phaseNone
 	}
-	decisive := o.readinessCondition(result)
-	reconciling := findCondition(o.conditions, "Reconciling")
+	decisive := o.readinessCondition()
+	reconciling, notReady := findCondition(o.conditions, "Reconciling"), findCondition(o.conditions, "NotReady")
 	switch {
 	case failed:
 		return ruleConditions
 	case phase.class == phaseFailed:
-		phase.judge(o, result)
+		phase.judge(o)
 		return rulePhase
-	case judgeSpecial(o, result, phase):
+	case o.judgeSpecial(phase):
 		return ruleConditions
-	case reconciling.is("True") && !isSuspended(o):
-		result.State, result.Reason = healthscope.Pending, healthscope.ReasonReconciling
-		result.Message = reconciling.detail()
+	case reconciling.is("True") && !o.isSuspended():
+		o.set(healthscope.Pending, healthscope.ReasonReconciling, reconciling.detail())
 		return ruleConditions
 	case decisive.exists():
-		o.judgeByCondition(result, decisive)
+		o.judgeByCondition(decisive)
 		return ruleConditions
-	case findCondition(o.conditions, "NotReady").is("True"):
-		result.State, result.Reason = healthscope.Pending, healthscope.ReasonReadyFalse
-		result.Message = findCondition(o.conditions, "NotReady").sentence()
+	case notReady.is("True"):
+		o.set(healthscope.Pending, healthscope.ReasonReadyFalse, notReady.sentence())
 		return ruleConditions
 	case stale.exists():
-		o.judgeByCondition(result, stale)
+		o.judgeByCondition(stale)
 		return ruleConditions
 	case phase.class != phaseNone:
-		phase.judge(o, result)
+		phase.judge(o)
 		return rulePhase
-	case isSuspended(o):
+	case o.isSuspended():
 		o.requireConditions()
-		result.State = healthscope.Ready
+		o.State = healthscope.Ready
 		return ruleConditions
 	}
 	return ""
@@ -77,17 +75,17 @@ func judgeByConditions(o *object, result *healthscope.Result) string {
 
 // failure looks for a condition that means a failure. A condition of an older generation does not decide; failure returns it as stale, for the
 // caller to use when nothing else decides.
-func (o *object) failure(result *healthscope.Result) (failed bool, stale condition) {
-	for _, sign := range slices.Concat(failureConditions, failureConditionsByKind[groupKind{result.Group, result.Kind}]) {
+func (o *object) failure() (failed bool, stale condition) {
+	for _, sign := range slices.Concat(failureConditions, failureConditionsByKind[o.groupKind()]) {
 		c := findCondition(o.conditions, sign.kind)
 		switch {
 		case !c.is(sign.status):
 		case c.reason == reconcilePaused:
-			result.Suspended = true
+			o.Suspended = true
 		case o.outdated(c):
 			stale = c
 		default:
-			result.State, result.Reason, result.Message = healthscope.Failed, sign.reason, cmp.Or(c.detail(), c.sentence())
+			o.set(healthscope.Failed, sign.reason, cmp.Or(c.detail(), c.sentence()))
 			return true, condition{}
 		}
 	}
@@ -95,47 +93,50 @@ func (o *object) failure(result *healthscope.Result) (failed bool, stale conditi
 }
 
 // readinessCondition returns the condition that reports whether the object is ready.
-func (o *object) readinessCondition(result *healthscope.Result) condition {
-	for _, kind := range readinessConditions {
-		if c := findCondition(o.conditions, kind); c.exists() {
-			return c
-		}
+func (o *object) readinessCondition() condition {
+	if c := findCondition(o.conditions, readinessConditions...); c.exists() {
+		return c
 	}
-	return findCondition(o.conditions, readinessConditionByKind[groupKind{result.Group, result.Kind}])
+	return findCondition(o.conditions, readinessConditionByKind[o.groupKind()])
 }
 
 // judgeByCondition judges an object by a condition that is True when all is well, and reports whether it is Ready.
-func (o *object) judgeByCondition(result *healthscope.Result, c condition) bool {
-	outdated := o.outdated(c) && !isSuspended(o)
-	if c.is("True") && !outdated {
-		result.State = healthscope.Ready
-		return true
-	}
-	result.State, result.Message = healthscope.Pending, c.sentence()
+func (o *object) judgeByCondition(c condition) bool {
+	outdated := o.outdated(c) && !o.isSuspended()
 	isReady := c.conditionType == "Ready"
 	switch {
 	case outdated:
-		result.Reason, result.Message = healthscope.ReasonStaleCondition, "condition "+c.conditionType+" is of an older generation"
+		o.setStaleCondition(c)
+	case c.is("True"):
+		o.State = healthscope.Ready
+		return true
 	case isReady && c.is("False"):
-		result.Reason, result.Message = healthscope.ReasonReadyFalse, c.detail()
+		o.set(healthscope.Pending, healthscope.ReasonReadyFalse, c.detail())
 	case isReady && !c.hasInvalidStatus():
-		result.Reason, result.Message = healthscope.ReasonReadyUnknown, c.detail()
+		o.set(healthscope.Pending, healthscope.ReasonReadyUnknown, c.detail())
 	case isReady:
-		result.Reason, result.Warning = healthscope.ReasonReadyUnknown, true
+		o.set(healthscope.Pending, healthscope.ReasonReadyUnknown, c.sentence())
+		o.Warning = true
 	case c.conditionType == "Available" && c.is("False"):
-		result.Reason = healthscope.ReasonAvailableFalse
+		o.set(healthscope.Pending, healthscope.ReasonAvailableFalse, c.sentence())
 	case c.is("False"):
-		result.Reason = healthscope.ReasonConditionFalse
+		o.set(healthscope.Pending, healthscope.ReasonConditionFalse, c.sentence())
 	default:
-		result.Reason, result.Warning = healthscope.ReasonConditionUnknown, c.hasInvalidStatus()
+		o.set(healthscope.Pending, healthscope.ReasonConditionUnknown, c.sentence())
+		o.Warning = c.hasInvalidStatus()
 	}
 	return false
+}
+
+// setStaleCondition sets the result of an object whose condition is of an older generation.
+func (o *object) setStaleCondition(c condition) {
+	o.set(healthscope.Pending, healthscope.ReasonStaleCondition, "condition "+c.conditionType+" is of an older generation")
 }
 
 // isSuspended reports whether the user has suspended the object: Flux and Argo Workflows have spec.suspend, Cluster API and Argo Rollouts have
 // spec.paused, and Strimzi has a condition. The controller of a suspended object does not reconcile it, so its status may belong to an older
 // generation.
-func isSuspended(o *object) bool {
+func (o *object) isSuspended() bool {
 	for _, field := range [...]string{"suspend", "paused"} {
 		if suspended, _ := boolean(o.spec[field]); suspended {
 			return true
@@ -153,21 +154,26 @@ func (o *object) created() time.Time {
 	return created.UTC()
 }
 
-// judgeWithoutRule judges an object that no rule can judge. Many kinds
+// judgeByExistence judges an object of whose status no word is known, and returns the name of the rule. Many kinds
 // have no status because nothing is to be said of them; others have none yet,
 // for which healthscope.Judge gives them time from their creation.
-func judgeWithoutRule(o *object, result *healthscope.Result) {
+func (o *object) judgeByExistence() string {
+	o.requireConditions()
 	switch {
+	case builtIn(o.Group):
+		o.set(healthscope.Ready, healthscope.ReasonExists, "")
+		return ruleKstatus
 	case len(o.status) == 0:
-		result.State, result.Reason = healthscope.Ready, healthscope.ReasonNoStatus
-		result.Message, result.Since = "the object has no status", o.created()
-	case isProviderConfig(o, result.Kind):
-		result.State, result.Reason = healthscope.Ready, healthscope.ReasonExists
+		o.set(healthscope.Ready, healthscope.ReasonNoStatus, "the object has no status")
+		o.Since = o.created()
+	case o.isProviderConfig():
+		o.set(healthscope.Ready, healthscope.ReasonExists, "")
 	case len(o.status) == 1 && o.status["conditions"] != nil && len(o.conditions) == 0:
-		result.State, result.Reason = healthscope.Unknown, healthscope.ReasonNoStatus
-		result.Message, result.Since = "the status says nothing yet", o.created()
+		o.set(healthscope.Unknown, healthscope.ReasonNoStatus, "the status says nothing yet")
+		o.Since = o.created()
 	default:
-		result.State, result.Reason = healthscope.Unknown, healthscope.ReasonNoRule
-		result.Message = "no rule can tell the health of " + strings.TrimSuffix(result.Kind+"."+result.Group, ".") + " from its status"
+		o.set(healthscope.Unknown, healthscope.ReasonNoRule,
+			"no rule can tell the health of "+strings.TrimSuffix(o.Kind+"."+o.Group, ".")+" from its status")
 	}
+	return ruleNone
 }

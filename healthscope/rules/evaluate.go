@@ -40,6 +40,9 @@ const (
 	ruleUserPrefix = "user:"
 )
 
+// maxMessage is the maximum length of a message, in bytes.
+const maxMessage = 256
+
 // Evaluate judges one object. See Explain, which also returns the name of the rule.
 func Evaluate(object *unstructured.Unstructured, options Options) healthscope.Result {
 	result, _ := Explain(object, options)
@@ -55,7 +58,7 @@ func Evaluate(object *unstructured.Unstructured, options Options) healthscope.Re
 //     that is suspended, whose controller does not look at it;
 //  5. the rule for its kind, which has the name of the kind: "Deployment";
 //  6. "conditions" and "phase": the words of status that most controllers use;
-//  7. "kstatus", for the kinds of Kubernetes itself;
+//  7. "kstatus": an object of the other kinds of Kubernetes itself is Ready when it exists, as in kstatus;
 //  8. "evidence": what the same status says against a good word of 6, or of an object that 9 knows nothing of;
 //  9. "none": nothing is known of such an object, which is Ready, NoStatus,
 //     when it has no status, and Unknown, NoRule, otherwise.
@@ -66,98 +69,76 @@ func Evaluate(object *unstructured.Unstructured, options Options) healthscope.Re
 // ownerReference, its owner. It has no Cluster and no Labels, which the caller
 // sets, and no Since, except for NoStatus: that an object is since its creation. Replicas, Serving, Suspended and ProgressDeadline are also
 // given for an object that is deleted or stale, as far as the object shows it.
-func Explain(object *unstructured.Unstructured, options Options) (healthscope.Result, string) {
-	if object == nil || len(object.Object) == 0 {
+func Explain(root *unstructured.Unstructured, options Options) (healthscope.Result, string) {
+	if root == nil || len(root.Object) == 0 {
 		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: "the object is empty"}, ruleNone
 	}
-	o, result := parseObject(object.Object)
-	rule := cmp.Or(result.Kind, ruleNone)
-	judge := rulesByKind[groupKind{result.Group, result.Kind}]
+	o := parseObject(root.Object)
+	rule := cmp.Or(o.Kind, ruleNone)
+	judge := rulesByKind[o.groupKind()]
 	if judge != nil {
-		judge(o, &result)
+		judge(o)
 	}
-	name, matched := judgeByUser(o, &result, options.User)
+	name, matched := o.judgeByUser(options.User)
 	switch {
 	case o.deleting:
 		rule = ruleDeletion
-		o.override(&result, healthscope.Terminating, healthscope.ReasonDeleting, o.deletion())
+		o.override(healthscope.Terminating, healthscope.ReasonDeleting, o.deletion())
 	case matched:
 		rule = ruleUserPrefix + name
 	case o.problem != "":
-		o.invalid(&result)
-	case o.stale() && (judge != nil || !isSuspended(o)):
+		o.invalid()
+	case o.stale() && (judge != nil || !o.isSuspended()):
 		rule = ruleGeneration
-		o.override(&result, healthscope.Pending, healthscope.ReasonStaleGeneration, "the status is older than the spec")
+		o.override(healthscope.Pending, healthscope.ReasonStaleGeneration, "the status is older than the spec")
 	case judge == nil:
-		rule = judgeByConvention(o, &result)
+		rule = o.judgeByConvention()
 		if o.problem != "" {
-			o.invalid(&result)
+			o.invalid()
 		}
 	}
-	if result.State != healthscope.Pending || result.Serving { // Nothing else is timed.
-		result.Progress, result.Timed = nil, false
+	if o.State != healthscope.Pending || o.Serving { // Nothing else is timed.
+		o.Progress, o.Timed = nil, false
 	}
-	o.applyDeadlineAnnotation(&result)
-	result.Message = boundMessage(result.Message)
-	result.Clean()
-	return result, rule
+	o.applyDeadlineAnnotation()
+	o.Message = healthscope.Cut(healthscope.Clean(o.Message), maxMessage)
+	o.Clean()
+	return o.Result, rule
 }
 
 // judgeByUser lets the user's rules judge an object that is not being deleted.
-func judgeByUser(o *object, result *healthscope.Result, user UserRules) (name string, matched bool) {
+func (o *object) judgeByUser(user UserRules) (name string, matched bool) {
 	if user == nil || o.deleting {
 		return "", false
 	}
-	apiVersion := result.Version
-	if result.Group != "" {
-		apiVersion = result.Group + "/" + result.Version
+	apiVersion := o.Version
+	if o.Group != "" {
+		apiVersion = o.Group + "/" + o.Version
 	}
-	if !user.Covers(apiVersion, result.Kind) {
+	if !user.Covers(apiVersion, o.Kind) {
 		return "", false
 	}
-	userResult, name, matched := user.Evaluate(o.root)
+	r, name, matched := user.Evaluate(o.root)
 	if matched {
-		result.State, result.Reason, result.Message = userResult.State, userResult.Reason, userResult.Message
-		result.Serving, result.Suspended, result.Warning, result.Timed = userResult.Serving, userResult.Suspended, userResult.Warning, false
+		o.override(r.State, r.Reason, r.Message)
+		o.Serving, o.Suspended, o.Warning = r.Serving, r.Suspended, r.Warning
 	}
 	return name, matched
 }
 
 // judgeByConvention judges an object of a kind without a rule, and returns the name of the rule that decided.
-func judgeByConvention(o *object, result *healthscope.Result) string {
-	if rule := judgeByConditions(o, result); rule != "" {
-		if result.State == healthscope.Ready && result.Suspended {
-			result.Reason, result.Message = healthscope.ReasonSuspended, "it is suspended"
-		}
-		return ruleOrEvidence(o, result, rule)
+func (o *object) judgeByConvention() string {
+	rule := o.judgeByConditions()
+	switch {
+	case rule == "":
+		rule = o.judgeByExistence()
+	case o.State == healthscope.Ready && o.Suspended:
+		o.set(healthscope.Ready, healthscope.ReasonSuspended, "it is suspended")
 	}
-	o.requireConditions()
-	if builtIn(result.Group) {
-		judgeByKstatus(o, result)
-		return ruleOrEvidence(o, result, ruleKstatus)
-	}
-	judgeWithoutRule(o, result)
-	return ruleOrEvidence(o, result, ruleNone)
-}
-
-// ruleOrEvidence returns the name of the rule that decided: the given one, or ruleEvidence when there is evidence against its result.
-func ruleOrEvidence(o *object, result *healthscope.Result, rule string) string {
-	if applyEvidence(o, result) {
+	if o.applyEvidence() {
 		return ruleEvidence
 	}
 	return rule
-}
-
-// override replaces the result of a rule by a result that takes precedence.
-func (o *object) override(result *healthscope.Result, state healthscope.State, reason healthscope.Reason, message string) {
-	result.State, result.Reason, result.Message = state, reason, message
-	result.Warning, result.Timed = false, false
-}
-
-// invalid sets the result of an object that cannot be read. It drops the values that were read, because they are not reliable.
-func (o *object) invalid(result *healthscope.Result) {
-	o.override(result, healthscope.Unknown, healthscope.ReasonInvalidObject, o.problem)
-	result.Serving, result.Suspended, result.Replicas, result.Progress = false, false, nil, nil
 }
 
 // deletion returns the message for an object that is being deleted. It names what blocks the deletion.

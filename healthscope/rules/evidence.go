@@ -23,10 +23,7 @@ type evidence struct {
 	serving bool
 }
 
-// worseThan reports whether e says more against an object than other does: Failed, then Pending, then Pending and serving.
-func (e evidence) worseThan(other evidence) bool { return e.severity() > other.severity() }
-
-// severity returns a number to order evidence by; 0 when there is none.
+// severity returns a number to order evidence by: Failed, then Pending, then Pending and serving; 0 when there is none.
 func (e evidence) severity() int {
 	switch {
 	case e.state == healthscope.Failed:
@@ -51,31 +48,29 @@ type evidenceSearch struct {
 
 // applyEvidence looks for evidence against the result of a good condition or phase, or in a status that no rule understands. It makes the
 // worst evidence the result, and reports whether there is any.
-func applyEvidence(o *object, result *healthscope.Result) bool {
-	open := result.State == healthscope.Ready && result.Reason != healthscope.ReasonNoStatus || result.Reason == healthscope.ReasonNoRule
-	if !open || aggregatingKinds[groupKind{result.Group, result.Kind}] || o.succeeded() || o.scaledToZero() {
+func (o *object) applyEvidence() bool {
+	open := o.State == healthscope.Ready && o.Reason != healthscope.ReasonNoStatus || o.Reason == healthscope.ReasonNoRule
+	if !open || aggregatingKinds[o.groupKind()] || o.succeeded() || o.scaledToZero() {
 		return false
 	}
-	s := evidenceSearch{o: o, budget: evidenceValues, checkCounts: !result.Suspended && !isSuspended(o)}
+	s := evidenceSearch{o: o, budget: evidenceValues, checkCounts: !o.Suspended && !o.isSuspended()}
 	s.inspectConditions(o.conditions, true)
 	if s.checkCounts {
 		s.inspectCounts(o.status, o.spec, "status")
 	}
 	s.inspectObject(o.status, "status", 0)
-	if s.worst.severity() == 0 {
+	if s.worst == (evidence{}) {
 		return false
 	}
-	result.State, result.Reason, result.Message = s.worst.state, s.worst.reason, s.worst.message
-	result.Serving = s.worst.serving
+	o.set(s.worst.state, s.worst.reason, s.worst.message)
+	o.Serving = s.worst.serving
 	return true
 }
 
 // succeeded reports whether an object has completed successfully. Failures before that, such as of a step that was retried, do not count any more.
 func (o *object) succeeded() bool {
-	for _, kind := range readinessConditions {
-		if c := findCondition(o.conditions, kind); c.exists() {
-			return kind == "Succeeded" && c.is("True")
-		}
+	if c := findCondition(o.conditions, readinessConditions...); c.exists() {
+		return c.conditionType == "Succeeded" && c.is("True")
 	}
 	for _, field := range phaseFields {
 		switch normalize(stringValue(o.status[field])) {
@@ -94,9 +89,14 @@ func (o *object) scaledToZero() bool {
 
 // record keeps e if it is the worst evidence so far.
 func (s *evidenceSearch) record(e evidence) {
-	if e.worseThan(s.worst) {
+	if e.severity() > s.worst.severity() {
 		s.worst = e
 	}
+}
+
+// pending records that something is Pending.
+func (s *evidenceSearch) pending(reason healthscope.Reason, message string) {
+	s.record(evidence{state: healthscope.Pending, reason: reason, message: message})
 }
 
 // inspectConditions reads the conditions of the object or of one of its parts. ownConditions is true for those of the object itself. The
@@ -115,7 +115,7 @@ func (s *evidenceSearch) inspectConditions(conditions []condition, ownConditions
 		case c.conditionType == "Available":
 			reason = healthscope.ReasonAvailableFalse
 		}
-		s.record(evidence{state: healthscope.Pending, reason: reason, message: c.sentence()})
+		s.pending(reason, c.sentence())
 	}
 }
 
@@ -125,35 +125,25 @@ func unhealthyStatus(kind string, aggregated bool) string {
 	stem, positive := "", false
 	for _, suffix := range [...]string{"Healthy", "Available", "Reachable", "Ready"} {
 		if stem, positive = strings.CutSuffix(kind, suffix); positive {
-			if suffix == "Ready" && aggregated && kind != "NotReady" {
-				return ""
-			}
 			break
 		}
 	}
-	for _, suffix := range [...]string{"Unhealthy", "Unavailable", "Unreachable"} {
-		if strings.HasSuffix(kind, suffix) {
-			return "True"
-		}
-	}
 	switch {
-	case !positive, isUpdateNotice(stem):
+	case strings.HasSuffix(kind, "Ready") && aggregated && kind != "NotReady":
 		return ""
-	case strings.HasSuffix(stem, "Not"), strings.HasSuffix(stem, "Non"):
+	case hasAnySuffix(kind, "Unhealthy", "Unavailable", "Unreachable"):
+		return "True"
+	case !positive, hasAnySuffix(stem, updateWords...):
+		return ""
+	case hasAnySuffix(stem, "Not", "Non"):
 		return "True"
 	}
 	return "False"
 }
 
-// isUpdateNotice reports whether a condition *Available announces an available update, such as UpdateAvailable, and is not about health.
-func isUpdateNotice(stem string) bool {
-	for _, suffix := range [...]string{"Update", "Updates", "Upgrade", "Upgrades", "Version", "Versions", "Release", "Patch", "Reboot", "Rollback"} {
-		if strings.HasSuffix(stem, suffix) {
-			return true
-		}
-	}
-	return false
-}
+// updateWords are the words before Available in the type of a condition that announces an available update, such as UpdateAvailable, and is
+// not about health.
+var updateWords = []string{"Update", "Updates", "Upgrade", "Upgrades", "Version", "Versions", "Release", "Patch", "Reboot", "Rollback"}
 
 // ignoredPrefixes are the prefixes of the names of fields about another time, or about the desired state.
 var ignoredPrefixes = []string{
@@ -185,7 +175,7 @@ func (s *evidenceSearch) inspectObject(object map[string]any, path string, depth
 			s.inspectString(name, at, value, depth)
 		case bool:
 			if !value && isHealthFlag(name) {
-				s.record(evidence{state: healthscope.Pending, reason: healthscope.ReasonNotHealthy, message: at + " is false"})
+				s.pending(healthscope.ReasonNotHealthy, at+" is false")
 			}
 		case map[string]any:
 			if s.checkCounts {
@@ -233,46 +223,35 @@ func isHealthFlag(name string) bool {
 
 // inspectString looks at a string within the status.
 func (s *evidenceSearch) inspectString(name, at, value string, depth int) {
-	if value == "" {
+	switch {
+	case value == "":
 		return
-	}
-	if depth == 0 {
-		switch name {
-		case "failureReason", "failureMessage":
-			s.record(evidence{state: healthscope.Failed, reason: healthscope.ReasonFailed, message: at + " is " + value})
-			return
-		case "errorMessage":
-			s.record(evidence{state: healthscope.Pending, reason: healthscope.ReasonNotHealthy, message: at + " is " + value})
-			return
-		}
+	case depth == 0 && (name == "failureReason" || name == "failureMessage"):
+		s.record(evidence{state: healthscope.Failed, reason: healthscope.ReasonFailed, message: at + " is " + value})
+		return
+	case depth == 0 && name == "errorMessage":
+		s.pending(healthscope.ReasonNotHealthy, at+" is "+value)
+		return
 	}
 	if s.checkCounts && strings.Contains(value, "/") {
 		s.inspectFraction(name, at, value)
 	}
-	if !isHealthField(name) {
+	lower := strings.ToLower(name)
+	if !hasAnySuffix(lower, "health", "phase", "state", "status", "robustness") {
 		return
 	}
-	e := evidence{state: healthscope.Pending, reason: healthscope.ReasonNotHealthy, message: at + " is " + value}
-	switch class := phases[normalize(value)]; {
+	word := normalize(value)
+	switch class := phases[word]; {
 	case class == phaseWarning:
-		e.serving = true
-	case class == phaseFailed, isFailureWord(normalize(value)), unhealthyWords[normalize(value)]:
-	case strings.Contains(strings.ToLower(name), "health") && class == phasePending:
-	default:
-		return
+		s.record(evidence{state: healthscope.Pending, reason: healthscope.ReasonNotHealthy, message: at + " is " + value, serving: true})
+	case class == phaseFailed, isFailureWord(word), unhealthyWords[word], class == phasePending && strings.Contains(lower, "health"):
+		s.pending(healthscope.ReasonNotHealthy, at+" is "+value)
 	}
-	s.record(e)
 }
 
-// isHealthField reports whether a string field of that name describes health.
-func isHealthField(name string) bool {
-	lower := strings.ToLower(name)
-	for _, suffix := range [...]string{"health", "phase", "state", "status", "robustness"} {
-		if strings.HasSuffix(lower, suffix) {
-			return true
-		}
-	}
-	return false
+// hasAnySuffix reports whether a text ends in one of the suffixes.
+func hasAnySuffix(text string, suffixes ...string) bool {
+	return slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(text, suffix) })
 }
 
 // unhealthyWords are words that mean that something is unhealthy when a part has them, or an object with a good condition.

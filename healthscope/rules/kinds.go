@@ -10,7 +10,7 @@ import (
 type groupKind struct{ group, kind string }
 
 // rule judges an object of one kind. It fills in the result, and records in the object what it cannot read.
-type rule func(o *object, result *healthscope.Result)
+type rule func(o *object)
 
 // rulesByKind maps kinds to their rules. Workloads before Kubernetes 1.16 and Ingresses before 1.22 have the group extensions, in which old
 // monitors still report them.
@@ -86,6 +86,6 @@ var builtInGroups = []string{
 func builtIn(group string) bool { return slices.Contains(builtInGroups, group) }
 
 // judgeExistence is the rule for kinds that have no health of their own.
-func judgeExistence(_ *object, result *healthscope.Result) {
-	result.State, result.Reason = healthscope.Ready, healthscope.ReasonExists
+func judgeExistence(o *object) {
+	o.State, o.Reason = healthscope.Ready, healthscope.ReasonExists
 }

@@ -53,47 +53,59 @@ var phaseFields = [...]string{"phase", "state", "health", "healthStatus", "statu
 // normalize returns the form of a word that phases has as a key.
 func normalize(text string) string { return strings.ToLower(separators.Replace(text)) }
 
-// phase is the word with the highest class among the fields in phaseFields.
+// phase is a word for the phase or the health of an object.
 type phase struct {
-	class       phaseClass
-	field, word string
+	class phaseClass
+	// field is the field of the status that holds word, and detail what the status says about it.
+	field, word, detail string
 }
 
-// readPhase reads the phase of an object. It ignores values that are not strings, because some kinds use these fields for other things.
+// readPhase reads the phase of an object: the word with the highest class among the fields in phaseFields. It ignores values that are not
+// strings, because some kinds use these fields for other things.
 func readPhase(o *object) phase {
 	var found phase
 	for _, field := range phaseFields {
-		text := stringValue(o.status[field])
-		if text == "" {
-			continue
-		}
-		if class := phases[normalize(text)]; class > found.class {
-			found = phase{class: class, field: field, word: text}
+		word := stringValue(o.status[field])
+		if class := phases[normalize(word)]; class > found.class {
+			found = phase{class: class, field: field, word: word, detail: join(": ", stringValue(o.status["reason"]), stringValue(o.status["message"]))}
 		}
 	}
 	return found
 }
 
+// sentence describes the phase.
+func (p phase) sentence() string { return join(": ", "status."+p.field+" is "+p.word, p.detail) }
+
 // judge sets the result that the phase implies.
-func (p phase) judge(o *object, result *healthscope.Result) {
-	result.Message = join(": ", "status."+p.field+" is "+p.word, stringValue(o.status["reason"]), stringValue(o.status["message"]))
+func (p phase) judge(o *object) {
 	switch p.class {
 	case phaseReady:
-		if runToCompletionKinds[groupKind{result.Group, result.Kind}] && strings.EqualFold(p.word, "running") {
-			result.State, result.Reason = healthscope.Pending, healthscope.ReasonRunning
-			result.Serving = true // It may run as long as it takes, as a Job may.
-			return
+		o.set(healthscope.Ready, "", "")
+		if runToCompletionKinds[o.groupKind()] && strings.EqualFold(p.word, "running") {
+			o.set(healthscope.Pending, healthscope.ReasonRunning, p.sentence())
+			o.Serving = true // It may run as long as it takes, as a Job may.
 		}
-		result.State, result.Message = healthscope.Ready, ""
 	case phaseFailed:
-		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
+		o.set(healthscope.Failed, healthscope.ReasonPhaseFailed, p.sentence())
 	case phasePending:
-		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
+		o.set(healthscope.Pending, healthscope.ReasonInProgress, p.sentence())
 	case phaseWarning:
-		result.State, result.Reason, result.Serving = healthscope.Pending, healthscope.ReasonNotHealthy, true
+		o.set(healthscope.Pending, healthscope.ReasonNotHealthy, p.sentence())
+		o.Serving = true
 	case phaseSuspended:
-		result.State, result.Reason, result.Suspended = healthscope.Ready, healthscope.ReasonSuspended, true
+		o.suspend(p.sentence())
 	case phaseNone:
-		result.State, result.Message = healthscope.Ready, ""
+	}
+}
+
+// judgeAlone sets the result of an object that reports its health in this phase only.
+func (p phase) judgeAlone(o *object) {
+	switch {
+	case p.word == "":
+		o.notObserved()
+	case p.class == phaseNone:
+		o.unknownPhase(p.word)
+	default:
+		p.judge(o)
 	}
 }

@@ -33,19 +33,19 @@ var runToCompletionKinds = map[groupKind]bool{
 }
 
 // judgeSpecial judges an object of a kind whose conditions have another meaning than usual, if it has not failed, and reports whether it did.
-func judgeSpecial(o *object, result *healthscope.Result, phase phase) bool {
-	switch (groupKind{result.Group, result.Kind}) {
+func (o *object) judgeSpecial(phase phase) bool {
+	switch o.groupKind() {
 	case groupKind{"kubevirt.io", "VirtualMachineInstance"}: // Its condition Ready is False once it has ended.
 		if phase.word != "Succeeded" {
 			return false
 		}
-		result.State, result.Reason, result.Message = healthscope.Ready, healthscope.ReasonCompleted, "the virtual machine has ended well"
+		o.set(healthscope.Ready, healthscope.ReasonCompleted, "the virtual machine has ended well")
 	case groupKind{"autoscaling.internal.knative.dev", "PodAutoscaler"}:
 		active := findCondition(o.conditions, "Active")
 		if !active.is("False") || active.reason != "NoTraffic" || o.outdated(active) {
 			return false
 		}
-		result.State, result.Message = healthscope.Ready, "it is scaled to zero, for lack of traffic"
+		o.State, o.Message = healthscope.Ready, "it is scaled to zero, for lack of traffic"
 	default:
 		return false
 	}
@@ -53,61 +53,40 @@ func judgeSpecial(o *object, result *healthscope.Result, phase phase) bool {
 }
 
 // isProviderConfig reports whether an object is the configuration of a Crossplane provider. The status of these only counts their users.
-func isProviderConfig(o *object, kind string) bool {
-	if kind != "ProviderConfig" && kind != "ClusterProviderConfig" || len(o.status) != 1 {
+func (o *object) isProviderConfig() bool {
+	if o.Kind != "ProviderConfig" && o.Kind != "ClusterProviderConfig" || len(o.status) != 1 {
 		return false
 	}
 	_, counts := wholeNumber(o.status["users"])
 	return counts
 }
 
-// judgeACME is the rule for Orders and Challenges of cert-manager. RFC 8555, section 7.1.6, defines the values of status.state: an order that is
-// ready has not been finalized yet.
-func judgeACME(o *object, result *healthscope.Result) {
-	state := o.text(o.status, "status.state")
-	result.Message = join(": ", "status.state is "+state, stringValue(o.status["reason"]))
-	switch state {
-	case "valid":
-		result.State, result.Message = healthscope.Ready, ""
-	case "invalid", "expired", "errored":
-		result.State, result.Reason = healthscope.Failed, healthscope.ReasonPhaseFailed
-	case "pending", "processing", "ready":
-		result.State, result.Reason = healthscope.Pending, healthscope.ReasonInProgress
-	case "":
-		pendingNotObserved(result)
-	default:
-		pendingUnknownPhase(result, state)
-	}
-}
-
 // judgeApplied is the rule for Databases of CloudNativePG, which report in status.applied whether they are applied to PostgreSQL.
-func judgeApplied(o *object, result *healthscope.Result) {
+func judgeApplied(o *object) {
 	applied := o.flag(o.status, "status.applied")
 	switch {
 	case o.status["applied"] == nil:
-		pendingNotObserved(result)
+		o.notObserved()
 	case applied:
-		result.State = healthscope.Ready
+		o.State = healthscope.Ready
 	default:
-		result.State, result.Reason = healthscope.Failed, healthscope.ReasonFailed
-		result.Message = join(": ", "it could not be applied", stringValue(o.status["message"]))
+		o.set(healthscope.Failed, healthscope.ReasonFailed, join(": ", "it could not be applied", stringValue(o.status["message"])))
 	}
 }
 
 // judgePodSet is the rule for StrimziPodSets, whose status counts the desired pods and the ready pods.
-func judgePodSet(o *object, result *healthscope.Result) {
+func judgePodSet(o *object) {
 	desired, hasStatus := o.optionalNumber(o.status, "status.pods")
 	if !hasStatus {
-		pendingNotObserved(result)
+		o.notObserved()
 		return
 	}
 	ready := o.number(o.status, "status.readyPods")
 	desired = max(desired, int64(len(o.list(o.spec, "spec.pods"))))
-	result.Serving = ready >= desired
-	if result.Serving {
-		result.State = healthscope.Ready
+	o.Serving = ready >= desired
+	if o.Serving {
+		o.State = healthscope.Ready
 		return
 	}
-	result.State, result.Reason = healthscope.Pending, healthscope.ReasonReplicasNotReady
-	result.Message = fmt.Sprintf("%d of %d pods are ready", ready, desired)
+	o.set(healthscope.Pending, healthscope.ReasonReplicasNotReady, fmt.Sprintf("%d of %d pods are ready", ready, desired))
 }

@@ -5,12 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/healthscope/healthscope/healthscope"
 )
-
-// maxMessage is the maximum length of a message, in bytes.
-const maxMessage = 256
 
 // wholeNumber reads a whole number in any form that JSON decoders produce and other programs write.
 func wholeNumber(value any) (int64, bool) {
@@ -99,11 +94,3 @@ func join(separator string, parts ...string) string {
 	}
 	return b.String()
 }
-
-// boundMessage returns a message as one line of at most maxMessage bytes.
-func boundMessage(message string) string {
-	return healthscope.Cut(oneLine(message), maxMessage)
-}
-
-// oneLine returns a text as one line without control characters.
-func oneLine(text string) string { return healthscope.Clean(text) }

@@ -10,12 +10,10 @@ import (
 
 // workload holds the fields that the rules for workloads with replicas read.
 type workload struct {
-	// specReplicas is spec.replicas; nil when it is missing, as in bundles of monitors that keep no spec.
-	specReplicas *int64
-	// desired is the desired number: that of the spec, else the number that exists, but at least minDesired.
-	desired int64
-	// minDesired is the lower bound of the desired number that fields other than spec.replicas imply.
-	minDesired int64
+	// desired is the desired number: that of the spec, else the number that exists. hasDesired is true when the spec has it; monitors may keep
+	// no spec.
+	desired    int64
+	hasDesired bool
 	// total is the number of replicas; ready, updated and available are the numbers of those in the state of that name.
 	total, ready, updated, available int64
 	// hasAvailable is true when available is reliable. StatefulSets before Kubernetes 1.22 do not have that count.
@@ -28,67 +26,62 @@ type workload struct {
 }
 
 // judgeDeployment is the rule for Deployments: Ready when all existing replicas are ready, and their number is the desired one.
-func judgeDeployment(o *object, result *healthscope.Result) {
+func judgeDeployment(o *object) {
 	w := o.workload()
 	w.updated = o.number(o.status, "status.updatedReplicas")
-	w.minDesired = minDesiredReplicas(o.spec["selector"] != nil, w.available, o.number(o.status, "status.unavailableReplicas"))
+	unavailable := o.number(o.status, "status.unavailableReplicas")
+	if !w.hasDesired { // At least the default of 1, when a selector shows that there is a spec, and what is counted.
+		if o.spec["selector"] != nil {
+			w.desired = max(w.desired, 1)
+		}
+		if unavailable > 0 {
+			w.desired = max(w.desired, w.available+min(unavailable, math.MaxInt64-w.available))
+		}
+	}
 	w.hasAvailable = true
-	result.Suspended = o.flag(o.spec, "spec.paused")
-	result.ProgressDeadline = time.Duration(min(o.number(o.spec, "spec.progressDeadlineSeconds"), math.MaxInt32)) * time.Second
-	w.judge(o, result)
+	o.Suspended = o.flag(o.spec, "spec.paused")
+	o.ProgressDeadline = time.Duration(min(o.number(o.spec, "spec.progressDeadlineSeconds"), math.MaxInt32)) * time.Second
+	w.judge(o)
 	// After a rollout has completed, Kubernetes does not check its deadline again, even if pods fail.
 	progressing := o.condition("Progressing")
-	result.Timed = result.State == healthscope.Pending && progressing.is("True") && progressing.reason != "NewReplicaSetAvailable"
-	if result.Suspended && result.State == healthscope.Ready && !result.Warning {
-		result.Reason, result.Message = healthscope.ReasonPaused, "rollouts are paused"
+	o.Timed = o.State == healthscope.Pending && progressing.is("True") && progressing.reason != "NewReplicaSetAvailable"
+	if o.Suspended && o.State == healthscope.Ready && !o.Warning {
+		o.set(healthscope.Ready, healthscope.ReasonPaused, "rollouts are paused")
 	}
-}
-
-// minDesiredReplicas returns the lower bound of the desired number of a Deployment without spec.replicas: the sum of the available and the
-// unavailable replicas, and at least the default of 1 when the object has a spec, which a selector shows.
-func minDesiredReplicas(hasSpec bool, available, unavailable int64) int64 {
-	var minimum int64
-	if hasSpec {
-		minimum = 1
-	}
-	if unavailable == 0 {
-		return minimum
-	}
-	return max(minimum, available+min(unavailable, math.MaxInt64-available))
 }
 
 // judgeReplicaSet is the rule for ReplicaSets and ReplicationControllers. They do not update replicas: Deployments do.
-func judgeReplicaSet(o *object, result *healthscope.Result) {
+func judgeReplicaSet(o *object) {
 	w := o.workload()
 	w.hasAvailable, w.manualUpdate = true, true
-	w.judge(o, result)
+	w.judge(o)
 }
 
 // judgeStatefulSet is the rule for StatefulSets. Replicas below the partition are not updated, and with OnDelete no replica is updated
 // automatically.
-func judgeStatefulSet(o *object, result *healthscope.Result) {
+func judgeStatefulSet(o *object) {
 	w := o.workload()
 	w.updated = o.number(o.status, "status.updatedReplicas")
 	w.hasAvailable = w.available > 0 || o.number(o.spec, "spec.minReadySeconds") > 0
 	strategy := o.child(o.spec, "spec.updateStrategy")
 	w.manualUpdate = stringValue(strategy["type"]) == "OnDelete"
 	w.partition = o.number(o.child(strategy, "spec.updateStrategy.rollingUpdate"), "spec.updateStrategy.rollingUpdate.partition")
-	w.judge(o, result)
+	w.judge(o)
 }
 
 // judgeDaemonSet is the rule for DaemonSets, whose desired number of pods is in the status.
-func judgeDaemonSet(o *object, result *healthscope.Result) {
+func judgeDaemonSet(o *object) {
 	desired := o.number(o.status, "status.desiredNumberScheduled")
 	ready := o.number(o.status, "status.numberReady")
 	current := o.number(o.status, "status.currentNumberScheduled")
 	w := workload{
-		specReplicas: &desired, total: ready, ready: ready, hasAvailable: true,
+		desired: desired, hasDesired: true, total: ready, ready: ready, hasAvailable: true,
 		updated:      o.number(o.status, "status.updatedNumberScheduled"),
 		available:    o.number(o.status, "status.numberAvailable"),
 		manualUpdate: stringValue(o.child(o.spec, "spec.updateStrategy")["type"]) == "OnDelete",
 		nodesCounted: desired > 0 || current > 0,
 	}
-	w.judge(o, result)
+	w.judge(o)
 }
 
 // workload reads the fields that Deployments, ReplicaSets and StatefulSets have in common.
@@ -98,45 +91,40 @@ func (o *object) workload() workload {
 		ready:     o.number(o.status, "status.readyReplicas"),
 		available: o.number(o.status, "status.availableReplicas"),
 	}
-	if wanted, ok := o.optionalNumber(o.spec, "spec.replicas"); ok {
-		w.specReplicas = &wanted
+	if w.desired, w.hasDesired = o.optionalNumber(o.spec, "spec.replicas"); !w.hasDesired {
+		w.desired = w.total
 	}
 	return w
 }
 
 // judge sets the result from the numbers and conditions of a workload.
-func (w workload) judge(o *object, result *healthscope.Result) {
+func (w workload) judge(o *object) {
 	o.requireConditions()
-	w.desired = max(w.total, w.minDesired)
-	if w.specReplicas != nil {
-		w.desired = *w.specReplicas
-	}
 	if !w.observed(o) {
-		pendingNotObserved(result)
+		o.notObserved()
 		return
 	}
-	result.Replicas = &healthscope.Replicas{Ready: toInt32(w.ready), Desired: toInt32(w.desired)}
-	result.Serving = w.ready >= w.desired
-	result.Progress = &healthscope.Progress{
+	o.Replicas = &healthscope.Replicas{Ready: toInt32(w.ready), Desired: toInt32(w.desired)}
+	o.Serving = w.ready >= w.desired
+	o.Progress = &healthscope.Progress{
 		Generation: o.generation, Updated: toInt32(w.updated), Ready: toInt32(w.ready), Available: toInt32(w.available),
 	}
-	failure := failureOf(o)
+	reason, message := o.workloadFailure()
 	ready := w.text()
 	switch {
 	case w.total == w.ready && w.ready >= w.desired:
-		result.State = healthscope.Ready
-		if failure.reason != "" {
-			result.Reason, result.Message, result.Warning = failure.reason, join("; ", ready, failure.message), true
+		o.State = healthscope.Ready
+		if reason != "" {
+			o.warn(reason, join("; ", ready, message))
 		} else if w.rollingOut() {
-			result.Reason, result.Message = healthscope.ReasonRolloutInProgress, ready+", a rollout is in progress"
+			o.set(healthscope.Ready, healthscope.ReasonRolloutInProgress, ready+", a rollout is in progress")
 		}
-	case failure.reason != "":
-		result.State, result.Reason, result.Message = healthscope.Failed, failure.reason, join("; ", ready, failure.message)
-	case result.Serving:
-		result.State, result.Reason = healthscope.Pending, healthscope.ReasonRolloutInProgress
-		result.Message = fmt.Sprintf("%s, %d exist", ready, w.total)
+	case reason != "":
+		o.set(healthscope.Failed, reason, join("; ", ready, message))
+	case o.Serving:
+		o.set(healthscope.Pending, healthscope.ReasonRolloutInProgress, fmt.Sprintf("%s, %d exist", ready, w.total))
 	default:
-		result.State, result.Reason, result.Message = healthscope.Pending, healthscope.ReasonReplicasNotReady, ready
+		o.set(healthscope.Pending, healthscope.ReasonReplicasNotReady, ready)
 	}
 }
 
@@ -150,12 +138,6 @@ func (w workload) rollingOut() bool {
 	return w.total != w.desired || w.hasAvailable && w.available < w.desired || !w.manualUpdate && w.updated < w.desired-w.partition
 }
 
-// pendingNotObserved sets the result of an object whose controller has not written a status.
-func pendingNotObserved(result *healthscope.Result) {
-	result.State, result.Reason = healthscope.Pending, healthscope.ReasonNotObserved
-	result.Message = "no controller has reported on it yet"
-}
-
 // text returns how many replicas are ready, as text.
 func (w workload) text() string {
 	if w.ready > w.desired {
@@ -164,21 +146,15 @@ func (w workload) text() string {
 	return fmt.Sprintf("%d of %d replicas are ready", w.ready, w.desired)
 }
 
-// failure is a failure that the conditions of a workload report; its reason is empty when there is none.
-type failure struct {
-	reason  healthscope.Reason
-	message string
-}
-
-// failureOf reads the conditions by which Deployments and ReplicaSets report that they cannot progress.
-func failureOf(o *object) failure {
+// workloadFailure returns why a Deployment or ReplicaSet cannot progress, as its conditions report it; empty when it can.
+func (o *object) workloadFailure() (reason healthscope.Reason, message string) {
 	if c := o.condition("Progressing"); c.is("False") && c.reason == string(healthscope.ReasonProgressDeadlineExceeded) {
-		return failure{healthscope.ReasonProgressDeadlineExceeded, c.message}
+		return healthscope.ReasonProgressDeadlineExceeded, c.message
 	}
 	if c := o.condition("ReplicaFailure"); c.is("True") {
-		return failure{healthscope.ReasonReplicaFailure, c.detail()}
+		return healthscope.ReasonReplicaFailure, c.detail()
 	}
-	return failure{}
+	return "", ""
 }
 
 // toInt32 converts a count, up to the largest int32.

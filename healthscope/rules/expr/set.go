@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -194,12 +193,8 @@ func groupOf(apiVersion string) string {
 // oneLine returns a text as one line of valid UTF-8 of bounded length.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(healthscope.Clean(text)), " ")
-	if len(text) <= maxText {
-		return text
+	if len(text) > maxText {
+		text = healthscope.Cut(text, maxText) + "…"
 	}
-	end := maxText
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
+	return text
 }
