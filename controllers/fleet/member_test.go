@@ -372,7 +372,7 @@ func TestTimeAloneChangesTheState(t *testing.T) {
 				go m.run(ctx)
 				outageAfter := probeInterval + m.current.liveness.timeout + probeGrace
 				look := func(pass time.Duration) (ClusterState, bool) {
-					time.Sleep(pass)
+					<-e.clock.After(pass)
 					synctest.Wait()
 					state, _ := e.view.State(cluster)
 					_, outage := e.view.Outage()
