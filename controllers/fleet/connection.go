@@ -121,7 +121,7 @@ func (c *connection) newLeaseInformer(namespace string) error {
 		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
 	}
 	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
-	c.lease = c.newInformer(leaseRules, "Leases", "", toolscache.NewUndeltaStore(c.leasesChanged, toolscache.MetaNamespaceKeyFunc), source)
+	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c}, source)
 	return nil
 }
 
@@ -286,14 +286,35 @@ func (c *connection) isSynced() (synced bool) {
 	return synced
 }
 
-// leasesChanged notes the monitor's Lease, which is the only one that is read.
-func (c *connection) leasesChanged(all []any) {
-	fingerprint, duration := "", time.Duration(0)
-	for _, object := range all {
-		if lease, ok := object.(*coordinationv1.Lease); ok {
-			fingerprint = fmt.Sprintf("%s %q %s", lease.UID, ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).UTC())
-			duration = time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
-		}
+// leaseStore reports the monitor's Lease to a connection. It keeps no object, whatever the API server sends. It implements cache.ReflectorStore.
+type leaseStore struct{ *connection }
+
+// Add implements cache.ReflectorStore.
+func (s leaseStore) Add(object any) error {
+	if lease, ok := object.(*coordinationv1.Lease); ok {
+		fingerprint := fmt.Sprintf("%s %q %s", lease.UID, ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).UTC())
+		duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+		s.updateLiveness(func(l *liveness, now time.Time) { l.leaseObserved(fingerprint, duration, now) })
 	}
-	c.updateLiveness(func(l *liveness, now time.Time) { l.leaseObserved(fingerprint, duration, now) })
+	return nil
 }
+
+// Update implements cache.ReflectorStore.
+func (s leaseStore) Update(object any) error { return s.Add(object) }
+
+// Delete implements cache.ReflectorStore.
+func (s leaseStore) Delete(any) error {
+	s.updateLiveness(func(l *liveness, now time.Time) { l.leaseObserved("", 0, now) })
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (s leaseStore) Replace(all []any, _ string) error {
+	if len(all) == 0 {
+		return s.Delete(nil)
+	}
+	return s.Add(all[0])
+}
+
+// Resync implements cache.ReflectorStore.
+func (s leaseStore) Resync() error { return nil }

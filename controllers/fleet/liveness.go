@@ -10,7 +10,7 @@ import (
 	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// Times of liveness. With the default timeout of 10 seconds, an API server that does not answer any more shows after 17
+// Times of liveness. With the default timeout of 10 seconds, an API server that does not answer any more shows within 18
 // seconds, and one that is restarted within 10 seconds does not show.
 const (
 	// probeInterval is the pause between two probes of an API server that answers.

@@ -420,8 +420,12 @@ func (m *member) updateState() {
 	state.Maintenance, state.Labels = healthscope.Clean(m.spec.maintenance), m.spec.labels
 	state.namespaces, state.synced = m.readNamespaces(), state.synced || m.isSynced()
 	state.Reachability, state.Message, state.unreadable, state.Unmonitored, state.outage = a.reachability, a.message, a.unreadable, a.unwatched, outage
-	if m.current != nil && m.specProblem != "" {
-		state.Message = strings.TrimPrefix(a.message+"; "+m.specProblem, "; ")
+	switch {
+	case m.current == nil || m.specProblem == "":
+	case a.message == "":
+		state.Message = m.specProblem
+	default:
+		state.Message += "; " + m.specProblem
 	}
 	state.Message = healthscope.Clean(state.Message)
 	if state.Reachable() != m.state.Reachable() {

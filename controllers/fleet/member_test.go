@@ -1,12 +1,14 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -347,6 +349,44 @@ func TestClusterWithoutMonitorLeaseIsNeverConnected(t *testing.T) {
 			if !slices.Equal(seen, c.want) {
 				t.Errorf("went through %v, want %v", seen, c.want)
 			}
+		})
+	}
+}
+
+// TestTimeAloneChangesTheState: nothing wakes a member whose API server has stopped to answer. The hub's own cluster stays
+// Connected then, and has an outage.
+func TestTimeAloneChangesTheState(t *testing.T) {
+	t.Parallel()
+	for cluster, want := range map[string]Reachability{"edge": Unreachable, "local": Connected} {
+		t.Run(cluster, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := &environment{options: Options{Policy: healthscope.DefaultPolicy()}, view: newView("local"), clock: clock.RealClock{}}
+				local := cluster == e.view.Cluster()
+				m := newMember(e, cluster, local, nil, logr.Discard())
+				m.publish()
+				m.spec, m.current = clusterSpec{name: cluster}, silent(e.clock)
+				m.current.liveness.local = local
+				m.current.updateLiveness(readBundles)
+				ctx, cancel := context.WithCancel(t.Context())
+				go m.run(ctx)
+				outageAfter := probeInterval + m.current.liveness.timeout + probeGrace
+				look := func(pass time.Duration) (ClusterState, bool) {
+					<-e.clock.After(pass)
+					synctest.Wait()
+					state, _ := e.view.State(cluster)
+					_, outage := e.view.Outage()
+					return state, outage
+				}
+				if state, outage := look(outageAfter - assessInterval); state.Reachability != Connected || outage {
+					t.Errorf("before the timeout it is %s: %s; outage %t", state.Reachability, state.Message, outage)
+				}
+				if state, outage := look(2 * assessInterval); state.Reachability != want || outage != local {
+					t.Errorf("after the timeout it is %s: %s; outage %t", state.Reachability, state.Message, outage)
+				}
+				cancel()
+				<-m.stopped
+			})
 		})
 	}
 }

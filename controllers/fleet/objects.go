@@ -25,7 +25,7 @@ import (
 type Objects struct {
 	kindOptions
 
-	// mu guards the fields below, and changes.
+	// mu guards the fields below.
 	mu         sync.Mutex
 	ctx        context.Context //nolint:containedctx // The life of the informers, which start on demand: Start's context, as in controller-runtime's cache.
 	clusters   map[string]*objectCluster
