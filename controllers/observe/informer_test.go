@@ -197,3 +197,24 @@ func TestInformerRelistsWhenExpired(t *testing.T) {
 		}
 	})
 }
+
+// TestInformerPausesBetweenReads has servers whose answers end each read. A reflector does not pause then.
+func TestInformerPausesBetweenReads(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(s *server){
+		"every watch is too old":    func(s *server) { s.refuseStreamingLists(apierrors.NewResourceExpired("too old resource version")) },
+		"every request is rejected": func(s *server) { s.refuse(apierrors.NewBadRequest("an HTTP request to an HTTPS server")) },
+		"every watch is rejected":   func(s *server) { s.refuseStreamingLists(apierrors.NewBadRequest("no watches")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runInformer(t, func(i *informerTest) {
+				answer(i.server)
+				<-time.After(2 * time.Minute)
+				if n := i.lists.Load() + i.watches.Load(); n < 10 || n > 200 {
+					t.Errorf("%d requests in two minutes, want at most three after each pause of up to %s", n, maxPause)
+				}
+			})
+		})
+	}
+}
