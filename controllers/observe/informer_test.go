@@ -218,3 +218,34 @@ func TestInformerPausesBetweenReads(t *testing.T) {
 		})
 	}
 }
+
+// TestInformerWaitsForItsList checks that a list whose context has ended returns before Run does: a reflector does not wait for it. It needs
+// the real time, because the time of a bubble stops while a goroutine waits for a lock.
+func TestInformerWaitsForItsList(t *testing.T) {
+	t.Parallel()
+	s, begun, returned := &server{}, make(chan struct{}), false
+	s.behaviour.Store(&behaviour{
+		list: func(ctx context.Context) error {
+			close(begun)
+			<-ctx.Done()
+			<-time.After(50 * time.Millisecond)
+			returned = true
+			return ctx.Err()
+		},
+		watch: func(bool, *watch.FakeWatcher) error { return errUnsupported },
+	})
+	i := NewInformer(rules, InformerOptions{
+		TrackedOptions: TrackedOptions{Clock: clock.RealClock{}, Describe: func(_ Reason, err error) string { return err.Error() }},
+		Open:           func(context.Context) (cache.ListerWatcher, error) { return s.source(), nil },
+		Store:          cache.NewStore(cache.MetaNamespaceKeyFunc), Changed: func(State) {},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	i.Run(ctx)
+	if !returned {
+		t.Error("a list goes on")
+	}
+}
