@@ -168,11 +168,12 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 		return nil, err
 	}
 	all := &watches{
-		membership:  membership{keys: opts.LabelKeys, trusted: sets.New(opts.TrustedNamespaces...)},
-		writeStates: writeStates,
-		clock:       opts.WatchClock,
-		logger:      mgr.GetLogger().WithName(controllerName),
-		synced:      make(chan struct{}), onRulesChanged: opts.RulesChanged,
+		membership:     membership{keys: opts.LabelKeys, trusted: sets.New(opts.TrustedNamespaces...)},
+		writeStates:    writeStates,
+		clock:          opts.WatchClock,
+		logger:         mgr.GetLogger().WithName(controllerName),
+		synced:         make(chan struct{}),
+		onRulesChanged: opts.RulesChanged,
 		sourceOf: func(p place) source {
 			return source{place: p, trusted: len(opts.TrustedNamespaces) > 0, kinds: c.kinds, client: c.of(p.kind)}
 		},

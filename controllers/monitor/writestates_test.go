@@ -155,8 +155,8 @@ func TestWriteStatesDropsStateOfRecreatedBundle(t *testing.T) {
 	}
 }
 
-// TestCoalescerDistinguishesLoneChangeFromBurst changes bundles one after the other, and then many at once.
-func TestCoalescerDistinguishesLoneChangeFromBurst(t *testing.T) {
+// TestWriteStatesDistinguishLoneChangeFromBurst changes bundles one after the other, and then many at once.
+func TestWriteStatesDistinguishLoneChangeFromBurst(t *testing.T) {
 	t.Parallel()
 	bundleOf := func(i int) *k8spluginv1alpha1.ResourceBundleState {
 		b := bundleAt(fmt.Sprint(i))

@@ -34,7 +34,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status)
 }
 
-// isUnsupported reports whether an API server rejects the list options rather than the client. A reflector then reads in another way.
+// isUnsupported reports whether an API server rejects the options of a streaming list rather than the client.
 func isUnsupported(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotAcceptable(err)
 }

@@ -197,3 +197,55 @@ func TestInformerRelistsWhenExpired(t *testing.T) {
 		}
 	})
 }
+
+// TestInformerPausesBetweenReads has servers whose answers end each read. A reflector does not pause then.
+func TestInformerPausesBetweenReads(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(s *server){
+		"every watch is too old":    func(s *server) { s.refuseStreamingLists(apierrors.NewResourceExpired("too old resource version")) },
+		"every request is rejected": func(s *server) { s.refuse(apierrors.NewBadRequest("an HTTP request to an HTTPS server")) },
+		"every watch is rejected":   func(s *server) { s.refuseStreamingLists(apierrors.NewBadRequest("no watches")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runInformer(t, func(i *informerTest) {
+				answer(i.server)
+				<-time.After(2 * time.Minute)
+				if n := i.lists.Load() + i.watches.Load(); n < 10 || n > 200 {
+					t.Errorf("%d requests in two minutes, want at most three after each pause of up to %s", n, maxPause)
+				}
+			})
+		})
+	}
+}
+
+// TestInformerWaitsForItsList checks that a list whose context has ended returns before Run does: a reflector does not wait for it. It needs
+// the real time, because the time of a bubble stops while a goroutine waits for a lock.
+func TestInformerWaitsForItsList(t *testing.T) {
+	t.Parallel()
+	s, begun, returned := &server{}, make(chan struct{}), false
+	s.behaviour.Store(&behaviour{
+		list: func(ctx context.Context) error {
+			close(begun)
+			<-ctx.Done()
+			<-time.After(50 * time.Millisecond)
+			returned = true
+			return ctx.Err()
+		},
+		watch: func(bool, *watch.FakeWatcher) error { return errUnsupported },
+	})
+	i := NewInformer(rules, InformerOptions{
+		TrackedOptions: TrackedOptions{Clock: clock.RealClock{}, Describe: func(_ Reason, err error) string { return err.Error() }},
+		Open:           func(context.Context) (cache.ListerWatcher, error) { return s.source(), nil },
+		Store:          cache.NewStore(cache.MetaNamespaceKeyFunc), Changed: func(State) {},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	i.Run(ctx)
+	if !returned {
+		t.Error("a list goes on")
+	}
+}

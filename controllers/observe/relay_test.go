@@ -3,6 +3,7 @@ package observe
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -24,6 +25,25 @@ func TestFilterStopsWithoutReceiver(t *testing.T) {
 		for event := range s.ResultChan() {
 			if event.Type == watch.Deleted {
 				t.Errorf("%v came through", event)
+			}
+		}
+	})
+}
+
+// TestRelayEndsBeforeStopReturns checks what a Tracked relies on: that the end of a watch is reported before the next attempt begins.
+func TestRelayEndsBeforeStopReturns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ended := false
+		r := newRelay(watch.NewFake(), func(r *relay) {
+			<-r.StopChan()
+			<-time.After(time.Second)
+			ended = true
+		})
+		for range 2 { // A reflector stops a watch twice.
+			r.Stop()
+			if !ended {
+				t.Error("it has not ended")
 			}
 		}
 	})

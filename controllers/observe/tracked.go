@@ -85,7 +85,7 @@ func (t *Tracked) ListWithContext(ctx context.Context, options metav1.ListOption
 			t.answered()
 			return list, nil
 		}
-		if !t.shouldRetry(ctx, err) {
+		if !t.shouldRetry(ctx, false, err) {
 			return nil, err
 		}
 	}
@@ -101,6 +101,7 @@ func (t *Tracked) setSource(source cache.ListerWatcher) {
 // WatchWithContext implements cache.ListerWatcherWithContext. The end of the watch has been reported when its Stop returns, or its channel
 // is closed, so that a reflector does not begin the next attempt before that.
 func (t *Tracked) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	streamingList := options.SendInitialEvents != nil && *options.SendInitialEvents
 	for {
 		if err := t.backoff.wait(ctx); err != nil {
 			return nil, err
@@ -110,21 +111,20 @@ func (t *Tracked) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		stream, err := cache.ToListerWatcherWithContext(t.ListerWatcher).WatchWithContext(watchCtx, options)
 		openTimer.Stop()
 		if err == nil {
-			streamingList := options.SendInitialEvents != nil && *options.SendInitialEvents
 			return newRelay(stream, func(r *relay) {
 				defer cancel()
 				t.forward(r, stream, streamingList)
 			}), nil
 		}
 		cancel()
-		if !t.shouldRetry(ctx, err) {
+		if !t.shouldRetry(ctx, streamingList, err) {
 			return nil, err
 		}
 	}
 }
 
-// shouldRetry reports to the Tracker why a request failed, and returns whether to retry it.
-func (t *Tracked) shouldRetry(ctx context.Context, err error) bool {
+// shouldRetry reports to the Tracker why a request failed, which may be a streaming list, and returns whether to retry it.
+func (t *Tracked) shouldRetry(ctx context.Context, streamingList bool, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
@@ -135,11 +135,12 @@ func (t *Tracked) shouldRetry(ctx context.Context, err error) bool {
 	}
 	kind, reason := Classify(err)
 	if kind == Expired {
+		t.backoff.failed(time.Time{}, false, time.Time{}) // The lists of the server may always be too old to watch from.
 		t.Tracker.Report(Event{Kind: Expired})
-		return false // The reflector pauses before it lists again.
-	}
-	if isUnsupported(err) {
 		return false
+	}
+	if streamingList && isUnsupported(err) {
+		return false // The reflector lists instead.
 	}
 	t.reportFailure(kind, reason, err)
 	if reason == NotServed && t.reopen != nil {

@@ -3,6 +3,7 @@ package recorder
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -42,6 +43,29 @@ func TestResultOf(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOutageIsLoggedOnce has results of requests one after the other, each with the line in the log that it leads to.
+func TestOutageIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	const lost, back = "Etcd is unavailable; retrying", "Etcd is available again"
+	unavailable, denied := fmt.Errorf("cannot save: %w", appcontext.ErrUnavailable), fmt.Errorf("cannot save: %w", appcontext.ErrDenied)
+	var got []string
+	logger := funcr.NewJSON(func(line string) { got = append(got, line) }, funcr.Options{})
+	o := &outage{}
+	for n, step := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""}, {unavailable, lost}, {unavailable, ""}, {denied, lost}, {denied, ""}, {nil, back}, {nil, ""},
+		{errors.Join(unavailable, denied), lost}, {errors.Join(unavailable, denied), ""}, {errMoved, back},
+	} {
+		got = nil
+		o.update(step.err, logger)
+		if len(got) > 1 || (len(got) == 1) != (step.want != "") || !strings.Contains(strings.Join(got, ""), step.want) {
+			t.Errorf("result %d, %v: logged %q, want %q", n, step.err, got, step.want)
+		}
 	}
 }
 
