@@ -249,16 +249,24 @@ func (k *kindInformer) toLookup(object any) *Lookup {
 	return kept
 }
 
-// visibility returns the visibility of the objects of the kind in a cluster that answers.
-func (k *kindInformer) visibility(unknown healthscope.Result) visibility {
+// visibility returns the visibility of the objects of the kind in a cluster that answers, or in the hub's own one in an outage. For that
+// outage, and until the kind is read again, no scope is judged: it would be Unknown for a moment once it can be written.
+func (k *kindInformer) visibility(unknown healthscope.Result, outage bool) visibility {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	since := k.since
+	if outage {
+		since = k.clock.Now()
+	}
 	switch state := k.informer.State(); {
 	case state.Status == observe.Ready:
 		unknown.State, unknown.Reason, unknown.Message = healthscope.NotPresent, healthscope.ReasonNotFound, ""
 		return visibility{kind: k, others: Lookup{Result: unknown}}
 	case state.Status == observe.Problem:
 		unknown.Reason, unknown.Message = k.reasonOf(state.Reason), state.Message
+		if k.local && state.Reason == observe.NoAnswer && k.clock.Since(since) < kindRules.Grace {
+			return visibility{others: settlingLookup(unknown, since, k.clock.Now())}
+		}
 		return visibility{others: Lookup{Result: unknown}}
 	case !k.store.HasSynced() || k.clock.Since(k.since) >= InitialSyncTimeout:
 		others := settlingLookup(unknown, k.since, k.clock.Now())

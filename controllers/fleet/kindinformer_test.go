@@ -349,3 +349,33 @@ func TestRulesGetRedactedObjects(t *testing.T) {
 		t.Errorf("the rule saw %s", text)
 	}
 }
+
+// TestOutageOfTheHubsOwnClusterIsNoProblemOfAKind: a kind of the hub's own cluster is settling in an outage of its API server, however
+// long, and for a while after it. Otherwise all scopes would be Unknown for a moment once they can be written again.
+func TestOutageOfTheHubsOwnClusterIsNoProblemOfAKind(t *testing.T) {
+	t.Parallel()
+	withKindFixture(t, func(k *kindFixture) {
+		state := ClusterState{Name: "local", Local: true, Reachability: Connected}
+		k.w.local = true
+		k.setState(state)
+		k.read(readyWeb())
+		for _, answers := range []bool{true, false} {
+			away := state
+			away.outage.since = time.Now()
+			k.setState(away)
+			k.report(3*kindRules.Grace, observe.Event{Kind: observe.Failed})
+			k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", true)
+			k.setState(state)
+			k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", true)
+			if answers {
+				k.read(readyWeb())
+				k.expect(healthscope.Ready, "", "", false)
+			}
+		}
+		<-time.After(kindRules.Grace)
+		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", false)
+		k.read(readyWeb())
+		k.report(2*kindRules.Grace, observe.Event{Kind: observe.Failed})
+		k.expect(healthscope.Unknown, healthscope.ReasonNotSynced, "", false) // The cluster answers, and the kind does not.
+	})
+}

@@ -489,6 +489,9 @@ func (m *member) setState(state ClusterState) {
 		}
 		m.publish()
 	case old != state:
+		if o := m.env.options.Objects; o != nil {
+			o.setState(state) // It may be in an outage of the hub's own API server.
+		}
 		m.env.view.setState(state)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/kubevela"
 	"github.com/healthscope/healthscope/healthscope/rules"
@@ -201,13 +202,20 @@ func (o *Objects) Detach(cluster string) {
 }
 
 // setState sets the state of a cluster. It reads kinds again in a cluster that answers again: the watches may not notice an
-// outage that was too long for them.
+// outage that was too long for them. In the hub's own cluster, it does so with the kinds that are not watched.
 func (o *Objects) setState(s ClusterState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.ensureCluster(s.Name)
 	before := known.state
 	known.state = s
+	if s.outage.since.IsZero() && !before.outage.since.IsZero() {
+		for at, k := range o.kinds {
+			if state := k.informer.State(); at.Cluster == s.Name && !state.IsWatched() && state.Status != observe.Pending {
+				k.relist(before)
+			}
+		}
+	}
 	if s.Answers() == before.Answers() {
 		return
 	}
@@ -315,5 +323,5 @@ func (o *Objects) visibilityOf(cluster string, gvk schema.GroupVersionKind, name
 	case k == nil:
 		return visibility{others: Lookup{Result: unknown, Syncing: true, Since: o.clock.Now()}}
 	}
-	return k.visibility(unknown)
+	return k.visibility(unknown, !state.outage.since.IsZero())
 }

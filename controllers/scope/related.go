@@ -47,13 +47,22 @@ func (g *gatherer) versionsOf(kind fleet.Kind, of componentKey) []fleet.Lookup {
 	g.out.dependencies.addSelected(kind, g.scope.Namespace, labels.SelectorFromSet(labels.Set{corev1alpha2.LabelApplication: of.application, corev1alpha2.LabelComponent: of.component}))
 	if _, read := g.workloadVersions[kind]; !read {
 		g.workloadVersions[kind] = map[componentKey][]fleet.Lookup{}
-		for _, l := range g.selectObjects(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, labels.Everything()).Objects {
+		for _, l := range g.selectObjects(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, hasComponentLabels).Objects {
 			v := componentKeyOf(l.Labels)
 			g.workloadVersions[kind][v] = append(g.workloadVersions[kind][v], l)
 		}
 	}
 	return g.workloadVersions[kind][of]
 }
+
+// hasComponentLabels selects the objects that have both labels of a componentKey, so that the others are not copied and sorted.
+var hasComponentLabels = func() labels.Selector {
+	selector, err := labels.Parse(corev1alpha2.LabelApplication + "," + corev1alpha2.LabelComponent)
+	if err != nil {
+		panic(err) // The labels are constants.
+	}
+	return selector
+}()
 
 // withResources returns the results of an object and of what it names in status.resources, without the objects in seen, to which
 // it adds. An object that no rule can judge is Ready, so that only the objects that it names decide.

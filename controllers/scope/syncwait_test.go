@@ -30,8 +30,8 @@ func withASlowKind(since time.Time) (world, *corev1alpha2.HealthScope) {
 func TestNewScopeIsJudgedWhileKindDoesNotRespond(t *testing.T) {
 	t.Parallel()
 	w, scope := withASlowKind(noon)
-	if wait := gatherIn(w, scope, noon).syncWait; wait > firstGrace {
-		t.Errorf("the scope waits for %s", wait)
+	if wait := gatherIn(w, scope, noon).syncWait; wait != firstGrace {
+		t.Errorf("the scope waits for %s, want %s", wait, firstGrace)
 	}
 	w, scope = withASlowKind(noon.Add(-firstGrace))
 	if wait := gatherIn(w, scope, noon).syncWait; wait != 0 {
