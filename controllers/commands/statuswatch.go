@@ -68,7 +68,7 @@ func isFinal(err error) bool {
 	case http.StatusRequestTimeout, http.StatusGone, http.StatusTooManyRequests:
 		return false
 	default:
-		return code >= http.StatusMultipleChoices && code < http.StatusInternalServerError
+		return code > 0 && code < http.StatusInternalServerError
 	}
 }
 
