@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -12,7 +13,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -142,10 +142,11 @@ func (f *statusFlags) run(ctx context.Context, subject string, flags *pflag.Flag
 
 // statusResult returns the error that determines the exit code, by the health that was printed or the error.
 func statusResult(t target, health healthscope.Health, err error) error {
+	var r responseError
 	switch {
 	case errors.As(err, new(*exitError)):
 		return err
-	case apierrors.IsBadRequest(err): // The server has rejected the value of a flag.
+	case errors.As(err, &r) && r.code == http.StatusBadRequest: // The server has rejected the value of a flag.
 		return usageError(t.cannot("get", err))
 	case err != nil:
 		return noAnswer(t.cannot("get", err))

@@ -16,8 +16,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -141,13 +139,17 @@ func newResponseError(response *http.Response) error {
 	if response.StatusCode == http.StatusUnauthorized {
 		text += "; give a token with --token-file, --kubeconfig or --context"
 	}
-	return rejected(response.StatusCode, text)
+	return responseError{response.StatusCode, text}
 }
 
-// rejected returns the error of a server that answers with a status code.
-func rejected(code int, text string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: text}}
+// responseError is an error response of the status REST API.
+type responseError struct {
+	code int
+	text string
 }
+
+// Error implements error.
+func (r responseError) Error() string { return r.text }
 
 // noAnswerWithin returns the error of a request that has no answer in time.
 func noAnswerWithin(timeout time.Duration) error {
@@ -336,7 +338,7 @@ func (s *restSource) eventText(event string, data []byte) (string, error) {
 		if err := json.Unmarshal(data, &p); err != nil {
 			return "", errors.Wrap(err, "cannot read an event")
 		}
-		return "", rejected(p.Status, printable(fmt.Sprintf("%s (%d): %s", p.Title, p.Status, p.Detail)))
+		return "", responseError{p.Status, printable(fmt.Sprintf("%s (%d): %s", p.Title, p.Status, p.Detail))}
 	case s.format != formatTable:
 		text, err := json.Marshal(struct {
 			Event string          `json:"event"`

@@ -57,19 +57,13 @@ func follow(ctx context.Context, source statusSource, interval time.Duration, sh
 	}
 }
 
-// isFinal reports whether a retry cannot succeed: the server has rejected the request, or nothing can be printed. A watch of the API server
-// that has expired starts again.
+// isFinal reports whether a retry cannot succeed. Other rejections by the API server may come from a proxy that has lost it for a moment.
 func isFinal(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return errors.As(err, new(printError))
+	var r responseError
+	if errors.As(err, &r) {
+		return r.code < http.StatusInternalServerError && r.code != http.StatusTooManyRequests && r.code != http.StatusRequestTimeout
 	}
-	switch code := status.Status().Code; code {
-	case http.StatusRequestTimeout, http.StatusGone, http.StatusTooManyRequests:
-		return false
-	default:
-		return code >= http.StatusMultipleChoices && code < http.StatusInternalServerError
-	}
+	return errors.As(err, new(printError)) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
 // statusPrinter prints the texts of a source one after the other.

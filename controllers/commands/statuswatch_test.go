@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"pgregory.net/rapid"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -99,15 +102,17 @@ func (w *follower) stop(t *testing.T) {
 func TestStatusFollowsScopes(t *testing.T) {
 	t.Parallel()
 	h := newStatusHub(t)
-	all, single, lines := watchStatus(t, h.URL), watchStatus(t, h.URL, "vfw"), watchStatus(t, h.URL, "-o", "json")
-	out, one, events := all.out, single.out, lines.out
+	all, single, lines, texts := watchStatus(t, h.URL), watchStatus(t, h.URL, "vfw"), watchStatus(t, h.URL, "-o", "json"), watchStatus(t, h.URL, "-o", "yaml")
+	out, one, events, documents := all.out, single.out, lines.out, texts.out
 	out.await(t, 1, "shop        web    healthy     Ready")
 	one.await(t, 1, "HealthScope default/vfw: unhealthy")
 	events.await(t, 1, `{"event":"snapshot","data":{"items":[`)
+	documents.await(t, 1, "---\ndata:\n  items:\n")
 	h.set("default", "vfw", func() { h.scopes[0] = scopeIn("default", "vfw", true) })
 	out.await(t, 1, "default     vfw    healthy   Ready")
 	one.await(t, 1, "HealthScope default/vfw: healthy")
 	events.await(t, 1, `{"event":"scope","data":{"name":"vfw"`)
+	documents.await(t, 1, "event: snapshot\n---\ndata:\n  clustersReachable:")
 	h.set("back", "new", func() { h.scopes = append(h.scopes, scopeIn("back", "new", true)) })
 	out.await(t, 1, "back        new    healthy   Ready")
 	h.set("default", "vfw", func() { h.scopes = h.scopes[1:] })
@@ -126,6 +131,7 @@ func TestStatusFollowsScopes(t *testing.T) {
 	single.errOut.await(t, 1, "trying again in 1s")
 	all.stop(t)
 	lines.stop(t)
+	texts.stop(t)
 	if err := single.end(t); exitCode(err) != exitUnknown || !strings.Contains(err.Error(), "Not Found (404)") {
 		t.Errorf("want the end of what follows a scope that is not there, got: %v", err)
 	}
@@ -157,6 +163,36 @@ func TestStatusFollowsDocuments(t *testing.T) {
 	}
 	if lines := strings.Count(rsync.text(), "\n"); lines != 2 {
 		t.Errorf("nothing has changed but that it is old, and it prints %d lines", lines)
+	}
+}
+
+func TestStatusEndsIfARetryCannotSucceed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{errors.New("the server has ended the stream"), false},
+		{responseError{0, "a problem without a status"}, true},
+		{responseError{http.StatusNoContent, "no status REST API"}, true},
+		{responseError{http.StatusFound, "elsewhere"}, true},
+		{responseError{http.StatusBadRequest, "bad"}, true},
+		{responseError{http.StatusGone, "gone"}, true},
+		{responseError{http.StatusRequestTimeout, "slow"}, false},
+		{responseError{http.StatusTooManyRequests, "busy"}, false},
+		{responseError{http.StatusServiceUnavailable, "away"}, false},
+		{apierrors.NewUnauthorized("who is it"), true},
+		{errors.Wrap(apierrors.NewForbidden(scopesResource.GroupResource(), "web", errors.New("no right")), "cannot find the controller"), true},
+		{apierrors.NewNotFound(scopesResource.GroupResource(), "web"), true},
+		{apierrors.NewResourceExpired("too old resource version"), false},
+		{apierrors.NewTimeoutError("too large resource version", 1), false},
+		{apierrors.NewBadRequest("the agent of the cluster is not connected"), false},
+		{errors.Wrap(printError{io.ErrClosedPipe}, "event"), true},
+	} {
+		if got := isFinal(c.err); got != c.want {
+			t.Errorf("%v is final: %t, want %t", c.err, got, c.want)
+		}
 	}
 }
 
