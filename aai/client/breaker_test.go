@@ -37,13 +37,24 @@ func (w *watch) advance(d time.Duration) {
 // which may be empty.
 func withBreaker(t *testing.T, retryAfter string) (c *client.Client, s *server, status *atomic.Int64, w *watch) {
 	t.Helper()
-	status, w = &atomic.Int64{}, newWatch()
-	s = serve(t, func(out http.ResponseWriter, _ *http.Request) {
+	status = &atomic.Int64{}
+	c, s, w = behindBreaker(t, func(out http.ResponseWriter, _ *http.Request) {
 		out.Header().Set("Retry-After", retryAfter)
 		out.WriteHeader(int(status.Load()))
 	})
-	breaker := client.NewBreaker(0, w.read)
-	return connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker }), s, status, w
+	return c, s, status, w
+}
+
+// behindBreaker returns a client with a breaker, its server, and the clock of the breaker.
+func behindBreaker(t *testing.T, handle http.HandlerFunc) (*client.Client, *server, *watch) {
+	t.Helper()
+	s, w := serve(t, handle), newWatch()
+	return connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) }), s, w
+}
+
+// remove deletes a document, as an example of another write than update.
+func remove(ctx context.Context, c *client.Client) error {
+	return c.Write(ctx, client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "1"})
 }
 
 func TestBreakerOpensInAnOutage(t *testing.T) {
@@ -165,8 +176,7 @@ func TestBreakerStaysOpenForRetryAfter(t *testing.T) {
 func TestBreakerHalfOpenAllowsOne(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var n atomic.Int64
-	w := newWatch()
-	s := serve(t, func(out http.ResponseWriter, _ *http.Request) {
+	c, _, w := behindBreaker(t, func(out http.ResponseWriter, _ *http.Request) {
 		if n.Add(1) == 1 {
 			out.WriteHeader(http.StatusBadGateway)
 			return
@@ -174,14 +184,10 @@ func TestBreakerHalfOpenAllowsOne(t *testing.T) {
 		close(entered)
 		<-leave
 	})
-	breaker := client.NewBreaker(0, w.read)
-	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker })
 	_ = update(t.Context(), c)
 	w.advance(time.Second)
 	done := make(chan error)
-	go func() {
-		done <- update(t.Context(), c)
-	}()
+	go func() { done <- update(t.Context(), c) }()
 	<-entered
 	if e := failure(t, update(t.Context(), c)); !e.NotSent || n.Load() != 2 {
 		t.Errorf("%d requests, %v", n.Load(), e)
@@ -197,8 +203,7 @@ func TestBreakerHalfOpenAllowsOne(t *testing.T) {
 func TestBreakerHalfOpenAllowsAnotherWhenTheFirstHangs(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var n atomic.Int64
-	w := newWatch()
-	s := serve(t, func(out http.ResponseWriter, _ *http.Request) {
+	c, _, w := behindBreaker(t, func(out http.ResponseWriter, _ *http.Request) {
 		switch n.Add(1) {
 		case 1:
 			out.WriteHeader(http.StatusBadGateway)
@@ -208,13 +213,10 @@ func TestBreakerHalfOpenAllowsAnotherWhenTheFirstHangs(t *testing.T) {
 			out.WriteHeader(http.StatusBadGateway)
 		}
 	})
-	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	_ = update(t.Context(), c)
 	w.advance(client.MaxPause)
 	done := make(chan error)
-	go func() {
-		done <- update(t.Context(), c)
-	}()
+	go func() { done <- update(t.Context(), c) }()
 	<-entered
 	w.advance(client.MaxPause)
 	if err := update(t.Context(), c); err != nil {
@@ -267,7 +269,7 @@ func TestBreakerBoundsRequestsInASecond(t *testing.T) {
 // it. The Retry-After of the later response remains in effect.
 func TestBreakerStaysOpenWhenAnOlderRequestSucceeds(t *testing.T) {
 	slow, release := make(chan struct{}), make(chan struct{})
-	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
+	c, s, w := behindBreaker(t, func(out http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			close(slow)
 			<-release
@@ -277,10 +279,8 @@ func TestBreakerStaysOpenWhenAnOlderRequestSucceeds(t *testing.T) {
 		out.Header().Set("Retry-After", "90")
 		out.WriteHeader(http.StatusTooManyRequests)
 	})
-	w := newWatch()
-	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	done := make(chan error, 1)
-	go func() { done <- c.Write(t.Context(), client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "1"}) }()
+	go func() { done <- remove(t.Context(), c) }()
 	<-slow
 	_ = failure(t, update(t.Context(), c))
 	close(release)
@@ -303,7 +303,7 @@ func TestBreakerStaysOpenWhenAnOlderRequestSucceeds(t *testing.T) {
 // was sent before the breaker opened.
 func TestBreakerStaysOpenForRetryAfterOfAnOlderRequest(t *testing.T) {
 	slow, release := make(chan struct{}), make(chan struct{})
-	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
+	c, s, w := behindBreaker(t, func(out http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			close(slow)
 			<-release
@@ -311,10 +311,8 @@ func TestBreakerStaysOpenForRetryAfterOfAnOlderRequest(t *testing.T) {
 		}
 		out.WriteHeader(http.StatusServiceUnavailable)
 	})
-	w := newWatch()
-	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	done := make(chan error, 1)
-	go func() { done <- c.Write(t.Context(), client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "1"}) }()
+	go func() { done <- remove(t.Context(), c) }()
 	<-slow
 	_ = failure(t, update(t.Context(), c)) // This opens the breaker, for a short pause.
 	close(release)
@@ -330,7 +328,7 @@ func TestBreakerStaysOpenForRetryAfterOfAnOlderRequest(t *testing.T) {
 func TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds(t *testing.T) {
 	old, probe := make(chan struct{}), make(chan struct{})
 	releaseOld, releaseProbe := make(chan struct{}), make(chan struct{})
-	s := serve(t, func(out http.ResponseWriter, r *http.Request) {
+	c, s, w := behindBreaker(t, func(out http.ResponseWriter, r *http.Request) {
 		switch r.Method {
 		case http.MethodDelete:
 			close(old)
@@ -341,10 +339,8 @@ func TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds(t *testing.T) {
 		}
 		out.WriteHeader(http.StatusServiceUnavailable)
 	})
-	w := newWatch()
-	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
 	done := make(chan error, 2)
-	go func() { done <- c.Write(t.Context(), client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "1"}) }()
+	go func() { done <- remove(t.Context(), c) }()
 	<-old
 	_ = failure(t, update(t.Context(), c)) // This opens the breaker.
 	w.advance(client.MaxPause)
@@ -372,7 +368,7 @@ func TestBreakerIgnoresWriteThatIsNotSent(t *testing.T) {
 		t.Fatal("no error")
 	}
 	w.advance(client.MaxPause)
-	if err := c.Write(t.Context(), client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "1"}); !errors.Is(err, client.ErrNotLeading) {
+	if err := remove(t.Context(), c); !errors.Is(err, client.ErrNotLeading) {
 		t.Errorf("got %v", err)
 	}
 	if err := c.Probe(t.Context()); err == nil || len(s.received()) != 1 {

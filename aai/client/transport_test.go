@@ -297,9 +297,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	replace(t, cert, certPEM, start)
 	replace(t, keyFile, keyPEM, start)
 	c := connect(t, s.URL, func(o *client.Options) { o.CAFile, o.CertFile, o.KeyFile = ca, cert, keyFile })
-	call := func() error {
-		return update(t.Context(), c)
-	}
+	call := func() error { return update(t.Context(), c) }
 	if e := failure(t, call()); e.Problem != aai.ProblemCertificate || !strings.Contains(e.Error(), "cannot be trusted") {
 		t.Errorf("with a wrong authority: %s, %v", e.Problem, e)
 	}

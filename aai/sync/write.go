@@ -56,9 +56,20 @@ func (p *pass) read(ctx context.Context, key aai.Key) {
 	}
 }
 
-// opByVerb maps the verb of an operation to the request that performs it.
-var opByVerb = map[plan.Verb]aai.Op{
-	plan.Create: aai.OpPut, plan.Update: aai.OpUpdate, plan.Unrelate: aai.OpUnrelate, plan.Relate: aai.OpRelate, plan.Delete: aai.OpDelete,
+// opOf returns what the request does that performs an operation.
+func opOf(v plan.Verb) aai.Op {
+	switch v {
+	case plan.Create:
+		return aai.OpPut
+	case plan.Update:
+		return aai.OpUpdate
+	case plan.Unrelate:
+		return aai.OpUnrelate
+	case plan.Relate:
+		return aai.OpRelate
+	case plan.Delete:
+	}
+	return aai.OpDelete
 }
 
 // send sends operations in one request: a plain request for a single operation, otherwise a bulk request, which applies all or none.
@@ -66,7 +77,7 @@ func (p *pass) send(ctx context.Context, ops []plan.Operation) (err error) {
 	id := uuid.NewString()
 	writes, events := make([]client.Write, len(ops)), make([]WriteEvent, len(ops))
 	for i, op := range ops {
-		writes[i] = client.Write{Op: opByVerb[op.Verb], Key: op.Key, Document: op.Document, ResourceVersion: op.ResourceVersion, Relationship: op.Relationship}
+		writes[i] = client.Write{Op: opOf(op.Verb), Key: op.Key, Document: op.Document, ResourceVersion: op.ResourceVersion, Relationship: op.Relationship}
 		writes[i].Document.ResourceVersion = op.ResourceVersion
 		events[i] = WriteEvent{Verb: op.Verb, Key: op.Key, Resource: p.resource(op.Key), Labels: op.Document.Labels, TransactionID: id}
 	}

@@ -118,8 +118,20 @@ func (i *inputs) onModuleChange(wake func(vnf string)) {
 	i.wakeModules = wake
 }
 
-// scopeChanged takes in a scope that exists.
+// scopeChanged takes in that a scope exists.
 func (i *inputs) scopeChanged(s *corev1alpha2.HealthScope) {
+	i.changeScope(ctrlclient.ObjectKeyFromObject(s), func(now *scopeState) {
+		now.created, now.generation = s.CreationTimestamp.Time, s.Generation
+	})
+}
+
+// scopeDeleted records that a scope was deleted.
+func (i *inputs) scopeDeleted(name types.NamespacedName) {
+	i.changeScope(name, func(now *scopeState) { now.created, now.generation = time.Time{}, 0 })
+}
+
+// modulesNamed takes in which modules a scope names, unless its judgement says more.
+func (i *inputs) modulesNamed(s *corev1alpha2.HealthScope) {
 	name := ctrlclient.ObjectKeyFromObject(s)
 	var apps []scope.LinkedApp // Without a judgement, nothing is known of their modules.
 	for _, app := range s.Spec.Apps {
@@ -128,19 +140,8 @@ func (i *inputs) scopeChanged(s *corev1alpha2.HealthScope) {
 		}
 	}
 	i.changeScope(name, func(now *scopeState) {
-		now.created, now.generation = s.CreationTimestamp.Time, s.Generation
 		if now.judged == nil {
 			now.modules = i.modulesOf(name, apps)
-		}
-	})
-}
-
-// scopeDeleted records that a scope was deleted.
-func (i *inputs) scopeDeleted(name types.NamespacedName) {
-	i.changeScope(name, func(now *scopeState) {
-		now.created, now.generation = time.Time{}, 0
-		if now.judged == nil {
-			now.modules = nil
 		}
 	})
 }
@@ -167,7 +168,7 @@ func (i *inputs) changeScope(name types.NamespacedName, change func(*scopeState)
 	if ageChanged := !before.created.Equal(now.created); ageChanged || before.judged != now.judged {
 		tenants, now.unmapped = i.claim(candidate{NamespacedName: name}, before.members(), now.members(), ageChanged)
 	}
-	if i.scopes[name] = now; !now.exists() && now.judged == nil {
+	if i.scopes[name] = now; !now.exists() && now.judged == nil && len(now.modules) == 0 {
 		delete(i.scopes, name)
 	}
 	for _, vnf := range changedVNFs(before.modules, now.modules) {

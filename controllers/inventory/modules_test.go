@@ -79,7 +79,7 @@ func TestDesiredStatusOfModules(t *testing.T) {
 				i.scopeJudged(n)
 			}
 			for n, ids := range c.waiting {
-				i.scopeChanged(naming(n, ids...))
+				i.modulesNamed(naming(n, ids...))
 			}
 			got, _ := i.desiredModules("vnf-1")
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -102,8 +102,8 @@ func TestVNFsAreWokenWhenModulesChange(t *testing.T) {
 			t.Errorf("%s: woken are %v, want %d", what, woken, n)
 		}
 	}
-	expect("it appears", 1, func() { i.scopeChanged(naming(shop, "a", "b")) })
-	expect("it appears again", 0, func() { i.scopeChanged(naming(shop, "a", "b")) })
+	expect("it appears", 1, func() { i.modulesNamed(naming(shop, "a", "b")) })
+	expect("it appears again", 0, func() { i.modulesNamed(naming(shop, "a", "b")) })
 	j[shop] = says("a=up", "b=up")
 	expect("it is judged", 1, func() { i.scopeJudged(shop) })
 	expect("it is judged the same", 0, func() { i.scopeJudged(shop) })
@@ -114,9 +114,28 @@ func TestVNFsAreWokenWhenModulesChange(t *testing.T) {
 	delete(j, shop)
 	expect("it goes", 1, func() { i.scopeJudged(shop) })
 	expect("it has gone", 0, func() { i.scopeJudged(shop) })
-	i.scopeDeleted(shop)
 	if len(i.scopes) > 0 {
 		t.Errorf("the inputs hold %v", i.scopes)
+	}
+}
+
+// TestLateModulesLeaveTheGuards checks that the controller of modules, if it is behind, does not take back what that of tenants knows.
+func TestLateModulesLeaveTheGuards(t *testing.T) {
+	j := judgedScopes{shop: says("a=up")}
+	i := newInputs(options(), configv1alpha1.SelectScoped, j, nil)
+	late := naming(shop, "a")
+	i.scopeJudged(shop)
+	i.scopeUpdated(shop, noon, late.Generation+1)
+	i.modulesNamed(late)
+	if i.allJudged(nil) {
+		t.Error("the new spec counts as judged")
+	}
+	i.scopeDeleted(shop)
+	delete(j, shop)
+	i.scopeJudged(shop)
+	i.modulesNamed(late)
+	if i.scopes[shop].exists() {
+		t.Error("the scope exists again")
 	}
 }
 
@@ -136,7 +155,7 @@ func TestIncrementalModuleInputsEqualFullReplay(t *testing.T) {
 				i.scopeJudged(n)
 			},
 			"exists": func(t *rapid.T) {
-				i.scopeChanged(naming(anyScope(t), rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "names")...))
+				i.modulesNamed(naming(anyScope(t), rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 0, 2).Draw(t, "names")...))
 			},
 			"goes": func(t *rapid.T) {
 				n := anyScope(t)

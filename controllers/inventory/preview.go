@@ -77,6 +77,7 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 	}
 	for n := range list.Items {
 		i.inputs.scopeChanged(&list.Items[n])
+		i.inputs.modulesNamed(&list.Items[n])
 	}
 	tenants := i.inputs.mapping.Tenants()
 	if len(tenants) > 0 { // Without tenants, judgements wake nothing.
@@ -118,7 +119,8 @@ func (i *Inventory) awaitJudged(ctx context.Context, judged <-chan struct{}) err
 	return nil
 }
 
-// settled reports whether all clusters are connected, and every scope has been judged since.
+// settled reports whether no cluster is being connected to for the first time, and every scope has been judged since the last
+// one came into sight.
 func (i *Inventory) settled() bool {
 	states := i.options.View.States()
 	return i.inputs.allJudged(states) && !slices.ContainsFunc(states, func(s fleet.ClusterState) bool { return s.Reachability == fleet.Connecting })
@@ -130,13 +132,13 @@ func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
 		return nil
 	}
 	for _, v := range i.inputs.vnfs(types.NamespacedName{}) {
-		list, err := i.client.ListVFModules(ctx, string(v))
+		list, err := i.client.ListVFModules(ctx, v)
 		if err != nil {
 			return errors.Wrapf(err, "cannot plan the modules of generic-vnf %q", v)
 		}
 		current := make(map[aai.VFModule]aai.VFModuleStatus, len(list))
 		for id, status := range list {
-			current[aai.VFModule{GenericVNFID: string(v), ID: id}] = status
+			current[aai.VFModule{GenericVNFID: v, ID: id}] = status
 		}
 		desired, _ := i.inputs.desiredModules(v)
 		changes, missing := plan.Modules(desired, current)

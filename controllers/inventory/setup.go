@@ -120,35 +120,41 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 		return errors.Wrap(err, "cannot serve the rejected changes")
 	}
 	tenants := newTenantReconciler(i.Status, i.options.View, syncer, i.requests.observeLag)
-	err := addController(i, mgr, "inventory", tenants, i.changes(syncer.Wake), func(name types.NamespacedName) []aai.Tenant {
-		all := i.inputs.tenantsOf(name, i.options.View.Clusters())
-		logger.Info("Resync requested", "scope", name.String(), "tenants", len(all))
-		for _, tenant := range all {
-			syncer.Resync(tenant)
-		}
-		return all
+	err := addController(i, mgr, "inventory", tenants, i.changes(syncer.Wake), scopeHandlers[aai.Tenant]{
+		changed: i.inputs.scopeChanged, deleted: i.inputs.scopeDeleted,
+		resync: func(name types.NamespacedName) []aai.Tenant {
+			all := i.inputs.tenantsOf(name, i.options.View.Clusters())
+			logger.Info("Resync requested", "scope", name.String(), "tenants", len(all))
+			for _, tenant := range all {
+				syncer.Resync(tenant)
+			}
+			return all
+		},
 	})
 	if err != nil || !i.options.Config.OperationalStatus {
 		return errors.Wrap(err, "cannot set up the inventory controller")
 	}
 	modules := newModuleReconciler(i.Status, i.options.View, syncer)
-	err = addController(i, mgr, "inventory-modules", modules, i.moduleChanges, func(name types.NamespacedName) []string {
-		all := i.inputs.vnfs(name)
-		for _, v := range all {
-			syncer.ResyncModules(v)
-		}
-		return all
+	err = addController(i, mgr, "inventory-modules", modules, i.moduleChanges, scopeHandlers[string]{
+		changed: i.inputs.modulesNamed, deleted: i.inputs.scopeJudged,
+		resync: func(name types.NamespacedName) []string {
+			all := i.inputs.vnfs(name)
+			for _, v := range all {
+				syncer.ResyncModules(v)
+			}
+			return all
+		},
 	})
 	return errors.Wrap(err, "cannot set up the controller of modules")
 }
 
-// addController adds a controller to a manager that reconciles what changes asks for, and what resync returns for a scope.
-// It waits for A&AI most of the time.
-func addController[K comparable](i *Inventory, mgr ctrl.Manager, name string, r *reconciler[K], changes source.TypedFunc[K], resync func(types.NamespacedName) []K) error {
+// addController adds a controller to a manager that reconciles what changes and the events of scopes ask for. It waits for A&AI
+// most of the time.
+func addController[K comparable](i *Inventory, mgr ctrl.Manager, name string, r *reconciler[K], changes source.TypedFunc[K], scopes scopeHandlers[K]) error {
 	return builder.TypedControllerManagedBy[K](mgr).
 		Named(name).
 		WatchesRawSource(changes).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopeEvents(i.inputs, resync))).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopes.events())).
 		WithOptions(controller.TypedOptions[K]{MaxConcurrentReconciles: 4}).
 		Complete(tracing.Reconciler(i.options.TracerProvider, name, func(key K) tracing.ObjectRef { return tracing.ObjectRef{Name: fmt.Sprint(key)} }, r))
 }
