@@ -118,7 +118,8 @@ func (c termCache) GetInformer(ctx context.Context, object client.Object, option
 
 type registration = toolscache.ResourceEventHandlerRegistration
 
-// termInformer is an informer whose event handlers are removed when the term ends.
+// termInformer is an informer whose event handlers are removed when the term ends, except those of AddEventHandlerWithResyncPeriod,
+// which nothing uses.
 type termInformer struct {
 	cache.Informer
 

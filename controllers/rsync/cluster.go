@@ -100,9 +100,10 @@ func newCluster(access fleet.Access) (*cluster, error) {
 func (c *cluster) take(ctx context.Context, cache *objectCache, s deploy.Step) error {
 	var m *manifest
 	var err error
-	if s.Resource.Name == "" {
+	switch s.Verb {
+	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle, deploy.VerbDeleteBundle:
 		m, err = c.bundle(ctx, cache.plan, s)
-	} else {
+	default:
 		m, err = c.manifest(ctx, cache, s.App, s.Resource)
 	}
 	deletes := s.Verb == deploy.VerbDelete || s.Verb == deploy.VerbDeleteHook || s.Verb == deploy.VerbDeleteBundle

@@ -1,6 +1,7 @@
 package rsync
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -9,7 +10,8 @@ import (
 // journal records the results of steps, in the order in which they arrive. Results that arrive during a write are batched into
 // the next one. Each step waits until its result is written: otherwise it would act in a cluster after the lock was lost.
 type journal struct {
-	// write stores writes. Calls do not overlap, and after a failure there is none.
+	// write stores the writes of one transaction, so that what is stored is not written again if etcd fails during a batch. Calls do
+	// not overlap, and after a failure there is none.
 	write func([]appcontext.Write) error
 	// turn holds a token while a step writes a batch. The step may use err, the error of the first write that failed.
 	turn chan struct{}
@@ -42,8 +44,10 @@ func (j *journal) record(writes ...appcontext.Write) error {
 	case <-mine.written:
 	case j.turn <- struct{}{}:
 		if j.close(mine) {
-			if j.err == nil {
-				j.err = j.write(lastOfEachKey(mine.writes))
+			for transaction := range slices.Chunk(lastOfEachKey(mine.writes), appcontext.MaxWrites) {
+				if j.err == nil {
+					j.err = j.write(transaction)
+				}
 			}
 			mine.err = j.err
 			close(mine.written)
