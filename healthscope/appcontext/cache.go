@@ -206,11 +206,11 @@ func (c *Cache) answerReading(ctx context.Context, assemble func(*cacheContents)
 		return err
 	}
 	defer c.steady.Release(1)
+	defer c.evictExcess()
 	for {
 		err := c.tryAnswer(assemble)
 		missing, ok := errors.AsType[*missingError](err)
 		if !ok {
-			c.evictExcess()
 			return err
 		}
 		snapshot, err := c.store.snapshotAt(ctx, missing.id, missing.revision)

@@ -15,7 +15,7 @@ import (
 // progressTimeoutIntervals is for how many intervals etcd may leave progress requests unanswered before the watch is restarted.
 const progressTimeoutIntervals = 5
 
-// watchBackoff is the delay before a broken watch is restarted. It begins again after a watch of a minute.
+// watchBackoff is the delay before a broken watch is restarted. It begins again each minute.
 var watchBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 10, Cap: 5 * time.Second}
 
 // watchWhileUsed watches until the cache is idle or ctx ends, and then clears the cache.

@@ -39,13 +39,13 @@ func (ac *AppContext) delete(ctx context.Context, h Handle, match func(Deploymen
 		if !ok || !match(s) {
 			continue
 		}
-		t.remove(string(kv.Key), s.key(ownContext, ac.id))
 		if len(t.operations) >= maxOperations/2 {
 			if err := ac.store.commit(ctx, t); err != nil {
 				return wrap(opDelete, err)
 			}
 			t = &transaction{}
 		}
+		t.remove(string(kv.Key), s.key(ownContext, ac.id))
 	}
 	t.removeAll(string(h))
 	t.removeAll(sidecarPrefix(h))

@@ -305,3 +305,23 @@ func TestViewReturnsRequestedOlderContext(t *testing.T) {
 		}
 	}
 }
+
+func TestContextWithManyNetworkIntentsIsDeleted(t *testing.T) {
+	store := open(t, appcontext.Options{})
+	client := rawClient(t, endpoint(t))
+	ac, h := newContext(t, store)
+	app := must(ac.AddApp(t.Context(), h, appcontext.NetworkIntents))(t)
+	for n := range 70 { // Each is in an index and has an entry that says so, and etcd takes 128 operations at once.
+		must(ac.AddCluster(t.Context(), app, fmt.Sprintf("many+%s-%d", ac.ID(), n)))(t)
+	}
+	index := "/healthscope/cluster/many/" + ac.ID()
+	if n := len(raw(t, client, index)); n != 70 {
+		t.Fatalf("want the context in 70 indices, got %d", n)
+	}
+	noError(t, ac.DeleteCompositeApp(t.Context()))
+	for _, prefix := range []string{string(h), index, "/healthscope" + string(h)} {
+		if left := raw(t, client, prefix); len(left) != 0 {
+			t.Errorf("the deletion has left %v", left)
+		}
+	}
+}

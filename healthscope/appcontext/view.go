@@ -132,7 +132,7 @@ func (s *Store) view(ctx context.Context, subject DeploymentRef, instance string
 		if known, err = s.discover(ctx, revision); err == nil {
 			view.Contexts = known.bySubject()[subject]
 		}
-	} else if view.lastContextID() == "" { // The states of the contexts show which is in force.
+	} else if len(record.contexts) > 1 && view.lastContextID() == "" { // The states of the contexts show which is in force.
 		err = s.readContextInfo(ctx, known, record.contexts, revision)
 	}
 	if err != nil {
