@@ -207,7 +207,7 @@ func (h *handler) serve(rt route) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.timeout, requestTimeout))
 		defer cancel()
-		q := &requestInfo{Request: r, route: rt}
+		q := &requestInfo{Request: r, route: &rt}
 		defer h.release(q)
 		made, err := h.respond(ctx, q)
 		switch {

@@ -33,7 +33,7 @@ const maxEcho = 200
 type requestInfo struct {
 	*http.Request
 
-	route route
+	route *route
 	// caller is who sent it; without a name when there is no Guard.
 	caller Caller
 	// admitted is true while it counts as under way.
@@ -58,11 +58,11 @@ func (q *requestInfo) parse() (err error) {
 			return err
 		}
 	}
-	offers, described := q.route.MediaTypes, strings.Join(q.route.MediaTypes, " or ")
+	offers, otherwise := q.route.MediaTypes, ""
 	if q.route.streams && q.query.Has(parameterWatch) {
 		switch value := q.query.Get(parameterWatch); value {
 		case "true":
-			offers, described = []string{typeStream}, typeStream+" with watch=true, or without it as "+described
+			offers, otherwise = []string{typeStream}, " with watch=true, or without it as "+strings.Join(q.route.MediaTypes, " or ")
 		case "false":
 		default:
 			return statusErrorf(http.StatusBadRequest, "query parameter %q has the value %s; it must be true or false", parameterWatch, quote(value))
@@ -74,7 +74,7 @@ func (q *requestInfo) parse() (err error) {
 	accept := strings.Join(q.Header.Values("Accept"), ",")
 	var ok bool
 	if q.contentType, ok = negotiate(accept, offers); !ok {
-		return statusErrorf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s", quote(accept), described)
+		return statusErrorf(http.StatusNotAcceptable, "the header Accept is %s; this path can be answered as %s%s", quote(accept), strings.Join(offers, " or "), otherwise)
 	}
 	switch { // The parameter and the media type have the same meaning.
 	case q.query.Has(parameterDialect):

@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWellFormed(t *testing.T) {
+func TestIsCleanPath(t *testing.T) {
 	tests := map[string]bool{
 		"/": true, "/a": true, "/a/b": true, "/a/": true, "/a%2F..%2Fb": true, "/...": true,
 		"": false, "*": false, "a": false, "//": false, "/a//b": false, "/a//": false, "/.": false, "/./": false, "/a/..": false, "/../a": false,
 	}
 	for path, want := range tests {
 		if got := isCleanPath(path); got != want {
-			t.Errorf("wellFormed(%q) = %t, want %t", path, got, want)
+			t.Errorf("isCleanPath(%q) = %t, want %t", path, got, want)
 		}
 	}
 }

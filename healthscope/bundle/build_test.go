@@ -3,7 +3,6 @@ package bundle_test
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -124,18 +123,6 @@ func TestReadyIsTrue(t *testing.T) {
 				t.Errorf("ready %v, state %s, resourceCount %d", status.Ready, status.Summary.State, status.ResourceCount)
 			}
 		})
-	}
-}
-
-func TestBuildDoesNotDependOnOrder(t *testing.T) {
-	objects := append(shop(t), shop(t)[3])
-	want := encode(t, bundle.Build(objects, nil, noon, bundle.Options{}))
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 20 {
-		random.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
-		if got := encode(t, bundle.Build(objects, nil, noon, bundle.Options{})); got != want {
-			t.Fatalf("another order gives\n%s\nwant\n%s", got, want)
-		}
 	}
 }
 

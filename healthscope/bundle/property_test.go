@@ -117,6 +117,7 @@ func TestReadGivesTheSameBeforeAndAfterTrim(t *testing.T) {
 	})
 }
 
+// TestBuildIsStable asserts that neither the order of the objects nor time alone makes a difference.
 func TestBuildIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawObjects(t)

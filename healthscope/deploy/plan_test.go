@@ -114,6 +114,8 @@ func TestNewPlanRejectsInvalidContexts(t *testing.T) {
 		"a wait that is negative":      {values{web + "instruction/dependency/": `"[{\"app\":\"db\",\"opstatus\":\"Ready\",\"wait\":-1}]"`}, `app "web": dependency on app "db": wait is -1, and must not be negative`},
 		"a resource that is not there": {values{web + "cluster/p1+edge01/resource/instruction/order/": `"{\"resorder\":[\"gone+Pod\"]}"`}, `app "web": cluster "p1+edge01": the order names resource "gone+Pod", which does not exist`},
 		"no order of apps":             {values{"/context/42/app/instruction/order/": `"{\"apporder\":[]}"`}, `context "42" has no apps, or an empty order of apps (app/instruction/order)`},
+		"the first of two levels": {values{"/context/42/rsync/state/PendingTerminateFlag/": "7", "/context/42/rsync/AppContextEventQueue/": "7"},
+			`cannot read "rsync/AppContextEventQueue" of context "42": json: cannot unmarshal number into Go value of type deploy.queueValue`},
 		"a hook that is not there": {values{web + "cluster/p1+edge01/resource/instruction/dependency/": `"{\"resdependency\":{\"pre-install\":[\"once+Job\"]}}"`},
 			`app "web": cluster "p1+edge01": the order names resource "once+Job", which does not exist`},
 	}

@@ -59,9 +59,7 @@ const (
 
 // sequence holds steps of an app, which are taken one at a time.
 type sequence struct {
-	app string
-	// awaits is true for a sequence that waits for a dependency of the app, and false for one of the app in a cluster.
-	awaits     bool
+	app        string
 	steps      []Step
 	inProgress bool
 	// refused are the steps that were refused. They are no longer among steps.
@@ -124,8 +122,11 @@ func (s Step) ended() bool {
 }
 
 // Progress is the remaining work of an event. Its sequences are independent of each other: a refusal in one cluster stops neither
-// other clusters nor other apps, except those that depend on it. Those that wait for dependencies come first.
-type Progress struct{ sequences []*sequence }
+// other clusters nor other apps, except those that depend on it.
+type Progress struct {
+	// awaits are the sequences that wait for dependencies, and targets those of apps in clusters.
+	awaits, targets []*sequence
+}
 
 // Instantiation returns the steps that apply a plan, without those that are done.
 func (p *Plan) Instantiation() *Progress { return p.applyProgress(false) }
@@ -138,15 +139,15 @@ func (p *Plan) applyProgress(update bool) *Progress {
 	progress := &Progress{}
 	for _, a := range p.Apps {
 		for _, d := range a.Dependencies {
-			seq := &sequence{app: a.Name, awaits: true, steps: []Step{{Verb: VerbAwait, App: a.Name, Dependency: d}}}
-			progress.sequences = append(progress.sequences, seq.resume())
+			seq := &sequence{app: a.Name, steps: []Step{{Verb: VerbAwait, App: a.Name, Dependency: d}}}
+			progress.awaits = append(progress.awaits, seq.resume())
 		}
 	}
 	for _, t := range p.Targets() {
 		if update {
 			t.Hooks = nil
 		}
-		progress.sequences = append(progress.sequences, t.instantiation(func(r Resource) bool { return update && r.UpToDate }))
+		progress.targets = append(progress.targets, t.instantiation(func(r Resource) bool { return update && r.UpToDate }))
 	}
 	return progress
 }
@@ -194,7 +195,7 @@ func (p *Plan) deleteProgress(update bool) *Progress {
 			t.Hooks = nil
 		}
 		if seq := t.termination(p.DeletionOrder, p.retained[appInCluster{t.App, t.Cluster}]); len(seq.steps) > 0 {
-			progress.sequences = append(progress.sequences, seq)
+			progress.targets = append(progress.targets, seq)
 		}
 	}
 	return progress
@@ -236,7 +237,7 @@ func (p *Plan) Reading() *Progress {
 		for _, r := range slices.Concat(t.Definitions, t.Resources) {
 			seq := &sequence{app: t.App}
 			seq.add(t, VerbRead, r)
-			progress.sequences = append(progress.sequences, seq.resume())
+			progress.targets = append(progress.targets, seq.resume())
 		}
 	}
 	return progress
@@ -245,25 +246,26 @@ func (p *Plan) Reading() *Progress {
 // Take returns the steps that may begin now. It returns each step once; the caller reports its end with Complete.
 func (p *Progress) Take() []Step {
 	var steps []Step
-	for _, seq := range p.sequences {
-		if !seq.ready() {
-			continue
+	take := func(seq *sequence) {
+		seq.inProgress = true
+		steps = append(steps, seq.steps[0])
+	}
+	for _, seq := range p.awaits {
+		if seq.ready() && !remains(p.targets, seq.steps[0].Dependency.App) {
+			take(seq)
 		}
-		blocked := p.remains(seq.app, true)
-		if seq.awaits {
-			blocked = p.remains(seq.steps[0].Dependency.App, false)
-		}
-		if !blocked {
-			seq.inProgress = true
-			steps = append(steps, seq.steps[0])
+	}
+	for _, seq := range p.targets {
+		if seq.ready() && !remains(p.awaits, seq.app) {
+			take(seq)
 		}
 	}
 	return steps
 }
 
-// remains reports whether an app has sequences that are not done: those that wait for its dependencies, or those of its clusters.
-func (p *Progress) remains(app string, awaits bool) bool {
-	return slices.ContainsFunc(p.sequences, func(seq *sequence) bool { return seq.app == app && seq.awaits == awaits && !seq.done() })
+// remains reports whether one of some sequences is of an app and not done.
+func remains(sequences []*sequence, app string) bool {
+	return slices.ContainsFunc(sequences, func(seq *sequence) bool { return seq.app == app && !seq.done() })
 }
 
 // Complete records that a step has ended.
@@ -278,12 +280,12 @@ func (p *Progress) Complete(s Step, outcome Outcome) {
 
 // Refused reports whether steps were refused.
 func (p *Progress) Refused() bool {
-	return slices.ContainsFunc(p.sequences, func(seq *sequence) bool { return len(seq.refused) > 0 })
+	return slices.ContainsFunc(p.targets, func(seq *sequence) bool { return len(seq.refused) > 0 })
 }
 
 // Retry makes Take return the refused steps again, and then the steps after them.
 func (p *Progress) Retry() {
-	for _, seq := range p.sequences {
+	for _, seq := range p.targets {
 		if !seq.inProgress {
 			seq.steps, seq.refused = slices.Concat(seq.refused, seq.steps), nil
 		}
@@ -292,5 +294,5 @@ func (p *Progress) Retry() {
 
 // Done reports whether every step has been acknowledged.
 func (p *Progress) Done() bool {
-	return !slices.ContainsFunc(p.sequences, func(seq *sequence) bool { return !seq.done() })
+	return !slices.ContainsFunc(slices.Concat(p.awaits, p.targets), func(seq *sequence) bool { return !seq.done() })
 }

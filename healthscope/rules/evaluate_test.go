@@ -158,6 +158,7 @@ func TestObjectsThatCannotBeRead(t *testing.T) {
 		"load balancer is a string":       {`{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}, status: {loadBalancer: x}}`, "status.loadBalancer is not an object"},
 		"conditions of a custom resource": {`{apiVersion: acme.example/v1, kind: Gadget, status: {conditions: good}}`, "status.conditions is not a list"},
 		"conditions without a rule":       {`{apiVersion: v1, kind: Node, status: {conditions: good}}`, "status.conditions is not a list"},
+		"the first of two counts":         {`{apiVersion: batch/v1, kind: Job, status: {succeeded: some, failed: few}}`, "status.failed is not a whole number from 0 up"},
 		"last run at noon":                {`{apiVersion: batch/v1, kind: CronJob, status: {lastScheduleTime: noon}}`, "status.lastScheduleTime is not a time"},
 		"parents is an object":            {`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, status: {parents: {}}}`, "status.parents is not a list"},
 		"conditions is a string":          {`{apiVersion: apps/v1, kind: Deployment, status: {conditions: good}}`, "status.conditions is not a list"},

@@ -11,7 +11,7 @@ import (
 // it works as intended.
 func judgeJob(o *object) {
 	o.requireConditions()
-	active, succeeded, failures := o.number(o.status, "status.active"), o.number(o.status, "status.succeeded"), o.number(o.status, "status.failed")
+	active, failures, succeeded := o.number(o.status, "status.active"), o.number(o.status, "status.failed"), o.number(o.status, "status.succeeded")
 	suspended, started := o.flag(o.spec, "spec.suspend"), o.text(o.status, "status.startTime") != ""
 	ready, hasReady := o.optionalNumber(o.status, "status.ready") // Kubernetes before 1.24 does not count ready pods.
 	numbers := fmt.Sprintf("%d active, %d succeeded, %d failed", active, succeeded, failures)

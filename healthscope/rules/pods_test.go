@@ -1,9 +1,14 @@
 package rules_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 func TestReadyPods(t *testing.T) {
@@ -163,10 +168,14 @@ func TestFailedPods(t *testing.T) {
 }
 
 func TestTerminalWaitingReasonsFail(t *testing.T) {
-	for _, reason := range []string{
-		"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError",
-		"CreateContainerError", "RunContainerError", "ImageInspectError", "RegistryUnavailable",
-	} {
+	reasons := []string{
+		"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull",
+		"ImageInspectError", "ImagePullBackOff", "InvalidImageName", "RegistryUnavailable", "RunContainerError",
+	}
+	if diff := cmp.Diff(reasons, slices.Sorted(maps.Keys(rules.TerminalWaitingReasons))); diff != "" {
+		t.Errorf("reasons (-tested +documented):\n%s", diff)
+	}
+	for _, reason := range reasons {
 		for _, list := range []string{"containerStatuses", "initContainerStatuses"} {
 			t.Run(reason+" in "+list, func(t *testing.T) {
 				checkResults(t, map[string]resultCase{"": {
