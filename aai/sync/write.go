@@ -82,11 +82,11 @@ func (p *pass) send(ctx context.Context, ops []plan.Operation) (err error) {
 		events[i] = WriteEvent{Verb: op.Verb, Key: op.Key, Resource: p.resource(op.Key), Labels: op.Document.Labels, TransactionID: id}
 	}
 	p.withoutLock(func() {
-		ctx = client.WithTransaction(ctx, id)
+		requestCtx := client.WithTransaction(ctx, id)
 		if len(writes) == 1 {
-			err = p.options.Client.Write(ctx, writes[0])
+			err = p.options.Client.Write(requestCtx, writes[0])
 		} else {
-			err = p.options.Client.BulkWrite(ctx, writes)
+			err = p.options.Client.BulkWrite(requestCtx, writes)
 		}
 		if aai.NotSent(err) {
 			return

@@ -243,7 +243,7 @@ func (s *restSource) follow(ctx context.Context, show func(string) error) (answe
 	}
 	// Ages grow with every response. They alone are no change to print.
 	timeless := withoutAges(body, time.Now())
-	if bytes.Equal(timeless, s.shown) && !(s.terminal && s.format == formatTable) {
+	if redrawn := s.terminal && s.format == formatTable; !redrawn && bytes.Equal(timeless, s.shown) {
 		return true, nil
 	}
 	s.shown = timeless

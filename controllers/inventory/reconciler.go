@@ -74,13 +74,13 @@ func (r *reconciler[K]) Reconcile(ctx context.Context, key K) (ctrl.Result, erro
 		return ctrl.Result{RequeueAfter: early}, nil
 	}
 	if err := r.clusters.WaitSynced(ctx); err != nil {
-		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping.
+		return ctrl.Result{}, nil // The program is stopping.
 	}
 	passCtx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("the pass took longer than %s", r.timeout))
 	defer cancel()
 	o, err := r.pass(passCtx, key)
 	if ctx.Err() != nil {
-		return ctrl.Result{}, nil //nolint:nilerr // The program is stopping, which says nothing about A&AI.
+		return ctrl.Result{}, nil // The program is stopping, which says nothing about A&AI.
 	}
 	o.record()
 	logger := log.FromContext(ctx).WithValues(o.values...)

@@ -26,7 +26,7 @@ func (g *gatherer) addMissingBundles(app *gatheredApp) {
 			}
 		}
 	}
-	if len(everywhere) > 0 || app.byLabel || app.Name == "" || app.Selector == nil && len(app.WorkloadReferences) > 0 {
+	if len(everywhere) > 0 || !app.expectsBundle() {
 		return
 	}
 	for _, cluster := range g.scope.Spec.ExpectedClusters {
@@ -34,6 +34,12 @@ func (g *gatherer) addMissingBundles(app *gatheredApp) {
 			g.add(app, bundleReference(app.Name, cluster), g.missingBundleResult(app, cluster, app.Name, "a bundle of the app"))
 		}
 	}
+}
+
+// expectsBundle reports whether an app without references to bundles has bundles all the same: it is in the spec, with a name, and does
+// not refer to other objects alone.
+func (a *gatheredApp) expectsBundle() bool {
+	return !a.byLabel && a.Name != "" && (a.Selector != nil || len(a.WorkloadReferences) == 0)
 }
 
 func (g *gatherer) missingBundleResult(app *gatheredApp, cluster, name, what string) healthscope.Result {

@@ -215,7 +215,7 @@ func (h *handler) serve(rt route) http.Handler {
 			h.fail(w, r, err)
 		case q.contentType == typeStream:
 			h.release(q) // Streams have a limit of their own.
-			h.stream(w, q)
+			h.stream(w, r, q)
 		default:
 			made.write(w, r, rt.status())
 		}

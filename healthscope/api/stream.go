@@ -70,8 +70,7 @@ func (c *changes) drain() []ScopeName {
 }
 
 // stream sends a snapshot and then changes, until the caller goes away, reads too slowly or may not read any more, or the server stops.
-func (h *handler) stream(w http.ResponseWriter, q *requestInfo) {
-	r := q.Request
+func (h *handler) stream(w http.ResponseWriter, r *http.Request, q *requestInfo) {
 	if !acquire(h.streams) {
 		h.fail(w, r, statusErrorf(http.StatusServiceUnavailable, "%w: %d streams are open already; try again, or ask without watch", ErrBusy, maxStreams))
 		return

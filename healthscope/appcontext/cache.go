@@ -79,7 +79,7 @@ func NewCache(s *Store, o CacheOptions) *Cache {
 func (c *Cache) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.store.config.Context, func() { cancel(ErrClosed) })()
+	defer context.AfterFunc(c.store.config.Context, func() { cancel(ErrClosed) })() //nolint:contextcheck // It ends when the store is closed.
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():

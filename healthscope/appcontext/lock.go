@@ -51,7 +51,7 @@ func (s *Store) Lock(ctx context.Context, name string) (*Lock, error) {
 		err = lock.recordHolder(ctx, s)
 	}
 	if err != nil {
-		s.abandonSession(session)
+		s.abandonSession(ctx, session)
 		return nil, wrap(operation, translate(ctx, err))
 	}
 	return lock, nil
@@ -69,10 +69,10 @@ func (l *Lock) acquire(ctx context.Context) error {
 	}
 }
 
-// abandonSession ends a session. It waits for etcd no longer than any other call does: the lease expires anyway.
-func (s *Store) abandonSession(session *concurrency.Session) {
+// abandonSession ends a session, also when ctx has ended. It waits for etcd no longer than any other call does: the lease expires anyway.
+func (s *Store) abandonSession(ctx context.Context, session *concurrency.Session) {
 	session.Orphan()
-	ctx, cancel := context.WithTimeout(session.Client().Ctx(), s.options.Timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.Timeout)
 	defer cancel()
 	_, _ = session.Client().Revoke(ctx, session.Lease())
 }

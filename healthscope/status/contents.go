@@ -160,11 +160,7 @@ func (d *decoder) decodeApp(a appcontext.App) {
 		}
 		saved, found := states.Cluster(c.Name())
 		if _, reported := saved.Value("status"); found && reported {
-			p.saved, p.hasSaved = saved, true
-			old := d.previous[d.location]
-			if old != nil && old.hasSaved && old.saved.Handle() == saved.Handle() && old.saved.Revision("status") == saved.Revision("status") {
-				p.savedBundle.Store(old.savedBundle.Load())
-			}
+			p.setSaved(saved, d.previous[d.location])
 		}
 		var err error
 		p.connectivity, err = c.Connectivity()
@@ -193,6 +189,14 @@ func (d *decoder) decodeApp(a appcontext.App) {
 		d.appsInClusters[p.AppInCluster] = p
 	}
 	d.apps = append(d.apps, result)
+}
+
+// setSaved sets the level whose bundle is saved, and keeps what was decoded of it before, if it has not changed since.
+func (p *appInCluster) setSaved(saved appcontext.Cluster, old *appInCluster) {
+	p.saved, p.hasSaved = saved, true
+	if old != nil && old.hasSaved && old.saved.Handle() == saved.Handle() && old.saved.Revision("status") == saved.Revision("status") {
+		p.savedBundle.Store(old.savedBundle.Load())
+	}
 }
 
 // orderOf returns the names in the resource order of a cluster; none if the order cannot be read.
