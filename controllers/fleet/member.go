@@ -489,8 +489,8 @@ func (m *member) setState(state ClusterState) {
 		}
 		m.publish()
 	case old != state:
-		if o := m.env.options.Objects; o != nil {
-			o.setState(state) // It may be in an outage of the hub's own API server.
+		if o := m.env.options.Objects; o != nil && old.outage != state.outage {
+			o.setState(state) // Kinds of the hub's own cluster are settling in an outage of its API server.
 		}
 		m.env.view.setState(state)
 	}

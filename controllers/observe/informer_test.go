@@ -246,6 +246,6 @@ func TestInformerWaitsForItsList(t *testing.T) {
 	}()
 	i.Run(ctx)
 	if !returned {
-		t.Error("a list goes on")
+		t.Error("a list continues")
 	}
 }
