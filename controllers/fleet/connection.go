@@ -210,13 +210,13 @@ func (c *connection) runProbes(ctx context.Context) {
 }
 
 // idleFor returns how long the next probe can wait: for the hub's own API server, until probeInterval after its last answer.
-func (c *connection) idleFor() (pause time.Duration) {
-	c.readLiveness(func(l *liveness, now time.Time) {
-		if l.local {
-			pause = l.lastContact.Add(probeInterval).Sub(now)
-		}
-	})
-	return pause
+func (c *connection) idleFor() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.liveness.local {
+		return 0
+	}
+	return c.liveness.lastContact.Add(probeInterval).Sub(c.clock.Now())
 }
 
 // answered notes that the API server has answered. After an outage, waiting informers retry at once.
@@ -252,12 +252,12 @@ func (c *connection) updateLiveness(f func(l *liveness, now time.Time)) {
 	c.wake()
 }
 
-// readLiveness calls f with the up-to-date liveness.
-func (c *connection) readLiveness(f func(l *liveness, now time.Time)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.updateWatchStates()
-	f(c.liveness, c.clock.Now())
+// continueFrom copies what the old connection knows of the cluster.
+func (c *connection) continueFrom(old *connection) {
+	old.mu.Lock()
+	before := *old.liveness
+	old.mu.Unlock()
+	c.updateLiveness(func(l *liveness, _ time.Time) { l.continueFrom(&before) })
 }
 
 // updateWatchStates sets the states of the informers in the liveness. Tests without informers set them directly.
@@ -274,16 +274,21 @@ func (c *connection) updateWatchStates() {
 	}
 }
 
-// assess returns the current assessment.
-func (c *connection) assess() (a assessment) {
-	c.readLiveness(func(l *liveness, now time.Time) { a = l.assess(now) })
-	return a
+// assess returns the current assessment. own and foreign report which monitors fill the bundles.
+func (c *connection) assess(own, foreign bool) assessment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.updateWatchStates()
+	c.liveness.own, c.liveness.foreign, c.liveness.synced = own, foreign, c.synced
+	return c.liveness.assess(c.clock.Now())
 }
 
 // isSynced reports whether the connection has read all bundles and they are current.
-func (c *connection) isSynced() (synced bool) {
-	c.readLiveness(func(l *liveness, _ time.Time) { synced = l.bundles.Status == observe.Ready })
-	return synced
+func (c *connection) isSynced() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.updateWatchStates()
+	return c.liveness.bundles.Status == observe.Ready
 }
 
 // leaseStore reports the monitor's Lease to a connection. It keeps no object, whatever the API server sends. It implements cache.ReflectorStore.

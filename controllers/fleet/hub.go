@@ -102,10 +102,9 @@ func (h *hub) reconcile(secrets []*corev1.Secret, logger logr.Logger) {
 		m := members[name]
 		if m == nil {
 			m = h.add(name, false, logger)
-		} else if reflect.DeepEqual(m.desired, spec) {
+		} else if reflect.DeepEqual(*m.desired.Load(), spec) {
 			continue
 		}
-		m.desired = spec
 		m.setSpec(spec)
 	}
 	h.view.setComplete()
@@ -153,7 +152,7 @@ func (h *hub) remove(m *member) {
 		h.options.Objects.Detach(m.name)
 	}
 	h.view.removeCluster(m.name)
-	h.events.drop(m.desired)
+	h.events.drop(*m.desired.Load())
 	m.logger.Info("Cluster removed")
 }
 

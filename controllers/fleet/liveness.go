@@ -65,6 +65,8 @@ type liveness struct {
 	// own is true while HealthScope's monitor fills some of the bundles, and foreign while another monitor does.
 	own     bool
 	foreign bool
+	// synced is true once all bundles have been stored in the view. Which monitors fill them is not known before.
+	synced bool
 	// bundles and leases are the states of the watches of bundles and of the Lease.
 	bundles, leases observe.State
 	lease           lease
@@ -80,6 +82,10 @@ type assessment struct {
 	unreadable bool
 	// unwatched is true when another monitor fills the bundles, and HealthScope's monitor does not run there, so that nothing checks whether that one runs.
 	unwatched bool
+	// lastSeen is when what is shown of the cluster was last known to be current.
+	lastSeen time.Time
+	// outage is that of the hub's own API server.
+	outage outage
 }
 
 // newLiveness returns the liveness of a new connection.
@@ -148,12 +154,21 @@ func (l *liveness) inOutage(now time.Time) bool {
 	return now.Sub(later(l.lastContact, l.started)) >= probeInterval+l.timeout+probeGrace
 }
 
-// assess returns the current assessment, and stores it.
+// assess returns the current assessment, and stores it. The hub's own cluster is never Unreachable: it keeps its assessment, and has an outage.
 func (l *liveness) assess(now time.Time) assessment {
-	a := l.judge(now)
+	was, a, away := l.assessment, l.judge(now), outage{}
 	if l.local && a.reachability == Unreachable {
-		a = l.assessment
+		if !l.lastContact.IsZero() {
+			away = outage{since: l.lastSeen(Unreachable), cause: a.message}
+		}
+		a = was
 	}
+	if a.reachability == Connected && !l.synced {
+		if a = was; was.reachability == Connected || was.reachability == Connecting {
+			a = assessment{reachability: Connecting, message: "its bundles are being read"}
+		}
+	}
+	a.lastSeen, a.outage = l.lastSeen(a.reachability), away
 	l.assessment = a
 	return a
 }
@@ -300,16 +315,6 @@ func (l *liveness) keepAssessment(what string) assessment {
 	return l.assessment
 }
 
-// revertConnected replaces the assessment Connected, and returns the replacement: the previous assessment if that was a
-// problem, and otherwise Connecting.
-func (l *liveness) revertConnected(was assessment) assessment {
-	if was.reachability == Connected || was.reachability == Connecting {
-		was = assessment{reachability: Connecting, message: "its bundles are being read"}
-	}
-	l.assessment = was
-	return was
-}
-
 // outageCause returns why the last request got no answer; empty if the API server has answered since.
 func (l *liveness) outageCause() string {
 	if l.lastFailure.IsZero() || l.lastContact.After(l.lastFailure) {
@@ -331,14 +336,6 @@ func (l *liveness) lastSeen(reachability Reachability) time.Time {
 		return l.bundles.AsOf
 	}
 	return l.lastContact
-}
-
-// outage returns since when the hub's own API server has not answered, and why; zero while it answers, if it never did, and for other clusters.
-func (l *liveness) outage(now time.Time) (s outage) {
-	if a := l.judge(now); l.local && a.reachability == Unreachable && !l.lastContact.IsZero() {
-		s.since, s.cause = l.lastSeen(Unreachable), a.message
-	}
-	return s
 }
 
 // continueFrom copies what the old connection knew to a new one, because the first read of the Lease is no renewal.

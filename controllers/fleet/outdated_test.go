@@ -112,7 +112,7 @@ func TestMeteredBundleKeepsItsWriteTime(t *testing.T) {
 	t.Parallel()
 	b := writtenByEMCO("17-web", noon)
 	usageOfBundle(nil)(b)
-	if h := newCachedBundle("edge01", b, nil); !h.written.Equal(noon) {
-		t.Errorf("written at %s, want %s", h.written, noon)
+	if h := newCachedBundle("edge01", b, nil); !h.WrittenAt.Equal(noon) {
+		t.Errorf("written at %s, want %s", h.WrittenAt, noon)
 	}
 }
