@@ -165,7 +165,7 @@ func (l *liveness) assess(now time.Time) assessment {
 	}
 	if a.reachability == Connected && !l.synced {
 		if a = was; was.reachability == Connected || was.reachability == Connecting {
-			a = assessment{reachability: Connecting, message: "its bundles are being read"}
+			a = assessment{reachability: Connecting, message: "it is being read"}
 		}
 	}
 	a.lastSeen, a.outage = l.lastSeen(a.reachability), away
@@ -177,7 +177,7 @@ func (l *liveness) assess(now time.Time) assessment {
 func (l *liveness) judge(now time.Time) assessment {
 	switch denied := l.forbidden(now); {
 	case l.disabled() && l.bundles.Status != observe.Ready:
-		return l.keepAssessment("its bundles are being read")
+		return l.keepAssessment()
 	case l.disabled():
 		return assessment{reachability: Connected}
 	case l.inOutage(now):
@@ -206,7 +206,7 @@ func (l *liveness) judgeUnreadable(now time.Time) assessment {
 	case l.bundles.Status != observe.Ready && l.assessment.reachability == Connecting && now.Sub(l.started) >= firstSyncTimeout:
 		return assessment{reachability: Unreachable, message: fmt.Sprintf("not all of its bundles have been read within %s", firstSyncTimeout)}
 	}
-	return l.keepAssessment("its bundles are being read")
+	return l.keepAssessment()
 }
 
 // forbidden returns why the cluster refuses the hub; empty when it does not. All requests use the same credentials: a watch of
@@ -228,42 +228,40 @@ func (l *liveness) isConfirmed(s observe.State, now time.Time) bool {
 
 // judgeMonitor returns the assessment of a cluster whose bundles are current, and of which HealthScope's monitor fills some.
 func (l *liveness) judgeMonitor(now time.Time) assessment {
+	expired := l.leaseExpired(now)
 	switch {
 	case l.leases.Status == observe.Problem:
 		return l.judgeUnreadableLease(now)
-	case l.leases.Status == observe.Pending || l.lease.since.IsZero():
-		return l.keepAssessment("the monitor's Lease is being read")
-	case !l.lease.present && confirmedSince(l.lease.since, now):
-		return assessment{reachability: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
+	case l.leases.Status == observe.Pending, l.lease.since.IsZero(), !l.lease.present && !confirmedSince(l.lease.since, now):
+		return l.keepAssessment() // The Lease is being read, or about to be made.
 	case !l.lease.present:
-		return l.keepAssessment("its monitor has no Lease yet")
-	case l.leaseExpired(now) && now.Sub(l.lastContact) > probeInterval+probeGrace:
-		return l.keepAssessment("the monitor's Lease is still to be renewed") // The API server may be away: a probe will show.
-	case l.leaseExpired(now) && !l.leases.IsWatched():
-		return l.keepAssessment("the monitor's Lease is being read") // A renewal would not be seen.
-	case l.leaseExpired(now):
+		return assessment{reachability: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
+	case expired && (l.isSilent(now) || !l.leases.IsWatched()):
+		return l.keepAssessment() // A probe will show whether the API server is away. Without a watch, a renewal would not be seen.
+	case expired:
 		return assessment{reachability: MonitorStale, message: fmt.Sprintf("the monitor has not renewed its Lease for %s", l.leaseTimeout())}
 	case l.lease.renewed.Before(l.watchedSince()) && l.wasStale():
-		return l.keepAssessment("the monitor's Lease is still to be renewed") // The monitor may have died in the outage that is over now.
+		return l.keepAssessment() // The monitor may have died in the outage that is over now.
 	}
 	return assessment{reachability: Connected}
 }
 
 // judgeUnreadableLease returns the assessment of a cluster whose monitor's Lease cannot be read.
 func (l *liveness) judgeUnreadableLease(now time.Time) assessment {
-	switch {
-	case !refusesHub(l.leases.Reason) && now.Sub(l.lastContact) > probeInterval+probeGrace:
-		return l.keepAssessment("the monitor's Lease cannot be read") // The API server may be away: a probe will show.
-	case !refusesHub(l.leases.Reason) && l.wasStale() && now.Sub(l.answeringSince) < bundleRules.Grace:
-		return l.keepAssessment("the monitor's Lease is being read") // It answers again, and the Lease is about to be read.
-	case !refusesHub(l.leases.Reason):
-		return assessment{reachability: MonitorMissing, message: cmp.Or(l.leases.Message, "the monitor's Lease cannot be read")}
-	case !l.isConfirmed(l.leases, now):
-		return l.keepAssessment("the monitor's Lease is being read")
-	case !l.bundles.ConfirmBy().IsZero():
-		return l.keepAssessment("its bundles and its monitor's Lease are refused") // That is graver, and is about to be confirmed.
+	switch refused := refusesHub(l.leases.Reason); {
+	case !refused && (l.isSilent(now) || l.wasStale() && now.Sub(l.answeringSince) < bundleRules.Grace):
+		return l.keepAssessment() // A probe will show whether the API server is away. If it has come back, the Lease is about to be read.
+	case !refused:
+		return assessment{reachability: MonitorMissing, message: l.leases.Message}
+	case !l.isConfirmed(l.leases, now), !l.bundles.ConfirmBy().IsZero():
+		return l.keepAssessment() // A refusal of bundles is graver, and about to be confirmed.
 	}
 	return assessment{reachability: MonitorMissing, message: l.leases.Message + ", so that it is not known whether its monitor lives"}
+}
+
+// isSilent reports whether a probe is due whose answer would show whether the API server is away.
+func (l *liveness) isSilent(now time.Time) bool {
+	return now.Sub(l.lastContact) > probeInterval+probeGrace
 }
 
 // refusesHub reports whether a reason means that the API server refuses the hub. It may refuse it one resource and not another.
@@ -307,10 +305,10 @@ func (l *liveness) unwatched(now time.Time) bool {
 	return false
 }
 
-// keepAssessment returns the last assessment, because no other one is certain yet. what is the message while nothing has been read.
-func (l *liveness) keepAssessment(what string) assessment {
+// keepAssessment returns the last assessment, because no other one is certain yet.
+func (l *liveness) keepAssessment() assessment {
 	if l.assessment.reachability == Connecting {
-		return assessment{reachability: Connecting, message: cmp.Or(l.bundles.Message, l.outageCause(), what)}
+		return assessment{reachability: Connecting, message: cmp.Or(l.bundles.Message, l.outageCause(), "it is being read")}
 	}
 	return l.assessment
 }

@@ -243,7 +243,7 @@ func (m *member) renewToken(ctx context.Context, token string) {
 	r, current := &tokenRenewal{token: token, cancel: cancel, attempts: make(chan error)}, m.current
 	m.renewal = r
 	m.running.Go(func() {
-		for pause := time.Duration(0); ; {
+		for pauses := retries(maxProbePause); ; {
 			deadline, cancel := context.WithTimeout(ctx, max(m.env.timeout(), minAttemptTimeout))
 			err := current.try(deadline, token)
 			cancel()
@@ -252,8 +252,7 @@ func (m *member) renewToken(ctx context.Context, token string) {
 			case <-ctx.Done():
 				return
 			}
-			pause = nextPause(pause, maxProbePause)
-			if err == nil || sleep(ctx, m.env.clock, jittered(pause)) != nil {
+			if err == nil || sleep(ctx, m.env.clock, pauses.Step()) != nil {
 				return
 			}
 		}
@@ -266,7 +265,7 @@ func (m *member) handleAttempt(err error) {
 		m.recordRotationFailure(err.Error())
 		return
 	}
-	m.current.token.Set(m.renewal.token)
+	m.current.token.set(m.renewal.token)
 	m.cancelRenewal()
 	m.clearSpecProblem()
 	m.logger.Info("Token renewed")
@@ -465,16 +464,14 @@ func (m *member) setState(state ClusterState) {
 	old := m.state
 	m.state = state
 	switch {
-	case !old.sameAs(state):
+	case old == state:
+	case old.sameAs(state) && old.outage == state.outage: // LastSeen advances all the time.
+		m.env.view.setState(state)
+	default:
 		if state.Reachability != old.Reachability {
 			m.recordState(old)
 		}
 		m.publish()
-	case old != state:
-		if o := m.env.options.Objects; o != nil && old.outage != state.outage {
-			o.setState(state) // Kinds of the hub's own cluster are settling in an outage of its API server.
-		}
-		m.env.view.setState(state)
 	}
 }
 
