@@ -71,7 +71,7 @@ func (a Access) open(c clock.PassiveClock) (clients clusterClients, err error) {
 	if clients.client, err = dynamic.NewForConfigAndClient(a.Config, a.Client); err != nil {
 		return clients, err
 	}
-	clients.discovery, err = newAPIDiscoveryFor(a.Config, a.Client.Transport, c)
+	clients.discovery, err = newAPIDiscovery(a.Config, a.Client.Transport, c)
 	return clients, err
 }
 

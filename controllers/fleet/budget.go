@@ -243,7 +243,7 @@ type meter struct {
 	generation int64
 	// changes limits the rate of changes; nil means no limit.
 	changes *rate.Limiter
-	// throttledSince is since when every change has had to wait; zero when the last one did not. The lock of quotas guards it.
+	// throttledSince is when a change last did not have to wait. The lock of quotas guards it.
 	throttledSince time.Time
 }
 
@@ -274,7 +274,13 @@ func (m *meter) awaitChange(ctx context.Context) error {
 	now := c.Now()
 	reservation := m.changes.ReserveN(now, 1)
 	pause := reservation.DelayFrom(now)
-	if m.isThrottledTooLong(pause > 0, now) {
+	m.quota.quotas.mu.Lock()
+	if pause == 0 || m.throttledSince.IsZero() {
+		m.throttledSince = now
+	}
+	tooLong := now.Sub(m.throttledSince) > maxThrottling
+	m.quota.quotas.mu.Unlock()
+	if tooLong {
 		m.cutOff(fmt.Sprintf("it changes more than %g times a second", m.changes.Limit()))
 	}
 	if pause == 0 {
@@ -285,17 +291,4 @@ func (m *meter) awaitChange(ctx context.Context) error {
 		reservation.CancelAt(c.Now())
 	}
 	return err
-}
-
-// isThrottledTooLong notes whether a change waits, and reports whether changes have been throttled for longer than maxThrottling.
-func (m *meter) isThrottledTooLong(waits bool, now time.Time) bool {
-	m.quota.quotas.mu.Lock()
-	defer m.quota.quotas.mu.Unlock()
-	switch {
-	case !waits:
-		m.throttledSince = time.Time{}
-	case m.throttledSince.IsZero():
-		m.throttledSince = now
-	}
-	return waits && now.Sub(m.throttledSince) > maxThrottling
 }

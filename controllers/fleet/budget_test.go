@@ -2,14 +2,17 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -64,18 +67,21 @@ func TestTotalBudgetIsEnforced(t *testing.T) {
 // from the minimum again when the cluster was current in between.
 func TestCutOffPauseDoubles(t *testing.T) {
 	t.Parallel()
-	var o cutOff
-	now := noon
-	for _, want := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour} {
-		o.begin("too much", ClusterState{Reachability: Connected, Since: now.Add(-time.Minute)}, now)
-		if got := o.until.Sub(now); got != want {
-			t.Errorf("it is read again after %s, want %s", got, want)
+	at := clocktesting.NewFakeClock(noon)
+	m, _ := newTestMember(t, Options{Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}}, logr.Discard())
+	m.env.clock, m.spec = at, clusterSpec{name: "edge", secret: &corev1.ObjectReference{}}
+	for _, c := range []struct{ current, want time.Duration }{
+		{time.Minute, minCutOff}, {time.Minute, 10 * time.Minute}, {time.Minute, 20 * time.Minute}, {time.Minute, 40 * time.Minute}, {time.Minute, maxCutOff}, {time.Minute, maxCutOff},
+		{time.Hour, minCutOff},
+	} {
+		m.state = ClusterState{Name: "edge", Reachability: Connected, Since: at.Now().Add(-c.current)}
+		m.quota.newMeter().cutOff("too much")
+		m.enforceBudget(t.Context())
+		if got := m.cutOff.until.Sub(at.Now()); got != c.want {
+			t.Errorf("after it was current for %s, it is read again after %s, want %s", c.current, got, c.want)
 		}
-		now = o.until
-	}
-	o.begin("too much", ClusterState{Reachability: Connected, Since: now.Add(-time.Hour)}, now)
-	if got := o.until.Sub(now); got != minCutOff {
-		t.Errorf("after an hour without a problem it is read again after %s", got)
+		at.SetTime(m.cutOff.until)
+		m.enforceBudget(t.Context())
 	}
 }
 
@@ -89,8 +95,7 @@ func TestCutOffClusterKeepsStaleBundles(t *testing.T) {
 	m.setState(ClusterState{Name: "edge", Reachability: Connected, Since: noon})
 	m.syncer.resync(s)
 	m.quota.newMeter().cutOff("it sends too much")
-	m.enforceBudget(t.Context())
-	m.updateState()
+	m.reconcile(t.Context())
 	key := BundleKey{Cluster: "edge", Namespace: "shop", Name: "web"}
 	b := m.env.view.Bundle(key)
 	state, _ := m.env.view.State("edge")

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-	"unique"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -60,7 +59,7 @@ func (s bundleStore) names() []types.NamespacedName {
 func (s bundleStore) hasForeign() bool {
 	for _, store := range s {
 		for _, b := range store.All() {
-			if !b.contents.Own {
+			if !b.Own {
 				return true
 			}
 		}
@@ -68,16 +67,11 @@ func (s bundleStore) hasForeign() bool {
 	return false
 }
 
-// cachedBundle is the part of a bundle that is kept: its contents without the objects.
+// cachedBundle is a bundle before it is judged: it has no Members, but the results that they are judged from.
 type cachedBundle struct {
-	UID             types.UID
-	ResourceVersion string
-	Labels          map[string]string
+	Bundle
 
-	app      string
-	contents bundle.Contents
-	// written and outdated are Bundle.WrittenAt and Bundle.OutdatedSince.
-	written, outdated time.Time
+	results []healthscope.Result
 }
 
 // newCachedBundle returns the part of a bundle that is kept. It stores values that its resources share once.
@@ -86,12 +80,12 @@ func newCachedBundle(cluster string, b *k8spluginv1alpha1.ResourceBundleState, u
 	written, _ := k8spluginv1alpha1.LastWrite(b.ManagedFields)
 	outdated := outdatedSince(b, written)
 	bundle.Trim(b, userRules)
-	cached := &cachedBundle{
-		UID: b.UID, ResourceVersion: b.ResourceVersion, Labels: internLabels(b.Labels),
-		app: unique.Make(app).Value(), contents: bundle.Read(cluster, b), written: written, outdated: outdated,
-	}
-	cached.contents.Results = internResults(cached.contents.Results)
-	return cached
+	contents := bundle.Read(cluster, b)
+	return &cachedBundle{results: internResults(contents.Results), Bundle: Bundle{
+		BundleKey: BundleKey{Cluster: cluster, Namespace: intern(b.Namespace), Name: b.Name}, UID: b.UID, ResourceVersion: b.ResourceVersion,
+		App: intern(app), Labels: internLabels(b.Labels), Own: contents.Own, Observed: contents.Observed, Truncated: contents.Truncated,
+		Malformed: contents.Malformed, Unlisted: contents.Unlisted, WrittenAt: written, OutdatedSince: outdated,
+	}}
 }
 
 // outdatedSince returns since when a bundle of another monitor, last written at a time, no longer matches its objects. An

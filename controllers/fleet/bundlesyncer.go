@@ -28,8 +28,6 @@ type bundleSyncer struct {
 	mu sync.Mutex
 	// store holds the bundles; nil until all have been read.
 	store bundleStore
-	// allowed reports whether the view may show bundles of a namespace.
-	allowed func(namespace string) bool
 	// memories hold the times of state changes for bundles whose monitors do not report them.
 	memories map[BundleKey]*bundleMemory
 	// past is what is known from before a restart; nil once all bundles have been judged.
@@ -47,8 +45,8 @@ func newBundleSyncer(cluster string, v *View, policy healthscope.Policy, c clock
 	return &bundleSyncer{
 		cluster: cluster, view: v, policy: policy, clock: c,
 		// A queue with a name would wake twice a second for its metrics.
-		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c}),
-		allowed: func(string) bool { return true }, memories: map[BundleKey]*bundleMemory{}, past: past,
+		queue:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c}),
+		memories: map[BundleKey]*bundleMemory{}, past: past,
 	}
 }
 
@@ -76,12 +74,12 @@ func (s *bundleSyncer) sync(name types.NamespacedName) {
 	if s.store == nil {
 		return // All bundles are synced once they have been read.
 	}
-	cached := s.get(name)
+	cached := s.store.get(name)
 	state, _ := s.view.State(s.cluster)
 	switch {
 	case cached == nil && (state.Answers() || state.Reachability == Connecting):
 		s.put(name, nil)
-	case cached != nil && (state.Reachability == Connecting || !state.isStale(cached.contents.Own)):
+	case cached != nil && (state.Reachability == Connecting || !state.isStale(cached.Own)):
 		s.put(name, cached)
 	}
 }
@@ -93,7 +91,7 @@ func (s *bundleSyncer) setState(state ClusterState) {
 	before, _ := s.view.State(s.cluster)
 	if s.store != nil && !before.Reachable() && before.Reachability != Connecting {
 		s.putAll(func(_ types.NamespacedName, cached *cachedBundle) bool {
-			return cached == nil && state.Answers() || cached != nil && before.isStale(cached.contents.Own) && !state.isStale(cached.contents.Own)
+			return cached == nil && state.Answers() || cached != nil && before.isStale(cached.Own) && !state.isStale(cached.Own)
 		})
 	}
 	s.view.setState(state)
@@ -106,16 +104,6 @@ func (s *bundleSyncer) resync(store bundleStore) {
 	s.store = store
 	s.putAll(anyBundle)
 	s.past = nil
-}
-
-// restrict sets the namespaces whose bundles the view may show, and adds bundles to the view and removes them from it accordingly.
-func (s *bundleSyncer) restrict(allowed func(namespace string) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.allowed = allowed
-	s.putAll(func(name types.NamespacedName, _ *cachedBundle) bool {
-		return !allowed(name.Namespace) || s.view.judged(s.key(name)) == nil
-	})
 }
 
 // reset drops the store. The view keeps its bundles unless drop is true.
@@ -131,7 +119,7 @@ func (s *bundleSyncer) reset(drop bool) {
 // putAll puts all bundles of the store and of the view for which needed returns true; it gets nil for a bundle that is to be removed.
 func (s *bundleSyncer) putAll(needed func(types.NamespacedName, *cachedBundle) bool) {
 	for name := range sets.New(s.store.names()...).Insert(s.view.names(s.cluster)...) {
-		if cached := s.get(name); needed(name, cached) {
+		if cached := s.store.get(name); needed(name, cached) {
 			s.put(name, cached)
 		}
 	}
@@ -142,13 +130,6 @@ func anyBundle(types.NamespacedName, *cachedBundle) bool { return true }
 
 func (s *bundleSyncer) key(name types.NamespacedName) BundleKey {
 	return BundleKey{Cluster: s.cluster, Namespace: name.Namespace, Name: name.Name}
-}
-
-func (s *bundleSyncer) get(name types.NamespacedName) *cachedBundle {
-	if !s.allowed(name.Namespace) {
-		return nil
-	}
-	return s.store.get(name)
 }
 
 // put judges a bundle and stores it in the view; nil removes it.
@@ -167,19 +148,17 @@ func (s *bundleSyncer) put(name types.NamespacedName, cached *cachedBundle) {
 // judge judges a bundle, stores it in the view, and returns after which time it must be judged again; zero means when it changes.
 func (s *bundleSyncer) judge(key BundleKey, cached *cachedBundle) time.Duration {
 	now := s.clock.Now()
-	results := slices.Clone(cached.contents.Results) // Cloned because the bundle is judged again later.
-	if cached.contents.Own {
+	results := slices.Clone(cached.results) // Cloned because the bundle is judged again later.
+	if cached.Own {
 		delete(s.memories, key)
 	} else {
 		results = s.resume(key, cached.UID, results, now)
 	}
 	s.policy.WithHistory(results, s.previous(key, cached.UID, results))
 	judgement := healthscope.Judge(results, s.policy, now)
-	s.view.put(key, &Bundle{
-		BundleKey: key, UID: cached.UID, ResourceVersion: cached.ResourceVersion, App: cached.app, Labels: cached.Labels,
-		Own: cached.contents.Own, Observed: cached.contents.Observed, Truncated: cached.contents.Truncated, Malformed: cached.contents.Malformed,
-		Members: judgement.Members, Unlisted: cached.contents.Unlisted, WrittenAt: cached.written, OutdatedSince: cached.outdated,
-	})
+	judged := cached.Bundle
+	judged.Members = judgement.Members
+	s.view.put(key, &judged)
 	return healthscope.Until(judgement.NextCheck, now)
 }
 

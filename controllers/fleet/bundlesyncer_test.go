@@ -17,10 +17,10 @@ func TestMembersJudgeBundlesConcurrently(t *testing.T) {
 	start := func(name string) *member {
 		m := newMember(e, name, false, nil, logr.Discard())
 		m.publish()
-		m.syncing.Go(func() { m.syncer.run(t.Context()) })
+		m.running.Go(func() { m.syncer.run(t.Context()) })
 		t.Cleanup(func() {
 			m.syncer.queue.ShutDown()
-			m.syncing.Wait()
+			m.running.Wait()
 		})
 		return m
 	}

@@ -30,6 +30,10 @@ func filled(name string, deployments ...string) *k8spluginv1alpha1.ResourceBundl
 	return b
 }
 
+func contentsOf(b *cachedBundle) bundle.Contents {
+	return bundle.Contents{Own: b.Own, Observed: b.Observed, Truncated: b.Truncated, Malformed: b.Malformed, Unlisted: b.Unlisted, Results: b.results}
+}
+
 func TestCachedBundleHasTheContentsOfTheBundle(t *testing.T) {
 	t.Parallel()
 	b := filled("17-web", "a", "b", "c")
@@ -42,17 +46,17 @@ func TestCachedBundleHasTheContentsOfTheBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := s.get(types.NamespacedName{Namespace: "shop", Name: "17-web"})
-	if h == nil || h.UID != "uid" || h.ResourceVersion != "7" || h.app != "web" {
+	if h == nil || h.UID != "uid" || h.ResourceVersion != "7" || h.App != "web" {
 		t.Fatalf("held as %+v", h)
 	}
-	if diff := cmp.Diff(want, h.contents); diff != "" {
+	if diff := cmp.Diff(want, contentsOf(h)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(b.Labels, h.Labels); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	many := received(t, "edge01", "17-many", 20)
-	if diff := cmp.Diff(bundle.Read("edge01", many.DeepCopy()), newCachedBundle("edge01", many, nil).contents); diff != "" {
+	if diff := cmp.Diff(bundle.Read("edge01", many.DeepCopy()), contentsOf(newCachedBundle("edge01", many, nil))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -59,8 +59,8 @@ func (o *Objects) JudgePods(ctx context.Context, workload healthscope.Key, polic
 	resource, ok := workloads[schema.GroupKind{Group: workload.Group, Kind: workload.Kind}]
 	o.mu.Lock()
 	var client dynamic.Interface
-	if known := o.clusters[workload.Cluster]; known != nil && known.client != nil && known.state.Answers() {
-		client = known.client
+	if known := o.clusters[workload.Cluster]; known != nil && known.state.Answers() {
+		client = known.clients.Load().client
 	}
 	o.mu.Unlock()
 	if !ok || client == nil {

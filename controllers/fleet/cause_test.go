@@ -75,7 +75,7 @@ func TestJudgePodsFindsTheCause(t *testing.T) {
 			})
 			o := NewObjects(nil, nil)
 			o.setState(ClusterState{Name: "edge", Reachability: c.reach})
-			o.ensureCluster("edge").client = client
+			o.ensureCluster("edge").clients.Store(&clusterClients{client: client})
 			diagnosis, err := o.JudgePods(t.Context(), c.of, healthscope.DefaultPolicy(), time.Unix(1700000060, 0))
 			if err != nil {
 				t.Fatal(err)
@@ -123,7 +123,7 @@ func TestFailedPodMakesTheWorkloadFailed(t *testing.T) {
 		}}}
 		o := NewObjects(nil, nil)
 		o.setState(ClusterState{Name: "edge", Reachability: Connected})
-		o.ensureCluster("edge").client = dynamicfake.NewSimpleDynamicClient(scheme, objects...)
+		o.ensureCluster("edge").clients.Store(&clusterClients{client: dynamicfake.NewSimpleDynamicClient(scheme, objects...)})
 		diagnosis, err := o.JudgePods(t.Context(), of, healthscope.DefaultPolicy(), time.Unix(1700000060, 0))
 		if err != nil || diagnosis.Reason != want || !strings.Contains(diagnosis.Cause, "CrashLoopBackOff") {
 			t.Errorf("with %d ready: reason %q, want %q; cause %q; %v", ready, diagnosis.Reason, want, diagnosis.Cause, err)

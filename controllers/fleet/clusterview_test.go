@@ -178,7 +178,7 @@ func TestSubscribersSeeTheStateOfTheView(t *testing.T) {
 		}
 		for _, name := range v.Clusters() {
 			want := countOwn(v.clusters[name])
-			if own, _ := v.hasBundles(name); want != v.clusters[name].own || own != (want > 0) {
+			if own, _, _ := v.monitors(name); want != v.clusters[name].own || own != (want > 0) {
 				t.Fatalf("%s has %d of our own, and counts %d", name, want, v.clusters[name].own)
 			}
 		}

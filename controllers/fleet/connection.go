@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"golang.org/x/oauth2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -24,7 +26,6 @@ import (
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/observe"
-	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
 // missingCRDHint says what to do when an API server does not serve bundles.
@@ -49,7 +50,7 @@ type connection struct {
 	Access
 
 	// token is the bearer token; nil when the cluster is reached without one.
-	token *observe.Token
+	token *bearerToken
 	clock clock.WithTickerAndDelayedExecution
 	// wake is called when something may have changed. It does not block.
 	wake func()
@@ -73,54 +74,54 @@ type connection struct {
 	synced bool
 }
 
-// useToken replaces the token of a configuration by a Token that can be changed later, and returns it; nil when the configuration has no token, or reads it from a file.
-func useToken(config *rest.Config) *observe.Token {
+// bearerToken is a token that can be changed while clients use it: the next request has the new one. An open watch keeps the one
+// it was opened with, and the API server does not close it. It implements oauth2.TokenSource.
+type bearerToken struct{ current atomic.Pointer[oauth2.Token] }
+
+// Token implements oauth2.TokenSource. The token has no expiry, because client-go sends an expired token too.
+func (t *bearerToken) Token() (*oauth2.Token, error) { return t.current.Load(), nil }
+
+func (t *bearerToken) set(token string) { t.current.Store(&oauth2.Token{AccessToken: token}) }
+
+// useToken replaces the token of a configuration by one that can be changed later, and returns it; nil when the configuration has no token, or reads it from a file.
+func useToken(config *rest.Config) *bearerToken {
 	if config.BearerToken == "" || config.BearerTokenFile != "" {
 		return nil
 	}
-	token := observe.NewToken(config.BearerToken)
+	token := &bearerToken{}
+	token.set(config.BearerToken)
 	config.BearerToken = ""
 	config.Wrap(transport.TokenSourceWrapTransport(token))
 	return token
 }
 
-// prepare makes the client and the informers. They send no request before run. changed is called for every bundle that changes.
+// prepare makes the client, an informer of bundles for each namespace that may be read, or one for all, and an informer of the
+// monitor's Lease. They send no request before run. changed is called for every bundle that changes.
 func (c *connection) prepare(name string, changed func(types.NamespacedName), o Options) (err error) {
 	if c.Client, err = c.meter.client(c.Config); err != nil {
 		return err
 	}
-	if err = c.newBundleInformers(name, changed, o.HealthChecks); err != nil || o.Liveness == nil {
-		return err
-	}
-	return c.newLeaseInformer(o.Liveness.MonitorNamespace)
-}
-
-// newBundleInformers makes the informers of bundles: one for each namespace, or one for all namespaces if none is named.
-func (c *connection) newBundleInformers(name string, changed func(types.NamespacedName), userRules rules.UserRules) error {
 	gvk := k8spluginv1alpha1.GroupVersion.WithKind(k8spluginv1alpha1.ResourceBundleStateKind)
-	var err error
 	c.reader, err = apiutil.RESTClientForGVK(gvk, false, false, c.Config, serializer.NewCodecFactory(memberScheme), c.Client)
 	if err != nil {
 		return err
 	}
 	namespaces := c.watchNamespaces()
-	c.store = newBundleStore(name, namespaces, userRules, changed)
+	c.store = newBundleStore(name, namespaces, o.HealthChecks, changed)
 	for _, namespace := range namespaces {
 		source := toolscache.NewListWatchFromClient(c.reader, bundlesResource, namespace, fields.Everything())
-		counted, uncount := c.meter.wrap(source, bundlesPage, usageOfBundle(userRules))
+		counted, uncount := c.meter.wrap(source, bundlesPage, usageOfBundle(o.HealthChecks))
 		c.uncount = append(c.uncount, uncount)
 		c.bundles = append(c.bundles, c.newInformer(bundleRules, "ResourceBundleStates", missingCRDHint, c.store[namespace], counted))
 	}
-	return nil
-}
-
-// newLeaseInformer makes the informer of the monitor's Lease in a namespace.
-func (c *connection) newLeaseInformer(namespace string) error {
+	if o.Liveness == nil {
+		return nil
+	}
 	leases, err := coordinationclient.NewForConfigAndClient(c.Config, c.Client)
 	if err != nil {
-		return errors.Wrapf(err, "cannot watch Lease %q", monitorLease)
+		return err
 	}
-	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, namespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
+	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, o.Liveness.MonitorNamespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
 	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c}, source)
 	return nil
 }
@@ -180,7 +181,7 @@ func (c *connection) run(ctx context.Context) {
 // does not probe all clusters at once. The hub's own API server, whose credentials Kubernetes renews, is probed only while it
 // answers no other requests.
 func (c *connection) runProbes(ctx context.Context) {
-	var backoff time.Duration
+	pauses := retries(maxConnectPause)
 	for pause := rand.N(probeInterval); sleep(ctx, c.clock, pause) == nil; { //nolint:gosec // The time of a probe is no secret.
 		if pause = c.idleFor(); pause > 0 {
 			continue
@@ -191,32 +192,27 @@ func (c *connection) runProbes(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		recovered, maxPause := false, maxConnectPause
-		c.updateLiveness(func(l *liveness, now time.Time) {
-			recovered = l.probed(now, err)
-			if !l.lastContact.IsZero() {
-				maxPause = maxProbePause
-			}
-		})
+		recovered := false
+		c.updateLiveness(func(l *liveness, now time.Time) { recovered = l.probed(now, err) })
 		if recovered {
 			c.kick()
 		}
-		pause, backoff = probeInterval, 0
-		if err != nil && !errors.Is(err, errUnauthorized) {
-			backoff = nextPause(backoff, maxPause)
-			pause = jittered(backoff)
+		if pause = probeInterval; err == nil || errors.Is(err, errUnauthorized) {
+			pauses = retries(maxProbePause)
+		} else {
+			pause = pauses.Step()
 		}
 	}
 }
 
 // idleFor returns how long the next probe can wait: for the hub's own API server, until probeInterval after its last answer.
-func (c *connection) idleFor() (pause time.Duration) {
-	c.readLiveness(func(l *liveness, now time.Time) {
-		if l.local {
-			pause = l.lastContact.Add(probeInterval).Sub(now)
-		}
-	})
-	return pause
+func (c *connection) idleFor() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.liveness.local {
+		return 0
+	}
+	return c.liveness.lastContact.Add(probeInterval).Sub(c.clock.Now())
 }
 
 // answered notes that the API server has answered. After an outage, waiting informers retry at once.
@@ -252,12 +248,12 @@ func (c *connection) updateLiveness(f func(l *liveness, now time.Time)) {
 	c.wake()
 }
 
-// readLiveness calls f with the up-to-date liveness.
-func (c *connection) readLiveness(f func(l *liveness, now time.Time)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.updateWatchStates()
-	f(c.liveness, c.clock.Now())
+// continueFrom copies what the old connection knows of the cluster.
+func (c *connection) continueFrom(old *connection) {
+	old.mu.Lock()
+	before := *old.liveness
+	old.mu.Unlock()
+	c.updateLiveness(func(l *liveness, _ time.Time) { l.continueFrom(&before) })
 }
 
 // updateWatchStates sets the states of the informers in the liveness. Tests without informers set them directly.
@@ -274,16 +270,21 @@ func (c *connection) updateWatchStates() {
 	}
 }
 
-// assess returns the current assessment.
-func (c *connection) assess() (a assessment) {
-	c.readLiveness(func(l *liveness, now time.Time) { a = l.assess(now) })
-	return a
+// assess returns the current assessment. own and foreign report which monitors fill the bundles.
+func (c *connection) assess(own, foreign bool) assessment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.updateWatchStates()
+	c.liveness.own, c.liveness.foreign, c.liveness.synced = own, foreign, c.synced
+	return c.liveness.assess(c.clock.Now())
 }
 
 // isSynced reports whether the connection has read all bundles and they are current.
-func (c *connection) isSynced() (synced bool) {
-	c.readLiveness(func(l *liveness, _ time.Time) { synced = l.bundles.Status == observe.Ready })
-	return synced
+func (c *connection) isSynced() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.updateWatchStates()
+	return c.liveness.bundles.Status == observe.Ready
 }
 
 // leaseStore reports the monitor's Lease to a connection. It keeps no object, whatever the API server sends. It implements cache.ReflectorStore.

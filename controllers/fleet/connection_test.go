@@ -9,19 +9,14 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
 
-// newLeaseConnection returns a connection that reads a monitor's Lease and nothing else.
+// newLeaseConnection returns a connection that has sent nothing yet.
 func newLeaseConnection(t *testing.T) *connection {
 	t.Helper()
 	c := silent(clock.RealClock{})
-	var err error
-	if c.Client, err = rest.HTTPClientFor(c.Config); err != nil {
-		t.Fatal(err)
-	}
-	if err = c.newLeaseInformer("monitors"); err != nil {
+	if err := c.prepare("edge", nil, Options{Liveness: &Liveness{MonitorNamespace: "monitors"}}); err != nil {
 		t.Fatal(err)
 	}
 	return c

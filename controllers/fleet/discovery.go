@@ -10,33 +10,41 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	"github.com/healthscope/healthscope/controllers/observe"
 )
 
-// maxDiscoveryAge is the maximum age of a discovery result that is used for a kind that a scope wants for the first time.
+// maxDiscoveryAge is the maximum age of a discovery result that is used for a kind that a scope wants for the first time, or of one that failed.
 const maxDiscoveryAge = time.Second
+
+// discoveryTimeout is the timeout of a discovery request.
+const discoveryTimeout = time.Minute
+
+// notServedError says that a cluster does not serve a kind as a namespaced one. Discovery lists everything that is served, so
+// that the first such answer is certain.
+type notServedError string
+
+func (e notServedError) Error() string { return string(e) }
+
+// Is makes observe confirm the answer at once.
+func (notServedError) Is(target error) bool { return target == observe.ErrUnsuitable }
 
 // apiDiscovery finds out which kinds a cluster serves. One request covers all kinds, and all callers share its result.
 type apiDiscovery struct {
-	request func() *discoveryResult
-	// sem has size one. The goroutine that makes a request holds it. It guards last.
-	sem  *semaphore.Weighted
-	last *discoveryResult
-}
+	client discovery.ServerResourcesInterface
+	clock  clock.PassiveClock
 
-// discoveryResult is what a cluster serves. It is immutable.
-type discoveryResult struct {
-	// requestedAt is when the request was sent, and answeredAt when it was answered or failed.
-	requestedAt, answeredAt time.Time
-	// kinds are all kinds that are served, and failedGroups the groups whose discovery failed.
-	kinds        map[schema.GroupVersionKind]resource
-	failedGroups map[schema.GroupVersion]struct{}
-	// failed is true when the whole request failed.
-	failed bool
+	// sem has size one. It guards the fields below, and is held during a request.
+	sem         *semaphore.Weighted
+	requestedAt time.Time
+	kinds       map[schema.GroupVersionKind]resource
+	// err is why the last request failed, and groupErrs why groups are missing in its result.
+	err       error
+	groupErrs map[schema.GroupVersion]error
 }
 
 // resource is how a kind is served.
@@ -45,51 +53,55 @@ type resource struct {
 	namespaced bool
 }
 
-func newAPIDiscovery(request func() *discoveryResult) *apiDiscovery {
-	return &apiDiscovery{request: request, sem: semaphore.NewWeighted(1)}
-}
-
-// newAPIDiscoveryFor returns an apiDiscovery for the cluster of a client configuration.
-func newAPIDiscoveryFor(config *rest.Config, transport http.RoundTripper, c clock.PassiveClock) (*apiDiscovery, error) {
+// newAPIDiscovery returns an apiDiscovery for the cluster of a client configuration.
+func newAPIDiscovery(config *rest.Config, transport http.RoundTripper, c clock.PassiveClock) (*apiDiscovery, error) {
 	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, &http.Client{Transport: transport, Timeout: discoveryTimeout})
-	if err != nil {
-		return nil, err
-	}
-	return newAPIDiscovery(func() *discoveryResult {
-		s := &discoveryResult{requestedAt: c.Now()}
-		_, lists, err := client.ServerGroupsAndResources()
-		s.answeredAt = c.Now()
-		s.parse(lists, err)
-		return s
-	}), nil
+	return &apiDiscovery{client: client, clock: c, sem: semaphore.NewWeighted(1)}, err
 }
 
-// resultSince returns the result of a request that was sent at or after a time; nil when ctx ends.
-func (d *apiDiscovery) resultSince(ctx context.Context, notBefore time.Time) *discoveryResult {
-	if d.sem.Acquire(ctx, 1) != nil {
-		return nil
+// find returns how the cluster serves a kind, by the answer to a request that was sent at or after a time. The error is a
+// notServedError if it does not serve the kind.
+func (d *apiDiscovery) find(ctx context.Context, kind schema.GroupVersionKind, notBefore time.Time) (resource, error) {
+	recently := d.clock.Now().Add(-maxDiscoveryAge)
+	if err := d.sem.Acquire(ctx, 1); err != nil {
+		return resource{}, err
 	}
 	defer d.sem.Release(1)
-	if d.last == nil || d.last.requestedAt.Before(notBefore) {
-		d.last = d.request()
+	if d.requestedAt.Before(notBefore) || d.failure(kind) != nil && d.requestedAt.Before(recently) {
+		d.request()
 	}
-	return d.last
+	if r, ok := d.kinds[kind]; ok {
+		return r, nil
+	}
+	if err := d.failure(kind); err != nil {
+		return resource{}, errors.Wrap(err, "cannot discover what the cluster serves")
+	}
+	return resource{}, notServedError("the cluster does not serve " + kind.GroupVersion().String() + " " + kind.Kind)
 }
 
-// parse stores the answer of a cluster, which may lack groups.
-func (s *discoveryResult) parse(lists []*metav1.APIResourceList, err error) {
-	partial := &discovery.ErrGroupDiscoveryFailed{}
-	if err != nil && !errors.As(err, &partial) {
-		s.failed = true
+// failure returns why the last request says nothing about a kind; nil when it does.
+func (d *apiDiscovery) failure(kind schema.GroupVersionKind) error {
+	if d.err != nil {
+		return d.err
+	}
+	return d.groupErrs[kind.GroupVersion()]
+}
+
+// request asks the cluster for all kinds. The answer may lack groups.
+func (d *apiDiscovery) request() {
+	d.requestedAt, d.kinds, d.groupErrs = d.clock.Now(), map[schema.GroupVersionKind]resource{}, map[schema.GroupVersion]error{}
+	_, lists, err := d.client.ServerGroupsAndResources()
+	if partial := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &partial) {
+		for version, groupErr := range partial.Groups {
+			if !apierrors.IsNotFound(groupErr) {
+				d.groupErrs[version] = groupErr
+			}
+		}
+		err = nil
+	}
+	if d.err = err; err != nil {
 		return
 	}
-	s.failedGroups = map[schema.GroupVersion]struct{}{}
-	for version, groupErr := range partial.Groups {
-		if !apierrors.IsNotFound(groupErr) {
-			s.failedGroups[version] = struct{}{}
-		}
-	}
-	s.kinds = map[schema.GroupVersionKind]resource{}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -97,18 +109,9 @@ func (s *discoveryResult) parse(lists []*metav1.APIResourceList, err error) {
 		}
 		for _, r := range list.APIResources {
 			kind := version.WithKind(r.Kind)
-			if _, ok := s.kinds[kind]; !ok && !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
-				s.kinds[kind] = resource{r.Name, r.Namespaced}
+			if _, ok := d.kinds[kind]; !ok && !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
+				d.kinds[kind] = resource{r.Name, r.Namespaced}
 			}
 		}
 	}
 }
-
-// isConclusive reports whether the result shows that a kind is served, or that it is not.
-func (s *discoveryResult) isConclusive(kind schema.GroupVersionKind) bool {
-	_, groupFailed := s.failedGroups[kind.GroupVersion()]
-	return !s.failed && !groupFailed
-}
-
-// discoveryTimeout is the timeout of a discovery request.
-const discoveryTimeout = time.Minute

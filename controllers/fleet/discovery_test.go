@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/controllers/observe"
 )
 
 // TestDiscoveryIsSharedByKinds: for any number of wanted kinds that a cluster does not serve, there is one discovery of the
@@ -73,12 +75,12 @@ func TestEndlessDiscoveryAnswerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	c, err := newAPIDiscoveryFor(config, client.Transport, clock.RealClock{})
+	c, err := newAPIDiscovery(config, client.Transport, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := c.resultSince(t.Context(), time.Now()); !s.failed {
-		t.Errorf("the answer counts: %d kinds are served", len(s.kinds))
+	if _, err := c.find(t.Context(), deployments, time.Now()); err == nil || errors.Is(err, observe.ErrUnsuitable) {
+		t.Errorf("the answer counts: %v", err)
 	}
 	if n := sent.Load(); n == 0 || n > most {
 		t.Errorf("%d MiB of the answer have been read", n>>20)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestUsageEstimateMatchesTheHeap: a budget counts estimated bytes. For bundles of any size the estimate is close to the heap
-// that they use. The test measures in a separate process, whose heap has no data of other tests.
+// that they use, in the store and in the view together. A hub holds 100,000 resources in 100 MiB. The test measures in a separate process, whose heap has no data of other tests.
 func TestUsageEstimateMatchesTheHeap(t *testing.T) {
 	const alone = "HEALTHSCOPE_TEST_ALONE"
 	if os.Getenv(alone) == "" {
@@ -28,10 +28,11 @@ func TestUsageEstimateMatchesTheHeap(t *testing.T) {
 	for name, c := range map[string]struct {
 		bundles, resources int
 		long               string
+		most               int64 // of bytes for each resource
 	}{
 		"small":         {bundles: 1_000, resources: 0},
 		"two resources": {bundles: 1_000, resources: 2},
-		"typical":       {bundles: 100, resources: 20},
+		"typical":       {bundles: 250, resources: 20, most: 1024},
 		"large":         {bundles: 3, resources: 1_000},
 		"long messages": {bundles: 10, resources: 200, long: strings.Repeat("x", 2000)},
 	} {
@@ -60,6 +61,9 @@ func TestUsageEstimateMatchesTheHeap(t *testing.T) {
 			t.Logf("%d bundles of %d resources: %d bytes are held, %d are estimated, %.2f of it", c.bundles, c.resources, held, estimate, float64(estimate)/float64(held))
 			if estimate > 2*held || held > 2*estimate {
 				t.Errorf("%d bytes are held, and %d are estimated", held, estimate)
+			}
+			if each := held / int64(max(c.bundles*c.resources, 1)); c.most > 0 && each > c.most {
+				t.Errorf("a resource takes %d bytes, and may take %d", each, c.most)
 			}
 			runtime.KeepAlive(k)
 			runtime.KeepAlive(v)

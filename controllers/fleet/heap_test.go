@@ -8,10 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
-	"github.com/healthscope/healthscope/healthscope"
 )
 
 // newStore returns a store without an informer.
@@ -57,36 +55,4 @@ func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
-}
-
-// TestMemoryPerResourceIsBounded: the memory for a resource of many clusters, in the stores of their caches and in the view
-// together, must allow a hub to hold 100,000 resources in 100 MiB.
-func TestMemoryPerResourceIsBounded(t *testing.T) {
-	const clusters, bundles, resources, most = 10, 25, 20, 1024
-	before := heap()
-	v := newView("hub")
-	syncers := make([]*bundleSyncer, 0, clusters)
-	for c := range clusters {
-		name := fmt.Sprintf("provider+edge%02d", c)
-		v.setState(ClusterState{Name: name, Reachability: Connected})
-		s := newStore(name)
-		for i := range bundles {
-			if err := s[""].Add(received(t, name, fmt.Sprintf("17188744879264%04d-app", i), resources)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		k := newBundleSyncer(name, v, healthscope.DefaultPolicy(), clocktesting.NewFakeClock(noon), nil)
-		t.Cleanup(k.queue.ShutDown)
-		k.resync(s)
-		syncers = append(syncers, k)
-	}
-	each := float64(heap()-before) / (clusters * bundles * resources)
-	t.Logf("%.0f bytes of heap for each of %d resources", each, clusters*bundles*resources)
-	if each > most {
-		t.Errorf("a resource takes %.0f bytes, and may take %d", each, most)
-	}
-	if n := len(v.All()); n != clusters*bundles {
-		t.Errorf("%d bundles are shown", n)
-	}
-	runtime.KeepAlive(syncers)
 }

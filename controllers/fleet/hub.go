@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -89,23 +88,19 @@ func (h *hub) loadPast(ctx context.Context, logger logr.Logger) {
 // reconcile adds, updates and removes members so that they match the Secrets.
 func (h *hub) reconcile(secrets []*corev1.Secret, logger logr.Logger) {
 	desired, rejected := desiredClusters(secrets, h.options.ClusterName)
-	h.mu.RLock()
-	members := maps.Clone(h.members)
-	h.mu.RUnlock()
-	for name, m := range members {
+	for name, m := range h.members { // Only this goroutine changes them.
 		if _, ok := desired[name]; !ok && !m.local {
 			h.remove(m)
 		}
 	}
 	h.reject(rejected, logger) // After the removals, because a Secret may have had another cluster name before.
 	for name, spec := range desired {
-		m := members[name]
+		m := h.members[name]
 		if m == nil {
 			m = h.add(name, false, logger)
-		} else if reflect.DeepEqual(m.desired, spec) {
+		} else if reflect.DeepEqual(*m.desired.Load(), spec) {
 			continue
 		}
-		m.desired = spec
 		m.setSpec(spec)
 	}
 	h.view.setComplete()
@@ -153,7 +148,7 @@ func (h *hub) remove(m *member) {
 		h.options.Objects.Detach(m.name)
 	}
 	h.view.removeCluster(m.name)
-	h.events.drop(m.desired)
+	h.events.drop(*m.desired.Load())
 	m.logger.Info("Cluster removed")
 }
 

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -42,9 +41,6 @@ const (
 	workloadsHint = "to allow it: healthscope clusters add %s --context CONTEXT --workloads, with the other flags that the cluster was added with"
 )
 
-// confirmPause is the pause before a cluster is asked again whether it serves a kind, to confirm that it does not.
-const confirmPause = observe.ConfirmAfter + time.Second
-
 // informerKey identifies an informer: by its kind, and by its namespace in a cluster whose namespaces are limited. In other
 // clusters the namespace is empty, which means all.
 type informerKey struct {
@@ -55,8 +51,8 @@ type informerKey struct {
 
 // kindOptions are what the informers of all kinds share.
 type kindOptions struct {
-	// FindInterval is the interval at which discovery is repeated while a scope wants a kind that
-	// the cluster does not serve. It must not be changed after the first call of Want.
+	// FindInterval is the maximum pause between attempts to read a kind that the cluster does not serve or refuses. Attempts share
+	// a discovery result for half of it. It must not be changed after the first call of Want.
 	FindInterval time.Duration
 
 	labelKeys []string
@@ -74,28 +70,26 @@ type kindInformer struct {
 
 	// local is true in the hub's own cluster.
 	local bool
-	// clients returns the clients of the cluster's connection in use.
-	clients  func() (clusterClients, error)
+	// clients are the clients of the cluster's connection in use.
+	clients  *atomic.Pointer[clusterClients]
 	stop     context.CancelFunc
 	informer *observe.Informer
 	// store holds what was read last: what Get returns while the cluster answers. The budget counts all of it.
 	store *observe.Store[*Lookup]
 	// uncount is called once the objects that are being read are not held any more.
 	uncount func()
-	// answered is true once the API server has answered.
-	answered atomic.Bool
+	// answered is true once the API server has answered, and clusterScoped while the kind is served, and is not namespaced.
+	answered, clusterScoped atomic.Bool
 
 	mu sync.Mutex
 	// since is when the current list began.
 	since time.Time
 	// staleState is the cluster's state that explains why the results are stale while they are being read again.
 	staleState ClusterState
-	// clusterScoped is true when the kind is served, and is not namespaced.
-	clusterScoped bool
 }
 
 // newKindInformer returns an informer, which the caller runs.
-func newKindInformer(o kindOptions, at informerKey, local bool, clients func() (clusterClients, error), stop context.CancelFunc) *kindInformer {
+func newKindInformer(o kindOptions, at informerKey, local bool, clients *atomic.Pointer[clusterClients], stop context.CancelFunc) *kindInformer {
 	k := &kindInformer{informerKey: at, kindOptions: o, local: local, clients: clients, stop: stop, since: o.clock.Now(), uncount: func() {}}
 	// The store notifies of no change before the initial list is complete; its completion is a KindChange.
 	k.store = observe.NewStore(k.toLookup, func(a, b *Lookup) bool { return reflect.DeepEqual(a, b) }, k.notify)
@@ -153,75 +147,33 @@ func (k *kindInformer) describe(reason observe.Reason, err error) string {
 	return fmt.Sprintf("cannot list and watch %s %s: %s", gvk.GroupVersion(), gvk.Kind, shortened(withoutAddress(err).Error()))
 }
 
-// open returns a ListerWatcher for the kind. It waits until the cluster serves the kind as a namespaced one.
+// open returns a ListerWatcher for the kind as the cluster serves it now. There is no event when a kind is added or changes, so
+// discovery is asked again at each attempt. All kinds of a cluster share its answers.
 func (k *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
-	a, err := k.clients()
-	if err != nil {
+	c := k.clients.Load()
+	r, err := c.discovery.find(ctx, k.GroupVersionKind, k.discoveredAfter())
+	k.clusterScoped.Store(err == nil && !r.namespaced)
+	switch {
+	case err != nil:
 		return nil, err
+	case !r.namespaced:
+		return nil, notServedError(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", k.GroupVersion(), k.GroupVersionKind.Kind))
 	}
-	resource, err := k.findResource(ctx, a.discovery)
-	if err != nil {
-		return nil, err
-	}
-	source, uncount := a.Meter(observe.NewListerWatcher(a.client.Resource(resource).Namespace(k.namespace)))
+	source, uncount := c.Meter(observe.NewListerWatcher(c.client.Resource(k.GroupVersion().WithResource(r.name)).Namespace(k.namespace)))
 	k.uncount()
 	k.uncount = uncount
 	return source, nil
 }
 
-// findResource waits until the cluster serves the kind as a namespaced one, and returns its resource.
-//
-// There is no event when a kind is added or changes, so discovery is polled while a scope wants the kind. All kinds of a
-// cluster share a discovery result, and wait for the same moment to request the next one.
-func (k *kindInformer) findResource(ctx context.Context, c *apiDiscovery) (schema.GroupVersionResource, error) {
-	var backoff time.Duration
-	at := k.discoveredAfter()
-	for {
-		s := c.resultSince(ctx, at)
-		if s == nil {
-			return schema.GroupVersionResource{}, ctx.Err()
-		}
-		r, ok := s.kinds[k.GroupVersionKind]
-		k.mu.Lock()
-		k.clusterScoped = ok && !r.namespaced
-		k.mu.Unlock()
-		if ok && r.namespaced {
-			return k.GroupVersion().WithResource(r.name), nil
-		}
-		pause := k.FindInterval
-		switch {
-		case ok:
-			k.reportNotServed(fmt.Sprintf("%s %s is not namespaced; only objects in a namespace can be referred to", k.GroupVersion(), k.GroupVersionKind.Kind))
-		case s.isConclusive(k.GroupVersionKind):
-			k.reportNotServed(fmt.Sprintf("the cluster does not serve %s %s", k.GroupVersion(), k.GroupVersionKind.Kind))
-		default: // The request failed, which says nothing about the kind.
-			backoff = nextPause(backoff, DefaultFindInterval)
-			pause = jittered(backoff)
-		}
-		if !k.informer.State().ConfirmBy().IsZero() {
-			pause = min(pause, confirmPause)
-		}
-		at = s.answeredAt.Add(pause) // The same moment for all kinds.
-		if err := sleep(ctx, k.clock, at.Sub(k.clock.Now())); err != nil {
-			return schema.GroupVersionResource{}, err
-		}
-	}
-}
-
 // discoveredAfter returns the earliest time of a discovery result that may be used for the next list.
 func (k *kindInformer) discoveredAfter() time.Time {
+	now := k.clock.Now()
 	if !k.informer.State().ConfirmBy().IsZero() {
-		return k.clock.Now() // The API server has just answered that it does not serve the kind, in contradiction to discovery.
+		return now // The API server has just answered that it does not serve the kind, in contradiction to discovery.
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.since.Add(-maxDiscoveryAge)
-}
-
-// reportNotServed reports that the cluster does not serve the kind as a namespaced one. Discovery lists everything that is
-// served, so that the first such answer is certain.
-func (k *kindInformer) reportNotServed(message string) {
-	k.informer.Tracker.Report(observe.Event{Kind: observe.Refused, Reason: observe.NotServed, Message: message, Confirmed: true})
+	return later(k.since.Add(-maxDiscoveryAge), now.Add(-k.FindInterval/2))
 }
 
 // toLookup returns the part of an object that is kept.
@@ -282,7 +234,7 @@ func (k *kindInformer) reasonOf(reason observe.Reason) healthscope.Reason {
 	case observe.Forbidden:
 		return healthscope.ReasonForbidden
 	case observe.NotServed:
-		if k.clusterScoped {
+		if k.clusterScoped.Load() {
 			return healthscope.ReasonInvalidReference
 		}
 		return healthscope.ReasonKindNotFound

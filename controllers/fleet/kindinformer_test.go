@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,7 +29,7 @@ var (
 	shopWeb     = types.NamespacedName{Namespace: "shop", Name: "web"}
 )
 
-// kindFixture is an Objects that watches one kind of a cluster whose discovery always fails. The test reports the results of its
+// kindFixture is an Objects that watches one kind of a cluster whose discovery never answers. The test reports the results of its
 // requests.
 type kindFixture struct {
 	*Objects
@@ -46,12 +47,9 @@ func withKindFixture(t *testing.T, test func(k *kindFixture)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		k := &kindFixture{Objects: NewObjects(nil, nil), t: t}
 		k.setState(ClusterState{Name: "local", Reachability: Connected})
-		k.clusters["local"].clusterClients = clusterClients{
-			client: struct{ dynamic.Interface }{},
-			discovery: newAPIDiscovery(func() *discoveryResult {
-				return &discoveryResult{requestedAt: time.Now(), answeredAt: time.Now(), failed: true}
-			}),
-		}
+		k.clusters["local"].clients.Store(&clusterClients{
+			client: struct{ dynamic.Interface }{}, discovery: &apiDiscovery{clock: k.clock, sem: semaphore.NewWeighted(0)},
+		})
 		k.notified = k.Start(ctx)
 		kind := Kind{"local", deployments}
 		k.Want(types.NamespacedName{Name: "scope"}, map[Kind]struct{}{kind: {}})

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 )
 
@@ -25,15 +24,4 @@ func TestLabelSetRoundTrip(t *testing.T) {
 			t.Fatalf("label %q is %q, %t", key, value, exists)
 		}
 	})
-}
-
-func BenchmarkLabelSetIsMatched(b *testing.B) {
-	packed := NewLabelSet(map[string]string{"app.kubernetes.io/name": "web", "app.oam.dev/component": "web", "app.oam.dev/name": "first", "team": "shop"})
-	selector := labels.SelectorFromSet(labels.Set{"app.oam.dev/component": "web", "app.oam.dev/name": "first"})
-	b.ReportAllocs()
-	for b.Loop() {
-		if !selector.Matches(packed) {
-			b.Fatal("it is not matched")
-		}
-	}
 }

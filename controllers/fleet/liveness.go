@@ -65,6 +65,8 @@ type liveness struct {
 	// own is true while HealthScope's monitor fills some of the bundles, and foreign while another monitor does.
 	own     bool
 	foreign bool
+	// synced is true once all bundles have been stored in the view. Which monitors fill them is not known before.
+	synced bool
 	// bundles and leases are the states of the watches of bundles and of the Lease.
 	bundles, leases observe.State
 	lease           lease
@@ -80,6 +82,10 @@ type assessment struct {
 	unreadable bool
 	// unwatched is true when another monitor fills the bundles, and HealthScope's monitor does not run there, so that nothing checks whether that one runs.
 	unwatched bool
+	// lastSeen is when what is shown of the cluster was last known to be current.
+	lastSeen time.Time
+	// outage is that of the hub's own API server.
+	outage outage
 }
 
 // newLiveness returns the liveness of a new connection.
@@ -148,12 +154,21 @@ func (l *liveness) inOutage(now time.Time) bool {
 	return now.Sub(later(l.lastContact, l.started)) >= probeInterval+l.timeout+probeGrace
 }
 
-// assess returns the current assessment, and stores it.
+// assess returns the current assessment, and stores it. The hub's own cluster is never Unreachable: it keeps its assessment, and has an outage.
 func (l *liveness) assess(now time.Time) assessment {
-	a := l.judge(now)
+	was, a, away := l.assessment, l.judge(now), outage{}
 	if l.local && a.reachability == Unreachable {
-		a = l.assessment
+		if !l.lastContact.IsZero() {
+			away = outage{since: l.lastSeen(Unreachable), cause: a.message}
+		}
+		a = was
 	}
+	if a.reachability == Connected && !l.synced {
+		if a = was; was.reachability == Connected || was.reachability == Connecting {
+			a = assessment{reachability: Connecting, message: "it is being read"}
+		}
+	}
+	a.lastSeen, a.outage = l.lastSeen(a.reachability), away
 	l.assessment = a
 	return a
 }
@@ -162,7 +177,7 @@ func (l *liveness) assess(now time.Time) assessment {
 func (l *liveness) judge(now time.Time) assessment {
 	switch denied := l.forbidden(now); {
 	case l.disabled() && l.bundles.Status != observe.Ready:
-		return l.keepAssessment("its bundles are being read")
+		return l.keepAssessment()
 	case l.disabled():
 		return assessment{reachability: Connected}
 	case l.inOutage(now):
@@ -191,7 +206,7 @@ func (l *liveness) judgeUnreadable(now time.Time) assessment {
 	case l.bundles.Status != observe.Ready && l.assessment.reachability == Connecting && now.Sub(l.started) >= firstSyncTimeout:
 		return assessment{reachability: Unreachable, message: fmt.Sprintf("not all of its bundles have been read within %s", firstSyncTimeout)}
 	}
-	return l.keepAssessment("its bundles are being read")
+	return l.keepAssessment()
 }
 
 // forbidden returns why the cluster refuses the hub; empty when it does not. All requests use the same credentials: a watch of
@@ -213,42 +228,40 @@ func (l *liveness) isConfirmed(s observe.State, now time.Time) bool {
 
 // judgeMonitor returns the assessment of a cluster whose bundles are current, and of which HealthScope's monitor fills some.
 func (l *liveness) judgeMonitor(now time.Time) assessment {
+	expired := l.leaseExpired(now)
 	switch {
 	case l.leases.Status == observe.Problem:
 		return l.judgeUnreadableLease(now)
-	case l.leases.Status == observe.Pending || l.lease.since.IsZero():
-		return l.keepAssessment("the monitor's Lease is being read")
-	case !l.lease.present && confirmedSince(l.lease.since, now):
-		return assessment{reachability: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
+	case l.leases.Status == observe.Pending, l.lease.since.IsZero(), !l.lease.present && !confirmedSince(l.lease.since, now):
+		return l.keepAssessment() // The Lease is being read, or about to be made.
 	case !l.lease.present:
-		return l.keepAssessment("its monitor has no Lease yet")
-	case l.leaseExpired(now) && now.Sub(l.lastContact) > probeInterval+probeGrace:
-		return l.keepAssessment("the monitor's Lease is still to be renewed") // The API server may be away: a probe will show.
-	case l.leaseExpired(now) && !l.leases.IsWatched():
-		return l.keepAssessment("the monitor's Lease is being read") // A renewal would not be seen.
-	case l.leaseExpired(now):
+		return assessment{reachability: MonitorMissing, message: "the monitor that filled its bundles has no Lease any more"}
+	case expired && (l.isSilent(now) || !l.leases.IsWatched()):
+		return l.keepAssessment() // A probe will show whether the API server is away. Without a watch, a renewal would not be seen.
+	case expired:
 		return assessment{reachability: MonitorStale, message: fmt.Sprintf("the monitor has not renewed its Lease for %s", l.leaseTimeout())}
 	case l.lease.renewed.Before(l.watchedSince()) && l.wasStale():
-		return l.keepAssessment("the monitor's Lease is still to be renewed") // The monitor may have died in the outage that is over now.
+		return l.keepAssessment() // The monitor may have died in the outage that is over now.
 	}
 	return assessment{reachability: Connected}
 }
 
 // judgeUnreadableLease returns the assessment of a cluster whose monitor's Lease cannot be read.
 func (l *liveness) judgeUnreadableLease(now time.Time) assessment {
-	switch {
-	case !refusesHub(l.leases.Reason) && now.Sub(l.lastContact) > probeInterval+probeGrace:
-		return l.keepAssessment("the monitor's Lease cannot be read") // The API server may be away: a probe will show.
-	case !refusesHub(l.leases.Reason) && l.wasStale() && now.Sub(l.answeringSince) < bundleRules.Grace:
-		return l.keepAssessment("the monitor's Lease is being read") // It answers again, and the Lease is about to be read.
-	case !refusesHub(l.leases.Reason):
-		return assessment{reachability: MonitorMissing, message: cmp.Or(l.leases.Message, "the monitor's Lease cannot be read")}
-	case !l.isConfirmed(l.leases, now):
-		return l.keepAssessment("the monitor's Lease is being read")
-	case !l.bundles.ConfirmBy().IsZero():
-		return l.keepAssessment("its bundles and its monitor's Lease are refused") // That is graver, and is about to be confirmed.
+	switch refused := refusesHub(l.leases.Reason); {
+	case !refused && (l.isSilent(now) || l.wasStale() && now.Sub(l.answeringSince) < bundleRules.Grace):
+		return l.keepAssessment() // A probe will show whether the API server is away. If it has come back, the Lease is about to be read.
+	case !refused:
+		return assessment{reachability: MonitorMissing, message: l.leases.Message}
+	case !l.isConfirmed(l.leases, now), !l.bundles.ConfirmBy().IsZero():
+		return l.keepAssessment() // A refusal of bundles is graver, and about to be confirmed.
 	}
 	return assessment{reachability: MonitorMissing, message: l.leases.Message + ", so that it is not known whether its monitor lives"}
+}
+
+// isSilent reports whether a probe is due whose answer would show whether the API server is away.
+func (l *liveness) isSilent(now time.Time) bool {
+	return now.Sub(l.lastContact) > probeInterval+probeGrace
 }
 
 // refusesHub reports whether a reason means that the API server refuses the hub. It may refuse it one resource and not another.
@@ -292,22 +305,12 @@ func (l *liveness) unwatched(now time.Time) bool {
 	return false
 }
 
-// keepAssessment returns the last assessment, because no other one is certain yet. what is the message while nothing has been read.
-func (l *liveness) keepAssessment(what string) assessment {
+// keepAssessment returns the last assessment, because no other one is certain yet.
+func (l *liveness) keepAssessment() assessment {
 	if l.assessment.reachability == Connecting {
-		return assessment{reachability: Connecting, message: cmp.Or(l.bundles.Message, l.outageCause(), what)}
+		return assessment{reachability: Connecting, message: cmp.Or(l.bundles.Message, l.outageCause(), "it is being read")}
 	}
 	return l.assessment
-}
-
-// revertConnected replaces the assessment Connected, and returns the replacement: the previous assessment if that was a
-// problem, and otherwise Connecting.
-func (l *liveness) revertConnected(was assessment) assessment {
-	if was.reachability == Connected || was.reachability == Connecting {
-		was = assessment{reachability: Connecting, message: "its bundles are being read"}
-	}
-	l.assessment = was
-	return was
 }
 
 // outageCause returns why the last request got no answer; empty if the API server has answered since.
@@ -331,14 +334,6 @@ func (l *liveness) lastSeen(reachability Reachability) time.Time {
 		return l.bundles.AsOf
 	}
 	return l.lastContact
-}
-
-// outage returns since when the hub's own API server has not answered, and why; zero while it answers, if it never did, and for other clusters.
-func (l *liveness) outage(now time.Time) (s outage) {
-	if a := l.judge(now); l.local && a.reachability == Unreachable && !l.lastContact.IsZero() {
-		s.since, s.cause = l.lastSeen(Unreachable), a.message
-	}
-	return s
 }
 
 // continueFrom copies what the old connection knew to a new one, because the first read of the Lease is no renewal.

@@ -56,7 +56,9 @@ type simulation struct {
 }
 
 func newSimulation(local bool) *simulation {
-	return &simulation{now: noon, owned: noon, proven: noon, asked: noon, liveness: newLiveness(local, 10*time.Second, noon)}
+	s := &simulation{now: noon, owned: noon, proven: noon, asked: noon, liveness: newLiveness(local, 10*time.Second, noon)}
+	s.liveness.synced = true
+	return s
 }
 
 // run lets time pass.
@@ -351,7 +353,7 @@ func TestRejectedCredentialsAreForbiddenDespiteOpenWatch(t *testing.T) {
 			t.Parallel()
 			now := time.Unix(1000, 0)
 			l := newLiveness(false, 10*time.Second, now)
-			l.own = true
+			l.own, l.synced = true, true
 			readAll(func(e observe.Event) { bundlesEvent(l, e, now) })
 			l.leaseObserved("1", 15*time.Second, now)
 			readAll(func(e observe.Event) { leasesEvent(l, e, now) })

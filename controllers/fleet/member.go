@@ -24,6 +24,12 @@ const assessInterval = time.Second
 // minAttemptTimeout is the minimum timeout of an attempt to use a new token.
 const minAttemptTimeout = 10 * time.Second
 
+// Pauses before a cluster that was cut off is read again. They double each time the cluster is cut off again.
+const (
+	minCutOff = 5 * time.Minute
+	maxCutOff = time.Hour
+)
+
 // member is a cluster of the fleet. One goroutine manages it, so that no cluster waits for another one.
 type member struct {
 	env    *environment
@@ -35,18 +41,16 @@ type member struct {
 	// running counts the other goroutines of the member. stopped is closed once it changes nothing in the view any more.
 	running sync.WaitGroup
 	stopped chan struct{}
-	// syncing counts the goroutine of the syncer.
-	syncing sync.WaitGroup
 
 	// desired is the spec that the hub has last set.
-	desired clusterSpec
-	specs   chan clusterSpec
-	wakeups chan struct{}
+	desired atomic.Pointer[clusterSpec]
 	// rereadDue is true when bundles that the hub judges by rules have to be read again.
 	rereadDue atomic.Bool
+	wakeups   chan struct{}
 
-	// Only the member's goroutine uses the fields below.
-	spec clusterSpec
+	// Only the member's goroutine uses the fields below. spec is the spec that was last applied: that of applied, or with its own namespaces.
+	applied *clusterSpec
+	spec    clusterSpec
 	// current is the connection in use, and next the one that will replace it, or the first one.
 	current, next *connection
 	// renewal is the new token that is being tried for current; nil when none is.
@@ -57,6 +61,16 @@ type member struct {
 	quota  *quota
 	cutOff cutOff
 	state  ClusterState
+}
+
+// cutOff is the state of a cluster that has been cut off.
+type cutOff struct {
+	// exceeded is why the cluster was cut off; empty once a later attempt to read it has led to another state than Connecting.
+	exceeded string
+	// until is when the cluster is read again; zero once that has begun.
+	until time.Time
+	// pause is the duration of the last cut-off.
+	pause time.Duration
 }
 
 // tokenRenewal is a new token for the connection in use. It is tried until the API server accepts it, and not used before.
@@ -70,7 +84,7 @@ type tokenRenewal struct {
 func newMember(e *environment, name string, local bool, past map[healthscope.Key]Observation, logger logr.Logger) *member {
 	m := &member{
 		env: e, name: name, local: local, logger: logger.WithValues("cluster", name),
-		stopped: make(chan struct{}), specs: make(chan clusterSpec, 1), wakeups: make(chan struct{}, 1),
+		stopped: make(chan struct{}), wakeups: make(chan struct{}, 1),
 		state: ClusterState{Name: name, Local: local, Reachability: Connecting, Since: e.clock.Now(), Message: "it has not been read yet"},
 	}
 	m.quota = e.quotas.register(name, local, m.wake)
@@ -86,13 +100,10 @@ func (m *member) wake() {
 	}
 }
 
-// setSpec sets the member's spec. Only one goroutine may call it.
+// setSpec sets the member's spec. It does not block.
 func (m *member) setSpec(spec clusterSpec) {
-	select {
-	case <-m.specs: // Drop the outdated spec.
-	default:
-	}
-	m.specs <- spec
+	m.desired.Store(&spec)
+	m.wake()
 }
 
 // refresh makes the member read again the bundles that the hub judges by rules. It does not block.
@@ -101,10 +112,15 @@ func (m *member) refresh() {
 	m.wake()
 }
 
-// run keeps the published member connected until ctx ends.
+// run keeps the published member connected until ctx ends, and returns once all goroutines of the member have ended.
 func (m *member) run(ctx context.Context) {
-	defer m.teardown()
-	m.syncing.Go(func() { m.syncer.run(ctx) })
+	defer m.quota.unregister()
+	defer m.running.Wait()
+	m.running.Go(func() {
+		defer close(m.stopped)
+		m.syncer.run(ctx)
+	})
+	defer m.syncer.queue.ShutDown()
 	ticker := m.env.clock.NewTicker(assessInterval)
 	defer ticker.Stop()
 	for {
@@ -115,18 +131,31 @@ func (m *member) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case spec := <-m.specs:
-			m.apply(ctx, spec)
 		case err := <-attempts:
 			m.handleAttempt(err)
 		case <-m.wakeups:
 		case <-ticker.C():
 		}
-		m.rereadIfDue()
-		m.swapInSynced() //nolint:contextcheck // Watches live longer than this call.
-		m.enforceBudget(ctx)
-		m.updateState() //nolint:contextcheck // As above.
+		m.reconcile(ctx)
 	}
+}
+
+// reconcile applies a new spec, takes a connection into use that is ready, keeps the cluster within its budget, and updates its state.
+func (m *member) reconcile(ctx context.Context) {
+	if spec := m.desired.Load(); spec != m.applied {
+		m.applied = spec
+		m.apply(ctx, *spec)
+	}
+	if m.rereadDue.Swap(false) {
+		for _, c := range []*connection{m.next, m.current} {
+			if c != nil {
+				c.reread()
+			}
+		}
+	}
+	m.swapInReady() //nolint:contextcheck // Watches live longer than this call.
+	m.enforceBudget(ctx)
+	m.updateState() //nolint:contextcheck // As above.
 }
 
 // apply applies a spec. The connection in use stays until another one is ready to replace it.
@@ -146,39 +175,19 @@ func (m *member) apply(ctx context.Context, spec clusterSpec) {
 	if same {
 		return
 	}
+	m.cancelRenewal()
+	m.disconnect(m.next)
+	m.next, m.specProblem = nil, ""
 	if m.current != nil && m.current.token != nil {
 		if token := spec.renewedToken(m.current.spec); token != "" {
 			m.renewToken(ctx, token)
 			return
 		}
 	}
-	m.restrict(spec) //nolint:contextcheck // Watches live longer than this call.
-	m.endCutOff()    // It may be another cluster.
-	m.disconnect(m.next)
-	m.startConnection(ctx, spec)
-}
-
-// restrict limits the cluster's state and its bundles to the namespaces of a spec. The state excludes a namespace before its
-// bundles are hidden, because these still exist, and includes a namespace only after its bundles are shown again.
-func (m *member) restrict(spec clusterSpec) {
-	readNamespaces := m.readNamespaces()
-	m.state.namespaces = intersectNamespaces(m.state.namespaces, readNamespaces)
-	m.publish()
-	m.syncer.restrict(spec.reads)
-	m.state.namespaces = readNamespaces
-	m.publish()
-}
-
-// intersectNamespaces returns the intersection of two lists in the form of ClusterState.namespaces.
-func intersectNamespaces(a, b string) string {
-	switch {
-	case a == "":
-		return b
-	case b == "":
-		return a
-	}
-	both := slices.DeleteFunc(strings.Split(strings.Trim(a, ","), ","), func(namespace string) bool { return !strings.Contains(b, ","+namespace+",") })
-	return "," + strings.Join(both, ",") + ","
+	m.state.namespaces = m.readNamespaces()
+	m.publish()   //nolint:contextcheck // Watches live longer than this call. A namespace is excluded before another connection, which does not read it, is in use.
+	m.endCutOff() // It may be another cluster.
+	m.startConnection(ctx)
 }
 
 // readNamespaces returns the namespaces from which bundles are read, in the form of ClusterState.namespaces: those of the
@@ -196,11 +205,9 @@ func (m *member) readNamespaces() string {
 }
 
 // startConnection starts the first connection, or one that will replace the connection in use.
-func (m *member) startConnection(ctx context.Context, spec clusterSpec) {
-	m.cancelRenewal()
-	m.specProblem = ""
+func (m *member) startConnection(ctx context.Context) {
 	var err error
-	if m.next, err = m.connect(ctx, spec); err == nil {
+	if m.next, err = m.connect(ctx, m.spec); err == nil {
 		return
 	}
 	m.specProblem = shortened(err.Error())
@@ -232,14 +239,11 @@ func (m *member) connect(ctx context.Context, spec clusterSpec) (*connection, er
 
 // renewToken starts to try a new token for the connection in use.
 func (m *member) renewToken(ctx context.Context, token string) {
-	m.cancelRenewal()
-	m.disconnect(m.next)
-	m.next, m.specProblem = nil, ""
 	ctx, cancel := context.WithCancel(ctx)
 	r, current := &tokenRenewal{token: token, cancel: cancel, attempts: make(chan error)}, m.current
 	m.renewal = r
 	m.running.Go(func() {
-		for pause := time.Duration(0); ; {
+		for pauses := retries(maxProbePause); ; {
 			deadline, cancel := context.WithTimeout(ctx, max(m.env.timeout(), minAttemptTimeout))
 			err := current.try(deadline, token)
 			cancel()
@@ -248,8 +252,7 @@ func (m *member) renewToken(ctx context.Context, token string) {
 			case <-ctx.Done():
 				return
 			}
-			pause = nextPause(pause, maxProbePause)
-			if err == nil || sleep(ctx, m.env.clock, jittered(pause)) != nil {
+			if err == nil || sleep(ctx, m.env.clock, pauses.Step()) != nil {
 				return
 			}
 		}
@@ -262,7 +265,7 @@ func (m *member) handleAttempt(err error) {
 		m.recordRotationFailure(err.Error())
 		return
 	}
-	m.current.token.Set(m.renewal.token)
+	m.current.token.set(m.renewal.token)
 	m.cancelRenewal()
 	m.clearSpecProblem()
 	m.logger.Info("Token renewed")
@@ -292,17 +295,11 @@ func (m *member) clearSpecProblem() {
 	m.env.events.drop(m.spec, eventRefused, eventRotationFailed)
 }
 
-// inUse returns the connection whose liveness is that of the cluster; nil when there is none.
-func (m *member) inUse() *connection {
-	if m.current != nil {
-		return m.current
-	}
-	return m.next
-}
-
-// swapInSynced takes the next connection into use once it has read all bundles, and stores these in the view.
-func (m *member) swapInSynced() {
-	if m.next != nil && m.next.isSynced() {
+// swapInReady takes the next connection into use once it has read all bundles, and stores the bundles of a connection in use that
+// has read all. The next connection is also taken into use if its API server does not serve bundles, so that only objects can be
+// read through it, and the connection in use cannot read bundles either; that one stays until another one is as good.
+func (m *member) swapInReady() {
+	if n := m.next; n != nil && (n.isSynced() || !m.readsBundles() && n.assess(false, false).reachability == MonitorMissing) {
 		m.swapIn()
 	}
 	if c := m.current; c != nil && !c.synced && c.isSynced() {
@@ -318,20 +315,10 @@ func (m *member) swapIn() {
 	m.current, m.next = m.next, nil
 	m.clearSpecProblem()
 	if old != nil {
-		var before liveness
-		old.readLiveness(func(l *liveness, _ time.Time) { before = *l })
-		m.current.updateLiveness(func(l *liveness, _ time.Time) { l.continueFrom(&before) })
+		m.current.continueFrom(old)
 	}
 	m.attach(m.current)
 	m.disconnect(old)
-}
-
-// swapInUnserved takes the next connection into use if its API server does not serve bundles, so that only objects can be
-// read through it, and the connection in use cannot read bundles either. It stays in use until another connection is as good.
-func (m *member) swapInUnserved() {
-	if m.next != nil && !m.readsBundles() && m.next.assess().reachability == MonitorMissing {
-		m.swapIn()
-	}
 }
 
 // readsBundles reports whether the connection in use reads bundles, as far as is known. When these are not served any more, or
@@ -358,18 +345,6 @@ func (m *member) disconnect(c *connection) {
 	}
 }
 
-// rereadIfDue reads again the bundles that the hub judges by rules, after refresh.
-func (m *member) rereadIfDue() {
-	if !m.rereadDue.Swap(false) {
-		return
-	}
-	for _, c := range []*connection{m.next, m.current} {
-		if c != nil {
-			c.reread()
-		}
-	}
-}
-
 // enforceBudget cuts the cluster off when it exceeds its budget, and reads it again after a pause.
 func (m *member) enforceBudget(ctx context.Context) {
 	exceeded, drop := m.quota.status()
@@ -383,7 +358,11 @@ func (m *member) enforceBudget(ctx context.Context) {
 	}
 	switch {
 	case m.cutOff.until.IsZero():
-		m.cutOff.begin(exceeded, m.state, now)
+		if m.state.Reachable() && now.Sub(m.state.Since) >= m.cutOff.pause {
+			m.cutOff.pause = 0 // It was current for at least as long as the last pause.
+		}
+		m.cutOff.pause = min(max(2*m.cutOff.pause, minCutOff), maxCutOff)
+		m.cutOff.exceeded, m.cutOff.until = exceeded, now.Add(m.cutOff.pause)
 		m.logger.Info("Cluster cut off", "problem", exceeded, "for", m.cutOff.pause.String())
 		m.cancelRenewal()
 		m.disconnect(m.current)
@@ -395,7 +374,7 @@ func (m *member) enforceBudget(ctx context.Context) {
 		}
 	case !now.Before(m.cutOff.until):
 		m.endCutOff()
-		m.startConnection(ctx, m.spec)
+		m.startConnection(ctx)
 	}
 }
 
@@ -409,17 +388,16 @@ func (m *member) endCutOff() {
 
 // updateState computes the cluster's state, and publishes it if it has changed.
 func (m *member) updateState() {
-	m.swapInUnserved()
-	state := m.state
-	a, lastSeen, outage := m.assess()
-	a = m.cutOff.override(a)
+	own, foreign, lastForeignWrite := m.env.view.monitors(m.name)
+	a := m.assess(own, foreign)
 	m.checkNext()
+	state := m.state
 	if m.spec.secret != nil {
 		state.SecretUID = m.spec.secret.UID
 	}
 	state.Maintenance, state.Labels = healthscope.Clean(m.spec.maintenance), m.spec.labels
 	state.namespaces, state.synced = m.readNamespaces(), state.synced || m.isSynced()
-	state.Reachability, state.Message, state.unreadable, state.Unmonitored, state.outage = a.reachability, a.message, a.unreadable, a.unwatched, outage
+	state.Reachability, state.Message, state.unreadable, state.Unmonitored, state.outage = a.reachability, a.message, a.unreadable, a.unwatched, a.outage
 	switch {
 	case m.current == nil || m.specProblem == "":
 	case a.message == "":
@@ -433,34 +411,37 @@ func (m *member) updateState() {
 	}
 	switch {
 	case m.state.Unmonitored || a.unwatched:
-		state.LastSeen = m.env.view.lastForeignWrite(m.name)
+		state.LastSeen = lastForeignWrite
 	case m.state.Reachable() || state.Reachable():
-		state.LastSeen = later(state.LastSeen, lastSeen)
+		state.LastSeen = later(state.LastSeen, a.lastSeen)
 	}
 	m.setState(state)
 }
 
-// assess returns the current assessment of the cluster, when it was last seen, and the outage of the hub's own API server.
-func (m *member) assess() (a assessment, lastSeen time.Time, o outage) {
-	used := m.inUse()
+// assess returns the current assessment of the cluster. own and foreign report which monitors fill its bundles.
+func (m *member) assess(own, foreign bool) (a assessment) {
+	used := m.current
+	if used == nil {
+		used = m.next
+	}
 	switch {
 	case !m.cutOff.until.IsZero():
-		return assessment{reachability: OverBudget, message: m.cutOff.exceeded}, m.env.clock.Now(), o
+		return assessment{reachability: OverBudget, message: m.cutOff.exceeded, lastSeen: m.env.clock.Now()}
 	case used == nil && m.specProblem != "":
-		return assessment{reachability: Refused, message: m.specProblem}, lastSeen, o
+		a = assessment{reachability: Refused, message: m.specProblem}
 	case used == nil:
-		return assessment{reachability: Connecting, message: m.state.Message}, lastSeen, o
+		a = assessment{reachability: Connecting, message: m.state.Message}
+	default:
+		a = used.assess(own, foreign)
 	}
-	own, foreign := m.env.view.hasBundles(m.name)
-	used.readLiveness(func(l *liveness, now time.Time) {
-		l.own, l.foreign = own, foreign
-		was := l.assessment
-		if a = l.assess(now); a.reachability == Connected && !m.isSynced() {
-			a = l.revertConnected(was) // All bundles have been read, and are about to be stored. Which monitors fill them is not known before.
-		}
-		lastSeen, o = l.lastSeen(a.reachability), l.outage(now)
-	})
-	return a, lastSeen, o
+	switch {
+	case m.cutOff.exceeded == "":
+	case a.reachability == Connecting:
+		a = assessment{reachability: OverBudget, message: m.cutOff.exceeded + "; it is being read again", lastSeen: a.lastSeen, outage: a.outage}
+	default:
+		m.cutOff.exceeded = ""
+	}
+	return a
 }
 
 // isSynced reports whether the connection in use has read all bundles.
@@ -471,7 +452,7 @@ func (m *member) checkNext() {
 	if m.current == nil || m.next == nil {
 		return
 	}
-	a := m.next.assess()
+	a := m.next.assess(false, false)
 	if a.reachability == Connecting || a.reachability == Connected {
 		return
 	}
@@ -483,16 +464,14 @@ func (m *member) setState(state ClusterState) {
 	old := m.state
 	m.state = state
 	switch {
-	case !old.sameAs(state):
+	case old == state:
+	case old.sameAs(state) && old.outage == state.outage: // LastSeen advances all the time.
+		m.env.view.setState(state)
+	default:
 		if state.Reachability != old.Reachability {
 			m.recordState(old)
 		}
 		m.publish()
-	case old != state:
-		if o := m.env.options.Objects; o != nil && old.outage != state.outage {
-			o.setState(state) // Kinds of the hub's own cluster are settling in an outage of its API server.
-		}
-		m.env.view.setState(state)
 	}
 }
 
@@ -513,13 +492,4 @@ func (m *member) recordState(old ClusterState) {
 	case m.state.Reachability != Connecting && m.state.Reachability != Refused: // Connecting is no problem, and Refused has been recorded.
 		m.env.events.recordf(m.spec, corev1.EventTypeWarning, string(m.state.Reachability), "cluster %q: %s", m.name, m.state.Message)
 	}
-}
-
-// teardown waits until all goroutines of the member have ended.
-func (m *member) teardown() {
-	m.syncer.queue.ShutDown()
-	m.syncing.Wait()
-	close(m.stopped)
-	m.running.Wait()
-	m.quota.unregister()
 }

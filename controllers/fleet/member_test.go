@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,7 +24,6 @@ import (
 
 	"github.com/healthscope/healthscope/controllers/observe"
 	"github.com/healthscope/healthscope/healthscope"
-	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
 // newTestMember returns a published member of a hub that sends nothing, with bundles of the namespace shop in a store.
@@ -45,7 +45,7 @@ func newTestMember(t *testing.T, o Options, logger logr.Logger, bundles ...strin
 func put(t *testing.T, s bundleStore, name, version string) {
 	t.Helper()
 	k := kept(name)
-	k.Value = &cachedBundle{UID: types.UID(name), ResourceVersion: version, contents: bundle.Contents{Own: true, Observed: true}}
+	k.Value = &cachedBundle{Bundle: Bundle{BundleKey: keyOf("edge", name), UID: types.UID(name), ResourceVersion: version, Own: true, Observed: true}}
 	if err := s[""].Update(k); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestRestrictedNamespacesShowTheirBundlesAgain(t *testing.T) {
 	m, s := newTestMember(t, Options{Members: &Members{Parse: func([]byte) (*rest.Config, error) { return nil, errors.New("not today") }}}, logr.Discard(), "web")
 	view := m.env.view
 	m.current = silent(m.env.clock)
-	m.current.Namespaces = []string{"shop"}
+	m.current.Namespaces, m.current.synced = []string{"shop"}, true
 	m.spec = clusterSpec{name: "edge", namespaces: []string{"shop"}}
 	m.syncer.resync(s)
 	m.state.Reachability, m.state.namespaces = Connected, m.readNamespaces()
@@ -119,7 +119,7 @@ func TestRestrictedNamespacesShowTheirBundlesAgain(t *testing.T) {
 	stop := whileRunning(func() {
 		view.mu.RLock()
 		defer view.mu.RUnlock()
-		if edge := view.clusters["edge"]; edge.state.reads("shop") && len(edge.bundles) == 0 {
+		if view.clusters["edge"].state.reads("shop") != (view.bundles[types.NamespacedName{Namespace: "shop", Name: "web"}]["edge"] != nil) {
 			wrong.Add(1)
 		}
 	})
@@ -177,7 +177,7 @@ func withoutBundles(t *testing.T) (m *member, clock *clocktesting.FakeClock, web
 	name := types.NamespacedName{Namespace: "shop", Name: "web"}
 	o.Want(types.NamespacedName{Namespace: "shop", Name: "scope"}, map[Kind]struct{}{{"edge", gvk}: {}})
 	m.next = unserved(m)
-	m.updateState()
+	m.reconcile(t.Context())
 	if m.state.Reachability != MonitorMissing || len(o.kinds) != 1 {
 		t.Fatalf("the cluster is %s, and %d kinds are watched there", m.state.Reachability, len(o.kinds))
 	}
@@ -222,8 +222,8 @@ func TestObjectsOfAClusterWithoutBundlesAreWatched(t *testing.T) {
 	look := func(what string) {
 		t.Helper()
 		clock.SetTime(clock.Now().Add(time.Second))
-		m.inUse().updateLiveness(func(l *liveness, now time.Time) { l.answered(now) })
-		m.updateState()
+		cmp.Or(m.current, m.next).updateLiveness(func(l *liveness, now time.Time) { l.answered(now) })
+		m.reconcile(t.Context())
 		seen = append(seen, m.state.Reachability)
 		if got := web(); got.Result.State != healthscope.Ready || got.Syncing {
 			t.Errorf("%s: the Deployment is %+v", what, got)
@@ -263,14 +263,13 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 		_, s := newTestMember(t, Options{}, logr.Discard(), bundles...)
 		var seen []Reachability
 		assess := func() {
-			m.updateState()
+			m.reconcile(t.Context())
 			seen = append(seen, m.state.Reachability)
 		}
 		conn := m.current
+		conn.store = s
 		conn.updateLiveness(readBundles)
 		assess()
-		m.current.synced = true
-		m.syncer.resync(s)
 		assess()
 		if got := web(); got.Result.State != healthscope.Ready || slices.Contains(seen, Connecting) {
 			t.Errorf("%s: the Deployment is %+v, and the cluster went through %s", name, got, seen)
@@ -279,7 +278,7 @@ func TestObjectsStayWhenBundlesComeToBeServed(t *testing.T) {
 			l.leaseObserved("1", time.Hour, now)
 			readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 		})
-		m.updateState()
+		m.reconcile(t.Context())
 		if m.state.Reachability != Connected {
 			t.Errorf("%s: the cluster is %s in the end", name, m.state.Reachability)
 		}
@@ -322,22 +321,19 @@ func TestClusterWithoutMonitorLeaseIsNeverConnected(t *testing.T) {
 			look := func(pass time.Duration) {
 				fake.SetTime(fake.Now().Add(pass))
 				if m.next != nil || m.current != nil {
-					m.inUse().updateLiveness(func(l *liveness, now time.Time) { l.answered(now) })
+					cmp.Or(m.current, m.next).updateLiveness(func(l *liveness, now time.Time) { l.answered(now) })
 				}
-				m.updateState()
+				m.reconcile(t.Context())
 				if len(seen) == 0 || seen[len(seen)-1] != m.state.Reachability {
 					seen = append(seen, m.state.Reachability)
 				}
 			}
 			conn := silent(fake)
+			conn.store = s
 			m.next = conn
 			look(0)
 			fake.SetTime(fake.Now().Add(c.read))
 			conn.updateLiveness(readBundles)
-			look(0) // Before the member has detected that the connection is ready.
-			m.current, m.next = m.next, nil
-			m.current.synced = true
-			m.syncer.resync(s)
 			look(0)
 			conn.updateLiveness(func(l *liveness, now time.Time) {
 				c.after(l, now)

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	"github.com/healthscope/healthscope/controllers/observe"
@@ -37,9 +39,9 @@ type Objects struct {
 
 // objectCluster is a cluster in which objects can be watched.
 type objectCluster struct {
-	clusterClients
-
-	state ClusterState
+	// clients are the clients of the connection in use; they read nothing until the cluster is attached.
+	clients atomic.Pointer[clusterClients]
+	state   ClusterState
 }
 
 // Lookup is what is known of one object.
@@ -105,49 +107,60 @@ func (o *Objects) Want(scope types.NamespacedName, kinds map[Kind]struct{}) {
 	} else {
 		o.wanted[scope] = kinds
 	}
+	changed := sets.New[string]()
 	for kind := range kinds {
 		if _, ok := before[kind]; !ok {
-			o.wantCounts[kind]++
+			if o.wantCounts[kind]++; o.wantCounts[kind] == 1 {
+				changed.Insert(kind.Cluster)
+			}
 		}
-		o.ensureInformers(kind)
 	}
 	for kind := range before {
 		if _, ok := kinds[kind]; !ok {
-			o.removeWant(kind)
+			if o.wantCounts[kind]--; o.wantCounts[kind] == 0 {
+				delete(o.wantCounts, kind)
+				changed.Insert(kind.Cluster)
+			}
 		}
+	}
+	for cluster := range changed {
+		o.sync(cluster, nil)
 	}
 }
 
-// removeWant removes one want of a kind, and ends its watches when it was the last.
-func (o *Objects) removeWant(kind Kind) {
-	o.wantCounts[kind]--
-	if o.wantCounts[kind] > 0 {
-		return
+// sync starts and ends informers so that those of a cluster read the wanted kinds in the namespaces that may be read. Unless
+// staleState is nil, those that read already begin again. Their results stay until then, as those of a cluster in staleState.
+func (o *Objects) sync(cluster string, staleState *ClusterState) {
+	known := o.clusters[cluster]
+	var namespaces []string
+	if known != nil && known.clients.Load().client != nil {
+		namespaces = known.clients.Load().watchNamespaces()
 	}
-	delete(o.wantCounts, kind)
 	for at, k := range o.kinds {
-		if at.Kind == kind {
+		switch {
+		case at.Cluster != cluster:
+		case o.wantCounts[at.Kind] == 0 || !slices.Contains(namespaces, at.namespace):
 			k.stop()
 			delete(o.kinds, at)
+		case staleState != nil:
+			k.relist(*staleState)
 		}
 	}
-}
-
-// ensureInformers starts the informers of a kind that do not run yet.
-func (o *Objects) ensureInformers(kind Kind) {
-	known := o.clusters[kind.Cluster]
-	if known == nil || known.client == nil || o.ctx == nil || o.ctx.Err() != nil {
+	if o.ctx == nil || o.ctx.Err() != nil {
 		return
 	}
-	for _, namespace := range known.watchNamespaces() {
-		at := informerKey{kind, namespace}
-		if o.kinds[at] != nil {
+	for kind := range o.wantCounts {
+		if kind.Cluster != cluster {
 			continue
 		}
-		ctx, cancel := context.WithCancel(o.ctx)
-		k := newKindInformer(o.kindOptions, at, known.state.Local, func() (clusterClients, error) { return o.clientsOf(at.Cluster) }, cancel)
-		o.kinds[at] = k
-		go k.run(ctx)
+		for _, namespace := range namespaces {
+			if at := (informerKey{kind, namespace}); o.kinds[at] == nil {
+				ctx, cancel := context.WithCancel(o.ctx)
+				k := newKindInformer(o.kindOptions, at, known.state.Local, &known.clients, cancel)
+				o.kinds[at] = k
+				go k.run(ctx)
+			}
+		}
 	}
 }
 
@@ -161,28 +174,19 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.ensureCluster(cluster)
-	known.clusterClients = clients
+	known.clients.Store(&clients)
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nothing sets the state of a cluster without a fleet.
 	}
-	o.relist(cluster, known.state)
+	o.sync(cluster, &known.state)
 	return nil
-}
-
-// clientsOf returns the clients that read the objects of a cluster.
-func (o *Objects) clientsOf(cluster string) (clusterClients, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if known := o.clusters[cluster]; known != nil && known.client != nil {
-		return known.clusterClients, nil
-	}
-	return clusterClients{}, errors.Errorf("no way to cluster %q is known", cluster)
 }
 
 // ensureCluster returns a cluster, and adds it if necessary.
 func (o *Objects) ensureCluster(cluster string) *objectCluster {
 	if o.clusters[cluster] == nil {
 		o.clusters[cluster] = &objectCluster{}
+		o.clusters[cluster].clients.Store(&clusterClients{})
 	}
 	return o.clusters[cluster]
 }
@@ -192,12 +196,7 @@ func (o *Objects) Detach(cluster string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.clusters, cluster)
-	for at, k := range o.kinds {
-		if at.Cluster == cluster {
-			k.stop()
-			delete(o.kinds, at)
-		}
-	}
+	o.sync(cluster, nil)
 	o.notifyKinds(cluster)
 }
 
@@ -220,29 +219,9 @@ func (o *Objects) setState(s ClusterState) {
 		return
 	}
 	if s.Answers() && before.Reachability != Connecting && before.Reachability != "" {
-		o.relist(s.Name, before)
+		o.sync(s.Name, &before)
 	}
 	o.notifyKinds(s.Name)
-}
-
-// relist reads the wanted kinds of a cluster again. The previous results stay until then, as those of a cluster in staleState.
-func (o *Objects) relist(cluster string, staleState ClusterState) {
-	known := o.clusters[cluster]
-	for at, k := range o.kinds {
-		switch {
-		case at.Cluster != cluster:
-		case slices.Contains(known.watchNamespaces(), at.namespace):
-			k.relist(staleState)
-		default:
-			k.stop()
-			delete(o.kinds, at)
-		}
-	}
-	for kind := range o.wantCounts {
-		if kind.Cluster == cluster {
-			o.ensureInformers(kind)
-		}
-	}
 }
 
 // notifyKinds adds a change of each wanted kind of a cluster.
@@ -260,7 +239,7 @@ func (o *Objects) Refresh() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name, known := range o.clusters {
-		o.relist(name, known.state)
+		o.sync(name, &known.state)
 	}
 }
 
@@ -308,15 +287,16 @@ func (o *Objects) visibilityOf(cluster string, gvk schema.GroupVersionKind, name
 		return visibility{others: Lookup{Result: unknown}}
 	}
 	at := informerKey{Kind{cluster, gvk}, ""}
-	if len(known.Namespaces) > 0 {
+	clients := known.clients.Load()
+	if len(clients.Namespaces) > 0 {
 		at.namespace = name.Namespace
 	}
 	k, state := o.kinds[at], known.state
 	switch {
-	case !known.Reads(name.Namespace):
+	case !clients.Reads(name.Namespace):
 		unknown.Reason, unknown.Message = healthscope.ReasonForbidden, fmt.Sprintf("the Secret of cluster %q does not name namespace %q among those that may be read", cluster, name.Namespace)
 		return visibility{others: Lookup{Result: unknown}}
-	case state.Reachability == Connecting, k == nil && known.client == nil && state.Answers():
+	case state.Reachability == Connecting, k == nil && clients.client == nil && state.Answers():
 		return visibility{others: settlingLookup(unknown, state.Since, o.clock.Now())}
 	case !state.Answers():
 		return visibility{kind: k, staleState: &state, others: unreachableLookup(unknown, state)}

@@ -20,7 +20,7 @@ func TestOutageOfTheHubsOwnCluster(t *testing.T) {
 		v.put(key, own(key))
 		look := func() (ClusterState, bool) {
 			state, _ := v.State("hub")
-			state.outage = s.liveness.outage(s.now)
+			state.outage = s.liveness.assess(s.now).outage
 			v.setState(state)
 			checkAsBefore(t, v, key)
 			return v.Outage()

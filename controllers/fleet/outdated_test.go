@@ -97,22 +97,14 @@ func TestLastSeenOfUnwatchedClusterIsTheLastWrite(t *testing.T) {
 	k := &bundleSyncer{cluster: "edge01", view: v, clock: clocktesting.NewFakeClock(noon.Add(time.Hour)), memories: map[BundleKey]*bundleMemory{}}
 	v.setState(ClusterState{Name: "edge01", Reachability: Connected, Unmonitored: true, LastSeen: noon.Add(time.Hour)})
 	for name, written := range map[string]time.Time{"17-web": noon.Add(time.Minute), "18-web": noon} {
-		k.judge(keyOf("edge01", name), newCachedBundle("edge01", writtenByEMCO(name, written), nil))
+		b := writtenByEMCO(name, written)
+		usageOfBundle(nil)(b) // A bundle is counted, and trimmed for that, before it is stored.
+		k.judge(keyOf("edge01", name), newCachedBundle("edge01", b, nil))
 	}
 	if s, _ := v.State("edge01"); !s.LastSeen.Equal(noon.Add(time.Minute)) {
 		t.Errorf("seen last at %s, want when a bundle was written last, at %s", s.LastSeen, noon.Add(time.Minute))
 	}
 	if b := v.bundles[types.NamespacedName{Namespace: "shop", Name: "18-web"}]["edge01"]; !b.WrittenAt.Equal(noon) {
 		t.Errorf("a bundle was written at %s, want %s", b.WrittenAt, noon)
-	}
-}
-
-// TestMeteredBundleKeepsItsWriteTime: a bundle is counted before it is stored. This must not remove its write time.
-func TestMeteredBundleKeepsItsWriteTime(t *testing.T) {
-	t.Parallel()
-	b := writtenByEMCO("17-web", noon)
-	usageOfBundle(nil)(b)
-	if h := newCachedBundle("edge01", b, nil); !h.written.Equal(noon) {
-		t.Errorf("written at %s, want %s", h.written, noon)
 	}
 }

@@ -63,14 +63,13 @@ func TestProbe(t *testing.T) {
 func TestPausesBetweenProbes(t *testing.T) {
 	t.Parallel()
 	for _, longest := range []time.Duration{maxProbePause, maxConnectPause} {
-		var pause time.Duration
+		pauses, pause := retries(longest), time.Duration(0)
 		for i := range 20 {
-			pause = nextPause(pause, longest)
-			if got := jittered(pause); got > longest || got < 700*time.Millisecond || i == 0 && got > time.Second {
-				t.Errorf("of at most %s, pause %d is %s", longest, i, got)
+			if pause = pauses.Step(); pause > longest*5/4 || pause < time.Second || i == 0 && pause > 5*time.Second/4 {
+				t.Errorf("of at most %s, pause %d is %s", longest, i, pause)
 			}
 		}
-		if pause != longest {
+		if pause < longest {
 			t.Errorf("the last pause is %s, want %s", pause, longest)
 		}
 	}

@@ -66,7 +66,7 @@ func TestRefreshRejudgesForeignBundles(t *testing.T) {
 	late := time.After(30 * time.Second)
 	eventually(t, "the bundle has been read", func() bool { return informer.State().Status == observe.Ready })
 	for _, want := range []healthscope.State{healthscope.Ready, healthscope.Failed, healthscope.Ready} {
-		if got := conn.store.get(types.NamespacedName{Namespace: "shop", Name: "theirs"}).contents.Results[0].State; got != want {
+		if got := conn.store.get(types.NamespacedName{Namespace: "shop", Name: "theirs"}).results[0].State; got != want {
 			t.Fatalf("want %s, got %s", want, got)
 		}
 		rule.bad.Store(want == healthscope.Ready)

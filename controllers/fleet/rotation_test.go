@@ -17,6 +17,7 @@ import (
 type rotation struct {
 	*member
 
+	t     *testing.T
 	clock *clocktesting.FakeClock
 	seen  []Reachability
 }
@@ -24,7 +25,7 @@ type rotation struct {
 func newRotation(t *testing.T) *rotation {
 	t.Helper()
 	m, _ := newTestMember(t, Options{}, logr.Discard())
-	r := &rotation{member: m, clock: clocktesting.NewFakeClock(noon)}
+	r := &rotation{member: m, t: t, clock: clocktesting.NewFakeClock(noon)}
 	m.env.clock, m.spec = r.clock, clusterSpec{name: "edge", secret: &corev1.ObjectReference{UID: "edge"}}
 	return r
 }
@@ -42,8 +43,7 @@ func (r *rotation) connected(t *testing.T) *connection {
 // read reports that the bundles of a connection have been read.
 func (r *rotation) read(c *connection) {
 	c.updateLiveness(readBundles)
-	r.swapInSynced()
-	r.updateState()
+	r.reconcile(r.t.Context())
 }
 
 // lease reports that the Lease has been read over the current connection, by a watch that has caught up.
@@ -53,7 +53,7 @@ func (r *rotation) lease(fingerprint string) {
 		readAll(func(e observe.Event) { leasesEvent(l, e, now) })
 		leasesEvent(l, observe.Event{}, now.Add(leaseRules.CatchUp))
 	})
-	r.updateState()
+	r.reconcile(r.t.Context())
 }
 
 // advance lets time pass, and calls deliver for connections every second.
@@ -63,7 +63,7 @@ func (r *rotation) advance(d time.Duration, deliver func(l *liveness, now time.T
 		for _, l := range connections {
 			l.updateLiveness(deliver)
 		}
-		r.updateState()
+		r.reconcile(r.t.Context())
 		if len(r.seen) == 0 || r.seen[len(r.seen)-1] != r.state.Reachability {
 			r.seen = append(r.seen, r.state.Reachability)
 		}

@@ -2,9 +2,9 @@ package fleet
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 )
 
@@ -25,21 +25,15 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Pauses between probes that get no answer. They double, with jitter.
+// Maximum pauses between attempts that get no answer.
 const (
-	minProbePause = time.Second
 	// maxProbePause is the maximum for a cluster that has answered before, so that its recovery shows soon.
 	maxProbePause = 10 * time.Second
 	// maxConnectPause is the maximum for a cluster that has never answered.
 	maxConnectPause = time.Minute
 )
 
-// nextPause returns the pause after a probe that got no answer: twice the previous one, between minProbePause and maxPause.
-func nextPause(last, maxPause time.Duration) time.Duration {
-	return min(max(2*last, minProbePause), maxPause)
-}
-
-// jittered returns a pause that is up to a quarter shorter.
-func jittered(pause time.Duration) time.Duration {
-	return pause*3/4 + rand.N(pause/4) //nolint:gosec // The time of a retry is no secret.
+// retries returns the pauses between attempts that get no answer. They double, with jitter.
+func retries(maxPause time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.25, Steps: 10, Cap: maxPause}
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/healthscope/healthscope/healthscope"
 )
 
 // View holds the judged bundles of all clusters. It is safe for concurrent use.
@@ -44,6 +46,54 @@ type View struct {
 	record func(context.Context) error
 	// subscriptions receive the changes.
 	subscriptions map[*Subscription]Topic
+}
+
+// clusterView is what a view holds of one cluster.
+type clusterView struct {
+	state ClusterState
+	// bundles are the bundles of the cluster as they were last judged, independent of what is shown.
+	bundles map[types.NamespacedName]*Bundle
+	// own is the number of bundles that HealthScope's monitor fills, and foreign the number that another monitor fills. lastForeignWrite
+	// is when that one last wrote a bundle, by the cluster's clock.
+	own, foreign     int
+	lastForeignWrite time.Time
+	// access is how the cluster is reached; nil until it has been read once.
+	access *Access
+}
+
+// shown returns the bundle as the view shows it; nil while the cluster has not been read yet, and in a namespace that may not be read any more.
+func (c *clusterView) shown(b *Bundle) *Bundle {
+	switch {
+	case b == nil || c.state.Reachability == Connecting || c.state.Reachability == Refused || !c.state.reads(b.Namespace):
+		return nil
+	case c.state.isStale(b.Own):
+		return b.StaleIn(c.state)
+	case !b.OutdatedSince.IsZero():
+		return b.stale(healthscope.ReasonMonitorStale, b.OutdatedMessage(), b.OutdatedSince)
+	default:
+		return b
+	}
+}
+
+// currentState returns the state with an up-to-date LastSeen.
+func (c *clusterView) currentState() ClusterState {
+	s := c.state
+	if s.Unmonitored {
+		s.LastSeen = c.lastForeignWrite
+	}
+	return s
+}
+
+// countBundle adds n to the count of the bundle's monitor, and updates lastForeignWrite.
+func (c *clusterView) countBundle(b *Bundle, n int) {
+	switch {
+	case b == nil:
+	case b.Own:
+		c.own += n
+	case b.Observed:
+		c.foreign += n
+		c.lastForeignWrite = later(c.lastForeignWrite, b.WrittenAt)
+	}
 }
 
 // RejectedSecret is a Secret that cannot have the cluster name it requests, so that the hub does not add a cluster for it.
@@ -371,22 +421,16 @@ func (v *View) completeFor(cluster string, reads func(ClusterState) bool) bool {
 	return c.state.Answers() && !c.state.unreadable && reads(c.state)
 }
 
-// hasBundles reports whether HealthScope's monitor fills bundles of a cluster, and whether another monitor does.
-func (v *View) hasBundles(cluster string) (own, foreign bool) {
+// monitors reports whether HealthScope's monitor fills bundles of a cluster, whether another monitor does, and when that one last
+// wrote a bundle, by the cluster's clock.
+func (v *View) monitors(cluster string) (own, foreign bool, lastForeignWrite time.Time) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	c := v.clusters[cluster]
-	return c != nil && c.own > 0, c != nil && c.foreign > 0
-}
-
-// lastForeignWrite returns when a monitor other than HealthScope's last wrote a bundle of a cluster, by that cluster's clock.
-func (v *View) lastForeignWrite(cluster string) (at time.Time) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if c := v.clusters[cluster]; c != nil {
-		at = c.lastForeignWrite
+	if c == nil {
+		return false, false, time.Time{}
 	}
-	return at
+	return c.own > 0, c.foreign > 0, c.lastForeignWrite
 }
 
 // judged returns a bundle as it was last judged, independent of what is shown; nil when there is none.

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
+	"github.com/healthscope/healthscope/healthscope/status"
 )
 
 // openView returns a view of Connected clusters. The first one is the hub's own.
@@ -54,7 +56,7 @@ func keysOf(bundles []*Bundle) []BundleKey {
 
 func TestViewFindsBundles(t *testing.T) {
 	t.Parallel()
-	sink := map[string]string{"app": "sink"}
+	sink := map[string]string{"app": "sink", k8spluginv1alpha1.LabelDeploymentID: "1-sink", status.InstanceLabel: "fox"}
 	a2, a1, b1 := keyOf("edge2", "a"), keyOf("edge1", "a"), keyOf("edge1", "b")
 	elsewhere := BundleKey{Cluster: "edge1", Namespace: "other", Name: "a"}
 	v := openView("local", "edge1", "edge2")
@@ -66,10 +68,15 @@ func TestViewFindsBundles(t *testing.T) {
 	for name, c := range map[string]struct{ want, got []BundleKey }{
 		"Named":         {[]BundleKey{a1, a2}, keysOf(v.Named("shop", "a"))},
 		"NamedNobody":   {nil, keysOf(v.Named("shop", "c"))},
-		"Select":        {[]BundleKey{b1, a2}, keysOf(v.Select("shop", labels.SelectorFromSet(sink)))},
+		"Select":        {[]BundleKey{b1, a2}, keysOf(v.Select("shop", labels.SelectorFromSet(labels.Set{"app": "sink"})))},
 		"SelectAll":     {[]BundleKey{a1, b1, a2}, keysOf(v.Select("shop", labels.Everything()))},
 		"SelectNobody":  {nil, keysOf(v.Select("shop", labels.SelectorFromSet(labels.Set{"app": "x"})))},
 		"SelectNowhere": {nil, keysOf(v.Select("nowhere", labels.Everything()))},
+		"Deployment":    {[]BundleKey{elsewhere, b1, a2}, keysOf(v.ListByLabel(k8spluginv1alpha1.LabelDeploymentID, "1-sink"))},
+		"Instance":      {[]BundleKey{a2}, keysOf(v.ListByLabelIn("edge2", status.InstanceLabel, "fox"))},
+		"NoInstance":    {nil, keysOf(v.ListByLabel(status.InstanceLabel, "cat"))},
+		"InstanceAway":  {nil, keysOf(v.ListByLabelIn("away", status.InstanceLabel, "fox"))},
+		"NotIdentified": {nil, keysOf(v.ListByLabel("app", "sink"))},
 		"All":           {[]BundleKey{elsewhere, a1, b1, a2}, keysOf(v.All())},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
@@ -77,7 +84,12 @@ func TestViewFindsBundles(t *testing.T) {
 		}
 	}
 
-	for _, key := range []BundleKey{a1, b1, a2, elsewhere, a1} {
+	v.put(elsewhere, ready(elsewhere, nil))
+	v.removeCluster("edge2")
+	if got := keysOf(v.ListByLabel(status.InstanceLabel, "fox")); !slices.Equal(got, []BundleKey{b1}) {
+		t.Errorf("after one has lost its labels and a cluster has gone: %v", got)
+	}
+	for _, key := range []BundleKey{a1, b1, elsewhere, a1} {
 		v.put(key, nil)
 	}
 	if len(v.All()) != 0 || len(v.bundles) != 0 || len(v.byLabel) != 0 {

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"pgregory.net/rapid"
 )
 
@@ -13,6 +14,9 @@ func TestKindsAreWatchedWhileWanted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		o := NewObjects(nil, nil) // Not started, so that it watches nothing.
+		for _, cluster := range []string{"local", "edge"} {
+			o.ensureCluster(cluster).clients.Store(&clusterClients{client: struct{ dynamic.Interface }{}})
+		}
 		wants := map[string]map[Kind]struct{}{}
 		for range rapid.IntRange(1, 20).Draw(t, "changes") {
 			who := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "who")

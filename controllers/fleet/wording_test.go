@@ -36,6 +36,7 @@ func TestMessageHasTheLatestCause(t *testing.T) {
 			t.Parallel()
 			now := noon
 			l := newLiveness(false, 10*time.Second, now)
+			l.synced = true
 			readBundles(l, now)
 			l.assess(now)
 			var said []string
