@@ -24,25 +24,6 @@ func keyOf(c corev1alpha2.Culprit) healthscope.Key {
 	return healthscope.Key{Cluster: c.Cluster, Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 }
 
-// staleClusters returns the states of those clusters of findings that are known and not Connected.
-func (g *gatherer) staleClusters() map[string]fleet.ClusterState {
-	stale := map[string]fleet.ClusterState{}
-	add := func(cluster string) {
-		if state, known := g.clusterState(cluster); known && !state.Reachable() {
-			stale[cluster] = state
-		}
-	}
-	for _, f := range g.out.findings {
-		for _, b := range f.bundles {
-			add(b.Cluster)
-		}
-		for i := range f.results {
-			add(f.results[i].Cluster)
-		}
-	}
-	return stale
-}
-
 // culpritsOf returns the culprits of the scope, worst first. A cluster that is not Connected is one culprit and
 // comes before all objects that are Unknown.
 func (v *judgement) culpritsOf(states map[string]fleet.ClusterState) []corev1alpha2.Culprit {

@@ -2,6 +2,8 @@ package scope
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,28 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
-
-// AppMember is a judged member of a scope, with its place in it.
-type AppMember struct {
-	// Member is shared with all others who have the member: the bundle that it is in, and other scopes. It must not be changed.
-	*healthscope.Member
-	// App is the app of the scope the member belongs to; empty for references outside apps.
-	App string
-	// Links are the app's links into the inventory; nil when it has none.
-	Links *corev1alpha2.InventoryLinks
-	// Ignored is true when the scope's roll-up says that the member does not count.
-	Ignored bool
-}
-
-// Contributes reports whether the member counts in the scope's health.
-func (p AppMember) Contributes() bool { return !p.Owned && !p.Ignored }
-
-// isUnhealthy reports whether the member keeps the scope from being healthy.
-func (p AppMember) isUnhealthy() bool { return p.Contributes() && !p.Healthy() }
 
 // judgement is the health of a scope, with everything that its status reports.
 type judgement struct {
@@ -44,7 +29,8 @@ type judgement struct {
 	carriedOver []Unlisted
 	// truncated is true when a bundle does not name all its resources.
 	truncated bool
-	// summary counts the members that contribute, and the unlisted ones.
+	// counts are the members that contribute and the unlisted ones, by the app in which they count and their cluster; summary is their sum.
+	counts  map[appCluster]healthscope.Summary
 	summary healthscope.Summary
 	// missingRequired are the required apps without members, sorted, and then the required components without members, sorted.
 	missingRequired []string
@@ -62,8 +48,9 @@ type judgement struct {
 type refJudgement struct {
 	*finding
 
-	// placed are the members that it leads to.
-	placed []AppMember
+	// placed are the members that it leads to, and unlisted counts what its bundles do not name.
+	placed   []AppMember
+	unlisted healthscope.Summary
 }
 
 // decide judges the gathered results and rolls them up. The order of the findings makes no difference.
@@ -81,23 +68,28 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *history, policy h
 		p := &v.Members[i]
 		p.Ignored = ignored(spec.Rollup, p.Key, p.App)
 	}
-	v.addRefs(findings, places)
+	for i, f := range findings {
+		if f.duplicate {
+			continue
+		}
+		r := refJudgement{finding: f, placed: make([]AppMember, 0, len(places[i]))}
+		for _, at := range places[i] {
+			r.placed = append(r.placed, v.Members[at])
+		}
+		for _, b := range f.bundles {
+			r.unlisted = sum(r.unlisted, b.Unlisted)
+			v.truncated = v.truncated || b.Truncated
+		}
+		v.refs = append(v.refs, r)
+	}
 	slices.SortFunc(v.Members, func(a, b AppMember) int {
 		return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
 	})
-	v.Unlisted = placeUnlisted(findings)
-	v.addCarriedOver(g.carriedOver)
+	v.count(findings, g.carriedOver)
 	v.LinkedApps = v.linkedAppsOf(findings)
-	v.truncated = slices.ContainsFunc(findings, func(f *finding) bool {
-		return slices.ContainsFunc(f.bundles, func(b *fleet.Bundle) bool { return b.Truncated })
-	})
 	v.Partial, v.FirstSyncs, v.hints, v.probesCondition = partialIn(findings), g.firstSyncs, g.hints, g.probesCondition
 	if v.culprits = v.culpritsOf(g.stale); len(v.culprits) > 0 {
 		v.FirstCulprit = new(v.culprits[0])
-	}
-	v.summary = summarize(v.Members)
-	for _, u := range v.Unlisted {
-		v.summary = sum(v.summary, u.Summary)
 	}
 	v.State = v.summary.State()
 	v.emptyApps = v.appsWithoutMembers(spec)
@@ -160,27 +152,13 @@ func (v *judgement) place(findings []*finding, judged map[healthscope.Key]*healt
 	return places
 }
 
-// addRefs adds the references of the scope with the members that they lead to.
-func (v *judgement) addRefs(findings []*finding, places [][]int) {
-	for i, f := range findings {
-		if f.duplicate {
-			continue
-		}
-		r := refJudgement{f, make([]AppMember, 0, len(places[i]))}
-		for _, at := range places[i] {
-			r.placed = append(r.placed, v.Members[at])
-		}
-		v.refs = append(v.refs, r)
-	}
-}
-
 // judge judges each result separately, so that a pod that is referred to counts even if its owner is referred to as well.
 func (v *judgement) judge(g gathered, m *history, policy healthscope.Policy, now time.Time) map[healthscope.Key]*healthscope.Member {
 	judged := map[healthscope.Key]*healthscope.Member{}
 	var members []healthscope.Member
 	for _, r := range m.withHistory(g.findings, policy, now) {
 		single := healthscope.Judge([]healthscope.Result{r}, policy, now)
-		if pods, looked := g.pods.diagnoses[r.Key]; looked {
+		if pods, looked := g.pods[r.Key]; looked {
 			single.Members[0].Cause = causeOf(&single.Members[0], pods.Cause)
 		}
 		judged[r.Key] = &single.Members[0]
@@ -188,7 +166,7 @@ func (v *judgement) judge(g gathered, m *history, policy healthscope.Policy, now
 		v.nextCheck = earlier(v.nextCheck, single.NextCheck)
 	}
 	m.previous = members
-	v.nextCheck = earlier(v.nextCheck, g.pods.next)
+	v.nextCheck = earlier(v.nextCheck, g.nextPods)
 	return judged
 }
 
@@ -293,10 +271,147 @@ func (v *judgement) summaryOf(app string) healthscope.Summary {
 	return all
 }
 
+// appsWithoutMembers returns the apps of a spec that lead to nothing, sorted. Apps that the roll-up ignores are left out.
+func (v *judgement) appsWithoutMembers(spec *corev1alpha2.HealthScopeSpec) []string {
+	if len(spec.Apps) == 0 {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, r := range v.refs {
+		found[r.app] = found[r.app] || len(r.placed) > 0 || r.unlisted.Total > 0
+	}
+	var empty []string
+	for _, a := range spec.Apps {
+		if !found[a.Name] && !ignored(spec.Rollup, healthscope.Key{}, a.Name) {
+			empty = append(empty, a.Name)
+		}
+	}
+	slices.Sort(empty)
+	return empty
+}
+
 // earlier returns the earlier of two times; a zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a
+}
+
+// count counts the members that contribute, and what has no name. What the bundles of findings do not name counts once for each
+// bundle, in the first app that leads to it; the findings must be sorted by app. Of what the previous status counts, the rest
+// counts without a name, so that the total of an app in a cluster stays the same in this status and in those that are computed from it.
+func (v *judgement) count(findings []*finding, carriedOver []Unlisted) {
+	v.counts = map[appCluster]healthscope.Summary{}
+	for _, p := range v.Members {
+		if p.Contributes() {
+			at := appCluster{p.App, p.Cluster}
+			n := v.counts[at]
+			n.Add(*p.Member)
+			v.counts[at] = n
+		}
+	}
+	unlisted := map[appCluster]healthscope.Summary{}
+	for f, b := range distinctBundles(findings) {
+		if b.Unlisted.Total > 0 {
+			at := appCluster{f.app, b.Cluster}
+			unlisted[at] = sum(unlisted[at], b.Unlisted)
+		}
+	}
+	for at, s := range unlisted {
+		v.Unlisted = append(v.Unlisted, Unlisted{App: at.app, Cluster: at.cluster, Summary: s})
+		v.counts[at] = sum(v.counts[at], s)
+	}
+	slices.SortFunc(v.Unlisted, func(a, b Unlisted) int {
+		return cmp.Or(strings.Compare(a.App, b.App), strings.Compare(a.Cluster, b.Cluster))
+	})
+	for _, u := range carriedOver {
+		at := appCluster{u.App, u.Cluster}
+		if rest := u.Summary.Total - v.counts[at].Total; rest > 0 {
+			u.Summary = healthscope.Summary{Total: rest, Unknown: rest}
+			v.carriedOver = append(v.carriedOver, u)
+			v.counts[at] = sum(v.counts[at], u.Summary)
+		}
+	}
+	v.Unlisted = append(v.Unlisted, v.carriedOver...)
+	for _, n := range v.counts {
+		v.summary = sum(v.summary, n)
+	}
+}
+
+// distinctBundles returns the bundles of findings, each once, with the first finding that leads to it.
+func distinctBundles(findings []*finding) iter.Seq2[*finding, *fleet.Bundle] {
+	return func(yield func(*finding, *fleet.Bundle) bool) {
+		seen := map[fleet.BundleKey]struct{}{}
+		for _, f := range findings {
+			for _, b := range f.bundles {
+				if _, again := seen[b.BundleKey]; again {
+					continue
+				}
+				seen[b.BundleKey] = struct{}{}
+				if !yield(f, b) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// appCluster is an app in a cluster.
+type appCluster struct{ app, cluster string }
+
+// partialIn returns the clusters in which the bundles of findings do not name all resources: they are truncated, malformed,
+// not filled, or have not been read since the hub started. A cluster that is not known any more is not among them.
+func partialIn(findings []*finding) []string {
+	clusters := sets.New[string]()
+	for _, f := range findings {
+		clusters.Insert(f.partial...)
+		for _, r := range f.results {
+			if r.Kind == k8spluginv1alpha1.ResourceBundleStateKind && r.State == healthscope.Unknown && r.Reason != healthscope.ReasonUnknownCluster {
+				clusters.Insert(r.Cluster)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(clusters))
+}
+
+// unlistedOf counts the resources that the bundles of an app do not name, each bundle once, and those that are carried over for the app.
+func (v *judgement) unlistedOf(app string) (all healthscope.Summary) {
+	var findings []*finding
+	for _, r := range v.refs {
+		if r.app == app {
+			findings = append(findings, r.finding)
+		}
+	}
+	for _, b := range distinctBundles(findings) {
+		all = sum(all, b.Unlisted)
+	}
+	for _, u := range v.carriedOver {
+		if u.App == app {
+			all = sum(all, u.Summary)
+		}
+	}
+	return all
+}
+
+func sum(a, b healthscope.Summary) healthscope.Summary {
+	return healthscope.Summary{
+		Total: a.Total + b.Total, Ready: a.Ready + b.Ready, Pending: a.Pending + b.Pending, Failed: a.Failed + b.Failed,
+		Unknown: a.Unknown + b.Unknown, Healthy: a.Healthy + b.Healthy,
+	}
+}
+
+// linkedAppsOf returns the apps of findings that name a module, sorted by app.
+func (v *judgement) linkedAppsOf(findings []*finding) []LinkedApp {
+	links := map[string]corev1alpha2.InventoryLinks{}
+	for _, f := range findings {
+		if f.links != nil && f.links.GenericVNFID != "" && f.links.VFModuleID != "" {
+			links[f.app] = *f.links
+		}
+	}
+	var all []LinkedApp
+	for _, app := range slices.Sorted(maps.Keys(links)) {
+		all = append(all, LinkedApp{Links: links[app], Summary: v.summaryOf(app)})
+	}
+	return all
 }

@@ -66,7 +66,7 @@ func isMuted(scope *corev1alpha2.HealthScope, v judgement, state func(string) (f
 		return true
 	}
 	unhealthy := false
-	for at, n := range v.counts() {
+	for at, n := range v.counts {
 		if n.Healthy == n.Total {
 			continue
 		}

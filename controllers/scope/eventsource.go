@@ -78,6 +78,16 @@ func (s *eventSource) enqueueAll(ctx context.Context) {
 	}
 }
 
+// cycleCandidates returns requests for the scopes that may be in a cycle with a scope whose spec has changed: those of its
+// namespace that refer to scopes, if it does itself.
+func (s *eventSource) cycleCandidates(ctx context.Context, o client.Object) []reconcile.Request {
+	refersToScopes := func(scope *corev1alpha2.HealthScope) bool { return len(scopeRefs(scope, s.options.View.Cluster())) > 0 }
+	if changed, ok := o.(*corev1alpha2.HealthScope); !ok || !refersToScopes(changed) {
+		return nil
+	}
+	return s.requests(ctx, refersToScopes, client.InNamespace(o.GetNamespace()))
+}
+
 // requests returns requests for the scopes that the options select and that match; a nil match selects all.
 func (s *eventSource) requests(ctx context.Context, match func(*corev1alpha2.HealthScope) bool, options ...client.ListOption) []reconcile.Request {
 	var list corev1alpha2.HealthScopeList

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,7 +100,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	events := &eventSource{reader: mgr.GetClient(), options: o, dependencyIndex: newDependencyIndex()}
 	r := &reconciler{
-		Options: o, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), pods: newPodDiagnosisCache(o.Objects.JudgePods), dependencyIndex: events.dependencyIndex,
+		Options: o, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), pods: &podDiagnosisCache{judge: o.Objects.JudgePods, known: lru.New(maxPodDiagnoses)}, dependencyIndex: events.dependencyIndex,
 		recorder: mgr.GetEventRecorder("healthscope-controller"), enqueueAll: events.enqueueAll,
 	}
 	err := ctrl.NewControllerManagedBy(mgr).

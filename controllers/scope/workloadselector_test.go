@@ -117,7 +117,7 @@ func TestWorkloadsThatCannotBeReadAreUnknown(t *testing.T) {
 	forbidden := func(cluster string, gvk schema.GroupVersionKind, namespace string, s labels.Selector) fleet.Selection {
 		found := w.selection(cluster, gvk, namespace, s)
 		if cluster == edge1 && gvk == jobs {
-			r := anyWorkloadResult(cluster, namespace, gvk)
+			r := resultOf(fleet.Kind{Cluster: cluster, GroupVersionKind: gvk}, namespace, "*")
 			r.State, r.Reason, r.Message = healthscope.Unknown, healthscope.ReasonForbidden, "the controller may not list and watch batch/v1 Job"
 			found.Others.Result = r
 		}
