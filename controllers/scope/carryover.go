@@ -89,21 +89,6 @@ func (g *gatherer) findingsInto(a *app, cluster string) (into []*finding) {
 	return into
 }
 
-// wasMissing reports whether, by the status, a bundle of an app did not exist.
-func (g *gatherer) wasMissing(app string, bundle healthscope.Key) bool {
-	c, found := g.culprit(bundle, healthscope.ReasonNotFound)
-	return found && c.App == app
-}
-
-// culprit returns the culprit of the scope's status that is an object with a reason.
-func (g *gatherer) culprit(key healthscope.Key, reason healthscope.Reason) (c corev1alpha2.Culprit, found bool) {
-	at := slices.IndexFunc(g.scope.Status.Culprits, func(c corev1alpha2.Culprit) bool { return c.Reason == string(reason) && keyOf(c) == key })
-	if at < 0 {
-		return c, false
-	}
-	return g.scope.Status.Culprits[at], true
-}
-
 // lastState returns the last known state of a culprit.
 func lastState(c corev1alpha2.Culprit) string {
 	switch _, last, found := strings.Cut(c.Cause, lastSeen); {

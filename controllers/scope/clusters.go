@@ -8,7 +8,6 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
-	"github.com/healthscope/healthscope/healthscope"
 )
 
 // connectGrace is how long a scope waits for a cluster that the hub connects to
@@ -86,25 +85,4 @@ func isSelected(selection *corev1alpha2.ClusterSelection, s fleet.ClusterState) 
 	}
 	labelsKnown := s.Local || s.Labels != "" // The Secret of a member has at least one.
 	return !labelsKnown || selector.Matches(s.LabelSet())
-}
-
-// checkSelection adds the problems of a selection of clusters: a selector that cannot be read, and names that the hub does not know.
-// An app may run in a cluster of such a name without being seen.
-func (g *gatherer) checkSelection(a *app, field string, selection *corev1alpha2.ClusterSelection) {
-	if selection == nil {
-		return
-	}
-	for _, name := range selection.Names {
-		if _, known := g.clusterState(name); !known {
-			g.add(a, reference{}, unknownClusterResult(healthscope.Result{Key: healthscope.Key{Cluster: name, Kind: kindCluster, Name: name}}))
-		}
-	}
-	if _, err := metav1.LabelSelectorAsSelector(selection.Selector); err != nil {
-		g.addBadSelectorf(a, field, "the selector in %s cannot be read: %v", field, err)
-	}
-}
-
-func (g *gatherer) addBadSelectorf(a *app, name, format string, args ...any) {
-	selector := healthscope.Result{Key: healthscope.Key{Kind: "Selector", Namespace: g.scope.Namespace, Name: name}}
-	g.add(a, reference{}, unknownFor(selector, healthscope.ReasonInvalidReference, format, args...))
 }

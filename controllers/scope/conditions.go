@@ -155,6 +155,9 @@ var Events = map[corev1alpha2.Health]Event{
 	corev1alpha2.UnknownHealth: {ReasonHealthUnknown, corev1.EventTypeWarning},
 }
 
+// maxMessage bounds the message of a condition, in bytes.
+const maxMessage = 1024
+
 // conditionState is the reason and the message of a condition; without a message the scope does not have the condition.
 type conditionState struct {
 	reason  Reason
@@ -248,6 +251,17 @@ func unknownCondition(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers 
 		first = culpritLine(s.Culprits[at])
 	}
 	return conditionState{ReasonMembersUnknown, fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, first)}
+}
+
+func culpritLine(c corev1alpha2.Culprit) string {
+	if isCluster(c) {
+		return shorten(fmt.Sprintf("%s/%s: %s", c.Kind, c.Name, c.Reason))
+	}
+	return shorten(fmt.Sprintf("%s/%s in %s: %s", c.Kind, c.Name, c.Cluster, cmp.Or(c.Reason, c.State)))
+}
+
+func missingRequiredLine(apps []string) string {
+	return "no resources in required apps: " + strings.Join(apps, ", ")
 }
 
 // noMembersMessage returns the message for a scope or apps without members that count: what was looked for. It is empty when all have members.

@@ -290,14 +290,6 @@ func (v *judgement) appsWithoutMembers(spec *corev1alpha2.HealthScopeSpec) []str
 	return empty
 }
 
-// earlier returns the earlier of two times; a zero time means never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // count counts the members that contribute, and what has no name. What the bundles of findings do not name counts once for each
 // bundle, in the first app that leads to it; the findings must be sorted by app. Of what the previous status counts, the rest
 // counts without a name, so that the total of an app in a cluster stays the same in this status and in those that are computed from it.

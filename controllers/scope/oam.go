@@ -162,3 +162,12 @@ func (r refJudgement) countedMembers() (members []*healthscope.Member) {
 	}
 	return members
 }
+
+// bounded cuts a list to a number of entries, and sets truncated when it does.
+func bounded[T any](list []T, limit int, truncated *bool) []T {
+	if len(list) <= limit {
+		return list
+	}
+	*truncated = true
+	return list[:limit]
+}

@@ -47,6 +47,11 @@ func (g *gatherer) referred(ref reference, at objectKey) fleet.Lookup {
 	return found
 }
 
+// leadsBack reports whether a reference to an object leads back to the scope.
+func (g *gatherer) leadsBack(at objectKey) bool {
+	return at.GroupKind() == scopeKind && at.Cluster == g.view.Cluster() && (at.Name == g.scope.Name || g.referrers.Has(at.Name))
+}
+
 // object returns an object, and makes the scope wait while the object is being read for the first time.
 func (g *gatherer) object(at objectKey) fleet.Lookup {
 	unknown := resultOf(at.Kind, at.Namespace, at.Name)

@@ -135,22 +135,6 @@ func parseRef(namespace string, ref corev1alpha2.WorkloadReference) (schema.Grou
 	return gvk, &problem
 }
 
-// followRef adds what a reference of an app leads to.
-func (g *gatherer) followRef(a *app, ref reference) {
-	gvk, problem := parseRef(g.scope.Namespace, ref.WorkloadReference)
-	at := objectKey{fleet.Kind{Cluster: cmp.Or(ref.Cluster, g.view.Cluster()), GroupVersionKind: gvk}, types.NamespacedName{Namespace: g.scope.Namespace, Name: ref.Name}}
-	switch {
-	case problem != nil:
-		g.add(a, ref, *problem)
-	case gvk.GroupKind() == bundleKind.GroupKind():
-		g.followBundleRef(a, ref)
-	case gvk == kubevela.ApplicationKind:
-		g.followApplicationRef(a, ref, at)
-	default:
-		g.followObjectRef(a, ref, at)
-	}
-}
-
 // scopeRefs returns the references of a scope to scopes of its own namespace and cluster.
 func scopeRefs(scope *corev1alpha2.HealthScope, localCluster string) []reference {
 	var found []reference
@@ -188,9 +172,4 @@ func referrersOf(scope *corev1alpha2.HealthScope, all []corev1alpha2.HealthScope
 		}
 	}
 	return referrers
-}
-
-// leadsBack reports whether a reference to an object leads back to the scope.
-func (g *gatherer) leadsBack(at objectKey) bool {
-	return at.GroupKind() == scopeKind && at.Cluster == g.view.Cluster() && (at.Name == g.scope.Name || g.referrers.Has(at.Name))
 }

@@ -3,6 +3,7 @@ package scope
 import (
 	"fmt"
 
+	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
@@ -72,3 +73,20 @@ func (g *gatherer) absentIn(a *app, r healthscope.Result) healthscope.Result {
 	}
 	return g.absent(r)
 }
+
+// kindCluster is the kind of a culprit that is a cluster.
+const kindCluster = "Cluster"
+
+// isCluster reports whether a culprit is a cluster and not an object in one.
+func isCluster(c corev1alpha2.Culprit) bool {
+	return c.Kind == kindCluster && c.Group == "" && c.Namespace == "" && c.Name == c.Cluster
+}
+
+func keyOf(c corev1alpha2.Culprit) healthscope.Key {
+	return healthscope.Key{Cluster: c.Cluster, Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
+}
+
+// maxLine bounds a line of a list, in bytes.
+const maxLine = 256
+
+func shorten(text string) string { return healthscope.Shorten(text, maxLine) }

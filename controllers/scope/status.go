@@ -17,13 +17,8 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-const (
-	// maxStatusBytes bounds the status of one scope, as JSON.
-	maxStatusBytes = 64 << 10
-	// maxLine bounds a line of a list, and maxMessage the message of a condition, in bytes.
-	maxLine    = 256
-	maxMessage = 1024
-)
+// maxStatusBytes bounds the status of one scope, as JSON.
+const maxStatusBytes = 64 << 10
 
 // InventoryReport is the state of a scope's resources in the inventory.
 type InventoryReport struct {
@@ -174,25 +169,6 @@ func setLastSeen(next, before []corev1alpha2.AppStatus, stale map[string]fleet.C
 	}
 }
 
-// metaTime returns a time in the form of a status, truncated to the second; nil when the time is zero.
-func metaTime(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return new(metav1.NewTime(t.Truncate(time.Second)))
-}
-
-func culpritLine(c corev1alpha2.Culprit) string {
-	if isCluster(c) {
-		return shorten(fmt.Sprintf("%s/%s: %s", c.Kind, c.Name, c.Reason))
-	}
-	return shorten(fmt.Sprintf("%s/%s in %s: %s", c.Kind, c.Name, c.Cluster, cmp.Or(c.Reason, c.State)))
-}
-
-func missingRequiredLine(apps []string) string {
-	return "no resources in required apps: " + strings.Join(apps, ", ")
-}
-
 // truncateStatus cuts lists until the status is within its bounds: first KubeVela's list, which only repeats the others, then the
 // conditions of references to a length that is still useful, and then, because names may be of any length, all as far as necessary.
 func truncateStatus(s *corev1alpha2.HealthScopeStatus) {
@@ -218,14 +194,3 @@ func tooBig(s *corev1alpha2.HealthScopeStatus) bool {
 	data, err := json.Marshal(s)
 	return err == nil && len(data) > maxStatusBytes
 }
-
-// bounded cuts a list to a number of entries, and sets truncated when it does.
-func bounded[T any](list []T, limit int, truncated *bool) []T {
-	if len(list) <= limit {
-		return list
-	}
-	*truncated = true
-	return list[:limit]
-}
-
-func shorten(text string) string { return healthscope.Shorten(text, maxLine) }
