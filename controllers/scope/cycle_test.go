@@ -25,8 +25,8 @@ func namedScope(name string, list ...corev1alpha2.WorkloadReference) corev1alpha
 	return *s
 }
 
-// judgeScopes returns the results of the references of the first of the scopes of a namespace, in the order of its spec.
-func judgeScopes(all ...corev1alpha2.HealthScope) []healthscope.Result {
+// gatherScopes gathers what the references of the first of the scopes of a namespace lead to.
+func gatherScopes(all ...corev1alpha2.HealthScope) (world, gathered) {
 	objects := map[string]fleet.Lookup{}
 	for _, s := range all {
 		objects[s.Name] = fleet.Lookup{Result: healthscope.Result{
@@ -35,7 +35,14 @@ func judgeScopes(all ...corev1alpha2.HealthScope) []healthscope.Result {
 		}}
 	}
 	w := world{clusters: []string{edge1}, objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{{Group: "core.oam.dev", Version: "v1alpha2", Kind: "HealthScope"}: objects}}
-	g := (&gatherer{scope: &all[0], view: w, lookup: w.lookup, selectObjects: w.selection, now: noon, referrers: referrersOf(&all[0], all, hub)}).gather()
+	g := gathererIn(w, &all[0], noon)
+	g.referrers = referrersOf(&all[0], all, hub)
+	return w, g.gather()
+}
+
+// judgeScopes returns the results of the references of the first of the scopes of a namespace, in the order of its spec.
+func judgeScopes(all ...corev1alpha2.HealthScope) []healthscope.Result {
+	_, g := gatherScopes(all...)
 	var results []healthscope.Result
 	for _, f := range g.findings {
 		results = append(results, f.results...)
@@ -109,10 +116,8 @@ func TestTheSearchForCyclesIsBounded(t *testing.T) {
 func TestAScopeInACycleSaysSoInReady(t *testing.T) {
 	t.Parallel()
 	a, b := namedScope("a", scopeRef("b")), namedScope("b", scopeRef("a"))
-	w := world{objects: map[schema.GroupVersionKind]map[string]fleet.Lookup{{Group: "core.oam.dev", Version: "v1alpha2", Kind: "HealthScope"}: {}}}
-	g := (&gatherer{scope: &a, view: w, lookup: w.lookup, selectObjects: w.selection, now: noon, referrers: referrersOf(&a, []corev1alpha2.HealthScope{a, b}, hub)}).gather()
-	v := decide(&a.Spec, g, newHistory(&a.Status), healthscope.DefaultPolicy(), noon)
-	s := newStatus(&a, v, externalStatus{state: w.State}, noon)
+	w, g := gatherScopes(a, b)
+	s := statusFrom(w, g, &a, noon)
 	ready := meta.FindStatusCondition(s.Conditions, corev1alpha2.ConditionReady)
 	if s.Health != corev1alpha2.UnknownHealth || ready.Reason != string(ReasonReferenceCycle) || !strings.Contains(ready.Message, "leads back to this scope") {
 		t.Errorf("health is %s, Ready %s: %s", s.Health, ready.Reason, ready.Message)

@@ -25,8 +25,7 @@ func statusWithPods(t *testing.T, c *podDiagnosisCache, w world, scope *corev1al
 	t.Helper()
 	g := gatherIn(w, scope, now)
 	c.diagnose(t.Context(), &g, healthscope.DefaultPolicy(), now)
-	v := decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
-	return newStatus(scope, v, externalStatus{state: w.State}, now)
+	return statusFrom(w, g, scope, now)
 }
 
 func TestTheCauseOfAReferenceIsItsPod(t *testing.T) {

@@ -124,8 +124,9 @@ func TestWorkloadsThatCannotBeReadAreUnknown(t *testing.T) {
 		return found
 	}
 	scope := scopeOf(workloadsOf())
-	v := decide(&scope.Spec, (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: forbidden, now: noon}).gather(),
-		newHistory(&scope.Status), healthscope.DefaultPolicy(), noon)
+	g := gathererIn(w, scope, noon)
+	g.selectObjects = forbidden
+	v := judgeGathered(g.gather(), scope, noon)
 	s := newStatus(scope, v, externalStatus{state: w.State}, noon)
 	if s.Health != corev1alpha2.UnknownHealth || s.ResourcesReady != "1/2" || s.FirstCulprit != "Job/* in acme+edge1: Forbidden" {
 		t.Errorf("got %s, %s, %q", s.Health, s.ResourcesReady, s.FirstCulprit)
