@@ -90,9 +90,6 @@ func (g *gatherer) addSelectedBundles(a *app) {
 			g.addBundle(a, b)
 		}
 	}
-	if len(a.bundles) == 0 {
-		g.addHint(a, selector)
-	}
 }
 
 // addLabelledBundles adds the bundles that have a label of the scope, unless an app has them already.

@@ -299,7 +299,7 @@ func emptyAppsMessage(scope *corev1alpha2.HealthScope, v judgement) string {
 		in := fmt.Sprintf("in namespace %q%s has the labels ", scope.Namespace, selectedClustersSuffix(scope.Spec.Clusters, a.Clusters))
 		var why []string
 		if a.Selector != nil {
-			why = append(why, "no bundle "+in+metav1.FormatLabelSelector(a.Selector)+v.hints[a.Name])
+			why = append(why, "no bundle "+in+metav1.FormatLabelSelector(a.Selector)+"; to select workloads, use workloadSelector")
 		}
 		if s := a.WorkloadSelector; s != nil {
 			var kinds []string

@@ -36,8 +36,6 @@ type judgement struct {
 	missingRequired []string
 	// emptyApps are the apps of the spec that lead to nothing, sorted.
 	emptyApps []string
-	// hints holds, by app, why its selector matches nothing.
-	hints map[string]string
 	// probesCondition is the condition on the probes that the scope requests.
 	probesCondition conditionState
 	// nextCheck is when the judgement may change by time alone; zero means never.
@@ -87,7 +85,7 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *history, policy h
 	})
 	v.count(findings, g.carriedOver)
 	v.LinkedApps = v.linkedAppsOf(findings)
-	v.Partial, v.FirstSyncs, v.hints, v.probesCondition = partialIn(findings), g.firstSyncs, g.hints, g.probesCondition
+	v.Partial, v.FirstSyncs, v.probesCondition = partialIn(findings), g.firstSyncs, g.probesCondition
 	if v.culprits = v.culpritsOf(g.stale); len(v.culprits) > 0 {
 		v.FirstCulprit = new(v.culprits[0])
 	}

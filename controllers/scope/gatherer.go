@@ -32,8 +32,6 @@ type gathered struct {
 	nextPods time.Time
 	// stale are the states of clusters that are not Connected.
 	stale map[string]fleet.ClusterState
-	// hints holds, by app, that its selector matches workloads and no bundle.
-	hints map[string]string
 	// probesCondition is the condition on the probes that the scope requests.
 	probesCondition conditionState
 	// syncWait is the longest time that the scope waits for what is being read for the first time; zero means that it does not wait.

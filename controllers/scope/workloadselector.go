@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,24 +92,5 @@ func (g *gatherer) addWorkloadsIn(a *app, cluster string, kinds []schema.GroupVe
 		ref := corev1alpha2.WorkloadReference{Kind: r.Kind, Name: r.Name, UID: types.UID(r.UID), Cluster: cluster}
 		ref.APIVersion = schema.GroupVersion{Group: r.Group, Version: r.Version}.String()
 		g.add(a, reference{WorkloadReference: ref}, r)
-	}
-}
-
-// addHint adds a hint for an app whose selector matches no bundle but workloads: selector selects bundles, so that a user
-// without bundles probably means workloadSelector.
-func (g *gatherer) addHint(a *app, selector labels.Selector) {
-	for _, cluster := range g.selectedClusters(a) {
-		for _, kind := range defaultWorkloadKinds {
-			if !g.followsKind(kind) {
-				return
-			}
-			if s := g.objectsWith(fleet.Kind{Cluster: cluster, GroupVersionKind: kind}, selector); len(s.Objects) > 0 {
-				if g.hints == nil {
-					g.hints = map[string]string{}
-				}
-				g.hints[a.Name] = fmt.Sprintf("; %s %q in cluster %q has them: to select workloads, use workloadSelector", kind.Kind, s.Objects[0].Result.Name, cluster)
-				return
-			}
-		}
 	}
 }
