@@ -2,7 +2,6 @@ package scope
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -199,16 +198,6 @@ func ignored(rollup *corev1alpha2.Rollup, key healthscope.Key, app string) bool 
 	})
 }
 
-func summarize(members []AppMember) healthscope.Summary {
-	var s healthscope.Summary
-	for _, p := range members {
-		if !p.Ignored {
-			s.Add(*p.Member)
-		}
-	}
-	return s
-}
-
 // applyRollup applies the scope's roll-up: enough members must be healthy, and all those of required apps. The health of an app that leads to nothing is not known.
 func (v *judgement) applyRollup(spec *corev1alpha2.HealthScopeSpec) {
 	rollup := spec.Rollup
@@ -223,7 +212,13 @@ func (v *judgement) applyRollup(spec *corev1alpha2.HealthScopeSpec) {
 		v.require(app, v.summaryOf(app))
 	}
 	for _, component := range slices.Sorted(slices.Values(spec.RequiredHealthyComponents)) {
-		v.require(component, summarize(v.membersOfComponent(component)))
+		var members healthscope.Summary
+		for _, p := range v.Members {
+			if !p.Ignored && cmp.Or(p.Labels[corev1alpha2.LabelComponent], p.App) == component {
+				members.Add(*p.Member)
+			}
+		}
+		v.require(component, members)
 	}
 }
 
@@ -246,24 +241,26 @@ func healthyPercentage(spec *corev1alpha2.HealthScopeSpec) float64 {
 	return 100
 }
 
-func (v *judgement) membersOfComponent(component string) (members []AppMember) {
-	for _, p := range v.Members {
-		if cmp.Or(p.Labels[corev1alpha2.LabelComponent], p.App) == component {
-			members = append(members, p)
-		}
-	}
-	return members
-}
-
 // summaryOf counts all that the references and bundles of an app lead to, also what counts in another app and what has no name.
-func (v *judgement) summaryOf(app string) healthscope.Summary {
-	all, seen := v.unlistedOf(app), sets.New[healthscope.Key]()
+func (v *judgement) summaryOf(app string) (all healthscope.Summary) {
+	members, bundles := sets.New[healthscope.Key](), sets.New[fleet.BundleKey]()
 	for _, r := range v.refs {
 		for _, p := range r.placed {
-			if (r.app == app || p.App == app) && !p.Ignored && !seen.Has(p.Key) {
-				seen.Insert(p.Key)
+			if (r.app == app || p.App == app) && !p.Ignored && !members.Has(p.Key) {
+				members.Insert(p.Key)
 				all.Add(*p.Member)
 			}
+		}
+		for _, b := range r.bundles {
+			if r.app == app && !bundles.Has(b.BundleKey) {
+				bundles.Insert(b.BundleKey)
+				all = sum(all, b.Unlisted)
+			}
+		}
+	}
+	for _, u := range v.carriedOver {
+		if u.App == app {
+			all = sum(all, u.Summary)
 		}
 	}
 	return all
@@ -301,11 +298,14 @@ func (v *judgement) count(findings []*finding, carriedOver []Unlisted) {
 			v.counts[at] = n
 		}
 	}
-	unlisted := map[appCluster]healthscope.Summary{}
-	for f, b := range distinctBundles(findings) {
-		if b.Unlisted.Total > 0 {
-			at := appCluster{f.app, b.Cluster}
-			unlisted[at] = sum(unlisted[at], b.Unlisted)
+	unlisted, bundles := map[appCluster]healthscope.Summary{}, sets.New[fleet.BundleKey]()
+	for _, f := range findings {
+		for _, b := range f.bundles {
+			if b.Unlisted.Total > 0 && !bundles.Has(b.BundleKey) {
+				bundles.Insert(b.BundleKey)
+				at := appCluster{f.app, b.Cluster}
+				unlisted[at] = sum(unlisted[at], b.Unlisted)
+			}
 		}
 	}
 	for at, s := range unlisted {
@@ -329,24 +329,6 @@ func (v *judgement) count(findings []*finding, carriedOver []Unlisted) {
 	}
 }
 
-// distinctBundles returns the bundles of findings, each once, with the first finding that leads to it.
-func distinctBundles(findings []*finding) iter.Seq2[*finding, *fleet.Bundle] {
-	return func(yield func(*finding, *fleet.Bundle) bool) {
-		seen := map[fleet.BundleKey]struct{}{}
-		for _, f := range findings {
-			for _, b := range f.bundles {
-				if _, again := seen[b.BundleKey]; again {
-					continue
-				}
-				seen[b.BundleKey] = struct{}{}
-				if !yield(f, b) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // appCluster is an app in a cluster.
 type appCluster struct{ app, cluster string }
 
@@ -363,25 +345,6 @@ func partialIn(findings []*finding) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(clusters))
-}
-
-// unlistedOf counts the resources that the bundles of an app do not name, each bundle once, and those that are carried over for the app.
-func (v *judgement) unlistedOf(app string) (all healthscope.Summary) {
-	var findings []*finding
-	for _, r := range v.refs {
-		if r.app == app {
-			findings = append(findings, r.finding)
-		}
-	}
-	for _, b := range distinctBundles(findings) {
-		all = sum(all, b.Unlisted)
-	}
-	for _, u := range v.carriedOver {
-		if u.App == app {
-			all = sum(all, u.Summary)
-		}
-	}
-	return all
 }
 
 func sum(a, b healthscope.Summary) healthscope.Summary {

@@ -35,7 +35,7 @@ type HealthChecks interface {
 	Subscribe(changed func())
 }
 
-// reconciler keeps the status of scopes up to date.
+// reconciler keeps the status of scopes up to date. It is also the source of the requests that do not come from a scope itself.
 type reconciler struct {
 	Options
 
@@ -45,8 +45,8 @@ type reconciler struct {
 	pods            *podDiagnosisCache
 	dependencyIndex *dependencyIndex
 	recorder        events.EventRecorder
-	// enqueueAll enqueues all scopes.
-	enqueueAll func(context.Context)
+	// queue is set once the controller has started.
+	queue queue
 }
 
 // Reconcile gathers what belongs to a scope, decides its health, writes its status if it differs, and records events.
