@@ -143,8 +143,7 @@ func (g *gatherer) addMissingBundles(a *app) {
 			}
 		}
 	}
-	// An app of the spec has bundles even without references to bundles, unless it refers to other objects alone.
-	if len(everywhere) > 0 || a.byLabel || a.Name == "" || a.Selector == nil && len(a.references) > 0 {
+	if len(everywhere) > 0 || !a.expectsBundle() {
 		return
 	}
 	for _, cluster := range g.scope.Spec.ExpectedClusters {
@@ -152,6 +151,12 @@ func (g *gatherer) addMissingBundles(a *app) {
 			g.add(a, bundleReference(a.Name, cluster), missing(a.Name, cluster, "a bundle of the app"))
 		}
 	}
+}
+
+// expectsBundle reports whether an app without references to bundles has bundles all the same: it is in the spec, with a name, and does
+// not refer to other objects alone.
+func (a *app) expectsBundle() bool {
+	return !a.byLabel && a.Name != "" && (a.Selector != nil || len(a.references) == 0)
 }
 
 // addMissingReferences adds the results of an app's references to bundles that lead nowhere.

@@ -53,14 +53,7 @@ func (g *gatherer) carryOverIn(a *app, c corev1alpha2.ClusterStatus, state fleet
 		}
 	}
 	if len(unreadable) == 0 && named < total {
-		name, last := a.Name, ""
-		if len(into) > 0 {
-			name = into[0].ref.Name
-		}
-		if c.State != string(healthscope.Unknown) {
-			last = fmt.Sprintf("%s, %d/%d ready", c.State, c.Ready, c.Total)
-		}
-		unreadable = append(unreadable, unreadableResult(bundleResult(c.Name, g.scope.Namespace, name), state, last))
+		unreadable = append(unreadable, g.placeholder(a, into, c, state))
 	}
 	if len(unreadable) > 0 && len(into) == 0 {
 		into = append(into, g.add(a, bundleReference(a.Name, c.Name)))
@@ -69,6 +62,18 @@ func (g *gatherer) carryOverIn(a *app, c corev1alpha2.ClusterStatus, state fleet
 		f.results, f.partial = append(f.results, unreadable...), append(f.partial, c.Name)
 	}
 	g.carriedOver = append(g.carriedOver, Unlisted{App: a.Name, Cluster: c.Name, Summary: healthscope.Summary{Total: total, Unknown: total}})
+}
+
+// placeholder returns the result of a bundle that stands for the resources of an app in a cluster.
+func (g *gatherer) placeholder(a *app, into []*finding, c corev1alpha2.ClusterStatus, state fleet.ClusterState) healthscope.Result {
+	name, last := a.Name, ""
+	if len(into) > 0 {
+		name = into[0].ref.Name
+	}
+	if c.State != string(healthscope.Unknown) {
+		last = fmt.Sprintf("%s, %d/%d ready", c.State, c.Ready, c.Total)
+	}
+	return unreadableResult(bundleResult(c.Name, g.scope.Namespace, name), state, last)
 }
 
 // leadsTo reports whether an app may have resources in a cluster.
