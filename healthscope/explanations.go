@@ -129,7 +129,7 @@ var Explanations = []Explanation{
 		"The scope refers directly to more than 100 distinct kinds. This kind is not among the first 100, in the order of the spec.",
 		"Split the scope, or select bundles."},
 	{ReasonReferenceCycle, "Unknown",
-		"The reference leads back to this scope, through the chain that the message names, such as `a → b → a`. Every scope of the cycle has this reason.",
+		"The reference leads back to this scope. Every scope of the cycle has this reason.",
 		"Remove one of the references."},
 	{ReasonClusterExcluded, "Unknown",
 		"The reference, `expectedClusters` or an expected resource leads to a cluster that `clusters` of the scope or of the app does not select.",

@@ -58,10 +58,10 @@ var conditionTexts = map[string]map[scope.Reason]conditionText{
 			mitigation: "Split the scope, or select bundles: references to 100 distinct kinds are followed.",
 		},
 		scope.ReasonReferenceCycle: {
-			meaning:    "The same, and the scope refers to itself, directly or through other scopes. The message names the chain.",
+			meaning:    "The same, and the scope refers to itself, directly or through other scopes.",
 			advice:     "Remove one of the references.",
 			diagnosis:  "`kubectl describe hs -n NAMESPACE SCOPE`",
-			mitigation: "Remove one of the references between the scopes that the message names.",
+			mitigation: "Remove one of the references between the scopes that have this reason.",
 		},
 	},
 	corev1alpha2.ConditionClustersReachable: {

@@ -152,8 +152,9 @@ func TestApplications(t *testing.T) {
 			t.Parallel()
 			w := withApplication(c.application, c.objects)
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{AppName: "store", CompReferences: c.components}}})
-			got := (&gatherer{scope: scope, view: w, lookup: w.lookup, trusted: c.trusted, now: noon}).gather()
-			if diff := cmp.Diff(c.want, summaryOfFindings(got)); diff != "" {
+			g := gathererIn(w, scope, noon)
+			g.trusted = c.trusted
+			if diff := cmp.Diff(c.want, summaryOfFindings(g.gather())); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", c.reason, diff)
 			}
 		})

@@ -217,19 +217,34 @@ func at(cluster string, ref corev1alpha2.WorkloadReference) corev1alpha2.Workloa
 	return ref
 }
 
-// gatherIn gathers the resources of a scope.
-func gatherIn(w world, scope *corev1alpha2.HealthScope, now time.Time) gathered {
-	return (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, now: now}).gather()
+// gathererIn returns a gatherer of the resources of a scope.
+func gathererIn(w world, scope *corev1alpha2.HealthScope, now time.Time) *gatherer {
+	return &gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, now: now}
 }
 
-// judgeIn gathers and decides for a scope. The history is that in the status of the scope.
+// gatherIn gathers the resources of a scope.
+func gatherIn(w world, scope *corev1alpha2.HealthScope, now time.Time) gathered {
+	return gathererIn(w, scope, now).gather()
+}
+
+// judgeIn gathers and decides for a scope.
 func judgeIn(w world, scope *corev1alpha2.HealthScope, now time.Time) judgement {
-	return decide(&scope.Spec, gatherIn(w, scope, now), newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
+	return judgeGathered(gatherIn(w, scope, now), scope, now)
+}
+
+// judgeGathered decides for a scope. The history is that in the status of the scope.
+func judgeGathered(g gathered, scope *corev1alpha2.HealthScope, now time.Time) judgement {
+	return decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
 }
 
 // statusIn returns the new status of a scope.
 func statusIn(w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
-	return newStatus(scope, judgeIn(w, scope, now), externalStatus{state: w.State}, now)
+	return statusFrom(w, gatherIn(w, scope, now), scope, now)
+}
+
+// statusFrom returns the new status of a scope for what has been gathered.
+func statusFrom(w world, g gathered, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
+	return newStatus(scope, judgeGathered(g, scope, now), externalStatus{state: w.State}, now)
 }
 
 // only returns the only element of a list.

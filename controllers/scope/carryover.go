@@ -5,37 +5,26 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// carriedOver is the number of resources that the scope's status counts for an app in a cluster that has not been read since
-// the hub started, or since the cluster's Secret was created. For other clusters, the view has the last known state.
-type carriedOver struct {
-	appCluster
-
-	total int
-}
-
 // carryOver adds the resources that the scope's status reports in clusters that have not been read, for apps that may still have resources there.
 func (g *gatherer) carryOver() {
 	changed := g.scope.Status.ObservedGeneration != g.scope.Generation
-	for _, a := range g.scope.Status.Apps {
-		for _, c := range a.Clusters {
-			g.waitForCluster(c.Name)
+	for _, status := range g.scope.Status.Apps {
+		for _, c := range status.Clusters {
 			state, unreadable := g.unreadable(c.Name)
-			app := g.appNamed(a.Name)
-			switch {
-			case !unreadable || state.FirstSync > 0 || c.Total <= 0:
+			if !unreadable || state.FirstSync > 0 || c.Total <= 0 {
 				continue
-			case changed && (app == nil || !g.leadsTo(app, c.Name)):
-				continue // With an unchanged spec, such an app had bundles with a label of the scope there.
 			}
-			if app = g.appByLabel(a.Name); g.selectsCluster(app, c.Name) {
-				g.carryOverIn(app, c, state)
+			// With an unchanged spec, an app that is not in it had bundles with a label of the scope there.
+			if a := g.appNamed(status.Name); changed && (a == nil || !g.leadsTo(a, c.Name)) {
+				continue
+			}
+			if a := g.appByLabel(status.Name); g.selectsCluster(a, c.Name) {
+				g.carryOverIn(a, c, state)
 			}
 		}
 	}
@@ -43,47 +32,41 @@ func (g *gatherer) carryOver() {
 
 // carryOverIn adds the resources that the status reports for an app in a cluster: the culprits by name, or a placeholder bundle if
 // the status names none. The status does not say which bundle named them, so they are added to every reference that may lead to
-// that bundle; each still counts once. addCarriedOver counts the resources without a name, after all findings have been judged.
-func (g *gatherer) carryOverIn(app *gatheredApp, c corev1alpha2.ClusterStatus, state fleet.ClusterState) {
-	into, has := g.findingsInto(app, c.Name), g.resourcesOf(app)
-	unreadable, total := g.unreadableCulprits(app, c, state, has)
-	named := 0
+// that bundle; each still counts once. decide counts the resources without a name, after all findings have been judged.
+func (g *gatherer) carryOverIn(a *app, c corev1alpha2.ClusterStatus, state fleet.ClusterState) {
+	into, has, rollup := g.findingsInto(a, c.Name), g.resourcesOf(a), g.scope.Spec.Rollup
+	var unreadable []healthscope.Result
+	named, total := 0, int(c.Total)
 	for key := range has {
-		if key.Cluster == c.Name && !ignored(g.scope.Spec.Rollup, key, app.Name) {
+		if key.Cluster == c.Name && !ignored(rollup, key, a.Name) {
 			named++
 		}
 	}
-	if len(unreadable) == 0 && named < total {
-		unreadable = append(unreadable, g.placeholder(app, into, c, state))
-	}
-	if len(unreadable) > 0 && len(into) == 0 {
-		into = append(into, g.add(app, bundleReference(app.Name, c.Name)))
-	}
-	for _, f := range into {
-		f.results, f.partial = append(f.results, unreadable...), append(f.partial, c.Name)
-	}
-	g.out.carriedOver = append(g.out.carriedOver, carriedOver{appCluster{app.Name, c.Name}, total})
-}
-
-// unreadableCulprits returns the culprits of an app in a cluster that the status names and that no reference has led to. total is
-// the number of resources that the status counts there, without culprits that the roll-up ignores now.
-func (g *gatherer) unreadableCulprits(app *gatheredApp, c corev1alpha2.ClusterStatus, state fleet.ClusterState, has sets.Set[healthscope.Key]) (unreadable []healthscope.Result, total int) {
-	total = int(c.Total)
 	for _, culprit := range g.scope.Status.Culprits {
 		key := keyOf(culprit)
 		switch {
-		case culprit.App != app.Name || culprit.Cluster != c.Name || isCluster(culprit):
-		case ignored(g.scope.Spec.Rollup, key, app.Name):
+		case culprit.App != a.Name || culprit.Cluster != c.Name || isCluster(culprit):
+		case ignored(rollup, key, a.Name):
 			total--
 		case !has.Has(key):
 			unreadable = append(unreadable, unreadableResult(healthscope.Result{Key: key}, state, lastState(culprit)))
 		}
 	}
-	return unreadable, total
+	if len(unreadable) == 0 && named < total {
+		unreadable = append(unreadable, g.placeholder(a, into, c, state))
+	}
+	if len(unreadable) > 0 && len(into) == 0 {
+		into = append(into, g.add(a, bundleReference(a.Name, c.Name)))
+	}
+	for _, f := range into {
+		f.results, f.partial = append(f.results, unreadable...), append(f.partial, c.Name)
+	}
+	g.carriedOver = append(g.carriedOver, Unlisted{App: a.Name, Cluster: c.Name, Summary: healthscope.Summary{Total: total, Unknown: total}})
 }
 
-func (g *gatherer) placeholder(app *gatheredApp, into []*finding, c corev1alpha2.ClusterStatus, state fleet.ClusterState) healthscope.Result {
-	name, last := app.Name, ""
+// placeholder returns the result of a bundle that stands for the resources of an app in a cluster.
+func (g *gatherer) placeholder(a *app, into []*finding, c corev1alpha2.ClusterStatus, state fleet.ClusterState) healthscope.Result {
+	name, last := a.Name, ""
 	if len(into) > 0 {
 		name = into[0].ref.Name
 	}
@@ -94,35 +77,21 @@ func (g *gatherer) placeholder(app *gatheredApp, into []*finding, c corev1alpha2
 }
 
 // leadsTo reports whether an app may have resources in a cluster.
-func (g *gatherer) leadsTo(app *gatheredApp, cluster string) bool {
-	return app.byLabel || app.Selector != nil || app.WorkloadSelector != nil || len(g.findingsInto(app, cluster)) > 0 || slices.Contains(g.scope.Spec.ExpectedClusters, cluster) ||
-		slices.ContainsFunc(app.WorkloadReferences, func(r corev1alpha2.WorkloadReference) bool { return r.Cluster == cluster }) ||
-		slices.ContainsFunc(app.ExpectedResources, func(e corev1alpha2.ExpectedResource) bool { return e.Cluster == cluster })
+func (g *gatherer) leadsTo(a *app, cluster string) bool {
+	return a.byLabel || a.Selector != nil || a.WorkloadSelector != nil || len(g.findingsInto(a, cluster)) > 0 || slices.Contains(g.scope.Spec.ExpectedClusters, cluster) ||
+		slices.ContainsFunc(a.references, func(r reference) bool { return r.Cluster == cluster }) ||
+		slices.ContainsFunc(a.ExpectedResources, func(e corev1alpha2.ExpectedResource) bool { return e.Cluster == cluster })
 }
 
 // findingsInto returns the findings of an app's references to bundles that may lead into a cluster. References to bundles that
 // did not exist in any cluster are left out.
-func (g *gatherer) findingsInto(app *gatheredApp, cluster string) (into []*finding) {
-	for _, f := range app.bundleRefs {
-		if f.ref.Cluster == cluster || f.ref.Cluster == "" && (len(f.bundles) > 0 || !g.wasMissing(app.Name, f.missing.Key)) {
+func (g *gatherer) findingsInto(a *app, cluster string) (into []*finding) {
+	for _, f := range a.bundleRefs {
+		if f.ref.Cluster == cluster || f.ref.Cluster == "" && (len(f.bundles) > 0 || !g.wasMissing(a.Name, f.missing.Key)) {
 			into = append(into, f)
 		}
 	}
 	return into
-}
-
-func (g *gatherer) wasMissing(app string, bundle healthscope.Key) bool {
-	c, found := g.culprit(bundle, healthscope.ReasonNotFound)
-	return found && c.App == app
-}
-
-// culprit returns the culprit of the scope's status that is an object with a reason.
-func (g *gatherer) culprit(key healthscope.Key, reason healthscope.Reason) (c corev1alpha2.Culprit, found bool) {
-	at := slices.IndexFunc(g.scope.Status.Culprits, func(c corev1alpha2.Culprit) bool { return c.Reason == string(reason) && keyOf(c) == key })
-	if at < 0 {
-		return c, false
-	}
-	return g.scope.Status.Culprits[at], true
 }
 
 // lastState returns the last known state of a culprit.
@@ -137,16 +106,4 @@ func lastState(c corev1alpha2.Culprit) string {
 	default:
 		return c.State
 	}
-}
-
-// addCarriedOver adds the resources that the previous status counts without naming them, so that the total of an app in a cluster
-// stays the same in this status and in those that are computed from it.
-func (v *judgement) addCarriedOver(all []carriedOver) {
-	counts := v.counts()
-	for _, c := range all {
-		if rest := c.total - counts[c.appCluster].Total; rest > 0 {
-			v.carriedOver = append(v.carriedOver, Unlisted{App: c.app, Cluster: c.cluster, Summary: healthscope.Summary{Total: rest, Unknown: rest}})
-		}
-	}
-	v.Unlisted = append(v.Unlisted, v.carriedOver...)
 }

@@ -121,8 +121,9 @@ func TestScopeWaitsForClusterThatConnectsWhileGathering(t *testing.T) {
 	before := world{clusters: []string{edge1, edge2}, states: map[string]fleet.Reachability{edge1: fleet.Connecting}}
 	scope := sinkIn()
 	scope.Status = statusIn(edges(), scope, noon)
-	g := (&gatherer{scope: scope, view: connectingView{edges(), before, new(bool)}, lookup: before.lookup, selectObjects: before.selection, now: seenAt.Add(time.Second)}).gather()
-	if g.syncWait <= 0 {
+	g := gathererIn(before, scope, seenAt.Add(time.Second))
+	g.view = connectingView{edges(), before, new(bool)}
+	if g.gather().syncWait <= 0 {
 		t.Error("the scope is judged without the bundles of a cluster that is there")
 	}
 }
@@ -133,8 +134,9 @@ func TestClusterThatRecoversWhileGatheringIsUnreachable(t *testing.T) {
 		scope := sinkIn()
 		scope.Status = statusIn(edges(), scope, noon)
 		before, now := edges().restarted(r), noon.Add(time.Minute)
-		g := (&gatherer{scope: scope, view: connectingView{edges(), before, new(bool)}, lookup: before.lookup, selectObjects: before.selection, now: now}).gather()
-		v := decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
+		g := gathererIn(before, scope, now)
+		g.view = connectingView{edges(), before, new(bool)}
+		v := judgeGathered(g.gather(), scope, now)
 		if s := newStatus(scope, v, externalStatus{state: before.State}, now); s.ResourcesReady != "2/4" || !slices.Equal(v.Partial, []string{edge2}) {
 			t.Errorf("%s: %s ready, and there may be more in %q; want 2/4 and the edge", r, s.ResourcesReady, v.Partial)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -154,6 +155,9 @@ var Events = map[corev1alpha2.Health]Event{
 	corev1alpha2.UnknownHealth: {ReasonHealthUnknown, corev1.EventTypeWarning},
 }
 
+// maxMessage bounds the message of a condition, in bytes.
+const maxMessage = 1024
+
 // conditionState is the reason and the message of a condition; without a message the scope does not have the condition.
 type conditionState struct {
 	reason  Reason
@@ -162,61 +166,56 @@ type conditionState struct {
 
 // setConditions sets the conditions. Their messages hold no time and no random order, so that they change only when the facts do.
 func setConditions(s *corev1alpha2.HealthScopeStatus, v judgement, reachable conditionState, o externalStatus, noMembers string, now time.Time) {
-	set := func(kind string, c conditionState) {
-		if c.message == "" {
+	set := func(kind string, reason Reason, message string) {
+		if message == "" {
 			meta.RemoveStatusCondition(&s.Conditions, kind)
 			return
 		}
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: kind, Status: statusFor(kind, c.reason), Reason: string(c.reason), Message: healthscope.Shorten(c.message, maxMessage), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+			Type: kind, Status: statusFor(kind, reason), Reason: string(reason), Message: healthscope.Shorten(message, maxMessage), ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 		})
 	}
-	set(corev1alpha2.ConditionReady, readyCondition(s, v, noMembers))
-	set(corev1alpha2.ConditionClustersReachable, reachable)
-	if o.inventory == nil || !o.inventory.Waiting { // A restart must not change the conditions for a moment.
-		synced, conflict := conditionState{}, ""
-		if i := o.inventory; i != nil {
-			synced, conflict = conditionState{i.Reason, i.Message}, i.Conflict
-			if i.Reason == "" {
-				synced = conditionState{ReasonSynced, "A&AI holds the state of every resource"}
-			}
+	ready := readyCondition(s, v, noMembers)
+	set(corev1alpha2.ConditionReady, ready.reason, ready.message)
+	set(corev1alpha2.ConditionClustersReachable, reachable.reason, reachable.message)
+	switch i := o.inventory; {
+	case i == nil:
+		set(corev1alpha2.ConditionInventorySynced, "", "")
+		set(corev1alpha2.ConditionInventoryConflict, "", "")
+	case i.Waiting: // A restart must not change the conditions for a moment.
+	default:
+		if i.Reason == "" {
+			set(corev1alpha2.ConditionInventorySynced, ReasonSynced, "A&AI holds the state of every resource")
+		} else {
+			set(corev1alpha2.ConditionInventorySynced, i.Reason, i.Message)
 		}
-		set(corev1alpha2.ConditionInventorySynced, synced)
-		set(corev1alpha2.ConditionInventoryConflict, conditionState{ReasonOlderScope, conflict})
+		set(corev1alpha2.ConditionInventoryConflict, ReasonOlderScope, i.Conflict)
 	}
-	set(corev1alpha2.ConditionProbesReady, v.probesCondition)
+	set(corev1alpha2.ConditionProbesReady, v.probesCondition.reason, v.probesCondition.message)
 	stalled := ""
 	if v.Health == healthscope.Unhealthy && v.summary.Failed > 0 {
 		stalled = fmt.Sprintf("%d of %d resources have failed: %s", v.summary.Failed, v.summary.Total, s.FirstCulprit)
 	}
-	set(corev1alpha2.ConditionStalled, conditionState{ReasonMembersFailed, stalled})
-	set(corev1alpha2.ConditionHealthChecksInvalid, conditionState{ReasonInvalidExpression, o.healthChecks})
-	set(corev1alpha2.ConditionStatusConflict, conditionState{ReasonOtherController, conflictMessage(v.ConflictsWith)})
+	set(corev1alpha2.ConditionStalled, ReasonMembersFailed, stalled)
+	set(corev1alpha2.ConditionHealthChecksInvalid, ReasonInvalidExpression, o.healthChecks)
+	set(corev1alpha2.ConditionStatusConflict, ReasonOtherController, conflictMessage(v.ConflictsWith))
 }
 
+// readyCondition returns the condition Ready. That of a healthy scope names the first resource that is not ready: a rollout that
+// has stopped is no outage, but needs attention. It does not name the cause, which changes with every pod of a rollout.
 func readyCondition(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers string) conditionState {
 	switch v.Health {
 	case healthscope.Healthy:
-		return conditionState{ReasonHealthy, s.ResourcesReady + " resources are ready" + notReadySuffix(v)}
+		message := s.ResourcesReady + " resources are ready"
+		if at := slices.IndexFunc(v.Members, func(p AppMember) bool { return p.Contributes() && p.State != healthscope.Ready }); at >= 0 {
+			p := v.Members[at]
+			message += fmt.Sprintf("; not ready is %s/%s in %s: %s", p.Kind, p.Name, p.Cluster, cmp.Or(string(p.Reason), string(p.State)))
+		}
+		return conditionState{ReasonHealthy, message}
 	case healthscope.HealthUnknown:
 		return unknownCondition(s, v, noMembers)
 	case healthscope.Unhealthy:
 	}
-	return unhealthyCondition(s, v)
-}
-
-// notReadySuffix names the first resource of a healthy scope that is not ready: a rollout that has stopped is no outage, but needs attention.
-// It is empty when all are ready. It does not name the cause, which changes with every pod of a rollout.
-func notReadySuffix(v judgement) string {
-	at := slices.IndexFunc(v.Members, func(p AppMember) bool { return p.Contributes() && p.State != healthscope.Ready })
-	if at < 0 {
-		return ""
-	}
-	p := v.Members[at]
-	return fmt.Sprintf("; not ready is %s/%s in %s: %s", p.Kind, p.Name, p.Cluster, cmp.Or(string(p.Reason), string(p.State)))
-}
-
-func unhealthyCondition(s *corev1alpha2.HealthScopeStatus, v judgement) conditionState {
 	if len(v.missingRequired) > 0 {
 		return conditionState{ReasonRequiredAppMissing, missingRequiredLine(v.missingRequired)}
 	}
@@ -252,4 +251,82 @@ func unknownCondition(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers 
 		first = culpritLine(s.Culprits[at])
 	}
 	return conditionState{ReasonMembersUnknown, fmt.Sprintf("%d of %d resources cannot be judged: %s", v.summary.Unknown, v.summary.Total, first)}
+}
+
+func culpritLine(c corev1alpha2.Culprit) string {
+	if isCluster(c) {
+		return shorten(fmt.Sprintf("%s/%s: %s", c.Kind, c.Name, c.Reason))
+	}
+	return shorten(fmt.Sprintf("%s/%s in %s: %s", c.Kind, c.Name, c.Cluster, cmp.Or(c.Reason, c.State)))
+}
+
+func missingRequiredLine(apps []string) string {
+	return "no resources in required apps: " + strings.Join(apps, ", ")
+}
+
+// noMembersMessage returns the message for a scope or apps without members that count: what was looked for. It is empty when all have members.
+func noMembersMessage(scope *corev1alpha2.HealthScope, v judgement) string {
+	switch {
+	case v.summary.Total > 0 && len(v.emptyApps) == 0:
+		return ""
+	case v.summary.Total > 0:
+		return "nothing belongs to " + emptyAppsMessage(scope, v)
+	case len(v.Members) > 0:
+		return fmt.Sprintf("no resource counts: rollup.ignore matches each of the %d resources that do", len(v.Members))
+	}
+	var parts []string
+	if v.probesCondition.message != "" {
+		parts = append(parts, v.probesCondition.message) // The line in a list is cut, and this is what the scope asks for.
+	}
+	if len(scope.Spec.Apps) > 0 {
+		parts = append(parts, emptyAppsMessage(scope, v))
+	} else {
+		parts = append(parts, "the spec has no references and no apps")
+	}
+	parts = append(parts, fmt.Sprintf("no bundle in namespace %q%s has %s", scope.Namespace, selectedClustersSuffix(scope.Spec.Clusters), scopeLabelsText(scope)))
+	if len(scope.Spec.ExpectedClusters) > 0 {
+		parts = append(parts, "expectedClusters says where apps are expected, and not which")
+	}
+	return "nothing belongs to the scope: " + strings.Join(parts, "; ")
+}
+
+func emptyAppsMessage(scope *corev1alpha2.HealthScope, v judgement) string {
+	var parts []string
+	for _, a := range scope.Spec.Apps {
+		if !slices.Contains(v.emptyApps, a.Name) {
+			continue
+		}
+		in := fmt.Sprintf("in namespace %q%s has the labels ", scope.Namespace, selectedClustersSuffix(scope.Spec.Clusters, a.Clusters))
+		var why []string
+		if a.Selector != nil {
+			why = append(why, "no bundle "+in+metav1.FormatLabelSelector(a.Selector)+"; to select workloads, use workloadSelector")
+		}
+		if s := a.WorkloadSelector; s != nil {
+			var kinds []string
+			gvks, _ := workloadKinds(s)
+			for _, gvk := range gvks {
+				kinds = append(kinds, gvk.Kind)
+			}
+			why = append(why, "no "+strings.Join(kinds, ", ")+" "+in+metav1.FormatLabelSelector(&s.LabelSelector))
+		}
+		if len(why) == 0 {
+			why = append(why, "it has no references and no selector")
+		}
+		parts = append(parts, fmt.Sprintf("app %q (%s)", a.Name, strings.Join(why, "; ")))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// selectedClustersSuffix returns the words for a message that only selected clusters were searched; empty when there is no selection.
+func selectedClustersSuffix(selections ...*corev1alpha2.ClusterSelection) string {
+	if slices.ContainsFunc(selections, func(s *corev1alpha2.ClusterSelection) bool { return s != nil }) {
+		return " of the clusters that are selected"
+	}
+	return ""
+}
+
+// scopeLabelsText names the labels that lead to a scope.
+func scopeLabelsText(scope *corev1alpha2.HealthScope) string {
+	return fmt.Sprintf("the label %s=%s or %s%s=true", corev1alpha2.LabelScopeName, scope.Name, corev1alpha2.LabelScopePrefix, scope.Name)
 }

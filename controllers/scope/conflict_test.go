@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +31,7 @@ func newConflictScope(t *testing.T) *conflictScope {
 	api := &server{answer: func(*corev1alpha2.HealthScopeStatus) error { return nil }}
 	recorder := events.NewFakeRecorder(100)
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{})
-	r := &reconciler{client: api, apiReader: api, Options: Options{Guard: pruning.NewGuard("HealthScopes"), Registry: NewRegistry()}, recorder: recorder, enqueueAll: func(context.Context) {}}
+	r := &reconciler{client: api, apiReader: api, Options: Options{Guard: pruning.NewGuard("HealthScopes"), Registry: NewRegistry()}, recorder: recorder}
 	return &conflictScope{reconciler: r, t: t, api: api, recorder: recorder, scope: scope, entry: r.Registry.entryFor(scope, noon)}
 }
 

@@ -44,8 +44,10 @@ func shopContext(clusters ...string) contexts {
 
 // judgeWith judges a scope with contexts, and returns its status and its syncWait.
 func judgeWith(w world, c Contexts, scope *corev1alpha2.HealthScope, now time.Time) (corev1alpha2.HealthScopeStatus, time.Duration) {
-	g := (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, contexts: c, now: now}).gather()
-	return newStatus(scope, decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now), externalStatus{state: w.State}, now), g.syncWait
+	g := gathererIn(w, scope, now)
+	g.contexts = c
+	all := g.gather()
+	return statusFrom(w, all, scope, now), all.syncWait
 }
 
 // shopScope returns the scope of an app with one reference.

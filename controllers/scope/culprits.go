@@ -7,41 +7,12 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
-
-// kindCluster is the kind of a culprit that is a cluster.
-const kindCluster = "Cluster"
-
-// isCluster reports whether a culprit is a cluster and not an object in one.
-func isCluster(c corev1alpha2.Culprit) bool {
-	return c.Kind == kindCluster && c.Group == "" && c.Namespace == "" && c.Name == c.Cluster
-}
-
-func keyOf(c corev1alpha2.Culprit) healthscope.Key {
-	return healthscope.Key{Cluster: c.Cluster, Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
-}
-
-// staleClusters returns the states of those clusters of findings that are known and not Connected.
-func (g *gatherer) staleClusters() map[string]fleet.ClusterState {
-	stale := map[string]fleet.ClusterState{}
-	add := func(cluster string) {
-		if state, known := g.clusterState(cluster); known && !state.Reachable() {
-			stale[cluster] = state
-		}
-	}
-	for _, f := range g.out.findings {
-		for _, b := range f.bundles {
-			add(b.Cluster)
-		}
-		for i := range f.results {
-			add(f.results[i].Cluster)
-		}
-	}
-	return stale
-}
 
 // culpritsOf returns the culprits of the scope, worst first. A cluster that is not Connected is one culprit and
 // comes before all objects that are Unknown.
@@ -90,4 +61,20 @@ func (v *judgement) staleCulprits(states map[string]fleet.ClusterState) (cluster
 		})
 	}
 	return clusters
+}
+
+// metaTime returns a time in the form of a status, truncated to the second; nil when the time is zero.
+func metaTime(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(metav1.NewTime(t.Truncate(time.Second)))
+}
+
+// earlier returns the earlier of two times; a zero time means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,28 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
+	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/probe"
 )
-
-// AppMember is a judged member of a scope, with its place in it.
-type AppMember struct {
-	// Member is shared with all others who have the member: the bundle that it is in, and other scopes. It must not be changed.
-	*healthscope.Member
-	// App is the app of the scope the member belongs to; empty for references outside apps.
-	App string
-	// Links are the app's links into the inventory; nil when it has none.
-	Links *corev1alpha2.InventoryLinks
-	// Ignored is true when the scope's roll-up says that the member does not count.
-	Ignored bool
-}
-
-// Contributes reports whether the member counts in the scope's health.
-func (p AppMember) Contributes() bool { return !p.Owned && !p.Ignored }
-
-// isUnhealthy reports whether the member keeps the scope from being healthy.
-func (p AppMember) isUnhealthy() bool { return p.Contributes() && !p.Healthy() }
 
 // judgement is the health of a scope, with everything that its status reports.
 type judgement struct {
@@ -44,14 +28,13 @@ type judgement struct {
 	carriedOver []Unlisted
 	// truncated is true when a bundle does not name all its resources.
 	truncated bool
-	// summary counts the members that contribute, and the unlisted ones.
+	// counts are the members that contribute and the unlisted ones, by the app in which they count and their cluster; summary is their sum.
+	counts  map[appCluster]healthscope.Summary
 	summary healthscope.Summary
 	// missingRequired are the required apps without members, sorted, and then the required components without members, sorted.
 	missingRequired []string
 	// emptyApps are the apps of the spec that lead to nothing, sorted.
 	emptyApps []string
-	// hints holds, by app, why its selector matches nothing.
-	hints map[string]string
 	// probesCondition is the condition on the probes that the scope requests.
 	probesCondition conditionState
 	// nextCheck is when the judgement may change by time alone; zero means never.
@@ -62,8 +45,9 @@ type judgement struct {
 type refJudgement struct {
 	*finding
 
-	// placed are the members that it leads to.
-	placed []AppMember
+	// placed are the members that it leads to, and unlisted counts what its bundles do not name.
+	placed   []AppMember
+	unlisted healthscope.Summary
 }
 
 // decide judges the gathered results and rolls them up. The order of the findings makes no difference.
@@ -81,23 +65,28 @@ func decide(spec *corev1alpha2.HealthScopeSpec, g gathered, m *history, policy h
 		p := &v.Members[i]
 		p.Ignored = ignored(spec.Rollup, p.Key, p.App)
 	}
-	v.addRefs(findings, places)
+	for i, f := range findings {
+		if f.duplicate {
+			continue
+		}
+		r := refJudgement{finding: f, placed: make([]AppMember, 0, len(places[i]))}
+		for _, at := range places[i] {
+			r.placed = append(r.placed, v.Members[at])
+		}
+		for _, b := range f.bundles {
+			r.unlisted = sum(r.unlisted, b.Unlisted)
+			v.truncated = v.truncated || b.Truncated
+		}
+		v.refs = append(v.refs, r)
+	}
 	slices.SortFunc(v.Members, func(a, b AppMember) int {
 		return cmp.Or(healthscope.CompareStates(a.State, b.State), strings.Compare(a.App, b.App), a.Compare(b.Key))
 	})
-	v.Unlisted = placeUnlisted(findings)
-	v.addCarriedOver(g.carriedOver)
+	v.count(findings, g.carriedOver)
 	v.LinkedApps = v.linkedAppsOf(findings)
-	v.truncated = slices.ContainsFunc(findings, func(f *finding) bool {
-		return slices.ContainsFunc(f.bundles, func(b *fleet.Bundle) bool { return b.Truncated })
-	})
-	v.Partial, v.FirstSyncs, v.hints, v.probesCondition = partialIn(findings), g.firstSyncs, g.hints, g.probesCondition
+	v.Partial, v.FirstSyncs, v.probesCondition = partialIn(findings), g.firstSyncs, g.probesCondition
 	if v.culprits = v.culpritsOf(g.stale); len(v.culprits) > 0 {
 		v.FirstCulprit = new(v.culprits[0])
-	}
-	v.summary = summarize(v.Members)
-	for _, u := range v.Unlisted {
-		v.summary = sum(v.summary, u.Summary)
 	}
 	v.State = v.summary.State()
 	v.emptyApps = v.appsWithoutMembers(spec)
@@ -160,27 +149,13 @@ func (v *judgement) place(findings []*finding, judged map[healthscope.Key]*healt
 	return places
 }
 
-// addRefs adds the references of the scope with the members that they lead to.
-func (v *judgement) addRefs(findings []*finding, places [][]int) {
-	for i, f := range findings {
-		if f.duplicate {
-			continue
-		}
-		r := refJudgement{f, make([]AppMember, 0, len(places[i]))}
-		for _, at := range places[i] {
-			r.placed = append(r.placed, v.Members[at])
-		}
-		v.refs = append(v.refs, r)
-	}
-}
-
 // judge judges each result separately, so that a pod that is referred to counts even if its owner is referred to as well.
 func (v *judgement) judge(g gathered, m *history, policy healthscope.Policy, now time.Time) map[healthscope.Key]*healthscope.Member {
 	judged := map[healthscope.Key]*healthscope.Member{}
 	var members []healthscope.Member
 	for _, r := range m.withHistory(g.findings, policy, now) {
 		single := healthscope.Judge([]healthscope.Result{r}, policy, now)
-		if pods, looked := g.pods.diagnoses[r.Key]; looked {
+		if pods, looked := g.pods[r.Key]; looked {
 			single.Members[0].Cause = causeOf(&single.Members[0], pods.Cause)
 		}
 		judged[r.Key] = &single.Members[0]
@@ -188,7 +163,7 @@ func (v *judgement) judge(g gathered, m *history, policy healthscope.Policy, now
 		v.nextCheck = earlier(v.nextCheck, single.NextCheck)
 	}
 	m.previous = members
-	v.nextCheck = earlier(v.nextCheck, g.pods.next)
+	v.nextCheck = earlier(v.nextCheck, g.nextPods)
 	return judged
 }
 
@@ -223,16 +198,6 @@ func ignored(rollup *corev1alpha2.Rollup, key healthscope.Key, app string) bool 
 	})
 }
 
-func summarize(members []AppMember) healthscope.Summary {
-	var s healthscope.Summary
-	for _, p := range members {
-		if !p.Ignored {
-			s.Add(*p.Member)
-		}
-	}
-	return s
-}
-
 // applyRollup applies the scope's roll-up: enough members must be healthy, and all those of required apps. The health of an app that leads to nothing is not known.
 func (v *judgement) applyRollup(spec *corev1alpha2.HealthScopeSpec) {
 	rollup := spec.Rollup
@@ -247,7 +212,13 @@ func (v *judgement) applyRollup(spec *corev1alpha2.HealthScopeSpec) {
 		v.require(app, v.summaryOf(app))
 	}
 	for _, component := range slices.Sorted(slices.Values(spec.RequiredHealthyComponents)) {
-		v.require(component, summarize(v.membersOfComponent(component)))
+		var members healthscope.Summary
+		for _, p := range v.Members {
+			if !p.Ignored && cmp.Or(p.Labels[corev1alpha2.LabelComponent], p.App) == component {
+				members.Add(*p.Member)
+			}
+		}
+		v.require(component, members)
 	}
 }
 
@@ -270,33 +241,130 @@ func healthyPercentage(spec *corev1alpha2.HealthScopeSpec) float64 {
 	return 100
 }
 
-func (v *judgement) membersOfComponent(component string) (members []AppMember) {
-	for _, p := range v.Members {
-		if cmp.Or(p.Labels[corev1alpha2.LabelComponent], p.App) == component {
-			members = append(members, p)
-		}
-	}
-	return members
-}
-
 // summaryOf counts all that the references and bundles of an app lead to, also what counts in another app and what has no name.
-func (v *judgement) summaryOf(app string) healthscope.Summary {
-	all, seen := v.unlistedOf(app), sets.New[healthscope.Key]()
+func (v *judgement) summaryOf(app string) (all healthscope.Summary) {
+	members, bundles := sets.New[healthscope.Key](), sets.New[fleet.BundleKey]()
 	for _, r := range v.refs {
 		for _, p := range r.placed {
-			if (r.app == app || p.App == app) && !p.Ignored && !seen.Has(p.Key) {
-				seen.Insert(p.Key)
+			if (r.app == app || p.App == app) && !p.Ignored && !members.Has(p.Key) {
+				members.Insert(p.Key)
 				all.Add(*p.Member)
 			}
+		}
+		for _, b := range r.bundles {
+			if r.app == app && !bundles.Has(b.BundleKey) {
+				bundles.Insert(b.BundleKey)
+				all = sum(all, b.Unlisted)
+			}
+		}
+	}
+	for _, u := range v.carriedOver {
+		if u.App == app {
+			all = sum(all, u.Summary)
 		}
 	}
 	return all
 }
 
-// earlier returns the earlier of two times; a zero time means never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
+// appsWithoutMembers returns the apps of a spec that lead to nothing, sorted. Apps that the roll-up ignores are left out.
+func (v *judgement) appsWithoutMembers(spec *corev1alpha2.HealthScopeSpec) []string {
+	if len(spec.Apps) == 0 {
+		return nil
 	}
-	return a
+	found := map[string]bool{}
+	for _, r := range v.refs {
+		found[r.app] = found[r.app] || len(r.placed) > 0 || r.unlisted.Total > 0
+	}
+	var empty []string
+	for _, a := range spec.Apps {
+		if !found[a.Name] && !ignored(spec.Rollup, healthscope.Key{}, a.Name) {
+			empty = append(empty, a.Name)
+		}
+	}
+	slices.Sort(empty)
+	return empty
+}
+
+// count counts the members that contribute, and what has no name. What the bundles of findings do not name counts once for each
+// bundle, in the first app that leads to it; the findings must be sorted by app. Of what the previous status counts, the rest
+// counts without a name, so that the total of an app in a cluster stays the same in this status and in those that are computed from it.
+func (v *judgement) count(findings []*finding, carriedOver []Unlisted) {
+	v.counts = map[appCluster]healthscope.Summary{}
+	for _, p := range v.Members {
+		if p.Contributes() {
+			at := appCluster{p.App, p.Cluster}
+			n := v.counts[at]
+			n.Add(*p.Member)
+			v.counts[at] = n
+		}
+	}
+	unlisted, bundles := map[appCluster]healthscope.Summary{}, sets.New[fleet.BundleKey]()
+	for _, f := range findings {
+		for _, b := range f.bundles {
+			if b.Unlisted.Total > 0 && !bundles.Has(b.BundleKey) {
+				bundles.Insert(b.BundleKey)
+				at := appCluster{f.app, b.Cluster}
+				unlisted[at] = sum(unlisted[at], b.Unlisted)
+			}
+		}
+	}
+	for at, s := range unlisted {
+		v.Unlisted = append(v.Unlisted, Unlisted{App: at.app, Cluster: at.cluster, Summary: s})
+		v.counts[at] = sum(v.counts[at], s)
+	}
+	slices.SortFunc(v.Unlisted, func(a, b Unlisted) int {
+		return cmp.Or(strings.Compare(a.App, b.App), strings.Compare(a.Cluster, b.Cluster))
+	})
+	for _, u := range carriedOver {
+		at := appCluster{u.App, u.Cluster}
+		if rest := u.Summary.Total - v.counts[at].Total; rest > 0 {
+			u.Summary = healthscope.Summary{Total: rest, Unknown: rest}
+			v.carriedOver = append(v.carriedOver, u)
+			v.counts[at] = sum(v.counts[at], u.Summary)
+		}
+	}
+	v.Unlisted = append(v.Unlisted, v.carriedOver...)
+	for _, n := range v.counts {
+		v.summary = sum(v.summary, n)
+	}
+}
+
+// appCluster is an app in a cluster.
+type appCluster struct{ app, cluster string }
+
+// partialIn returns the clusters in which the bundles of findings do not name all resources: they are truncated, malformed,
+// not filled, or have not been read since the hub started. A cluster that is not known any more is not among them.
+func partialIn(findings []*finding) []string {
+	clusters := sets.New[string]()
+	for _, f := range findings {
+		clusters.Insert(f.partial...)
+		for _, r := range f.results {
+			if r.Kind == k8spluginv1alpha1.ResourceBundleStateKind && r.State == healthscope.Unknown && r.Reason != healthscope.ReasonUnknownCluster {
+				clusters.Insert(r.Cluster)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(clusters))
+}
+
+func sum(a, b healthscope.Summary) healthscope.Summary {
+	return healthscope.Summary{
+		Total: a.Total + b.Total, Ready: a.Ready + b.Ready, Pending: a.Pending + b.Pending, Failed: a.Failed + b.Failed,
+		Unknown: a.Unknown + b.Unknown, Healthy: a.Healthy + b.Healthy,
+	}
+}
+
+// linkedAppsOf returns the apps of findings that name a module, sorted by app.
+func (v *judgement) linkedAppsOf(findings []*finding) []LinkedApp {
+	links := map[string]corev1alpha2.InventoryLinks{}
+	for _, f := range findings {
+		if f.links != nil && f.links.GenericVNFID != "" && f.links.VFModuleID != "" {
+			links[f.app] = *f.links
+		}
+	}
+	var all []LinkedApp
+	for _, app := range slices.Sorted(maps.Keys(links)) {
+		all = append(all, LinkedApp{Links: links[app], Summary: v.summaryOf(app)})
+	}
+	return all
 }

@@ -106,10 +106,15 @@ func TestClusterMaintenanceMutesItsUnhealthyContributors(t *testing.T) {
 		"one elsewhere that does not count":  {members: []healthscope.Member{unhealthyMember(edge1), owned(unhealthyMember(edge2))}, want: true},
 		"nothing":                            {members: []healthscope.Member{well}},
 	} {
-		s, v := scopeOf(corev1alpha2.HealthScopeSpec{}), judgement{Judged: Judged{Unlisted: c.unlisted}, missingRequired: c.missingRequired}
+		s, v := scopeOf(corev1alpha2.HealthScopeSpec{}), judgement{missingRequired: c.missingRequired}
 		s.Annotations = map[string]string{corev1alpha2.AnnotationMaintenance: c.annotation}
 		for _, m := range c.members {
 			v.Members = append(v.Members, AppMember{Member: &m})
+		}
+		v.count(nil, nil)
+		for _, u := range c.unlisted {
+			at := appCluster{u.App, u.Cluster}
+			v.counts[at] = sum(v.counts[at], u.Summary)
 		}
 		if got := isMuted(s, v, state); got != c.want {
 			t.Errorf("%s: isMuted is %t, want %t", name, got, c.want)

@@ -21,21 +21,21 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// newTestEventSource returns an event source with the dependencies of scopes in a world.
-func newTestEventSource(w world, scopes ...*corev1alpha2.HealthScope) *eventSource {
-	s := &eventSource{dependencyIndex: newDependencyIndex()}
+// newTestEventSource returns a reconciler with the dependencies of scopes in a world.
+func newTestEventSource(w world, scopes ...*corev1alpha2.HealthScope) *reconciler {
+	s := &reconciler{dependencyIndex: newDependencyIndex()}
 	var all listed
 	for _, scope := range scopes {
 		s.dependencyIndex.set(client.ObjectKeyFromObject(scope), gatherIn(w, scope, noon).dependencies)
 		all.items = append(all.items, *scope)
 	}
-	s.reader = all
+	s.client = all
 	return s
 }
 
 // listed is a cache of scopes.
 type listed struct {
-	client.Reader
+	client.Client
 
 	items []corev1alpha2.HealthScope
 }
@@ -60,14 +60,14 @@ func bundleChange(b *fleet.Bundle) fleet.Change {
 }
 
 // enqueuedBy returns the names of the scopes that a change enqueues.
-func (s *eventSource) enqueuedBy(t interface{ Context() context.Context }, c fleet.Change) []string {
-	s.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer s.queue.ShutDown()
-	s.handle(t.Context(), c)
+func (r *reconciler) enqueuedBy(t interface{ Context() context.Context }, c fleet.Change) []string {
+	r.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer r.queue.ShutDown()
+	r.handle(t.Context(), c)
 	names := map[string]struct{}{}
-	for s.queue.Len() > 0 {
-		request, _ := s.queue.Get()
-		s.queue.Done(request)
+	for r.queue.Len() > 0 {
+		request, _ := r.queue.Get()
+		r.queue.Done(request)
 		names[request.Name] = struct{}{}
 	}
 	return slices.Sorted(maps.Keys(names))

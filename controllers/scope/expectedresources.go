@@ -24,54 +24,52 @@ type Contexts interface {
 	Subscribe(changed func(bundle types.NamespacedName))
 }
 
-// addMissingResources adds the resources that an app must have and that no finding has.
-func (g *gatherer) addMissingResources(app *gatheredApp) {
-	required := g.requiredByContexts(app)
-	if len(app.ExpectedResources)+len(required) == 0 {
+// addMissingResources adds the resources that an app must have and that no finding has, or may have in an unreadable cluster.
+// If it is not certain whether a resource exists, it is Unknown if the spec names it; otherwise it is left out, because the
+// bundle itself is Unknown.
+func (g *gatherer) addMissingResources(a *app) {
+	required := g.requiredByContexts(a)
+	if len(a.ExpectedResources)+len(required) == 0 {
 		return
 	}
-	has := g.resourcesOf(app)
-	for _, e := range app.ExpectedResources {
-		for _, cluster := range g.expectedClustersOf(app, e) {
-			g.addIfMissing(app, has, healthscope.Key{Cluster: cluster, Group: e.Group, Kind: e.Kind, Namespace: g.scope.Namespace, Name: e.Name}, true)
+	has := g.resourcesOf(a)
+	add := func(key healthscope.Key, inSpec bool) {
+		ofCluster := key
+		ofCluster.Namespace = ""
+		_, unreadable := g.unreadable(key.Cluster)
+		if has.HasAny(key, ofCluster) || unreadable && g.isPartial(a, key.Cluster) {
+			return
+		}
+		r := g.unmetResult(a, healthscope.Result{Key: key})
+		if !inSpec && r.State == healthscope.Unknown && !unreadable {
+			return
+		}
+		has.Insert(key) // It may be expected twice.
+		g.add(a, reference{WorkloadReference: corev1alpha2.WorkloadReference{Kind: key.Kind, Name: key.Name, Cluster: key.Cluster}}, r)
+	}
+	for _, e := range a.ExpectedResources {
+		for _, cluster := range g.expectedClustersOf(a, e) {
+			add(healthscope.Key{Cluster: cluster, Group: e.Group, Kind: e.Kind, Namespace: g.scope.Namespace, Name: e.Name}, true)
 		}
 	}
 	for _, key := range required {
-		g.addIfMissing(app, has, key, false)
+		add(key, false)
 	}
-}
-
-// addIfMissing adds a resource that an app must have, unless a finding has it, or may have it in an unreadable cluster. If it is
-// not certain whether the resource exists, it is Unknown if the spec names it; otherwise it is left out, because the bundle itself
-// is Unknown.
-func (g *gatherer) addIfMissing(app *gatheredApp, has sets.Set[healthscope.Key], key healthscope.Key, inSpec bool) {
-	ofCluster := key
-	ofCluster.Namespace = ""
-	_, unreadable := g.unreadable(key.Cluster)
-	if has.HasAny(key, ofCluster) || unreadable && g.isPartial(app, key.Cluster) {
-		return
-	}
-	r := g.unmetResult(app, healthscope.Result{Key: key})
-	if !inSpec && r.State == healthscope.Unknown && !unreadable {
-		return
-	}
-	has.Insert(key) // It may be expected twice.
-	g.add(app, corev1alpha2.WorkloadReference{Kind: key.Kind, Name: key.Name, Cluster: key.Cluster}, r)
 }
 
 // requiredByContexts returns the resources that the AppContexts of an app's bundles require and the bundles do not name. If a
 // reference leads into every cluster, this includes clusters without such a bundle whose bundles are all known.
-func (g *gatherer) requiredByContexts(app *gatheredApp) (required []healthscope.Key) {
+func (g *gatherer) requiredByContexts(a *app) (required []healthscope.Key) {
 	if g.contexts == nil {
 		return nil
 	}
 	members := map[string]map[string][]healthscope.Member{} // By the name of the bundles, and their cluster.
 	everywhere := sets.New[string]()
-	for _, f := range app.refsIntoAllClusters() {
+	for _, f := range a.refsIntoAllClusters() {
 		everywhere.Insert(f.ref.Name)
 		members[f.ref.Name] = map[string][]healthscope.Member{}
 	}
-	for key, b := range app.bundles {
+	for key, b := range a.bundles {
 		if members[key.Name] == nil {
 			members[key.Name] = map[string][]healthscope.Member{}
 		}
@@ -81,10 +79,10 @@ func (g *gatherer) requiredByContexts(app *gatheredApp) (required []healthscope.
 		g.dependOnBundle(name) // Contexts reports changes by this name.
 		missing, reading := g.contexts.Missing(name, g.scope.Namespace, members[name])
 		if !reading.IsZero() {
-			g.waitSince(reading)
+			g.waitSince(reading, false)
 		}
 		for _, key := range missing {
-			if _, ok := members[name][key.Cluster]; ok || everywhere.Has(name) && g.selectsCluster(app, key.Cluster) && g.isComplete(key.Cluster) {
+			if _, ok := members[name][key.Cluster]; ok || everywhere.Has(name) && g.selectsCluster(a, key.Cluster) && g.isComplete(key.Cluster) {
 				required = append(required, key)
 			}
 		}
@@ -98,61 +96,43 @@ func (g *gatherer) isComplete(cluster string) bool {
 	return known && (!s.Answers() || g.view.CompleteFor(cluster, g.scope.Namespace))
 }
 
-// resourcesOf returns the keys of all resources that have been found for an app, in any state.
-func (g *gatherer) resourcesOf(app *gatheredApp) sets.Set[healthscope.Key] {
-	has := sets.New[healthscope.Key]()
-	for f := range g.findingsOf(app) {
-		for _, b := range f.bundles {
-			for i := range b.Members {
-				has.Insert(b.Members[i].Key)
-			}
-		}
-		for i := range f.results {
-			has.Insert(f.results[i].Key)
-		}
-	}
-	return has
-}
-
 // expectedClustersOf returns the clusters that a resource is expected in, in the order of the spec or else sorted.
-func (g *gatherer) expectedClustersOf(app *gatheredApp, e corev1alpha2.ExpectedResource) []string {
+func (g *gatherer) expectedClustersOf(a *app, e corev1alpha2.ExpectedResource) []string {
 	if e.Cluster != "" {
 		return []string{e.Cluster}
 	}
 	if expected := g.scope.Spec.ExpectedClusters; len(expected) > 0 {
 		return expected
 	}
-	if clusters := g.clustersOfApp(app); len(clusters) > 0 {
+	if clusters := g.clustersOfApp(a); len(clusters) > 0 {
 		return clusters
 	}
 	return []string{g.view.Cluster()}
 }
 
 // unmetResult returns the result of a resource that no finding has: it is missing, or it is not certain whether it exists.
-func (g *gatherer) unmetResult(app *gatheredApp, r healthscope.Result) healthscope.Result {
-	if unmet, excluded := g.excludedResult(app, r); excluded {
-		return unmet
+func (g *gatherer) unmetResult(a *app, r healthscope.Result) healthscope.Result {
+	r.Message = fmt.Sprintf("%s %q is expected in cluster %q and not there", r.Kind, r.Name, r.Cluster)
+	r = g.absentIn(a, r)
+	if r.State != healthscope.NotPresent {
+		return r
 	}
-	if _, unreadable := g.unreadable(r.Cluster); unreadable {
-		return g.missingResult(r)
-	}
-	if g.isPartial(app, r.Cluster) {
+	if g.isPartial(a, r.Cluster) {
 		return unknownFor(r, healthscope.ReasonNotListed, "the app's bundle in cluster %q has no room to name all its resources", r.Cluster)
 	}
-	for f := range g.findingsOf(app) {
+	for f := range g.findingsOf(a) {
 		for _, b := range f.results { // The contents of a bundle that is not filled or is malformed are not known.
 			if b.Cluster == r.Cluster && b.Group == bundleKind.Group && b.Kind == bundleKind.Kind && b.State == healthscope.Unknown {
 				return unknownFor(r, b.Reason, "ResourceBundleState %q: %s", b.Name, cmp.Or(b.Message, string(b.Reason)))
 			}
 		}
 	}
-	r.Message = fmt.Sprintf("%s %q is expected in cluster %q and not there", r.Kind, r.Name, r.Cluster)
-	return g.missingResult(r)
+	return r
 }
 
 // isPartial reports whether an app may have more resources in a cluster than those that have been found.
-func (g *gatherer) isPartial(app *gatheredApp, cluster string) bool {
-	for f := range g.findingsOf(app) {
+func (g *gatherer) isPartial(a *app, cluster string) bool {
+	for f := range g.findingsOf(a) {
 		if slices.Contains(f.partial, cluster) {
 			return true
 		}

@@ -25,15 +25,6 @@ func TestGatherBundlesByLabel(t *testing.T) {
 		labels map[string]string
 		want   [][]found
 	}{
-		"Selector": {
-			spec:   corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink", Selector: selectSink}}},
-			labels: isSink,
-			want:   [][]found{inHub},
-		},
-		"SelectorThatDoesNotMatch": {
-			spec:   corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink", Selector: selectSink}}},
-			labels: map[string]string{"app": "source"},
-		},
 		"SelectorAndReference": {
 			reason: "One bundle is one finding of the app, however it is reached.",
 			spec:   corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink", Selector: selectSink, WorkloadReferences: refs(bundleRef("1-sink"))}}},
@@ -45,16 +36,9 @@ func TestGatherBundlesByLabel(t *testing.T) {
 			labels: map[string]string{"healthscope.core.oam.dev/name": "vfw"},
 			want:   [][]found{{{"app-of-1-sink", hub, "Deployment/web", healthscope.Ready, ""}}},
 		},
-		"PrefixLabel": {
-			labels: map[string]string{"healthscope.core.oam.dev/vfw": "true"},
-			want:   [][]found{{{"app-of-1-sink", hub, "Deployment/web", healthscope.Ready, ""}}},
-		},
 		"BothLabels": {
 			labels: map[string]string{"healthscope.core.oam.dev/vfw": "true", "healthscope.core.oam.dev/name": "vfw"},
 			want:   [][]found{{{"app-of-1-sink", hub, "Deployment/web", healthscope.Ready, ""}}},
-		},
-		"LabelsOfAnotherScope": {
-			labels: map[string]string{"healthscope.core.oam.dev/other": "true", "healthscope.core.oam.dev/name": "other"},
 		},
 		"PrefixLabelThatIsNotTrue": {
 			labels: map[string]string{"healthscope.core.oam.dev/vfw": "false"},

@@ -75,33 +75,10 @@ func TestGather(t *testing.T) {
 			world:  world{bundles: []*fleet.Bundle{{BundleKey: fleet.BundleKey{Cluster: hub, Namespace: "other", Name: "1-sink"}, Observed: true, Members: []healthscope.Member{readyWeb}}}},
 			want:   [][]found{{{"", hub, rbs + "1-sink", healthscope.NotPresent, healthscope.ReasonNotFound}}},
 		},
-		"BundleMissing": {
-			spec: corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "sink", WorkloadReferences: refs(bundleRef("1-sink"))}}},
-			want: [][]found{{{"sink", hub, rbs + "1-sink", healthscope.NotPresent, healthscope.ReasonNotFound}}},
-		},
 		"BundleInUnknownCluster": {
 			reason: "What cannot be seen is Unknown, never missing.",
 			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(at("acme+moon", bundleRef("1-sink")))},
 			want:   [][]found{{{"", "acme+moon", rbs + "1-sink", healthscope.Unknown, healthscope.ReasonUnknownCluster}}},
-		},
-		"BundleNotObserved": {
-			spec:  corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))},
-			world: world{bundles: []*fleet.Bundle{{BundleKey: fleet.BundleKey{Cluster: hub, Namespace: "shop", Name: "1-sink"}}}},
-			want:  [][]found{{{"", hub, rbs + "1-sink", healthscope.Unknown, healthscope.ReasonNotObserved}}},
-		},
-		"BundleEmpty": {
-			spec:  corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))},
-			world: world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink")}},
-			want:  [][]found{{{"", hub, rbs + "1-sink", healthscope.NotPresent, healthscope.ReasonNoResources}}},
-		},
-		"BundleMalformed": {
-			reason: "What can be read of a bundle counts, and what cannot is Unknown.",
-			spec:   corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(bundleRef("1-sink"))},
-			world: world{bundles: []*fleet.Bundle{{
-				BundleKey: fleet.BundleKey{Cluster: hub, Namespace: "shop", Name: "1-sink"}, Observed: true,
-				Malformed: []string{"podStatuses[3]"}, Members: []healthscope.Member{readyWeb},
-			}}},
-			want: [][]found{{{"", hub, "Deployment/web", healthscope.Ready, ""}, {"", hub, rbs + "1-sink", healthscope.Unknown, healthscope.ReasonMalformedBundle}}},
 		},
 		"BundleWithAnotherUID": {
 			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(corev1alpha2.WorkloadReference{
@@ -118,32 +95,6 @@ func TestGather(t *testing.T) {
 				{{"", hub, "Deployment/web", healthscope.Ready, ""}},
 				{{"", hub, "Deployment/gone", healthscope.NotPresent, healthscope.ReasonNotFound}},
 				{{"", hub, "Deployment/web", healthscope.Ready, ""}},
-			},
-		},
-		"DirectReferenceToAnotherUID": {
-			spec:  corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "meant"})},
-			world: withDeployments(deployment("web", healthscope.Ready, 3, 3)),
-			want:  [][]found{{{"", hub, "Deployment/web", healthscope.NotPresent, healthscope.ReasonNotFound}}},
-		},
-		"UnknownKind": {
-			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(corev1alpha2.WorkloadReference{APIVersion: "db.acme.io/v1", Kind: "Cluster", Name: "pg"})},
-			want: [][]found{{{"", hub, "Cluster/pg", healthscope.Unknown, healthscope.ReasonKindNotFound}}},
-		},
-		"InvalidReferences": {
-			reason: "Each lacks something, and each is named by what it has.",
-			spec: corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(
-				corev1alpha2.WorkloadReference{Kind: "Deployment", Name: "a"},
-				corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Name: "b"},
-				corev1alpha2.WorkloadReference{APIVersion: "apps/v1", Kind: "Deployment"},
-				corev1alpha2.WorkloadReference{APIVersion: "a/b/c", Kind: "Deployment", Name: "d"},
-				corev1alpha2.WorkloadReference{},
-			)},
-			want: [][]found{
-				{{"", hub, "Deployment/a", healthscope.Unknown, healthscope.ReasonInvalidReference}},
-				{{"", hub, "Reference/b", healthscope.Unknown, healthscope.ReasonInvalidReference}},
-				{{"", hub, "Deployment/", healthscope.Unknown, healthscope.ReasonInvalidReference}},
-				{{"", hub, "Deployment/d", healthscope.Unknown, healthscope.ReasonInvalidReference}},
-				{{"", hub, "Reference/", healthscope.Unknown, healthscope.ReasonInvalidReference}},
 			},
 		},
 		"OtherNamespaces": {

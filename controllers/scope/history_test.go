@@ -32,8 +32,7 @@ func (l *scopeHistory) restart() { l.since = newHistory(&l.scope.Status) }
 
 // judge writes the scope's status, as the reconciler does, and returns it.
 func (l *scopeHistory) judge(policy healthscope.Policy, now time.Time) corev1alpha2.HealthScopeStatus {
-	g := (&gatherer{scope: l.scope, view: l.w, lookup: l.w.lookup, selectObjects: l.w.selection}).gather()
-	v := decide(&l.scope.Spec, g, l.since, policy, now)
+	v := decide(&l.scope.Spec, gatherIn(l.w, l.scope, time.Time{}), l.since, policy, now)
 	l.scope.Status = newStatus(l.scope, v, externalStatus{state: l.w.State}, now)
 	return l.scope.Status
 }

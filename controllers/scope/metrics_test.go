@@ -77,30 +77,6 @@ healthscope_scope_state{namespace="shop",scope="vfw",state="Failed"} 1
 	}
 }
 
-func TestMetricsHaveNoStaleSeries(t *testing.T) {
-	t.Parallel()
-	registry := NewRegistry()
-	collector := NewCollector(registry)
-	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
-	series := func(state string) string {
-		return `
-# HELP healthscope_scope_state 1 for the state that the members of the scope roll up to. The other states have no series.
-# TYPE healthscope_scope_state gauge
-healthscope_scope_state{namespace="shop",scope="vfw",state="` + state + `"} 1
-`
-	}
-	for _, state := range []healthscope.State{healthscope.Failed, healthscope.Ready, healthscope.Pending} {
-		judgeInto(registry, withDeployments(deployment("web", state, 1, 1)), scope)
-		if err := testutil.CollectAndCompare(collector, strings.NewReader(series(string(state))), "healthscope_scope_state"); err != nil {
-			t.Error(err)
-		}
-	}
-	registry.remove(types.NamespacedName{Namespace: "shop", Name: "vfw"})
-	if n := testutil.CollectAndCount(collector); n != 0 {
-		t.Errorf("%d series are left of a scope that is gone", n)
-	}
-}
-
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	registry := NewRegistry()

@@ -12,25 +12,55 @@ import (
 	"github.com/healthscope/healthscope/healthscope"
 )
 
-// setReferences sets OAM's part of the status: a health condition for each reference, worst first.
+// setReferences sets OAM's part of the status, a health condition for each reference, and KubeVela's, the same by Application,
+// environment and component; both worst first.
 func setReferences(s *corev1alpha2.HealthScopeStatus, v judgement) {
-	c := corev1alpha2.ScopeHealthCondition{HealthStatus: oamHealth(v.Health), Total: int64(len(v.refs))}
-	conditions := make([]corev1alpha2.WorkloadHealthCondition, 0, len(v.refs))
+	total := &s.ScopeHealthCondition
+	total.HealthStatus, total.Total = oamHealth(v.Health), int64(len(v.refs))
+	s.HealthConditions = make([]corev1alpha2.WorkloadHealthCondition, 0, len(v.refs))
+	components := map[origin][]corev1alpha2.WorkloadHealthCondition{}
 	for _, r := range v.refs {
-		condition := referenceCondition(r)
-		switch condition.HealthStatus {
+		c := referenceCondition(r)
+		switch c.HealthStatus {
 		case corev1alpha2.StatusHealthy:
-			c.HealthyWorkloads++
+			total.HealthyWorkloads++
 		case corev1alpha2.StatusUnhealthy:
-			c.UnhealthyWorkloads++
+			total.UnhealthyWorkloads++
 		case corev1alpha2.StatusUnknown:
-			c.UnknownWorkloads++
+			total.UnknownWorkloads++
 		}
-		conditions = append(conditions, condition)
+		s.HealthConditions = append(s.HealthConditions, c)
+		if from := r.ref.origin; from != nil {
+			if ready, _, counts := strings.Cut(c.Diagnosis, " "); counts && strings.HasPrefix(ready, "Ready:") {
+				c.CustomStatusMsg = ready // As KubeVela's own rules in CUE do: its clients show it.
+			}
+			in := origin{application: from.application, env: from.env}
+			components[in] = append(components[in], c)
+		}
 	}
-	slices.SortFunc(conditions, compareConditions)
-	s.ScopeHealthCondition = c
-	s.HealthConditions = bounded(conditions, corev1alpha2.MaxHealthConditions, &s.Truncated)
+	slices.SortFunc(s.HealthConditions, compareConditions)
+	s.HealthConditions = bounded(s.HealthConditions, corev1alpha2.MaxHealthConditions, &s.Truncated)
+	for in, all := range components {
+		slices.SortFunc(all, compareConditions)
+		s.AppHealthConditions = append(s.AppHealthConditions, corev1alpha2.AppHealthCondition{AppName: in.application, EnvName: in.env, Components: all})
+	}
+	slices.SortFunc(s.AppHealthConditions, func(a, b corev1alpha2.AppHealthCondition) int {
+		return cmp.Or(compareHealth(a.Components[0].HealthStatus, b.Components[0].HealthStatus), strings.Compare(a.AppName, b.AppName), strings.Compare(a.EnvName, b.EnvName))
+	})
+	boundComponents(s, corev1alpha2.MaxHealthConditions)
+}
+
+// boundComponents cuts the health of Applications to a number of components in all.
+func boundComponents(s *corev1alpha2.HealthScopeStatus, limit int) {
+	for i := range s.AppHealthConditions {
+		if limit == 0 {
+			s.AppHealthConditions = bounded(s.AppHealthConditions, i, &s.Truncated)
+			return
+		}
+		a := &s.AppHealthConditions[i]
+		a.Components = bounded(a.Components, limit, &s.Truncated)
+		limit -= len(a.Components)
+	}
 }
 
 func oamHealth(h healthscope.Health) corev1alpha2.HealthStatus {
@@ -62,24 +92,26 @@ func compareHealth(a, b corev1alpha2.HealthStatus) int {
 
 // referenceCondition returns OAM's condition of one reference: the health of its members together.
 func referenceCondition(r refJudgement) corev1alpha2.WorkloadHealthCondition {
-	members, all := countedMembers(r.placed)
-	unlisted := r.unlisted()
-	all = sum(all, unlisted)
+	members := r.countedMembers()
+	all := r.unlisted
+	for _, m := range members {
+		all.Add(*m)
+	}
 	c := corev1alpha2.WorkloadHealthCondition{
-		ComponentName: cmp.Or(r.component, r.app), TargetWorkload: r.ref, HealthStatus: oamHealth(all.Health(100)), WorkloadStatus: r.workloadStatus,
+		ComponentName: cmp.Or(r.component, r.app), TargetWorkload: r.ref.WorkloadReference, HealthStatus: oamHealth(all.Health(100)), WorkloadStatus: r.workloadStatus,
 	}
-	ready, desired := all.Ready, all.Total
-	if !r.isBundle() {
-		ready, desired = replicasOf(members, ready, desired)
-	}
-	if len(members) == 1 && unlisted.Total == 0 {
+	single := len(members) == 1 && r.unlisted.Total == 0
+	if single {
 		m := members[0]
 		c.ComponentName = cmp.Or(r.component, m.Labels[corev1alpha2.LabelComponent], r.app)
-		ready, desired = replicasOf(members, ready, desired)
 		if m.State == healthscope.Unknown || m.State == healthscope.NotPresent {
 			c.Diagnosis = shorten(cmp.Or(m.Message, string(m.Reason)))
 			return c
 		}
+	}
+	ready, desired := all.Ready, all.Total
+	if single || !r.isBundle() {
+		ready, desired = replicasOf(members, ready, desired)
 	}
 	c.Diagnosis = fmt.Sprintf("Ready:%d/%d ", ready, desired)
 	if unhealthy := slices.DeleteFunc(members, func(m *healthscope.Member) bool { return m.Healthy() }); len(unhealthy) > 0 {
@@ -112,24 +144,30 @@ func replicasOf(members []*healthscope.Member, ready, desired int) (int, int) {
 	return int(sum.Ready), int(sum.Desired)
 }
 
-// countedMembers returns the members of a reference that count in the scope, and their summary. For a
-// reference without such members, it returns all members that the reference leads to.
-func countedMembers(of []AppMember) (members []*healthscope.Member, all healthscope.Summary) {
-	members = make([]*healthscope.Member, 0, len(of))
-	for _, p := range of {
+// countedMembers returns the members of a reference that count in the scope. For a reference without such members, it returns
+// all members that the reference leads to.
+func (r refJudgement) countedMembers() (members []*healthscope.Member) {
+	for _, p := range r.placed {
 		if p.Contributes() {
 			members = append(members, p.Member)
-			all.Add(*p.Member)
 		}
 	}
 	if len(members) > 0 {
-		return members, all
+		return members
 	}
-	for _, p := range of {
+	for _, p := range r.placed {
 		m := *p.Member
 		m.Owned = false
 		members = append(members, &m)
-		all.Add(m)
 	}
-	return members, all
+	return members
+}
+
+// bounded cuts a list to a number of entries, and sets truncated when it does.
+func bounded[T any](list []T, limit int, truncated *bool) []T {
+	if len(list) <= limit {
+		return list
+	}
+	*truncated = true
+	return list[:limit]
 }

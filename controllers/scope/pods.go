@@ -28,20 +28,12 @@ const (
 	maxPodDiagnoses           = 10_000
 )
 
-// diagnoseFunc diagnoses a workload by its pods.
-type diagnoseFunc func(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (fleet.PodDiagnosis, error)
-
 // podDiagnosisCache caches the diagnoses of workloads that scopes refer to directly. All scopes share it.
 type podDiagnosisCache struct {
-	diagnose diagnoseFunc
+	// judge diagnoses a workload by its pods.
+	judge func(ctx context.Context, of healthscope.Key, policy healthscope.Policy, now time.Time) (fleet.PodDiagnosis, error)
 	// known holds a podDiagnosis for each workloadState.
 	known *lru.Cache
-}
-
-// workloadDiagnoses holds the diagnoses of a scope's workloads, and when to diagnose them again; zero means never.
-type workloadDiagnoses struct {
-	diagnoses map[healthscope.Key]fleet.PodDiagnosis
-	next      time.Time
 }
 
 // podDiagnosis is the last diagnosis of a workload, with the times of the last attempt and of the last success.
@@ -60,17 +52,15 @@ type workloadState struct {
 	nothingWorks bool
 }
 
-func newPodDiagnosisCache(diagnose diagnoseFunc) *podDiagnosisCache {
-	return &podDiagnosisCache{diagnose: diagnose, known: lru.New(maxPodDiagnoses)}
-}
-
-// diagnoses returns the diagnoses of the workloads that a scope refers to and that are not ready: the cached ones, and as many
+// diagnose adds the diagnoses of the workloads that a scope refers to and that are not ready: the cached ones, and as many
 // new ones as time allows, beginning with the workload that was diagnosed longest ago. If a diagnosis fails, the previous one
 // counts, because the workload itself has not changed since.
-func (c *podDiagnosisCache) diagnoses(ctx context.Context, findings []*finding, policy healthscope.Policy, now time.Time) workloadDiagnoses {
-	workloads := unreadyWorkloads(findings)
+//
+// It makes a workload Failed if nothing of it works and one of its pods has failed, as Judge does for workloads in bundles.
+func (c *podDiagnosisCache) diagnose(ctx context.Context, g *gathered, policy healthscope.Policy, now time.Time) {
+	workloads := unreadyWorkloads(g.findings)
 	if len(workloads) == 0 {
-		return workloadDiagnoses{}
+		return
 	}
 	known := make(map[workloadState]podDiagnosis, len(workloads))
 	for _, w := range workloads {
@@ -80,42 +70,30 @@ func (c *podDiagnosisCache) diagnoses(ctx context.Context, findings []*finding, 
 	slices.SortStableFunc(workloads, func(a, b workloadState) int { return known[a].lastTried.Compare(known[b].lastTried) })
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
-	seen := workloadDiagnoses{map[healthscope.Key]fleet.PodDiagnosis{}, now.Add(podsInterval)}
+	g.pods, g.nextPods = map[healthscope.Key]fleet.PodDiagnosis{}, now.Add(podsInterval)
 	for i, w := range workloads {
-		v := known[w]
-		switch isDue := now.Sub(v.lastTried) >= podsInterval; {
+		d := known[w]
+		switch isDue := now.Sub(d.lastTried) >= podsInterval; {
 		case isDue && i < podsWorkloadsPerReconcile && ctx.Err() == nil:
-			v = c.refresh(ctx, w, v, policy, now)
+			d.lastTried = now
+			if pods, err := c.judge(ctx, w.key, policy, now); err != nil {
+				log.FromContext(ctx).V(1).Info("Cannot look at the pods of a workload", "workload", w.key, "cause", err.Error())
+			} else {
+				d.PodDiagnosis, d.lastAnswered = pods, now
+			}
+			c.known.Add(w, d)
 		case isDue && ctx.Err() == nil:
-			seen.next = now.Add(podsPause)
+			g.nextPods = now.Add(podsPause)
 		}
-		if now.Sub(v.lastAnswered) < podsTTL {
-			seen.diagnoses[w.key] = v.PodDiagnosis
+		if now.Sub(d.lastAnswered) < podsTTL {
+			g.pods[w.key] = d.PodDiagnosis
 		}
 	}
-	return seen
-}
-
-// refresh diagnoses a workload, and caches the diagnosis or the failed attempt.
-func (c *podDiagnosisCache) refresh(ctx context.Context, w workloadState, v podDiagnosis, policy healthscope.Policy, now time.Time) podDiagnosis {
-	v.lastTried = now
-	pods, err := c.diagnose(ctx, w.key, policy, now)
-	if err == nil {
-		v.PodDiagnosis, v.lastAnswered = pods, now
-	} else {
-		log.FromContext(ctx).V(1).Info("Cannot look at the pods of a workload", "workload", w.key, "cause", err.Error())
-	}
-	c.known.Add(w, v)
-	return v
-}
-
-// applyPods makes a workload Failed if nothing of it works and one of its pods has failed, as Judge does for workloads in bundles.
-func (g gathered) applyPods() {
 	for _, f := range g.findings {
 		for i := range f.results {
 			r := &f.results[i]
-			if v := g.pods.diagnoses[r.Key]; v.Reason != "" && r.NothingWorks() {
-				r.State, r.Reason, r.Message = healthscope.Failed, v.Reason, v.Message
+			if d := g.pods[r.Key]; d.Reason != "" && r.NothingWorks() {
+				r.State, r.Reason, r.Message = healthscope.Failed, d.Reason, d.Message
 			}
 		}
 	}

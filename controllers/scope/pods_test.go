@@ -8,19 +8,24 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/lru"
+
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
+// newCache returns an empty cache of diagnoses.
+func newCache(judge func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error)) *podDiagnosisCache {
+	return &podDiagnosisCache{judge: judge, known: lru.New(maxPodDiagnoses)}
+}
+
 // statusWithPods returns the status of a scope with the diagnoses of pods.
 func statusWithPods(t *testing.T, c *podDiagnosisCache, w world, scope *corev1alpha2.HealthScope, now time.Time) corev1alpha2.HealthScopeStatus {
 	t.Helper()
 	g := gatherIn(w, scope, now)
-	g.pods = c.diagnoses(t.Context(), g.findings, healthscope.DefaultPolicy(), now)
-	g.applyPods()
-	v := decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), now)
-	return newStatus(scope, v, externalStatus{state: w.State}, now)
+	c.diagnose(t.Context(), &g, healthscope.DefaultPolicy(), now)
+	return statusFrom(w, g, scope, now)
 }
 
 func TestTheCauseOfAReferenceIsItsPod(t *testing.T) {
@@ -41,7 +46,7 @@ func TestTheCauseOfAReferenceIsItsPod(t *testing.T) {
 		"there is no answer":     {"", errors.New("timeout"), failed.Message},
 	} {
 		var asked []string
-		all := newPodDiagnosisCache(func(_ context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodDiagnosis, error) {
+		all := newCache(func(_ context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodDiagnosis, error) {
 			asked = append(asked, of.Name)
 			return fleet.PodDiagnosis{Cause: c.cause}, c.err
 		})
@@ -70,9 +75,9 @@ func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 		name := fmt.Sprintf("web%02d", i)
 		list, results = append(list, deploymentRef(name)), append(results, deployment(name, healthscope.Failed, 0, 1))
 	}
-	findings := gatherIn(withDeployments(results...), scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list}), noon).findings
+	g := gatherIn(withDeployments(results...), scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: list}), noon)
 	last, longest, atOnce, now := map[string]time.Time{}, time.Duration(0), 0, noon
-	all := newPodDiagnosisCache(func(ctx context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodDiagnosis, error) {
+	all := newCache(func(ctx context.Context, of healthscope.Key, _ healthscope.Policy, _ time.Time) (fleet.PodDiagnosis, error) {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > podsTimeout {
 			t.Error("there is no deadline")
 		}
@@ -84,7 +89,8 @@ func TestPodsOfManyWorkloadsAreLookedAtInTurn(t *testing.T) {
 	})
 	for now.Before(noon.Add(5 * time.Minute)) {
 		atOnce = 0
-		now = all.diagnoses(t.Context(), findings, healthscope.DefaultPolicy(), now).next
+		all.diagnose(t.Context(), &g, healthscope.DefaultPolicy(), now)
+		now = g.nextPods
 		if atOnce > podsWorkloadsPerReconcile {
 			t.Errorf("one reconcile looks at %d workloads", atOnce)
 		}
@@ -106,7 +112,7 @@ func TestTheLastPodCrashesToo(t *testing.T) {
 	oneOfTwo, noneOfTwo := deployment("web", healthscope.Pending, 1, 2), deployment("web", healthscope.Pending, 0, 2)
 	oneOfTwo.Reason, noneOfTwo.Reason = healthscope.ReasonReplicasNotReady, healthscope.ReasonReplicasNotReady
 	answer := fleet.PodDiagnosis{Cause: "Pod web-1-a: CrashLoopBackOff"}
-	all := newPodDiagnosisCache(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
+	all := newCache(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
 		return answer, nil
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
@@ -129,7 +135,7 @@ func TestAWorkloadIsFailedWhenItsPodsAre(t *testing.T) {
 	someReady := deployment("web", healthscope.Pending, 1, 2)
 	someReady.Reason = healthscope.ReasonReplicasNotReady
 	answer, failure := fleet.PodDiagnosis{Reason: "CrashLoopBackOff", Message: "container web", Cause: crashed}, error(nil)
-	all := newPodDiagnosisCache(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
+	all := newCache(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
 		return answer, failure
 	})
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})

@@ -33,25 +33,22 @@ var serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
 // addProbed adds the results of probes of Services. If the scope also has the Service from another source, there are two results
 // on the same object, of which the worse one counts.
 func (g *gatherer) addProbed() {
-	name := types.NamespacedName{Namespace: g.scope.Namespace, Name: g.scope.Name}
 	want, p := g.wantProbes()
-	g.out.probesCondition = p
+	g.probesCondition = p
 	if g.probes == nil {
 		return
 	}
-	report := g.probes.Want(name, want)
+	report := g.probes.Want(types.NamespacedName{Namespace: g.scope.Namespace, Name: g.scope.Name}, want)
 	if want == nil {
 		return
 	}
-	g.out.probesCondition = g.probesConditionFor(want, report)
+	g.probesCondition = g.probesConditionFor(want, report)
 	for _, s := range report.Services {
 		service := corev1alpha2.WorkloadReference{APIVersion: serviceKind.Version, Kind: serviceKind.Kind, Name: s.Name, UID: types.UID(s.UID)}
 		if s.Cluster != g.view.Cluster() { // As OAM has it.
 			service.Cluster = s.Cluster
 		}
-		g.out.findings = append(g.out.findings, &finding{
-			ref: service, results: []healthscope.Result{g.probeResult(&want.Spec, s)}, duplicate: want.Has(s.Ref),
-		})
+		g.add(g.apps[0], reference{WorkloadReference: service}, g.probeResult(&want.Spec, s)).duplicate = want.Has(s.Ref)
 	}
 }
 
@@ -71,34 +68,19 @@ func (g *gatherer) wantProbes() (*probe.Want, conditionState) {
 	case g.probes == nil:
 		return nil, conditionState{ReasonProbesDisabled, "the scope asks for probes, and the controller's configuration does not enable them: set probes.enabled"}
 	}
-	want := &probe.Want{Spec: spec, Referred: map[probe.Ref]struct{}{}, Found: map[probe.Ref]struct{}{}}
-	for _, cluster := range g.view.Clusters() {
-		if g.selectsCluster(g.apps[0], cluster) {
-			want.Clusters = append(want.Clusters, cluster)
-		}
-	}
-	for _, f := range g.out.findings {
+	want := &probe.Want{Spec: spec, Clusters: g.selectedClusters(g.apps[0]), Referred: map[probe.Ref]struct{}{}, Found: map[probe.Ref]struct{}{}}
+	for _, f := range g.findings {
 		of := want.Found
 		if f.ref.APIVersion == serviceKind.Version && f.ref.Kind == serviceKind.Kind {
 			of = want.Referred
 		}
-		for i := range f.results {
-			g.addService(of, f.results[i].Key)
-		}
-		for _, b := range f.bundles {
-			for i := range b.Members {
-				g.addService(of, b.Members[i].Key)
+		for k := range f.keys() {
+			if k.Group == serviceKind.Group && k.Kind == serviceKind.Kind && k.Namespace == g.scope.Namespace {
+				of[probe.Ref{Cluster: k.Cluster, Name: k.Name}] = struct{}{}
 			}
 		}
 	}
 	return want, conditionState{}
-}
-
-// addService adds an object to a set of Services if it is a Service that can be probed for the scope.
-func (g *gatherer) addService(to map[probe.Ref]struct{}, k healthscope.Key) {
-	if k.Group == serviceKind.Group && k.Kind == serviceKind.Kind && k.Namespace == g.scope.Namespace {
-		to[probe.Ref{Cluster: k.Cluster, Name: k.Name}] = struct{}{}
-	}
 }
 
 // probeResult returns the result of the probes of a Service.
@@ -134,7 +116,7 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 		r.State = healthscope.Ready
 	default:
 		if g.scope.Status.ObservedGeneration <= 0 { // Its first probe is about to be made.
-			g.waitSince(g.scope.CreationTimestamp.Time)
+			g.waitSince(g.scope.CreationTimestamp.Time, false)
 		}
 		r.State, r.Reason, r.Message = healthscope.Pending, healthscope.ReasonProbePending, "it has not been probed yet"
 	}
@@ -152,13 +134,11 @@ func (g *gatherer) wasProbed() bool {
 func (g *gatherer) probesConditionFor(want *probe.Want, report probe.Report) conditionState {
 	unread := map[string][]string{} // The clusters whose Services cannot be read, by problem.
 	for _, u := range report.Unread {
-		_, unreadable := g.unreadable(u.Cluster)
-		if unreadable {
-			g.waitForCluster(u.Cluster) // The condition ClustersReachable says so.
-			continue
+		if _, unreadable := g.unreadable(u.Cluster); unreadable {
+			continue // The condition ClustersReachable says so.
 		}
 		if u.Problem == "" {
-			g.waitSince(u.Since)
+			g.waitSince(u.Since, false)
 		}
 		problem := cmp.Or(u.Problem, "the Services have not been read yet")
 		unread[problem] = append(unread[problem], u.Cluster)
@@ -180,8 +160,8 @@ func (g *gatherer) probesConditionFor(want *probe.Want, report probe.Report) con
 	case len(problems) > 0:
 		return conditionState{ReasonServicesUnread, strings.Join(problems, "; ")}
 	case len(report.Services) == 0:
-		return conditionState{ReasonNoServices, fmt.Sprintf("no Service in namespace %q%s has the label %s=%s or %s%s=true, and the scope refers to none",
-			g.scope.Namespace, selectedClustersSuffix(g.scope.Spec.Clusters), corev1alpha2.LabelScopeName, g.scope.Name, corev1alpha2.LabelScopePrefix, g.scope.Name)}
+		return conditionState{ReasonNoServices, fmt.Sprintf("no Service in namespace %q%s has %s, and the scope refers to none",
+			g.scope.Namespace, selectedClustersSuffix(g.scope.Spec.Clusters), scopeLabelsText(g.scope))}
 	}
 	message := fmt.Sprintf("%d of %d Services are probed", probed, len(report.Services))
 	if others > 0 {

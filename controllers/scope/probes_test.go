@@ -23,9 +23,9 @@ func (r staticProbes) Subscribe(func(types.NamespacedName))                {}
 
 // probedIn returns the status of a scope with probes.
 func probedIn(w world, scope *corev1alpha2.HealthScope, services ...probe.Probed) corev1alpha2.HealthScopeStatus {
-	g := (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: w.selection, probes: staticProbes{probe.Report{Services: services}}, now: noon}).gather()
-	v := decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), noon)
-	return newStatus(scope, v, externalStatus{state: w.State}, noon)
+	g := gathererIn(w, scope, noon)
+	g.probes = staticProbes{probe.Report{Services: services}}
+	return statusFrom(w, g.gather(), scope, noon)
 }
 
 // scopeWithProbes returns a scope with probes.

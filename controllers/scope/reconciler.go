@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +35,7 @@ type HealthChecks interface {
 	Subscribe(changed func())
 }
 
-// reconciler keeps the status of scopes up to date.
+// reconciler keeps the status of scopes up to date. It is also the source of the requests that do not come from a scope itself.
 type reconciler struct {
 	Options
 
@@ -44,8 +45,8 @@ type reconciler struct {
 	pods            *podDiagnosisCache
 	dependencyIndex *dependencyIndex
 	recorder        events.EventRecorder
-	// enqueueAll enqueues all scopes.
-	enqueueAll func(context.Context)
+	// queue is set once the controller has started.
+	queue queue
 }
 
 // Reconcile gathers what belongs to a scope, decides its health, writes its status if it differs, and records events.
@@ -69,17 +70,16 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		entry.written = nil // The cache has caught up.
 	}
 
-	referrerPaths, err := r.findReferrerPaths(ctx, &scope)
+	referrers, err := r.findReferrers(ctx, &scope)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	g := r.gather(&scope, referrerPaths, now) //nolint:contextcheck // As above.
+	g := r.gather(&scope, referrers, now) //nolint:contextcheck // As above.
 	if g.syncWait > 0 {
 		return ctrl.Result{RequeueAfter: g.syncWait}, nil
 	}
 
-	g.pods = r.pods.diagnoses(ctx, g.findings, r.Policy, now)
-	g.applyPods()
+	r.pods.diagnose(ctx, &g, r.Policy, now)
 	v := decide(&scope.Spec, g, entry.history, r.Policy, now)
 	v.Generation, v.Maintenance, v.ConflictsWith = scope.Generation, isMuted(&scope, v, r.View.State), entry.conflict.otherManager(now)
 	r.Guard.SetConflict(req.String(), v.ConflictsWith)
@@ -108,14 +108,26 @@ func (r *reconciler) forget(scope types.NamespacedName) {
 	}
 }
 
+// findReferrers returns the scopes of the namespace whose references lead to a scope, if the scope refers to scopes.
+func (r *reconciler) findReferrers(ctx context.Context, scope *corev1alpha2.HealthScope) (sets.Set[string], error) {
+	if len(scopeRefs(scope, r.View.Cluster())) == 0 {
+		return nil, nil
+	}
+	var list corev1alpha2.HealthScopeList
+	if err := r.client.List(ctx, &list, client.InNamespace(scope.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, errors.Wrapf(err, "cannot list the HealthScopes of namespace %q", scope.Namespace)
+	}
+	return referrersOf(scope, list.Items, r.View.Cluster()), nil
+}
+
 // gather collects what belongs to a scope. If the scope has new dependencies, they may not be watched yet and a change of them may
 // have been missed, so that it collects again.
-func (r *reconciler) gather(scope *corev1alpha2.HealthScope, referrerPaths map[string]string, now time.Time) gathered {
+func (r *reconciler) gather(scope *corev1alpha2.HealthScope, referrers sets.Set[string], now time.Time) gathered {
 	name := client.ObjectKeyFromObject(scope)
 	var g gathered
 	for range maxDepth + 3 { // Each pass goes one step further: to what the scope refers to, what that leads to, and the versions of components.
 		g = (&gatherer{
-			scope: scope, view: r.View, lookup: r.Objects.Get, selectObjects: r.Objects.Select, trusted: r.TrustedNamespaces, contexts: r.Contexts, probes: r.Probes, now: now, referrerPaths: referrerPaths,
+			scope: scope, view: r.View, lookup: r.Objects.Get, selectObjects: r.Objects.Select, trusted: r.TrustedNamespaces, contexts: r.Contexts, probes: r.Probes, now: now, referrers: referrers,
 		}).gather()
 		r.Objects.Want(name, g.dependencies.kinds())
 		if !r.dependencyIndex.set(name, g.dependencies) {

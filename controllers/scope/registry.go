@@ -64,6 +64,43 @@ type Judged struct {
 	ConflictsWith string
 }
 
+// AppMember is a judged member of a scope, with its place in it.
+type AppMember struct {
+	// Member is shared with all others who have the member: the bundle that it is in, and other scopes. It must not be changed.
+	*healthscope.Member
+	// App is the app of the scope the member belongs to; empty for references outside apps.
+	App string
+	// Links are the app's links into the inventory; nil when it has none.
+	Links *corev1alpha2.InventoryLinks
+	// Ignored is true when the scope's roll-up says that the member does not count.
+	Ignored bool
+}
+
+// Contributes reports whether the member counts in the scope's health.
+func (p AppMember) Contributes() bool { return !p.Owned && !p.Ignored }
+
+// isUnhealthy reports whether the member keeps the scope from being healthy.
+func (p AppMember) isUnhealthy() bool { return p.Contributes() && !p.Healthy() }
+
+// Unlisted counts resources of a scope that have no name there, because their bundle
+// does not name them. They count in its health; no roll-up can ignore them, and one that is also referred to by name counts twice.
+type Unlisted struct {
+	// App is the app of the scope they belong to.
+	App string
+	// Cluster is the cluster they are in.
+	Cluster string
+	// Summary counts them by the state that their bundle gives them.
+	Summary healthscope.Summary
+}
+
+// LinkedApp is the state of an app that names a module of a VNF.
+type LinkedApp struct {
+	// Links are the app's links into the inventory. They name a module.
+	Links corev1alpha2.InventoryLinks
+	// Summary counts the app's members that contribute, also those that count in another app first, and the unlisted ones.
+	Summary healthscope.Summary
+}
+
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry { return &Registry{scopes: map[types.NamespacedName]*scopeEntry{}} }
 

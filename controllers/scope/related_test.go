@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
@@ -124,8 +123,7 @@ func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(c.ref)})
-			g := gatherIn(c.world, scope, noon)
-			s := newStatus(scope, decide(&scope.Spec, g, newHistory(&scope.Status), healthscope.DefaultPolicy(), noon.Add(time.Hour)), externalStatus{state: c.world.State}, noon)
+			s := statusIn(c.world, scope, noon)
 			condition := only(t, s.HealthConditions)
 			got := fmt.Sprintf("%s %s %s", condition.ComponentName, condition.HealthStatus, condition.Diagnosis)
 			if got != c.want || s.ResourcesReady != c.ready || s.FirstCulprit != c.first || condition.WorkloadStatus != c.status || s.ScopeHealthCondition.Total != 1 {

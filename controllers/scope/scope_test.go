@@ -223,9 +223,9 @@ var _ = Describe("Scopes that refer to each other", func() {
 		now := read(ctx, c)
 		now.Spec = scopeRef("a")
 		Expect(api.Update(ctx, &now)).To(Succeed())
-		for s, chain := range map[*corev1alpha2.HealthScope]string{a: "a → b → c → a", b: "b → c → a → b", c: "c → a → b → c"} {
+		for _, s := range []*corev1alpha2.HealthScope{a, b, c} {
 			Eventually(reading(ctx, s)).Should(SatisfyAll(haveHealth(unknown, "0/1"), HaveField("Status.Culprits", ConsistOf(SatisfyAll(
-				HaveField("Reason", "ReferenceCycle"), HaveField("Cause", HaveSuffix(chain)))))))
+				HaveField("Reason", "ReferenceCycle"), HaveField("Cause", HaveSuffix("leads back to this scope")))))))
 		}
 		now = read(ctx, b)
 		now.Spec = refs(ref("apps/v1", "Deployment", "web"))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,16 +98,15 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Guard == nil {
 		o.Guard = pruning.NewGuard("the HealthScopes")
 	}
-	events := &eventSource{reader: mgr.GetClient(), options: o, dependencyIndex: newDependencyIndex()}
 	r := &reconciler{
-		Options: o, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), pods: newPodDiagnosisCache(o.Objects.JudgePods), dependencyIndex: events.dependencyIndex,
-		recorder: mgr.GetEventRecorder("healthscope-controller"), enqueueAll: events.enqueueAll,
+		Options: o, client: mgr.GetClient(), apiReader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("healthscope-controller"),
+		pods: &podDiagnosisCache{judge: o.Objects.JudgePods, known: lru.New(maxPodDiagnoses)}, dependencyIndex: newDependencyIndex(),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("healthscope").
 		For(&corev1alpha2.HealthScope{}).
-		WatchesRawSource(events).
-		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(events.cycleCandidates), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(r).
+		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(r.cycleCandidates), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, RateLimiter: newRateLimiter()}).
 		Complete(tracing.Reconciler(o.TracerProvider, "healthscope", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the HealthScope controller")

@@ -2,17 +2,23 @@ package scope
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope"
 )
+
+// maxStatusBytes bounds the status of one scope, as JSON.
+const maxStatusBytes = 64 << 10
 
 // InventoryReport is the state of a scope's resources in the inventory.
 type InventoryReport struct {
@@ -38,16 +44,16 @@ type externalStatus struct {
 
 // newStatus returns the status of a scope for its judgement. It depends on no order, and on the clock only for what differs from the previous status.
 func newStatus(scope *corev1alpha2.HealthScope, v judgement, o externalStatus, now time.Time) corev1alpha2.HealthScopeStatus {
+	n := v.summary
 	s := corev1alpha2.HealthScopeStatus{
 		Health:             corev1alpha2.Health(v.Health),
-		Summary:            statusSummary(v.summary),
-		ResourcesReady:     fmt.Sprintf("%d/%d", v.summary.Ready, v.summary.Total),
+		Summary:            corev1alpha2.MemberCounts{State: string(n.State()), Total: int32(n.Total), Ready: int32(n.Ready), Pending: int32(n.Pending), Failed: int32(n.Failed), Unknown: int32(n.Unknown)},
+		ResourcesReady:     fmt.Sprintf("%d/%d", n.Ready, n.Total),
 		Conditions:         slices.Clone(scope.Status.Conditions),
 		ObservedGeneration: scope.Generation,
 		Truncated:          v.truncated,
 	}
 	setReferences(&s, v)
-	s.AppHealthConditions = boundedAppHealth(appHealthOf(v), corev1alpha2.MaxHealthConditions, &s.Truncated)
 	setApps(&s, v, scope.Spec.Apps)
 	noMembers := noMembersMessage(scope, v)
 	setCulprits(&s, v, noMembers)
@@ -64,19 +70,13 @@ func newStatus(scope *corev1alpha2.HealthScope, v judgement, o externalStatus, n
 	return s
 }
 
-func statusSummary(s healthscope.Summary) corev1alpha2.MemberCounts {
-	return corev1alpha2.MemberCounts{
-		State: string(s.State()), Total: int32(s.Total), Ready: int32(s.Ready), Pending: int32(s.Pending), Failed: int32(s.Failed), Unknown: int32(s.Unknown),
-	}
-}
-
 // setApps sets the state of each app in each cluster, worst first. An app of the spec is listed even if none of its members counts.
 func setApps(s *corev1alpha2.HealthScopeStatus, v judgement, apps []corev1alpha2.ScopeApp) {
 	totals, clusters := map[string]healthscope.Summary{}, map[string][]corev1alpha2.ClusterStatus{}
 	for _, a := range apps {
 		totals[a.Name] = healthscope.Summary{}
 	}
-	for at, n := range v.counts() {
+	for at, n := range v.counts {
 		totals[at.app] = sum(totals[at.app], n)
 		clusters[at.app] = append(clusters[at.app], corev1alpha2.ClusterStatus{Name: at.cluster, State: string(n.State()), Total: int32(n.Total), Ready: int32(n.Ready)})
 	}
@@ -114,21 +114,83 @@ func setCulprits(s *corev1alpha2.HealthScopeStatus, v judgement, noMembers strin
 	s.Culprits = bounded(s.Culprits, corev1alpha2.MaxCulprits, &s.Truncated)
 }
 
-// metaTime returns a time in the form of a status, truncated to the second; nil when the time is zero.
-func metaTime(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
+// setReachability sets how many clusters of the scope are Connected, and when the others were seen last. It returns the condition
+// ClustersReachable, with the reason of the worst cluster. state returns the state of a cluster; false when it is not known.
+func setReachability(s *corev1alpha2.HealthScopeStatus, before []corev1alpha2.AppStatus, v judgement, state func(string) (fleet.ClusterState, bool)) conditionState {
+	clusters := sets.New[string]()
+	for at := range v.counts {
+		clusters.Insert(at.cluster)
 	}
-	return new(metav1.NewTime(t.Truncate(time.Second)))
+	for _, p := range v.Members { // Also those that do not count.
+		clusters.Insert(p.Cluster)
+	}
+	stale := map[string]fleet.ClusterState{}
+	worst, condition := -1, conditionState{ReasonAllReachable, "every cluster of the scope is Connected"}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(clusters)) {
+		c, known := state(name)
+		rank, reason := slices.Index(fleet.Reachabilities(), c.Reachability), Reason(c.Reachability)
+		switch {
+		case !known:
+			rank, reason = len(fleet.Reachabilities()), ReasonClusterUnknown
+		case c.Reachable():
+			continue
+		}
+		stale[name] = c
+		if rank > worst {
+			worst, condition.reason = rank, reason
+		}
+		texts = append(texts, fmt.Sprintf("%s: %s", name, reason))
+	}
+	s.ClustersReachable = fmt.Sprintf("%d/%d", len(clusters)-len(stale), len(clusters))
+	if len(stale) > 0 {
+		condition.message = fmt.Sprintf("%d of %d clusters are not Connected: %s", len(stale), len(clusters), strings.Join(texts, ", "))
+		setLastSeen(s.Apps, before, stale)
+	}
+	return condition
 }
 
-func culpritLine(c corev1alpha2.Culprit) string {
-	if isCluster(c) {
-		return shorten(fmt.Sprintf("%s/%s: %s", c.Kind, c.Name, c.Reason))
+// setLastSeen sets when stale clusters were seen last. For a cluster that has not been read since the hub started, the time is
+// carried over from the previous status.
+func setLastSeen(next, before []corev1alpha2.AppStatus, stale map[string]fleet.ClusterState) {
+	lastSeen := map[appCluster]*metav1.Time{}
+	for _, a := range before {
+		for _, c := range a.Clusters {
+			lastSeen[appCluster{a.Name, c.Name}] = c.LastSeen
+		}
 	}
-	return shorten(fmt.Sprintf("%s/%s in %s: %s", c.Kind, c.Name, c.Cluster, cmp.Or(c.Reason, c.State)))
+	for _, a := range next {
+		for i := range a.Clusters {
+			c := &a.Clusters[i]
+			if state, isStale := stale[c.Name]; isStale {
+				c.LastSeen = cmp.Or(metaTime(state.LastSeen), lastSeen[appCluster{a.Name, c.Name}])
+			}
+		}
+	}
 }
 
-func missingRequiredLine(apps []string) string {
-	return "no resources in required apps: " + strings.Join(apps, ", ")
+// truncateStatus cuts lists until the status is within its bounds: first KubeVela's list, which only repeats the others, then the
+// conditions of references to a length that is still useful, and then, because names may be of any length, all as far as necessary.
+func truncateStatus(s *corev1alpha2.HealthScopeStatus) {
+	halve := func(minimum int, cut func(limit int)) {
+		for limit := 1024; limit > minimum && tooBig(s); {
+			limit = max(limit/2, minimum)
+			cut(limit)
+		}
+	}
+	halve(0, func(limit int) { boundComponents(s, limit) })
+	halve(10, func(limit int) { s.HealthConditions = bounded(s.HealthConditions, limit, &s.Truncated) })
+	halve(0, func(limit int) {
+		s.HealthConditions = bounded(s.HealthConditions, limit, &s.Truncated)
+		for i := range s.Apps {
+			s.Apps[i].Clusters = bounded(s.Apps[i].Clusters, limit, &s.Truncated)
+		}
+		s.Apps = bounded(s.Apps, limit, &s.Truncated)
+		s.Culprits = bounded(s.Culprits, limit, &s.Truncated)
+	})
+}
+
+func tooBig(s *corev1alpha2.HealthScopeStatus) bool {
+	data, err := json.Marshal(s)
+	return err == nil && len(data) > maxStatusBytes
 }

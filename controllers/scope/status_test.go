@@ -82,27 +82,14 @@ func TestOAMConditionsOfReferences(t *testing.T) {
 	const healthy, unhealthy, unknown = corev1alpha2.StatusHealthy, corev1alpha2.StatusUnhealthy, corev1alpha2.StatusUnknown
 	surging := deployment("web", healthscope.Pending, 3, 3)
 	surging.Serving, surging.Reason = true, healthscope.ReasonRolloutInProgress
-	component := deployment("web", healthscope.Ready, 3, 3)
-	component.Labels = map[string]string{"app.oam.dev/component": "front"}
 	cases := map[string]struct {
 		reason    string
 		object    *healthscope.Result
 		ref       corev1alpha2.WorkloadReference
 		status    corev1alpha2.HealthStatus
 		diagnosis string
-		component string
 		scope     string
 	}{
-		"Ready": {
-			reason: "The trailing blank is OAM's.", object: new(deployment("web", healthscope.Ready, 3, 3)), ref: deploymentRef("web"),
-			status: healthy, diagnosis: "Ready:3/3 ",
-			scope: `{"healthStatus":"HEALTHY","total":1,"healthyWorkloads":1}`,
-		},
-		"Pending": {
-			object: new(deployment("web", healthscope.Pending, 2, 3)), ref: deploymentRef("web"),
-			status: unhealthy, diagnosis: "Ready:2/3 Deployment/web: ReplicasNotReady",
-			scope: `{"healthStatus":"UNHEALTHY","total":1,"unhealthyWorkloads":1}`,
-		},
 		"Failed": {
 			object: new(deployment("web", healthscope.Failed, 0, 3)), ref: deploymentRef("web"),
 			status: unhealthy, diagnosis: "Ready:0/3 Deployment/web: ProgressDeadlineExceeded",
@@ -123,11 +110,6 @@ func TestOAMConditionsOfReferences(t *testing.T) {
 			status: unknown, diagnosis: "the cluster does not serve it",
 			scope: `{"healthStatus":"UNKNOWN","total":1,"unknownWorkloads":1}`,
 		},
-		"Component": {
-			object: &component, ref: deploymentRef("web"),
-			status: healthy, diagnosis: "Ready:3/3 ", component: "front",
-			scope: `{"healthStatus":"HEALTHY","total":1,"healthyWorkloads":1}`,
-		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -138,8 +120,8 @@ func TestOAMConditionsOfReferences(t *testing.T) {
 			}
 			s := statusIn(w, scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(c.ref)}), noon)
 			got := only(t, s.HealthConditions)
-			if got.HealthStatus != c.status || got.Diagnosis != c.diagnosis || got.ComponentName != c.component {
-				t.Errorf("%s want %s %q of %q, got %s %q of %q", c.reason, c.status, c.diagnosis, c.component, got.HealthStatus, got.Diagnosis, got.ComponentName)
+			if got.HealthStatus != c.status || got.Diagnosis != c.diagnosis {
+				t.Errorf("%s want %s %q, got %s %q", c.reason, c.status, c.diagnosis, got.HealthStatus, got.Diagnosis)
 			}
 			if diff := cmp.Diff(c.scope, wire(t, s.ScopeHealthCondition)); diff != "" {
 				t.Errorf("%s -want +got:\n%s", c.reason, diff)

@@ -117,15 +117,16 @@ func TestWorkloadsThatCannotBeReadAreUnknown(t *testing.T) {
 	forbidden := func(cluster string, gvk schema.GroupVersionKind, namespace string, s labels.Selector) fleet.Selection {
 		found := w.selection(cluster, gvk, namespace, s)
 		if cluster == edge1 && gvk == jobs {
-			r := anyWorkloadResult(cluster, namespace, gvk)
+			r := resultOf(fleet.Kind{Cluster: cluster, GroupVersionKind: gvk}, namespace, "*")
 			r.State, r.Reason, r.Message = healthscope.Unknown, healthscope.ReasonForbidden, "the controller may not list and watch batch/v1 Job"
 			found.Others.Result = r
 		}
 		return found
 	}
 	scope := scopeOf(workloadsOf())
-	v := decide(&scope.Spec, (&gatherer{scope: scope, view: w, lookup: w.lookup, selectObjects: forbidden, now: noon}).gather(),
-		newHistory(&scope.Status), healthscope.DefaultPolicy(), noon)
+	g := gathererIn(w, scope, noon)
+	g.selectObjects = forbidden
+	v := judgeGathered(g.gather(), scope, noon)
 	s := newStatus(scope, v, externalStatus{state: w.State}, noon)
 	if s.Health != corev1alpha2.UnknownHealth || s.ResourcesReady != "1/2" || s.FirstCulprit != "Job/* in acme+edge1: Forbidden" {
 		t.Errorf("got %s, %s, %q", s.Health, s.ResourcesReady, s.FirstCulprit)
@@ -171,29 +172,13 @@ func TestASelectorOfBundlesNamesTheOneOfWorkloads(t *testing.T) {
 	t.Parallel()
 	app := corev1alpha2.ScopeApp{Name: "web", Selector: &metav1.LabelSelector{MatchLabels: labelWeb}}
 	scope := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{app}})
-	for _, c := range []struct {
-		world world
-		want  bool
-	}{
-		{withWorkloads(workload(edge1, deployments, "web", healthscope.Ready, labelWeb)), true},
-		{withWorkloads(workload(edge1, deployments, "web", healthscope.Ready, map[string]string{"app": "shop"})), false},
-	} {
-		message := meta.FindStatusCondition(statusIn(c.world, scope, noon).Conditions, corev1alpha2.ConditionReady).Message
-		const hint = `no bundle in namespace "shop" has the labels app=web; Deployment "web" in cluster "acme+edge1" has them: to select workloads, use workloadSelector`
-		if strings.Contains(message, hint) != c.want {
-			t.Errorf("want the hint: %t; got %q", c.want, message)
-		}
+	w := withWorkloads(workload(edge1, deployments, "web", healthscope.Ready, labelWeb))
+	message := meta.FindStatusCondition(statusIn(w, scope, noon).Conditions, corev1alpha2.ConditionReady).Message
+	if want := `no bundle in namespace "shop" has the labels app=web; to select workloads, use workloadSelector`; !strings.Contains(message, want) {
+		t.Errorf("want %q; got %q", want, message)
 	}
-	for title, view := range map[string]struct {
-		bundles []*fleet.Bundle
-		want    int
-	}{
-		"looked for while there are no bundles": {nil, 2 * len(defaultWorkloadKinds)},
-		"not looked for beside bundles":         {[]*fleet.Bundle{labelledWith(bundleOf(hub, "1-web", readyWeb), labelWeb)}, 0},
-	} {
-		if got := len(gatherIn(world{clusters: []string{edge1}, bundles: view.bundles}, scope, noon).dependencies.kinds()); got != view.want {
-			t.Errorf("workloads are %s: %d kinds are watched; want %d", title, got, view.want)
-		}
+	if got := len(gatherIn(w, scope, noon).dependencies.kinds()); got > 0 {
+		t.Errorf("%d kinds are watched for a selector of bundles", got)
 	}
 }
 
@@ -216,26 +201,21 @@ func TestMistakesInAWorkloadSelectorAreNamed(t *testing.T) {
 // labels.
 func TestWorkloadChangeEnqueuesSelectingScopes(t *testing.T) {
 	t.Parallel()
-	hinted := scopeOf(corev1alpha2.HealthScopeSpec{Apps: []corev1alpha2.ScopeApp{{Name: "web", Selector: &metav1.LabelSelector{MatchLabels: labelWeb}}}})
-	beside := world{bundles: []*fleet.Bundle{labelledWith(bundleOf(hub, "1-web", readyWeb), labelWeb)}}
 	for _, c := range []struct {
 		title string
-		world world
 		scope *corev1alpha2.HealthScope
 		kind  schema.GroupVersionKind
 		set   map[string]string
 		want  bool
 	}{
-		{"selected", world{}, scopeOf(workloadsOf()), deployments, labelWeb, true},
-		{"another label", world{}, scopeOf(workloadsOf()), deployments, map[string]string{"app": "shop"}, false},
-		{"another kind", world{}, scopeOf(workloadsOf()), schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, labelWeb, false},
-		{"a selector of bundles that matches none", world{}, hinted, deployments, labelWeb, true},
-		{"a selector of bundles that matches some", beside, hinted, deployments, labelWeb, false},
+		{"selected", scopeOf(workloadsOf()), deployments, labelWeb, true},
+		{"another label", scopeOf(workloadsOf()), deployments, map[string]string{"app": "shop"}, false},
+		{"another kind", scopeOf(workloadsOf()), schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, labelWeb, false},
 	} {
 		change := fleet.ObjectChange{
 			Kind: fleet.Kind{Cluster: hub, GroupVersionKind: c.kind}, Name: types.NamespacedName{Namespace: "shop", Name: "any"}, Labels: fleet.NewLabelSet(c.set),
 		}
-		if got := len(newTestEventSource(c.world, c.scope).enqueuedBy(t, change)) > 0; got != c.want {
+		if got := len(newTestEventSource(world{}, c.scope).enqueuedBy(t, change)) > 0; got != c.want {
 			t.Errorf("%s: got %t", c.title, got)
 		}
 	}

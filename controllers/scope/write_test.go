@@ -24,14 +24,21 @@ type server struct {
 	// answer changes the sent status into that of the response.
 	answer func(*corev1alpha2.HealthScopeStatus) error
 	writes int
+	// woken is how often all scopes were listed, to enqueue them.
+	woken int
 	// exists are the scopes that List returns. down is the error of List.
 	exists []corev1alpha2.HealthScope
 	down   error
 }
 
-// List returns the existing scopes. It accepts only the options for which the controller has the right.
+// List returns the existing scopes. It accepts only the options for which the controller has the right. Without options that
+// select scopes, it has none.
 func (s *server) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	scopes, ok := list.(*corev1alpha2.HealthScopeList)
+	if len(options) == 1 {
+		s.woken++
+		return nil
+	}
 	_, bounded := ctx.Deadline()
 	o := (&client.ListOptions{}).ApplyOptions(options)
 	if !ok || !bounded || o.Namespace != "shop" || o.FieldSelector.String() != "metadata.name=vfw" {
@@ -88,9 +95,8 @@ func TestPrunedWrites(t *testing.T) {
 	for name, steps := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			woken := 0
 			api := &server{exists: []corev1alpha2.HealthScope{*scopeOf(corev1alpha2.HealthScopeSpec{})}}
-			r := &reconciler{client: api, apiReader: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}, enqueueAll: func(context.Context) { woken++ }}
+			r := &reconciler{client: api, apiReader: api, Options: Options{Guard: pruning.NewGuard("HealthScopes")}}
 			e := &scopeEntry{}
 			for i, step := range steps {
 				before := scopeOf(corev1alpha2.HealthScopeSpec{})
@@ -99,10 +105,10 @@ func TestPrunedWrites(t *testing.T) {
 				if step.same {
 					before.Status.Summary = after.Status.Summary
 				}
-				api.writes, woken, api.answer = 0, 0, step.answer
+				api.writes, api.woken, api.answer = 0, 0, step.answer
 				wait, err := r.write(t.Context(), e, before, after, noon.Add(step.at))
-				if wait != step.wait || (err != nil) != step.fails || api.writes != step.writes || woken != step.woken {
-					t.Errorf("step %d: wait %s, error %v, %d writes, woken %d times", i, wait, err, api.writes, woken)
+				if wait != step.wait || (err != nil) != step.fails || api.writes != step.writes || api.woken != step.woken {
+					t.Errorf("step %d: wait %s, error %v, %d writes, woken %d times", i, wait, err, api.writes, api.woken)
 				}
 				switch ready := r.Guard.Ready(); {
 				case step.ready == "" && ready != nil, step.ready != "" && (ready == nil || !strings.Contains(ready.Error(), step.ready)):
