@@ -9,27 +9,55 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-func TestAllowance(t *testing.T) {
+func TestPace(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		size     int
+		interval time.Duration
+		burst    int
+	}{
+		"nothing written yet":    {0, 250 * time.Millisecond, 3},
+		"small":                  {50 << 10, 250 * time.Millisecond, 3},
+		"the largest small one":  {128 << 10, 250 * time.Millisecond, 3},
+		"the smallest large one": {128<<10 + 1, 500 * time.Millisecond, 1},
+		"a megabyte":             {1 << 20, 2 * time.Second, 1},
+		"larger than can be":     {100 << 20, 4 * time.Second, 1},
+	}
+	for name, tc := range cases {
+		if interval, burst := paceOf(tc.size); interval != tc.interval || burst != tc.burst {
+			t.Errorf("%s: %d writes and one more each %s, want %d and %s", name, burst, interval, tc.burst, tc.interval)
+		}
+	}
+}
+
+// TestPausesAfterConflictsAndFailures checks how long a bundle waits after so many of either in a row.
+func TestPausesAfterConflictsAndFailures(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		size, failures, conflicts int
-		want                      allowance
+		want                      time.Duration
 	}{
-		"small":                  {size: 50 << 10, want: allowance{250 * time.Millisecond, 3}},
-		"nothing written yet":    {want: allowance{250 * time.Millisecond, 3}},
-		"the largest small one":  {size: 128 << 10, want: allowance{250 * time.Millisecond, 3}},
-		"the smallest large one": {size: 128<<10 + 1, want: allowance{500 * time.Millisecond, 1}},
-		"a megabyte":             {size: 1 << 20, want: allowance{2 * time.Second, 1}},
-		"larger than can be":     {size: 100 << 20, want: allowance{4 * time.Second, 1}},
-		"one failure":            {failures: 1, want: allowance{500 * time.Millisecond, 1}},
-		"many failures":          {failures: 1000, want: allowance{30 * time.Second, 1}},
-		"one conflict":           {conflicts: 1, want: allowance{500 * time.Millisecond, 1}},
-		"many conflicts":         {conflicts: 1000, size: 1 << 20, want: allowance{10 * time.Minute, 1}},
-		"conflicts and failures": {conflicts: 2, failures: 2, want: allowance{4 * time.Second, 1}},
+		"one failure":            {failures: 1, want: 500 * time.Millisecond},
+		"many failures":          {failures: 1000, want: 30 * time.Second},
+		"one conflict":           {conflicts: 1, want: 500 * time.Millisecond},
+		"many conflicts":         {conflicts: 1000, size: 1 << 20, want: 10 * time.Minute},
+		"conflicts and failures": {conflicts: 2, failures: 3, want: 2 * time.Second},
 	}
 	for name, tc := range cases {
-		if got := allowanceOf(tc.size, tc.failures, tc.conflicts); got != tc.want {
-			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		e, now := newWriteStates().of(bundleAt("1")), time.Unix(1_000_000, 0)
+		e.size, e.failures = tc.size, max(tc.failures-1, 0)
+		if tc.conflicts > 0 {
+			e.settle(bundleAt("0"), 0)
+			e.conflicts, e.lastConflict = tc.conflicts-1, now
+			e.conflict(bundleAt("1"), 0, now)
+		}
+		if tc.failures > 0 {
+			e.failed(now)
+		} else {
+			e.attempted(now)
+		}
+		if got := e.due(now); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
 	}
 }
@@ -53,8 +81,8 @@ func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 		b := bundleAt("1")
 		l := newWriteStates().of(b)
 		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, rapid.IntRange(0, 2<<20).Draw(t, "size"))
-		a := allowanceOf(sizeOf(&b.Status), 0, 0)
-		longest := max(a.interval, coalesceTime)
+		interval, burst := paceOf(sizeOf(&b.Status))
+		longest := max(interval, coalesceTime)
 		changes, written, writes := 0, 0, 0
 		elapsed, offset := time.Duration(0), time.Duration(0)
 		began := time.Unix(1_000_000, 0)
@@ -80,7 +108,7 @@ func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 			case "change":
 				changes++
 			case "pass":
-				elapsed += time.Duration(rapid.Int64Range(0, int64(2*a.interval)).Draw(t, "time"))
+				elapsed += time.Duration(rapid.Int64Range(0, int64(2*interval)).Draw(t, "time"))
 			case "jump":
 				jumps++
 				offset += time.Duration(rapid.Int64Range(int64(-time.Hour), int64(time.Hour)).Draw(t, "jump"))
@@ -95,7 +123,7 @@ func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
 			t.Fatalf("%d of %d changes are written two intervals after the last one", written, changes)
 		}
 		// A clock that is set forward fills the bucket once.
-		if allowed := a.burst*(1+jumps) + int(elapsed/a.interval) + jumps; writes > allowed {
+		if allowed := burst*(1+jumps) + int(elapsed/interval) + jumps; writes > allowed {
 			t.Fatalf("%d writes in %s with %d jumps, want at most %d", writes, elapsed, jumps, allowed)
 		}
 	})
@@ -107,13 +135,13 @@ func TestLoneChangeDoesNotWait(t *testing.T) {
 		b, now := bundleAt("1"), time.Unix(1_000_000, 0)
 		l := newWriteStates().of(b)
 		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, size)
-		a := allowanceOf(size, 0, 0)
+		interval, burst := paceOf(size)
 		for range 20 {
 			if wait := l.due(now); wait > 0 {
 				t.Errorf("size %d: a lone change waits %s, want none", size, wait)
 			}
 			l.wrote(b, 0, now)
-			now = now.Add(time.Duration(a.burst) * a.interval)
+			now = now.Add(time.Duration(burst) * interval)
 		}
 	}
 }

@@ -131,22 +131,6 @@ func (r *reconciler) cached(ctx context.Context, name types.NamespacedName) (*k8
 	return b, nil
 }
 
-// holdOff returns how long the bundle must not be written, because it is left to
-// another monitor or was written recently. Zero or less means that it may be written.
-func (r *reconciler) holdOff(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (time.Duration, error) {
-	wait, coWriter := s.standDown(b, now)
-	if coWriter != "" {
-		var err error
-		if wait, err = r.leaveOutdated(ctx, s, b, coWriter, wait, now); err != nil {
-			return 0, err
-		}
-	}
-	if before := s.standsDown.Swap(coWriter != ""); coWriter != "" && !before {
-		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until that has not written for %s, or not what has changed for %s", coWriter, standDownPeriod, minTakeOverAfter))
-	}
-	return max(wait, s.due(now)), nil
-}
-
 // build returns the status that the bundle should have.
 func (r *reconciler) build(s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (k8spluginv1alpha1.ResourceBundleStateStatus, error) {
 	options := r.options
@@ -165,63 +149,6 @@ func (r *reconciler) build(s *writeState, b *k8spluginv1alpha1.ResourceBundleSta
 func (r *reconciler) report(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, reason, note string) {
 	ctrl.LoggerFrom(ctx).Info("Bundle is also written by others", "reason", reason, "note", note)
 	r.recorder.Eventf(b, nil, corev1.EventTypeWarning, reason, "Write", "%s", note)
-}
-
-// leaveOutdated returns how long a bundle is still left to the monitor that writes it, at most wait. It marks
-// the bundle if that monitor has not written a change within markAfter. Zero or less means that the bundle is taken over.
-func (r *reconciler) leaveOutdated(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, wait time.Duration, now time.Time) (time.Duration, error) {
-	differs, err := r.isOutdated(s, b, now)
-	if err != nil {
-		return 0, err
-	}
-	n := &s.outdated
-	written, manager := k8spluginv1alpha1.LastWrite(b.ManagedFields)
-	n.update(written, manager == string(fieldOwner), differs, now)
-	if mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate]); err == nil {
-		n.restoreMark(mark)
-	}
-	if n.since.IsZero() {
-		return wait, nil
-	}
-	remaining := n.since.Add(n.takeOverAfter()).Sub(now)
-	if !n.marked {
-		if unmarked := n.since.Add(markAfter).Sub(now); unmarked > 0 {
-			return min(wait, unmarked), nil
-		}
-		remaining = min(remaining, r.mark(ctx, b, coWriter, n))
-	}
-	return min(wait, remaining), nil
-}
-
-// isOutdated reports whether a bundle of another monitor differs from its objects.
-func (r *reconciler) isOutdated(s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (bool, error) {
-	b, err := decompressed(b)
-	if err != nil {
-		return false, err
-	}
-	actual, err := r.build(s, b, now)
-	if err != nil {
-		return false, err
-	}
-	reported := *b
-	bundle.Trim(&reported, r.options.User)
-	return differs(reported.Status.Resources, actual.Resources, actual.Truncated), nil
-}
-
-// mark marks a bundle as out of date, and returns when to try again if that fails.
-func (r *reconciler) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, n *outdated) time.Duration {
-	logger := ctrl.LoggerFrom(ctx)
-	err := r.status.mark(ctx, b, k8spluginv1alpha1.OutOfDate{Written: n.written, Since: n.since})
-	if err != nil && !apierrors.IsForbidden(err) {
-		logger.Error(err, "Cannot mark the bundle as out of date, trying again")
-		return markRetry
-	}
-	logger.Info("Bundle is out of date: its objects have changed, and its monitor has not written the change", "monitor", coWriter, "since", n.since)
-	if err != nil { // The hub sees it when the bundle is taken over.
-		logger.Error(err, "Cannot mark the bundle as out of date")
-	}
-	n.marked = true
-	return standDownPeriod
 }
 
 // write replaces the whole status, unless the bundle has changed since the status

@@ -72,13 +72,13 @@ func TestStandDown(t *testing.T) {
 		if tc.summary {
 			b.Status.Summary = &k8spluginv1alpha1.ResourceCounts{}
 		}
-		if wait, who := (&writeState{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
+		if wait, who := (&coWriter{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
 			t.Errorf("%s: %s Left to %q for %s, want %q for %s", name, tc.reason, who, wait, tc.wantWriter, tc.want)
 		}
 		if _, err := compress(b); err != nil {
 			t.Errorf("%s: slim: %v", name, err)
 		}
-		if wait, who := (&writeState{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
+		if wait, who := (&coWriter{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
 			t.Errorf("%s: after the cache's transformation left to %q for %s, want %q for %s", name, who, wait, tc.wantWriter, tc.want)
 		}
 	}

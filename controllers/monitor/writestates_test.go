@@ -198,7 +198,7 @@ func TestWriteStatesDistinguishLoneChangeFromBurst(t *testing.T) {
 func TestSteadyRateOfChangesIsABurst(t *testing.T) {
 	t.Parallel()
 	for every, want := range map[time.Duration]bool{25 * time.Millisecond: false, time.Millisecond: true} {
-		lone, now, coalesced := newLoneChanges(), time.Unix(1000, 0), 0
+		lone, now, coalesced := newWriteStates().lone, time.Unix(1000, 0), 0
 		for range 200 {
 			if coalescing(lone, now) > 0 {
 				coalesced++
