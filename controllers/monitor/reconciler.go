@@ -169,8 +169,7 @@ func (r *reconciler) write(ctx context.Context, s *writeState, b *k8spluginv1alp
 	s.wrote(written, changes, began)
 	if what := pruned(&next, &b.Status); what != "" && written.ResourceVersion == b.ResourceVersion {
 		// The API server stored nothing, so no watch event will follow.
-		r.recordPruned(ctx, s, began, what)
-		return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
+		return r.recordPruned(ctx, s, began, what), nil
 	}
 	logWritten(ctrl.LoggerFrom(ctx), &b.Status, &next)
 	return ctrl.Result{}, nil
@@ -181,20 +180,19 @@ func (r *reconciler) write(ctx context.Context, s *writeState, b *k8spluginv1alp
 func (r *reconciler) verify(ctx context.Context, s *writeState, sent *k8spluginv1alpha1.ResourceBundleStateStatus, cached *k8spluginv1alpha1.ResourceBundleState) {
 	if what := pruned(sent, &cached.Status); what != "" {
 		r.recordPruned(ctx, s, r.clock.Now(), what)
-		return
-	}
-	if r.guard.Kept() {
+	} else if r.guard.Kept() {
 		ctrl.LoggerFrom(ctx).Info("CRD no longer prunes status")
 		r.wakeAll(ctx) // The bundles wait for the next attempt, up to 30 seconds.
 	}
 }
 
-// recordPruned records that the API server has pruned the status of a write, and when that was seen.
-func (r *reconciler) recordPruned(ctx context.Context, s *writeState, seen time.Time, what string) {
+// recordPruned records that the API server has pruned the status of a write, and when that was seen. It returns when to try again.
+func (r *reconciler) recordPruned(ctx context.Context, s *writeState, seen time.Time, what string) ctrl.Result {
 	s.settled = settled{}
 	if r.guard.Pruned(seen, what) {
 		ctrl.LoggerFrom(ctx).Info("CRD prunes status; writes suspended but for an attempt every 30 seconds", "reason", what)
 	}
+	return ctrl.Result{RequeueAfter: r.guard.Allow(seen)}
 }
 
 // failed handles the error of a write that began at began, with about size bytes of status.
@@ -220,27 +218,17 @@ func (r *reconciler) failed(ctx context.Context, s *writeState, b *k8spluginv1al
 // has no status subresource: then the API server returns NotFound for every bundle.
 func (r *reconciler) notFound(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, began time.Time) (ctrl.Result, error) {
 	s.attempted(began)
-	exists, err := r.exists(ctx, b)
-	switch {
-	case err != nil:
-		return ctrl.Result{}, err
-	case !exists:
-		ctrl.LoggerFrom(ctx).V(1).Info("Bundle is gone, nothing written")
-		return ctrl.Result{}, nil // The cache will be notified, however late.
-	}
-	r.recordPruned(ctx, s, began, "the CRD has no status subresource")
-	return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
-}
-
-// exists reports whether the API server still has this bundle.
-func (r *reconciler) exists(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) (bool, error) {
 	var found metav1.PartialObjectMetadataList
 	found.SetGroupVersionKind(k8spluginv1alpha1.GroupVersion.WithKind("ResourceBundleStateList"))
 	err := r.live.List(ctx, &found, client.InNamespace(b.Namespace), client.MatchingFields{metav1.ObjectNameField: b.Name})
 	if err != nil {
-		return false, fmt.Errorf("cannot ask for bundle %q: %w", nameOfBundle(b), err)
+		return ctrl.Result{}, fmt.Errorf("cannot ask for bundle %q: %w", nameOfBundle(b), err)
 	}
-	return slices.ContainsFunc(found.Items, func(o metav1.PartialObjectMetadata) bool { return o.UID == b.UID }), nil
+	if !slices.ContainsFunc(found.Items, func(o metav1.PartialObjectMetadata) bool { return o.UID == b.UID }) {
+		ctrl.LoggerFrom(ctx).V(1).Info("Bundle is gone, nothing written")
+		return ctrl.Result{}, nil // The cache will be notified, however late.
+	}
+	return r.recordPruned(ctx, s, began, "the CRD has no status subresource"), nil
 }
 
 // tooLarge reports whether the API server or etcd rejected a write because of its size.

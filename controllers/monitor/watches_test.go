@@ -154,25 +154,6 @@ func TestNewVersionKeepsEntriesUntilRead(t *testing.T) {
 	}
 }
 
-// TestStartWaitsForFailingKindsOnlyForStartGrace starts a monitor while a kind is served but cannot be read.
-func TestStartWaitsForFailingKindsOnlyForStartGrace(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &kindServer{slow: map[string]bool{"v9": true}}
-		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v9", kindServed("Gadget", true)))
-		all := startDiscovery(t, s)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := all.WaitForSync(ctx); err != nil {
-			t.Fatalf("the monitor does not start: %v", err)
-		}
-		b := bundleAt("1")
-		if diff := cmp.Diff([]schema.GroupKind{{Group: "broken.io", Kind: "Gadget"}}, unreadableOf(t, all, b)); diff != "" {
-			t.Errorf("unreadable kinds differ (-want +got):\n%s", diff)
-		}
-	})
-}
-
 // TestOneIncompleteDiscoveryKeepsKinds has a discovery that omits a group for a moment, without an error.
 func TestOneIncompleteDiscoveryKeepsKinds(t *testing.T) {
 	t.Parallel()
@@ -301,24 +282,33 @@ func (s busyServer) watch(ctx context.Context, r schema.GroupVersionResource, na
 	return s.kindServer.watch(ctx, r, namespace, options)
 }
 
-// TestStartWaitsForBusyKindOnlyForStartGrace starts a monitor while the cache of one kind can never be filled.
-func TestStartWaitsForBusyKindOnlyForStartGrace(t *testing.T) {
+// TestStartWaitsForFailingKindsOnlyForStartGrace starts a monitor while a kind is served but cannot be read, or its cache in the API server
+// can never be filled.
+func TestStartWaitsForFailingKindsOnlyForStartGrace(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := busyServer{&kindServer{}}
-		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v1", kindServed("Gadget", true)))
-		all := watchesOf(s, s)
-		followKinds(all, Options{LabelKeys: []string{testKey}}, s.preferred)
-		runWatches(t, all)
-		ctx, cancel := context.WithTimeout(t.Context(), syncTimeout)
-		defer cancel()
-		if err := all.WaitForSync(ctx); err != nil {
-			t.Fatalf("the monitor does not start: %v", err)
-		}
-		if diff := cmp.Diff([]schema.GroupKind{{Group: "broken.io", Kind: "Gadget"}}, unreadableOf(t, all, bundleAt("1"))); diff != "" {
-			t.Errorf("unreadable kinds differ (-want +got):\n%s", diff)
-		}
-	})
+	slow, busy := &kindServer{slow: map[string]bool{"v9": true}}, busyServer{&kindServer{}}
+	for name, tc := range map[string]struct {
+		s       *kindServer
+		objects reader
+	}{"slow": {slow, slow}, "busy": {busy.kindServer, busy}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				tc.s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v9", kindServed("Gadget", true)))
+				all := watchesOf(tc.s, tc.objects)
+				followKinds(all, Options{LabelKeys: []string{testKey}}, tc.s.preferred)
+				runWatches(t, all)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := all.WaitForSync(ctx); err != nil {
+					t.Fatalf("the monitor does not start: %v", err)
+				}
+				if diff := cmp.Diff([]schema.GroupKind{{Group: "broken.io", Kind: "Gadget"}}, unreadableOf(t, all, bundleAt("1"))); diff != "" {
+					t.Errorf("unreadable kinds differ (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 // TestUnansweredGroupDoesNotDelayOthers has an aggregated API that has been down for hours, and a kind that is served a moment
