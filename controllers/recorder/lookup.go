@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/fleet"
@@ -17,9 +16,18 @@ func placeOf(cluster string, labels map[string]string) (appcontext.AppInCluster,
 	return appcontext.AppInCluster{ContextID: id, App: app, Cluster: cluster}, ok && id != "" && app != ""
 }
 
-// candidates returns the bundles of a place. The first is the one to save: the bundle that is saved already, if it still
-// exists, otherwise a bundle with the name that EMCO gives it.
-func candidates(p appcontext.AppInCluster, view bundles, saved *appcontext.SavedBundle) []*fleet.Bundle {
+// bundles is the part of fleet.View that findBundles uses.
+type bundles interface {
+	State(cluster string) (fleet.ClusterState, bool)
+	CompleteFor(cluster, namespace string) bool
+	ListByLabelIn(cluster, key, value string) []*fleet.Bundle
+}
+
+// findBundles looks up the bundles of a place. The one to save is the bundle that is saved already, if it still exists, otherwise a bundle
+// with the name that EMCO gives it. A bundle that is not found does not exist only if the view was complete before and after
+// the lookup: in between, a namespace may be added to the view, or removed with its bundles.
+func (s *input) findBundles(view bundles) {
+	p, saved := s.stored.Place, s.stored.Saved
 	name := p.ContextID + "-" + p.App
 	rank := func(b *fleet.Bundle) int {
 		switch {
@@ -30,71 +38,14 @@ func candidates(p appcontext.AppInCluster, view bundles, saved *appcontext.Saved
 		}
 		return 2
 	}
-	found := view.ListByLabelIn(p.Cluster, k8spluginv1alpha1.LabelDeploymentID, name)
-	slices.SortFunc(found, func(a, b *fleet.Bundle) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Compare(b.BundleKey))
-	})
-	return found
-}
-
-// index holds a record for each place. It is safe for concurrent use.
-type index struct {
-	mu      sync.Mutex
-	records map[appcontext.AppInCluster]record
-}
-
-// record is the state of a place between reconciles.
-type record struct {
-	state state
-	// saved is true if a bundle is saved at the place.
-	saved    bool
-	coWriter coWriter
-}
-
-func newIndex() *index { return &index{records: map[appcontext.AppInCluster]record{}} }
-
-// get returns the record of a place.
-func (x *index) get(p appcontext.AppInCluster) record {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.records[p]
-}
-
-// replace replaces the record of a place, and returns the previous one.
-func (x *index) replace(p appcontext.AppInCluster, now record) (before record) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	before = x.records[p]
-	if now == (record{}) {
-		delete(x.records, p)
-	} else {
-		x.records[p] = now
+	complete := func() bool { return saved != nil && view.CompleteFor(p.Cluster, saved.Namespace) }
+	before := complete()
+	if found := view.ListByLabelIn(p.Cluster, k8spluginv1alpha1.LabelDeploymentID, name); len(found) > 0 {
+		s.bundle = slices.MinFunc(found, func(a, b *fleet.Bundle) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Compare(b.BundleKey))
+		})
+		s.duplicates = len(found) - 1
 	}
-	return before
-}
-
-// saved returns the places of the matching clusters at which a bundle is saved.
-func (x *index) saved(match func(cluster string) bool) []appcontext.AppInCluster {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var places []appcontext.AppInCluster
-	for p, r := range x.records {
-		if r.saved && match(p.Cluster) {
-			places = append(places, p)
-		}
-	}
-	return places
-}
-
-// counts returns the number of places in each state.
-func (x *index) counts() map[state]int {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	counts := map[state]int{}
-	for _, r := range x.records {
-		if r.state != stateNone {
-			counts[r.state]++
-		}
-	}
-	return counts
+	_, s.known = view.State(p.Cluster)
+	s.complete = before && complete()
 }
