@@ -3,7 +3,6 @@ package recorder
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -250,7 +249,7 @@ func (r *reconciler) resultOf(err error, p appcontext.AppInCluster, logger logr.
 		return ctrl.Result{}, nil
 	case errors.Is(err, appcontext.ErrConflict), errors.Is(err, appcontext.ErrNotFound):
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
-	case isOutage(err):
+	case outageKind(err) != nil:
 		r.counters.errors.WithLabelValues(causeEtcd).Inc()
 		r.outage.update(err, logger)
 		return ctrl.Result{RequeueAfter: etcdRetry}, nil
@@ -264,15 +263,12 @@ func (r *reconciler) resultOf(err error, p appcontext.AppInCluster, logger logr.
 	return ctrl.Result{}, errors.Wrapf(err, "cannot keep %q", p)
 }
 
-// outages are the errors that mean that etcd is unavailable.
-var outages = []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed}
-
-func isOutage(err error) bool { return outageKind(err) != nil }
-
-// outageKind returns the one of outages that an error is; nil if it is none.
+// outageKind returns which error an err is that means that etcd is unavailable; nil if it is none.
 func outageKind(err error) error {
-	if i := slices.IndexFunc(outages, func(kind error) bool { return errors.Is(err, kind) }); i >= 0 {
-		return outages[i]
+	for _, kind := range []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed} {
+		if errors.Is(err, kind) {
+			return kind
+		}
 	}
 	return nil
 }
