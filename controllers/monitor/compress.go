@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -38,6 +39,19 @@ func compress(object any) (any, error) {
 		*list = append(binary.AppendUvarint([]byte{compressed}, uint64(len(*list))), deflated...)
 	}
 	return b, nil
+}
+
+// writers returns the managed fields entries of the status, with only manager, operation and time.
+func writers(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var kept []metav1.ManagedFieldsEntry
+	for _, entry := range entries {
+		if entry.Subresource == "status" {
+			kept = append(kept, metav1.ManagedFieldsEntry{
+				Manager: entry.Manager, Operation: entry.Operation, Time: entry.Time, Subresource: entry.Subresource,
+			})
+		}
+	}
+	return kept
 }
 
 // decompressed returns a bundle from the cache with its lists decompressed. It shares everything else with the cache.

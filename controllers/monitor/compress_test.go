@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,16 +14,20 @@ import (
 
 func TestCompressTrimsCachedBundles(t *testing.T) {
 	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	list := append([]byte(`["`), bytes.Repeat([]byte("packet-processor "), 1000)...)
 	list = append(list, `"]`...)
 	stored := &k8spluginv1alpha1.ResourceBundleState{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "1-sink"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "1-sink", ManagedFields: []metav1.ManagedFieldsEntry{
+			{Manager: "monitor", Operation: "Update", Subresource: "status", Time: &metav1.Time{Time: at}},
+		}},
 		Status: k8spluginv1alpha1.ResourceBundleStateStatus{
 			PodStatuses: list, ServiceStatuses: []byte("[]"), ResourceStatuses: []byte(`"odd"`),
 			Summary: &k8spluginv1alpha1.ResourceCounts{State: "Ready"},
 		},
 	}
-	cached := stored.DeepCopy()
+	cached := stored.DeepCopy() // Of the managed fields, the cache keeps who wrote the status.
+	cached.ManagedFields = []metav1.ManagedFieldsEntry{writer("rsync", "", at), writer("monitor", "status", at)}
 	for range 2 { // The cache may transform an object again.
 		if _, err := compress(cached); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -150,19 +149,5 @@ var _ = Describe("Beside another monitor", func() {
 		Eventually(statesOf(ctx, namespace, "4-sink")).WithTimeout(time.Minute).Should(HaveLen(1))
 		Eventually(statesOf(ctx, namespace, "1-sink")).WithTimeout(time.Minute).Should(HaveLen(1))
 		Eventually(func() []string { return log.about("no longer prunes") }).Should(HaveLen(1))
-	})
-})
-
-var _ = Describe("A bundle that somebody edits", func() {
-	It("is taken back at once", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		start(ctx, monitor.Options{LeaseNamespace: namespace, Namespaces: []string{namespace}})
-		create(ctx, newBundle(namespace, "1-sink"), newPod(namespace, "pod", "1-sink"))
-		Eventually(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(1))
-		edited := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "1-sink"}}
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"ready":true,"resourceCount":99}}`))
-		Expect(api.Status().Patch(ctx, edited, patch, client.FieldOwner("kubectl-edit"))).To(Succeed())
-		Eventually(func() int32 { return get(ctx, namespace, "1-sink").Status.ResourceCount }).Should(BeEquivalentTo(1))
-		Expect(eventsOn(ctx, namespace, "StandingDown")()).To(BeEmpty())
 	})
 })

@@ -120,6 +120,8 @@ var _ = Describe("A monitor that makes bundles", func() {
 		create(ctx, theirs, named(namespace, "one", "shop"))
 		start(ctx, options)
 		Eventually(statesOf(ctx, namespace, "theirs")).Should(HaveLen(1))
+		create(ctx, named(namespace, "later", "shop"))
+		Eventually(statesOf(ctx, namespace, "theirs")).Should(HaveKey("ConfigMap/later"), "later changes find a bundle whose name is not the value")
 		Consistently(bundlesOf(ctx, namespace)).Should(ConsistOf("theirs"))
 
 		By("making its own when they no longer want the objects")

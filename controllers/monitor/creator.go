@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,6 +24,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -42,11 +46,6 @@ const (
 	// minCreatePause and maxCreatePause bound the pause before a failed creation is retried.
 	minCreatePause = time.Second
 	maxCreatePause = 10 * time.Minute
-	// commonRefusals is the number of namespaces that refuse bundles in a row from which on a cluster-wide cause is assumed, such as a
-	// missing permission. One or two may have a quota, or their own admission rules.
-	commonRefusals = 3
-	// maxCommonPause bounds the pause for all namespaces in that case.
-	maxCommonPause = time.Minute
 )
 
 // creator creates missing bundles: one for each value of a label that an object in a namespace carries. It never deletes a bundle,
@@ -66,14 +65,16 @@ type creator struct {
 	// queue is the queue of the controller; nil before it starts.
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[selectorKey]]
 
-	// Only the worker uses the following fields. reported holds the keys for which it was logged that no bundle can be created.
+	// Only the worker uses the following fields. reported holds the keys for which it was logged that no bundle can be created, and refusals
+	// the namespaces that have refused one.
 	reported sets.Set[selectorKey]
-	// refusals holds until when no bundles are created in a namespace because it refused one; the empty name stands for all namespaces.
-	// refusalPauses returns the pauses.
-	refusals      map[string]time.Time
-	refusalPauses workqueue.TypedRateLimiter[string]
-	// refusing holds the namespaces that have refused a bundle since the last successful creation.
-	refusing sets.Set[string]
+	refusals map[string]refusal
+}
+
+// refusal is how long no bundles are created in a namespace because it refused one, and until when.
+type refusal struct {
+	pause time.Duration
+	until time.Time
 }
 
 func newCreator(key string, c client.Client, logger logr.Logger) *creator {
@@ -81,8 +82,7 @@ func newCreator(key string, c client.Client, logger logr.Logger) *creator {
 		key: key, client: c, logger: logger,
 		limiter:  rate.NewLimiter(rate.Every(createInterval), 1),
 		pauses:   workqueue.NewTypedItemExponentialFailureRateLimiter[selectorKey](minCreatePause, maxCreatePause),
-		reported: sets.New[selectorKey](), refusals: map[string]time.Time{}, refusing: sets.New[string](),
-		refusalPauses: workqueue.NewTypedItemExponentialFailureRateLimiter[string](minCreatePause, maxCreatePause),
+		reported: sets.New[selectorKey](), refusals: map[string]refusal{},
 	}
 }
 
@@ -104,6 +104,27 @@ func (c *creator) enqueue(touched sets.Set[selectorKey]) {
 	}
 }
 
+// keysOf returns a function that returns the keys whose bundle may be missing once a bundle is changed or deleted: the one that it selected,
+// and the one whose value is its name, which the creator may have been unable to use.
+func (c *creator) keysOf(m membership) handler.TypedMapFunc[*k8spluginv1alpha1.ResourceBundleState, selectorKey] {
+	return func(_ context.Context, b *k8spluginv1alpha1.ResourceBundleState) []selectorKey {
+		keys := []selectorKey{{namespace: b.Namespace, key: c.key, value: b.Name}}
+		if key, value, ok := m.selected(b); ok && key == c.key {
+			keys = append(keys, selectorKey{namespace: b.Namespace, key: key, value: value})
+		}
+		return keys
+	}
+}
+
+// released accepts the events of bundles that may select other objects than before. A bundle that is deleted and recreated between two
+// lists appears as an update.
+var released = predicate.TypedFuncs[*k8spluginv1alpha1.ResourceBundleState]{
+	CreateFunc: func(event.TypedCreateEvent[*k8spluginv1alpha1.ResourceBundleState]) bool { return false },
+	UpdateFunc: func(e event.TypedUpdateEvent[*k8spluginv1alpha1.ResourceBundleState]) bool {
+		return e.ObjectOld.UID != e.ObjectNew.UID || e.ObjectOld.Generation != e.ObjectNew.Generation
+	},
+}
+
 // Reconcile creates the bundle of a key if there is none. It returns no error: a failure is logged once, and retried at growing intervals.
 func (c *creator) Reconcile(ctx context.Context, wanted selectorKey) (ctrl.Result, error) {
 	wait, err := c.ensure(ctx, wanted)
@@ -119,7 +140,7 @@ func (c *creator) Reconcile(ctx context.Context, wanted selectorKey) (ctrl.Resul
 
 // waitTime returns how long a key must wait for its namespace. Keys that have failed wait longer, so that they do not starve the others.
 func (c *creator) waitTime(wanted selectorKey) time.Duration {
-	wait := max(0, time.Until(c.refusals[wanted.namespace]), time.Until(c.refusals[""]))
+	wait := max(0, time.Until(c.refusals[wanted.namespace].until))
 	if wait > 0 && c.pauses.NumRequeues(wanted) > 0 {
 		wait += minCreatePause
 	}
@@ -170,7 +191,7 @@ func (c *creator) create(ctx context.Context, wanted selectorKey) error {
 	switch {
 	case err == nil:
 		c.reported.Delete(wanted)
-		c.accepted(wanted.namespace)
+		delete(c.refusals, wanted.namespace)
 		c.created()
 		c.logger.Info("Made bundle", "bundle", name, "label", wanted.index())
 		return nil
@@ -180,7 +201,7 @@ func (c *creator) create(ctx context.Context, wanted selectorKey) error {
 		c.logSkipped(wanted, err.Error())
 		return nil
 	case apierrors.IsAlreadyExists(err):
-		c.accepted(wanted.namespace) // The cache is going to show the other bundle.
+		delete(c.refusals, wanted.namespace) // The cache is going to show the other bundle.
 	default:
 		c.refused(name, err)
 	}
@@ -195,41 +216,18 @@ func isNamespaceTerminating(err error) bool {
 	return namespaceNotFound || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// accepted records that bundles can be created in a namespace.
-func (c *creator) accepted(namespace string) {
-	c.forget(namespace)
-	c.forget("")
-	c.refusing.Clear()
-}
-
-// refused records that a bundle could not be created, and logs it once: for its namespace or, if several namespaces refuse, for all.
+// refused records that a bundle could not be created, and logs it once for its namespace.
 func (c *creator) refused(name types.NamespacedName, err error) {
-	for namespace, until := range c.refusals {
-		if time.Since(until) > 2*maxCreatePause {
-			c.forget(namespace) // No object in the namespace carries the label any more.
-		}
+	maps.DeleteFunc(c.refusals, func(_ string, r refusal) bool {
+		return time.Since(r.until) > 2*maxCreatePause // No object in the namespace carries the label any more.
+	})
+	r, again := c.refusals[name.Namespace]
+	if !again {
+		c.logger.Info("Cannot make bundles in a namespace, trying again at growing intervals", "bundle", name, "reason", err.Error())
 	}
-	c.refusing.Insert(name.Namespace)
-	first, where := c.pause(name.Namespace, maxCreatePause), "a namespace"
-	if c.refusing.Len() >= commonRefusals {
-		first, where = c.pause("", maxCommonPause), "several namespaces"
-	}
-	if first {
-		c.logger.Info("Cannot make bundles in "+where+", trying again at growing intervals", "bundle", name, "reason", err.Error())
-	}
-}
-
-// pause delays the next attempt in a namespace, or in all namespaces if the name is empty, and reports whether it was not delayed before.
-func (c *creator) pause(namespace string, longest time.Duration) (first bool) {
-	first = c.refusalPauses.NumRequeues(namespace) == 0
-	c.refusals[namespace] = time.Now().Add(min(c.refusalPauses.When(namespace), longest))
-	return first
-}
-
-// forget ends the refusal of a namespace, or of all if the name is empty.
-func (c *creator) forget(namespace string) {
-	delete(c.refusals, namespace)
-	c.refusalPauses.Forget(namespace)
+	r.pause = min(max(2*r.pause, minCreatePause), maxCreatePause)
+	r.until = time.Now().Add(r.pause)
+	c.refusals[name.Namespace] = r
 }
 
 // logSkipped logs once why no bundle can be created for a key.

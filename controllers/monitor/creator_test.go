@@ -199,26 +199,6 @@ func TestCreatorLimitsCreations(t *testing.T) {
 	})
 }
 
-func TestCreatorWithoutPermission(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := startCreator(t, errForbidden, "a", "b", "c", "d", "e")
-		after(24 * time.Hour)
-		asked, _, logged := c.counted()
-		if asked > 200 {
-			t.Errorf("%d creations in a day, want one each ten minutes for all", asked)
-		}
-		if logged != 1 {
-			t.Errorf("%d lines in the log, want one", logged)
-		}
-		c.count(func() { c.answer = nil })
-		after(12 * time.Minute)
-		if _, made, _ := c.counted(); made != 5 {
-			t.Errorf("%d bundles 12 minutes after the right was granted, want 5", made)
-		}
-	})
-}
-
 func TestCreatorHandlesCreateErrors(t *testing.T) {
 	t.Parallel()
 	terminating := apierrors.NewForbidden(bundleResource, "a", errors.New("because it is being terminated"))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,26 +43,27 @@ type kindDiscovery struct {
 	// queue holds the next discovery.
 	queue workqueue.TypedDelayingInterface[struct{}]
 
-	// Only run uses the following fields. versions holds the resourceVersions of the objects of definitions by name, and pauses is the
-	// backoff of failed discoveries.
-	versions map[string]string
-	pauses   wait.Backoff
+	mu sync.Mutex
+	// changed holds the groups whose definitions were created, changed or deleted since the last discovery.
+	changed sets.Set[string]
+
+	// Only run uses the following fields. pauses is the backoff of failed discoveries.
+	pauses wait.Backoff
 	// unanswered holds the groups that did not answer the last discovery; nil before the first one.
 	unanswered sets.Set[string]
-	// answeredAt is when a group last began to answer. confirmed is true after a discovery at least discoveryConfirmDelay later: an API
-	// server that is starting may omit groups without an error.
-	answeredAt time.Time
-	confirmed  bool
+	// answeredAt is when a group last began to answer, and confirmAt when a further discovery is due: an API server that is starting may omit
+	// groups without an error.
+	answeredAt, confirmAt time.Time
 }
 
 // followKinds makes watches follow the kinds of the cluster. preferred and definitions are those of kindDiscovery.
 func followKinds(all *watches, opts Options, preferred func() ([]*metav1.APIResourceList, error), definitions ...*watch) {
 	c := &kindDiscovery{
 		opts: opts, watches: all, preferred: preferred, definitions: definitions,
-		queue:    workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[struct{}]{Clock: opts.WatchClock}),
-		versions: map[string]string{}, pauses: discoveryPause, confirmed: preferred == nil,
+		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[struct{}]{Clock: opts.WatchClock}),
+		changed: sets.New[string](), pauses: discoveryPause,
 	}
-	all.discover, all.gone = c.run, c.schedule
+	all.discover, all.schedule = c.run, c.schedule
 	if preferred != nil {
 		all.undiscovered, all.uncertain = true, sets.New(allGroups)
 	}
@@ -76,7 +76,7 @@ func (c *kindDiscovery) run(ctx context.Context) {
 	for _, w := range c.definitions {
 		w.store.changed = func(touched sets.Set[selectorKey]) {
 			if len(touched) > 0 {
-				c.schedule()
+				c.definitionsChanged(touched)
 			}
 		}
 		running.Go(func() { w.informer.Run(ctx) })
@@ -98,10 +98,32 @@ func (c *kindDiscovery) run(ctx context.Context) {
 // schedule schedules a discovery, because kinds have changed.
 func (c *kindDiscovery) schedule() { c.queue.AddAfter(struct{}{}, discoveryDelay) }
 
+// definitionsChanged records the groups of changed definitions, and schedules a discovery.
+func (c *kindDiscovery) definitionsChanged(touched sets.Set[selectorKey]) {
+	c.mu.Lock()
+	for t := range touched {
+		c.changed.Insert(t.value)
+	}
+	c.mu.Unlock()
+	c.schedule()
+}
+
+// takeChanged returns the groups whose definitions have changed since the last call.
+func (c *kindDiscovery) takeChanged() sets.Set[string] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed := c.changed
+	c.changed = sets.New[string]()
+	return changed
+}
+
 // discover updates the watches to the kinds that the cluster serves, and returns when to discover again if nothing changes; zero means never.
 func (c *kindDiscovery) discover(ctx context.Context) time.Duration {
-	changed := c.changedGroups() // Later changes schedule another discovery.
-	err := c.refresh(ctx)
+	changed, now := c.takeChanged(), c.watches.clock.Now()
+	if changed.Len() > 0 {
+		c.confirmAt = now.Add(discoveryConfirmDelay)
+	}
+	err := c.refresh(ctx, now)
 	c.watches.retry(changed)
 	pause := time.Duration(0)
 	if err == nil {
@@ -109,14 +131,14 @@ func (c *kindDiscovery) discover(ctx context.Context) time.Duration {
 	} else {
 		pause = c.pauses.Step()
 	}
-	if needsConfirmation := changed.Len() > 0 || !c.confirmed; needsConfirmation && (err == nil || pause > discoveryConfirmDelay) {
-		return discoveryConfirmDelay // Even while a group does not answer for hours.
+	if confirm := c.confirmAt.Sub(now); confirm > 0 && (err == nil || pause > confirm) {
+		return confirm // Even while a group does not answer for hours.
 	}
 	return pause
 }
 
 // refresh discovers the kinds and updates the watches.
-func (c *kindDiscovery) refresh(ctx context.Context) error {
+func (c *kindDiscovery) refresh(ctx context.Context, now time.Time) error {
 	if c.preferred == nil {
 		return nil
 	}
@@ -125,12 +147,14 @@ func (c *kindDiscovery) refresh(ctx context.Context) error {
 		err = errNoKinds
 	}
 	unanswered := groupsOf(err)
+	uncertain := unanswered
 	if !unanswered.Has(allGroups) {
-		now := c.watches.clock.Now()
 		if c.unanswered == nil || c.unanswered.Difference(unanswered).Len() > 0 { // The kinds of such a group must be confirmed, as after the start.
-			c.answeredAt = now
+			c.answeredAt, c.confirmAt = now, now.Add(discoveryConfirmDelay)
 		}
-		c.confirmed = now.Sub(c.answeredAt) >= discoveryConfirmDelay
+		if now.Sub(c.answeredAt) < discoveryConfirmDelay {
+			uncertain = sets.New(allGroups)
+		}
 		places := sets.New(c.watches.places...)
 		for kind, resource := range discovered(lists, len(c.opts.TrustedNamespaces) > 0, c.opts.Kinds) {
 			places.Insert(placesIn(kind, resource.Namespaced, c.opts)...)
@@ -139,10 +163,7 @@ func (c *kindDiscovery) refresh(ctx context.Context) error {
 	}
 	c.logResult(err, unanswered)
 	c.unanswered = unanswered
-	if !c.confirmed {
-		unanswered = sets.New(allGroups)
-	}
-	c.watches.setUncertain(ctx, unanswered) // After setPlaces: the kinds of a group that is no longer uncertain must be watched already.
+	c.watches.setUncertain(ctx, uncertain) // After setPlaces: the kinds of a group that is no longer uncertain must be watched already.
 	return err
 }
 
@@ -168,25 +189,6 @@ func (c *kindDiscovery) logResult(err error, unanswered sets.Set[string]) {
 	case err != nil && (changed || first):
 		logger.Info("Cannot discover all kinds of the cluster, trying again", "groups", slices.Sorted(maps.Keys(unanswered)), "reason", err.Error())
 	}
-}
-
-// changedGroups returns the groups whose CRDs or APIServices were created, changed or deleted since the last call. The name of either ends
-// with the group, after the first dot.
-func (c *kindDiscovery) changedGroups() sets.Set[string] {
-	versions, groups := map[string]string{}, sets.New[string]()
-	for _, w := range c.definitions {
-		for _, object := range w.store.appendMembers(nil, selectorKey{}) { // All of them: they are read without a label.
-			versions[object.Name] = object.ResourceVersion
-		}
-	}
-	for name := range sets.KeySet(versions).Union(sets.KeySet(c.versions)) {
-		if versions[name] != c.versions[name] {
-			_, group, _ := strings.Cut(name, ".")
-			groups.Insert(group)
-		}
-	}
-	c.versions = versions
-	return groups
 }
 
 // definitionKinds returns the kinds whose objects define kinds.

@@ -13,8 +13,8 @@
 //   - membership decides which objects belong to a bundle: those of its own namespace, and for a trusted namespace those of others;
 //   - reconciler gathers the objects of a bundle, calls bundle.Build, and writes the whole status if it differs. It runs in two
 //     controllers, so that small bundles do not wait for the worker of large ones;
-//   - rates decides how soon the same bundle may be written again, and standDown leaves a bundle to another monitor that writes it;
-//   - writeStates holds, per bundle, what was written last and when;
+//   - writeStates holds, per bundle, what was written last and how soon it may be written again, and coWriter whether the bundle is left to
+//     another monitor that writes it;
 //   - creator optionally creates bundles for label values, in its own controller.
 //
 // Objects in stores, and bundles in the cache, are compressed: they take nearly all the memory of a monitor, and are rarely read.
@@ -24,7 +24,7 @@
 // serve, or that the monitor may not read, is logged once, retried at growing intervals, and delays nothing. The known objects of a kind
 // that may not be read stay in their bundles, as Unknown.
 //
-// Three places decide whether an object belongs to a bundle and must agree: watches.members, which uses membership; the comparison with
-// the bundles of other monitors (differs in outdated.go), which would otherwise report them as out of date permanently; and the creator
+// Three places decide whether an object belongs to a bundle and must agree: watches.gather, which uses membership; the comparison with
+// the bundles of other monitors (differs in standdown.go), which would otherwise report them as out of date permanently; and the creator
 // (watches.isCarried), which would otherwise create needless bundles.
 package monitor

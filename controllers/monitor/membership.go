@@ -1,9 +1,14 @@
 package monitor
 
 import (
+	"context"
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -19,13 +24,18 @@ func (c selectorKey) index() string {
 	return c.key + "=" + c.value
 }
 
-// membership decides which objects belong to a bundle.
+// selectorKeyIndex is the cache's index of bundles by their selector keys.
+const selectorKeyIndex = "selectorKeys"
+
+// membership decides which objects belong to a bundle, and finds the bundles of an object.
 type membership struct {
 	// keys are the label keys of the monitor.
 	keys []string
 	// trusted are the namespaces whose bundles may show objects of other namespaces and of the cluster. Bundles of other namespaces never
 	// do, whatever they select: a user who may write a bundle in a namespace must not see objects outside it.
 	trusted sets.Set[string]
+	// bundles reads bundles from the cache.
+	bundles client.Reader
 }
 
 // selectorKeys returns the keys that a bundle selects. If its selector names none of the monitor's label keys, the bundle selects any of
@@ -70,4 +80,55 @@ func (m membership) wanted(b *k8spluginv1alpha1.ResourceBundleState) labels.Sele
 		return labels.Nothing()
 	}
 	return selector
+}
+
+// addIndex adds the index of bundles by their selector keys to the cache.
+func (m membership) addIndex(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &k8spluginv1alpha1.ResourceBundleState{}, selectorKeyIndex, func(object client.Object) []string {
+		var values []string
+		if b, ok := object.(*k8spluginv1alpha1.ResourceBundleState); ok {
+			for _, c := range m.selectorKeys(b) {
+				values = append(values, c.index())
+			}
+		}
+		return values
+	})
+	if err != nil {
+		return fmt.Errorf("cannot index bundles: %w", err)
+	}
+	return nil
+}
+
+// selecting returns the bundles that select a key: those in the namespace of the key and those in trusted namespaces.
+func (m membership) selecting(ctx context.Context, c selectorKey) ([]types.NamespacedName, error) {
+	namespaces := m.trusted.Clone()
+	if c.namespace != "" {
+		namespaces = namespaces.Insert(c.namespace)
+	}
+	var names []types.NamespacedName
+	for namespace := range namespaces {
+		found, err := m.list(ctx, client.InNamespace(namespace), client.MatchingFields{selectorKeyIndex: c.index()})
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, found...)
+	}
+	return names, nil
+}
+
+// list returns the names of bundles.
+func (m membership) list(ctx context.Context, options ...client.ListOption) ([]types.NamespacedName, error) {
+	var list k8spluginv1alpha1.ResourceBundleStateList
+	if err := m.bundles.List(ctx, &list, append(options, client.UnsafeDisableDeepCopyOption(true))...); err != nil {
+		return nil, err
+	}
+	names := make([]types.NamespacedName, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, nameOfBundle(&list.Items[i]))
+	}
+	return names, nil
+}
+
+func nameOfBundle(b *k8spluginv1alpha1.ResourceBundleState) types.NamespacedName {
+	return types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 }

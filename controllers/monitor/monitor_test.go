@@ -169,17 +169,6 @@ var _ = Describe("A monitor", func() {
 		Consistently(statesOf(ctx, namespace, "1-sink")).Should(HaveLen(1))
 	})
 
-	It("takes the selector's value when the bundle has another name", func(ctx SpecContext) {
-		start(ctx, options)
-		reversed := newBundle(namespace, "1-sink")
-		reversed.Name = "sink-1"
-		create(ctx, reversed, newPod(namespace, "pod", "1-sink"))
-		Eventually(statesOf(ctx, namespace, "sink-1")).Should(HaveKey("Pod/pod"))
-		pod := newPod(namespace, "later", "1-sink")
-		create(ctx, pod)
-		Eventually(statesOf(ctx, namespace, "sink-1")).Should(HaveKey("Pod/later"), "later changes find the bundle too")
-	})
-
 	It("follows more than one label key", func(ctx SpecContext) {
 		options.LabelKeys = []string{k8spluginv1alpha1.LabelDeploymentID, "k8splugin.io/rb-instance-id"}
 		start(ctx, options)

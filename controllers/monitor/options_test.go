@@ -35,33 +35,27 @@ func TestOptionsDefaults(t *testing.T) {
 	}
 }
 
-func TestOptionsThatImplyOthers(t *testing.T) {
-	t.Parallel()
-	given := Options{LabelKeys: []string{"a"}, TrustedNamespaces: []string{"x", "x"}, CreateBundles: "b"}
-	got := given.complete()
-	want := Options{
-		LabelKeys: []string{"a", "b"}, TrustedNamespaces: []string{"x"},
-		Kinds: append(DefaultKinds(), schema.GroupVersionKind{Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest"}),
-	}
-	if diff := cmp.Diff(want, Options{LabelKeys: got.LabelKeys, TrustedNamespaces: got.TrustedNamespaces, Kinds: got.Kinds}); diff != "" {
-		t.Errorf("complete() differs (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(got.Kinds, got.complete().Kinds); diff != "" {
-		t.Errorf("complete() of complete options differs (-want +got):\n%s", diff)
-	}
-}
-
-func TestOptionsDropDuplicates(t *testing.T) {
+func TestOptionsAreCompleted(t *testing.T) {
 	t.Parallel()
 	pod := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	got := Options{
-		LabelKeys:  []string{"b", "a", "b"},
-		Kinds:      []schema.GroupVersionKind{pod, pod},
-		Namespaces: []string{"x", "x"},
-	}.complete()
-	want := Options{LabelKeys: []string{"b", "a"}, Kinds: []schema.GroupVersionKind{pod}, Namespaces: []string{"x"}}
-	if diff := cmp.Diff(want, Options{LabelKeys: got.LabelKeys, Kinds: got.Kinds, Namespaces: got.Namespaces}); diff != "" {
-		t.Errorf("complete() differs (-want +got):\n%s", diff)
+	for name, tc := range map[string]struct{ given, want Options }{
+		"some imply others": {Options{LabelKeys: []string{"a"}, TrustedNamespaces: []string{"x", "x"}, CreateBundles: "b"}, Options{
+			LabelKeys: []string{"a", "b"}, TrustedNamespaces: []string{"x"},
+			Kinds: append(DefaultKinds(), schema.GroupVersionKind{Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest"}),
+		}},
+		"duplicates": {
+			Options{LabelKeys: []string{"b", "a", "b"}, Kinds: []schema.GroupVersionKind{pod, pod}, Namespaces: []string{"x", "x"}},
+			Options{LabelKeys: []string{"b", "a"}, Kinds: []schema.GroupVersionKind{pod}, Namespaces: []string{"x"}},
+		},
+	} {
+		got := tc.given.complete()
+		for range 2 { // Completing complete options changes nothing.
+			lists := Options{LabelKeys: got.LabelKeys, Kinds: got.Kinds, Namespaces: got.Namespaces, TrustedNamespaces: got.TrustedNamespaces}
+			if diff := cmp.Diff(tc.want, lists); diff != "" {
+				t.Errorf("%s: complete() differs (-want +got):\n%s", name, diff)
+			}
+			got = got.complete()
+		}
 	}
 }
 

@@ -131,6 +131,9 @@ func TestReconcileBacksOffFromSecondMonitor(t *testing.T) {
 		g.wantWrites(1)
 		g.pass(5 * time.Second)
 	}
+	if got := g.countEvents(eventStandingDown); got != 0 || g.stored().Status.ResourceCount != 1 {
+		t.Errorf("%d events about another monitor and %d resources after an edit, want none and the one", got, g.stored().Status.ResourceCount)
+	}
 }
 
 func TestReconcileStopsWhileTheCRDPrunes(t *testing.T) {

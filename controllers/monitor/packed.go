@@ -3,6 +3,7 @@ package monitor
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,7 +20,7 @@ import (
 type packed struct {
 	metav1.ObjectMeta
 
-	// value is the value of the store's label key.
+	// value is the value of the store's label key or, in a store without one, the group in the name of a CRD or an APIService, after the first dot.
 	value string
 	text  []byte
 }
@@ -51,6 +52,10 @@ func pack(obj any, kind schema.GroupVersionKind, key string) (*packed, error) {
 	if text, err = deflate(text); err != nil {
 		return nil, fmt.Errorf("cannot store %s %q: %w", object.GetKind(), object.GetName(), err)
 	}
+	value := object.GetLabels()[key]
+	if key == "" {
+		_, value, _ = strings.Cut(object.GetName(), ".")
+	}
 	return &packed{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       object.GetNamespace(),
@@ -58,7 +63,7 @@ func pack(obj any, kind schema.GroupVersionKind, key string) (*packed, error) {
 			UID:             object.GetUID(),
 			ResourceVersion: object.GetResourceVersion(),
 		},
-		value: object.GetLabels()[key],
+		value: value,
 		text:  text,
 	}, nil
 }

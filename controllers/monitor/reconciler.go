@@ -131,22 +131,6 @@ func (r *reconciler) cached(ctx context.Context, name types.NamespacedName) (*k8
 	return b, nil
 }
 
-// holdOff returns how long the bundle must not be written, because it is left to
-// another monitor or was written recently. Zero or less means that it may be written.
-func (r *reconciler) holdOff(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (time.Duration, error) {
-	wait, coWriter := s.standDown(b, now)
-	if coWriter != "" {
-		var err error
-		if wait, err = r.leaveOutdated(ctx, s, b, coWriter, wait, now); err != nil {
-			return 0, err
-		}
-	}
-	if before := s.standsDown.Swap(coWriter != ""); coWriter != "" && !before {
-		r.report(ctx, b, eventStandingDown, fmt.Sprintf("%q writes the status and drops what HealthScope's monitor adds: the bundle is left alone until that has not written for %s, or not what has changed for %s", coWriter, standDownPeriod, minTakeOverAfter))
-	}
-	return max(wait, s.due(now)), nil
-}
-
 // build returns the status that the bundle should have.
 func (r *reconciler) build(s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (k8spluginv1alpha1.ResourceBundleStateStatus, error) {
 	options := r.options
@@ -167,63 +151,6 @@ func (r *reconciler) report(ctx context.Context, b *k8spluginv1alpha1.ResourceBu
 	r.recorder.Eventf(b, nil, corev1.EventTypeWarning, reason, "Write", "%s", note)
 }
 
-// leaveOutdated returns how long a bundle is still left to the monitor that writes it, at most wait. It marks
-// the bundle if that monitor has not written a change within markAfter. Zero or less means that the bundle is taken over.
-func (r *reconciler) leaveOutdated(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, wait time.Duration, now time.Time) (time.Duration, error) {
-	differs, err := r.isOutdated(s, b, now)
-	if err != nil {
-		return 0, err
-	}
-	n := &s.outdated
-	written, manager := k8spluginv1alpha1.LastWrite(b.ManagedFields)
-	n.update(written, manager == string(fieldOwner), differs, now)
-	if mark, err := k8spluginv1alpha1.ParseOutOfDate(b.Annotations[k8spluginv1alpha1.AnnotationOutOfDate]); err == nil {
-		n.restoreMark(mark)
-	}
-	if n.since.IsZero() {
-		return wait, nil
-	}
-	remaining := n.since.Add(n.takeOverAfter()).Sub(now)
-	if !n.marked {
-		if unmarked := n.since.Add(markAfter).Sub(now); unmarked > 0 {
-			return min(wait, unmarked), nil
-		}
-		remaining = min(remaining, r.mark(ctx, b, coWriter, n))
-	}
-	return min(wait, remaining), nil
-}
-
-// isOutdated reports whether a bundle of another monitor differs from its objects.
-func (r *reconciler) isOutdated(s *writeState, b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (bool, error) {
-	b, err := decompressed(b)
-	if err != nil {
-		return false, err
-	}
-	actual, err := r.build(s, b, now)
-	if err != nil {
-		return false, err
-	}
-	reported := *b
-	bundle.Trim(&reported, r.options.User)
-	return differs(reported.Status.Resources, actual.Resources, actual.Truncated), nil
-}
-
-// mark marks a bundle as out of date, and returns when to try again if that fails.
-func (r *reconciler) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState, coWriter string, n *outdated) time.Duration {
-	logger := ctrl.LoggerFrom(ctx)
-	err := r.status.mark(ctx, b, k8spluginv1alpha1.OutOfDate{Written: n.written, Since: n.since})
-	if err != nil && !apierrors.IsForbidden(err) {
-		logger.Error(err, "Cannot mark the bundle as out of date, trying again")
-		return markRetry
-	}
-	logger.Info("Bundle is out of date: its objects have changed, and its monitor has not written the change", "monitor", coWriter, "since", n.since)
-	if err != nil { // The hub sees it when the bundle is taken over.
-		logger.Error(err, "Cannot mark the bundle as out of date")
-	}
-	n.marked = true
-	return standDownPeriod
-}
-
 // write replaces the whole status, unless the bundle has changed since the status
 // was built. changes is the count of changes that the status takes into account.
 func (r *reconciler) write(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, next k8spluginv1alpha1.ResourceBundleStateStatus, changes uint64) (ctrl.Result, error) {
@@ -242,8 +169,7 @@ func (r *reconciler) write(ctx context.Context, s *writeState, b *k8spluginv1alp
 	s.wrote(written, changes, began)
 	if what := pruned(&next, &b.Status); what != "" && written.ResourceVersion == b.ResourceVersion {
 		// The API server stored nothing, so no watch event will follow.
-		r.recordPruned(ctx, s, began, what)
-		return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
+		return r.recordPruned(ctx, s, began, what), nil
 	}
 	logWritten(ctrl.LoggerFrom(ctx), &b.Status, &next)
 	return ctrl.Result{}, nil
@@ -254,20 +180,19 @@ func (r *reconciler) write(ctx context.Context, s *writeState, b *k8spluginv1alp
 func (r *reconciler) verify(ctx context.Context, s *writeState, sent *k8spluginv1alpha1.ResourceBundleStateStatus, cached *k8spluginv1alpha1.ResourceBundleState) {
 	if what := pruned(sent, &cached.Status); what != "" {
 		r.recordPruned(ctx, s, r.clock.Now(), what)
-		return
-	}
-	if r.guard.Kept() {
+	} else if r.guard.Kept() {
 		ctrl.LoggerFrom(ctx).Info("CRD no longer prunes status")
 		r.wakeAll(ctx) // The bundles wait for the next attempt, up to 30 seconds.
 	}
 }
 
-// recordPruned records that the API server has pruned the status of a write, and when that was seen.
-func (r *reconciler) recordPruned(ctx context.Context, s *writeState, seen time.Time, what string) {
+// recordPruned records that the API server has pruned the status of a write, and when that was seen. It returns when to try again.
+func (r *reconciler) recordPruned(ctx context.Context, s *writeState, seen time.Time, what string) ctrl.Result {
 	s.settled = settled{}
 	if r.guard.Pruned(seen, what) {
 		ctrl.LoggerFrom(ctx).Info("CRD prunes status; writes suspended but for an attempt every 30 seconds", "reason", what)
 	}
+	return ctrl.Result{RequeueAfter: r.guard.Allow(seen)}
 }
 
 // failed handles the error of a write that began at began, with about size bytes of status.
@@ -293,27 +218,17 @@ func (r *reconciler) failed(ctx context.Context, s *writeState, b *k8spluginv1al
 // has no status subresource: then the API server returns NotFound for every bundle.
 func (r *reconciler) notFound(ctx context.Context, s *writeState, b *k8spluginv1alpha1.ResourceBundleState, began time.Time) (ctrl.Result, error) {
 	s.attempted(began)
-	exists, err := r.exists(ctx, b)
-	switch {
-	case err != nil:
-		return ctrl.Result{}, err
-	case !exists:
-		ctrl.LoggerFrom(ctx).V(1).Info("Bundle is gone, nothing written")
-		return ctrl.Result{}, nil // The cache will be notified, however late.
-	}
-	r.recordPruned(ctx, s, began, "the CRD has no status subresource")
-	return ctrl.Result{RequeueAfter: r.guard.Allow(began)}, nil
-}
-
-// exists reports whether the API server still has this bundle.
-func (r *reconciler) exists(ctx context.Context, b *k8spluginv1alpha1.ResourceBundleState) (bool, error) {
 	var found metav1.PartialObjectMetadataList
 	found.SetGroupVersionKind(k8spluginv1alpha1.GroupVersion.WithKind("ResourceBundleStateList"))
 	err := r.live.List(ctx, &found, client.InNamespace(b.Namespace), client.MatchingFields{metav1.ObjectNameField: b.Name})
 	if err != nil {
-		return false, fmt.Errorf("cannot ask for bundle %q: %w", nameOfBundle(b), err)
+		return ctrl.Result{}, fmt.Errorf("cannot ask for bundle %q: %w", nameOfBundle(b), err)
 	}
-	return slices.ContainsFunc(found.Items, func(o metav1.PartialObjectMetadata) bool { return o.UID == b.UID }), nil
+	if !slices.ContainsFunc(found.Items, func(o metav1.PartialObjectMetadata) bool { return o.UID == b.UID }) {
+		ctrl.LoggerFrom(ctx).V(1).Info("Bundle is gone, nothing written")
+		return ctrl.Result{}, nil // The cache will be notified, however late.
+	}
+	return r.recordPruned(ctx, s, began, "the CRD has no status subresource"), nil
 }
 
 // tooLarge reports whether the API server or etcd rejected a write because of its size.

@@ -186,6 +186,15 @@ func TestReconcileWritesOnlyWhatDiffers(t *testing.T) {
 	g.writeStates = newWriteStates() // As after a restart.
 	g.reconcile()
 	g.wantWrites(0)
+
+	g.onWrite = func(types.NamespacedName) { // An object changes while another change is being written.
+		g.onWrite = nil
+		g.change(object("ns", "a", "1-sink", "1"))
+	}
+	g.change()
+	g.reconcile()
+	g.reconcile()
+	g.wantWrites(2)
 }
 
 // TestReconcileUsesSelectorWhileCacheLags changes an object before the cache has the write for the previous change.

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,26 +80,6 @@ func TestCreatorIsNotStarvedByRefusedValue(t *testing.T) {
 	})
 }
 
-// TestCreatorBacksOffWhenAllNamespacesRefuse has no right in any namespace.
-func TestCreatorBacksOffWhenAllNamespacesRefuse(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := startCreator(t, errForbidden)
-		for i := range 200 {
-			c.want(fmt.Sprint("ns-", i), "shop")
-		}
-		after(time.Hour)
-		if asked, _, logged := c.counted(); asked > 80 || logged > commonRefusals {
-			t.Errorf("%d creations in an hour and %d lines in the log, want about one a minute and one for each of the first namespaces", asked, logged)
-		}
-		c.count(func() { c.answer = nil })
-		after(22 * time.Minute)
-		if _, made, _ := c.counted(); made != 200 {
-			t.Errorf("%d bundles after the right was granted, want 200", made)
-		}
-	})
-}
-
 // TestCreatorWaitsForItsName has another bundle with the name, which the cache receives late.
 func TestCreatorWaitsForItsName(t *testing.T) {
 	t.Parallel()
@@ -125,8 +106,7 @@ func TestCreatorWaitsForItsName(t *testing.T) {
 				})
 				other := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name.Name}}
 				other.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{testKey: "else"}}
-				gone := event.TypedDeleteEvent[*k8spluginv1alpha1.ResourceBundleState]{Object: other}
-				releases(membership{keys: []string{testKey}}, c.enqueue).Delete(t.Context(), gone, nil)
+				c.enqueue(sets.New(c.keysOf(membership{keys: []string{testKey}})(t.Context(), other)...))
 				after(within)
 				if !c.has(name) {
 					t.Errorf("%s after the other bundle was deleted there is none for the value", within)
@@ -136,19 +116,30 @@ func TestCreatorWaitsForItsName(t *testing.T) {
 	}
 }
 
-// TestRecreatedBundleReleasesItsKeys deletes a bundle and creates it again with another selector between two lists.
-func TestRecreatedBundleReleasesItsKeys(t *testing.T) {
+// TestChangedBundlesReleaseTheirKeys has events of a bundle that selected a value.
+func TestChangedBundlesReleaseTheirKeys(t *testing.T) {
 	t.Parallel()
-	bundle := func(uid types.UID, value string) *k8spluginv1alpha1.ResourceBundleState {
-		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", UID: uid, Generation: 1}}
-		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{testKey: value}}
+	bundle := func(uid types.UID, generation int64) *k8spluginv1alpha1.ResourceBundleState {
+		b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", UID: uid, Generation: generation}}
+		b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{testKey: "x"}}
 		return b
 	}
-	released := sets.New[selectorKey]()
-	replaced := event.TypedUpdateEvent[*k8spluginv1alpha1.ResourceBundleState]{ObjectOld: bundle("1", "x"), ObjectNew: bundle("2", "y")}
-	releases(membership{keys: []string{testKey}}, func(claims sets.Set[selectorKey]) { released = released.Union(claims) }).Update(t.Context(), replaced, nil)
-	if want := sets.New(selectorKey{namespace: "ns", key: testKey, value: "x"}); !released.Equal(want) {
-		t.Errorf("released %v, want %v", released, want)
+	before := bundle("1", 1)
+	for name, tc := range map[string]struct {
+		after *k8spluginv1alpha1.ResourceBundleState
+		want  bool
+	}{
+		"another status":                        {bundle("1", 1), false},
+		"another selector":                      {bundle("1", 2), true},
+		"deleted and created between two lists": {bundle("2", 1), true},
+	} {
+		if got := released.Update(event.TypedUpdateEvent[*k8spluginv1alpha1.ResourceBundleState]{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: the keys are released: %t, want %t", name, got, tc.want)
+		}
+	}
+	got := (&creator{key: testKey}).keysOf(membership{keys: []string{testKey}})(t.Context(), before)
+	if want := []selectorKey{inNamespace("b"), inNamespace("x")}; !slices.Equal(got, want) {
+		t.Errorf("released %v, want %v", got, want)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -168,7 +167,8 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 		return nil, err
 	}
 	all := &watches{
-		membership:     membership{keys: opts.LabelKeys, trusted: sets.New(opts.TrustedNamespaces...)},
+		membership:     membership{keys: opts.LabelKeys, trusted: sets.New(opts.TrustedNamespaces...), bundles: mgr.GetCache()},
+		indexer:        mgr.GetFieldIndexer(),
 		writeStates:    writeStates,
 		clock:          opts.WatchClock,
 		logger:         mgr.GetLogger().WithName(controllerName),
@@ -178,9 +178,6 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 			return source{place: p, trusted: len(opts.TrustedNamespaces) > 0, kinds: c.kinds, client: c.of(p.kind)}
 		},
 	}
-	all.addIndex = func(ctx context.Context) error { return indexSelectorKeys(ctx, mgr.GetFieldIndexer(), all.membership) }
-	all.bundles = bundlesIn(mgr.GetCache(), opts.TrustedNamespaces)
-	all.allBundles = func(ctx context.Context) ([]types.NamespacedName, error) { return bundleNames(ctx, mgr.GetCache()) }
 	for _, kind := range opts.Kinds {
 		for _, p := range placesOf(kind, opts) {
 			all.places = append(all.places, p)
@@ -204,7 +201,7 @@ func newWatches(mgr ctrl.Manager, opts Options, writeStates *writeStates) (*watc
 // addCreation adds the controller that creates bundles. It starts once all objects have been read and the cache has all bundles.
 func addCreation(mgr ctrl.Manager, opts Options, all *watches, metrics *collector) error {
 	c := newCreator(opts.CreateBundles, mgr.GetClient(), all.logger)
-	c.bundles, c.isCarried, c.created = all.bundles, all.isCarried, metrics.created.Inc
+	c.bundles, c.isCarried, c.created = all.selecting, all.isCarried, metrics.created.Inc
 	all.keysChanged = c.enqueue
 	objects := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[selectorKey]) error {
 		select {
@@ -221,7 +218,8 @@ func addCreation(mgr ctrl.Manager, opts Options, all *watches, metrics *collecto
 	return builder.TypedControllerManagedBy[selectorKey](mgr).
 		Named(creatorName).
 		WatchesRawSource(ctrlsource.TypedFunc[selectorKey](objects)).
-		WatchesRawSource(ctrlsource.TypedKind(mgr.GetCache(), &k8spluginv1alpha1.ResourceBundleState{}, releases(all.membership, c.enqueue))).
+		WatchesRawSource(ctrlsource.TypedKind(mgr.GetCache(), &k8spluginv1alpha1.ResourceBundleState{},
+			handler.TypedEnqueueRequestsFromMapFunc(c.keysOf(all.membership)), released)).
 		WithOptions(c.options()).
 		Complete(c)
 }

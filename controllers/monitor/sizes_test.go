@@ -3,7 +3,6 @@ package monitor
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -160,22 +158,5 @@ func TestLargeBundlesDoNotBlockSmallOnes(t *testing.T) {
 	running.Wait()
 	if most.Load() != largeWorkers || g.writes != len(requests)+1 {
 		t.Errorf("%d bundles have been written, of the large ones %d at a time; want %d, %d", g.writes, most.Load(), len(requests)+1, largeWorkers)
-	}
-}
-
-func TestTooLarge(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct {
-		err  error
-		want bool
-	}{
-		"413":       {apierrors.NewRequestEntityTooLargeError("limit is 3145728"), true},
-		"etcd":      {&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "etcdserver: request is too large"}}, true},
-		"forbidden": {apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no")), false},
-	}
-	for name, tc := range cases {
-		if got := tooLarge(fmt.Errorf("cannot write: %w", tc.err)); got != tc.want {
-			t.Errorf("%s: %t, want %t", name, got, tc.want)
-		}
 	}
 }

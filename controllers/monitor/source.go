@@ -51,6 +51,17 @@ type place struct {
 	cluster bool
 }
 
+// includes reports whether a place may have objects that a bundle's key selects.
+func (p place) includes(c selectorKey) bool {
+	return c.key == p.key && (p.namespace == "" || c.namespace == "" || p.namespace == c.namespace)
+}
+
+// withoutVersion returns the place without the version of its kind.
+func (p place) withoutVersion() place {
+	p.kind.Version = ""
+	return p
+}
+
 // source is the place of a watch and the clients to read it.
 type source struct {
 	place

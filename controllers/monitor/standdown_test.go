@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -72,13 +71,13 @@ func TestStandDown(t *testing.T) {
 		if tc.summary {
 			b.Status.Summary = &k8spluginv1alpha1.ResourceCounts{}
 		}
-		if wait, who := (&writeState{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
+		if wait, who := (&coWriter{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
 			t.Errorf("%s: %s Left to %q for %s, want %q for %s", name, tc.reason, who, wait, tc.wantWriter, tc.want)
 		}
 		if _, err := compress(b); err != nil {
 			t.Errorf("%s: slim: %v", name, err)
 		}
-		if wait, who := (&writeState{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
+		if wait, who := (&coWriter{}).standDown(b, now); wait != tc.want || who != tc.wantWriter {
 			t.Errorf("%s: after the cache's transformation left to %q for %s, want %q for %s", name, who, wait, tc.wantWriter, tc.want)
 		}
 	}
@@ -96,23 +95,5 @@ func TestTakesOverFromMonitorWithClockAhead(t *testing.T) {
 			t.Fatalf("the bundle is still left alone after %s", left)
 		}
 		g.pass(max(g.reconcile().RequeueAfter, time.Second))
-	}
-}
-
-func TestCompressKeepsStatusManagers(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	b := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Name: "1-sink", ManagedFields: []metav1.ManagedFieldsEntry{
-		writer("rsync", "", at), writer("monitor", "status", at),
-	}}}
-	kept, err := compress(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := &k8spluginv1alpha1.ResourceBundleState{ObjectMeta: metav1.ObjectMeta{Name: "1-sink", ManagedFields: []metav1.ManagedFieldsEntry{
-		{Manager: "monitor", Operation: "Update", Subresource: "status", Time: &metav1.Time{Time: at}},
-	}}}
-	if diff := cmp.Diff(want, kept); diff != "" {
-		t.Errorf("the cached bundle differs (-want +got):\n%s", diff)
 	}
 }

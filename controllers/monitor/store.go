@@ -37,7 +37,7 @@ func newStore(kind schema.GroupVersionKind, key string) *store {
 func namespaced(namespace, value string) string { return namespace + "/" + value }
 
 // appendMembers appends to objects those that a bundle's key selects: in its namespace or, if it has none, in all namespaces and the
-// cluster. kindDiscovery uses it for CRDs too, which belong to no bundle.
+// cluster.
 func (s *store) appendMembers(objects []*packed, c selectorKey) []*packed {
 	found, _ := s.objects.ByIndex(byNamespace, namespaced(c.namespace, c.value)) // The index exists.
 	for _, o := range found {
@@ -66,7 +66,7 @@ func (s *store) Update(obj any) error {
 		return err
 	}
 	touched := sets.New[selectorKey]()
-	s.touch(object, touched)
+	s.difference(touched, s.stored(object), object)
 	if err := s.objects.Update(object); err != nil {
 		return err
 	}
@@ -81,9 +81,7 @@ func (s *store) Delete(obj any) error {
 		return err
 	}
 	touched := sets.New[selectorKey]()
-	if before := s.stored(object); before != nil {
-		touched.Insert(s.selectorKeyOf(before))
-	}
+	s.difference(touched, s.stored(object), nil)
 	if err := s.objects.Delete(object); err != nil {
 		return err
 	}
@@ -99,13 +97,13 @@ func (s *store) Replace(list []any, version string) error {
 		if err != nil {
 			return err
 		}
-		s.touch(object, touched)
+		s.difference(touched, s.stored(object), object)
 		listed.Insert(cache.MetaObjectToName(object))
 		objects = append(objects, object)
 	}
 	for _, o := range s.objects.List() {
 		if before := o.(*packed); !listed.Has(cache.MetaObjectToName(before)) { //nolint:forcetypeassert // Nothing else is stored.
-			touched.Insert(s.selectorKeyOf(before))
+			s.difference(touched, before, nil)
 		}
 	}
 	if err := s.objects.Replace(objects, version); err != nil {
@@ -132,18 +130,15 @@ func (s *store) stored(object *packed) *packed {
 	return p
 }
 
-// touch adds to touched the keys whose objects change when an object is stored: the key of its label value and the key of
-// its previous one. An object in the stored version, as in a list after a broken watch, changes nothing.
-func (s *store) touch(object *packed, touched sets.Set[selectorKey]) {
-	if before := s.stored(object); before != nil {
-		if before.UID == object.UID && before.ResourceVersion == object.ResourceVersion {
-			return
-		}
-		touched.Insert(s.selectorKeyOf(before))
+// difference adds to touched the keys whose objects change when one version of an object replaces another, either of which may be nil. An
+// object in the stored version, as in a list after a broken watch, changes nothing.
+func (s *store) difference(touched sets.Set[selectorKey], before, after *packed) {
+	if before != nil && after != nil && before.UID == after.UID && before.ResourceVersion == after.ResourceVersion {
+		return
 	}
-	touched.Insert(s.selectorKeyOf(object))
-}
-
-func (s *store) selectorKeyOf(object *packed) selectorKey {
-	return selectorKey{namespace: object.Namespace, key: s.key, value: object.value}
+	for _, object := range []*packed{before, after} {
+		if object != nil {
+			touched.Insert(selectorKey{namespace: object.Namespace, key: s.key, value: object.value})
+		}
+	}
 }

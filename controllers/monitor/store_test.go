@@ -77,6 +77,16 @@ func TestStoreChanges(t *testing.T) {
 			change:      func(s *store) error { return s.Update(object("ns", "a", "one", "1")) },
 			wantMembers: map[string][]string{"one": {"a=1", "b=1"}},
 		},
+		"Recreated": {
+			reason: "An object of the same name and version is another one.",
+			change: func(s *store) error {
+				o := object("ns", "a", "one", "1")
+				o.SetUID("another")
+				return s.Add(o)
+			},
+			wantTouched: []selectorKey{inNamespace("one")},
+			wantMembers: map[string][]string{"one": {"a=1", "b=1"}},
+		},
 		"LabelMoves": {
 			reason:      "An object whose label changes leaves one bundle for another: both are touched.",
 			change:      func(s *store) error { return s.Update(object("ns", "a", "two", "9")) },
@@ -136,22 +146,6 @@ func TestStoreChanges(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestStoreNotifiesOfRecreatedObject(t *testing.T) {
-	t.Parallel()
-	s, touched := observed()
-	first, second := object("ns", "a", "one", "1"), object("ns", "a", "one", "1")
-	second.SetUID("another")
-	for _, o := range []*unstructured.Unstructured{first, second} {
-		*touched = sets.New[selectorKey]()
-		if err := s.Add(o); err != nil {
-			t.Fatalf("Add: %v", err)
-		}
-		if !touched.Has(inNamespace("one")) {
-			t.Errorf("an object with uid %q touched %v, want its key", o.GetUID(), touched.UnsortedList())
-		}
 	}
 }
 

@@ -138,7 +138,7 @@ func (w *watch) visibility() visibility { return visibilityIn(w.informer.State()
 
 // appendMembers appends to objects those that a bundle's key selects.
 func (w *watch) appendMembers(objects []*packed, c selectorKey) []*packed {
-	if c.key != w.source.key || w.visibility() == gone {
+	if !w.source.includes(c) || w.visibility() == gone {
 		return objects
 	}
 	return w.store.appendMembers(objects, c)

@@ -18,15 +18,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
-	"github.com/healthscope/healthscope/controllers/observe"
 )
 
 const (
-	// handoverTimeout is how long the watch of a version that is no longer preferred is kept until its successor is synced.
-	handoverTimeout = 30 * time.Second
 	// syncPoll is the interval of checking whether watches are synced.
 	syncPoll = 100 * time.Millisecond
 	// allGroups stands for all groups of a cluster.
@@ -43,15 +41,12 @@ type watches struct {
 	places []place
 	// sourceOf returns the source of a place.
 	sourceOf func(place) source
-	// discover follows the kinds of the cluster until ctx is done, and gone notes that a watched kind is gone. Both are nil if the kinds of
-	// places cannot change.
+	// discover follows the kinds of the cluster until ctx is done, and schedule schedules a discovery. Both are nil if the kinds of places
+	// cannot change.
 	discover func(context.Context)
-	gone     func()
-	// addIndex adds the index that bundles uses.
-	addIndex func(context.Context) error
-	// bundles returns the bundles that select a key, and allBundles returns all bundles.
-	bundles    func(context.Context, selectorKey) ([]types.NamespacedName, error)
-	allBundles func(context.Context) ([]types.NamespacedName, error)
+	schedule func()
+	// indexer adds the index that membership uses.
+	indexer client.FieldIndexer
 	// onRulesChanged registers a function to call when the health rules change; nil if they never do.
 	onRulesChanged func(func())
 	// keysChanged is called with the selector keys of changed objects. It may be nil.
@@ -103,8 +98,8 @@ func (s *watches) startWatch(ctx context.Context, w *watch) {
 	w.store.changed = func(touched sets.Set[selectorKey]) { s.wake(ctx, touched) }
 	w.wake = func() {
 		s.wakeAll(ctx)
-		if w.visibility() == gone && s.gone != nil {
-			s.gone() // The next discovery removes the watch, unless it is one of places.
+		if s.schedule != nil {
+			s.schedule() // The next discovery removes the watches of kinds that are gone, and of versions whose successor can be read.
 		}
 	}
 	watchCtx, cancel := context.WithCancel(ctx) // Stopping the watch must not cancel ctx, which wake uses.
@@ -128,45 +123,33 @@ func (s *watches) snapshot() []*watch {
 	return s.current
 }
 
-// setPlaces makes places the watched places. The watch of any other place is removed once a new watch of another version of its kind is
-// synced, or after handoverTimeout, so that no object vanishes in between. Without such a watch, it is removed once the API server has
-// confirmed that it does not serve the kind, which the watch checks now unless its group is in unanswered.
+// setPlaces makes places the watched places. The watch of any other place is removed once the watch of another version of its kind has been
+// read, so that no object vanishes in between, or once the API server has confirmed that it does not serve the kind. Without such a version,
+// the watch checks that now unless its group is in unanswered. setPlaces must be called again after each change of visibility.
 func (s *watches) setPlaces(ctx context.Context, places sets.Set[place], unanswered sets.Set[string]) {
-	started := map[place]*watch{}
 	missing := places.Clone()
 	for _, w := range s.snapshot() {
 		missing.Delete(w.source.place)
 	}
 	for p := range missing {
-		w := s.add(p)
-		started[p.withoutVersion()] = w
-		s.startWatch(ctx, w)
+		s.startWatch(ctx, s.add(p))
 	}
-	var ended, successors []*watch
+	wanted := map[place]*watch{}
 	for _, w := range s.snapshot() {
-		successor, replaced := started[w.source.withoutVersion()]
+		if places.Has(w.source.place) {
+			wanted[w.source.withoutVersion()] = w
+		}
+	}
+	for _, w := range s.snapshot() {
+		successor, replaced := wanted[w.source.withoutVersion()]
 		switch {
 		case places.Has(w.source.place):
-		case replaced:
-			ended, successors = append(ended, w), append(successors, successor)
-		case w.visibility() == gone:
-			ended = append(ended, w)
-		case !unanswered.Has(w.source.kind.Group):
+		case w.visibility() == gone, replaced && successor.visibility() != neverSynced:
+			s.stopWatch(ctx, w)
+		case !replaced && !unanswered.Has(w.source.kind.Group):
 			w.informer.Relist(false)
 		}
 	}
-	_ = wait.PollUntilContextTimeout(ctx, syncPoll, handoverTimeout, true, func(context.Context) (bool, error) {
-		return !slices.ContainsFunc(successors, func(w *watch) bool { return w.informer.State().Status == observe.Pending }), nil
-	}) // The objects of a successor that takes longer are Unknown until it is synced.
-	for _, w := range ended {
-		s.stopWatch(ctx, w)
-	}
-}
-
-// withoutVersion returns the place without the version of its kind.
-func (p place) withoutVersion() place {
-	p.kind.Version = ""
-	return p
 }
 
 // setUncertain records the result of a discovery: the groups of which the cluster may serve further kinds, or allGroups.
@@ -191,7 +174,7 @@ func (s *watches) retry(groups sets.Set[string]) {
 
 // Start sets the queue of the controller. Earlier changes need not be enqueued, because it starts with all bundles in its queue.
 func (s *watches) Start(ctx context.Context, q queue) error {
-	if err := s.addIndex(ctx); err != nil {
+	if err := s.membership.addIndex(ctx, s.indexer); err != nil {
 		return err
 	}
 	s.queue.Store(&q)
@@ -240,7 +223,7 @@ func (s *watches) wake(ctx context.Context, touched sets.Set[selectorKey]) {
 		return
 	}
 	for c := range touched {
-		names, err := s.bundles(ctx, c)
+		names, err := s.selecting(ctx, c)
 		s.enqueue(ctx, names, err)
 	}
 }
@@ -254,7 +237,7 @@ func (s *watches) wakeAll(ctx context.Context) {
 		return
 	}
 	if s.queue.Load() != nil {
-		names, err := s.allBundles(ctx)
+		names, err := s.list(ctx)
 		s.enqueue(ctx, names, err)
 	}
 }
@@ -283,49 +266,59 @@ func (s *watches) isCarried(c selectorKey) bool {
 	return false
 }
 
-// gather returns the objects of a bundle, each once, and the kinds whose objects are unknown.
+// gather returns the objects of a bundle, each once, preferably from a watch that is open, and the kinds whose objects are unknown. A version
+// of a kind that has not been read does not count if another version is visible.
 // Both come from the same snapshot of watches, so that an object that moves between watches is in one of the two.
 func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
-	uncertain := s.uncertainKinds(b) // Before the snapshot: a kind that is no longer uncertain is watched already.
-	current := s.snapshot()
-	unreadable := s.unreadable(current, b) // Before the objects: if a kind counts as read, its objects are in the store.
-	objects, err := s.members(current, b)
-	unreadable = unreadable.Union(s.unreadable(current, b)) // And after them: a kind that becomes gone in between has no objects.
+	kinds := s.uncertainKinds(b) // Before the snapshot: a kind that is no longer uncertain is watched already.
+	var candidates, stale []*packed
+	unreadable, seen := sets.New[place](), sets.New[place]()
+	current, keys := s.snapshot(), s.selectorKeys(b)
 	for _, w := range current {
-		uncertain.Delete(w.source.kind.GroupKind())
+		kinds.Delete(w.source.kind.GroupKind())
+		before, watched := w.visibility(), w.informer.State().IsWatched()
+		var found []*packed
+		selected := false
+		for _, c := range keys {
+			found = w.appendMembers(found, c)
+			selected = selected || w.source.includes(c)
+		}
+		after := w.visibility() // Before and after the objects: they are known only if the kind was visible all the time.
+		switch {
+		case before == visible && after == visible:
+			seen.Insert(w.source.withoutVersion())
+		case selected && (before.isUnreadable() || after.isUnreadable()):
+			unreadable.Insert(w.source.withoutVersion())
+		}
+		if watched {
+			candidates = append(candidates, found...)
+		} else {
+			stale = append(stale, found...)
+		}
 	}
-	return objects, unreadable.Union(uncertain).UnsortedList(), err
+	for p := range unreadable.Difference(seen) {
+		kinds.Insert(p.kind.GroupKind())
+	}
+	objects, err := unpackMembers(append(candidates, stale...), s.wanted(b))
+	return objects, kinds.UnsortedList(), err
 }
 
-// uncertainKinds returns the kinds of a bundle's entries that the cluster may or may not serve.
+// uncertainKinds returns the kinds of a bundle's entries of which it is uncertain whether the cluster serves them.
 func (s *watches) uncertainKinds(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	kinds := sets.New[schema.GroupKind]()
 	for _, entry := range b.Status.Resources {
-		if s.isUncertain(entry.Group) {
+		if s.uncertain.HasAny(entry.Group, allGroups) {
 			kinds.Insert(schema.GroupKind{Group: entry.Group, Kind: entry.Kind})
 		}
 	}
 	return kinds
 }
 
-// isUncertain reports whether the cluster may serve further kinds of a group.
-func (s *watches) isUncertain(group string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.uncertain.HasAny(group, allGroups)
-}
-
-// members returns the objects of a bundle, each once, preferably from a watch that is open. It applies the selector only to that
-// copy of an object, because another watch may hold an older version that matched.
-func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, error) {
-	current = watchedFirst(current)
-	var candidates []*packed
-	for _, c := range s.selectorKeys(b) {
-		for _, w := range current {
-			candidates = w.appendMembers(candidates, c)
-		}
-	}
-	selector := s.wanted(b)
+// unpackMembers returns the candidates that a selector matches, each object once. It applies the selector only to the first copy of an
+// object, because another watch may hold an older version that matched.
+func unpackMembers(candidates []*packed, selector labels.Selector) ([]*unstructured.Unstructured, error) {
 	members := make([]*unstructured.Unstructured, 0, len(candidates))
 	seen := sets.New[types.UID]()
 	for _, candidate := range candidates {
@@ -342,39 +335,4 @@ func (s *watches) members(current []*watch, b *k8spluginv1alpha1.ResourceBundleS
 		}
 	}
 	return members, nil
-}
-
-// watchedFirst returns the watches in an order in which those that are not open, and may be stale, come last.
-func watchedFirst(current []*watch) []*watch {
-	watched := make([]*watch, 0, len(current))
-	var stale []*watch
-	for _, w := range current {
-		if w.informer.State().IsWatched() {
-			watched = append(watched, w)
-		} else {
-			stale = append(stale, w)
-		}
-	}
-	return append(watched, stale...)
-}
-
-// unreadable returns the watched kinds whose objects in a bundle are unknown. A version that has not been read
-// does not count if another version of the kind is visible.
-func (s *watches) unreadable(current []*watch, b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
-	kinds := sets.New[schema.GroupKind]()
-	seen := sets.New[place]()
-	for _, w := range current {
-		if w.visibility() == visible {
-			seen.Insert(w.source.withoutVersion())
-		}
-	}
-	for _, c := range s.selectorKeys(b) {
-		for _, w := range current {
-			sameNamespace := w.source.namespace == "" || c.namespace == "" || w.source.namespace == c.namespace
-			if c.key == w.source.key && sameNamespace && w.visibility().isUnreadable() && !seen.Has(w.source.withoutVersion()) {
-				kinds.Insert(w.source.kind.GroupKind())
-			}
-		}
-	}
-	return kinds
 }

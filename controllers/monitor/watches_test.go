@@ -15,15 +15,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
+
+// cachedBundles is a cache of bundles. look, if set, is called whenever all bundles are listed.
+type cachedBundles struct {
+	client.Reader
+	noIndexer
+
+	bundles []k8spluginv1alpha1.ResourceBundleState
+	look    func()
+	err     error
+}
+
+// noIndexer ignores indexes.
+type noIndexer struct{}
+
+func (noIndexer) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
+	return nil
+}
+
+func (c cachedBundles) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if len(options) == 1 && c.look != nil {
+		c.look()
+	}
+	list.(*k8spluginv1alpha1.ResourceBundleStateList).Items = c.bundles
+	return c.err
+}
 
 // withBundle gives a monitor one bundle with these entries, and a queue. look is called whenever all bundles are woken because
 // of a change of the readable kinds.
@@ -34,13 +59,8 @@ func withBundle(t *testing.T, all *watches, look func(*k8spluginv1alpha1.Resourc
 	}
 	b := bundleAt("1")
 	b.Name, b.Status.Resources = "one", entries
-	all.addIndex = func(context.Context) error { return nil }
-	names := []types.NamespacedName{nameOfBundle(b)}
-	all.bundles = func(context.Context, selectorKey) ([]types.NamespacedName, error) { return names, nil }
-	all.allBundles = func(context.Context) ([]types.NamespacedName, error) {
-		look(b)
-		return names, nil
-	}
+	cached := cachedBundles{bundles: []k8spluginv1alpha1.ResourceBundleState{*b}, look: func() { look(b) }}
+	all.membership.bundles, all.indexer = cached, cached
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	t.Cleanup(q.ShutDown)
 	if err := all.Start(t.Context(), q); err != nil {
@@ -86,52 +106,52 @@ func TestRecoveredGroupKeepsEntriesUntilRead(t *testing.T) {
 	})
 }
 
-// TestNewVersionKeepsEntriesUntilRead has a version that replaces another one and that cannot be read for longer than the
-// hand-over lasts.
+// TestNewVersionKeepsEntriesUntilRead has a version that replaces another one and that cannot be read for a while. The former version is
+// served, or is not.
 func TestNewVersionKeepsEntriesUntilRead(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &kindServer{slow: map[string]bool{"v2": true}}
-		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
-		all := startDiscovery(t, s)
-		b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("example.io", "Widget"))
-		s.serve(nil, served("example.io/v2", kindServed("Widget", true)))
-		s.change("example.io")
-		after(handoverTimeout / 2)
-		if got := unreadableOf(t, all, b); len(got) > 0 {
-			t.Errorf("unreadable: %v while the former version shows the objects, want none", got)
-		}
-		after(handoverTimeout)
-		wantFollowed(t, all, []string{"example.io/v2 Widget"}, nil)
-		if diff := cmp.Diff([]schema.GroupKind{{Group: "example.io", Kind: "Widget"}}, unreadableOf(t, all, b)); diff != "" {
-			t.Errorf("unreadable kinds differ after the former version was let go (-want +got):\n%s", diff)
-		}
-		s.setSlow("v2", false)
-		after(10 * time.Second)
-		wantFollowed(t, all, []string{"example.io/v2 Widget"}, []string{"example.io/v2"})
-		if got := unreadableOf(t, all, b); len(got) > 0 {
-			t.Errorf("unreadable: %v after the version has been read, want none", got)
-		}
-	})
-}
-
-// TestStartWaitsForFailingKindsOnlyForStartGrace starts a monitor while a kind is served but cannot be read.
-func TestStartWaitsForFailingKindsOnlyForStartGrace(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &kindServer{slow: map[string]bool{"v9": true}}
-		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v9", kindServed("Gadget", true)))
-		all := startDiscovery(t, s)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := all.WaitForSync(ctx); err != nil {
-			t.Fatalf("the monitor does not start: %v", err)
-		}
-		b := bundleAt("1")
-		if diff := cmp.Diff([]schema.GroupKind{{Group: "broken.io", Kind: "Gadget"}}, unreadableOf(t, all, b)); diff != "" {
-			t.Errorf("unreadable kinds differ (-want +got):\n%s", diff)
-		}
-	})
+	for name, tc := range map[string]struct {
+		servesFormer   bool
+		wantKinds      []string
+		wantVersions   []string
+		wantUnreadable []schema.GroupKind
+	}{
+		"served": {true, []string{"example.io/v1 Widget", "example.io/v2 Widget"}, []string{"example.io/v1"}, []schema.GroupKind{}},
+		"gone":   {false, []string{"example.io/v2 Widget"}, nil, []schema.GroupKind{{Group: "example.io", Kind: "Widget"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &kindServer{slow: map[string]bool{"v2": true}}
+				former := served("example.io/v1", kindServed("Widget", true))
+				s.serve(nil, former)
+				all := startDiscovery(t, s)
+				b := withBundle(t, all, func(*k8spluginv1alpha1.ResourceBundleState) {}, entryOf("example.io", "Widget"))
+				s.serve(nil, served("example.io/v2", kindServed("Widget", true)))
+				s.hide(former)
+				s.change("example.io")
+				after(10 * time.Second)
+				if got := unreadableOf(t, all, b); len(got) > 0 {
+					t.Errorf("unreadable: %v while the former version shows the objects, want none", got)
+				}
+				if !tc.servesFormer {
+					s.hide()
+					all.snapshot()[0].informer.Relist(false) // As when the API server ends its watch.
+				}
+				after(time.Minute)
+				wantFollowed(t, all, tc.wantKinds, tc.wantVersions)
+				if diff := cmp.Diff(tc.wantUnreadable, unreadableOf(t, all, b)); diff != "" {
+					t.Errorf("unreadable kinds differ while the version cannot be read (-want +got):\n%s", diff)
+				}
+				s.setSlow("v2", false)
+				after(10 * time.Second)
+				wantFollowed(t, all, []string{"example.io/v2 Widget"}, []string{"example.io/v2"})
+				if got := unreadableOf(t, all, b); len(got) > 0 {
+					t.Errorf("unreadable: %v after the version has been read, want none", got)
+				}
+			})
+		})
+	}
 }
 
 // TestOneIncompleteDiscoveryKeepsKinds has a discovery that omits a group for a moment, without an error.
@@ -262,24 +282,33 @@ func (s busyServer) watch(ctx context.Context, r schema.GroupVersionResource, na
 	return s.kindServer.watch(ctx, r, namespace, options)
 }
 
-// TestStartWaitsForBusyKindOnlyForStartGrace starts a monitor while the cache of one kind can never be filled.
-func TestStartWaitsForBusyKindOnlyForStartGrace(t *testing.T) {
+// TestStartWaitsForFailingKindsOnlyForStartGrace starts a monitor while a kind is served but cannot be read, or its cache in the API server
+// can never be filled.
+func TestStartWaitsForFailingKindsOnlyForStartGrace(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := busyServer{&kindServer{}}
-		s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v1", kindServed("Gadget", true)))
-		all := watchesOf(s, s)
-		followKinds(all, Options{LabelKeys: []string{testKey}}, s.preferred)
-		runWatches(t, all)
-		ctx, cancel := context.WithTimeout(t.Context(), syncTimeout)
-		defer cancel()
-		if err := all.WaitForSync(ctx); err != nil {
-			t.Fatalf("the monitor does not start: %v", err)
-		}
-		if diff := cmp.Diff([]schema.GroupKind{{Group: "broken.io", Kind: "Gadget"}}, unreadableOf(t, all, bundleAt("1"))); diff != "" {
-			t.Errorf("unreadable kinds differ (-want +got):\n%s", diff)
-		}
-	})
+	slow, busy := &kindServer{slow: map[string]bool{"v9": true}}, busyServer{&kindServer{}}
+	for name, tc := range map[string]struct {
+		s       *kindServer
+		objects reader
+	}{"slow": {slow, slow}, "busy": {busy.kindServer, busy}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				tc.s.serve(nil, served("example.io/v1", kindServed("Widget", true)), served("broken.io/v9", kindServed("Gadget", true)))
+				all := watchesOf(tc.s, tc.objects)
+				followKinds(all, Options{LabelKeys: []string{testKey}}, tc.s.preferred)
+				runWatches(t, all)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := all.WaitForSync(ctx); err != nil {
+					t.Fatalf("the monitor does not start: %v", err)
+				}
+				if diff := cmp.Diff([]schema.GroupKind{{Group: "broken.io", Kind: "Gadget"}}, unreadableOf(t, all, bundleAt("1"))); diff != "" {
+					t.Errorf("unreadable kinds differ (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 // TestUnansweredGroupDoesNotDelayOthers has an aggregated API that has been down for hours, and a kind that is served a moment
@@ -355,20 +384,17 @@ func TestRefusedKindsAreRetriedWhenTheirGroupChanges(t *testing.T) {
 func TestStopLogsNoError(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
-	failingLookup := func(context.Context) ([]types.NamespacedName, error) {
-		return nil, errors.New("the bundles have not been read")
-	}
 	var logged []string
 	all := &watches{
-		bundles: func(ctx context.Context, _ selectorKey) ([]types.NamespacedName, error) { return failingLookup(ctx) }, allBundles: failingLookup,
-		logger: funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}), synced: make(chan struct{}),
+		membership: membership{bundles: cachedBundles{err: errors.New("the bundles have not been read")}},
+		logger:     funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}), synced: make(chan struct{}),
 	}
 	close(all.synced)
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer q.ShutDown()
 	all.queue.Store(&q)
 	wakeBoth := func() {
-		all.wake(ctx, sets.New(selectorKey{}))
+		all.wake(ctx, sets.New(inNamespace("one")))
 		all.wakeAll(ctx)
 	}
 	if wakeBoth(); len(logged) != 2 {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -14,12 +13,31 @@ import (
 )
 
 const (
+	// writeInterval is the interval in which a small bundle gains one more write.
+	writeInterval = 250 * time.Millisecond
+	// writeBurst is the number of writes of a small bundle that may follow each other without a delay. One event leads to several
+	// changes some milliseconds apart: of a pod, then of its ReplicaSet, then of its Deployment.
+	writeBurst = 3
+	// smallStatus is the maximum status size in bytes of a small bundle. The interval of a large one is a writeInterval per started smallStatus bytes.
+	smallStatus = 128 << 10
+	// maxSizeInterval bounds the interval of large bundles, maxFailureInterval that after failed writes, and maxConflictInterval that of a
+	// bundle that another client writes too.
+	maxSizeInterval, maxFailureInterval, maxConflictInterval = 4 * time.Second, 30 * time.Second, 10 * time.Minute
+	// maxDoublings is enough to reach each of these bounds from writeInterval.
+	maxDoublings = 12
+	// entrySize is the approximate size in bytes of an entry of status.resources.
+	entrySize = 400
 	// minLimit is the smallest size limit of a status, in bytes, that is still halved.
 	minLimit = 32 << 10
 	// reportedConflicts is the number of write conflicts after which an event is recorded. One or two may be a user who edits a status.
 	reportedConflicts = 3
 	// conflictQuiet is the minimum time without a write of another client after which a conflict is over.
 	conflictQuiet = time.Minute
+	// coalesceTime is how long a bundle coalesces changes in a burst.
+	coalesceTime = 250 * time.Millisecond
+	// burstSize is how many bundles may begin to differ at once without being a burst, and burstInterval the minimum time between two
+	// that begin to differ later without being one.
+	burstSize, burstInterval = 5, 20 * time.Millisecond
 )
 
 // writeStates holds the state of the last write of each bundle. It need not
@@ -33,7 +51,7 @@ type writeStates struct {
 }
 
 func newWriteStates() *writeStates {
-	return &writeStates{lone: newLoneChanges(), entries: map[types.NamespacedName]*writeState{}}
+	return &writeStates{lone: rate.NewLimiter(rate.Every(burstInterval), burstSize), entries: map[types.NamespacedName]*writeState{}}
 }
 
 // of returns the state of a bundle. It drops the state of a deleted bundle of the same name.
@@ -94,24 +112,21 @@ type writeState struct {
 	settled settled
 	// written is the bundle as of the last write, until the cache has that version.
 	written *k8spluginv1alpha1.ResourceBundleState
-	// size is the approximate size of the status that was written last, in bytes.
-	size int
-	// limiter limits the writes to the allowance allowed. It is nil before the first write.
-	limiter *rate.Limiter
-	allowed allowance
+	// size is the approximate size of the status that was written last, in bytes. limit is the size limit of the status after the API server
+	// has rejected a larger one; zero if it has not.
+	size, limit int
+	// next is when the next write may be made if the burst is used up. longest is how long a bundle may have to wait at most since its last
+	// write, and pause how long it must wait after the next one, if that is longer than usual.
+	next           time.Time
+	longest, pause time.Duration
 	// coalesced is when the coalescing of changes for the next write ends; zero while the status is up to date.
 	coalesced time.Time
 	// failures counts the consecutive failed writes.
 	failures int
-	// limit is the size limit of the status in bytes after the API server has rejected a larger one; zero if it has not.
-	limit int
 	// conflicts counts how often in a row another client has reverted a write, and lastConflict is when it did last.
 	conflicts    int
 	lastConflict time.Time
-	// coWrote is when another monitor wrote last, by its own clock, and coWriteSeen when that was first noticed.
-	coWrote, coWriteSeen time.Time
-	// outdated tracks whether the other monitor leaves the bundle out of date.
-	outdated outdated
+	coWriter     coWriter
 }
 
 // settled identifies a bundle whose status is up to date: its version and generation, and the count of changes of its objects.
@@ -150,50 +165,61 @@ func (e *writeState) settle(b *k8spluginv1alpha1.ResourceBundleState, changes ui
 	e.coalesced = time.Time{}
 }
 
+// paceOf returns how often a bundle with a status of a size in bytes may be written: burst times without a delay, and once more after each interval.
+func paceOf(size int) (interval time.Duration, burst int) {
+	if size <= smallStatus {
+		return writeInterval, writeBurst
+	}
+	pieces := (size + smallStatus - 1) / smallStatus
+	return min(time.Duration(pieces)*writeInterval, maxSizeInterval), 1
+}
+
+// slack returns how long before next the bundle may be written, because its burst is not used up.
+func (e *writeState) slack() time.Duration {
+	interval, burst := paceOf(e.size)
+	return time.Duration(burst-1) * interval
+}
+
 // due returns how long to wait before the bundle may be written. Zero or less means now.
 func (e *writeState) due(now time.Time) time.Duration {
-	e.expireConflict(now)
 	if e.coalesced.IsZero() || e.coalesced.After(now.Add(coalesceTime)) { // Or the clock was set back.
 		e.coalesced = now.Add(coalescing(e.lone, now))
 	}
-	next := e.writes().ReserveN(now, 1)
-	wait := (next.DelayFrom(now) + time.Microsecond - 1).Truncate(time.Microsecond) // Limiters round down.
-	next.CancelAt(now)                                                              // Only a write uses up the reservation.
+	wait := e.next.Add(-e.slack()).Sub(now)
+	if wait > e.longest { // The clock was set back.
+		wait = e.longest
+		e.next = now.Add(wait + e.slack())
+	}
 	return max(wait, e.coalesced.Sub(now))
 }
 
-// allowance returns how often the bundle may be written at present.
-func (e *writeState) allowance() allowance {
-	return allowanceOf(e.size, e.failures, e.conflicts)
+// coalescing records that one more bundle differs, and returns how long it coalesces changes: not at all for a lone change, which is
+// written at once. In a burst, such as when a node fails, a hundred bundles change, and most of them again a moment later. Writing each
+// first change would delay the API server's notifications of the second.
+func coalescing(lone *rate.Limiter, now time.Time) time.Duration {
+	if lone.AllowN(now, 1) {
+		return 0
+	}
+	// Drop partial tokens: the burst ends only when bundles differ less often.
+	lone.SetBurstAt(now, 0)
+	lone.SetBurstAt(now, burstSize)
+	return coalesceTime
 }
 
-// writes returns the limiter of the bundle's writes. A new allowance begins with its full burst.
-func (e *writeState) writes() *rate.Limiter {
-	if a := e.allowance(); e.limiter == nil || a != e.allowed {
-		e.limiter, e.allowed = rate.NewLimiter(rate.Every(a.interval), a.burst), a
+// attempted records that a write began at began, whatever its result.
+func (e *writeState) attempted(began time.Time) {
+	interval, _ := paceOf(e.size)
+	ahead := min(max(e.next.Sub(began), 0), e.slack()) + interval
+	if e.pause > interval {
+		ahead = e.slack() + e.pause
 	}
-	return e.limiter
+	e.next, e.longest, e.pause = began.Add(ahead), max(interval, e.pause), 0
 }
 
-// expireConflict ends a conflict if no other client has written for a while.
-func (e *writeState) expireConflict(now time.Time) {
-	quiet := max(conflictQuiet, 2*e.allowance().interval)
-	if since := now.Sub(e.lastConflict); e.conflicts > 0 && (since > quiet || since < -quiet) {
-		e.conflicts = 0
-	}
-}
-
-// conflict records a write conflict if another client has changed the status: the status was up to date, and the bundle has changed since
-// although neither its spec nor an object has. It reports whether to record an event, because the client keeps changing the status.
-func (e *writeState) conflict(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, now time.Time) bool {
-	last := e.settled
-	if last.version == "" || last.version == b.ResourceVersion || last.generation != b.Generation || last.changes != changes {
-		return false
-	}
-	e.settled = settled{} // Count each conflict once.
-	e.conflicts++
-	e.lastConflict = now
-	return e.conflicts == reportedConflicts
+// doubled returns the interval of writes after n failures or conflicts in a row, each of which doubles it, up to longest.
+func (e *writeState) doubled(n int, longest time.Duration) time.Duration {
+	interval, _ := paceOf(e.size)
+	return min(interval<<min(n, maxDoublings), longest)
 }
 
 // wrote records a successful write that began at began, and keeps the written bundle.
@@ -204,13 +230,28 @@ func (e *writeState) wrote(b *k8spluginv1alpha1.ResourceBundleState, changes uin
 	e.settle(b, changes)
 }
 
-// attempted records that a write began at began, whatever its result.
-func (e *writeState) attempted(began time.Time) { e.writes().AllowN(began, 1) }
-
 // failed records that a write that began at began failed.
 func (e *writeState) failed(began time.Time) {
 	e.failures++
+	e.pause = max(e.pause, e.doubled(e.failures, maxFailureInterval))
 	e.attempted(began)
+}
+
+// conflict records a write conflict if another client has changed the status: the status was up to date, and the bundle has changed since
+// although neither its spec nor an object has. It reports whether to record an event, because the client keeps changing the status.
+func (e *writeState) conflict(b *k8spluginv1alpha1.ResourceBundleState, changes uint64, now time.Time) bool {
+	last := e.settled
+	if last.version == "" || last.version == b.ResourceVersion || last.generation != b.Generation || last.changes != changes {
+		return false
+	}
+	e.settled = settled{} // Count each conflict once.
+	if now.Sub(e.lastConflict).Abs() > max(conflictQuiet, 2*e.doubled(e.conflicts, maxConflictInterval)) {
+		e.conflicts = 0
+	}
+	e.conflicts++
+	e.lastConflict = now
+	e.pause = e.doubled(e.conflicts, maxConflictInterval)
+	return e.conflicts == reportedConflicts
 }
 
 // tooLarge records that the API server rejected a status of the given size in bytes, and reports whether to retry with half of it.
@@ -226,54 +267,11 @@ func (e *writeState) tooLarge(size int, began time.Time) bool {
 	return true
 }
 
-func nameOfBundle(b *k8spluginv1alpha1.ResourceBundleState) types.NamespacedName {
-	return types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-}
-
-// standDownPeriod is how long a bundle is left alone after another monitor wrote it.
-const standDownPeriod = time.Hour
-
-// standDown returns how long a bundle is left to another monitor, and the name of that monitor. A bundle is left for an hour after the
-// other monitor's last write. EMCO's and ONAP's monitors write the whole status and drop unknown fields, which distinguishes them from a
-// user who edits a status; such an edit is reverted at once. A running monitor writes again before long. A removed monitor does not, and
-// its bundles are taken over. Zero means that this monitor owns the bundle.
-//
-// The hour begins when the write was first seen, if that is earlier than its timestamp, so that clock
-// skew with the API server does not extend it.
-func (e *writeState) standDown(b *k8spluginv1alpha1.ResourceBundleState, now time.Time) (wait time.Duration, writer string) {
-	if b.Status.Summary != nil {
-		return 0, ""
+// sizeOf returns the approximate size of a status in bytes.
+func sizeOf(status *k8spluginv1alpha1.ResourceBundleStateStatus) int {
+	size := len(status.Resources) * entrySize
+	for _, list := range status.Lists() {
+		size += len(*list)
 	}
-	var last time.Time
-	for _, entry := range b.ManagedFields {
-		if entry.Subresource != "status" || entry.Manager == string(fieldOwner) || entry.Time == nil {
-			continue
-		}
-		if entry.Time.After(last) {
-			last, writer = entry.Time.Time, entry.Manager
-		}
-	}
-	if !e.coWrote.Equal(last) || e.coWriteSeen.After(now) {
-		e.coWrote, e.coWriteSeen = last, now
-	}
-	if last.After(e.coWriteSeen) {
-		last = e.coWriteSeen
-	}
-	if wait = last.Add(standDownPeriod).Sub(now); writer == "" || wait <= 0 {
-		return 0, ""
-	}
-	return wait, writer
-}
-
-// writers returns the managed fields entries of the status, with only manager, operation and time.
-func writers(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	var kept []metav1.ManagedFieldsEntry
-	for _, entry := range entries {
-		if entry.Subresource == "status" {
-			kept = append(kept, metav1.ManagedFieldsEntry{
-				Manager: entry.Manager, Operation: entry.Operation, Time: entry.Time, Subresource: entry.Subresource,
-			})
-		}
-	}
-	return kept
+	return size
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -20,87 +21,37 @@ func bundleAt(version string) *k8spluginv1alpha1.ResourceBundleState {
 	}
 }
 
-func TestWriteStatesNewest(t *testing.T) {
+// TestWriteStatesBackOff has failed writes, or writes that another client reverts, one after the other at one moment.
+func TestWriteStatesBackOff(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
-		reason          string
-		written, cached string
-		want            string
+	start, fail := time.Unix(1000, 0), func(e *writeState) { e.failed(time.Unix(1000, 0)) }
+	revert := func(e *writeState) {
+		e.settle(bundleAt("1"), 0)
+		e.conflict(bundleAt("2"), 0, start)
+		e.attempted(start)
+	}
+	for name, tc := range map[string]struct {
+		happens func(*writeState)
+		want    []time.Duration
 	}{
-		"NothingWritten":  {"Without a write of our own the cache is all there is.", "", "7", "7"},
-		"CacheLagsBehind": {"What we wrote is newer than a cache that does not have it yet.", "9", "7", "9"},
-		"OneDigitMore":    {"Versions are numbers, not words.", "10", "9", "10"},
-		"CacheCaughtUp":   {"The cache has our write.", "9", "9", "9"},
-		"OthersWrote":     {"The cache has more than our write.", "9", "12", "12"},
-		"NoNumber":        {"Versions that cannot be compared leave the cache as the truth.", "nine", "7", "7"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newWriteStates().of(bundleAt("1"))
-			if tc.written != "" {
-				e.wrote(bundleAt(tc.written), 0, time.Time{})
-			}
-			got, sent := e.newest(bundleAt(tc.cached))
-			if got.ResourceVersion != tc.want {
-				t.Errorf("%s newest(%q) = %q, want %q", tc.reason, tc.cached, got.ResourceVersion, tc.want)
-			}
-			if arrived := sent != nil; arrived != (tc.written == tc.cached) {
-				t.Errorf("%s newest(%q) says %t of whether this is what was sent", tc.reason, tc.cached, arrived)
-			}
-			if held := e.written != nil; held != (tc.want != tc.cached) {
-				t.Errorf("%s the written bundle is held: %t", tc.reason, held)
-			}
-		})
-	}
-}
-
-func TestWriteStatesSettled(t *testing.T) {
-	t.Parallel()
-	l := newWriteStates()
-	e := l.of(bundleAt("1"))
-	if e.isSettled(bundleAt("1"), 0) {
-		t.Error("a bundle that was never looked at is settled")
-	}
-	e.settle(bundleAt("1"), e.changes.Load())
-	if !e.isSettled(bundleAt("1"), e.changes.Load()) {
-		t.Error("a bundle that was found right is not settled")
-	}
-	if e.isSettled(bundleAt("2"), e.changes.Load()) {
-		t.Error("a bundle that others changed is settled")
-	}
-	l.touch(sink)
-	if e.isSettled(bundleAt("1"), e.changes.Load()) {
-		t.Error("a bundle with a changed object is settled")
-	}
-	seen := e.changes.Load()
-	l.touch(sink) // While the bundle is being built.
-	e.wrote(bundleAt("2"), seen, time.Time{})
-	if e.isSettled(bundleAt("2"), e.changes.Load()) {
-		t.Error("a change during the write is lost")
-	}
-	l.forget(sink)
-	if l.of(bundleAt("2")).isSettled(bundleAt("2"), seen) {
-		t.Error("a bundle that was forgotten is settled")
-	}
-}
-
-func TestWriteStatesBackOffAfterFailures(t *testing.T) {
-	t.Parallel()
-	e, start := newWriteStates().of(bundleAt("1")), time.Unix(1000, 0)
-	var got []time.Duration
-	for range 10 {
-		e.failed(start)
-		got = append(got, e.due(start))
-	}
-	want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second,
-		16 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("pauses after failures in a row differ (-want +got):\n%s", diff)
-	}
-	e.wrote(bundleAt("2"), 0, start)
-	if due := e.due(start.Add(writeInterval)); due > 0 {
-		t.Errorf("%s after a success the next write waits %s, want none", writeInterval, due)
+		"failures": {fail, []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second,
+			16 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second}},
+		"conflicts": {revert, []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second,
+			16 * time.Second, 32 * time.Second, 64 * time.Second, 128 * time.Second, 256 * time.Second, 512 * time.Second, 10 * time.Minute, 10 * time.Minute}},
+	} {
+		e := newWriteStates().of(bundleAt("1"))
+		var got []time.Duration
+		for range tc.want {
+			tc.happens(e)
+			got = append(got, e.due(start))
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("pauses after %s in a row differ (-want +got):\n%s", name, diff)
+		}
+		e.wrote(bundleAt("2"), 0, start)
+		if due := e.due(start.Add(writeInterval)); due > 0 {
+			t.Errorf("%s after a success the next write waits %s, want none", writeInterval, due)
+		}
 	}
 }
 
@@ -192,21 +143,109 @@ func TestWriteStatesDistinguishLoneChangeFromBurst(t *testing.T) {
 	if wait := l.of(bundleOf(0)).due(now.Add(-time.Hour)); wait > coalesceTime {
 		t.Errorf("after the clock was set back a bundle waits %s", wait)
 	}
+
+	lone, waiting := newWriteStates().lone, 0
+	for range 200 { // A thousand changes a second, for a while.
+		if coalescing(lone, now) > 0 {
+			waiting++
+		}
+		now = now.Add(time.Millisecond)
+	}
+	if waiting <= 150 {
+		t.Errorf("%d of 200 changes at a steady rate are coalesced, want most", waiting)
+	}
 }
 
-// TestSteadyRateOfChangesIsABurst changes bundles at a steady rate.
-func TestSteadyRateOfChangesIsABurst(t *testing.T) {
+func TestPace(t *testing.T) {
 	t.Parallel()
-	for every, want := range map[time.Duration]bool{25 * time.Millisecond: false, time.Millisecond: true} {
-		lone, now, coalesced := newLoneChanges(), time.Unix(1000, 0), 0
-		for range 200 {
-			if coalescing(lone, now) > 0 {
-				coalesced++
-			}
-			now = now.Add(every)
+	cases := map[string]struct {
+		size     int
+		interval time.Duration
+		burst    int
+	}{
+		"nothing written yet":    {0, 250 * time.Millisecond, 3},
+		"small":                  {50 << 10, 250 * time.Millisecond, 3},
+		"the largest small one":  {128 << 10, 250 * time.Millisecond, 3},
+		"the smallest large one": {128<<10 + 1, 500 * time.Millisecond, 1},
+		"a megabyte":             {1 << 20, 2 * time.Second, 1},
+		"larger than can be":     {100 << 20, 4 * time.Second, 1},
+	}
+	for name, tc := range cases {
+		if interval, burst := paceOf(tc.size); interval != tc.interval || burst != tc.burst {
+			t.Errorf("%s: %d writes and one more each %s, want %d and %s", name, burst, interval, tc.burst, tc.interval)
 		}
-		if got := coalesced > 150; got != want || coalesced > 0 && !want {
-			t.Errorf("one each %s: %d of 200 changes were coalesced, want most: %t", every, coalesced, want)
+	}
+}
+
+// TestWriteStatesNeverLosesTheLastChange applies random sequences of changes and clock jumps to one bundle, like a queue: each
+// change is processed immediately, and again after the returned wait.
+func TestWriteStatesNeverLosesTheLastChange(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := bundleAt("1")
+		l := newWriteStates().of(b)
+		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, rapid.IntRange(0, 2<<20).Draw(t, "size"))
+		interval, burst := paceOf(sizeOf(&b.Status))
+		longest := max(interval, coalesceTime)
+		changes, written, writes := 0, 0, 0
+		elapsed, offset := time.Duration(0), time.Duration(0)
+		began := time.Unix(1_000_000, 0)
+		now := func() time.Time { return began.Add(elapsed + offset) }
+		look := func() {
+			if written == changes {
+				return
+			}
+			wait := l.due(now())
+			if wait > longest {
+				t.Fatalf("a change waits %s, want at most %s", wait, longest)
+			}
+			if wait > 0 {
+				return
+			}
+			l.wrote(b, 0, now())
+			written = changes
+			writes++
+		}
+		jumps := 0
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"change", "change", "pass", "jump"}).Draw(t, "step") {
+			case "change":
+				changes++
+			case "pass":
+				elapsed += time.Duration(rapid.Int64Range(0, int64(2*interval)).Draw(t, "time"))
+			case "jump":
+				jumps++
+				offset += time.Duration(rapid.Int64Range(int64(-time.Hour), int64(time.Hour)).Draw(t, "jump"))
+			}
+			look()
+		}
+		for range 2 { // If the clock was set back since a change got its wait, the change waits once more.
+			elapsed += longest
+			look()
+		}
+		if written != changes {
+			t.Fatalf("%d of %d changes are written two intervals after the last one", written, changes)
+		}
+		// A clock that is set forward fills the bucket once.
+		if allowed := burst*(1+jumps) + int(elapsed/interval) + jumps; writes > allowed {
+			t.Fatalf("%d writes in %s with %d jumps, want at most %d", writes, elapsed, jumps, allowed)
+		}
+	})
+}
+
+func TestLoneChangeDoesNotWait(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 1 << 20} {
+		b, now := bundleAt("1"), time.Unix(1_000_000, 0)
+		l := newWriteStates().of(b)
+		b.Status.PodStatuses = make(k8spluginv1alpha1.RawList, size)
+		interval, burst := paceOf(size)
+		for range 20 {
+			if wait := l.due(now); wait > 0 {
+				t.Errorf("size %d: a lone change waits %s, want none", size, wait)
+			}
+			l.wrote(b, 0, now)
+			now = now.Add(time.Duration(burst) * interval)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (c *Contexts) Reconcile(ctx context.Context, id string) (ctrl.Result, error
 	}
 	c.outage.update(err, log.FromContext(ctx))
 	switch {
-	case isOutage(err):
+	case outageKind(err) != nil:
 		return ctrl.Result{RequeueAfter: etcdRetry}, nil
 	case err != nil:
 		return ctrl.Result{}, errors.Wrapf(err, "cannot read what context %q requires", id)

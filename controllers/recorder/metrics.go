@@ -45,7 +45,14 @@ func (r *reconciler) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (r *reconciler) Collect(out chan<- prometheus.Metric) {
-	for s, n := range r.index.counts() {
+	counts := map[state]int{}
+	r.mu.Lock()
+	for _, place := range r.records {
+		counts[place.state]++
+	}
+	r.mu.Unlock()
+	delete(counts, stateNone)
+	for s, n := range counts {
 		out <- metricBundles.Value(float64(n), string(s))
 	}
 	r.counters.writes.Collect(out)

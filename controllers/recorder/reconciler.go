@@ -3,7 +3,6 @@ package recorder
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,88 +31,87 @@ const (
 type reconciler struct {
 	options  Options
 	live     client.Reader
-	index    *index
 	counters counters
 	queue    queue
 	outage   outage
 
 	mu sync.Mutex
+	// records holds the state of each place between reconciles.
+	records map[appcontext.AppInCluster]record
 	// hub is the identity of this hub in etcd; empty until the Lease has been read.
 	hub string
 	// revision is the latest known revision of etcd.
 	revision int64
 }
 
-// Reconcile gathers the input for a place, decides what to do, does it, and records the result.
+// record is the state of a place between reconciles.
+type record struct {
+	state state
+	// saved is true if a bundle is saved at the place.
+	saved    bool
+	coWriter coWriter
+}
+
+// Reconcile reconciles a place, or lists the saved bundles.
 func (r *reconciler) Reconcile(ctx context.Context, p appcontext.AppInCluster) (ctrl.Result, error) {
 	if err := r.options.View.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // The controller is stopping.
 	}
-	logger := log.FromContext(ctx)
 	hub, err := r.identity(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	var wait time.Duration
 	if p == listRequest {
-		return r.resultOf(r.enqueueSaved(ctx), p, logger)
+		err = r.enqueueSaved(ctx)
+	} else {
+		wait, err = r.reconcilePlace(ctx, p, hub)
 	}
-	s, err := r.gather(ctx, p, hub)
 	if err != nil {
-		return r.resultOf(err, p, logger)
+		return r.resultOf(err, p, log.FromContext(ctx))
 	}
-	d := decide(s)
-	switch d.action {
-	case actionNone:
-	case actionRemove:
-		err = r.options.Store.RemoveBundle(ctx, s.stored)
-		r.count(operationRemove, err)
-	case actionSave:
-		err = r.save(ctx, s)
-	}
-	r.outage.update(err, logger)
-	ours := s.stored.Saved != nil
-	if err != nil {
-		r.index.replace(p, record{statePending, ours, s.coWriter})
-		return r.resultOf(err, p, logger)
-	}
-	before := r.index.replace(p, record{d.state, d.action == actionSave || d.action == actionNone && ours, d.coWriter})
-	logTakeover(logger, p, before.state, d.state)
-	return ctrl.Result{RequeueAfter: d.requeueAfter}, nil
+	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// gather collects the input for a place.
-func (r *reconciler) gather(ctx context.Context, p appcontext.AppInCluster, hub string) (input, error) {
+// reconcilePlace gathers the input for a place, decides what to do, does it, and records the result. It returns when to reconcile again if
+// nothing changes; zero means never.
+func (r *reconciler) reconcilePlace(ctx context.Context, p appcontext.AppInCluster, hub string) (time.Duration, error) {
 	r.mu.Lock()
-	before := r.revision
+	revision, before := r.revision, r.records[p]
 	r.mu.Unlock()
 	stored, err := r.options.Store.ReadBundle(ctx, p)
 	if err != nil {
-		return input{}, err
+		return 0, err
 	}
-	r.checkRevision(before, stored.AsOf, log.FromContext(ctx))
-	s := input{stored: stored, hub: hub, readyKeys: r.options.ReadyKeys, coWriter: r.index.get(p).coWriter, now: r.options.Clock.Now()}
+	logger := log.FromContext(ctx)
+	r.checkRevision(revision, stored.AsOf, logger)
+	s := input{stored: stored, hub: hub, readyKeys: r.options.ReadyKeys, coWriter: before.coWriter, now: r.options.Clock.Now()}
 	s.findBundles(r.options.View)
-	return s, nil
-}
-
-// bundles is the part of fleet.View that findBundles uses.
-type bundles interface {
-	State(cluster string) (fleet.ClusterState, bool)
-	CompleteFor(cluster, namespace string) bool
-	ListByLabelIn(cluster, key, value string) []*fleet.Bundle
-}
-
-// findBundles looks up the bundles of a place. A bundle that is not found does not exist only if the view was complete before and after
-// the lookup: in between, a namespace may be added to the view, or removed with its bundles.
-func (s *input) findBundles(view bundles) {
-	p, saved := s.stored.Place, s.stored.Saved
-	complete := func() bool { return saved != nil && view.CompleteFor(p.Cluster, saved.Namespace) }
-	before := complete()
-	if all := candidates(p, view, saved); len(all) > 0 {
-		s.bundle, s.duplicates = all[0], len(all)-1
+	d := decide(s)
+	now := record{d.state, stored.Saved != nil, d.coWriter}
+	switch d.action {
+	case actionNone:
+	case actionRemove:
+		err = r.options.Store.RemoveBundle(ctx, stored)
+		now.saved = err != nil
+		r.count(operationRemove, err)
+	case actionSave:
+		err = r.save(ctx, s)
+		now.saved = now.saved || err == nil
 	}
-	_, s.known = view.State(p.Cluster)
-	s.complete = before && complete()
+	r.outage.update(err, logger)
+	if err != nil {
+		now.state, now.coWriter = statePending, s.coWriter
+	}
+	r.mu.Lock()
+	if r.records[p] = now; now == (record{}) {
+		delete(r.records, p)
+	}
+	r.mu.Unlock()
+	if err == nil {
+		logTakeover(logger, p, before.state, d.state)
+	}
+	return d.requeueAfter, err
 }
 
 // checkRevision records now as the revision of etcd; before is an earlier one. If the revision has decreased, etcd was
@@ -244,14 +242,14 @@ func (r *reconciler) count(operation string, err error) {
 	}
 }
 
-// resultOf returns the result of a reconcile that ended with err. An outage of etcd is logged once, not for each place.
+// resultOf returns the result of a reconcile that failed with err. An outage of etcd is logged once, not for each place.
 func (r *reconciler) resultOf(err error, p appcontext.AppInCluster, logger logr.Logger) (ctrl.Result, error) {
 	switch {
-	case err == nil || errors.Is(err, errMoved):
+	case errors.Is(err, errMoved):
 		return ctrl.Result{}, nil
 	case errors.Is(err, appcontext.ErrConflict), errors.Is(err, appcontext.ErrNotFound):
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
-	case isOutage(err):
+	case outageKind(err) != nil:
 		r.counters.errors.WithLabelValues(causeEtcd).Inc()
 		r.outage.update(err, logger)
 		return ctrl.Result{RequeueAfter: etcdRetry}, nil
@@ -265,15 +263,12 @@ func (r *reconciler) resultOf(err error, p appcontext.AppInCluster, logger logr.
 	return ctrl.Result{}, errors.Wrapf(err, "cannot keep %q", p)
 }
 
-// outages are the errors that mean that etcd is unavailable.
-var outages = []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed}
-
-func isOutage(err error) bool { return outageKind(err) != nil }
-
-// outageKind returns the one of outages that an error is; nil if it is none.
+// outageKind returns which error an err is that means that etcd is unavailable; nil if it is none.
 func outageKind(err error) error {
-	if i := slices.IndexFunc(outages, func(kind error) bool { return errors.Is(err, kind) }); i >= 0 {
-		return outages[i]
+	for _, kind := range []error{appcontext.ErrUnavailable, appcontext.ErrDenied, appcontext.ErrNoSpace, appcontext.ErrClosed} {
+		if errors.Is(err, kind) {
+			return kind
+		}
 	}
 	return nil
 }

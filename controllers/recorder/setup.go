@@ -55,7 +55,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	r := &reconciler{options: o, live: mgr.GetAPIReader(), index: newIndex(), counters: newCounters()}
+	r := &reconciler{options: o, live: mgr.GetAPIReader(), records: map[appcontext.AppInCluster]record{}, counters: newCounters()}
 	if err := o.Registry.Register(r); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
@@ -89,18 +89,25 @@ func (r *reconciler) follow(ctx context.Context, q queue) error {
 
 // changed enqueues the places that a change concerns. For a change of a cluster these are the saved ones, whose bundles may be gone.
 func (r *reconciler) changed(c fleet.Change) {
-	var places []appcontext.AppInCluster
 	switch c := c.(type) {
 	case fleet.BundleChange:
 		if p, ok := placeOf(c.Cluster, c.Labels.Map()); ok {
-			places = append(places, p)
+			r.queue.Add(p)
 		}
 	case fleet.ClusterChange:
-		places = r.index.saved(func(cluster string) bool { return cluster == c.Cluster })
+		r.enqueueRecorded(c.Cluster)
 	case fleet.CompleteChange:
-		places = r.index.saved(func(string) bool { return true })
+		r.enqueueRecorded("")
 	}
-	for _, p := range places {
-		r.queue.Add(p)
+}
+
+// enqueueRecorded enqueues the places at which a bundle is recorded as saved: of a cluster or, if that is empty, of all.
+func (r *reconciler) enqueueRecorded(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for p, place := range r.records {
+		if place.saved && (cluster == "" || cluster == p.Cluster) {
+			r.queue.Add(p)
+		}
 	}
 }
