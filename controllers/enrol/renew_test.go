@@ -16,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -33,8 +34,8 @@ func contains(text, part string) bool { return strings.Contains(text, part) }
 // begin is the time at which the tests of renewal begin: the token in the Secret is new.
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// renewal is a renewer with a fake hub and a fake member.
-type renewal struct {
+// fakeRenewal is a renewer with a fake hub and a fake member.
+type fakeRenewal struct {
 	*renewer
 
 	t        *testing.T
@@ -50,9 +51,9 @@ type renewal struct {
 	first string
 }
 
-func newRenewal(t *testing.T, annotate func(*corev1.Secret)) *renewal {
+func newRenewal(t *testing.T, annotate func(*corev1.Secret)) *fakeRenewal {
 	t.Helper()
-	r := &renewal{t: t, clock: clocktesting.NewFakePassiveClock(begin), recorder: events.NewFakeRecorder(20), first: tokenFor(1)}
+	r := &fakeRenewal{t: t, clock: clocktesting.NewFakePassiveClock(begin), recorder: events.NewFakeRecorder(20), first: tokenFor(1)}
 	r.answer = func(w http.ResponseWriter, request *authenticationv1.TokenRequest) {
 		request.Status.Token = tokenFor(len(r.asked) + 1)
 		writeJSON(w, request)
@@ -85,7 +86,7 @@ func newRenewal(t *testing.T, annotate func(*corev1.Secret)) *renewal {
 		annotate(s)
 	}
 	r.hub = fake.NewClientBuilder().WithObjects(s).Build()
-	r.renewer = &renewer{secrets: r.hub, writer: r.hub, recorder: r.recorder, clock: r.clock, tokens: newTokens()}
+	r.renewer = &renewer{secrets: r.hub, writer: r.hub, recorder: r.recorder, clock: r.clock, tokens: map[types.NamespacedName]renewal{}}
 	return r
 }
 
@@ -96,7 +97,7 @@ func writeJSON(w http.ResponseWriter, v any) {
 	}
 }
 
-func (r *renewal) secret() *corev1.Secret {
+func (r *fakeRenewal) secret() *corev1.Secret {
 	r.t.Helper()
 	var s corev1.Secret
 	if err := r.hub.Get(r.t.Context(), client.ObjectKey{Namespace: "healthscope-clusters", Name: "provider-edge01"}, &s); err != nil {
@@ -105,7 +106,7 @@ func (r *renewal) secret() *corev1.Secret {
 	return &s
 }
 
-func (r *renewal) token() string {
+func (r *fakeRenewal) token() string {
 	r.t.Helper()
 	token, err := kubeconfig.Token(r.secret().Data[corev1alpha2.KubeconfigKey])
 	if err != nil {
@@ -114,13 +115,13 @@ func (r *renewal) token() string {
 	return token
 }
 
-func (r *renewal) reconcile() (ctrl.Result, error) {
+func (r *fakeRenewal) reconcile() (ctrl.Result, error) {
 	r.t.Helper()
 	return r.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "healthscope-clusters", Name: "provider-edge01"}})
 }
 
 // events returns the events so far.
-func (r *renewal) events() []string {
+func (r *fakeRenewal) events() []string {
 	var all []string
 	for {
 		select {
@@ -133,10 +134,10 @@ func (r *renewal) events() []string {
 }
 
 // expiries returns the metric, by cluster.
-func (r *renewal) expiries() map[string]float64 {
+func (r *fakeRenewal) expiries() map[string]float64 {
 	r.t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(r.tokens)
+	registry.MustRegister(r.renewer)
 	families, err := registry.Gather()
 	if err != nil {
 		r.t.Fatal(err)
@@ -330,11 +331,14 @@ func TestMetricOfADeletedSecretIsRemoved(t *testing.T) {
 		t.Fatalf("metric %v, %v", r.expiries(), err)
 	}
 	// Two Secrets may name the same cluster. There must be only one series for it.
-	r.tokens.record(secretWith(map[string]string{corev1alpha2.AnnotationClusterName: "provider+edge01"}), begin.Add(time.Minute))
+	second := secretWith(map[string]string{corev1alpha2.AnnotationClusterName: "provider+edge01"})
+	r.record(second, begin.Add(time.Minute), "")
 	if got := r.expiries(); got["provider+edge01"] != float64(begin.Add(time.Minute).Unix()) {
 		t.Errorf("metric %v, want the first end", got)
 	}
-	r.tokens.remove(client.ObjectKeyFromObject(secretWith(nil)))
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(second)}); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.hub.Delete(t.Context(), r.secret()); err != nil {
 		t.Fatal(err)
 	}
