@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,7 +61,7 @@ func RunController(ctx context.Context, o Options, config *configv1alpha1.Config
 
 // start sets up the controller, and runs it until ctx ends.
 func (c *controller) start(ctx context.Context) (err error) {
-	scopes := newScopeTracker()
+	scopes := observe.NewTracker(scopeWatchTolerances, clock.RealClock{}, nil)
 	if c.mgr, err = newControllerManager(c.Options, c.config, scopes); err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (c *controller) start(ctx context.Context) (err error) {
 	if err := c.addHealthChecks(c.mgr, c.checks, c.config, c.logger); err != nil {
 		return err
 	}
-	if c.store, err = addAppContext(c.mgr, c.config.AppContext, c.stop, c.logger.WithName("appcontext")); err != nil {
+	if err := c.openAppContext(); err != nil {
 		return err
 	}
 	if c.store != nil {

@@ -106,20 +106,19 @@ func (h *healthChecks) Collect(out chan<- prometheus.Metric) {
 // addHealthChecks adds to a manager a watch that updates the health checks from the configuration file, and registers the metrics of
 // both and of the build.
 func (o *Options) addHealthChecks(mgr ctrl.Manager, checks *healthChecks, running *configv1alpha1.Configuration, logger logr.Logger) error {
-	if err := errors.Join(metrics.Registry.Register(buildInfo{o.Version, o.Commit}), metrics.Registry.Register(checks)); err != nil {
+	if err := errors.Join(metrics.Registry.Register(buildInfo(o.Version, o.Commit)), metrics.Registry.Register(checks)); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
 	if o.ConfigFile == "" {
 		return nil
 	}
 	reload := &configReload{
-		path: o.ConfigFile, running: running, logger: logger.WithName("configuration"), stop: o.stop,
-		changed: func(c *configv1alpha1.Configuration) { checks.use(c.HealthCheckExprs) },
+		path: o.ConfigFile, running: running, exprs: running.HealthCheckExprs, logger: logger.WithName("configuration"), stop: o.stop, changed: checks.use,
 	}
 	if err := metrics.Registry.Register(reload); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	return errors.Wrap(mgr.Add(everyReplica(reload.watch().Start)), "cannot watch the configuration file")
+	return errors.Wrap(mgr.Add(watchFiles([]string{reload.path}, reload.logger, reload.reload)), "cannot watch the configuration file")
 }
 
 // subscribers are callbacks, each registered until its subscription is cancelled. It is safe for concurrent use.

@@ -24,21 +24,14 @@ type configReload struct {
 	path string
 	// running is the configuration that the program has started with.
 	running *configv1alpha1.Configuration
-	// exprs are the health check expressions in force.
-	exprs []configv1alpha1.HealthCheckExpr
-	// changed is called with each configuration whose health check expressions differ from those in force.
-	changed func(*configv1alpha1.Configuration)
+	// exprs are the health check expressions in force, and changed is called with others.
+	exprs   []configv1alpha1.HealthCheckExpr
+	changed func([]configv1alpha1.HealthCheckExpr)
 	// stop is called when other settings differ from those that the program has started with.
 	stop   func()
 	logger logr.Logger
 	// refused is true while the file cannot be used.
 	refused atomic.Bool
-}
-
-// watch returns a watch that reloads the file when it changes.
-func (w *configReload) watch() *fileWatch {
-	w.exprs = w.running.HealthCheckExprs
-	return &fileWatch{paths: []string{w.path}, changed: w.reload, logger: w.logger}
 }
 
 // reload reads the file and applies what has changed.
@@ -54,7 +47,7 @@ func (w *configReload) reload() {
 		w.stop()
 	}
 	if !reflect.DeepEqual(config.HealthCheckExprs, w.exprs) {
-		w.changed(config)
+		w.changed(config.HealthCheckExprs)
 	}
 	w.exprs = config.HealthCheckExprs
 }

@@ -89,13 +89,13 @@ func watch(t *testing.T, path string) *watchedFile {
 	}
 	w := &watchedFile{path: path, logs: newLogs(), changed: make(chan []configv1alpha1.HealthCheckExpr, 100), stopped: make(chan struct{}, 100)}
 	reload := &configReload{
-		path: path, running: running, logger: w.logs.logger(), stop: func() { w.stopped <- struct{}{} },
-		changed: func(c *configv1alpha1.Configuration) { w.changed <- c.HealthCheckExprs },
+		path: path, running: running, exprs: running.HealthCheckExprs, logger: w.logs.logger(), stop: func() { w.stopped <- struct{}{} },
+		changed: func(exprs []configv1alpha1.HealthCheckExpr) { w.changed <- exprs },
 	}
 	w.metric = reload
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- reload.watch().Start(ctx) }()
+	go func() { ended <- watchFiles([]string{path}, reload.logger, reload.reload)(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -243,10 +243,10 @@ func TestReloadFollowsAMountedConfigMap(t *testing.T) {
 
 func TestFileWatchWaitsWhenWatchingFails(t *testing.T) {
 	lines := newLogs()
-	w := &fileWatch{paths: []string{filepath.Join(t.TempDir(), "absent", "config.yaml")}, logger: lines.logger()}
+	watch := watchFiles([]string{filepath.Join(t.TempDir(), "absent", "config.yaml")}, lines.logger(), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- w.Start(ctx) }()
+	go func() { ended <- watch(ctx) }()
 	lines.waitFor(t, "Cannot watch files")
 	select {
 	case err := <-ended:
