@@ -54,7 +54,7 @@ type controller struct {
 // the program must be restarted.
 func RunController(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	return o.run(ctx, "controller", config, logger, func(ctx context.Context, o *Options) error {
-		c := &controller{Options: o, config: config, logger: logger, checks: newHealthChecks(config.HealthCheckExprs, logger), guard: pruning.NewGuard("HealthScopes")}
+		c := &controller{Options: o, config: config, logger: logger, checks: newHealthChecks(config, logger), guard: pruning.NewGuard("HealthScopes")}
 		return c.start(ctx)
 	})
 }
@@ -77,7 +77,7 @@ func (c *controller) start(ctx context.Context) (err error) {
 	}
 	c.checks.Subscribe(c.objects.Refresh)
 	c.checks.Subscribe(c.view.Refresh)
-	if err := c.addHealthChecks(c.mgr, c.checks, c.config, c.logger); err != nil {
+	if err := c.addHealthChecks(c.mgr, c.checks); err != nil {
 		return err
 	}
 	if err := c.openAppContext(); err != nil {

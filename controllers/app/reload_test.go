@@ -88,14 +88,13 @@ func watch(t *testing.T, path string) *watchedFile {
 		t.Fatal(err)
 	}
 	w := &watchedFile{path: path, logs: newLogs(), changed: make(chan []configv1alpha1.HealthCheckExpr, 100), stopped: make(chan struct{}, 100)}
-	reload := &configReload{
-		path: path, running: running, exprs: running.HealthCheckExprs, logger: w.logs.logger(), stop: func() { w.stopped <- struct{}{} },
-		changed: func(exprs []configv1alpha1.HealthCheckExpr) { w.changed <- exprs },
-	}
-	w.metric = reload
+	checks := newHealthChecks(running, w.logs.logger())
+	checks.file, checks.stop = path, func() { w.stopped <- struct{}{} }
+	checks.Subscribe(func() { w.changed <- checks.compiled.Load().exprs })
+	w.metric = checks
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- watchFiles([]string{path}, reload.logger, reload.reload)(ctx) }()
+	go func() { ended <- checks.watch()(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -274,7 +273,7 @@ func TestHealthChecksAreReplaced(t *testing.T) {
 		r, _, _ := h.Evaluate(pod)
 		return r.State
 	}
-	h := newHealthChecks(nil, lines.logger())
+	h := newHealthChecks(&configv1alpha1.Configuration{}, lines.logger())
 	if h.Covers("v1", "Pod") || h.Problem() != "" || state(h) != "" || testutil.CollectAndCount(h) != 0 {
 		t.Error("there are no rules, and they do something")
 	}
