@@ -13,22 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// MemberLeftError reports that a cluster was removed from the hub, but that objects of the hub may be left in it.
-type MemberLeftError struct {
-	// Cluster is its name.
-	Cluster string
-	// Cause is why they could not be removed.
-	Cause error
-}
-
-// Error implements error.
-func (e *MemberLeftError) Error() string {
-	return fmt.Sprintf("cluster %q was removed from the hub, but not everything was deleted in the cluster: %v; when the cluster can be reached, run the command again with --force", e.Cluster, e.Cause)
-}
-
-// Unwrap returns the cause.
-func (e *MemberLeftError) Unwrap() error { return e.Cause }
-
 // Removal specifies which cluster to remove.
 type Removal struct {
 	// Cluster is its name.
@@ -86,7 +70,7 @@ func Remove(ctx context.Context, c Clusters, r Removal) error {
 	if memberErr == nil || r.DryRun {
 		return memberErr
 	}
-	return &MemberLeftError{Cluster: r.Cluster, Cause: memberErr}
+	return errors.Errorf("cluster %q was removed from the hub, but not everything was deleted in the cluster: %w; when the cluster can be reached, run the command again with --force", r.Cluster, memberErr)
 }
 
 // maxNames is the maximum number of names of clusters in an error.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -23,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -151,16 +153,25 @@ func (r *fakeRenewal) expiries() map[string]float64 {
 	return found
 }
 
+// TestTokenIsNotRenewedEarly also checks that every wait is short, because timers stop while the machine sleeps, and that nothing
+// happens before it ends.
 func TestTokenIsNotRenewedEarly(t *testing.T) {
 	r := newRenewal(t, nil)
-	for len(r.asked) == 0 && r.clock.Since(begin) < time.Hour {
-		result, err := r.reconcile()
-		if err != nil || result.RequeueAfter <= 0 {
-			t.Fatalf("asks again after %s, %v", result.RequeueAfter, err)
+	before := r.secret()
+	var lines []string
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: 9}))
+	for r.clock.Since(begin) < time.Hour {
+		result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(before)})
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > maxRequeueDelay {
+			t.Fatalf("asks again after %s, %v; want at most %s", result.RequeueAfter, err, maxRequeueDelay)
 		}
-		if len(r.asked) == 0 {
-			r.clock.SetTime(r.clock.Now().Add(result.RequeueAfter))
+		if len(r.asked) > 0 {
+			break
 		}
+		if got := r.events(); len(lines)+len(got) > 0 || r.secret().ResourceVersion != before.ResourceVersion {
+			t.Fatalf("before it is due: log %q, events %q, or the Secret was written", lines, got)
+		}
+		r.clock.SetTime(r.clock.Now().Add(result.RequeueAfter))
 	}
 	if after := r.clock.Since(begin); after < 42*time.Minute || after > 48*time.Minute {
 		t.Errorf("it is renewed after %s; want 42 to 48 minutes", after)
