@@ -63,15 +63,15 @@ func Add(ctx context.Context, c Clusters, e Enrolment, now time.Time) error {
 
 // applyMember applies the objects that the hub needs in the member, deletes those that an earlier call created and that are no
 // longer needed, and returns the hub's account.
-func applyMember(ctx context.Context, t target, objects []client.Object) (hubAccount account, err error) {
+func applyMember(ctx context.Context, t target, objects []client.Object) (hubAccount accountID, err error) {
 	keep := map[string]bool{}
 	for _, desired := range objects {
 		existing, err := t.apply(ctx, desired)
 		if err != nil {
-			return account{}, err
+			return accountID{}, err
 		}
 		if _, ok := existing.(*corev1.ServiceAccount); ok {
-			hubAccount = account{client.ObjectKeyFromObject(existing), existing.GetUID()}
+			hubAccount = accountID{client.ObjectKeyFromObject(existing), existing.GetUID()}
 		}
 		keep[t.name(desired)] = true
 	}
@@ -80,7 +80,7 @@ func applyMember(ctx context.Context, t target, objects []client.Object) (hubAcc
 
 // reusableToken returns the token of a membership if it belongs to the current account, is not due for renewal, and has the
 // requested lifetime.
-func reusableToken(own []membership, current account, lifetime time.Duration, now time.Time) (Token, bool) {
+func reusableToken(own []membership, current accountID, lifetime time.Duration, now time.Time) (Token, bool) {
 	for _, m := range own {
 		t, ok, err := tokenFromAnnotations(m.Secret)
 		if ok && err == nil && now.Before(t.renewalTime(m.UID)) && (lifetime == 0 || lifetime == t.Lifetime) && current.uid != "" && m.account == current {

@@ -21,7 +21,7 @@ type membership struct {
 
 	// token is the token in the kubeconfig, and account what it belongs to; both are empty if they cannot be read.
 	token   string
-	account account
+	account accountID
 }
 
 // path returns the name of the Secret with its namespace.
@@ -84,7 +84,7 @@ func checkNew(ctx context.Context, c Clusters, e Enrolment, own, others []member
 	if sameUID(hub, uid) {
 		return "", errors.Errorf("the cluster is the hub itself, which is its own member already: namespace %q has UID %s in both", metav1.NamespaceSystem, uid)
 	}
-	account, err := hubAccount(ctx, c.Member)
+	account, err := findAccount(ctx, c.Member)
 	if err != nil {
 		return "", err
 	}
@@ -126,8 +126,8 @@ func clusterUID(ctx context.Context, c client.Client) (types.UID, error) {
 	return namespace.UID, errors.Wrapf(err, "cannot read namespace %q", metav1.NamespaceSystem)
 }
 
-// hubAccount returns the hub's account in a member; without a UID if there is none.
-func hubAccount(ctx context.Context, member client.Client) (account corev1.ServiceAccount, err error) {
+// findAccount returns the hub's account in a member; without a UID if there is none.
+func findAccount(ctx context.Context, member client.Client) (account corev1.ServiceAccount, err error) {
 	err = member.Get(ctx, types.NamespacedName{Namespace: MemberNamespace, Name: AccountName}, &account)
 	return account, errors.Wrapf(client.IgnoreNotFound(err), "member: cannot read serviceaccount/%s -n %s", AccountName, MemberNamespace)
 }

@@ -40,7 +40,7 @@ func Remove(ctx context.Context, c Clusters, r Removal) error {
 	var account corev1.ServiceAccount
 	var memberErr error
 	if c.Member != nil {
-		account, memberErr = hubAccount(ctx, c.Member)
+		account, memberErr = findAccount(ctx, c.Member)
 		if answered := memberErr == nil || apierrors.ReasonForError(memberErr) != metav1.StatusReasonUnknown; answered { // Otherwise a second request would only time out.
 			if err := checkSameCluster(ctx, c.Member, own); err != nil {
 				return err

@@ -79,8 +79,8 @@ type claims struct {
 // subjectPrefix begins the subject of every token of a ServiceAccount; namespace:name follows.
 const subjectPrefix = "system:serviceaccount:"
 
-// account is a ServiceAccount of a cluster.
-type account struct {
+// accountID identifies a ServiceAccount of a cluster.
+type accountID struct {
 	types.NamespacedName
 
 	uid types.UID
@@ -88,7 +88,7 @@ type account struct {
 
 // accountOf returns the ServiceAccount that a token claims to belong to. It does not verify the token: only the account's own
 // cluster can.
-func accountOf(token string) (account, error) {
+func accountOf(token string) (accountID, error) {
 	var c claims
 	parts := strings.Split(token, ".")
 	if len(parts) == 3 {
@@ -99,9 +99,9 @@ func accountOf(token string) (account, error) {
 	subject, ok := strings.CutPrefix(c.Subject, subjectPrefix)
 	namespace, name, _ := strings.Cut(subject, ":")
 	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return account{}, errors.New("the token is not one of a ServiceAccount")
+		return accountID{}, errors.New("the token is not one of a ServiceAccount")
 	}
-	return account{types.NamespacedName{Namespace: namespace, Name: name}, c.Kubernetes.ServiceAccount.UID}, nil
+	return accountID{types.NamespacedName{Namespace: namespace, Name: name}, c.Kubernetes.ServiceAccount.UID}, nil
 }
 
 // tokenFromAnnotations returns the expiry and lifetime of the token of a Secret, without its value. It returns false if the Secret has

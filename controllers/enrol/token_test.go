@@ -28,7 +28,7 @@ func tokenFor(serial int) string {
 
 func TestAccountOf(t *testing.T) {
 	got, err := accountOf(tokenFor(1))
-	if want := (account{types.NamespacedName{Namespace: "healthscope-system", Name: "healthscope-hub"}, "u-1"}); err != nil || got != want {
+	if want := (accountID{types.NamespacedName{Namespace: "healthscope-system", Name: "healthscope-hub"}, "u-1"}); err != nil || got != want {
 		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 	for name, token := range map[string]string{
