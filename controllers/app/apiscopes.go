@@ -94,11 +94,6 @@ func (c *cachedScopes) notify(object any) {
 // scopeWatchTolerances are the tolerances for the watch of scopes. Every watch ends from time to time, and is resumed within a second.
 var scopeWatchTolerances = observe.Rules{Grace: 5 * time.Second, CatchUp: 500 * time.Millisecond}
 
-// newScopeTracker returns a tracker that reports whether the cache of scopes is current. trackScopes must create its informer.
-func newScopeTracker() *observe.Tracker {
-	return observe.NewTracker(scopeWatchTolerances, clock.RealClock{}, nil)
-}
-
 // trackScopes returns a cache.Options.NewInformer that reports to tracker the state of the watch of HealthScopes.
 func trackScopes(tracker *observe.Tracker) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {

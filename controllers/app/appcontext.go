@@ -1,66 +1,30 @@
 package app
 
 import (
-	"crypto/sha256"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// addAppContext opens the etcd with the AppContexts, and adds to the manager a watch on the files with its credentials. It
-// returns nil when no etcd is configured. The caller closes the store.
-func addAppContext(mgr ctrl.Manager, config *configv1alpha1.AppContext, stop func(), logger logr.Logger) (*appcontext.Store, error) {
+// openAppContext opens the etcd with the AppContexts, if one is configured, and watches the files with its credentials. The caller
+// closes the store.
+func (c *controller) openAppContext() (err error) {
+	config := c.config.AppContext
 	if config == nil {
-		return nil, nil //nolint:nilnil // No store is configured.
+		return nil
 	}
-	digests, err := fileDigests(config.UsernameFile, config.PasswordFile, config.CAFile)
+	watch, err := c.restartOnChange(c.logger.WithName("appcontext"), config.UsernameFile, config.PasswordFile, config.CAFile)
 	if err != nil {
-		return nil, err
+		return errors.Wrap(err, "cannot read a file of the configuration")
 	}
-	store, err := OpenAppContext(config)
-	if err != nil || len(digests) == 0 {
-		return store, err
+	if c.store, err = OpenAppContext(config); err != nil {
+		return err
 	}
-	return store, errors.Wrap(mgr.Add(everyReplica(watchCredentials(digests, stop, logger).Start)), "cannot watch the files of appContext")
-}
-
-// watchCredentials returns a watch that stops the program when the contents of a file no longer have the given digest.
-func watchCredentials(digests map[string][sha256.Size]byte, stop func(), logger logr.Logger) *fileWatch {
-	return &fileWatch{paths: slices.Sorted(maps.Keys(digests)), logger: logger, changed: func() {
-		for path, initial := range digests {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				logger.Error(err, "Cannot read a file; what was in it before stays in use", "file", path)
-			} else if sha256.Sum256(data) != initial {
-				logger.Info("A file has changed; exiting to be restarted with it", "file", path)
-				stop()
-			}
-		}
-	}}
-}
-
-// fileDigests returns the digests of files, by path. It skips empty paths.
-func fileDigests(paths ...string) (map[string][sha256.Size]byte, error) {
-	digests := map[string][sha256.Size]byte{}
-	for _, path := range paths {
-		if path == "" {
-			continue
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, errors.Wrap(err, "cannot read a file of the configuration")
-		}
-		digests[path] = sha256.Sum256(data)
-	}
-	return digests, nil
+	return errors.Wrap(c.mgr.Add(watch), "cannot watch the files of appContext")
 }
 
 // OpenAppContext opens the etcd with the AppContexts. It does not wait for etcd.

@@ -53,15 +53,14 @@ func TestChangedCredentialsStopTheProgram(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	digests, err := fileDigests(path)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	watch, err := (&Options{stop: cancel}).restartOnChange(logr.Discard(), "", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	ended := make(chan error, 1)
-	watch := watchCredentials(digests, cancel, logr.Discard())
-	go func() { ended <- watch.Start(ctx) }()
+	go func() { ended <- watch(ctx) }()
 	if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
 		t.Fatal(err)
 	}

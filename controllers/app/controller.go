@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,14 +54,14 @@ type controller struct {
 // the program must be restarted.
 func RunController(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	return o.run(ctx, "controller", config, logger, func(ctx context.Context, o *Options) error {
-		c := &controller{Options: o, config: config, logger: logger, checks: newHealthChecks(config.HealthCheckExprs, logger), guard: pruning.NewGuard("HealthScopes")}
+		c := &controller{Options: o, config: config, logger: logger, checks: newHealthChecks(config, logger), guard: pruning.NewGuard("HealthScopes")}
 		return c.start(ctx)
 	})
 }
 
 // start sets up the controller, and runs it until ctx ends.
 func (c *controller) start(ctx context.Context) (err error) {
-	scopes := newScopeTracker()
+	scopes := observe.NewTracker(scopeWatchTolerances, clock.RealClock{}, nil)
 	if c.mgr, err = newControllerManager(c.Options, c.config, scopes); err != nil {
 		return err
 	}
@@ -76,10 +77,10 @@ func (c *controller) start(ctx context.Context) (err error) {
 	}
 	c.checks.Subscribe(c.objects.Refresh)
 	c.checks.Subscribe(c.view.Refresh)
-	if err := c.addHealthChecks(c.mgr, c.checks, c.config, c.logger); err != nil {
+	if err := c.addHealthChecks(c.mgr, c.checks); err != nil {
 		return err
 	}
-	if c.store, err = addAppContext(c.mgr, c.config.AppContext, c.stop, c.logger.WithName("appcontext")); err != nil {
+	if err := c.openAppContext(); err != nil {
 		return err
 	}
 	if c.store != nil {

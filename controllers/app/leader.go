@@ -24,7 +24,7 @@ func (c *controller) setupTerm(ctx context.Context, t *term) error {
 	lease := types.NamespacedName{Namespace: c.LeaseNamespace, Name: controllerLease}
 	return errors.Join(
 		t.Add(manager.RunnableFunc(c.view.RecordEvents)),
-		enrol.Setup(t, enrol.Options{
+		enrol.Setup(ctx, t, enrol.Options{
 			Namespace: c.config.Fleet.Namespace, Secrets: termCache{c.view.Secrets(), t}, States: c.view, Lease: lease, Metrics: t, TracerProvider: c.spans,
 		}),
 		c.setupScopes(t),

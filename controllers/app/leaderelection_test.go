@@ -224,7 +224,7 @@ func newReplica(t *testing.T) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.checks = newHealthChecks(nil, logr.Discard())
+	r.checks = newHealthChecks(config, logr.Discard())
 	objects := fleet.NewObjects(nil, r.checks)
 	view, err := fleet.Setup(mgr, fleet.Options{ClusterName: config.ClusterName, Objects: objects})
 	if err != nil {

@@ -21,7 +21,7 @@ const probeTimeout = 500 * time.Millisecond
 // that the program must be restarted.
 func RunMonitor(ctx context.Context, o Options, config *configv1alpha1.Configuration, logger logr.Logger) error {
 	return o.run(ctx, "monitor", config, logger, func(ctx context.Context, o *Options) error {
-		checks := newHealthChecks(config.HealthCheckExprs, logger)
+		checks := newHealthChecks(config, logger)
 		monitorOptions := monitorOptionsOf(config.Monitor)
 		monitorOptions.LeaseNamespace, monitorOptions.Spans = o.LeaseNamespace, o.spans
 		monitorOptions.Rules, monitorOptions.RulesChanged = checks, checks.Subscribe
@@ -37,7 +37,7 @@ func RunMonitor(ctx context.Context, o Options, config *configv1alpha1.Configura
 		if err := monitor.Setup(mgr, monitorOptions); err != nil {
 			return err
 		}
-		if err := o.addHealthChecks(mgr, checks, config, logger); err != nil {
+		if err := o.addHealthChecks(mgr, checks); err != nil {
 			return err
 		}
 		if err := addProbes(mgr, cacheSynced(mgr)); err != nil {

@@ -29,7 +29,7 @@ func PreviewInventory(ctx context.Context, o Options, config *configv1alpha1.Con
 	if err := scope.CheckReadable(ctx, mgr.GetAPIReader()); err != nil {
 		return preview, err
 	}
-	i, err := setupPreview(mgr, &o, config, newHealthChecks(config.HealthCheckExprs, logger))
+	i, err := setupPreview(mgr, &o, config, newHealthChecks(config, logger))
 	if err != nil {
 		return preview, err
 	}

@@ -88,14 +88,13 @@ func watch(t *testing.T, path string) *watchedFile {
 		t.Fatal(err)
 	}
 	w := &watchedFile{path: path, logs: newLogs(), changed: make(chan []configv1alpha1.HealthCheckExpr, 100), stopped: make(chan struct{}, 100)}
-	reload := &configReload{
-		path: path, running: running, logger: w.logs.logger(), stop: func() { w.stopped <- struct{}{} },
-		changed: func(c *configv1alpha1.Configuration) { w.changed <- c.HealthCheckExprs },
-	}
-	w.metric = reload
+	checks := newHealthChecks(running, w.logs.logger())
+	checks.file, checks.stop = path, func() { w.stopped <- struct{}{} }
+	checks.Subscribe(func() { w.changed <- checks.compiled.Load().exprs })
+	w.metric = checks
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- reload.watch().Start(ctx) }()
+	go func() { ended <- checks.watch()(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -243,10 +242,10 @@ func TestReloadFollowsAMountedConfigMap(t *testing.T) {
 
 func TestFileWatchWaitsWhenWatchingFails(t *testing.T) {
 	lines := newLogs()
-	w := &fileWatch{paths: []string{filepath.Join(t.TempDir(), "absent", "config.yaml")}, logger: lines.logger()}
+	watch := watchFiles([]string{filepath.Join(t.TempDir(), "absent", "config.yaml")}, lines.logger(), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- w.Start(ctx) }()
+	go func() { ended <- watch(ctx) }()
 	lines.waitFor(t, "Cannot watch files")
 	select {
 	case err := <-ended:
@@ -274,7 +273,7 @@ func TestHealthChecksAreReplaced(t *testing.T) {
 		r, _, _ := h.Evaluate(pod)
 		return r.State
 	}
-	h := newHealthChecks(nil, lines.logger())
+	h := newHealthChecks(&configv1alpha1.Configuration{}, lines.logger())
 	if h.Covers("v1", "Pod") || h.Problem() != "" || state(h) != "" || testutil.CollectAndCount(h) != 0 {
 		t.Error("there are no rules, and they do something")
 	}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"os"
@@ -50,6 +49,10 @@ func (c *controller) rsyncTLS(config *configv1alpha1.RsyncGRPC, logger logr.Logg
 	if err != nil || config.ClientCAFile == "" {
 		return tlsConfig, err
 	}
+	watch, err := c.restartOnChange(logger, config.ClientCAFile)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read rsync.grpc.clientCAFile")
+	}
 	authorities, err := os.ReadFile(config.ClientCAFile)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot read rsync.grpc.clientCAFile")
@@ -58,6 +61,5 @@ func (c *controller) rsyncTLS(config *configv1alpha1.RsyncGRPC, logger logr.Logg
 	if !tlsConfig.ClientCAs.AppendCertsFromPEM(authorities) {
 		return nil, errors.Errorf("the file %q of rsync.grpc.clientCAFile holds no certificate", config.ClientCAFile)
 	}
-	digests := map[string][sha256.Size]byte{config.ClientCAFile: sha256.Sum256(authorities)}
-	return tlsConfig, errors.Wrap(c.mgr.Add(everyReplica(watchCredentials(digests, c.stop, logger).Start)), "cannot watch rsync.grpc.clientCAFile")
+	return tlsConfig, errors.Wrap(c.mgr.Add(watch), "cannot watch rsync.grpc.clientCAFile")
 }

@@ -16,7 +16,8 @@ import (
 const clustersRemoveLong = `Remove a cluster from the hub.
 
 It first deletes the hub's Secret, and the controller then drops the cluster. After
-that it deletes what "clusters add" has created in the member. Other objects stay.
+that it deletes what "clusters add" has created in the member. Other objects stay, and
+so does the namespace of the hub's account, as with "helm uninstall".
 
 It refuses a name that the hub does not have, and a member whose account another
 Secret of the hub uses.`

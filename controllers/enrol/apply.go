@@ -2,7 +2,6 @@ package enrol
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,41 +19,8 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
-// Action is what was done to an object, in kubectl's terms.
-type Action string
-
-// The values of Action.
-const (
-	Created    Action = "created"
-	Configured Action = "configured"
-	Unchanged  Action = "unchanged"
-	Deleted    Action = "deleted"
-	// ToDelete means that an object would be deleted.
-	ToDelete Action = "to be deleted"
-	// Kept means that an object was not deleted, because others own or use it.
-	Kept Action = "kept"
-)
-
-// Change is what was done to an object.
-type Change struct {
-	// Where is the cluster: hub or member.
-	Where string
-	// Object is the object, as kubectl names it, such as role.rbac.authorization.k8s.io/x -n y.
-	Object string
-	// Action is what was done to it.
-	Action Action
-	// Why is the reason, if it is not obvious.
-	Why string
-}
-
-// String returns the change as a line.
-func (c Change) String() string {
-	line := fmt.Sprintf("%s: %s %s", c.Where, c.Object, c.Action)
-	if c.Why != "" {
-		line += ": " + c.Why
-	}
-	return line
-}
+// Change says in a line what was done to an object, in kubectl's terms, such as "member: serviceaccount/x -n y created".
+type Change string
 
 // target is one of the two clusters.
 type target struct {
@@ -77,7 +43,7 @@ func (t target) apply(ctx context.Context, desired client.Object) (client.Object
 		if err := t.client.Create(ctx, desired); err != nil {
 			return nil, errors.Wrapf(err, "%s: cannot create %s", t.where, t.name(desired))
 		}
-		t.reportChange(desired, Created, "")
+		t.reportChange(desired, "created")
 		return desired, nil
 	}
 	if err != nil {
@@ -88,18 +54,15 @@ func (t target) apply(ctx context.Context, desired client.Object) (client.Object
 		return nil, errors.Wrapf(err, "%s: cannot use %s", t.where, t.name(desired))
 	}
 	if equality.Semantic.DeepEqual(before, existing) {
-		t.reportChange(existing, Unchanged, "")
+		t.reportChange(existing, "unchanged")
 		return existing, nil
 	}
 	if err := t.client.Update(ctx, existing); err != nil {
 		return nil, errors.Wrapf(err, "%s: cannot change %s", t.where, t.name(desired))
 	}
-	t.reportChange(existing, Configured, "")
+	t.reportChange(existing, "configured")
 	return existing, nil
 }
-
-// errNotManaged is the error for an object that this package has not created and must not change.
-var errNotManaged = errors.Errorf("it was not created by this command: delete it, or give it the label %s=%s", LabelManagedBy, ManagedBy)
 
 // update changes an existing object to the desired one. It keeps what others own: annotations, labels and aggregated rules.
 func update(existing, desired client.Object) error {
@@ -131,15 +94,13 @@ func update(existing, desired client.Object) error {
 			delete(h.Annotations, corev1alpha2.AnnotationNamespaces) // Without it the hub may read all namespaces.
 		}
 	}
-	if !isManaged(existing) {
-		return errNotManaged
+	if existing.GetLabels()[LabelManagedBy] != ManagedBy {
+		return errors.Errorf("it was not created by this command: delete it, or give it the label %s=%s", LabelManagedBy, ManagedBy)
 	}
 	existing.SetLabels(merged(existing.GetLabels(), desired.GetLabels()))
 	existing.SetAnnotations(merged(existing.GetAnnotations(), desired.GetAnnotations()))
 	return nil
 }
-
-func isManaged(o client.Object) bool { return o.GetLabels()[LabelManagedBy] == ManagedBy }
 
 // merged returns the entries of both maps. Those of more take precedence.
 func merged(base, more map[string]string) map[string]string {
@@ -175,7 +136,7 @@ func (t target) prune(ctx context.Context, keep map[string]bool) error {
 // delete deletes an object unless it was recreated since it was read.
 func (t target) delete(ctx context.Context, o client.Object) error {
 	if t.dryRun {
-		t.reportChange(o, ToDelete, "")
+		t.reportChange(o, "to be deleted")
 		return nil
 	}
 	uid := o.GetUID()
@@ -183,12 +144,12 @@ func (t target) delete(ctx context.Context, o client.Object) error {
 	if client.IgnoreNotFound(err) != nil {
 		return errors.Wrapf(err, "%s: cannot delete %s", t.where, t.name(o))
 	}
-	t.reportChange(o, Deleted, "")
+	t.reportChange(o, "deleted")
 	return nil
 }
 
-func (t target) reportChange(o client.Object, action Action, why string) {
-	t.report(Change{Where: t.where, Object: t.name(o), Action: action, Why: why})
+func (t target) reportChange(o client.Object, action string) {
+	t.report(Change(t.where + ": " + t.name(o) + " " + action))
 }
 
 // name returns the name of an object as kubectl prints it.

@@ -51,7 +51,7 @@ func runController(now time.Time) {
 	}}})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(mgr.Add(secrets)).To(Succeed())
-	Expect(enrol.Setup(mgr, enrol.Options{
+	Expect(enrol.Setup(ctx, mgr, enrol.Options{
 		Secrets: secrets, States: twoClusters{}, Metrics: prometheus.NewRegistry(), Clock: clocktesting.NewFakePassiveClock(now),
 		Lease: types.NamespacedName{Namespace: "healthscope-system", Name: "healthscope-controller"},
 	})).To(Succeed())

@@ -153,11 +153,3 @@ func (e Enrolment) Preview() (*corev1.Secret, error) {
 	s.Data = nil
 	return s, nil
 }
-
-// clusterOf returns the name of the cluster that a Secret is for.
-func clusterOf(s *corev1.Secret) string {
-	if name := s.Annotations[corev1alpha2.AnnotationClusterName]; name != "" {
-		return name
-	}
-	return s.Name
-}

@@ -1,6 +1,8 @@
 package enrol
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -56,8 +58,16 @@ const labelDeployKinds = "healthscope.core.oam.dev/aggregate-to-deploy"
 
 // MemberObjects returns what the hub needs in the member, in the order in which it must be created.
 func (e Enrolment) MemberObjects() []client.Object {
-	objects := append(accountObjects(e.monitorNamespace()), bundleObjects(e.Namespaces)...)
-	objects = append(objects, probeObjects(e.ProbeNamespaces)...)
+	objects := slices.Concat(
+		accountObjects(e.monitorNamespace()),
+		[]client.Object{aggregatingRole(kindsRole, labelKinds)},
+		grant(bundlesRole, e.Namespaces, rule(k8spluginv1alpha1.GroupVersion.Group, listAndWatch, "resourcebundlestates")),
+		bindings(kindsRole, e.Namespaces),
+	)
+	if len(e.ProbeNamespaces) > 0 {
+		objects = append(objects, grant(probesRole, e.ProbeNamespaces,
+			rule(corev1.GroupName, listAndWatch, "services"), rule(corev1.GroupName, []string{"get"}, "services/proxy"))...)
+	}
 	if e.Workloads {
 		objects = append(objects, aggregatedRole(workloadsRole, labelKinds, workloadRules()))
 	}
@@ -73,54 +83,94 @@ func (e Enrolment) MemberObjects() []client.Object {
 // accountObjects returns the hub's account, with the right to renew its token and to watch the monitor's Lease. Another
 // namespace of the monitor than MemberNamespace is not among them: the monitor's installation creates it.
 func accountObjects(monitorNamespace string) []client.Object {
-	lease := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: []string{monitorLease}, Verbs: listAndWatch}
-	token := rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{AccountName}, Verbs: []string{"create"}}
+	token, lease := rule(corev1.GroupName, []string{"create"}, "serviceaccounts/token"), rule(coordinationv1.GroupName, listAndWatch, "leases")
+	token.ResourceNames, lease.ResourceNames = []string{AccountName}, []string{monitorLease}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: managedMeta("", MemberNamespace)},
 		&corev1.ServiceAccount{ObjectMeta: managedMeta(MemberNamespace, AccountName)},
 	}
 	if monitorNamespace == MemberNamespace {
-		return append(objects, roleAndBinding(MemberNamespace, AccountName, lease, token)...)
+		return append(objects, grant(AccountName, []string{MemberNamespace}, lease, token)...)
 	}
-	return append(append(objects, roleAndBinding(MemberNamespace, AccountName, token)...), roleAndBinding(monitorNamespace, AccountName, lease)...)
-}
-
-// bundleObjects returns what a hub needs to read bundles, and what scopes refer to, in namespaces, or in all when there are none.
-func bundleObjects(namespaces []string) []client.Object {
-	objects := []client.Object{aggregatingRole(kindsRole, labelKinds)}
-	bundles := rbacv1.PolicyRule{APIGroups: []string{k8spluginv1alpha1.GroupVersion.Group}, Resources: []string{"resourcebundlestates"}, Verbs: listAndWatch}
-	if len(namespaces) == 0 {
-		return append(objects,
-			&rbacv1.ClusterRole{ObjectMeta: managedMeta("", bundlesRole), Rules: []rbacv1.PolicyRule{bundles}},
-			clusterRoleBinding(bundlesRole),
-			clusterRoleBinding(kindsRole),
-		)
-	}
-	for _, namespace := range namespaces {
-		objects = append(append(objects, roleAndBinding(namespace, bundlesRole, bundles)...), roleBinding(namespace, "ClusterRole", kindsRole))
-	}
-	return objects
+	return slices.Concat(objects, grant(AccountName, []string{MemberNamespace}, token), grant(AccountName, []string{monitorNamespace}, lease))
 }
 
 // workloadRules let a hub read workloads, and the pods that cause their states.
 func workloadRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: listAndWatch},
-		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"cronjobs", "jobs"}, Verbs: listAndWatch},
-		{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+		rule(appsv1.GroupName, listAndWatch, "daemonsets", "deployments", "replicasets", "statefulsets"),
+		rule(batchv1.GroupName, listAndWatch, "cronjobs", "jobs"),
+		rule(corev1.GroupName, []string{"list"}, "pods"),
 	}
 }
 
 // oamRules let a hub read workloads of OAM, Applications of KubeVela, and what both lead to.
 func oamRules() []rbacv1.PolicyRule {
 	return append([]rbacv1.PolicyRule{
-		{APIGroups: []string{corev1alpha2.GroupVersion.Group}, Resources: []string{"applications", "containerizedworkloads"}, Verbs: listAndWatch},
-		{APIGroups: []string{"standard.oam.dev"}, Resources: []string{"podspecworkloads"}, Verbs: listAndWatch},
-		{APIGroups: []string{corev1.GroupName}, Resources: []string{"services"}, Verbs: listAndWatch},
+		rule(corev1alpha2.GroupVersion.Group, listAndWatch, "applications", "containerizedworkloads"),
+		rule("standard.oam.dev", listAndWatch, "podspecworkloads"),
+		rule(corev1.GroupName, listAndWatch, "services"),
 	}, workloadRules()...)
 }
 
+// deployObjects returns what a hub needs to apply AppContexts in namespaces, or in all when there are none.
+func deployObjects(namespaces []string) []client.Object {
+	apply := []string{"create", "delete", "get", "patch"}
+	applyAndWatch := append([]string{"watch"}, apply...) // For kinds of hooks, on which it waits.
+	rules := []rbacv1.PolicyRule{
+		rule(corev1.GroupName, apply, "configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"),
+		rule(corev1.GroupName, applyAndWatch, "pods"),
+		rule(appsv1.GroupName, applyAndWatch, "daemonsets", "deployments", "statefulsets"),
+		rule(batchv1.GroupName, applyAndWatch, "jobs"),
+		rule(batchv1.GroupName, apply, "cronjobs"),
+		rule(autoscalingv2.GroupName, apply, "horizontalpodautoscalers"),
+		rule(networkingv1.GroupName, apply, "ingresses", "networkpolicies"),
+		rule(policyv1.GroupName, apply, "poddisruptionbudgets"),
+		rule(k8spluginv1alpha1.GroupVersion.Group, apply, "resourcebundlestates"),
+	}
+	objects := []client.Object{aggregatedRole(deployRole, labelDeployKinds, rules), aggregatingRole(deployKindsRole, labelDeployKinds)}
+	return append(objects, bindings(deployKindsRole, namespaces)...)
+}
+
 var listAndWatch = []string{"list", "watch"}
+
+func rule(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+}
+
+// grant returns a role with rules and its binding to the hub's account in each of some namespaces, or for all when there are none.
+func grant(name string, namespaces []string, rules ...rbacv1.PolicyRule) (objects []client.Object) {
+	if len(namespaces) == 0 {
+		return append([]client.Object{&rbacv1.ClusterRole{ObjectMeta: managedMeta("", name), Rules: rules}}, bindings(name, nil)...)
+	}
+	for _, namespace := range namespaces {
+		objects = append(objects, &rbacv1.Role{ObjectMeta: managedMeta(namespace, name), Rules: rules}, roleBinding(namespace, "Role", name))
+	}
+	return objects
+}
+
+// bindings returns the bindings of a ClusterRole to the hub's account in namespaces, or in all when there are none.
+func bindings(role string, namespaces []string) (objects []client.Object) {
+	if len(namespaces) == 0 {
+		return []client.Object{&rbacv1.ClusterRoleBinding{ObjectMeta: managedMeta("", role), RoleRef: roleRef("ClusterRole", role), Subjects: hubSubjects()}}
+	}
+	for _, namespace := range namespaces {
+		objects = append(objects, roleBinding(namespace, "ClusterRole", role))
+	}
+	return objects
+}
+
+func roleBinding(namespace, kind, role string) client.Object {
+	return &rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, role), RoleRef: roleRef(kind, role), Subjects: hubSubjects()}
+}
+
+func roleRef(kind, name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+}
+
+func hubSubjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: MemberNamespace, Name: AccountName}}
+}
 
 // aggregatedRole returns a role that Kubernetes adds to the role that aggregates those with a label.
 func aggregatedRole(name, label string, rules []rbacv1.PolicyRule) client.Object {
@@ -136,47 +186,6 @@ func aggregatingRole(name, label string) client.Object {
 	}}
 }
 
-// probeObjects returns what a hub needs to probe the Services of namespaces.
-func probeObjects(namespaces []string) (objects []client.Object) {
-	for _, namespace := range namespaces {
-		objects = append(objects, roleAndBinding(namespace, probesRole,
-			rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"services"}, Verbs: listAndWatch},
-			rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"services/proxy"}, Verbs: []string{"get"}},
-		)...)
-	}
-	return objects
-}
-
-// deployObjects returns what a hub needs to apply AppContexts in namespaces, or in all when there are none.
-func deployObjects(namespaces []string) []client.Object {
-	apply := []string{"create", "delete", "get", "patch"}
-	applyAndWatch := append([]string{"watch"}, apply...) // For kinds of hooks, on which it waits.
-	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts", "services"}, Verbs: apply},
-		{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: applyAndWatch},
-		{APIGroups: []string{appsv1.GroupName}, Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: applyAndWatch},
-		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"jobs"}, Verbs: applyAndWatch},
-		{APIGroups: []string{batchv1.GroupName}, Resources: []string{"cronjobs"}, Verbs: apply},
-		{APIGroups: []string{autoscalingv2.GroupName}, Resources: []string{"horizontalpodautoscalers"}, Verbs: apply},
-		{APIGroups: []string{networkingv1.GroupName}, Resources: []string{"ingresses", "networkpolicies"}, Verbs: apply},
-		{APIGroups: []string{policyv1.GroupName}, Resources: []string{"poddisruptionbudgets"}, Verbs: apply},
-		{APIGroups: []string{k8spluginv1alpha1.GroupVersion.Group}, Resources: []string{"resourcebundlestates"}, Verbs: apply},
-	}
-	objects := []client.Object{aggregatedRole(deployRole, labelDeployKinds, rules), aggregatingRole(deployKindsRole, labelDeployKinds)}
-	if len(namespaces) == 0 {
-		return append(objects, clusterRoleBinding(deployKindsRole))
-	}
-	for _, namespace := range namespaces {
-		objects = append(objects, roleBinding(namespace, "ClusterRole", deployKindsRole))
-	}
-	return objects
-}
-
-// roleAndBinding returns a Role with rules, and its binding to the hub's account.
-func roleAndBinding(namespace, name string, rules ...rbacv1.PolicyRule) []client.Object {
-	return []client.Object{&rbacv1.Role{ObjectMeta: managedMeta(namespace, name), Rules: rules}, roleBinding(namespace, "Role", name)}
-}
-
 // memberLists returns a list for each kind of MemberObjects, in the order in which they must be deleted. The namespace is not among
 // them: it may hold objects of others.
 func memberLists() []client.ObjectList {
@@ -190,18 +199,4 @@ var memberNames = []string{AccountName, bundlesRole, kindsRole, workloadsRole, o
 
 func managedMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{LabelManagedBy: ManagedBy}}
-}
-
-// roleBinding binds the hub's account to a role in a namespace.
-func roleBinding(namespace, kind, role string) client.Object {
-	return &rbacv1.RoleBinding{ObjectMeta: managedMeta(namespace, role), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}, Subjects: hubSubjects()}
-}
-
-// clusterRoleBinding binds the hub's account to a role in all namespaces.
-func clusterRoleBinding(role string) client.Object {
-	return &rbacv1.ClusterRoleBinding{ObjectMeta: managedMeta("", role), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: hubSubjects()}
-}
-
-func hubSubjects() []rbacv1.Subject {
-	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: MemberNamespace, Name: AccountName}}
 }

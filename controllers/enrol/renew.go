@@ -1,14 +1,18 @@
 package enrol
 
 import (
+	"cmp"
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -18,6 +22,7 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/fleet/kubeconfig"
+	"github.com/healthscope/healthscope/controllers/metric"
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -39,36 +44,48 @@ const (
 // errConflict means that a token was not written because the Secret has changed in the meantime. The change triggers a reconcile.
 var errConflict = errors.New("the Secret has changed meanwhile")
 
-// renewer renews the tokens in the Secrets of clusters.
+var metricExpiry = metric.New(metric.Gauge, "healthscope_cluster_token_expiry_timestamp_seconds",
+	"When the token of a cluster ends, in seconds since 1970, if it is one that is [renewed](clusters.md). Only the replica that leads has it.", "cluster")
+
+// renewer renews the tokens in the Secrets of clusters. It is the collector of metricExpiry.
 type renewer struct {
 	secrets  client.Reader
 	writer   client.Writer
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
-	tokens   *tokens
+
+	mu sync.Mutex
+	// tokens are the tokens that are renewed, by Secret.
+	tokens map[types.NamespacedName]renewal
+}
+
+// renewal is the token of a Secret.
+type renewal struct {
+	cluster string
+	// expires is when it expires; zero if the annotation of the Secret is invalid.
+	expires time.Time
+	// warning is the last cause for which it was not renewed.
+	warning string
 }
 
 // Reconcile renews the token of a Secret when it is due, and requeues the Secret for the next renewal.
 func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var s corev1.Secret
-	if err := r.secrets.Get(ctx, request.NamespacedName, &s); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.tokens.remove(request.NamespacedName)
-			return reconcile.Result{}, nil
-		}
+	if err := r.secrets.Get(ctx, request.NamespacedName, &s); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, errors.Wrap(err, "cannot read the Secret of a cluster")
 	}
 	token, ok, err := tokenFromAnnotations(&s)
 	switch {
 	case err != nil:
-		r.tokens.record(&s, time.Time{})
-		r.warn(&s, r.sanitize(&s, err))
+		r.warn(&s, time.Time{}, sanitize(&s, err))
 		return reconcile.Result{}, nil // Only a change of the Secret can help.
-	case !ok:
-		r.tokens.remove(request.NamespacedName)
+	case !ok: // It is gone, or has no token to renew.
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.tokens, request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	r.tokens.record(&s, token.Expires)
+	r.record(&s, token.Expires, "")
 	now := r.clock.Now()
 	if wait := token.renewalTime(s.UID).Sub(now); wait > 0 {
 		return reconcile.Result{RequeueAfter: min(wait, maxRequeueDelay)}, nil
@@ -78,11 +95,11 @@ func (r *renewer) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case errors.Is(err, errConflict):
 		return reconcile.Result{}, nil
 	case err != nil:
-		cause := r.sanitize(&s, err)
-		r.warn(&s, cause)
+		cause := sanitize(&s, err)
+		r.warn(&s, token.Expires, cause)
 		return reconcile.Result{}, errors.Errorf("cannot renew the token of cluster %q: %s", clusterOf(&s), cause)
 	}
-	r.tokens.record(&s, renewed.Expires)
+	r.record(&s, renewed.Expires, "")
 	r.recorder.Eventf(&s, nil, corev1.EventTypeNormal, ReasonTokenRenewed, "Renew", "the token of cluster %q is valid until %s", clusterOf(&s), renewed.Expires.UTC().Format(time.RFC3339))
 	log.FromContext(ctx).Info("Token renewed", "cluster", clusterOf(&s), "expires", renewed.Expires.UTC())
 	return reconcile.Result{RequeueAfter: min(renewed.renewalTime(s.UID).Sub(now), maxRequeueDelay)}, nil
@@ -99,11 +116,11 @@ func (r *renewer) renew(ctx context.Context, s *corev1.Secret, lifetime time.Dur
 		return Token{}, err
 	}
 	defer net.CloseIdleConnectionsFor(config.Transport)
-	account, _, err := accountOf(config.BearerToken)
+	account, err := accountOf(config.BearerToken)
 	if err != nil {
 		return Token{}, err
 	}
-	token, err := requestToken(ctx, config, account, lifetime, now)
+	token, err := requestToken(ctx, config, account.NamespacedName, lifetime, now)
 	if err != nil {
 		return Token{}, err
 	}
@@ -124,19 +141,53 @@ func (r *renewer) renew(ctx context.Context, s *corev1.Secret, lifetime time.Dur
 	return token, errors.Wrap(err, "cannot write the Secret")
 }
 
-// warn records an event for a cause, unless the last one was for the same cause.
-func (r *renewer) warn(s *corev1.Secret, cause string) {
-	if r.tokens.warn(s, cause) {
+// record records when the token of a Secret expires and, unless warning is empty, why it is not renewed. It reports whether the
+// warning is new. A new token has none yet.
+func (r *renewer) record(s *corev1.Secret, expires time.Time, warning string) (changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key, now := client.ObjectKeyFromObject(s), renewal{clusterOf(s), expires, warning}
+	if was := r.tokens[key]; was.cluster == now.cluster && was.expires.Equal(expires) {
+		now.warning = cmp.Or(warning, was.warning)
+		changed = now.warning != was.warning
+	} else {
+		changed = warning != ""
+	}
+	r.tokens[key] = now
+	return changed
+}
+
+// warn records an event for the cause why a token is not renewed, unless the last one was for the same cause.
+func (r *renewer) warn(s *corev1.Secret, expires time.Time, cause string) {
+	if r.record(s, expires, cause) {
 		r.recorder.Eventf(s, nil, corev1.EventTypeWarning, ReasonTokenNotRenewed, "Renew", "the token of cluster %q is not renewed: %s", clusterOf(s), cause)
 	}
 }
 
 // sanitize returns the message of an error without the token, which a member might repeat, without control characters, and with at
 // most maxCauseBytes.
-func (r *renewer) sanitize(s *corev1.Secret, err error) string {
+func sanitize(s *corev1.Secret, err error) string {
 	cause := err.Error()
 	if token, err := kubeconfig.Token(s.Data[corev1alpha2.KubeconfigKey]); err == nil && token != "" {
 		cause = strings.ReplaceAll(cause, token, "[token]")
 	}
 	return healthscope.Shorten(healthscope.Clean(cause), maxCauseBytes)
+}
+
+// Describe implements prometheus.Collector.
+func (*renewer) Describe(out chan<- *prometheus.Desc) { out <- metricExpiry.Desc }
+
+// Collect implements prometheus.Collector. If a cluster has two Secrets, it reports the token that expires first.
+func (r *renewer) Collect(out chan<- prometheus.Metric) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := map[string]time.Time{}
+	for _, token := range r.tokens {
+		if at, ok := first[token.cluster]; !token.expires.IsZero() && (!ok || token.expires.Before(at)) {
+			first[token.cluster] = token.expires
+		}
+	}
+	for cluster, at := range first {
+		out <- metricExpiry.Value(float64(at.Unix()), cluster)
+	}
 }

@@ -11,17 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -33,8 +36,8 @@ func contains(text, part string) bool { return strings.Contains(text, part) }
 // begin is the time at which the tests of renewal begin: the token in the Secret is new.
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// renewal is a renewer with a fake hub and a fake member.
-type renewal struct {
+// fakeRenewal is a renewer with a fake hub and a fake member.
+type fakeRenewal struct {
 	*renewer
 
 	t        *testing.T
@@ -50,9 +53,9 @@ type renewal struct {
 	first string
 }
 
-func newRenewal(t *testing.T, annotate func(*corev1.Secret)) *renewal {
+func newRenewal(t *testing.T, annotate func(*corev1.Secret)) *fakeRenewal {
 	t.Helper()
-	r := &renewal{t: t, clock: clocktesting.NewFakePassiveClock(begin), recorder: events.NewFakeRecorder(20), first: tokenFor(1)}
+	r := &fakeRenewal{t: t, clock: clocktesting.NewFakePassiveClock(begin), recorder: events.NewFakeRecorder(20), first: tokenFor(1)}
 	r.answer = func(w http.ResponseWriter, request *authenticationv1.TokenRequest) {
 		request.Status.Token = tokenFor(len(r.asked) + 1)
 		writeJSON(w, request)
@@ -85,7 +88,7 @@ func newRenewal(t *testing.T, annotate func(*corev1.Secret)) *renewal {
 		annotate(s)
 	}
 	r.hub = fake.NewClientBuilder().WithObjects(s).Build()
-	r.renewer = &renewer{secrets: r.hub, writer: r.hub, recorder: r.recorder, clock: r.clock, tokens: newTokens()}
+	r.renewer = &renewer{secrets: r.hub, writer: r.hub, recorder: r.recorder, clock: r.clock, tokens: map[types.NamespacedName]renewal{}}
 	return r
 }
 
@@ -96,7 +99,7 @@ func writeJSON(w http.ResponseWriter, v any) {
 	}
 }
 
-func (r *renewal) secret() *corev1.Secret {
+func (r *fakeRenewal) secret() *corev1.Secret {
 	r.t.Helper()
 	var s corev1.Secret
 	if err := r.hub.Get(r.t.Context(), client.ObjectKey{Namespace: "healthscope-clusters", Name: "provider-edge01"}, &s); err != nil {
@@ -105,7 +108,7 @@ func (r *renewal) secret() *corev1.Secret {
 	return &s
 }
 
-func (r *renewal) token() string {
+func (r *fakeRenewal) token() string {
 	r.t.Helper()
 	token, err := kubeconfig.Token(r.secret().Data[corev1alpha2.KubeconfigKey])
 	if err != nil {
@@ -114,13 +117,13 @@ func (r *renewal) token() string {
 	return token
 }
 
-func (r *renewal) reconcile() (ctrl.Result, error) {
+func (r *fakeRenewal) reconcile() (ctrl.Result, error) {
 	r.t.Helper()
 	return r.Reconcile(r.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "healthscope-clusters", Name: "provider-edge01"}})
 }
 
 // events returns the events so far.
-func (r *renewal) events() []string {
+func (r *fakeRenewal) events() []string {
 	var all []string
 	for {
 		select {
@@ -133,10 +136,10 @@ func (r *renewal) events() []string {
 }
 
 // expiries returns the metric, by cluster.
-func (r *renewal) expiries() map[string]float64 {
+func (r *fakeRenewal) expiries() map[string]float64 {
 	r.t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(r.tokens)
+	registry.MustRegister(r.renewer)
 	families, err := registry.Gather()
 	if err != nil {
 		r.t.Fatal(err)
@@ -150,16 +153,25 @@ func (r *renewal) expiries() map[string]float64 {
 	return found
 }
 
+// TestTokenIsNotRenewedEarly also checks that every wait is short, because timers stop while the machine sleeps, and that nothing
+// happens before it ends.
 func TestTokenIsNotRenewedEarly(t *testing.T) {
 	r := newRenewal(t, nil)
-	for len(r.asked) == 0 && r.clock.Since(begin) < time.Hour {
-		result, err := r.reconcile()
-		if err != nil || result.RequeueAfter <= 0 {
-			t.Fatalf("asks again after %s, %v", result.RequeueAfter, err)
+	before := r.secret()
+	var lines []string
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: 9}))
+	for r.clock.Since(begin) < time.Hour {
+		result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(before)})
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > maxRequeueDelay {
+			t.Fatalf("asks again after %s, %v; want at most %s", result.RequeueAfter, err, maxRequeueDelay)
 		}
-		if len(r.asked) == 0 {
-			r.clock.SetTime(r.clock.Now().Add(result.RequeueAfter))
+		if len(r.asked) > 0 {
+			break
 		}
+		if got := r.events(); len(lines)+len(got) > 0 || r.secret().ResourceVersion != before.ResourceVersion {
+			t.Fatalf("before it is due: log %q, events %q, or the Secret was written", lines, got)
+		}
+		r.clock.SetTime(r.clock.Now().Add(result.RequeueAfter))
 	}
 	if after := r.clock.Since(begin); after < 42*time.Minute || after > 48*time.Minute {
 		t.Errorf("it is renewed after %s; want 42 to 48 minutes", after)
@@ -330,11 +342,14 @@ func TestMetricOfADeletedSecretIsRemoved(t *testing.T) {
 		t.Fatalf("metric %v, %v", r.expiries(), err)
 	}
 	// Two Secrets may name the same cluster. There must be only one series for it.
-	r.tokens.record(secretWith(map[string]string{corev1alpha2.AnnotationClusterName: "provider+edge01"}), begin.Add(time.Minute))
+	second := secretWith(map[string]string{corev1alpha2.AnnotationClusterName: "provider+edge01"})
+	r.record(second, begin.Add(time.Minute), "")
 	if got := r.expiries(); got["provider+edge01"] != float64(begin.Add(time.Minute).Unix()) {
 		t.Errorf("metric %v, want the first end", got)
 	}
-	r.tokens.remove(client.ObjectKeyFromObject(secretWith(nil)))
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(second)}); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.hub.Delete(t.Context(), r.secret()); err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -57,52 +57,33 @@ type Options struct {
 }
 
 // Setup adds to a manager the controller that renews the tokens of members, and the publisher of the states of clusters. Both run on
-// the leader.
-func Setup(mgr ctrl.Manager, o Options) error {
-	namespace := cmp.Or(o.Namespace, corev1alpha2.DefaultClustersNamespace)
+// the leader. The controller does not wait for the Secrets: a hub that may not read them yet runs without members.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	publisher := &publisher{
+	namespace := cmp.Or(o.Namespace, corev1alpha2.DefaultClustersNamespace)
+	p := &publisher{
 		reader: mgr.GetAPIReader(), writer: mgr.GetClient(), states: o.States, namespace: namespace, lease: ObjectName(o.Lease),
 		logger: mgr.GetLogger().WithName("clusters"),
 	}
-	if err := mgr.Add(publisher); err != nil {
-		return errors.Wrap(err, "cannot add the publisher of clusters")
-	}
 	r := &renewer{
-		secrets: o.Secrets, writer: mgr.GetClient(), recorder: mgr.GetEventRecorder("healthscope-controller"), clock: o.Clock, tokens: newTokens(),
+		secrets: o.Secrets, writer: mgr.GetClient(), recorder: mgr.GetEventRecorder("healthscope-controller"), clock: o.Clock, tokens: map[types.NamespacedName]renewal{},
 	}
-	if err := o.Metrics.Register(r.tokens); err != nil {
-		return errors.Wrap(err, "cannot register the metrics of tokens")
+	if err := errors.Join(mgr.Add(p), o.Metrics.Register(r)); err != nil {
+		return errors.Wrap(err, "cannot add the publisher of clusters and the metrics of tokens")
 	}
-	err := builder.TypedControllerManagedBy[reconcile.Request](mgr).
+	informer, err := o.Secrets.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return errors.Wrap(err, "cannot watch the Secrets of clusters")
+	}
+	err = builder.TypedControllerManagedBy[reconcile.Request](mgr).
 		Named("tokens").
-		WatchesRawSource(secretSource(o.Secrets)).
+		WatchesRawSource(&source.Informer{Informer: informer, Handler: &handler.EnqueueRequestForObject{}}).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 4,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetryDelay, maxRequeueDelay),
 		}).
 		Complete(tracing.Reconciler(o.TracerProvider, "tokens", tracing.Object, r))
 	return errors.Wrap(err, "cannot set up the renewal of tokens")
-}
-
-// secretSource returns a source of a request for every event of a Secret in a cache. It does not
-// wait for the cache to sync: a hub that may not read the Secrets yet runs without members.
-func secretSource(secrets cache.Cache) source.Func {
-	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		informer, err := secrets.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
-		if err != nil {
-			return errors.Wrap(err, "cannot watch the Secrets of clusters")
-		}
-		enqueue := func(object any) {
-			if name, err := toolscache.DeletionHandlingObjectToName(object); err == nil {
-				q.Add(reconcile.Request{NamespacedName: name.AsNamespacedName()})
-			}
-		}
-		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) }, DeleteFunc: enqueue,
-		})
-		return errors.Wrap(err, "cannot watch the Secrets of clusters")
-	}
 }

@@ -48,7 +48,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // clusters returns both clusters, and a function that returns the reported lines.
 func clusters() (enrol.Clusters, func() []string) {
 	var lines []string
-	c := enrol.Clusters{Hub: hub, Member: member, MemberConfig: memberPlane.Config(), Report: func(change enrol.Change) { lines = append(lines, change.String()) }}
+	c := enrol.Clusters{Hub: hub, Member: member, MemberConfig: memberPlane.Config(), Report: func(change enrol.Change) { lines = append(lines, string(change)) }}
 	return c, func() []string { return lines }
 }
 
@@ -79,6 +79,7 @@ func removeAll(ctx context.Context) {
 	r := removal()
 	r.Force = true
 	Expect(enrol.Remove(ctx, c, r)).To(Succeed())
+	Expect(client.IgnoreNotFound(member.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: enrol.MemberNamespace}}))).To(Succeed())
 	Eventually(ctx, func() error {
 		return member.Get(ctx, client.ObjectKey{Name: enrol.MemberNamespace}, &corev1.Namespace{})
 	}).Should(MatchError(ContainSubstring("not found")), "a namespace that goes takes nothing new")

@@ -79,28 +79,29 @@ type claims struct {
 // subjectPrefix begins the subject of every token of a ServiceAccount; namespace:name follows.
 const subjectPrefix = "system:serviceaccount:"
 
-// accountOf returns the ServiceAccount that a token claims to belong to, and its UID. It does not verify the token: only the
-// account's own cluster can.
-func accountOf(token string) (types.NamespacedName, types.UID, error) {
-	errNotServiceAccount := errors.New("the token is not one of a ServiceAccount")
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return types.NamespacedName{}, "", errNotServiceAccount
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return types.NamespacedName{}, "", errNotServiceAccount
-	}
+// accountID identifies a ServiceAccount of a cluster.
+type accountID struct {
+	types.NamespacedName
+
+	uid types.UID
+}
+
+// accountOf returns the ServiceAccount that a token claims to belong to. It does not verify the token: only the account's own
+// cluster can.
+func accountOf(token string) (accountID, error) {
 	var c claims
-	if json.Unmarshal(payload, &c) != nil {
-		return types.NamespacedName{}, "", errNotServiceAccount
+	parts := strings.Split(token, ".")
+	if len(parts) == 3 {
+		if payload, err := base64.RawURLEncoding.DecodeString(parts[1]); err != nil || json.Unmarshal(payload, &c) != nil {
+			c = claims{}
+		}
 	}
 	subject, ok := strings.CutPrefix(c.Subject, subjectPrefix)
-	namespace, name, both := strings.Cut(subject, ":")
-	if !ok || !both || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return types.NamespacedName{}, "", errNotServiceAccount
+	namespace, name, _ := strings.Cut(subject, ":")
+	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return accountID{}, errors.New("the token is not one of a ServiceAccount")
 	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, c.Kubernetes.ServiceAccount.UID, nil
+	return accountID{types.NamespacedName{Namespace: namespace, Name: name}, c.Kubernetes.ServiceAccount.UID}, nil
 }
 
 // tokenFromAnnotations returns the expiry and lifetime of the token of a Secret, without its value. It returns false if the Secret has

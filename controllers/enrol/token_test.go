@@ -27,9 +27,9 @@ func tokenFor(serial int) string {
 }
 
 func TestAccountOf(t *testing.T) {
-	account, uid, err := accountOf(tokenFor(1))
-	if want := (types.NamespacedName{Namespace: "healthscope-system", Name: "healthscope-hub"}); err != nil || account != want || uid != "u-1" {
-		t.Errorf("%v, uid %q, %v; want %v", account, uid, err, want)
+	got, err := accountOf(tokenFor(1))
+	if want := (accountID{types.NamespacedName{Namespace: "healthscope-system", Name: "healthscope-hub"}, "u-1"}); err != nil || got != want {
+		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 	for name, token := range map[string]string{
 		"nothing":                "",
@@ -41,7 +41,7 @@ func TestAccountOf(t *testing.T) {
 		"a way out of the path":  newJWT(`{"sub":"system:serviceaccount:kube-system:../../secrets"}`),
 		"namespace with a slash": newJWT(`{"sub":"system:serviceaccount:a/b:c"}`),
 	} {
-		if account, _, err := accountOf(token); err == nil {
+		if account, err := accountOf(token); err == nil {
 			t.Errorf("%s: it is of %v", name, account)
 		}
 	}

@@ -71,11 +71,7 @@ func SetupApplications(ctx context.Context, mgr ctrl.Manager, o ApplicationOptio
 }
 
 // NewApplication returns an empty Application with its kind set.
-func NewApplication() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kubevela.ApplicationKind)
-	return u
-}
+func NewApplication() *unstructured.Unstructured { return newObject(kubevela.ApplicationKind) }
 
 // TransformApplication is the cache transform for Applications: it keeps the fields that the controller of SetupApplications reads.
 func TransformApplication(object any) (any, error) {

@@ -33,7 +33,7 @@ const (
 
 // scopeState holds the references of a scope.
 type scopeState struct {
-	references []corev1alpha2.WorkloadReference
+	references []reference
 	// recorded holds the references that this controller has added, by ApplicationConfiguration.
 	recorded map[string][]reference
 }
@@ -134,15 +134,15 @@ func (s scopeState) join(name string, wanted []reference) (next scopeState, chan
 		return false
 	}
 	for _, r := range s.recorded[name] {
-		if at := slices.IndexFunc(next.references, r.matches); at >= 0 && !slices.Contains(wanted, r) && !isRecorded(r) {
+		if at := slices.Index(next.references, r); at >= 0 && !slices.Contains(wanted, r) && !isRecorded(r) {
 			next.references = slices.Delete(next.references, at, at+1)
 		}
 	}
 	var owned []reference
 	for _, r := range wanted {
-		there := slices.ContainsFunc(next.references, r.matches)
+		there := slices.Contains(next.references, r)
 		if !there {
-			next.references = append(next.references, r.workloadReference())
+			next.references = append(next.references, r)
 		}
 		if !there || isRecorded(r) || slices.Contains(s.recorded[name], r) {
 			owned = append(owned, r)

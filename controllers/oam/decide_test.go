@@ -5,17 +5,18 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
 // TestJoinConvergesAfterEachStep checks that a scope has, after each step, the references by hand in their place and the references
 // that any ApplicationConfiguration wants, and that the same step again changes nothing.
 func TestJoinConvergesAfterEachStep(t *testing.T) {
 	t.Parallel()
-	all := []reference{{"apps/v1", "Deployment", "a"}, {"apps/v1", "Deployment", "b"}, {"apps/v1", "Deployment", "c"}, {"core.oam.dev/v1alpha2", "ContainerizedWorkload", "a"}}
+	of := func(apiVersion, kind, name string) reference {
+		return reference{APIVersion: apiVersion, Kind: kind, Name: name}
+	}
+	all := []reference{of("apps/v1", "Deployment", "a"), of("apps/v1", "Deployment", "b"), of("apps/v1", "Deployment", "c"), of("core.oam.dev/v1alpha2", "ContainerizedWorkload", "a")}
 	rapid.Check(t, func(t *rapid.T) {
-		byHand := []corev1alpha2.WorkloadReference{all[0].workloadReference(), {APIVersion: "apps/v1", Kind: "Deployment", Name: "b", Cluster: "edge"}}
+		byHand := []reference{all[0], {APIVersion: "apps/v1", Kind: "Deployment", Name: "b", Cluster: "edge"}}
 		s, wants := scopeState{references: slices.Clone(byHand)}, map[string][]reference{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"first", "second", "third"}).Draw(t, "name")
@@ -35,7 +36,7 @@ func TestJoinConvergesAfterEachStep(t *testing.T) {
 			}
 			want = slices.DeleteFunc(want, func(r reference) bool { return r == all[0] })
 			for _, r := range want {
-				if !slices.ContainsFunc(s.references[2:], r.matches) {
+				if !slices.Contains(s.references[2:], r) {
 					t.Fatalf("%v is missing in %+v, wanted are %v", r, s.references, wants)
 				}
 			}

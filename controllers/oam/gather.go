@@ -54,7 +54,7 @@ type gathered struct {
 // gather reads the objects that concern an ApplicationConfiguration.
 func (r *reconciler) gather(ctx context.Context, name types.NamespacedName) (g gathered, err error) {
 	g = gathered{name: name, services: r.watches.list(serviceKind, name.Namespace, func(*watchedObject) bool { return true })}
-	application := newApplicationConfiguration()
+	application := newObject(ApplicationConfigurationKind)
 	switch err := r.cached.Get(ctx, name, application); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
@@ -109,7 +109,7 @@ func (r *reconciler) findWorkload(g gathered, c *component) {
 		}
 	}
 	var named []string
-	for _, o := range r.watches.list(c.workload.gvk(), g.name.Namespace, func(o *watchedObject) bool { return o.name == c.workload.Name }) {
+	for _, o := range r.watches.list(kindOf(*c.workload), g.name.Namespace, func(o *watchedObject) bool { return o.name == c.workload.Name }) {
 		named = o.services
 	}
 	for _, s := range g.services {

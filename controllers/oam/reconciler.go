@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -97,11 +99,11 @@ func (r *reconciler) label(ctx context.Context, application types.NamespacedName
 	for _, scope := range c.scopes {
 		labels[corev1alpha2.LabelScopePrefix+scope] = "true"
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+	u := newObject(serviceKind)
+	u.Object["metadata"] = map[string]any{
 		"namespace": application.Namespace, "name": c.service.name, "labels": labels,
 		"uid": string(c.service.uid), // This keeps the API server from creating a Service that is gone.
-	}}}
-	u.SetGroupVersionKind(serviceKind)
+	}
 	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(fieldManager(application.Name)))
 }
 
@@ -119,53 +121,47 @@ func (r *reconciler) report(ctx context.Context, object *unstructured.Unstructur
 	if object == nil {
 		return nil
 	}
-	d.message = healthscope.Shorten(d.message, maxMessage)
-	own, others := conditionsOf(object)
-	if stringOf(own["status"]) == d.status && stringOf(own["reason"]) == d.reason && stringOf(own["message"]) == d.message {
+	var was map[string]any
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // Conditions of another form are not this controller's.
+	conditions = slices.DeleteFunc(conditions, func(item any) bool {
+		c, ok := item.(map[string]any)
+		if ok = ok && c["type"] == ConditionJoined; ok {
+			was = c
+		}
+		return ok
+	})
+	condition := d.condition(was)
+	if reflect.DeepEqual(was, condition) {
 		return nil
 	}
-	before := object.DeepCopy()
-	if d.status != "" {
-		others = append(others, d.condition(own))
+	if condition != nil {
+		conditions = append(conditions, condition)
 	}
-	if err := unstructured.SetNestedSlice(object.Object, others, "status", "conditions"); err != nil {
+	before := object.DeepCopy()
+	if err := unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions"); err != nil {
 		return errors.Wrap(err, "cannot set the condition")
 	}
 	if err := r.client.Status().Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return client.IgnoreNotFound(errors.Wrap(err, "cannot write the condition"))
 	}
 	if d.status == conditionStatusFalse {
-		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, d.reason, actionJoin, "%s", d.message)
+		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, d.reason, actionJoin, "%s", condition["message"])
 	}
 	return nil
 }
 
-// conditionsOf returns the condition of this controller, which is nil when there is none, and all others.
-func conditionsOf(object *unstructured.Unstructured) (own map[string]any, others []any) {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") // Conditions of another form are not this controller's.
-	for _, item := range conditions {
-		if c, ok := item.(map[string]any); ok && c["type"] == ConditionJoined {
-			own = c
-		} else {
-			others = append(others, item)
-		}
-	}
-	return own, others
-}
-
-// condition returns the condition for the decision. It keeps the transition time of the previous condition while the status is the same.
+// condition returns the condition for the decision; nil for none. It keeps the transition time of the condition before while the
+// status is the same.
 func (d decision) condition(before map[string]any) map[string]any {
+	if d.status == "" {
+		return nil
+	}
 	c := map[string]any{"type": ConditionJoined, "status": d.status, "reason": d.reason, "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339)}
 	if d.message != "" {
-		c["message"] = d.message
+		c["message"] = healthscope.Shorten(d.message, maxMessage)
 	}
 	if before["status"] == d.status {
 		c["lastTransitionTime"] = before["lastTransitionTime"]
 	}
 	return c
-}
-
-func stringOf(value any) string {
-	s, _ := value.(string)
-	return s
 }

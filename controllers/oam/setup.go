@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,9 +48,7 @@ const checkTimeout = 2 * time.Minute
 func CheckReadable(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind)
-	err := reader.List(ctx, list, client.Limit(1))
+	err := reader.List(ctx, newList(kind), client.Limit(1))
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return errors.Errorf("cannot list %ss: the cluster has no CRD for them with version %s; see config/docs/oam.md", kind.Kind, kind.Version)
 	}
@@ -57,12 +56,6 @@ func CheckReadable(ctx context.Context, reader client.Reader, kind schema.GroupV
 		return errors.Wrapf(err, "cannot list %ss, for want of a right in config/docs/rights.md", kind.Kind)
 	}
 	return errors.Wrapf(err, "cannot list %ss", kind.Kind)
-}
-
-func newApplicationConfigurationList() *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(ApplicationConfigurationKind)
-	return list
 }
 
 // Setup adds the controller of ApplicationConfigurations to a manager.
@@ -76,16 +69,23 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	r := &reconciler{client: mgr.GetClient(), cached: mgr.GetCache(), watches: watches, recorder: mgr.GetEventRecorder("healthscope-controller")}
-	watches.changed = r.requestsForObject
 	if err := errors.Join(mgr.Add(watches), addIndexes(ctx, mgr.GetFieldIndexer())); err != nil {
 		return errors.Wrap(err, "cannot prepare the controller of ApplicationConfigurations")
 	}
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("applicationconfiguration").
-		For(newApplicationConfiguration()).
+		For(newObject(ApplicationConfigurationKind)).
 		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(r.requestsForScope), builder.WithPredicates(changed)).
-		WatchesRawSource(source.Func(watches.enqueueTo)).
+		WatchesRawSource(source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			watches.changed = func(kind schema.GroupVersionKind, namespace string, o *watchedObject) {
+				for _, request := range r.requestsForObject(ctx, kind, namespace, o) {
+					q.Add(request)
+				}
+			}
+			close(watches.started)
+			return nil
+		})).
 		Complete(r)
 	return errors.Wrap(err, "cannot set up the controller of ApplicationConfigurations")
 }
@@ -93,7 +93,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 // addIndexes adds the indexes to a cache.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
-		indexer.IndexField(ctx, newApplicationConfiguration(), indexWorkloads, func(o client.Object) []string {
+		indexer.IndexField(ctx, newObject(ApplicationConfigurationKind), indexWorkloads, func(o client.Object) []string {
 			return componentValues(o, func(c component) []string {
 				if c.workload != nil {
 					return []string{c.name, c.workload.Name}
@@ -101,7 +101,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 				return []string{c.name}
 			})
 		}),
-		indexer.IndexField(ctx, newApplicationConfiguration(), indexScopes, func(o client.Object) []string {
+		indexer.IndexField(ctx, newObject(ApplicationConfigurationKind), indexScopes, func(o client.Object) []string {
 			return componentValues(o, func(c component) []string { return c.scopes })
 		}),
 		indexer.IndexField(ctx, &corev1alpha2.HealthScope{}, indexRecorded, recordedIn),
@@ -163,7 +163,7 @@ func (r *reconciler) requestsForObject(ctx context.Context, kind schema.GroupVer
 }
 
 func (r *reconciler) requestsForAll(ctx context.Context) (all []reconcile.Request) {
-	list := newApplicationConfigurationList()
+	list := newList(ApplicationConfigurationKind)
 	var scopes corev1alpha2.HealthScopeList
 	if err := errors.Join(r.cached.List(ctx, list, client.UnsafeDisableDeepCopy), r.client.List(ctx, &scopes, client.UnsafeDisableDeepCopy)); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list all ApplicationConfigurations")
@@ -179,7 +179,7 @@ func (r *reconciler) requestsForAll(ctx context.Context) (all []reconcile.Reques
 
 // listNames returns the names of the ApplicationConfigurations that match the options.
 func (r *reconciler) listNames(ctx context.Context, options ...client.ListOption) (names []string) {
-	list := newApplicationConfigurationList()
+	list := newList(ApplicationConfigurationKind)
 	if err := r.cached.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list the ApplicationConfigurations of a change")
 	}

@@ -12,31 +12,26 @@ import (
 // ApplicationConfigurationKind is the kind of ApplicationConfigurations.
 var ApplicationConfigurationKind = corev1alpha2.GroupVersion.WithKind("ApplicationConfiguration")
 
-// newApplicationConfiguration returns an empty ApplicationConfiguration with its kind set.
-func newApplicationConfiguration() *unstructured.Unstructured {
+// newObject returns an empty object of a kind.
+func newObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(ApplicationConfigurationKind)
+	u.SetGroupVersionKind(kind)
 	return u
 }
 
-// reference is a reference to a workload, as oam-kubernetes-runtime writes it into a scope.
-type reference struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Name       string `json:"name"`
+// newList returns an empty list of objects of a kind.
+func newList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	return list
 }
 
-func (r reference) gvk() schema.GroupVersionKind {
+// reference is a reference to a workload. Those of this controller have an apiVersion, a kind and a name only, as those that
+// oam-kubernetes-runtime writes into scopes.
+type reference = corev1alpha2.WorkloadReference
+
+func kindOf(r reference) schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
-}
-
-// matches reports whether a reference of a scope is this one, without any other field set.
-func (r reference) matches(w corev1alpha2.WorkloadReference) bool {
-	return w == r.workloadReference()
-}
-
-func (r reference) workloadReference() corev1alpha2.WorkloadReference {
-	return corev1alpha2.WorkloadReference{APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name}
 }
 
 // component is a component of an ApplicationConfiguration that has health scopes.
@@ -59,18 +54,15 @@ type content struct {
 	} `json:"status"`
 }
 
-// declaration is a component of an ApplicationConfiguration.
+// declaration is a component of an ApplicationConfiguration. It names scopes in scopeRef, or inline as in early drafts of OAM.
 type declaration struct {
-	ComponentName string             `json:"componentName"`
-	RevisionName  string             `json:"revisionName"`
-	Scopes        []scopeDeclaration `json:"scopes"`
-}
+	ComponentName string `json:"componentName"`
+	RevisionName  string `json:"revisionName"`
+	Scopes        []struct {
+		reference `json:",inline"`
 
-// scopeDeclaration names a scope in scopeRef, or inline as in early drafts of OAM.
-type scopeDeclaration struct {
-	reference `json:",inline"`
-
-	ScopeRef reference `json:"scopeRef"`
+		ScopeRef reference `json:"scopeRef"`
+	} `json:"scopes"`
 }
 
 // workloadStatus is the workload of a component, as a runtime reports it.
@@ -94,7 +86,8 @@ func components(object *unstructured.Unstructured) ([]component, error) {
 		}
 		for _, w := range c.Status.Workloads {
 			if w.belongsTo(declared) {
-				found.name, found.workload = w.ComponentName, &w.Reference
+				found.name = w.ComponentName
+				found.workload = &reference{APIVersion: w.Reference.APIVersion, Kind: w.Reference.Kind, Name: w.Reference.Name}
 			}
 		}
 		all = append(all, found)
@@ -106,7 +99,7 @@ func components(object *unstructured.Unstructured) ([]component, error) {
 func (d declaration) healthScopes() (names []string) {
 	for _, s := range d.Scopes {
 		for _, ref := range []reference{s.ScopeRef, s.reference} {
-			if gvk := ref.gvk(); gvk.Group == ApplicationConfigurationKind.Group && gvk.Kind == corev1alpha2.HealthScopeKind && ref.Name != "" {
+			if gvk := kindOf(ref); gvk.Group == ApplicationConfigurationKind.Group && gvk.Kind == corev1alpha2.HealthScopeKind && ref.Name != "" {
 				names = appendNew(names, ref.Name)
 			}
 		}

@@ -11,14 +11,14 @@ import (
 // of early drafts of OAM.
 func TestComponents(t *testing.T) {
 	t.Parallel()
-	web := reference{"apps/v1", "Deployment", "web-v2"}
+	web := reference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web-v2"}
 	for name, c := range map[string]struct {
 		application string
 		want        []component
 	}{
 		"ByName": {`
 spec: {components: [{componentName: web, scopes: [{scopeRef: {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: shop}}]}]}
-status: {workloads: [{componentName: other, workloadRef: {name: x}}, {componentName: web, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web-v2}}]}`,
+status: {workloads: [{componentName: other, workloadRef: {name: x}}, {componentName: web, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web-v2, uid: u}}]}`,
 			[]component{{"web", []string{"shop"}, &web, nil}}},
 		"ByRevision": {`
 spec: {components: [{revisionName: web-r2, scopes: [{scopeRef: {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: shop}}]}]}
@@ -46,7 +46,7 @@ status: {workloads: [{componentName: web}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := newApplicationConfiguration()
+			u := newObject(ApplicationConfigurationKind)
 			if err := yaml.Unmarshal([]byte(c.application), &u.Object); err != nil {
 				t.Fatal(err)
 			}

@@ -18,10 +18,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/controllers/observe"
@@ -53,17 +51,16 @@ func (o *watchedObject) belongsTo(application, component string) bool {
 // kindWatch watches the objects of a kind.
 type kindWatch struct {
 	kind     schema.GroupVersionKind
-	source   cache.ListerWatcher
 	informer *observe.Informer
 	store    *observe.Store[*watchedObject]
 }
 
-// watches watch the kinds that workloads of components may have, and Services. changed is called for an object that was added,
-// changed or deleted, and with nil when it may be any objects.
+// watches watch the kinds that workloads of components may have, and Services.
 type watches struct {
-	kinds   []*kindWatch
-	changed func(ctx context.Context, kind schema.GroupVersionKind, namespace string, o *watchedObject) []reconcile.Request
-	// started is closed when the queue of the controller is known.
+	kinds []*kindWatch
+	// changed is called for an object that was added, changed or deleted, and with nil when it may be any objects.
+	changed func(kind schema.GroupVersionKind, namespace string, o *watchedObject)
+	// started is closed when changed is set.
 	started chan struct{}
 }
 
@@ -80,39 +77,30 @@ func newWatches(mgr ctrl.Manager, kinds []schema.GroupVersionKind) (*watches, er
 	w := &watches{started: make(chan struct{})}
 	for _, kind := range kinds {
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
-		k := &kindWatch{kind: kind, source: observe.NewListerWatcher(metadatas.Resource(resource))}
+		source := observe.NewListerWatcher(metadatas.Resource(resource))
 		if slices.Contains(oamKinds, kind) { // The controller reads their status too.
-			k.source = observe.NewListerWatcher(objects.Resource(resource))
+			source = observe.NewListerWatcher(objects.Resource(resource))
 		}
-		w.kinds = append(w.kinds, k)
+		w.kinds = append(w.kinds, w.newKindWatch(kind, source))
 	}
 	return w, nil
 }
 
-// enqueueTo implements source.Func: it lets changes enqueue requests, and the watches begin.
-func (w *watches) enqueueTo(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	for _, k := range w.kinds {
-		enqueue := func(namespace string, o *watchedObject) {
-			for _, request := range w.changed(ctx, k.kind, namespace, o) {
-				q.Add(request)
+func (w *watches) newKindWatch(kind schema.GroupVersionKind, source cache.ListerWatcher) *kindWatch {
+	same := func(a, b *watchedObject) bool { return reflect.DeepEqual(a, b) }
+	store := observe.NewStore(newWatchedObject, same, func(name types.NamespacedName, before, after *watchedObject) {
+		for _, o := range []*watchedObject{before, after} {
+			if o != nil {
+				w.changed(kind, name.Namespace, o)
 			}
 		}
-		same := func(a, b *watchedObject) bool { return reflect.DeepEqual(a, b) }
-		k.store = observe.NewStore(newWatchedObject, same, func(name types.NamespacedName, before, after *watchedObject) {
-			for _, o := range []*watchedObject{before, after} {
-				if o != nil {
-					enqueue(name.Namespace, o)
-				}
-			}
-		})
-		k.informer = observe.NewInformer(objectRules, observe.InformerOptions{
-			TrackedOptions: observe.TrackedOptions{Clock: clock.RealClock{}, MaxRetryInterval: maxRefused, Describe: func(_ observe.Reason, err error) string { return err.Error() }},
-			Open:           func(context.Context) (cache.ListerWatcher, error) { return k.source, nil },
-			Store:          k.store, Changed: func(observe.State) { enqueue("", nil) },
-		})
-	}
-	close(w.started)
-	return nil
+	})
+	informer := observe.NewInformer(objectRules, observe.InformerOptions{
+		TrackedOptions: observe.TrackedOptions{Clock: clock.RealClock{}, MaxRetryInterval: maxRefused, Describe: func(_ observe.Reason, err error) string { return err.Error() }},
+		Open:           func(context.Context) (cache.ListerWatcher, error) { return source, nil },
+		Store:          store, Changed: func(observe.State) { w.changed(kind, "", nil) },
+	})
+	return &kindWatch{kind, informer, store}
 }
 
 // Start implements manager.Runnable: it watches until ctx ends.

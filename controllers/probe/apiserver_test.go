@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -65,33 +66,34 @@ func (s *apiServer) list(namespace string) *corev1.ServiceList {
 	return list
 }
 
-// start serves over TLS and HTTP/2, as API servers do.
-func (s *apiServer) start(t testing.TB) *httptest.Server {
+// start serves as the API server of a cluster.
+func (s *apiServer) start(t testing.TB) oneCluster {
 	t.Helper()
-	server := httptest.NewUnstartedServer(s)
+	return startCluster(t, httptest.NewUnstartedServer(s))
+}
+
+// startCluster returns a cluster whose API server serves over TLS and HTTP/2, as API servers do.
+func startCluster(t testing.TB, server *httptest.Server) oneCluster {
+	t.Helper()
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	return server
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}, QPS: -1}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return oneCluster{fleet.Access{Config: config, Client: client}, fleet.NewSubscription()}
 }
 
 // oneCluster is a fleet of one cluster that is always connected.
 type oneCluster struct {
 	access  fleet.Access
 	changes *fleet.Subscription
-}
-
-func clusterAt(t testing.TB, url string, authority []byte) oneCluster {
-	t.Helper()
-	config := &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: authority}, QPS: -1}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return oneCluster{fleet.Access{Config: config, Client: client}, fleet.NewSubscription()}
 }
 
 func (oneCluster) State(string) (fleet.ClusterState, bool) {

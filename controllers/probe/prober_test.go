@@ -2,7 +2,6 @@ package probe_test
 
 import (
 	"context"
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -42,11 +41,6 @@ func run(t testing.TB, at probes.Clusters) *probes.Prober {
 		}
 	})
 	return p
-}
-
-// authorityOf returns the certificate of a server.
-func authorityOf(s *httptest.Server) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
 // wants returns the want of the scope web.
@@ -109,8 +103,7 @@ func TestHangingTargetsDelayNoOther(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}}
-	s := server.start(t)
-	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
+	p := run(t, server.start(t))
 	hanging := names("n", 50) // With 20 Services each: a thousand.
 	begin := map[string]time.Time{}
 	for _, namespace := range append(slices.Clone(hanging), "calm") {
@@ -148,8 +141,7 @@ func TestServiceHasOneProbeAtATime(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}}
-	s := server.start(t)
-	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
+	p := run(t, server.start(t))
 	w := wants(t, 1, 60)
 	wantIn(t, p, w, []string{"n"}, 1)
 	asked.Wait()
@@ -164,8 +156,7 @@ func TestProbesStopWithoutAWant(t *testing.T) {
 	t.Parallel()
 	answers := make(chan struct{}, 100)
 	server := &apiServer{services: []string{"a"}, proxy: func(http.ResponseWriter, *http.Request, string, string) { answers <- struct{}{} }}
-	s := server.start(t)
-	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
+	p := run(t, server.start(t))
 	wantIn(t, p, wants(t, 1, 1), []string{"n"}, 1)
 	<-answers
 	p.Want(scopeIn("n"), nil)
@@ -196,13 +187,7 @@ func TestUnreachableAPIServerBlocksProbes(t *testing.T) {
 			server.ServeHTTP(w, r)
 		}
 	}))
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
+	p := run(t, startCluster(t, s))
 	w := wants(t, 1, 1)
 	result := func() probe.Result { return p.Want(scopeIn("n"), w).Services[0].Result }
 	wantIn(t, p, w, []string{"n"}, 1)
@@ -233,8 +218,7 @@ func TestProbesFollowAClusterThatMoves(t *testing.T) {
 	var clusters [2]oneCluster
 	for i, name := range []string{"old", "new"} {
 		server := &apiServer{services: []string{name}, proxy: func(http.ResponseWriter, *http.Request, string, string) { asked[i].Add(1) }}
-		s := server.start(t)
-		clusters[i] = clusterAt(t, s.URL, authorityOf(s))
+		clusters[i] = server.start(t)
 	}
 	at := &movedCluster{oneCluster: clusters[0]}
 	at.now.Store(&clusters[0].access)
@@ -257,8 +241,7 @@ func TestProbesFollowAClusterThatMoves(t *testing.T) {
 func TestNewIntervalKeepsTheHistory(t *testing.T) {
 	t.Parallel()
 	server := &apiServer{services: []string{"a"}, proxy: func(http.ResponseWriter, *http.Request, string, string) {}}
-	s := server.start(t)
-	p := run(t, clusterAt(t, s.URL, authorityOf(s)))
+	p := run(t, server.start(t))
 	wantIn(t, p, wants(t, 1, 1), []string{"n"}, 1)
 	eventually(t, "it passes", func() bool { return p.Want(scopeIn("n"), wants(t, 1, 1)).Services[0].Result == probe.Passing })
 	if v := p.Want(scopeIn("n"), wants(t, 30, 1)).Services[0].Result; v != probe.Passing {

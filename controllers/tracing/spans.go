@@ -80,9 +80,9 @@ func MarkFailed(ctx context.Context) {
 // describe returns the attributes that are known from the start.
 func describe(ctx context.Context, name string, s ObjectRef) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{AttributeController.String(name), AttributeReconcileID.String(string(controller.ReconcileIDFromContext(ctx)))}
-	for key, value := range map[attribute.Key]string{AttributeNamespace: s.Namespace, AttributeName: s.Name, AttributeCluster: s.Cluster} {
-		if value != "" {
-			attributes = append(attributes, key.String(value))
+	for _, a := range []attribute.KeyValue{AttributeNamespace.String(s.Namespace), AttributeName.String(s.Name), AttributeCluster.String(s.Cluster)} {
+		if a.Value.AsString() != "" {
+			attributes = append(attributes, a)
 		}
 	}
 	return attributes

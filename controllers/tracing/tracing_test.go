@@ -52,6 +52,18 @@ func startProvider(t *testing.T, endpoint string, percent int32, log *logBuffer)
 	return p
 }
 
+// collect returns a provider that sends to a collector.
+func collect(t *testing.T, percent int32) (*collector.Collector, *tracing.Provider) {
+	t.Helper()
+	received := &collector.Collector{}
+	sink := httptest.NewServer(received)
+	t.Cleanup(sink.Close)
+	return received, startProvider(t, sink.URL+"/", percent, &logBuffer{})
+}
+
+// idle is a reconciler that does nothing.
+var idle = reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
+
 // request is the request of the tests' reconcilers.
 var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 
@@ -71,9 +83,7 @@ func sendRequest(ctx context.Context, client *http.Client, url string) error {
 }
 
 func TestReconcilerCreatesSpansForReconcilesAndRequests(t *testing.T) {
-	received := &collector.Collector{}
-	sink := httptest.NewServer(received)
-	t.Cleanup(sink.Close)
+	received, p := collect(t, 100)
 	parents := make(chan string, 2)
 	aai := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parents <- r.Header.Get("traceparent")
@@ -81,7 +91,6 @@ func TestReconcilerCreatesSpansForReconcilesAndRequests(t *testing.T) {
 		fmt.Fprint(w, "canary body of the answer")
 	}))
 	t.Cleanup(aai.Close)
-	p := startProvider(t, sink.URL+"/", 100, &logBuffer{})
 	client := &http.Client{Transport: tracing.Transport(p, http.DefaultTransport)}
 	r := tracing.Reconciler(p, "inventory", tracing.Object, reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: time.Minute}, errors.Join(sendRequest(ctx, client, aai.URL), sendRequest(ctx, client, aai.URL))
@@ -126,10 +135,7 @@ func expect(t *testing.T, got, want map[string]string) {
 }
 
 func TestReconcilerRecordsOutcomes(t *testing.T) {
-	received := &collector.Collector{}
-	sink := httptest.NewServer(received)
-	t.Cleanup(sink.Close)
-	p := startProvider(t, sink.URL, 100, &logBuffer{})
+	received, p := collect(t, 100)
 	cases := map[string]struct {
 		next func(ctx context.Context) (ctrl.Result, error)
 		want string
@@ -162,10 +168,7 @@ func TestReconcilerRecordsOutcomes(t *testing.T) {
 }
 
 func TestNoSpansAreSentWithoutSampling(t *testing.T) {
-	received := &collector.Collector{}
-	sink := httptest.NewServer(received)
-	t.Cleanup(sink.Close)
-	p := startProvider(t, sink.URL, 0, &logBuffer{})
+	received, p := collect(t, 0)
 	calls := 0
 	r := tracing.Reconciler(p, "x", tracing.Object, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { calls++; return ctrl.Result{}, nil }))
 	for range 100 {
@@ -212,7 +215,7 @@ func TestUnreachableCollectorIsLoggedOnce(t *testing.T) {
 	t.Cleanup(sink.Close)
 	var log logBuffer
 	p := startProvider(t, sink.URL, 100, &log)
-	r := tracing.Reconciler(p, "x", tracing.Object, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+	r := tracing.Reconciler(p, "x", tracing.Object, idle)
 	work := func(n int) {
 		t.Helper()
 		for range n {
@@ -249,7 +252,7 @@ func TestHangingCollectorBlocksNothing(t *testing.T) {
 	t.Cleanup(sink.Close)
 	t.Cleanup(func() { close(release) })
 	p := startProvider(t, sink.URL, 100, &logBuffer{})
-	r := tracing.Reconciler(p, "x", tracing.Object, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+	r := tracing.Reconciler(p, "x", tracing.Object, idle)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

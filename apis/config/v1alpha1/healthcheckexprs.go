@@ -60,66 +60,57 @@ func (e *HealthCheckExpr) RuleName() string {
 	}
 }
 
-// validateHealthCheckExprs checks all fields except the expressions, which are compiled elsewhere, because an invalid expression
-// must not stop the program.
-func validateHealthCheckExprs(path *field.Path, exprs []HealthCheckExpr) field.ErrorList {
-	var errs field.ErrorList
+// healthCheckExprs checks all fields except the expressions, which are compiled elsewhere, because an invalid expression must not
+// stop the program.
+func (v *validator) healthCheckExprs(path *field.Path, exprs []HealthCheckExpr) {
 	names := map[string]bool{}
 	for i := range exprs {
 		e, p := &exprs[i], path.Index(i)
-		errs = append(errs, validateExprKind(p, e)...)
+		v.exprKind(p, e)
 		if e.Match != nil {
-			errs = append(errs, validateObjectMatch(p.Child("match"), e.Match)...)
+			v.objectMatch(p.Child("match"), e.Match)
 		}
 		if e.Current == "" {
-			errs = append(errs, field.Required(p.Child("current"), "give the CEL expression that is true when an object is Ready"))
+			v.add(field.Required(p.Child("current"), "give the CEL expression that is true when an object is Ready"))
 		}
 		if e.Name != "" {
-			for _, msg := range content.IsLabelValue(e.Name) {
-				errs = append(errs, field.Invalid(p.Child("name"), e.Name, msg))
-			}
+			v.check(p.Child("name"), e.Name, content.IsLabelValue)
 		}
 		if name := e.RuleName(); names[name] {
 			err := field.Duplicate(p.Child("name"), name)
 			err.Detail = "give each rule a name of its own"
-			errs = append(errs, err)
+			v.add(err)
 		} else if e.Kind != "" {
 			names[name] = true
 		}
 	}
-	return errs
 }
 
-func validateExprKind(path *field.Path, e *HealthCheckExpr) field.ErrorList {
-	var errs field.ErrorList
+func (v *validator) exprKind(path *field.Path, e *HealthCheckExpr) {
 	gv, err := schema.ParseGroupVersion(e.APIVersion)
 	switch {
 	case e.APIVersion == "":
-		errs = append(errs, field.Required(path.Child("apiVersion"), "name group and version, such as cert-manager.io/v1"))
+		v.add(field.Required(path.Child("apiVersion"), "name group and version, such as cert-manager.io/v1"))
 	case err != nil || gv.Version == "" || strings.Contains(e.APIVersion, "*"):
-		errs = append(errs, field.Invalid(path.Child("apiVersion"), e.APIVersion, "must be group/version, or v1"))
+		v.add(field.Invalid(path.Child("apiVersion"), e.APIVersion, "must be group/version, or v1"))
 	}
 	if e.Kind == "" {
-		return append(errs, field.Required(path.Child("kind"), "name the kind, such as Certificate"))
+		v.add(field.Required(path.Child("kind"), "name the kind, such as Certificate"))
+		return
 	}
 	for _, msg := range content.IsDNS1123Label(strings.ToLower(e.Kind)) {
-		errs = append(errs, field.Invalid(path.Child("kind"), e.Kind, "must be the name of one kind: "+msg))
+		v.add(field.Invalid(path.Child("kind"), e.Kind, "must be the name of one kind: "+msg))
 	}
-	return errs
 }
 
-func validateObjectMatch(path *field.Path, m *ObjectMatch) field.ErrorList {
-	var errs field.ErrorList
+func (v *validator) objectMatch(path *field.Path, m *ObjectMatch) {
 	if strings.ContainsAny(m.Name, "*/") {
-		errs = append(errs, field.Invalid(path.Child("name"), m.Name, "must be the name of one object"))
+		v.add(field.Invalid(path.Child("name"), m.Name, "must be the name of one object"))
 	}
 	if m.Namespace != "" {
-		for _, msg := range content.IsDNS1123Label(m.Namespace) {
-			errs = append(errs, field.Invalid(path.Child("namespace"), m.Namespace, msg))
-		}
+		v.check(path.Child("namespace"), m.Namespace, content.IsDNS1123Label)
 	}
 	if _, err := labels.Parse(m.LabelSelector); err != nil {
-		errs = append(errs, field.Invalid(path.Child("labelSelector"), m.LabelSelector, err.Error()))
+		v.add(field.Invalid(path.Child("labelSelector"), m.LabelSelector, err.Error()))
 	}
-	return errs
 }

@@ -6,7 +6,6 @@ import (
 	pathpkg "path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -16,273 +15,231 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
+const (
+	// minLimitKiB leaves space for the parts that every bundle must have.
+	minLimitKiB = 16
+	// maxLimitKiB leaves space for metadata below etcd's limit of 1.5 MiB for a request.
+	maxLimitKiB = 1400
+	// maxFleetTimeout limits the time until an unreachable cluster is detected.
+	maxFleetTimeout = 60
+)
+
 // schemaVersion matches the versions of the A&AI schema that have k8s-resource: v24 to v99.
 var schemaVersion = regexp.MustCompile(`^v(2[4-9]|[3-9][0-9])$`)
 
 // Validate returns an error for every invalid field of a configuration. The configuration must have its defaults (SetDefaults).
 func Validate(c *Configuration) field.ErrorList {
-	var errs field.ErrorList
-	if c.APIVersion != APIVersion {
-		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), c.APIVersion, []string{APIVersion}))
-	}
-	if c.Kind != Kind {
-		errs = append(errs, field.NotSupported(field.NewPath("kind"), c.Kind, []string{Kind}))
-	}
+	v := &validator{}
+	oneOf(v, field.NewPath("apiVersion"), c.APIVersion, APIVersion)
+	oneOf(v, field.NewPath("kind"), c.Kind, Kind)
 	policy := field.NewPath("policy")
-	errs = append(errs, validateSeconds(policy.Child("pendingTimeoutSeconds"), c.Policy.PendingTimeoutSeconds, 0)...)
-	errs = append(errs, validateSeconds(policy.Child("notPresentGraceSeconds"), c.Policy.NotPresentGraceSeconds, 0)...)
-	errs = append(errs, validateSeconds(policy.Child("noStatusGraceSeconds"), c.Policy.NoStatusGraceSeconds, 0)...)
-	errs = append(errs, validateSeconds(policy.Child("failureGraceSeconds"), c.Policy.FailureGraceSeconds, 0)...)
-	errs = append(errs, validateSeconds(policy.Child("recoveryHoldSeconds"), c.Policy.RecoveryHoldSeconds, 0)...)
-	errs = append(errs, validateMonitor(field.NewPath("monitor"), &c.Monitor)...)
-	errs = append(errs, validateFleet(field.NewPath("fleet"), &c.Fleet)...)
-	errs = append(errs, validateAPI(field.NewPath("api"), &c.API)...)
-	errs = append(errs, validateMetrics(field.NewPath("metrics"), &c.Metrics)...)
+	v.atLeast(policy.Child("pendingTimeoutSeconds"), c.Policy.PendingTimeoutSeconds, 0)
+	v.atLeast(policy.Child("notPresentGraceSeconds"), c.Policy.NotPresentGraceSeconds, 0)
+	v.atLeast(policy.Child("noStatusGraceSeconds"), c.Policy.NoStatusGraceSeconds, 0)
+	v.atLeast(policy.Child("failureGraceSeconds"), c.Policy.FailureGraceSeconds, 0)
+	v.atLeast(policy.Child("recoveryHoldSeconds"), c.Policy.RecoveryHoldSeconds, 0)
+	v.monitor(field.NewPath("monitor"), &c.Monitor)
+	v.fleet(field.NewPath("fleet"), &c.Fleet)
+	v.api(field.NewPath("api"), &c.API)
+	v.metrics(field.NewPath("metrics"), &c.Metrics)
 	if c.Tracing != nil {
-		errs = append(errs, validateTracing(field.NewPath("tracing"), c.Tracing)...)
+		v.tracing(field.NewPath("tracing"), c.Tracing)
 	}
 	if c.AppContext != nil {
-		errs = append(errs, validateAppContext(field.NewPath("appContext"), c.AppContext)...)
+		v.appContext(field.NewPath("appContext"), c.AppContext)
 	}
 	if c.Recorder != nil && c.AppContext == nil {
-		errs = append(errs, field.Forbidden(field.NewPath("recorder"), "needs the section appContext, which says where to save"))
+		v.add(field.Forbidden(field.NewPath("recorder"), "needs the section appContext, which says where to save"))
 	}
-	errs = append(errs, validateEach(field.NewPath("oam", "trustedNamespaces"), c.OAM.TrustedNamespaces, content.IsDNS1123Label)...)
+	v.each(field.NewPath("oam", "trustedNamespaces"), c.OAM.TrustedNamespaces, content.IsDNS1123Label)
 	if c.OAM.LabelServices && !c.OAM.ApplicationConfigurations {
-		errs = append(errs, field.Forbidden(field.NewPath("oam", "labelServices"), "needs oam.applicationConfigurations"))
+		v.add(field.Forbidden(field.NewPath("oam", "labelServices"), "needs oam.applicationConfigurations"))
 	}
-	errs = append(errs, validateRsync(field.NewPath("rsync"), c)...)
-	errs = append(errs, validateHealthCheckExprs(field.NewPath("healthCheckExprs"), c.HealthCheckExprs)...)
-	if c.Inventory != nil {
-		errs = append(errs, validateInventory(field.NewPath("inventory"), c.Inventory)...)
-	}
-	return errs
-}
-
-func validateRsync(path *field.Path, c *Configuration) field.ErrorList {
-	var errs field.ErrorList
 	if c.Rsync.Enabled && c.AppContext == nil {
-		errs = append(errs, field.Forbidden(path.Child("enabled"), "requires appContext, the etcd that holds the contexts"))
+		v.add(field.Forbidden(field.NewPath("rsync", "enabled"), "requires appContext, the etcd that holds the contexts"))
 	}
-	if o := c.Rsync.DeletionOrder; o != DeletionReverse && o != DeletionListed {
-		errs = append(errs, field.NotSupported(path.Child("deletionOrder"), o, []DeletionOrder{DeletionReverse, DeletionListed}))
+	oneOf(v, field.NewPath("rsync", "deletionOrder"), c.Rsync.DeletionOrder, DeletionReverse, DeletionListed)
+	if c.Rsync.GRPC != nil {
+		v.grpc(field.NewPath("rsync", "grpc"), c.Rsync.GRPC)
 	}
-	if c.Rsync.GRPC == nil {
-		return errs
+	v.healthCheckExprs(field.NewPath("healthCheckExprs"), c.HealthCheckExprs)
+	if c.Inventory != nil {
+		v.inventory(field.NewPath("inventory"), c.Inventory)
 	}
-	path, g := path.Child("grpc"), c.Rsync.GRPC
-	errs = append(errs, validatePair(path, "certFile", g.CertFile, "keyFile", g.KeyFile)...)
-	loopback, listenErrs := validateListener(path.Child("bindAddress"), g.BindAddress)
-	errs = append(errs, listenErrs...)
-	switch {
-	case g.CertFile != "" && g.AllowPlaintext:
-		errs = append(errs, field.Forbidden(path.Child("allowPlaintext"), "cannot be set with certFile: nothing goes in the clear then"))
-	case g.CertFile == "" && g.ClientCAFile != "":
-		errs = append(errs, field.Forbidden(path.Child("clientCAFile"), "needs certFile: without TLS there are no certificates"))
-	case g.CertFile == "" && !loopback && len(listenErrs) == 0 && !g.AllowPlaintext:
-		errs = append(errs, field.Required(path.Child("certFile"), "is needed unless bindAddress is a loopback address, such as 127.0.0.1:9031, or allowPlaintext is set: callers are not asked who they are then"))
-	}
-	return errs
+	return v.errs
 }
 
-// minLimitKiB leaves space for the parts that every bundle must have.
-const minLimitKiB = 16
+// validator collects the errors of a configuration.
+type validator struct{ errs field.ErrorList }
 
-// maxFleetTimeout limits the time until an unreachable cluster is detected.
-const maxFleetTimeout = 60
+func (v *validator) add(err *field.Error) { v.errs = append(v.errs, err) }
 
-// maxLimitKiB leaves space for metadata below etcd's limit of 1.5 MiB for a request.
-const maxLimitKiB = 1400
-
-func validateMonitor(path *field.Path, m *Monitor) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, validateEach(path.Child("labelKeys"), m.LabelKeys, content.IsLabelKey)...)
-	errs = append(errs, validateEach(path.Child("allowedLabels"), m.AllowedLabels, content.IsLabelKey)...)
-	errs = append(errs, validateEach(path.Child("namespaces"), m.Namespaces, content.IsDNS1123Label)...)
-	errs = append(errs, validateEach(path.Child("trustedNamespaces"), m.TrustedNamespaces, content.IsDNS1123Label)...)
-	for i, trusted := range m.TrustedNamespaces {
-		if len(m.Namespaces) > 0 && !slices.Contains(m.Namespaces, trusted) {
-			errs = append(errs, field.Invalid(path.Child("trustedNamespaces").Index(i), trusted, "must be among namespaces, or it is not watched"))
-		}
+// check adds an error for every message that check returns for a value.
+func (v *validator) check(path *field.Path, value string, check func(string) []string) {
+	for _, msg := range check(value) {
+		v.add(field.Invalid(path, value, msg))
 	}
-	for i, kind := range m.Kinds {
-		errs = append(errs, validateKind(path.Child("kinds").Index(i), kind)...)
-	}
-	if m.ListBudgetKiB != nil && *m.ListBudgetKiB < 1 {
-		errs = append(errs, field.Invalid(path.Child("listBudgetKiB"), *m.ListBudgetKiB, "must be at least 1"))
-	}
-	if m.LimitKiB != nil && (*m.LimitKiB < minLimitKiB || *m.LimitKiB > maxLimitKiB) {
-		errs = append(errs, field.Invalid(path.Child("limitKiB"), *m.LimitKiB, fmt.Sprintf("must be from %d to %d", minLimitKiB, maxLimitKiB)))
-	}
-	if m.CreateBundles != nil {
-		errs = append(errs, validateCreateBundles(path, m)...)
-	}
-	return errs
 }
 
-func validateCreateBundles(path *field.Path, m *Monitor) field.ErrorList {
-	var errs field.ErrorList
-	at, b := path.Child("createBundles"), m.CreateBundles
-	for _, msg := range content.IsLabelKey(b.LabelKey) {
-		errs = append(errs, field.Invalid(at.Child("labelKey"), b.LabelKey, msg))
-	}
-	switch {
-	case b.Preset == "":
-	case b.Preset != PresetKubeVela:
-		errs = append(errs, field.NotSupported(at.Child("preset"), b.Preset, []BundlePreset{PresetKubeVela}))
-	case b.LabelKey != corev1alpha2.LabelApplication:
-		errs = append(errs, field.Invalid(at.Child("labelKey"), b.LabelKey, fmt.Sprintf("the preset %q makes bundles by the label %q: leave labelKey out", b.Preset, corev1alpha2.LabelApplication)))
-	case !slices.Contains(m.AllowedLabels, corev1alpha2.LabelComponent):
-		errs = append(errs, field.Required(path.Child("allowedLabels"), fmt.Sprintf("the preset %q needs the label %q among them", b.Preset, corev1alpha2.LabelComponent)))
-	}
-	return errs
-}
-
-// validateEach returns an error for every message that check returns for one of the values.
-func validateEach(path *field.Path, values []string, check func(string) []string) field.ErrorList {
-	var errs field.ErrorList
+// each checks every value of a list.
+func (v *validator) each(path *field.Path, values []string, check func(string) []string) {
 	for i, value := range values {
-		for _, msg := range check(value) {
-			errs = append(errs, field.Invalid(path.Index(i), value, msg))
-		}
+		v.check(path.Index(i), value, check)
 	}
-	return errs
 }
 
-func validateKind(path *field.Path, kind MonitoredKind) field.ErrorList {
-	var errs field.ErrorList
-	gv, err := schema.ParseGroupVersion(kind.APIVersion)
-	switch {
-	case err != nil || kind.APIVersion != "" && gv.Version == "":
-		errs = append(errs, field.Invalid(path.Child("apiVersion"), kind.APIVersion, "must be group/version, or v1"))
-	case kind.APIVersion == "":
-		errs = append(errs, field.Required(path.Child("apiVersion"), "name group and version, such as cert-manager.io/v1"))
-	case kind.Kind == "ResourceBundleState" && gv.Group == "k8splugin.io":
-		errs = append(errs, field.Invalid(path.Child("kind"), kind.Kind, "a bundle cannot be part of a bundle"))
+func (v *validator) atLeast(path *field.Path, value *int32, minimum int32) {
+	if value != nil && *value < minimum {
+		v.add(field.Invalid(path, *value, fmt.Sprintf("must be at least %d", minimum)))
 	}
-	if kind.Kind == "" {
-		errs = append(errs, field.Required(path.Child("kind"), "name the kind, such as Certificate"))
-	}
-	return errs
 }
 
-func validateFleet(path *field.Path, f *Fleet) field.ErrorList {
-	var errs field.ErrorList
-	for _, n := range []struct{ name, namespace string }{{"namespace", f.Namespace}, {"monitorNamespace", f.MonitorNamespace}} {
-		for _, msg := range content.IsDNS1123Label(n.namespace) {
-			errs = append(errs, field.Invalid(path.Child(n.name), n.namespace, msg))
-		}
+// between checks the limits of a value. because ends the message.
+func (v *validator) between(path *field.Path, value *int32, minimum, maximum int32, because string) {
+	if value != nil && (*value < minimum || *value > maximum) {
+		v.add(field.Invalid(path, *value, fmt.Sprintf("must be from %d to %d%s", minimum, maximum, because)))
 	}
-	errs = append(errs, validateSeconds(path.Child("queriesPerSecond"), f.QueriesPerSecond, 1)...)
-	errs = append(errs, validateSeconds(path.Child("burst"), f.Burst, 1)...)
-	budget := path.Child("budget")
-	errs = append(errs, validateSeconds(budget.Child("bundles"), f.Budget.Bundles, 1)...)
-	errs = append(errs, validateSeconds(budget.Child("resources"), f.Budget.Resources, 1)...)
-	errs = append(errs, validateSeconds(budget.Child("memoryMiB"), f.Budget.MemoryMiB, 1)...)
-	errs = append(errs, validateSeconds(budget.Child("changesPerSecond"), f.Budget.ChangesPerSecond, 1)...)
-	errs = append(errs, validateSeconds(budget.Child("totalMemoryMiB"), f.Budget.TotalMemoryMiB, 1)...)
-	if n := f.TimeoutSeconds; n != nil && (*n < 1 || *n > maxFleetTimeout) {
-		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *n, fmt.Sprintf("must be from 1 to %d, or a cluster that is away is noticed too late", maxFleetTimeout)))
-	}
-	return errs
 }
 
-func validateInventory(path *field.Path, i *Inventory) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, validateURL(path.Child("url"), i.URL)...)
-	errs = append(errs, validateURL(path.Child("selflinkBase"), i.SelflinkBase)...)
-	if !schemaVersion.MatchString(i.SchemaVersion) {
-		errs = append(errs, field.Invalid(path.Child("schemaVersion"), i.SchemaVersion, "must be v24 or later: earlier versions of A&AI have no k8s-resource"))
+func oneOf[T ~string](v *validator, path *field.Path, value T, supported ...T) {
+	if !slices.Contains(supported, value) {
+		v.add(field.NotSupported(path, value, supported))
 	}
-	for _, msg := range content.IsDNS1123Label(i.Installation) {
-		errs = append(errs, field.Invalid(path.Child("installation"), i.Installation, msg))
-	}
-	errs = append(errs, validatePair(path, "usernameFile", i.UsernameFile, "passwordFile", i.PasswordFile)...)
-	errs = append(errs, validatePair(path, "certFile", i.CertFile, "keyFile", i.KeyFile)...)
-	errs = append(errs, validateLimits(path, i)...)
-	errs = append(errs, validateSeconds(path.Child("timeoutSeconds"), i.TimeoutSeconds, 1)...)
-	errs = append(errs, validateSeconds(path.Child("resyncSeconds"), i.ResyncSeconds, 10)...)
-	if i.Select != SelectScoped && i.Select != SelectAll {
-		errs = append(errs, field.NotSupported(path.Child("select"), i.Select, []InventorySelect{SelectScoped, SelectAll}))
-	}
-	for n, kind := range i.Kinds {
-		if kind == "Secret" {
-			errs = append(errs, field.Forbidden(path.Child("kinds").Index(n), "Secrets are never synchronized"))
-		}
-	}
-	for n := range i.Regions {
-		errs = append(errs, validateRegion(path.Child("regions").Index(n), &i.Regions[n])...)
-	}
-	for n, link := range i.Links {
-		if link.Namespace == "" {
-			errs = append(errs, field.Required(path.Child("links").Index(n).Child("namespace"), "name a namespace, or * for all"))
-		}
-		errs = append(errs, validateLink(path.Child("links").Index(n), &link)...)
-	}
-	return errs
 }
 
-// validateLimits checks the fields that limit the writes to A&AI.
-func validateLimits(path *field.Path, i *Inventory) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, validateSeconds(path.Child("maxRequestsPerSecond"), i.MaxRequestsPerSecond, 1)...)
-	if n := i.MaxDeletionPercent; n != nil && (*n < 1 || *n > 100) {
-		errs = append(errs, field.Invalid(path.Child("maxDeletionPercent"), *n, "must be from 1 to 100"))
+// pair adds an error unless both of two fields are set, or neither.
+func (v *validator) pair(path *field.Path, first, value, second, other string) {
+	if (value == "") != (other == "") {
+		v.add(field.Invalid(path.Child(first), value, first+" and "+second+" must both be set, or neither"))
 	}
-	if i.Policy != PolicySync && i.Policy != PolicyUpsertOnly {
-		errs = append(errs, field.NotSupported(path.Child("policy"), i.Policy, []InventoryPolicy{PolicySync, PolicyUpsertOnly}))
-	}
-	return errs
 }
 
-func validateRegion(path *field.Path, r *Region) field.ErrorList {
-	var errs field.ErrorList
-	for _, f := range [][2]string{{"cluster", r.Cluster}, {"cloudOwner", r.CloudOwner}, {"cloudRegionId", r.CloudRegionID}, {"tenantId", r.TenantID}} {
-		if f[1] == "" {
-			errs = append(errs, field.Required(path.Child(f[0]), ""))
-		}
-	}
-	errs = append(errs, validatePattern(path.Child("cluster"), r.Cluster)...)
-	return append(errs, validatePattern(path.Child("namespace"), r.Namespace)...)
-}
-
-func validateLink(path *field.Path, l *LinkPolicy) field.ErrorList {
-	errs := validatePattern(path.Child("namespace"), l.Namespace)
-	for n, id := range l.GenericVNFIDs {
-		errs = append(errs, validatePattern(path.Child("genericVnfIds").Index(n), id)...)
-	}
-	return errs
-}
-
-// validatePattern returns an error for an invalid pattern of names.
-func validatePattern(at *field.Path, pattern string) field.ErrorList {
+// pattern adds an error for an invalid pattern of names.
+func (v *validator) pattern(path *field.Path, pattern string) {
 	if _, err := pathpkg.Match(pattern, ""); err != nil {
-		return field.ErrorList{field.Invalid(at, pattern, "is no pattern: a bracket is not closed, or a backslash stands at the end")}
+		v.add(field.Invalid(path, pattern, "is no pattern: a bracket is not closed, or a backslash stands at the end"))
 	}
-	return nil
 }
 
-func validateURL(path *field.Path, value string) field.ErrorList {
+// url checks the URL of a server, and returns it if it is valid.
+func (v *validator) url(path *field.Path, value string) *url.URL {
 	u, err := url.Parse(value)
 	switch {
 	case value == "":
-		return field.ErrorList{field.Required(path, "give the URL, such as https://aai.onap:8443")}
+		v.add(field.Required(path, "give the URL, such as https://aai.onap:8443"))
 	case err != nil:
 		// The error omits the value, because it may contain a password that cannot be located and redacted.
-		return field.ErrorList{field.Invalid(path, "(not shown)", "cannot be read as a URL")}
+		v.add(field.Invalid(path, "(not shown)", "cannot be read as a URL"))
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return field.ErrorList{field.Invalid(path, u.Redacted(), "must be an http or https URL")}
+		v.add(field.Invalid(path, u.Redacted(), "must be an http or https URL"))
 	case u.User != nil:
-		return field.ErrorList{field.Invalid(path, u.Redacted(), "must not hold a password: use usernameFile and passwordFile")}
+		v.add(field.Invalid(path, u.Redacted(), "must not hold a password: use usernameFile and passwordFile"))
 	case strings.TrimRight(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
-		return field.ErrorList{field.Invalid(path, u.Redacted(), "must be scheme, host and port only")}
+		v.add(field.Invalid(path, u.Redacted(), "must be scheme, host and port only"))
+	default:
+		return u
 	}
 	return nil
 }
 
-func validateSeconds(path *field.Path, value *int32, minimum int32) field.ErrorList {
-	if value == nil || *value >= minimum {
-		return nil
+func (v *validator) monitor(path *field.Path, m *Monitor) {
+	v.each(path.Child("labelKeys"), m.LabelKeys, content.IsLabelKey)
+	v.each(path.Child("allowedLabels"), m.AllowedLabels, content.IsLabelKey)
+	v.each(path.Child("namespaces"), m.Namespaces, content.IsDNS1123Label)
+	v.each(path.Child("trustedNamespaces"), m.TrustedNamespaces, content.IsDNS1123Label)
+	for i, trusted := range m.TrustedNamespaces {
+		if len(m.Namespaces) > 0 && !slices.Contains(m.Namespaces, trusted) {
+			v.add(field.Invalid(path.Child("trustedNamespaces").Index(i), trusted, "must be among namespaces, or it is not watched"))
+		}
 	}
-	return field.ErrorList{field.Invalid(path, *value, "must be at least "+strconv.Itoa(int(minimum)))}
+	for i, kind := range m.Kinds {
+		v.monitoredKind(path.Child("kinds").Index(i), kind)
+	}
+	v.atLeast(path.Child("listBudgetKiB"), m.ListBudgetKiB, 1)
+	v.between(path.Child("limitKiB"), m.LimitKiB, minLimitKiB, maxLimitKiB, "")
+	b, at := m.CreateBundles, path.Child("createBundles")
+	if b == nil {
+		return
+	}
+	v.check(at.Child("labelKey"), b.LabelKey, content.IsLabelKey)
+	switch {
+	case b.Preset == "":
+	case b.Preset != PresetKubeVela:
+		v.add(field.NotSupported(at.Child("preset"), b.Preset, []BundlePreset{PresetKubeVela}))
+	case b.LabelKey != corev1alpha2.LabelApplication:
+		v.add(field.Invalid(at.Child("labelKey"), b.LabelKey, fmt.Sprintf("the preset %q makes bundles by the label %q: leave labelKey out", b.Preset, corev1alpha2.LabelApplication)))
+	case !slices.Contains(m.AllowedLabels, corev1alpha2.LabelComponent):
+		v.add(field.Required(path.Child("allowedLabels"), fmt.Sprintf("the preset %q needs the label %q among them", b.Preset, corev1alpha2.LabelComponent)))
+	}
+}
+
+func (v *validator) monitoredKind(path *field.Path, kind MonitoredKind) {
+	gv, err := schema.ParseGroupVersion(kind.APIVersion)
+	switch {
+	case err != nil || kind.APIVersion != "" && gv.Version == "":
+		v.add(field.Invalid(path.Child("apiVersion"), kind.APIVersion, "must be group/version, or v1"))
+	case kind.APIVersion == "":
+		v.add(field.Required(path.Child("apiVersion"), "name group and version, such as cert-manager.io/v1"))
+	case kind.Kind == "ResourceBundleState" && gv.Group == "k8splugin.io":
+		v.add(field.Invalid(path.Child("kind"), kind.Kind, "a bundle cannot be part of a bundle"))
+	}
+	if kind.Kind == "" {
+		v.add(field.Required(path.Child("kind"), "name the kind, such as Certificate"))
+	}
+}
+
+func (v *validator) fleet(path *field.Path, f *Fleet) {
+	v.check(path.Child("namespace"), f.Namespace, content.IsDNS1123Label)
+	v.check(path.Child("monitorNamespace"), f.MonitorNamespace, content.IsDNS1123Label)
+	v.atLeast(path.Child("queriesPerSecond"), f.QueriesPerSecond, 1)
+	v.atLeast(path.Child("burst"), f.Burst, 1)
+	budget := path.Child("budget")
+	v.atLeast(budget.Child("bundles"), f.Budget.Bundles, 1)
+	v.atLeast(budget.Child("resources"), f.Budget.Resources, 1)
+	v.atLeast(budget.Child("memoryMiB"), f.Budget.MemoryMiB, 1)
+	v.atLeast(budget.Child("changesPerSecond"), f.Budget.ChangesPerSecond, 1)
+	v.atLeast(budget.Child("totalMemoryMiB"), f.Budget.TotalMemoryMiB, 1)
+	v.between(path.Child("timeoutSeconds"), f.TimeoutSeconds, 1, maxFleetTimeout, ", or a cluster that is away is noticed too late")
+}
+
+func (v *validator) inventory(path *field.Path, i *Inventory) {
+	v.url(path.Child("url"), i.URL)
+	v.url(path.Child("selflinkBase"), i.SelflinkBase)
+	if !schemaVersion.MatchString(i.SchemaVersion) {
+		v.add(field.Invalid(path.Child("schemaVersion"), i.SchemaVersion, "must be v24 or later: earlier versions of A&AI have no k8s-resource"))
+	}
+	v.check(path.Child("installation"), i.Installation, content.IsDNS1123Label)
+	v.pair(path, "usernameFile", i.UsernameFile, "passwordFile", i.PasswordFile)
+	v.pair(path, "certFile", i.CertFile, "keyFile", i.KeyFile)
+	v.atLeast(path.Child("maxRequestsPerSecond"), i.MaxRequestsPerSecond, 1)
+	v.between(path.Child("maxDeletionPercent"), i.MaxDeletionPercent, 1, 100, "")
+	oneOf(v, path.Child("policy"), i.Policy, PolicySync, PolicyUpsertOnly)
+	v.atLeast(path.Child("timeoutSeconds"), i.TimeoutSeconds, 1)
+	v.atLeast(path.Child("resyncSeconds"), i.ResyncSeconds, 10)
+	oneOf(v, path.Child("select"), i.Select, SelectScoped, SelectAll)
+	for n, kind := range i.Kinds {
+		if kind == "Secret" {
+			v.add(field.Forbidden(path.Child("kinds").Index(n), "Secrets are never synchronized"))
+		}
+	}
+	for n, r := range i.Regions {
+		at := path.Child("regions").Index(n)
+		for _, f := range [][2]string{{"cluster", r.Cluster}, {"cloudOwner", r.CloudOwner}, {"cloudRegionId", r.CloudRegionID}, {"tenantId", r.TenantID}} {
+			if f[1] == "" {
+				v.add(field.Required(at.Child(f[0]), ""))
+			}
+		}
+		v.pattern(at.Child("cluster"), r.Cluster)
+		v.pattern(at.Child("namespace"), r.Namespace)
+	}
+	for n, link := range i.Links {
+		at := path.Child("links").Index(n)
+		if link.Namespace == "" {
+			v.add(field.Required(at.Child("namespace"), "name a namespace, or * for all"))
+		}
+		v.pattern(at.Child("namespace"), link.Namespace)
+		for m, id := range link.GenericVNFIDs {
+			v.pattern(at.Child("genericVnfIds").Index(m), id)
+		}
+	}
 }

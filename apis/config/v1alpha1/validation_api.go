@@ -1,11 +1,9 @@
 package v1alpha1
 
 import (
-	"fmt"
 	"net"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,65 +16,62 @@ const NoServer = "0"
 // etcd does not respond.
 const maxAppContextTimeout = 15
 
-func validateAPI(path *field.Path, a *API) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range content.IsDNS1123Label(a.DefaultNamespace) {
-		errs = append(errs, field.Invalid(path.Child("defaultNamespace"), a.DefaultNamespace, msg))
+func (v *validator) api(path *field.Path, a *API) {
+	v.check(path.Child("defaultNamespace"), a.DefaultNamespace, content.IsDNS1123Label)
+	v.pair(path, "certFile", a.CertFile, "keyFile", a.KeyFile)
+	if valid, loopback := v.listener(path.Child("bindAddress"), a.BindAddress); valid && !loopback && a.CertFile == "" {
+		v.add(field.Required(path.Child("certFile"), "is needed unless bindAddress is a loopback address, such as 127.0.0.1:8082: tokens must not go over the network in the clear"))
 	}
-	errs = append(errs, validatePair(path, "certFile", a.CertFile, "keyFile", a.KeyFile)...)
-	loopback, listenErrs := validateListener(path.Child("bindAddress"), a.BindAddress)
-	errs = append(errs, listenErrs...)
-	if len(listenErrs) == 0 && !loopback && a.CertFile == "" {
-		errs = append(errs, field.Required(path.Child("certFile"), "is needed unless bindAddress is a loopback address, such as 127.0.0.1:8082: tokens must not go over the network in the clear"))
-	}
-	return append(errs, validateAnonymous(path.Child("anonymousBindAddress"), a.AnonymousBindAddress, "127.0.0.1:8083")...)
+	v.anonymousListener(path.Child("anonymousBindAddress"), a.AnonymousBindAddress, "127.0.0.1:8083")
 }
 
-// validateAnonymous checks the address of a listener for callers without a token.
-func validateAnonymous(path *field.Path, address, example string) field.ErrorList {
-	if address == "" {
-		return nil
-	}
-	loopback, errs := validateListener(path, address)
-	if len(errs) == 0 && !loopback {
-		errs = append(errs, field.Invalid(path, address, "must be a loopback address, such as "+example+", because callers are not asked who they are"))
-	}
-	return errs
-}
-
-func validateMetrics(path *field.Path, m *Metrics) field.ErrorList {
-	errs := validatePair(path, "certFile", m.CertFile, "keyFile", m.KeyFile)
-	_, listenErrs := validateListener(path.Child("bindAddress"), m.BindAddress)
-	errs = append(errs, listenErrs...)
-	errs = append(errs, validateAnonymous(path.Child("anonymousBindAddress"), m.AnonymousBindAddress, "127.0.0.1:8084")...)
+func (v *validator) metrics(path *field.Path, m *Metrics) {
+	v.pair(path, "certFile", m.CertFile, "keyFile", m.KeyFile)
+	v.listener(path.Child("bindAddress"), m.BindAddress)
+	v.anonymousListener(path.Child("anonymousBindAddress"), m.AnonymousBindAddress, "127.0.0.1:8084")
 	if m.BindAddress != NoServer && m.BindAddress == m.AnonymousBindAddress {
-		errs = append(errs, field.Invalid(path.Child("anonymousBindAddress"), m.AnonymousBindAddress, "must be another address than bindAddress"))
+		v.add(field.Invalid(path.Child("anonymousBindAddress"), m.AnonymousBindAddress, "must be another address than bindAddress"))
 	}
-	return errs
 }
 
-func validateTracing(path *field.Path, t *Tracing) field.ErrorList {
-	errs := validateCollector(path.Child("endpoint"), t.Endpoint)
-	if n := t.SamplingPercent; n != nil && (*n < 0 || *n > 100) {
-		errs = append(errs, field.Invalid(path.Child("samplingPercent"), *n, "must be from 0 to 100"))
+func (v *validator) grpc(path *field.Path, g *RsyncGRPC) {
+	v.pair(path, "certFile", g.CertFile, "keyFile", g.KeyFile)
+	valid, loopback := v.listener(path.Child("bindAddress"), g.BindAddress)
+	switch {
+	case g.CertFile != "" && g.AllowPlaintext:
+		v.add(field.Forbidden(path.Child("allowPlaintext"), "cannot be set with certFile: nothing goes in the clear then"))
+	case g.CertFile == "" && g.ClientCAFile != "":
+		v.add(field.Forbidden(path.Child("clientCAFile"), "needs certFile: without TLS there are no certificates"))
+	case g.CertFile == "" && valid && !loopback && !g.AllowPlaintext:
+		v.add(field.Required(path.Child("certFile"), "is needed unless bindAddress is a loopback address, such as 127.0.0.1:9031, or allowPlaintext is set: callers are not asked who they are then"))
 	}
-	return errs
 }
 
-// validateListener checks an address to listen on, and reports whether only the machine itself can reach it. NoServer counts as
-// such an address.
-func validateListener(path *field.Path, address string) (loopback bool, errs field.ErrorList) {
+// listener checks an address to listen on. loopback reports whether only the machine itself can reach it, as for NoServer.
+func (v *validator) listener(path *field.Path, address string) (valid, loopback bool) {
 	if address == NoServer {
-		return true, nil
+		return true, true
 	}
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return false, field.ErrorList{field.Invalid(path, address, "must be host:port, or 0 for no server")}
+		v.add(field.Invalid(path, address, "must be host:port, or 0 for no server"))
+		return false, false
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		errs = append(errs, field.Invalid(path, address, "the port must be a number from 0 to 65535"))
+		v.add(field.Invalid(path, address, "the port must be a number from 0 to 65535"))
+		return false, false
 	}
-	return IsLoopback(address), errs
+	return true, IsLoopback(address)
+}
+
+// anonymousListener checks the address of a listener for callers without a token; empty means none.
+func (v *validator) anonymousListener(path *field.Path, address, example string) {
+	if address == "" {
+		return
+	}
+	if valid, loopback := v.listener(path, address); valid && !loopback {
+		v.add(field.Invalid(path, address, "must be a loopback address, such as "+example+", because callers are not asked who they are"))
+	}
 }
 
 // IsLoopback reports whether only the machine itself can reach an address, host:port.
@@ -86,53 +81,41 @@ func IsLoopback(address string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-func validateCollector(path *field.Path, endpoint string) field.ErrorList {
-	if endpoint == "" {
-		return field.ErrorList{field.Required(path, "give the URL of a collector, such as http://otel-collector.monitoring:4318")}
+func (v *validator) tracing(path *field.Path, t *Tracing) {
+	u, err := url.Parse(t.Endpoint)
+	switch at := path.Child("endpoint"); {
+	case t.Endpoint == "":
+		v.add(field.Required(at, "give the URL of a collector, such as http://otel-collector.monitoring:4318"))
+	case err == nil && u.User != nil:
+		v.add(field.Invalid(at, u.Redacted(), "must not hold a password"))
+	default:
+		v.url(at, t.Endpoint)
 	}
-	if u, err := url.Parse(endpoint); err == nil && u.User != nil {
-		return field.ErrorList{field.Invalid(path, u.Redacted(), "must not hold a password")}
-	}
-	return validateURL(path, endpoint)
+	v.between(path.Child("samplingPercent"), t.SamplingPercent, 0, 100, "")
 }
 
-func validateAppContext(path *field.Path, a *AppContext) field.ErrorList {
-	var errs field.ErrorList
+func (v *validator) appContext(path *field.Path, a *AppContext) {
 	if len(a.Endpoints) == 0 {
-		errs = append(errs, field.Required(path.Child("endpoints"), "give the URLs of etcd, such as https://etcd:2379"))
+		v.add(field.Required(path.Child("endpoints"), "give the URLs of etcd, such as https://etcd:2379"))
 	}
+	scheme := ""
 	for n, endpoint := range a.Endpoints {
-		errs = append(errs, validateEndpoint(path.Child("endpoints").Index(n), a, endpoint)...)
+		at := path.Child("endpoints").Index(n)
+		u := v.url(at, endpoint)
+		if u == nil {
+			continue
+		}
+		if scheme == "" {
+			scheme = u.Scheme
+		}
+		switch {
+		case u.Scheme != scheme: // All members must use TLS, or none.
+			v.add(field.Invalid(at, endpoint, "must have the same scheme as the first"))
+		case u.Scheme == "http" && (a.CAFile != "" || a.CertFile != ""):
+			v.add(field.Invalid(at, endpoint, "must begin with https, because caFile or certFile is set"))
+		}
 	}
-	errs = append(errs, validatePair(path, "usernameFile", a.UsernameFile, "passwordFile", a.PasswordFile)...)
-	errs = append(errs, validatePair(path, "certFile", a.CertFile, "keyFile", a.KeyFile)...)
-	if n := a.TimeoutSeconds; n != nil && (*n < 1 || *n > maxAppContextTimeout) {
-		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *n, fmt.Sprintf("must be from 1 to %d", maxAppContextTimeout)))
-	}
-	return errs
-}
-
-// validateEndpoint checks the URL of a member of etcd. All members must use TLS, or none.
-func validateEndpoint(at *field.Path, a *AppContext, endpoint string) field.ErrorList {
-	if errs := validateURL(at, endpoint); len(errs) > 0 {
-		return errs
-	}
-	u, err := url.Parse(endpoint)
-	switch {
-	case err != nil:
-		return nil // validateURL has parsed the endpoint without an error.
-	case !strings.HasPrefix(a.Endpoints[0], u.Scheme+":"):
-		return field.ErrorList{field.Invalid(at, endpoint, "must have the same scheme as the first")}
-	case u.Scheme == "http" && (a.CAFile != "" || a.CertFile != ""):
-		return field.ErrorList{field.Invalid(at, endpoint, "must begin with https, because caFile or certFile is set")}
-	}
-	return nil
-}
-
-// validatePair returns an error unless both of two fields are set, or neither.
-func validatePair(path *field.Path, first, value, second, other string) field.ErrorList {
-	if (value == "") == (other == "") {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path.Child(first), value, first+" and "+second+" must both be set, or neither")}
+	v.pair(path, "usernameFile", a.UsernameFile, "passwordFile", a.PasswordFile)
+	v.pair(path, "certFile", a.CertFile, "keyFile", a.KeyFile)
+	v.between(path.Child("timeoutSeconds"), a.TimeoutSeconds, 1, maxAppContextTimeout, "")
 }

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,15 +19,15 @@ const inventory = "inventory:\n  url: https://aai.example:8443\n"
 func TestValidate(t *testing.T) {
 	cases := map[string]struct {
 		text string
-		// want lists the fields with errors, once for each error.
+		// want lists the fields with errors, once for each error, and what the error says after a bar.
 		want []string
 	}{
 		"an empty file":                   {``, nil},
 		"an inventory by default":         {inventory, nil},
 		"no time limits":                  {`policy: {pendingTimeoutSeconds: 0, notPresentGraceSeconds: 0, noStatusGraceSeconds: 0, failureGraceSeconds: 0, recoveryHoldSeconds: 0}`, nil},
-		"negative time limits":            {`policy: {pendingTimeoutSeconds: -1, notPresentGraceSeconds: -1, noStatusGraceSeconds: -1, failureGraceSeconds: -1, recoveryHoldSeconds: -1}`, []string{"policy.pendingTimeoutSeconds", "policy.notPresentGraceSeconds", "policy.noStatusGraceSeconds", "policy.failureGraceSeconds", "policy.recoveryHoldSeconds"}},
-		"label keys":                      {`monitor: {labelKeys: [emco/deployment-id, "a b"], allowedLabels: ["/x"]}`, []string{"monitor.labelKeys[1]", "monitor.allowedLabels[0]"}},
-		"namespaces":                      {`monitor: {namespaces: [store, Store]}`, []string{"monitor.namespaces[1]"}},
+		"negative time limits":            {`policy: {pendingTimeoutSeconds: -1, notPresentGraceSeconds: -1, noStatusGraceSeconds: -1, failureGraceSeconds: -1, recoveryHoldSeconds: -1}`, []string{"policy.pendingTimeoutSeconds|-1: must be at least 0", "policy.notPresentGraceSeconds|-1", "policy.noStatusGraceSeconds|-1", "policy.failureGraceSeconds|-1", "policy.recoveryHoldSeconds|-1"}},
+		"label keys":                      {`monitor: {labelKeys: [emco/deployment-id, "a b"], allowedLabels: ["/x"]}`, []string{"monitor.labelKeys[1]|\"a b\"", "monitor.allowedLabels[0]|\"/x\""}},
+		"namespaces":                      {`monitor: {namespaces: [store, Store]}`, []string{"monitor.namespaces[1]|\"Store\""}},
 		"trusted namespaces":              {`monitor: {trustedNamespaces: [emco, "*"]}`, []string{"monitor.trustedNamespaces[1]"}},
 		"trust without a look":            {`monitor: {namespaces: [a], trustedNamespaces: [a, b]}`, []string{"monitor.trustedNamespaces[1]"}},
 		"labels without their reason":     {`oam: {labelServices: true}`, []string{"oam.labelServices"}},
@@ -48,7 +49,11 @@ func TestValidate(t *testing.T) {
 		"the API on loopback":             {`api: {bindAddress: "[::1]:0", defaultNamespace: store}`, nil},
 		"the API for everybody":           {`api: {bindAddress: "0.0.0.0:8080", certFile: c, keyFile: k}`, nil},
 		"the API without host":            {`api: {bindAddress: ":8080", certFile: c, keyFile: k}`, nil},
-		"tokens in the clear":             {`api: {bindAddress: ":8080"}`, []string{"api.certFile"}},
+		"tokens in the clear":             {`api: {bindAddress: ":8080"}`, []string{"api.certFile|loopback address, such as 127.0.0.1:8082: tokens"}},
+		"the same, spelt":                 {`api: {bindAddress: "0.0.0.0:8080"}`, []string{"api.certFile"}},
+		"the same, IPv6":                  {`api: {bindAddress: "[::]:8080"}`, []string{"api.certFile"}},
+		"tokens in a network":             {`api: {bindAddress: "10.0.0.1:8080"}`, []string{"api.certFile"}},
+		"tokens at a name":                {`api: {bindAddress: "host.example:8080"}`, []string{"api.certFile"}},
 		"a key without certificate":       {`api: {keyFile: k}`, []string{"api.certFile"}},
 		"the API without tokens":          {`api: {bindAddress: "0", anonymousBindAddress: "127.0.0.1:0"}`, nil},
 		"the API for everybody, unasked":  {`api: {anonymousBindAddress: ":8080", certFile: c, keyFile: k}`, []string{"api.anonymousBindAddress"}},
@@ -85,26 +90,29 @@ func TestValidate(t *testing.T) {
 		"an order that is none":           {etcd + `rsync: {enabled: true, deletionOrder: reverse}`, []string{"rsync.deletionOrder"}},
 		"rsync without etcd":              {`rsync: {enabled: true}`, []string{"rsync.enabled"}},
 		"a recorder without etcd":         {`recorder: {}`, []string{"recorder"}},
-		"the API without port":            {`api: {bindAddress: localhost}`, []string{"api.bindAddress"}},
-		"the API on a port too far":       {`api: {bindAddress: "localhost:65536"}`, []string{"api.bindAddress"}},
-		"a namespace that is none":        {`api: {defaultNamespace: "*"}`, []string{"api.defaultNamespace"}},
-		"no URL":                          {`inventory: {}`, []string{"inventory.url"}},
-		"a URL that is none":              {`inventory: {url: "aai.example:8443"}`, []string{"inventory.url"}},
-		"a URL with a password":           {`inventory: {url: "https://aai:secret@aai.example"}`, []string{"inventory.url"}},
-		"a URL with a path":               {`inventory: {url: "https://aai.example/aai/v32"}`, []string{"inventory.url"}},
-		"a schema without k8s-resource":   {inventory + "  schemaVersion: v23\n", []string{"inventory.schemaVersion"}},
+		"the API without port":            {`api: {bindAddress: localhost}`, []string{"api.bindAddress|\"localhost\": must be host:port"}},
+		"the API on a port too far":       {`api: {bindAddress: "localhost:65536"}`, []string{"api.bindAddress|65536"}},
+		"the API on a port by name":       {`api: {bindAddress: "127.0.0.1:http"}`, []string{"api.bindAddress|\"127.0.0.1:http\": the port"}},
+		"a namespace that is none":        {`api: {defaultNamespace: "*"}`, []string{"api.defaultNamespace|\"*\""}},
+		"no URL":                          {`inventory: {}`, []string{"inventory.url|Required"}},
+		"a URL that is none":              {`inventory: {url: "aai.example:8443"}`, []string{"inventory.url|http or https"}},
+		"a URL of another kind":           {`inventory: {url: "ftp://aai.example"}`, []string{"inventory.url|\"ftp://aai.example\""}},
+		"a URL with a path":               {`inventory: {url: "https://aai.example/aai/v32"}`, []string{"inventory.url|\"https://aai.example/aai/v32\""}},
+		"links that are none":             {inventory + "  selflinkBase: hub\n", []string{"inventory.selflinkBase|\"hub\""}},
+		"a schema without k8s-resource":   {inventory + "  schemaVersion: v23\n", []string{"inventory.schemaVersion|\"v23\": must be v24"}},
 		"a schema of the future":          {inventory + "  schemaVersion: v40\n", nil},
-		"a user without password":         {inventory + "  usernameFile: /etc/aai/user\n", []string{"inventory.usernameFile"}},
+		"a user without password":         {inventory + "  usernameFile: /etc/aai/user\n", []string{"inventory.usernameFile|\"/etc/aai/user\": usernameFile and passwordFile"}},
+		"a password without user":         {inventory + "  passwordFile: /etc/aai/password\n", []string{"inventory.usernameFile|passwordFile"}},
 		"user and password":               {inventory + "  usernameFile: /etc/aai/user\n  passwordFile: /etc/aai/password\n", nil},
-		"no time to answer":               {inventory + "  timeoutSeconds: 0\n  resyncSeconds: 9\n", []string{"inventory.timeoutSeconds", "inventory.resyncSeconds"}},
+		"no time to answer":               {inventory + "  timeoutSeconds: 0\n  resyncSeconds: 9\n", []string{"inventory.timeoutSeconds|0: must be at least 1", "inventory.resyncSeconds|9: must be at least 10"}},
 		"a certificate without key":       {inventory + "  certFile: /etc/aai/tls.crt\n", []string{"inventory.certFile"}},
 		"limits at their ends":            {inventory + "  maxRequestsPerSecond: 1\n  maxDeletionPercent: 100\n  policy: upsert-only\n", nil},
 		"limits beyond their ends":        {inventory + "  maxRequestsPerSecond: 0\n  maxDeletionPercent: 0\n", []string{"inventory.maxRequestsPerSecond", "inventory.maxDeletionPercent"}},
 		"more than all":                   {inventory + "  maxDeletionPercent: 101\n", []string{"inventory.maxDeletionPercent"}},
 		"a policy that is none":           {inventory + "  policy: delete-only\n", []string{"inventory.policy"}},
-		"a selection that is none":        {inventory + "  select: some\n", []string{"inventory.select"}},
-		"Secrets":                         {inventory + "  kinds: [Pod, Secret]\n", []string{"inventory.kinds[1]"}},
-		"an installation that is none":    {inventory + "  installation: Edge One\n", []string{"inventory.installation"}},
+		"a selection that is none":        {inventory + "  select: some\n", []string{"inventory.select|\"some\": supported values: \"scoped\", \"all\""}},
+		"Secrets":                         {inventory + "  kinds: [Pod, Secret]\n", []string{"inventory.kinds[1]|never"}},
+		"an installation that is none":    {inventory + "  installation: Edge One\n", []string{"inventory.installation|\"Edge One\""}},
 		"patterns that are none":          {inventory + "  regions: [{cluster: 'edge[', namespace: 'a\\', cloudOwner: o, cloudRegionId: r, tenantId: t}]\n  links: [{namespace: '[', genericVnfIds: [ok, '[']}]\n", []string{"inventory.regions[0].cluster", "inventory.regions[0].namespace", "inventory.links[0].namespace", "inventory.links[0].genericVnfIds[1]"}},
 		"a region with gaps":              {inventory + "  regions: [{cluster: edge, cloudOwner: o, cloudRegionId: r, tenantId: t}, {namespace: store}]\n", []string{"inventory.regions[1].cluster", "inventory.regions[1].cloudOwner", "inventory.regions[1].cloudRegionId", "inventory.regions[1].tenantId"}},
 		"a link without namespace":        {inventory + "  links: [{namespace: \"*\"}, {genericVnfIds: [v]}]\n", []string{"inventory.links[1].namespace"}},
@@ -117,8 +125,13 @@ func TestValidate(t *testing.T) {
 			}
 			configv1alpha1.SetDefaults(&c)
 			var got []string
-			for _, err := range configv1alpha1.Validate(&c) {
-				got = append(got, err.Field)
+			for i, err := range configv1alpha1.Validate(&c) {
+				got = append(got, err.Error())
+				if i < len(tc.want) {
+					if name, text, _ := strings.Cut(tc.want[i], "|"); err.Field == name && strings.Contains(err.Error(), text) {
+						got[i] = tc.want[i]
+					}
+				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("fields with an error (-want +got):\n%s", diff)
