@@ -2,6 +2,7 @@ package sync
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -17,8 +18,8 @@ type failures struct {
 	failed map[aai.Key]failure
 	// batchLimits is the maximum number of operations in a request that includes the object. It has only objects that failed or were rejected in a bulk request.
 	batchLimits map[aai.Key]int
-	// missingTargets are the names of targets of relationships that A&AI did not have at the last request.
-	missingTargets map[string]bool
+	// wasMissing are the dependencies that A&AI did not have at the last request.
+	wasMissing map[string]bool
 	// conflicts are objects whose key belongs to a document of another owner.
 	conflicts map[aai.Key]plan.Conflict
 	// skipped are documents that should be deleted and are kept.
@@ -76,7 +77,7 @@ func (m *tenantState) retryAll() {
 			delete(m.failed, key)
 		}
 	}
-	clear(m.missingTargets)
+	clear(m.wasMissing)
 }
 
 // requeueDue queues the objects whose wait is over.
@@ -179,30 +180,27 @@ func conflictAsRetry(err error) error {
 	return &retry
 }
 
-// recordMissing records the missing dependency of an operation, so that other operations that need it are not tried in this pass. It returns the error that describes it.
+// recordMissing records the missing dependency of an operation, so that other operations that need it are not tried in this pass. It returns an
+// error that names it, which that of A&AI does not.
 func (p *pass) recordMissing(op plan.Operation, err error) error {
-	if e, ok := errors.AsType[*aai.Error](err); ok {
-		switch e.Code {
-		case aai.CodeNodeNotFound:
-			p.tenantExists, p.tenantMissing = false, true
-			p.missing[p.tenant.Path()] = err
-		case aai.CodeTargetNotFound:
-			name := targets(op)
-			err = missingTargetError(e, op)
-			p.missingTargets[name], p.missing[name] = true, err
+	e, ok := errors.AsType[*aai.Error](err)
+	if !ok {
+		return err
+	}
+	missing, name := *e, targets(op)
+	switch e.Code {
+	case aai.CodeNodeNotFound:
+		p.tenantExists, name = false, p.tenant.Path()
+		missing.Problem, missing.Message = aai.ProblemTenant, fmt.Sprintf("tenant %q does not exist", p.tenant)
+	case aai.CodeTargetNotFound:
+		var words []string
+		for _, r := range op.Needs() {
+			words = append(words, r.String())
 		}
+		missing.Problem, missing.Message = aai.ProblemVNF, strings.Join(words, " or ")+" does not exist in A&AI"
+	default:
+		return err
 	}
-	return err
-}
-
-// missingTargetError returns an error that names the missing targets of an operation, which the error of A&AI does not.
-func missingTargetError(e *aai.Error, op plan.Operation) error {
-	needs := op.Needs()
-	names := make([]string, 0, len(needs))
-	for _, r := range needs {
-		names = append(names, r.String())
-	}
-	missing := *e
-	missing.Problem, missing.Message = aai.ProblemVNF, strings.Join(names, " or ")+" does not exist in A&AI"
+	p.wasMissing[name], p.missing[name] = true, &missing
 	return &missing
 }

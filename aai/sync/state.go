@@ -48,7 +48,7 @@ func newTenantState() *tenantState {
 		todo:           map[aai.Key]bool{},
 		observedState:  observedState{observed: map[aai.Key]*aai.Document{}, owned: map[string]int{}, uncertain: map[aai.Key]bool{}},
 		failures: failures{
-			failed: map[aai.Key]failure{}, batchLimits: map[aai.Key]int{}, missingTargets: map[string]bool{},
+			failed: map[aai.Key]failure{}, batchLimits: map[aai.Key]int{}, wasMissing: map[string]bool{},
 			conflicts: map[aai.Key]plan.Conflict{}, skipped: map[aai.Key]plan.Skipped{}, limiters: map[string]*limiter{},
 		},
 		reported: map[aai.Key]ObjectStatus{},
@@ -102,8 +102,6 @@ type observedState struct {
 	owned map[string]int
 	// tenantExists is true when the tenant is known to exist.
 	tenantExists bool
-	// tenantMissing is true once A&AI has reported that the tenant does not exist.
-	tenantMissing bool
 	// uncertain are documents whose state in A&AI is not known, such as those whose write got no response.
 	uncertain map[aai.Key]bool
 }

@@ -132,13 +132,9 @@ func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
 		return nil
 	}
 	for _, v := range i.inputs.vnfs(types.NamespacedName{}) {
-		list, err := i.client.ListVFModules(ctx, v)
+		current, err := i.client.ListVFModules(ctx, v)
 		if err != nil {
 			return errors.Wrapf(err, "cannot plan the modules of generic-vnf %q", v)
-		}
-		current := make(map[aai.VFModule]aai.VFModuleStatus, len(list))
-		for id, status := range list {
-			current[aai.VFModule{GenericVNFID: v, ID: id}] = status
 		}
 		desired, _ := i.inputs.desiredModules(v)
 		changes, missing := plan.Modules(desired, current)
