@@ -201,7 +201,7 @@ func TestDeletionsResumeWhenLastScopeOfNamespaceIsJudged(t *testing.T) {
 		i.scopeUpdated(n, noon, 1)
 	}
 	woken := 0
-	i.onChange(func(aai.Tenant) { woken++ })
+	i.onChange(func(target) { woken++ })
 	judge := func(n types.NamespacedName, want ...string) {
 		t.Helper()
 		j[n], woken = judged(), 0
