@@ -19,55 +19,6 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// TestSyncBatchesAThousandChanges asserts that a pass for a thousand resources sends at most 45 requests when all are created,
-// all change or all are deleted. A resync without differences sends ten, one for each page of the list.
-func TestSyncBatchesAThousandChanges(t *testing.T) {
-	w := start(t)
-	w.connect("http://aai.example", w, nil)
-	within := func(most int, do func()) {
-		t.Helper()
-		if n := len(sent(w.requests(do))); n > most {
-			t.Errorf("%d requests, want %d at most", n, most)
-		}
-	}
-	ready := func(status string) []aai.Document {
-		list := make([]aai.Document, 1000)
-		for i := range list {
-			list[i] = document(fmt.Sprintf("%04d", i), status)
-		}
-		return list
-	}
-	within(45, func() { w.sync(ready("Pending")...) })
-	within(45, func() { w.sync(ready("Ready")...) })
-	w.advance(aaisync.DefaultResync)
-	requests := w.requests(func() { w.sync(ready("Ready")...) })
-	if diff := cmp.Diff(slices.Repeat([]string{"GET"}, 10), requests); diff != "" {
-		t.Errorf("a resync with nothing to do, -want +got:\n%s", diff)
-	}
-	within(45, func() { w.sync() })
-	if len(w.stored()) > 0 {
-		t.Errorf("%d are left", len(w.stored()))
-	}
-}
-
-// TestSyncBatchesAThousandChangesOfOldDocuments asserts that labels that the syncer no longer knows are read from a list before
-// they are written. A page of the list has 100 documents in this test, and 500 by default.
-func TestSyncBatchesAThousandChangesOfOldDocuments(t *testing.T) {
-	w := start(t)
-	of := func(status string) []aai.Document {
-		list := make([]aai.Document, 1000)
-		for i := range list {
-			list[i] = document(fmt.Sprintf("%04d", i), status)
-		}
-		return list
-	}
-	w.sync(of("Pending")...)
-	w.advance(time.Minute)
-	if n := len(sent(w.requests(func() { w.sync(of("Ready")...) }))); n > 34+10 {
-		t.Errorf("%d requests", n)
-	}
-}
-
 func TestBulkLimitOfServerIsLearnt(t *testing.T) {
 	w := start(t)
 	w.simulate(simulator.Options{BulkLimit: 7}, everything()...)
@@ -290,20 +241,6 @@ func TestEveryWriteIsAudited(t *testing.T) {
 	}
 	if w.written[0].TransactionID != w.written[1].TransactionID || len(ids) != 4 {
 		t.Errorf("transaction ids: %v", ids)
-	}
-}
-
-// TestOneChangeAmongManyObjectsIsOneReadAndOneWrite asserts that a change costs the same for any number of objects: one read, one write,
-// and one object in the report.
-func TestOneChangeAmongManyObjectsIsOneReadAndOneWrite(t *testing.T) {
-	w := start(t)
-	all := many(500, "Ready")
-	w.sync(all...)
-	all[77] = document("077", "Failed")
-	var r outcome
-	w.expect([]string{"GET 077", "UPDATE 077"}, func() { r = w.sync(all...) })
-	if len(r.Changed) > 1 || r.Synced != 500 {
-		t.Errorf("%d changed, %d synced", len(r.Changed), r.Synced)
 	}
 }
 
