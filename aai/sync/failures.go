@@ -18,8 +18,8 @@ type failures struct {
 	failed map[aai.Key]failure
 	// batchLimits is the maximum number of operations in a request that includes the object. It has only objects that failed or were rejected in a bulk request.
 	batchLimits map[aai.Key]int
-	// wasMissing are the dependencies that A&AI did not have at the last request.
-	wasMissing map[string]bool
+	// missingTargets are the names of targets of relationships that A&AI did not have at the last request.
+	missingTargets map[string]bool
 	// conflicts are objects whose key belongs to a document of another owner.
 	conflicts map[aai.Key]plan.Conflict
 	// skipped are documents that should be deleted and are kept.
@@ -77,7 +77,7 @@ func (m *tenantState) retryAll() {
 			delete(m.failed, key)
 		}
 	}
-	clear(m.wasMissing)
+	clear(m.missingTargets)
 }
 
 // requeueDue queues the objects whose wait is over.
@@ -187,20 +187,26 @@ func (p *pass) recordMissing(op plan.Operation, err error) error {
 	if !ok {
 		return err
 	}
-	missing, name := *e, targets(op)
 	switch e.Code {
 	case aai.CodeNodeNotFound:
-		p.tenantExists, name = false, p.tenant.Path()
-		missing.Problem, missing.Message = aai.ProblemTenant, fmt.Sprintf("tenant %q does not exist", p.tenant)
+		p.tenantExists = false
+		err = p.missingTenant(*e)
+		p.missing[p.tenant.Path()] = err
 	case aai.CodeTargetNotFound:
+		missing, name := *e, targets(op)
 		var words []string
 		for _, r := range op.Needs() {
 			words = append(words, r.String())
 		}
 		missing.Problem, missing.Message = aai.ProblemVNF, strings.Join(words, " or ")+" does not exist in A&AI"
-	default:
-		return err
+		err = &missing
+		p.missingTargets[name], p.missing[name] = true, err
 	}
-	p.wasMissing[name], p.missing[name] = true, &missing
-	return &missing
+	return err
+}
+
+// missingTenant returns an error that says that the tenant does not exist.
+func (p *pass) missingTenant(e aai.Error) error {
+	e.Problem, e.Message = aai.ProblemTenant, fmt.Sprintf("tenant %q does not exist", p.tenant)
+	return &e
 }

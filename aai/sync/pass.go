@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"sync"
@@ -40,7 +41,7 @@ type pass struct {
 	slow bool
 	// inFlight are the objects of running requests, with the desired document at the start of the request.
 	inFlight map[aai.Key]*aai.Document
-	// waiting are, by dependency, the objects that wait while another object finds out whether it exists.
+	// waiting are, by targets, the objects that wait while another object finds out whether these exist.
 	waiting map[string][]aai.Key
 	// givenUp are the objects that this pass does not try again.
 	givenUp map[aai.Key]bool
@@ -280,7 +281,7 @@ func (p *pass) nextStep(key aai.Key) (s step, ready bool) {
 		delete(p.todo, key)
 		return step{}, false
 	}
-	name := p.dependency(op)
+	name := targets(op)
 	if others, probed := p.waiting[name]; probed {
 		p.waiting[name] = append(others, key)
 		return step{}, false
@@ -338,11 +339,24 @@ func (p *pass) mustReadFirst(op plan.Operation) bool {
 func (p *pass) listIsCheaper(steps []step) bool {
 	reads, probes := 0, map[string]bool{}
 	for _, s := range steps {
-		name := p.dependency(s.op)
+		name := targets(s.op)
 		if s.read && !probes[name] {
 			reads++
 		}
-		probes[name] = p.wasMissing[name] // Of all that need it, one is read at first.
+		probes[name] = p.missingTargets[name] // Of all that need it, one is read at first.
 	}
 	return reads > 1 && reads*100 > len(p.observed)
+}
+
+// checkTenant reads whether the tenant exists, if that is not known and several objects must be created there. It returns false if the read fails.
+func (p *pass) checkTenant(ctx context.Context, steps []step) bool {
+	creates := func(s step) bool { return s.op.Verb == plan.Create }
+	first := slices.IndexFunc(steps, creates)
+	if p.tenantExists || first < 0 || !slices.ContainsFunc(steps[first+1:], creates) { // A single creation finds it out itself.
+		return true
+	}
+	if p.tenantExists, p.haltErr = p.options.Client.HasTenant(ctx, p.tenant); !p.tenantExists && p.haltErr == nil {
+		p.missing[p.tenant.Path()] = p.missingTenant(aai.Error{Op: aai.OpTenant, URI: p.tenant.Path(), Status: http.StatusNotFound, Code: aai.CodeNodeNotFound, Kind: aai.MissingDependency})
+	}
+	return p.haltErr == nil
 }

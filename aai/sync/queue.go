@@ -38,7 +38,7 @@ type request struct {
 	read    bool
 	ops     []plan.Operation
 	awaited bool
-	// probes is the dependency of which the request finds out for other objects whether it exists; empty for none.
+	// probes names the targets of which the request finds out for other objects whether they exist; empty for none.
 	probes string
 }
 
@@ -46,7 +46,7 @@ type request struct {
 func (p *pass) work(ctx context.Context, steps []step) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.options.WriteTime, fmt.Errorf("to write took longer than %s", p.options.WriteTime))
 	defer cancel()
-	if p.haltErr != nil || p.writeTimeOver(ctx) {
+	if p.haltErr != nil || p.writeTimeOver(ctx) || !p.checkTenant(ctx, steps) {
 		return
 	}
 	p.urgent, p.planned = queue{}, queue{awaitsResults: true}
@@ -177,7 +177,7 @@ func (p *pass) takeBatch(q *queue) *request {
 			continue
 		}
 		limit := p.batchLimit(key)
-		if p.isAlone(s.op) {
+		if p.missingTargets[targets(s.op)] {
 			limit = 1
 		}
 		if batchSize == 0 {
@@ -207,7 +207,7 @@ func (p *pass) begin(r *request) {
 	if r.awaited {
 		r.queue.awaited++
 	}
-	if name := p.dependency(r.ops[0]); p.wasMissing[name] {
+	if name := targets(r.ops[0]); p.missingTargets[name] {
 		r.probes, p.waiting[name] = name, []aai.Key{}
 	}
 	for _, op := range r.ops {

@@ -48,7 +48,7 @@ func newTenantState() *tenantState {
 		todo:           map[aai.Key]bool{},
 		observedState:  observedState{observed: map[aai.Key]*aai.Document{}, owned: map[string]int{}, uncertain: map[aai.Key]bool{}},
 		failures: failures{
-			failed: map[aai.Key]failure{}, batchLimits: map[aai.Key]int{}, wasMissing: map[string]bool{},
+			failed: map[aai.Key]failure{}, batchLimits: map[aai.Key]int{}, missingTargets: map[string]bool{},
 			conflicts: map[aai.Key]plan.Conflict{}, skipped: map[aai.Key]plan.Skipped{}, limiters: map[string]*limiter{},
 		},
 		reported: map[aai.Key]ObjectStatus{},

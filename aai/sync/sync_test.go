@@ -18,8 +18,7 @@ import (
 func TestCreateChangeDelete(t *testing.T) {
 	w := start(t)
 	var r outcome
-	// Until the tenant is known to exist, documents are created one by one.
-	w.expect([]string{"GET", "PUT a", "PUT b"}, func() { r = w.sync(document("a", "Ready"), document("b", "Pending")) })
+	w.expect([]string{"GET", "GET tenant", "BULK 2", "+ PUT a", "+ PUT b"}, func() { r = w.sync(document("a", "Ready"), document("b", "Pending")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}, "b": {"hs/status=Pending"}})
 	w.expectObjects(map[string]string{"a": "Synced", "b": "Synced"}, r)
 	if diff := cmp.Diff(map[aai.Key]time.Time{key("a"): w.now, key("b"): w.now}, r.Acknowledged); diff != "" {

@@ -146,7 +146,7 @@ func (p *pass) acknowledge(ops []plan.Operation) {
 		p.applyWrite(op)
 		p.fresh[op.Key], p.acknowledged[op.Key] = true, now
 		delete(p.batchLimits, op.Key)
-		delete(p.wasMissing, p.dependency(op))
+		delete(p.missingTargets, targets(op))
 		if t := p.failed[op.Key]; t.reason != ReasonMissingDependency || hasDependency(op) {
 			delete(p.failed, op.Key)
 		}
@@ -161,20 +161,6 @@ func (p *pass) retryConflict(op plan.Operation, err error) bool {
 	p.conflictRetries[op.Key]++
 	p.uncertain[op.Key] = true
 	return true
-}
-
-// dependency names what an operation needs that others must create: the tenant if A&AI did not have it, else the targets of relationships. It is
-// empty when the operation needs nothing.
-func (p *pass) dependency(op plan.Operation) string {
-	if path := p.tenant.Path(); op.Verb == plan.Create && p.wasMissing[path] {
-		return path
-	}
-	return targets(op)
-}
-
-// isAlone reports whether an operation must be sent alone, because its dependency or the tenant is not known to exist.
-func (p *pass) isAlone(op plan.Operation) bool {
-	return op.Verb == plan.Create && !p.tenantExists || p.wasMissing[p.dependency(op)]
 }
 
 // missingDependency returns the error that this pass recorded for a missing dependency of an operation; nil if there is none.

@@ -14,9 +14,7 @@ import (
 func TestExceededWriteTimeIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
-		w.sync(document("000", "Ready")) // The tenant is known to exist.
-		w.restart()
-		const objects, writeTime = 1801, 4 * time.Second
+		const objects, writeTime = 1800, 4 * time.Second
 		w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit, WriteTime: writeTime})
 		var writes, lists int
 		w.observe = func(r *http.Request) {
