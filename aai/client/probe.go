@@ -80,7 +80,7 @@ func (c *Client) describeServedVersions(ctx context.Context) string {
 		case isAbsent(err):
 			served = append(served, n)
 		case kind == aai.Retry:
-			c.options.Breaker.report(ctx, permit{}, err)
+			c.options.Breaker.report(ctx, 0, err)
 			return ""
 		}
 	}
