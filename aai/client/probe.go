@@ -44,7 +44,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	case isUnexpectedSuccess(e):
 		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemServer
 	case e.Problem == aai.ProblemVersion:
-		explained.Message = explainError(e, c.options.SchemaVersion, nil) // A&AI's own message says less.
+		_, explained.Message = explain(e, c.options.SchemaVersion, nil) // A&AI's own message says less.
 	case e.Kind == aai.Rejected:
 		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemVersion
 		explained.Message = fmt.Sprintf("schema version %q has no k8s-resource here: %s", c.options.SchemaVersion, e.Message)
