@@ -12,22 +12,6 @@ import (
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
-// failures hold the reasons why objects are not in the desired state.
-type failures struct {
-	// failed are objects that could not be finished.
-	failed map[aai.Key]failure
-	// batchLimits is the maximum number of operations in a request that includes the object. It has only objects that failed or were rejected in a bulk request.
-	batchLimits map[aai.Key]int
-	// missingTargets are the names of targets of relationships that A&AI did not have at the last request.
-	missingTargets map[string]bool
-	// conflicts are objects whose key belongs to a document of another owner.
-	conflicts map[aai.Key]plan.Conflict
-	// skipped are documents that should be deleted and are kept.
-	skipped map[aai.Key]plan.Skipped
-	// limiters limit deletions, by data-source.
-	limiters map[string]*limiter
-}
-
 // limiter limits the deletions of a data-source from its creation on. Its pause starts again with the first deletion that it refuses.
 type limiter struct {
 	*plan.DeletionLimiter

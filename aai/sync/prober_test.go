@@ -52,20 +52,6 @@ func TestProbeAfterMisconfiguredError(t *testing.T) {
 	}
 }
 
-// TestProbeAfterOutage asserts that after an outage one probe checks whether A&AI is available again. It is the cheapest
-// request.
-func TestProbeAfterOutage(t *testing.T) {
-	w := start(t)
-	w.sync(document("a", "Ready"))
-	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable, Count: 1})
-	w.advance(time.Second)
-	_, err := w.trySync(document("a", "Failed"))
-	expectKind(t, err, aai.Retry)
-	if n := w.probes(func() { w.sync(document("a", "Failed")) }); n != 1 {
-		t.Errorf("%d probes", n)
-	}
-}
-
 // TestHangingProbeIsHedged asserts that a probe that hangs since before the end of an outage delays nothing after it.
 func TestHangingProbeIsHedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
