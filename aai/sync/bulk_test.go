@@ -64,18 +64,18 @@ func TestDeletionsAreLimited(t *testing.T) {
 				t.Fatalf("skipped: %+v", k)
 			}
 		}
-		if skipped > 0 && r.NextPass.Sub(w.now) > aaisync.DefaultDeletionPause {
+		if skipped > 0 && r.NextPass.Sub(w.now) > aaisync.DeletionPause {
 			t.Errorf("the rest goes at %s; it is %s", r.NextPass, w.now)
 		}
 	}
 	left(160, 140)
 	left(160, 140)
-	w.advance(aaisync.DefaultDeletionPause - time.Second)
+	w.advance(aaisync.DeletionPause - time.Second)
 	left(160, 140)
 	w.advance(time.Second)
 	left(120, 100)
 	for _, n := range []int{80, 40, 20} {
-		w.advance(aaisync.DefaultDeletionPause)
+		w.advance(aaisync.DeletionPause)
 		left(n, n-20)
 	}
 	// A document that is desired again is not among the held deletions.
@@ -103,13 +103,13 @@ func TestDeletionPauseStartsAtFirstLimitedDeletion(t *testing.T) {
 	}
 	w.sync(all[1:]...)
 	left(199)
-	w.advance(aaisync.DefaultDeletionPause - time.Second)
+	w.advance(aaisync.DeletionPause - time.Second)
 	w.sync()
 	left(160)
 	w.advance(time.Second)
 	w.sync()
 	left(160)
-	w.advance(aaisync.DefaultDeletionPause - time.Second)
+	w.advance(aaisync.DeletionPause - time.Second)
 	w.sync()
 	left(120)
 }
@@ -205,7 +205,7 @@ func TestLagIncludesWaitForDependency(t *testing.T) {
 		if r, err := w.pass(t.Context(), documents(document("a", "Failed"), document("b", "Ready", linked("vnf-1"))), held); err != nil || len(r.Lags) > 0 {
 			t.Errorf("lags %v of what was not written, %v", r.Lags, err)
 		}
-		w.advance(aaisync.DefaultDependencyInterval)
+		w.advance(aaisync.DependencyInterval)
 	}
 	w.seed(simulator.GenericVNF("vnf-1"))
 	r := w.sync(document("a", "Failed"), document("b", "Ready", linked("vnf-1")))
@@ -416,7 +416,7 @@ func TestIncompleteListIsReadAgain(t *testing.T) {
 			requests := w.requests(func() { r = w.sync(many(tc.objects, "Ready")...) })
 			// These are the list up to the missing page, the check whether the tenant exists, the creations in parallel, and the
 			// complete list.
-			if n := len(sent(requests)); n > tc.missing+1+aaisync.DefaultParallelism+tc.pages {
+			if n := len(sent(requests)); n > tc.missing+1+aaisync.Parallelism+tc.pages {
 				t.Errorf("%d requests", n)
 			}
 			if r.Synced != tc.objects {

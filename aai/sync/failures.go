@@ -65,7 +65,7 @@ func (m *tenantState) retryAll() {
 }
 
 // requeueDue queues the objects whose wait is over.
-func (m *tenantState) requeueDue(now time.Time, pause time.Duration) {
+func (m *tenantState) requeueDue(now time.Time) {
 	for key, t := range m.failed {
 		if t.due(now) {
 			m.todo[key] = true
@@ -74,7 +74,7 @@ func (m *tenantState) requeueDue(now time.Time, pause time.Duration) {
 	released := map[string]bool{}
 	for source, l := range m.limiters {
 		switch {
-		case now.Sub(l.since) < pause:
+		case now.Sub(l.since) < DeletionPause:
 		case l.Refused():
 			m.limiters[source] = &limiter{l.Next(m.owned[source]), now}
 			released[source] = true
@@ -106,13 +106,13 @@ func (p *pass) fail(op plan.Operation, err error, batchSize int) {
 	delete(p.batchLimits, op.Key)
 	switch aai.KindOf(err) {
 	case aai.MissingDependency:
-		p.failed[op.Key] = failure{reason: ReasonMissingDependency, err: p.recordMissing(op, err), retryAt: p.options.Clock().Add(p.options.DependencyInterval)}
+		p.failed[op.Key] = failure{reason: ReasonMissingDependency, err: p.recordMissing(op, err), retryAt: p.options.Clock().Add(DependencyInterval)}
 	case aai.Rejected:
 		p.failed[op.Key] = failure{reason: ReasonRejected, err: err, document: p.desired[op.Key]}
 	case aai.Misconfigured:
 		p.stop(err)
 	case aai.Conflict:
-		pause := min(firstConflictPause<<min(conflictCount, 10), p.options.DependencyInterval)
+		pause := min(firstConflictPause<<min(conflictCount, 10), DependencyInterval)
 		p.failed[op.Key] = failure{reason: ReasonUnavailable, err: conflictAsRetry(err), retryAt: p.options.Clock().Add(pause), conflictCount: conflictCount + 1}
 		p.batchLimits[op.Key], p.uncertain[op.Key] = 1, true
 	case aai.Retry:

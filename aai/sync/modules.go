@@ -57,7 +57,7 @@ func (s *Syncer) SyncModules(ctx context.Context, vnfID string, desired map[aai.
 			r.Modules[m] = notTried(haltErr)
 		case !exists:
 			r.Modules[m] = ObjectStatus{State: Pending, Reason: ReasonMissingDependency, Message: fmt.Sprintf("generic-vnf %q has no vf-module %q", m.GenericVNFID, m.ID)}
-			r.NextPass = now.Add(s.options.DependencyInterval)
+			r.NextPass = now.Add(DependencyInterval)
 		case have.Status == want:
 			r.Modules[m] = ObjectStatus{State: Synced}
 		}

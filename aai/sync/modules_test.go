@@ -107,7 +107,7 @@ func TestModulesThatAreMissing(t *testing.T) {
 	w.expect([]string{"GET modules", "PATCH module a"}, func() {
 		r = w.expectModules(statuses{"a": in, "b": in}, map[string]string{"a": "Synced", "b": "Pending MissingDependency"})
 	})
-	if !strings.Contains(r.Modules[module("b")].Message, `vf-module "b"`) || !r.NextPass.Equal(w.now.Add(aaisync.DefaultDependencyInterval)) {
+	if !strings.Contains(r.Modules[module("b")].Message, `vf-module "b"`) || !r.NextPass.Equal(w.now.Add(aaisync.DependencyInterval)) {
 		t.Errorf("%+v, next pass at %s", r.Modules[module("b")], r.NextPass)
 	}
 	w.seed(simulator.VFModule("vnf-1", "b"))

@@ -39,7 +39,7 @@ func TestOutage(t *testing.T) {
 				var err error
 				requests := w.requests(func() { r, err = w.trySync(many(100, []string{"Failed", "Pending"}[i%2])...) })
 				expectKind(t, err, aai.Retry)
-				if n := len(sent(requests)); n > aaisync.DefaultParallelism {
+				if n := len(sent(requests)); n > aaisync.Parallelism {
 					t.Errorf("%d requests in one pass: A&AI is down", n)
 				}
 			}
@@ -218,7 +218,7 @@ func TestWrongPassword(t *testing.T) {
 	var err error
 	requests := w.requests(func() { _, err = w.trySync(many(50, "Failed")...) })
 	expectKind(t, err, aai.Misconfigured)
-	if n := len(sent(requests)); n > aaisync.DefaultParallelism {
+	if n := len(sent(requests)); n > aaisync.Parallelism {
 		t.Errorf("%d requests with a wrong password", n)
 	}
 	w.password = "good"
@@ -239,7 +239,7 @@ func TestACancelledPassEnds(t *testing.T) {
 		return nil, nil
 	}
 	_, err := w.pass(ctx, documents(many(300, "Ready")...), plan.Guards{})
-	if !errors.Is(err, context.Canceled) || n.Load() > aaisync.DefaultParallelism+1 {
+	if !errors.Is(err, context.Canceled) || n.Load() > aaisync.Parallelism+1 {
 		t.Errorf("%d requests, %v", n.Load(), err)
 	}
 	if _, err := w.pass(ctx, nil, plan.Guards{}); !errors.Is(err, context.Canceled) {

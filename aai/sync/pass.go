@@ -91,7 +91,7 @@ func (p *pass) run(ctx context.Context) {
 		p.refresh(ctx)
 		p.receive()
 	}
-	p.requeueDue(p.options.Clock(), p.options.DeletionPause)
+	p.requeueDue(p.options.Clock())
 	steps := p.nextSteps(maps.Keys(p.todo))
 	if !listed && p.listIsCheaper(steps) {
 		steps = p.relist(ctx)

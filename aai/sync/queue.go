@@ -42,7 +42,7 @@ type request struct {
 	probes string
 }
 
-// work carries out steps, with up to Options.Parallelism requests at a time, until there are none or the pass must end.
+// work carries out steps, with up to Parallelism requests at a time, until there are none or the pass must end.
 func (p *pass) work(ctx context.Context, steps []step) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.options.WriteTime, fmt.Errorf("to write took longer than %s", p.options.WriteTime))
 	defer cancel()
@@ -55,7 +55,7 @@ func (p *pass) work(ctx context.Context, steps []step) {
 	}
 	var workers, background sync.WaitGroup
 	background.Go(func() { p.wakeIdle(ctx) })
-	for range p.options.Parallelism {
+	for range Parallelism {
 		workers.Go(func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()

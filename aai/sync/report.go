@@ -222,7 +222,7 @@ func (p *pass) nextPass() time.Time {
 	}
 	for _, l := range p.limiters {
 		if l.Refused() {
-			earlier(l.since.Add(p.options.DeletionPause))
+			earlier(l.since.Add(DeletionPause))
 		}
 	}
 	return next

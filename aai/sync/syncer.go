@@ -15,16 +15,20 @@ import (
 
 // Defaults of Options.
 const (
-	// DefaultParallelism is the number of concurrent requests. Inside A&AI, writes to objects of one VNF block each other, so more is not faster.
-	DefaultParallelism = 4
 	// DefaultResync is how often a tenant is read again in full.
 	DefaultResync = 10 * time.Minute
-	// DefaultDependencyInterval is how long an object with a missing dependency waits before it is retried.
-	DefaultDependencyInterval = 30 * time.Second
 	// DefaultWriteTime is how long a pass may take to write.
 	DefaultWriteTime = 2 * time.Minute
-	// DefaultDeletionPause is how long deletions beyond the limit wait.
-	DefaultDeletionPause = time.Minute
+)
+
+const (
+	// Parallelism is the number of concurrent requests of a pass, besides the one that reads the tenant in full. Inside A&AI, writes to objects of
+	// one VNF block each other, so more is not faster.
+	Parallelism = 4
+	// DependencyInterval is how long an object waits for its tenant, or for the target of a relationship, before it is retried.
+	DependencyInterval = 30 * time.Second
+	// DeletionPause is how long deletions beyond the limit wait.
+	DeletionPause = time.Minute
 )
 
 // Options are the parts and the configuration of a Syncer.
@@ -33,15 +37,8 @@ type Options struct {
 	Client *client.Client
 	// Plan identifies the documents in A&AI that belong to this installation.
 	Plan plan.Options
-	// Parallelism is the number of concurrent requests, without those that read a tenant in full. The default is DefaultParallelism.
-	Parallelism int
 	// Resync is how often a tenant is read again in full, to repair changes by others. The default is DefaultResync.
 	Resync time.Duration
-	// DependencyInterval is how long an object waits for its tenant, or for the target of a relationship, before it is retried. The default is
-	// DefaultDependencyInterval.
-	DependencyInterval time.Duration
-	// DeletionPause is how long deletions beyond the limit wait. The default is DefaultDeletionPause.
-	DeletionPause time.Duration
 	// WriteTime is how long a pass may take to write, without reading the tenant in full. What is not written by then is written in the
 	// next pass, which is no error if A&AI has answered any request: then none begins in the last quarter of the time, which should be
 	// longer than a request may take. The default is DefaultWriteTime.
@@ -58,10 +55,7 @@ type Options struct {
 
 // setDefaults sets the fields that are zero to their defaults.
 func (o *Options) setDefaults() {
-	o.Parallelism = cmp.Or(o.Parallelism, DefaultParallelism)
 	o.Resync = cmp.Or(o.Resync, DefaultResync)
-	o.DependencyInterval = cmp.Or(o.DependencyInterval, DefaultDependencyInterval)
-	o.DeletionPause = cmp.Or(o.DeletionPause, DefaultDeletionPause)
 	o.WriteTime = cmp.Or(o.WriteTime, DefaultWriteTime)
 	if o.Audit == nil {
 		o.Audit = func(WriteEvent) {}
