@@ -46,14 +46,6 @@ type Breaker struct {
 	outages, transitions uint64
 }
 
-// permit lets one request through a breaker.
-type permit struct {
-	// halfOpen is true when the breaker was not closed: the request probes whether A&AI has recovered.
-	halfOpen bool
-	// transitions is the number of transitions of the breaker when it issued the permit.
-	transitions uint64
-}
-
 // NewBreaker returns a closed breaker that lets perSecond requests through per second, with a burst of the same number. Zero or less means no limit. A nil clock means time.Now.
 func NewBreaker(perSecond int, clock func() time.Time) *Breaker {
 	if clock == nil {
@@ -74,13 +66,13 @@ func (b *Breaker) do(ctx context.Context, req request, send func() error) error 
 	if err := b.wait(ctx, req); err != nil {
 		return err
 	}
-	p, rejection := b.allow()
+	transitions, rejection := b.allow()
 	if rejection != nil {
 		rejection.Op, rejection.URI, rejection.TransactionID = req.op, req.path, ""
 		return rejection
 	}
 	err := send()
-	b.report(ctx, p, err)
+	b.report(ctx, transitions, err)
 	return err
 }
 
@@ -95,26 +87,25 @@ func (b *Breaker) wait(ctx context.Context, req request) error {
 	return nil
 }
 
-// allow returns a permit for a request, or the error with which it is refused.
-func (b *Breaker) allow() (permit, *aai.Error) {
+// allow returns the error with which a request is refused, or the number of transitions before it.
+func (b *Breaker) allow() (transitions uint64, rejection *aai.Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := permit{halfOpen: b.cause != nil, transitions: b.transitions}
-	if !p.halfOpen {
-		return p, nil
+	if b.cause == nil {
+		return b.transitions, nil
 	}
 	if now := b.clock(); !now.Before(b.openUntil) {
 		b.openUntil = now.Add(b.pause(b.cause))
-		return p, nil
+		return b.transitions, nil
 	}
-	rejection := *b.cause
-	rejection.NotSent, rejection.NotBefore = true, b.openUntil
-	return p, &rejection
+	refused := *b.cause
+	refused.NotSent, refused.NotBefore = true, b.openUntil
+	return 0, &refused
 }
 
 // report opens or closes the breaker according to the outcome of a request. It ignores a request that the caller cancelled or that was not sent. If a
 // request was sent before the last transition, it uses only the Retry-After.
-func (b *Breaker) report(ctx context.Context, p permit, err error) {
+func (b *Breaker) report(ctx context.Context, transitions uint64, err error) {
 	if b == nil {
 		return
 	}
@@ -122,17 +113,16 @@ func (b *Breaker) report(ctx context.Context, p permit, err error) {
 	defer b.mu.Unlock()
 	e, ok := errors.AsType[*aai.Error](err)
 	opens := ok && (e.Kind == aai.Misconfigured || e.Outage())
-	open := b.cause != nil
-	switch stale := open != p.halfOpen || p.transitions != b.transitions; {
+	switch {
 	case ctx.Err() != nil, ok && e.NotSent:
-	case stale:
+	case transitions != b.transitions:
 		if opens && e.RetryAfter > max(0, b.openUntil.Sub(b.clock())) {
 			b.open(e, e.RetryAfter)
 		}
 	case opens:
 		b.open(e, max(e.RetryAfter, b.pause(e)))
 		b.failures++
-	case open:
+	case b.cause != nil:
 		b.cause, b.failures = nil, 0
 		b.transitions++
 	}

@@ -103,22 +103,6 @@ func TestBreakerOpensInAnOutage(t *testing.T) {
 	}
 }
 
-func TestBreakerClosesAfterASuccess(t *testing.T) {
-	c, s, status, w := withBreaker(t, "")
-	status.Store(http.StatusServiceUnavailable)
-	_ = update(t.Context(), c)
-	w.advance(time.Second)
-	status.Store(http.StatusOK)
-	for range 3 {
-		if err := update(t.Context(), c); err != nil {
-			t.Error(err)
-		}
-	}
-	if n := len(s.received()); n != 4 {
-		t.Errorf("%d requests, want 4", n)
-	}
-}
-
 // TestBreakerPausesGrow asserts that requests become less frequent in a long outage. After it, the breaker works as before.
 func TestBreakerPausesGrow(t *testing.T) {
 	c, s, status, w := withBreaker(t, "")

@@ -37,10 +37,11 @@ type Client struct {
 // New returns a client. It sends no request.
 func New(o Options) (*Client, error) {
 	o.setDefaults()
-	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("cannot make A&AI client: %w", err)
+	err := o.validate()
+	transport := o.Transport
+	if err == nil && transport == nil {
+		transport, err = newReloadingTransport(tlsFiles{ca: o.CAFile, cert: o.CertFile, key: o.KeyFile})
 	}
-	transport, err := o.transport()
 	if err != nil {
 		return nil, fmt.Errorf("cannot make A&AI client: %w", err)
 	}

@@ -53,11 +53,12 @@ func responseError(req request, id, version string, response *resty.Response) er
 	e.Op, e.URI, e.TransactionID = req.op, req.path, id
 	e.Status = response.StatusCode()
 	e.Kind = classify(e)
-	if e.Kind == aai.Misconfigured {
-		e.Problem = problemOf(e)
-	}
 	e.RetryAfter = retryAfter(response.Header().Get("Retry-After"), time.Now())
-	if explanation := explainError(e, version, response.Header()); explanation != "" {
+	problem, explanation := explain(e, version, response.Header())
+	if e.Kind == aai.Misconfigured {
+		e.Problem = problem
+	}
+	if explanation != "" && (e.Kind == aai.Misconfigured || e.MessageID == "") {
 		e.Message = strings.TrimSuffix(explanation+": "+e.Message, ": ")
 	}
 	return e
@@ -162,35 +163,22 @@ func classifyStatus(e *aai.Error) aai.ErrorKind {
 	}
 }
 
-// problemOf returns what an operator has to repair.
-func problemOf(e *aai.Error) aai.Problem {
-	switch {
-	case e.MessageID == "SVC3016" || e.Status == http.StatusGone:
-		return aai.ProblemVersion
-	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
-		return aai.ProblemCredentials
-	default:
-		return aai.ProblemServer
-	}
-}
-
-// explainError returns a plain explanation of an error for which A&AI's message is not enough; empty when there is none.
-func explainError(e *aai.Error, version string, header http.Header) string {
+// explain returns what an operator has to repair if an error means that, and a plain explanation for when A&AI's message is not enough, which is empty
+// when there is none.
+func explain(e *aai.Error, version string, header http.Header) (problem aai.Problem, explanation string) {
 	switch s := e.Status; {
-	case e.Kind != aai.Misconfigured && e.MessageID != "":
-		return ""
 	case e.MessageID == "SVC3016" || s == http.StatusGone:
-		return fmt.Sprintf("A&AI does not serve schema version %q", version)
+		return aai.ProblemVersion, fmt.Sprintf("A&AI does not serve schema version %q", version)
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
-		return "A&AI refuses the user or the password"
+		return aai.ProblemCredentials, "A&AI refuses the user or the password"
 	case s < 400:
-		return fmt.Sprintf("A&AI redirects to %q, which is not followed", redirectHost(header))
+		return aai.ProblemServer, fmt.Sprintf("A&AI redirects to %q, which is not followed", redirectHost(header))
 	case s == http.StatusNotFound:
-		return "the server does not know the path as A&AI does"
+		return aai.ProblemServer, "the server does not know the path as A&AI does"
 	case e.MessageID == "":
-		return http.StatusText(s)
+		return aai.ProblemServer, http.StatusText(s)
 	default:
-		return ""
+		return aai.ProblemServer, ""
 	}
 }
 

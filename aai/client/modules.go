@@ -8,10 +8,10 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// ListVFModules returns the status of each module of a VNF, by vf-module-id. It returns none if the VNF does not exist.
+// ListVFModules returns the status of each module of a VNF. It returns none if the VNF does not exist.
 //
 // It does not read relationships, because a module has one to each of its k8s-resources.
-func (c *Client) ListVFModules(ctx context.Context, vnfID string) (map[string]aai.VFModuleStatus, error) {
+func (c *Client) ListVFModules(ctx context.Context, vnfID string) (map[aai.VFModule]aai.VFModuleStatus, error) {
 	type module struct {
 		ID              string                `json:"vf-module-id"`
 		Status          aai.OperationalStatus `json:"operational-status"`
@@ -30,9 +30,9 @@ func (c *Client) ListVFModules(ctx context.Context, vnfID string) (map[string]aa
 	if err != nil && !isAbsent(err) {
 		return nil, err
 	}
-	modules := make(map[string]aai.VFModuleStatus, len(list.Modules))
+	modules := make(map[aai.VFModule]aai.VFModuleStatus, len(list.Modules))
 	for _, m := range list.Modules {
-		modules[m.ID] = aai.VFModuleStatus{Status: m.Status, ResourceVersion: m.ResourceVersion}
+		modules[aai.VFModule{GenericVNFID: vnfID, ID: m.ID}] = aai.VFModuleStatus{Status: m.Status, ResourceVersion: m.ResourceVersion}
 	}
 	return modules, nil
 }

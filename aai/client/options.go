@@ -96,14 +96,6 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// transport returns the configured transport, or the default one.
-func (o *Options) transport() (http.RoundTripper, error) {
-	if o.Transport != nil {
-		return o.Transport, nil
-	}
-	return newReloadingTransport(tlsFiles{ca: o.CAFile, cert: o.CertFile, key: o.KeyFile})
-}
-
 // FileCredentials returns a function for Options.Credentials that reads user and password from files, each time, without the white space around them. An empty user is an error.
 func FileCredentials(userFile, passwordFile string) func() (user, password string, err error) {
 	return func() (user, password string, err error) {

@@ -44,7 +44,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	case isUnexpectedSuccess(e):
 		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemServer
 	case e.Problem == aai.ProblemVersion:
-		explained.Message = explainError(e, c.options.SchemaVersion, nil) // A&AI's own message says less.
+		_, explained.Message = explain(e, c.options.SchemaVersion, nil) // A&AI's own message says less.
 	case e.Kind == aai.Rejected:
 		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemVersion
 		explained.Message = fmt.Sprintf("schema version %q has no k8s-resource here: %s", c.options.SchemaVersion, e.Message)
@@ -80,7 +80,7 @@ func (c *Client) describeServedVersions(ctx context.Context) string {
 		case isAbsent(err):
 			served = append(served, n)
 		case kind == aai.Retry:
-			c.options.Breaker.report(ctx, permit{}, err)
+			c.options.Breaker.report(ctx, 0, err)
 			return ""
 		}
 	}

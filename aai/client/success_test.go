@@ -24,6 +24,8 @@ func TestUnexpectedSuccessIsAnOutage(t *testing.T) {
 		"accepted":               {http.StatusAccepted, "", ""},
 		"partial":                {http.StatusPartialContent, "", ""},
 		"objects of no version":  {http.StatusOK, "application/json", `{"id":"13dd","k8s-resource":[{"id":"13dd"}],"vf-module":[{"vf-module-id":"m"}],"tenant-id":"t=1"}`},
+		"no lists":               {http.StatusOK, "application/json", `{"k8s-resource":null,"vf-module":null}`},
+		"objects of no id":       {http.StatusOK, "application/json", `{"k8s-resource":[{"name":"x","resource-version":"1"}],"vf-module":[{"operational-status":"x","resource-version":"1"}],"resource-version":"1"}`},
 		"objects of other kinds": {http.StatusOK, "application/json", `{"results":[{"id":"13dd","resource-version":"1"}]}`},
 	}
 	for name, a := range answers {

@@ -1,7 +1,6 @@
 package sync_test
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -141,10 +140,10 @@ func TestStateAfterOutageIsIndependentOfChangeOrder(t *testing.T) {
 // resources again.
 const peerReads = 3
 
-// TestRequestsAreFewerThanThoseOfCNFAdapter asserts that a resource costs at most a twentieth of the requests that it costs
-// ONAP's so-cnf-adapter.
-func TestRequestsAreFewerThanThoseOfCNFAdapter(t *testing.T) {
-	const resources = 300
+// TestRequestsPerTenantAreBounded limits the number of requests for a tenant with 5000 objects, some of which have relationships, with
+// pages of the default size. In no case is it more than a twentieth of what ONAP's so-cnf-adapter needs.
+func TestRequestsPerTenantAreBounded(t *testing.T) {
+	const objects, flips = 5000, 100
 	w := start(t)
 	w.seed(simulator.VFModule("vnf-1", "module-1"))
 	related := func(d *aai.Document) {
@@ -153,40 +152,6 @@ func TestRequestsAreFewerThanThoseOfCNFAdapter(t *testing.T) {
 			d.Labels = append(d.Labels, "hs/link="+r.Target())
 		}
 	}
-	all := func(status string) (list []aai.Document) {
-		for i := range resources {
-			list = append(list, document(fmt.Sprintf("%04d", i), status, related))
-		}
-		return list
-	}
-	cases := []struct {
-		what   string
-		status string
-		before func()
-	}{
-		{"create", "Pending", func() {}},
-		{"change of state", "Ready", func() {}},
-		{"change of state after a while", "Failed", func() { w.advance(time.Hour / 10) }},
-		{"resync", "Failed", func() { w.advance(aaisync.DefaultResync) }},
-		{"restart", "Failed", w.restart},
-	}
-	for _, test := range cases {
-		test.before()
-		before := len(w.Requests())
-		w.sync(all(test.status)...)
-		if ours := len(w.Requests()) - before; ours*20 > peerReads*resources {
-			t.Errorf("%s: %d requests for %d resources; the peer needs %d to read them", test.what, ours, resources, peerReads*resources)
-		}
-	}
-	if got := w.stored(); len(got) != resources || len(got["0007"]) != 5 {
-		t.Errorf("%d are stored, one as %q", len(got), got["0007"])
-	}
-}
-
-// TestRequestsPerTenantAreBounded limits the number of requests for a tenant with 5000 objects, with pages of the default size.
-func TestRequestsPerTenantAreBounded(t *testing.T) {
-	const objects, flips = 5000, 100
-	w := start(t)
 	c, err := client.New(client.Options{BaseURL: "http://aai.example", Transport: w, Credentials: func() (string, string, error) { return "AAI", "good", nil }})
 	if err != nil {
 		t.Fatal(err)
@@ -197,23 +162,27 @@ func TestRequestsPerTenantAreBounded(t *testing.T) {
 	wanted := map[aai.Key]aaisync.Desired{}
 	want := func(n int, status string) {
 		d := numbered(n, status)
+		if n%10 == 0 {
+			related(&d)
+		}
 		states[n], wanted[key(d.ID)] = status, aaisync.Desired{Document: &d}
 	}
 	flip := func(n int) { want(n, map[string]string{"Ready": "Failed", "Failed": "Ready"}[states[n]]) }
+	left := objects
 	sync := func() {
 		t.Helper()
+		changed := len(wanted)
 		r, err := w.syncer.Sync(t.Context(), tenant, inTurn(wanted))
-		if wanted = map[aai.Key]aaisync.Desired{}; err != nil || r.Synced != objects {
-			t.Fatalf("%d synced, %v", r.Synced, err)
+		if wanted = map[aai.Key]aaisync.Desired{}; err != nil || r.Synced != left || len(r.Changed) > changed {
+			t.Fatalf("%d synced, %d of %d changes are reported, %v", r.Synced, len(r.Changed), changed, err)
 		}
 	}
-	all := func() {
+	all := func(status string) {
 		for n := range objects {
-			status, changed := states[n]
-			if !changed {
-				status = "Ready"
+			if status != "" {
+				states[n] = status
 			}
-			want(n, status)
+			want(n, states[n])
 		}
 	}
 	cases := []struct {
@@ -221,7 +190,7 @@ func TestRequestsPerTenantAreBounded(t *testing.T) {
 		do   func()
 		most int
 	}{
-		{"the first pass", func() { all(); sync() }, 200},
+		{"the first pass", func() { all("Ready"); sync() }, 200},
 		{"a pass without a change", sync, 0},
 		{"100 changes one after the other", func() {
 			for n := range flips {
@@ -248,15 +217,27 @@ func TestRequestsPerTenantAreBounded(t *testing.T) {
 			sync()
 		}, 10 + flips/30 + 1},
 		{"a resync", func() { w.syncer.Resync(tenant); sync() }, 10},
-		{"a restart", func() { w.restart(); all(); sync() }, 11},
+		{"a restart", func() { w.restart(); all(""); sync() }, 11},
+		{"a change of all", func() { all("Pending"); sync() }, 180},
+		{"a change of all after a while", func() { w.advance(time.Minute); all("Ready"); sync() }, 180},
+		{"the end of all", func() {
+			for n := range objects {
+				wanted[key(numbered(n, "").ID)] = aaisync.Desired{}
+			}
+			left = 0
+			sync()
+		}, 180},
 	}
 	for _, test := range cases {
 		before := len(w.Requests())
 		test.do()
 		n := len(w.Requests()) - before
-		if n > test.most {
-			t.Errorf("%s: %d requests, want %d at most", test.what, n, test.most)
+		if n > test.most || n*20 > peerReads*objects {
+			t.Errorf("%s: %d requests, want %d at most; the peer needs %d to read all", test.what, n, test.most, peerReads*objects)
 		}
 		t.Logf("%s: %d requests", test.what, n)
+	}
+	if stored := w.stored(); len(stored) > 0 {
+		t.Errorf("%d are left", len(stored))
 	}
 }

@@ -2,6 +2,7 @@ package sync
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -10,22 +11,6 @@ import (
 	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/plan"
 )
-
-// failures hold the reasons why objects are not in the desired state.
-type failures struct {
-	// failed are objects that could not be finished.
-	failed map[aai.Key]failure
-	// batchLimits is the maximum number of operations in a request that includes the object. It has only objects that failed or were rejected in a bulk request.
-	batchLimits map[aai.Key]int
-	// missingTargets are the names of targets of relationships that A&AI did not have at the last request.
-	missingTargets map[string]bool
-	// conflicts are objects whose key belongs to a document of another owner.
-	conflicts map[aai.Key]plan.Conflict
-	// skipped are documents that should be deleted and are kept.
-	skipped map[aai.Key]plan.Skipped
-	// limiters limit deletions, by data-source.
-	limiters map[string]*limiter
-}
 
 // limiter limits the deletions of a data-source from its creation on. Its pause starts again with the first deletion that it refuses.
 type limiter struct {
@@ -80,7 +65,7 @@ func (m *tenantState) retryAll() {
 }
 
 // requeueDue queues the objects whose wait is over.
-func (m *tenantState) requeueDue(now time.Time, pause time.Duration) {
+func (m *tenantState) requeueDue(now time.Time) {
 	for key, t := range m.failed {
 		if t.due(now) {
 			m.todo[key] = true
@@ -89,7 +74,7 @@ func (m *tenantState) requeueDue(now time.Time, pause time.Duration) {
 	released := map[string]bool{}
 	for source, l := range m.limiters {
 		switch {
-		case now.Sub(l.since) < pause:
+		case now.Sub(l.since) < DeletionPause:
 		case l.Refused():
 			m.limiters[source] = &limiter{l.Next(m.owned[source]), now}
 			released[source] = true
@@ -121,13 +106,13 @@ func (p *pass) fail(op plan.Operation, err error, batchSize int) {
 	delete(p.batchLimits, op.Key)
 	switch aai.KindOf(err) {
 	case aai.MissingDependency:
-		p.failed[op.Key] = failure{reason: ReasonMissingDependency, err: p.recordMissing(op, err), retryAt: p.options.Clock().Add(p.options.DependencyInterval)}
+		p.failed[op.Key] = failure{reason: ReasonMissingDependency, err: p.recordMissing(op, err), retryAt: p.options.Clock().Add(DependencyInterval)}
 	case aai.Rejected:
 		p.failed[op.Key] = failure{reason: ReasonRejected, err: err, document: p.desired[op.Key]}
 	case aai.Misconfigured:
 		p.stop(err)
 	case aai.Conflict:
-		pause := min(firstConflictPause<<min(conflictCount, 10), p.options.DependencyInterval)
+		pause := min(firstConflictPause<<min(conflictCount, 10), DependencyInterval)
 		p.failed[op.Key] = failure{reason: ReasonUnavailable, err: conflictAsRetry(err), retryAt: p.options.Clock().Add(pause), conflictCount: conflictCount + 1}
 		p.batchLimits[op.Key], p.uncertain[op.Key] = 1, true
 	case aai.Retry:
@@ -179,30 +164,33 @@ func conflictAsRetry(err error) error {
 	return &retry
 }
 
-// recordMissing records the missing dependency of an operation, so that other operations that need it are not tried in this pass. It returns the error that describes it.
+// recordMissing records the missing dependency of an operation, so that other operations that need it are not tried in this pass. It returns an
+// error that names it, which that of A&AI does not.
 func (p *pass) recordMissing(op plan.Operation, err error) error {
-	if e, ok := errors.AsType[*aai.Error](err); ok {
-		switch e.Code {
-		case aai.CodeNodeNotFound:
-			p.tenantExists, p.tenantMissing = false, true
-			p.missing[p.tenant.Path()] = err
-		case aai.CodeTargetNotFound:
-			name := targets(op)
-			err = missingTargetError(e, op)
-			p.missingTargets[name], p.missing[name] = true, err
+	e, ok := errors.AsType[*aai.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Code {
+	case aai.CodeNodeNotFound:
+		p.tenantExists = false
+		err = p.missingTenant(*e)
+		p.missing[p.tenant.Path()] = err
+	case aai.CodeTargetNotFound:
+		missing, name := *e, targets(op)
+		var words []string
+		for _, r := range op.Needs() {
+			words = append(words, r.String())
 		}
+		missing.Problem, missing.Message = aai.ProblemVNF, strings.Join(words, " or ")+" does not exist in A&AI"
+		err = &missing
+		p.missingTargets[name], p.missing[name] = true, err
 	}
 	return err
 }
 
-// missingTargetError returns an error that names the missing targets of an operation, which the error of A&AI does not.
-func missingTargetError(e *aai.Error, op plan.Operation) error {
-	needs := op.Needs()
-	names := make([]string, 0, len(needs))
-	for _, r := range needs {
-		names = append(names, r.String())
-	}
-	missing := *e
-	missing.Problem, missing.Message = aai.ProblemVNF, strings.Join(names, " or ")+" does not exist in A&AI"
-	return &missing
+// missingTenant returns an error that says that the tenant does not exist.
+func (p *pass) missingTenant(e aai.Error) error {
+	e.Problem, e.Message = aai.ProblemTenant, fmt.Sprintf("tenant %q does not exist", p.tenant)
+	return &e
 }

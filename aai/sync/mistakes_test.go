@@ -80,7 +80,7 @@ func TestMisconfigurationCausesFewRequests(t *testing.T) {
 				t.Errorf("%d requests in half an hour, want %d at most", asked, c.most)
 			}
 			c.right(w)
-			w.advance(time.Minute + aaisync.DefaultDependencyInterval)
+			w.advance(time.Minute + aaisync.DependencyInterval)
 			if r := w.sync(many(20, "Ready")...); r.Synced != 20 {
 				t.Errorf("%d synced when it is repaired", r.Synced)
 			}

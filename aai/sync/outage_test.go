@@ -39,7 +39,7 @@ func TestOutage(t *testing.T) {
 				var err error
 				requests := w.requests(func() { r, err = w.trySync(many(100, []string{"Failed", "Pending"}[i%2])...) })
 				expectKind(t, err, aai.Retry)
-				if n := len(sent(requests)); n > aaisync.DefaultParallelism {
+				if n := len(sent(requests)); n > aaisync.Parallelism {
 					t.Errorf("%d requests in one pass: A&AI is down", n)
 				}
 			}
@@ -148,20 +148,6 @@ func TestWritesThatAreDoneButNotAcknowledged(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsPassedOn(t *testing.T) {
-	w := start(t)
-	w.sync()
-	n := 0
-	w.intercept = func(*http.Request) (*http.Response, error) {
-		n++
-		return answer(http.StatusTooManyRequests, http.Header{"Retry-After": {"17"}}, ""), nil
-	}
-	_, err := w.trySync(document("a", "Ready"))
-	if e := failure(t, err, aai.Retry); e.RetryAfter != 17*time.Second || n != 1 {
-		t.Errorf("%d requests, retry after %s", n, e.RetryAfter)
-	}
-}
-
 // mentions reports whether a request concerns an object, alone or with others.
 func mentions(r *http.Request, id string) bool {
 	if strings.HasSuffix(r.URL.Path, "/"+id) {
@@ -232,7 +218,7 @@ func TestWrongPassword(t *testing.T) {
 	var err error
 	requests := w.requests(func() { _, err = w.trySync(many(50, "Failed")...) })
 	expectKind(t, err, aai.Misconfigured)
-	if n := len(sent(requests)); n > aaisync.DefaultParallelism {
+	if n := len(sent(requests)); n > aaisync.Parallelism {
 		t.Errorf("%d requests with a wrong password", n)
 	}
 	w.password = "good"
@@ -253,7 +239,7 @@ func TestACancelledPassEnds(t *testing.T) {
 		return nil, nil
 	}
 	_, err := w.pass(ctx, documents(many(300, "Ready")...), plan.Guards{})
-	if !errors.Is(err, context.Canceled) || n.Load() > aaisync.DefaultParallelism+1 {
+	if !errors.Is(err, context.Canceled) || n.Load() > aaisync.Parallelism+1 {
 		t.Errorf("%d requests, %v", n.Load(), err)
 	}
 	if _, err := w.pass(ctx, nil, plan.Guards{}); !errors.Is(err, context.Canceled) {
@@ -262,21 +248,6 @@ func TestACancelledPassEnds(t *testing.T) {
 	w.intercept = nil
 	if r := w.sync(many(300, "Ready")...); r.Synced != 300 {
 		t.Errorf("%d synced", r.Synced)
-	}
-}
-
-// TestADocumentWithoutAVersion asserts that a server that sends no versions counts as an outage, and is not asked indefinitely.
-func TestADocumentWithoutAVersion(t *testing.T) {
-	w := start(t)
-	w.sync(document("a", "Ready"))
-	n := 0
-	w.intercept = func(*http.Request) (*http.Response, error) {
-		n++
-		return answer(http.StatusOK, nil, `{"id":"a","data-owner":"`+owner+`"}`), nil
-	}
-	_, err := w.trySync()
-	if e := failure(t, err, aai.Retry); !e.Outage() || !strings.Contains(e.Error(), "is not what was asked for") || n != 1 {
-		t.Errorf("%d requests, %v", n, e)
 	}
 }
 

@@ -35,18 +35,17 @@ type pass struct {
 	// idle wakes workers that wait for requests of other workers.
 	idle *sync.Cond
 	*tenantState
-	// planned holds the objects that needed work when the pass began to work. urgent holds those that have changed since; they are also in isUrgent.
+	// planned holds the objects that needed work when the pass began to work. urgent holds those that have changed since.
 	planned, urgent queue
-	isUrgent        map[aai.Key]bool
 	// slow is true when the work takes long.
 	slow bool
 	// inFlight are the objects of running requests, with the desired document at the start of the request.
 	inFlight map[aai.Key]*aai.Document
-	// waiting are, by target, the objects that wait while another object probes whether the target exists.
+	// waiting are, by targets, the objects that wait while another object finds out whether these exist.
 	waiting map[string][]aai.Key
 	// givenUp are the objects that this pass does not try again.
 	givenUp map[aai.Key]bool
-	// missing are, by path, the dependencies that A&AI does not have, with the error that reported it.
+	// missing are the dependencies that A&AI does not have, with the error that reported it.
 	missing map[string]error
 	// conflictRetries counts the retries of an object after a conflict.
 	conflictRetries map[aai.Key]int
@@ -61,26 +60,14 @@ type pass struct {
 	toReport map[aai.Key]bool
 	// lags are those of objects that have changed again since they were written.
 	lags []time.Duration
-	// listState is the validity of the last list.
-	listState listState
+	// stale is true when objects exist that were not in the list, so that the tenant must be read again. That happens at most once in a pass,
+	// because a key that belongs to another owner makes every list look stale. relisted is true after that.
+	stale, relisted bool
 	// unfinished is true when the write time ended before everything was written.
 	unfinished bool
 	// haltErr is why the pass ends early.
 	haltErr error
 }
-
-// listState is the validity of the last list of a tenant. It changes at most once in a pass, because a key that
-// belongs to another owner makes every list look stale.
-type listState int
-
-const (
-	// listCurrent means that nothing contradicts the list.
-	listCurrent listState = iota
-	// listStale means that objects exist that were not in the list, so the tenant must be read again.
-	listStale
-	// listReread means that the tenant was read again because the list was stale.
-	listReread
-)
 
 // newPass returns a pass over a tenant with the given state.
 func (s *Syncer) newPass(tenant aai.Tenant, m *tenantState, changes func() Change) *pass {
@@ -104,14 +91,14 @@ func (p *pass) run(ctx context.Context) {
 		p.refresh(ctx)
 		p.receive()
 	}
-	p.requeueDue(p.options.Clock(), p.options.DeletionPause)
+	p.requeueDue(p.options.Clock())
 	steps := p.nextSteps(maps.Keys(p.todo))
 	if !listed && p.listIsCheaper(steps) {
 		steps = p.relist(ctx)
 	}
 	p.work(ctx, steps)
-	if p.listState == listStale && p.haltErr == nil {
-		p.listState = listReread
+	if p.stale && p.haltErr == nil {
+		p.stale, p.relisted = false, true
 		p.work(ctx, p.relist(ctx))
 	}
 }
@@ -369,11 +356,7 @@ func (p *pass) checkTenant(ctx context.Context, steps []step) bool {
 		return true
 	}
 	if p.tenantExists, p.haltErr = p.options.Client.HasTenant(ctx, p.tenant); !p.tenantExists && p.haltErr == nil {
-		p.tenantMissing = true
-		p.missing[p.tenant.Path()] = &aai.Error{
-			Op: aai.OpTenant, URI: p.tenant.Path(), Status: http.StatusNotFound, Code: aai.CodeNodeNotFound, Kind: aai.MissingDependency, Problem: aai.ProblemTenant,
-			Message: fmt.Sprintf("tenant %q does not exist", p.tenant),
-		}
+		p.missing[p.tenant.Path()] = p.missingTenant(aai.Error{Op: aai.OpTenant, URI: p.tenant.Path(), Status: http.StatusNotFound, Code: aai.CodeNodeNotFound, Kind: aai.MissingDependency})
 	}
 	return p.haltErr == nil
 }

@@ -37,24 +37,6 @@ func TestProbeIsFirstRequestAndSentOnce(t *testing.T) {
 	}
 }
 
-func TestFailedProbeStopsPassAndExplains(t *testing.T) {
-	w := start(t)
-	w.simulate(simulator.Options{Versions: []string{"v25", "v26"}}, everything()...)
-	var r outcome
-	var err error
-	w.expect(nil, func() { r, err = w.trySync(many(50, "Ready")...) })
-	if e := failure(t, err, aai.Misconfigured); e.Problem != aai.ProblemVersion || !strings.Contains(e.Error(), `"v32"; it serves v25 to v26`) {
-		t.Errorf("got %s: %v", e.Problem, e)
-	}
-	if r.Pending != 50 || !strings.Contains(r.Objects[key("007")].Message, "it serves v25 to v26") {
-		t.Errorf("%d pending: %+v", r.Pending, r.Objects[key("007")])
-	}
-	w.simulate(simulator.Options{}, everything()...) // A&AI is upgraded.
-	if r = w.sync(many(50, "Ready")...); r.Synced != 50 {
-		t.Errorf("%d synced", r.Synced)
-	}
-}
-
 // TestProbeAfterMisconfiguredError asserts that after a Misconfigured error the next pass probes A&AI, because the error of the
 // probe is more precise.
 func TestProbeAfterMisconfiguredError(t *testing.T) {
@@ -67,20 +49,6 @@ func TestProbeAfterMisconfiguredError(t *testing.T) {
 	_, err = w.trySync(document("a", "Failed"))
 	if e := failure(t, err, aai.Misconfigured); e.Op != aai.OpProbe || !strings.Contains(e.Error(), "it serves v30") {
 		t.Errorf("got %v", e)
-	}
-}
-
-// TestProbeAfterOutage asserts that after an outage one probe checks whether A&AI is available again. It is the cheapest
-// request.
-func TestProbeAfterOutage(t *testing.T) {
-	w := start(t)
-	w.sync(document("a", "Ready"))
-	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable, Count: 1})
-	w.advance(time.Second)
-	_, err := w.trySync(document("a", "Failed"))
-	expectKind(t, err, aai.Retry)
-	if n := w.probes(func() { w.sync(document("a", "Failed")) }); n != 1 {
-		t.Errorf("%d probes", n)
 	}
 }
 
@@ -105,14 +73,4 @@ func TestHangingProbeIsHedged(t *testing.T) {
 			t.Errorf("written %s after A&AI was gone for 10s", took)
 		}
 	})
-}
-
-func TestFailedProbeIsRetried(t *testing.T) {
-	w := start(t)
-	w.faults(simulator.Fault{Status: http.StatusBadGateway, Count: 1})
-	_, err := w.trySync(document("a", "Ready"))
-	expectKind(t, err, aai.Retry)
-	if n := w.probes(func() { w.sync(document("a", "Ready")) }); n != 1 {
-		t.Errorf("%d probes, want 1", n)
-	}
 }

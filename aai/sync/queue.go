@@ -38,22 +38,24 @@ type request struct {
 	read    bool
 	ops     []plan.Operation
 	awaited bool
+	// probes names the targets of which the request finds out for other objects whether they exist; empty for none.
+	probes string
 }
 
-// work carries out steps, with up to Options.Parallelism requests at a time, until there are none or the pass must end.
+// work carries out steps, with up to Parallelism requests at a time, until there are none or the pass must end.
 func (p *pass) work(ctx context.Context, steps []step) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.options.WriteTime, fmt.Errorf("to write took longer than %s", p.options.WriteTime))
 	defer cancel()
 	if p.haltErr != nil || p.writeTimeOver(ctx) || !p.checkTenant(ctx, steps) {
 		return
 	}
-	p.urgent, p.planned, p.isUrgent = queue{}, queue{awaitsResults: true}, map[aai.Key]bool{}
+	p.urgent, p.planned = queue{}, queue{awaitsResults: true}
 	for _, s := range steps {
 		p.planned.keys = append(p.planned.keys, s.op.Key)
 	}
 	var workers, background sync.WaitGroup
 	background.Go(func() { p.wakeIdle(ctx) })
-	for range p.options.Parallelism {
+	for range Parallelism {
 		workers.Go(func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -123,11 +125,9 @@ func (p *pass) nextSteps(keys iter.Seq[aai.Key]) []step {
 
 // next returns the next request; nil when there will be none. Objects that have changed since the work began come first.
 func (p *pass) next(ctx context.Context) *request {
-	for p.haltErr == nil && p.listState != listStale && !p.writeTimeOver(ctx) {
+	for p.haltErr == nil && !p.stale && !p.writeTimeOver(ctx) {
 		if p.slow || len(p.planned.keys) > 0 { // Else the next pass is soon enough.
-			for _, key := range p.receive() {
-				p.urgent.keys, p.isUrgent[key] = append(p.urgent.keys, key), true
-			}
+			p.urgent.keys = append(p.urgent.keys, p.receive()...)
 		}
 		for _, q := range []*queue{&p.urgent, &p.planned} {
 			if r := p.take(q); r != nil {
@@ -207,36 +207,35 @@ func (p *pass) begin(r *request) {
 	if r.awaited {
 		r.queue.awaited++
 	}
+	if name := targets(r.ops[0]); p.missingTargets[name] {
+		r.probes, p.waiting[name] = name, []aai.Key{}
+	}
 	for _, op := range r.ops {
 		p.inFlight[op.Key] = p.desired[op.Key]
-		if name := targets(op); p.missingTargets[name] {
-			p.waiting[name] = []aai.Key{}
-		}
 	}
 }
 
 // done queues the objects of a finished request again, and those that waited for its result, because their next step may have changed. Objects
-// that A&AI has rejected together come first, and so does an object that was read on behalf of others,
-// before another one is read.
+// that have changed meanwhile are urgent. Of the others, those that A&AI has rejected together come first, and so does an object that was read on
+// behalf of others, before another one is read.
 func (p *pass) done(r *request) {
 	if r.awaited {
 		r.queue.awaited--
 	}
 	var first []aai.Key
 	for _, op := range r.ops {
+		changed := p.inFlight[op.Key] != p.desired[op.Key]
 		delete(p.inFlight, op.Key)
-		name := targets(op)
 		switch {
-		case p.isUrgent[op.Key]:
+		case changed:
 			p.urgent.keys = append(p.urgent.keys, op.Key)
-		case p.batchLimits[op.Key] > 0 && !r.read, p.missingTargets[name] && r.read:
+		case p.batchLimits[op.Key] > 0 && !r.read, r.probes != "" && r.read:
 			first = append(first, op.Key)
 		default:
 			r.keys = append(r.keys, op.Key)
 		}
-		r.keys = append(r.keys, p.waiting[name]...)
-		delete(p.waiting, name)
 	}
-	r.keys = append(first, r.keys...)
+	r.keys = slices.Concat(first, r.keys, p.waiting[r.probes])
+	delete(p.waiting, r.probes)
 	p.idle.Broadcast()
 }

@@ -104,10 +104,11 @@ func (p *pass) missingProblem() aai.Problem {
 		if t.reason != ReasonMissingDependency {
 			continue
 		}
-		if p.tenantMissing && !p.tenantExists {
+		e, ok := errors.AsType[*aai.Error](t.err)
+		if ok && e.Problem == aai.ProblemTenant {
 			return aai.ProblemTenant
 		}
-		if e, ok := errors.AsType[*aai.Error](t.err); ok && e.Problem == aai.ProblemVNF {
+		if ok && e.Problem == aai.ProblemVNF {
 			problem = aai.ProblemVNF
 		}
 	}
@@ -173,7 +174,7 @@ func (p *pass) statusOf(key aai.Key) ObjectStatus {
 		case failed:
 			return ObjectStatus{State: Pending, Reason: t.reason, Message: t.err.Error()}
 		case p.haltErr != nil:
-			return ObjectStatus{State: Pending, Reason: ReasonNotTried, Message: p.haltErr.Error()}
+			return notTried(p.haltErr)
 		default:
 			return ObjectStatus{State: Pending, Reason: ReasonNotTried}
 		}
@@ -221,35 +222,22 @@ func (p *pass) nextPass() time.Time {
 	}
 	for _, l := range p.limiters {
 		if l.Refused() {
-			earlier(l.since.Add(p.options.DeletionPause))
+			earlier(l.since.Add(DeletionPause))
 		}
 	}
 	return next
 }
 
-// err returns the error of the pass: the error that halted it, or else that of an object that failed because A&AI is unavailable.
+// err returns the error of the pass: the error that halted it, or else that of the first object that failed because A&AI is unavailable.
 func (p *pass) err() error {
-	if p.haltErr != nil {
-		return fmt.Errorf("cannot synchronize tenant %q: %w", p.tenant, p.haltErr)
-	}
-	var first error
-	n := 0
+	err := p.haltErr
 	for _, key := range slices.SortedFunc(maps.Keys(p.failed), aai.Key.Compare) {
-		t := p.failed[key]
-		if t.reason != ReasonUnavailable || !t.retryAt.IsZero() { // What others keep changing is no error of A&AI.
-			continue
+		if t := p.failed[key]; err == nil && t.reason == ReasonUnavailable && t.retryAt.IsZero() { // What others keep changing is no error of A&AI.
+			err = t.err
 		}
-		if n == 0 {
-			first = t.err
-		}
-		n++
 	}
-	switch n {
-	case 0:
+	if err == nil {
 		return nil
-	case 1:
-		return fmt.Errorf("cannot synchronize tenant %q: 1 object failed: %w", p.tenant, first)
-	default:
-		return fmt.Errorf("cannot synchronize tenant %q: %d objects failed, the first: %w", p.tenant, n, first)
 	}
+	return fmt.Errorf("cannot synchronize tenant %q: %w", p.tenant, err)
 }

@@ -31,8 +31,29 @@ type tenantState struct {
 	unacknowledged map[aai.Key]time.Time
 	// todo are the objects that may need a request.
 	todo map[aai.Key]bool
-	observedState
-	failures
+
+	// observed are the documents in A&AI, as far as is known. A document that this project wrote after the last read has no ResourceVersion, because A&AI does not return the new version.
+	observed map[aai.Key]*aai.Document
+	// owned counts the documents in observed by data-source. It includes documents of other owners only if they were read individually.
+	owned map[string]int
+	// tenantExists is true when the tenant is known to exist.
+	tenantExists bool
+	// uncertain are documents whose state in A&AI is not known, such as those whose write got no response.
+	uncertain map[aai.Key]bool
+
+	// failed are objects that could not be finished.
+	failed map[aai.Key]failure
+	// batchLimits is the maximum number of operations in a request that includes the object. It has only objects that failed or were rejected in a bulk request.
+	batchLimits map[aai.Key]int
+	// missingTargets are the names of targets of relationships that A&AI did not have at the last request.
+	missingTargets map[string]bool
+	// conflicts are objects whose key belongs to a document of another owner.
+	conflicts map[aai.Key]plan.Conflict
+	// skipped are documents that should be deleted and are kept.
+	skipped map[aai.Key]plan.Skipped
+	// limiters limit deletions, by data-source.
+	limiters map[string]*limiter
+
 	// reported is the last reported status of each object.
 	reported map[aai.Key]ObjectStatus
 	counts   map[State]int
@@ -40,19 +61,12 @@ type tenantState struct {
 
 func newTenantState() *tenantState {
 	return &tenantState{
-		sem:            semaphore.NewWeighted(1),
-		wake:           make(chan struct{}, 1),
-		desired:        map[aai.Key]*aai.Document{},
-		guards:         plan.Guards{Keys: map[aai.Key]bool{}},
-		unacknowledged: map[aai.Key]time.Time{},
-		todo:           map[aai.Key]bool{},
-		observedState:  observedState{observed: map[aai.Key]*aai.Document{}, owned: map[string]int{}, uncertain: map[aai.Key]bool{}},
-		failures: failures{
-			failed: map[aai.Key]failure{}, batchLimits: map[aai.Key]int{}, missingTargets: map[string]bool{},
-			conflicts: map[aai.Key]plan.Conflict{}, skipped: map[aai.Key]plan.Skipped{}, limiters: map[string]*limiter{},
-		},
-		reported: map[aai.Key]ObjectStatus{},
-		counts:   map[State]int{},
+		sem: semaphore.NewWeighted(1), wake: make(chan struct{}, 1),
+		desired: map[aai.Key]*aai.Document{}, guards: plan.Guards{Keys: map[aai.Key]bool{}}, unacknowledged: map[aai.Key]time.Time{}, todo: map[aai.Key]bool{},
+		observed: map[aai.Key]*aai.Document{}, owned: map[string]int{}, uncertain: map[aai.Key]bool{},
+		failed: map[aai.Key]failure{}, batchLimits: map[aai.Key]int{}, missingTargets: map[string]bool{},
+		conflicts: map[aai.Key]plan.Conflict{}, skipped: map[aai.Key]plan.Skipped{}, limiters: map[string]*limiter{},
+		reported: map[aai.Key]ObjectStatus{}, counts: map[State]int{},
 	}
 }
 
@@ -94,32 +108,18 @@ func (m *tenantState) setDesired(key aai.Key, d Desired) {
 	}
 }
 
-// observedState is the last known content of A&AI.
-type observedState struct {
-	// observed are the documents in A&AI. A document that this project wrote after the last read has no ResourceVersion, because A&AI does not return the new version.
-	observed map[aai.Key]*aai.Document
-	// owned counts the documents in observed by data-source. It includes documents of other owners only if they were read individually.
-	owned map[string]int
-	// tenantExists is true when the tenant is known to exist.
-	tenantExists bool
-	// tenantMissing is true once A&AI has reported that the tenant does not exist.
-	tenantMissing bool
-	// uncertain are documents whose state in A&AI is not known, such as those whose write got no response.
-	uncertain map[aai.Key]bool
-}
-
 // observe stores the document that A&AI holds for an object; nil means none.
-func (k *observedState) observe(key aai.Key, d *aai.Document) {
-	if before := k.observed[key]; before != nil {
-		if k.owned[before.DataSource]--; k.owned[before.DataSource] == 0 {
-			delete(k.owned, before.DataSource)
+func (m *tenantState) observe(key aai.Key, d *aai.Document) {
+	if before := m.observed[key]; before != nil {
+		if m.owned[before.DataSource]--; m.owned[before.DataSource] == 0 {
+			delete(m.owned, before.DataSource)
 		}
-		delete(k.observed, key)
+		delete(m.observed, key)
 	}
 	if d != nil {
-		k.observed[key] = d
-		k.owned[d.DataSource]++
-		k.tenantExists = true
+		m.observed[key] = d
+		m.owned[d.DataSource]++
+		m.tenantExists = true
 	}
 }
 

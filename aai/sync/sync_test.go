@@ -3,7 +3,6 @@ package sync_test
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -72,17 +71,6 @@ func TestResync(t *testing.T) {
 	w.expect([]string{"GET"}, func() { w.sync(document("a", "Ready"), document("b", "Ready")) })
 }
 
-func TestResyncReadsOnePageAtATime(t *testing.T) {
-	w := start(t)
-	desired := make([]aai.Document, 0, 250)
-	for i := range 250 {
-		desired = append(desired, document(strconv.Itoa(i), "Ready"))
-	}
-	w.sync(desired...)
-	w.advance(aaisync.DefaultResync)
-	w.expect([]string{"GET", "GET", "GET"}, func() { w.sync(desired...) })
-}
-
 func TestDriftIsRepaired(t *testing.T) {
 	w := start(t)
 	desired := []aai.Document{document("a", "Ready"), document("b", "Ready"), document("c", "Ready"), document("d", "Ready", linked("vnf-1"))}
@@ -103,19 +91,6 @@ func TestDriftIsRepaired(t *testing.T) {
 	w.expect(nil, func() { w.sync(desired...) })
 }
 
-func TestLabelsThatOthersAddedSinceTheLastListSurvive(t *testing.T) {
-	w := start(t)
-	w.sync(document("a", "Ready"))
-	w.advance(time.Minute)
-	w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Ready","team=red"]}`)
-	w.expect([]string{"GET a", "UPDATE a"}, func() { w.sync(document("a", "Failed")) })
-	w.expectStored(map[string][]string{"a": {"hs/status=Failed", "team=red"}})
-	w.advance(600 * time.Millisecond)
-	w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Failed","team=red","site=north"]}`)
-	w.expect([]string{"GET a", "UPDATE a"}, func() { w.sync(document("a", "Ready")) })
-	w.expectStored(map[string][]string{"a": {"hs/status=Ready", "site=north", "team=red"}})
-}
-
 // TestALabelThatIsSetWhileWeWriteSurvives asserts that A&AI rejects our write if a third party changes the document between our
 // read and our write.
 func TestALabelThatIsSetWhileWeWriteSurvives(t *testing.T) {
@@ -131,24 +106,6 @@ func TestALabelThatIsSetWhileWeWriteSurvives(t *testing.T) {
 	}
 	w.expect([]string{"GET a", "UPDATE a", "GET a", "UPDATE a"}, func() { w.sync(document("a", "Failed")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Failed", "team=red"}})
-}
-
-func TestManyOldDocumentsAreReadByList(t *testing.T) {
-	w := start(t)
-	of := func(status string) (list []aai.Document) {
-		for i := range 150 {
-			list = append(list, document(strconv.Itoa(i), status))
-		}
-		return list
-	}
-	w.sync(of("Ready")...)
-	w.advance(time.Minute)
-	requests := w.requests(func() { w.sync(of("Failed")...) })
-	if n := len(sent(requests)); n != 2+5 || requests[0] != "GET" || requests[1] != "GET" || len(writes(requests)) != 150 {
-		t.Errorf("%d requests, %d writes; want two pages of a list and 150 updates in 5 requests", n, len(writes(requests)))
-	}
-	w.advance(aaisync.DefaultResync - time.Minute)
-	w.expect([]string{"GET", "GET"}, func() { w.sync(of("Failed")...) })
 }
 
 func TestDocumentsOfOtherOwnersAreConflicts(t *testing.T) {
@@ -239,16 +196,6 @@ func TestDocumentTakenOverByAnotherOwnerIsNotTouched(t *testing.T) {
 				t.Errorf("it was touched:\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestAFieldThatChanges(t *testing.T) {
-	w := start(t)
-	w.sync(document("a", "Ready"))
-	w.advance(time.Minute)
-	w.expect([]string{"GET a", "UPDATE a"}, func() { w.sync(document("a", "Ready", func(d *aai.Document) { d.Version = "v2" })) })
-	if a, _ := w.Get(key("a").Path()); a["version"] != "v2" {
-		t.Errorf("version is %v", a["version"])
 	}
 }
 

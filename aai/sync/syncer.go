@@ -15,16 +15,20 @@ import (
 
 // Defaults of Options.
 const (
-	// DefaultParallelism is the number of concurrent requests. Inside A&AI, writes to objects of one VNF block each other, so more is not faster.
-	DefaultParallelism = 4
 	// DefaultResync is how often a tenant is read again in full.
 	DefaultResync = 10 * time.Minute
-	// DefaultDependencyInterval is how long an object with a missing dependency waits before it is retried.
-	DefaultDependencyInterval = 30 * time.Second
 	// DefaultWriteTime is how long a pass may take to write.
 	DefaultWriteTime = 2 * time.Minute
-	// DefaultDeletionPause is how long deletions beyond the limit wait.
-	DefaultDeletionPause = time.Minute
+)
+
+const (
+	// Parallelism is the number of concurrent requests of a pass, besides the one that reads the tenant in full. Inside A&AI, writes to objects of
+	// one VNF block each other, so more is not faster.
+	Parallelism = 4
+	// DependencyInterval is how long an object waits for its tenant, or for the target of a relationship, before it is retried.
+	DependencyInterval = 30 * time.Second
+	// DeletionPause is how long deletions beyond the limit wait.
+	DeletionPause = time.Minute
 )
 
 // Options are the parts and the configuration of a Syncer.
@@ -33,15 +37,8 @@ type Options struct {
 	Client *client.Client
 	// Plan identifies the documents in A&AI that belong to this installation.
 	Plan plan.Options
-	// Parallelism is the number of concurrent requests, without those that read a tenant in full. The default is DefaultParallelism.
-	Parallelism int
 	// Resync is how often a tenant is read again in full, to repair changes by others. The default is DefaultResync.
 	Resync time.Duration
-	// DependencyInterval is how long an object waits for its tenant, or for the target of a relationship, before it is retried. The default is
-	// DefaultDependencyInterval.
-	DependencyInterval time.Duration
-	// DeletionPause is how long deletions beyond the limit wait. The default is DefaultDeletionPause.
-	DeletionPause time.Duration
 	// WriteTime is how long a pass may take to write, without reading the tenant in full. What is not written by then is written in the
 	// next pass, which is no error if A&AI has answered any request: then none begins in the last quarter of the time, which should be
 	// longer than a request may take. The default is DefaultWriteTime.
@@ -58,10 +55,7 @@ type Options struct {
 
 // setDefaults sets the fields that are zero to their defaults.
 func (o *Options) setDefaults() {
-	o.Parallelism = cmp.Or(o.Parallelism, DefaultParallelism)
 	o.Resync = cmp.Or(o.Resync, DefaultResync)
-	o.DependencyInterval = cmp.Or(o.DependencyInterval, DefaultDependencyInterval)
-	o.DeletionPause = cmp.Or(o.DeletionPause, DefaultDeletionPause)
 	o.WriteTime = cmp.Or(o.WriteTime, DefaultWriteTime)
 	if o.Audit == nil {
 		o.Audit = func(WriteEvent) {}
@@ -106,14 +100,12 @@ type Syncer struct {
 
 	mu      sync.Mutex // guards the rest
 	tenants map[aai.Tenant]*tenantState
-	// vnfs holds the states about the modules of VNFs.
-	vnfs map[string]*moduleState
 }
 
 // New returns a Syncer that has not read anything yet.
 func New(o Options) *Syncer {
 	o.setDefaults()
-	s := &Syncer{options: o, takeoverEnd: o.Clock().Add(o.Takeover), prober: newProber(o.Client), tenants: map[aai.Tenant]*tenantState{}, vnfs: map[string]*moduleState{}}
+	s := &Syncer{options: o, takeoverEnd: o.Clock().Add(o.Takeover), prober: newProber(o.Client), tenants: map[aai.Tenant]*tenantState{}}
 	s.maxBulk.Store(client.MaxBulk)
 	return s
 }
@@ -132,7 +124,7 @@ func New(o Options) *Syncer {
 // Any other error means that a document does not belong to the tenant or the data-owner, or, with an empty report, that ctx ended during another
 // pass over the tenant.
 func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Change) (Report, error) {
-	m := stateOf(s, s.tenants, tenant, newTenantState)
+	m := s.stateOf(tenant)
 	if err := m.sem.Acquire(ctx, 1); err != nil {
 		return Report{}, fmt.Errorf("cannot synchronize tenant %q: %w", tenant, err)
 	}
@@ -146,14 +138,14 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 // Wake makes a running pass over a tenant receive changes if it takes long, because the next pass may begin much later. It does not block.
 func (s *Syncer) Wake(tenant aai.Tenant) {
 	select {
-	case stateOf(s, s.tenants, tenant, newTenantState).wake <- struct{}{}:
+	case s.stateOf(tenant).wake <- struct{}{}:
 	default:
 	}
 }
 
 // Resync makes the next pass over a tenant read it again in full, and retry objects that wait or were rejected.
 func (s *Syncer) Resync(tenant aai.Tenant) {
-	stateOf(s, s.tenants, tenant, newTenantState).resync.Store(true)
+	s.stateOf(tenant).resync.Store(true)
 }
 
 // nextResync returns when the next full read is due after that at a time.
@@ -164,12 +156,12 @@ func (s *Syncer) nextResync(read time.Time) time.Time {
 	return s.takeoverEnd
 }
 
-// stateOf returns the state of a tenant or VNF, which is created if there is none.
-func stateOf[K comparable, S any](s *Syncer, all map[K]*S, key K, create func() *S) *S {
+// stateOf returns the state of a tenant, which is created if there is none.
+func (s *Syncer) stateOf(tenant aai.Tenant) *tenantState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if all[key] == nil {
-		all[key] = create()
+	if s.tenants[tenant] == nil {
+		s.tenants[tenant] = newTenantState()
 	}
-	return all[key]
+	return s.tenants[tenant]
 }

@@ -50,17 +50,17 @@ func TestMissingTenantIsRetried(t *testing.T) {
 	w := start(t, simulator.CloudRegion("o", "r"))
 	desired := many(100, "Ready")
 	var r outcome
-	if n := len(w.requests(func() { r = w.sync(desired...) })); n > 1+aaisync.DefaultParallelism {
+	if n := len(w.requests(func() { r = w.sync(desired...) })); n > 1+aaisync.Parallelism {
 		t.Errorf("%d requests for 100 objects without a tenant", n)
 	}
 	if r.Pending != 100 || r.Objects[key("099")].Reason != aaisync.ReasonMissingDependency || !strings.Contains(r.Objects[key("099")].Message, "tenant") {
 		t.Errorf("%d pending, the last: %+v", r.Pending, r.Objects[key("099")])
 	}
-	if want := w.now.Add(aaisync.DefaultDependencyInterval); !r.NextPass.Equal(want) {
+	if want := w.now.Add(aaisync.DependencyInterval); !r.NextPass.Equal(want) {
 		t.Errorf("next pass at %s, want %s", r.NextPass, want)
 	}
 	w.seed(simulator.Tenant("o", "r", "t"))
-	w.advance(aaisync.DefaultDependencyInterval - time.Second)
+	w.advance(aaisync.DependencyInterval - time.Second)
 	w.expect(nil, func() { w.sync(desired...) })
 	w.advance(time.Second)
 	if r = w.sync(desired...); r.Synced != 100 || len(w.stored()) != 100 {
@@ -99,12 +99,12 @@ func TestVNFMissing(t *testing.T) {
 		w.sync(append(many(50, "Failed", linked("vnf-1"))[1:], document("000", "Ready", linked("vnf-1")))...)
 	})
 	// One document checks whether the VNF exists now. The others wait for it.
-	w.advance(aaisync.DefaultDependencyInterval)
+	w.advance(aaisync.DependencyInterval)
 	if again := w.requests(func() { w.sync(linkedDocuments...) }); len(writes(again)) != 2 {
 		t.Errorf("%q were sent; want the state of 000, and one that finds out", again)
 	}
 	w.seed(simulator.GenericVNF("vnf-1"))
-	w.advance(aaisync.DefaultDependencyInterval)
+	w.advance(aaisync.DependencyInterval)
 	if r = w.sync(linkedDocuments...); r.Synced != 50 {
 		t.Errorf("%d synced", r.Synced)
 	}
@@ -124,10 +124,10 @@ func TestManyDocumentsThatWaitForOneVNF(t *testing.T) {
 	if r := w.sync(related...); r.Pending != 50 {
 		t.Fatalf("%d pending", r.Pending)
 	}
-	w.advance(aaisync.DefaultDependencyInterval)
+	w.advance(aaisync.DependencyInterval)
 	w.expect([]string{"GET 000", "PUT 000 edge"}, func() { w.sync(related...) })
 	w.seed(simulator.GenericVNF("vnf-9"))
-	w.advance(aaisync.DefaultDependencyInterval)
+	w.advance(aaisync.DependencyInterval)
 	if r := w.sync(related...); r.Synced != 50 {
 		t.Errorf("%d synced", r.Synced)
 	}
@@ -289,10 +289,10 @@ func TestARejectedObjectThatWaitedBefore(t *testing.T) {
 	w.expectObjects(map[string]string{"a": "Pending MissingDependency"}, w.sync(waiting))
 	w.seed(simulator.GenericVNF("vnf-1"))
 	w.others(http.MethodPut, key("a").Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-2"}`)
-	w.advance(aaisync.DefaultDependencyInterval)
+	w.advance(aaisync.DependencyInterval)
 	r := w.sync(waiting)
 	w.expectObjects(map[string]string{"a": "Failed Rejected"}, r)
-	if r.NextPass.Sub(w.now) < aaisync.DefaultDependencyInterval {
+	if r.NextPass.Sub(w.now) < aaisync.DependencyInterval {
 		t.Errorf("the next pass is in %s, though there is nothing to do before the next resync", r.NextPass.Sub(w.now))
 	}
 }

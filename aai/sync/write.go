@@ -130,12 +130,12 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) {
 // one was not in the list, many may be missing there. Of other operations there must be so many that reading the tenant again costs less than
 // reading each document.
 func (p *pass) detectStaleList(e *aai.Error, ops []plan.Operation) {
-	if p.listState != listCurrent || p.listing || e.Status != http.StatusPreconditionFailed {
+	if p.stale || p.relisted || p.listing || e.Status != http.StatusPreconditionFailed {
 		return
 	}
 	others := slices.ContainsFunc(ops, func(op plan.Operation) bool { return op.Verb != plan.Create })
 	if !others || len(ops)*100 > len(p.observed) {
-		p.listState = listStale
+		p.stale = true
 	}
 }
 

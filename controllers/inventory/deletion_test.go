@@ -6,8 +6,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
 var _ = Describe("A source of which too little is known", func() {
@@ -83,16 +81,6 @@ var _ = Describe("A source of which too little is known", func() {
 		l.start(held)
 		Consistently(l.states).Should(Equal(all))
 		release()
-		Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Service/other": "Ready"}))
-	})
-
-	It("is none that only lists less than before", func(ctx SpecContext) {
-		newScope(ctx, l.namespace, "shop", app("web", "7-web"), app("other", "7-other"))
-		l.start()
-		Eventually(l.states).Should(Equal(all))
-		rewrite(ctx, l.namespace, "7-web", func(status *k8spluginv1alpha1.ResourceBundleStateStatus) {
-			status.Resources, status.ResourceCount = without(status.Resources, "gone"), 1
-		})
 		Eventually(l.states).Should(Equal(map[string]string{"Service/web": "Ready", "Service/other": "Ready"}))
 	})
 })

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"time"
@@ -58,30 +59,31 @@ func unsyncedMessage(o sync.ObjectStatus) string {
 
 // newCondition returns the condition of a tenant, or of the modules of a VNF, after a pass that ended with an error or with nil.
 func newCondition(err error, missing aai.Problem) condition {
-	c := condition{problem: problemOf(err, missing)}
-	switch {
-	case err == nil || isPerResource(err):
-	case aai.KindOf(err) == aai.Misconfigured:
-		c.reason, c.message = scope.ReasonMisconfigured, misconfiguration(err)+nextRetry(err)
-	default:
-		c.reason, c.message = scope.ReasonUnavailable, stableMessage(err.Error())+nextRetry(err)
+	var e *aai.Error
+	if !errors.As(err, &e) {
+		e = &aai.Error{Kind: aai.Retry}
 	}
+	// An error may be about single resources, while A&AI is well otherwise.
+	perResource := e.Kind == aai.Retry && e.Op != aai.OpList && e.Op != aai.OpProbe && !e.Outage()
+	c := condition{problem: cmp.Or(e.Problem, missing)}
+	switch {
+	case err == nil || perResource:
+		return c
+	case e.Kind == aai.Misconfigured:
+		c.reason, c.message = scope.ReasonMisconfigured, stableMessage(misconfiguration(e))+nextRetry(e)
+	default:
+		c.reason, c.message = scope.ReasonUnavailable, stableMessage(err.Error())+nextRetry(e)
+	}
+	c.problem = cmp.Or(c.problem, aai.ProblemOutage)
 	return c
 }
 
-// isPerResource reports whether the error of a pass is about single resources, while A&AI is well otherwise.
-func isPerResource(err error) bool {
-	var e *aai.Error
-	return errors.As(err, &e) && e.Kind == aai.Retry && e.Op != aai.OpList && e.Op != aai.OpProbe && !e.Outage()
-}
-
 // nextRetry says when A&AI is asked again, in words that are the same until then.
-func nextRetry(err error) string {
-	var e *aai.Error
-	switch asked := errors.As(err, &e); {
-	case asked && e.RetryAfter > time.Minute && !e.NotBefore.IsZero():
+func nextRetry(e *aai.Error) string {
+	switch {
+	case e.RetryAfter > time.Minute && !e.NotBefore.IsZero():
 		return "; it is tried again at " + e.NotBefore.UTC().Format(time.RFC3339) + ", as A&AI asked"
-	case asked && (e.RetryAfter > client.MaxPause || e.Kind == aai.Misconfigured):
+	case e.RetryAfter > client.MaxPause || e.Kind == aai.Misconfigured:
 		return fmt.Sprintf("; it is tried again within %.0f seconds", client.MaxMisconfiguredPause.Seconds())
 	default:
 		return fmt.Sprintf("; it is tried again within %.0f seconds", maxPause.Seconds())
@@ -97,11 +99,7 @@ var remedies = map[aai.Problem]string{
 }
 
 // misconfiguration says what is wrong with the configuration, which is the same for all of A&AI, and what to do about it.
-func misconfiguration(err error) string {
-	var e *aai.Error
-	if !errors.As(err, &e) {
-		return stableMessage(err.Error())
-	}
+func misconfiguration(e *aai.Error) string {
 	words := e.Message
 	if e.Err != nil {
 		words += ": " + e.Err.Error()
@@ -109,22 +107,7 @@ func misconfiguration(err error) string {
 	if remedy := remedies[e.Problem]; remedy != "" {
 		words += "; " + remedy
 	}
-	return stableMessage(words)
-}
-
-// problemOf says in one word what is the matter after a pass; empty when nothing is that a person has to know of.
-func problemOf(err error, missing aai.Problem) aai.Problem {
-	var e *aai.Error
-	switch {
-	case errors.As(err, &e) && e.Problem != "":
-		return e.Problem
-	case missing != "":
-		return missing
-	case err == nil || isPerResource(err):
-		return ""
-	default:
-		return aai.ProblemOutage
-	}
+	return words
 }
 
 // The parts of an error text that stableMessage removes.

@@ -41,6 +41,7 @@ var _ = Describe("A&AI that fails", func() {
 		Expect(l.Seed(simulator.Tenant(owner, region, tenant))).To(Succeed())
 		Eventually(l.states).Should(Equal(all))
 		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
+		Eventually(h.exposition).ShouldNot(ContainSubstring("healthscope_aai_problem{"))
 	})
 
 	DescribeTable("is reported once, is not asked again and again, and finds all done when it is back",
@@ -105,17 +106,6 @@ var _ = Describe("A&AI that fails", func() {
 		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), deployment(l.namespace, "web", true), service(l.namespace, "late"))
 		Consistently(asked.get).Should(Equal(n))
 		h.stop()
-	})
-
-	It("with another password says so, and goes on when the file is corrected", func(ctx SpecContext) {
-		l.write("password", "outdated")
-		l.start()
-		Eventually(synced(ctx, s)).Should(Equal("False Misconfigured"))
-		Expect(message(ctx, s)).To(MatchRegexp("user|password"))
-		Expect(l.states()).To(BeEmpty())
-		l.write("password", password)
-		Eventually(l.states).Should(Equal(all))
-		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
 	})
 
 	It("because a file is missing says which", func(ctx SpecContext) {

@@ -176,22 +176,6 @@ func TestIncompleteBundlesCauseNoDeletions(t *testing.T) {
 	})
 }
 
-// TestIncompleteBundleDoesNotGuardOtherNamespaces: an incomplete bundle of one namespace does not prevent the deletion of
-// resources of other namespaces.
-func TestIncompleteBundleDoesNotGuardOtherNamespaces(t *testing.T) {
-	web, db := member("shop", "web", healthscope.Ready), member("back", "db", healthscope.Ready)
-	full := filled(judgedScopes{name("shop", "s"): judged(placed(web)...), name("back", "s"): judged(placed(db)...)}, nil, nil, configv1alpha1.SelectScoped)
-	broken := newBundle()
-	broken.Truncated = true
-	empty := filled(judgedScopes{name("shop", "s"): judged(), name("back", "s"): judged()}, nil, bundleList{broken}, configv1alpha1.SelectScoped)
-	if ops := planned(full.take(shed, oneCluster{}), empty.take(shed, oneCluster{})); len(ops) != 1 || ops[0].Verb != plan.Delete || ops[0].Key != keyOf(db) {
-		t.Errorf("what is done in the other namespace is %+v, want its one deletion", ops)
-	}
-	if ops := planned(full.take(tenant, oneCluster{}), empty.take(tenant, oneCluster{})); len(ops) != 0 {
-		t.Errorf("what is done beside the broken bundle is %+v, want nothing", ops)
-	}
-}
-
 // TestDeletionsResumeWhenLastScopeOfNamespaceIsJudged: deletions that wait for the last scope of a namespace resume when it is
 // judged, even if scopes of other namespaces are not judged yet.
 func TestDeletionsResumeWhenLastScopeOfNamespaceIsJudged(t *testing.T) {
@@ -201,7 +185,7 @@ func TestDeletionsResumeWhenLastScopeOfNamespaceIsJudged(t *testing.T) {
 		i.scopeUpdated(n, noon, 1)
 	}
 	woken := 0
-	i.onChange(func(aai.Tenant) { woken++ })
+	i.onChange(func(target) { woken++ })
 	judge := func(n types.NamespacedName, want ...string) {
 		t.Helper()
 		j[n], woken = judged(), 0
@@ -213,6 +197,29 @@ func TestDeletionsResumeWhenLastScopeOfNamespaceIsJudged(t *testing.T) {
 	judge(name("shop", "a"), "/back", "/shop")
 	judge(name("shop", "b"), "/back")
 	judge(name("back", "c"))
+}
+
+// TestUnjudgedScopeHoldsOnlyItsNamespace has an oldest scope that waits, as for a cluster that is down. The resources of other
+// scopes go to A&AI, unless bundles of its namespace may contain them.
+func TestUnjudgedScopeHoldsOnlyItsNamespace(t *testing.T) {
+	web := member("shop", "web", healthscope.Ready)
+	for _, c := range []struct {
+		waiting types.NamespacedName
+		trusted []string
+		want    bool
+	}{
+		{waiting: name("back", "a")},
+		{waiting: name("back", "a"), trusted: []string{"back"}, want: true},
+		{waiting: name("shop", "a"), want: true},
+		{waiting: name("shop", "z")},
+	} {
+		j := judgedScopes{name("shop", "b"): judged(placed(web)...)}
+		i := filled(j, map[types.NamespacedName]int64{c.waiting: 1, name("shop", "b"): 1}, nil, configv1alpha1.SelectScoped)
+		i.trusted = c.trusted
+		if w := i.take(tenant, oneCluster{}).Desired[keyOf(web)]; w.Held != c.want || w.Document == nil {
+			t.Errorf("while %q waits, with the trusted namespaces %q, %+v is desired; want it held: %t", c.waiting, c.trusted, w, c.want)
+		}
+	}
 }
 
 // parts returns the parts in which nothing is deleted, as cluster/namespace.

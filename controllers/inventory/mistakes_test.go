@@ -86,14 +86,6 @@ var _ = Describe("An operator's mistake", func() {
 		expect(ctx, "Misconfigured", "set inventory.url to the scheme, host and port", "server", asked.get, func() { l.between(nil) })
 	})
 
-	It("is a region that A&AI does not have", func(ctx SpecContext) {
-		l.config.ResyncSeconds = new(int32(2)) // A waiting resource is retried at a resync, and otherwise after half a minute.
-		correct := l.config.Regions[0]
-		fixtures := l.State()
-		Expect(l.ReplaceState()).To(Succeed())
-		expect(ctx, "Pending", correct.CloudOwner+"/"+correct.CloudRegionID, "tenant", counting(through), func() { Expect(l.ReplaceState(fixtures...)).To(Succeed()) })
-	})
-
 	It("is a certificate that is not trusted", func(ctx SpecContext) {
 		server := httptest.NewTLSServer(l)
 		DeferCleanup(server.Close)

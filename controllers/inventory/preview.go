@@ -62,7 +62,7 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 		return all, errors.Wrap(err, "cannot read the bundles")
 	}
 	judged := make(chan struct{}, 1)
-	i.inputs.onChange(func(aai.Tenant) {
+	i.inputs.onChange(func(target) {
 		select {
 		case judged <- struct{}{}:
 		default:
@@ -77,7 +77,6 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 	}
 	for n := range list.Items {
 		i.inputs.scopeChanged(&list.Items[n])
-		i.inputs.modulesNamed(&list.Items[n])
 	}
 	tenants := i.inputs.mapping.Tenants()
 	if len(tenants) > 0 { // Without tenants, judgements wake nothing.
@@ -132,13 +131,9 @@ func (i *Inventory) previewModules(ctx context.Context, all *Preview) error {
 		return nil
 	}
 	for _, v := range i.inputs.vnfs(types.NamespacedName{}) {
-		list, err := i.client.ListVFModules(ctx, v)
+		current, err := i.client.ListVFModules(ctx, v)
 		if err != nil {
 			return errors.Wrapf(err, "cannot plan the modules of generic-vnf %q", v)
-		}
-		current := make(map[aai.VFModule]aai.VFModuleStatus, len(list))
-		for id, status := range list {
-			current[aai.VFModule{GenericVNFID: v, ID: id}] = status
 		}
 		desired, _ := i.inputs.desiredModules(v)
 		changes, missing := plan.Modules(desired, current)
