@@ -139,9 +139,11 @@ func (tt *request) handler(t *testing.T) http.Handler {
 	}
 	h := newHandler(o)
 	for range tt.streams {
-		h.callers.acquire("caller-all", maxStreamsOfOne)
+		if _, err := h.streams.open("caller-all"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return h.handler()
+	return h
 }
 
 // checkRetry asserts that a response has the header Retry-After if a retry can succeed, and only then.

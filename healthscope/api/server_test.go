@@ -20,8 +20,8 @@ import (
 // start runs a server on a free loopback port. stop stops it, and returns the error of serve.
 func start(t *testing.T, h http.Handler) (base string, stop func() error) {
 	t.Helper()
-	s := NewServer(ServerOptions{Address: "127.0.0.1:0", Handler: h})
-	listener, err := s.listen(t.Context())
+	s := (&Server{Address: "127.0.0.1:0", Handler: h})
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestServerSaysWhyItCannotListen(t *testing.T) {
 	closeAtEnd(t, taken)
 	for name, address := range map[string]string{"in use": taken.Addr().String(), "no port": "127.0.0.1", "no number": "127.0.0.1:http-but-not"} {
 		t.Run(name, func(t *testing.T) {
-			s := NewServer(ServerOptions{Address: address, Handler: http.NotFoundHandler()})
+			s := (&Server{Address: address, Handler: http.NotFoundHandler()})
 			if err := s.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("cannot listen on %q for the status API: ", address)) {
 				t.Errorf("Run: %v", err)
 			}
@@ -208,7 +208,7 @@ func TestServerCutsOffWhatDoesNotEnd(t *testing.T) {
 		listener := newPipes()
 		ctx, cancel := context.WithCancel(t.Context())
 		ran := make(chan error, 1)
-		go func() { ran <- NewServer(ServerOptions{Address: "pipe", Handler: endless}).serve(ctx, listener) }()
+		go func() { ran <- (&Server{Address: "pipe", Handler: endless}).serve(ctx, listener) }()
 		connection := listener.dial()
 		closeAtEnd(t, connection)
 		if _, err := io.WriteString(connection, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
@@ -244,7 +244,7 @@ func TestServerHangsUp(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				ran := make(chan error, 1)
 				go func() {
-					ran <- NewServer(ServerOptions{Address: "pipe", Handler: NewHandler(Options{})}).serve(ctx, listener)
+					ran <- (&Server{Address: "pipe", Handler: NewHandler(Options{})}).serve(ctx, listener)
 				}()
 				connection := listener.dial()
 				began := time.Now()
@@ -272,7 +272,7 @@ func TestServerHangsUpOnWhoDoesNotRead(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ran := make(chan error, 1)
 		go func() {
-			ran <- NewServer(ServerOptions{Address: "pipe", Handler: NewHandler(Options{})}).serve(ctx, listener)
+			ran <- (&Server{Address: "pipe", Handler: NewHandler(Options{})}).serve(ctx, listener)
 		}()
 		connection := listener.dial()
 		closeAtEnd(t, connection)
@@ -295,7 +295,7 @@ func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("out o
 
 func TestServerSaysWhyItCannotGoOn(t *testing.T) {
 	var log strings.Builder
-	s := NewServer(ServerOptions{Address: "pipe", Handler: http.NotFoundHandler(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s := (&Server{Address: "pipe", Handler: http.NotFoundHandler(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	err := s.serve(t.Context(), brokenListener{newPipes()})
 	if err == nil || err.Error() != `cannot serve the status API on "pipe": out of sockets` {
 		t.Errorf("serve: %v", err)

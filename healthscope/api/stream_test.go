@@ -99,7 +99,7 @@ func listen(t *testing.T, o Options, target string, header http.Header) (l liste
 	listener := newPipes()
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
-	go func() { ran <- NewServer(ServerOptions{Address: "pipe", Handler: NewHandler(o)}).serve(ctx, listener) }()
+	go func() { ran <- (&Server{Address: "pipe", Handler: NewHandler(o)}).serve(ctx, listener) }()
 	connection := listener.dial()
 	request := "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n"
 	for name, values := range header {

@@ -40,7 +40,7 @@ func newCertificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 func listenHTTPS(t *testing.T, o Options, target string) (l listening, stop func() error) {
 	t.Helper()
 	certificate, trusted := newCertificate(t)
-	server := NewServer(ServerOptions{Address: "pipe", Handler: NewHandler(o), TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}})
+	server := (&Server{Address: "pipe", Handler: NewHandler(o), TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}})
 	listener := newPipes()
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)

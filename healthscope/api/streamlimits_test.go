@@ -14,8 +14,7 @@ import (
 func TestACallerMayHaveSoManyStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard := rights{may: map[string][]Access{"greedy": nil, "modest": nil}}
-		server := newHandler(Options{Scopes: manyScopes(), Guard: guard})
-		h := server.handler()
+		h := newHandler(Options{Scopes: manyScopes(), Guard: guard})
 		watch := func(ctx context.Context, token string) *httptest.ResponseRecorder {
 			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/scopes?watch=true", nil)
 			r.Header = bearer(token)
@@ -31,7 +30,7 @@ func TestACallerMayHaveSoManyStreams(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if got := len(server.requests); got != 0 {
+		if got := len(h.requests); got != 0 {
 			t.Errorf("streams take part in the limit of requests: %d", got)
 		}
 		got := watch(stopping(t.Context()), "greedy")
@@ -44,8 +43,8 @@ func TestACallerMayHaveSoManyStreams(t *testing.T) {
 		if got := watch(stopping(t.Context()), "greedy"); got.Code != http.StatusOK {
 			t.Errorf("after all are closed: status %d: %s", got.Code, got.Body)
 		}
-		if len(server.callers.counts) != 0 || len(server.streams) != 0 {
-			t.Errorf("something is held of streams that are over: %v, %d", server.callers.counts, len(server.streams))
+		if len(h.streams.byCaller) != 0 || h.streams.total != 0 {
+			t.Errorf("something is held of streams that are over: %v, %d", h.streams.byCaller, h.streams.total)
 		}
 	})
 }
@@ -53,20 +52,18 @@ func TestACallerMayHaveSoManyStreams(t *testing.T) {
 func TestStreamsHaveALimit(t *testing.T) {
 	h := newHandler(Options{Scopes: manyScopes()})
 	for range maxStreams {
-		acquire(h.streams)
+		if _, err := h.streams.open(""); err != nil {
+			t.Fatal(err)
+		}
 	}
-	mux := http.NewServeMux()
-	for _, rt := range h.routes() {
-		mux.Handle(rt.Path, h.serve(rt))
-	}
-	got := get(t, mux, "/scopes?watch=true", nil)
+	got := get(t, h, "/scopes?watch=true", nil)
 	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "streams are open already")
 	for range maxRequests {
 		acquire(h.requests)
 	}
-	got = get(t, mux, "/scopes", nil)
+	got = get(t, h, "/scopes", nil)
 	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "requests are under way already")
-	if got := get(t, mux, "/healthz", nil); got.Code != http.StatusOK {
+	if got := get(t, h, "/healthz", nil); got.Code != http.StatusOK {
 		t.Errorf("a busy server seems dead: %d", got.Code)
 	}
 }

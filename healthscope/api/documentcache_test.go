@@ -10,15 +10,15 @@ import (
 )
 
 func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
-	var d viewCache
+	d := NewDocuments(DocumentsOptions{})
 	view := func(keys etcdKeys) appcontext.View {
 		s := keys.snapshot(t)
 		return appcontext.View{ContextID: autumnID, Context: s, StatusContext: s}
 	}
 	saved := func(v appcontext.View) map[string]weak.Pointer[status.Bundle] {
-		contents, found := d.get(appcontext.DeploymentRef{}, v), map[string]weak.Pointer[status.Bundle]{}
-		for _, e := range contents.contents.Expected(appcontext.GroupRef("retail", "shop", "v2", "autumn"), status.Query{}) {
-			found[e.Cluster] = weak.Make(contents.savedBundle(e, false, nil))
+		contents, found := d.cacheOf(appcontext.DeploymentRef{}, v).decode(v), map[string]weak.Pointer[status.Bundle]{}
+		for _, e := range contents.Expected(appcontext.GroupRef("retail", "shop", "v2", "autumn"), status.Query{}) {
+			found[e.Cluster] = weak.Make(contents.SavedBundle(e.AppInCluster, nil))
 		}
 		return found
 	}
@@ -39,19 +39,23 @@ func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
 	if second["west+bonn"].Value() == nil {
 		t.Error("the bundle of a cluster in the context is not kept")
 	}
-	runtime.KeepAlive(&d)
+	runtime.KeepAlive(d)
 }
 
 func TestAnswersOfAViewAreBounded(t *testing.T) {
-	d := &cachedView{documents: map[string]response{}}
+	d, view := &viewCache{}, appcontext.View{}
 	third := response{body: make([]byte, maxCachedBytes/3)}
 	for _, query := range []string{"a", "b", "b", "c", "d"} {
-		d.store(query, third)
-		if _, ok := d.document(query); !ok {
+		d.store(view, query, third)
+		if _, ok := d.document(view, query); !ok {
 			t.Errorf("the answer to %q is not kept", query)
 		}
 	}
-	d.store("e", response{body: make([]byte, maxCachedBytes+1)})
+	d.store(view, "e", response{body: make([]byte, maxCachedBytes+1)})
+	d.store(appcontext.View{Contexts: []string{autumnID}}, "f", third)
+	if _, ok := d.document(view, "f"); ok {
+		t.Error("an answer of another view is kept")
+	}
 	kept := 0
 	for _, made := range d.documents {
 		kept += len(made.body)
