@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -259,6 +260,23 @@ func Answer(in Input, q Query) (any, error) {
 		network.Cluster = shown[0].Clusters[0] // isAbout selects only one app in one cluster.
 	}
 	return network, nil
+}
+
+// checkEMCO returns an error for a filter that EMCO 22.12 rejects once it knows the context. It also rejects a query for names about a
+// cluster, because EMCO does not list the names of its network intents.
+func (in Input) checkEMCO(q Query) error {
+	if in.Subject.Cluster != "" {
+		if q.EMCO.List != "" {
+			return newParameterError(q.EMCO.List, "", "is only for deployment intent groups", "no "+q.EMCO.List)
+		}
+		return nil
+	}
+	for _, name := range q.Apps {
+		if in.Contents != nil && !slices.ContainsFunc(in.Contents.apps, func(a app) bool { return a.name == name }) {
+			return errors.New("Filter app " + name + " not in list of apps for composite app " + in.Subject.CompositeApp) // EMCO's words.
+		}
+	}
+	return nil
 }
 
 // listApps lists the apps that the query selects.
