@@ -37,14 +37,11 @@ func newCertificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 }
 
 // listenHTTPS is like listen, over HTTPS and HTTP/2.
-func listenHTTPS(t *testing.T, o Options, target string) (l listening, stop func() error) {
+func listenHTTPS(t *testing.T, o Options, target string) listening {
 	t.Helper()
 	certificate, trusted := newCertificate(t)
-	server := (&Server{Address: "pipe", Handler: NewHandler(o), TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}})
-	listener := newPipes()
-	ctx, cancel := context.WithCancel(t.Context())
-	ran := make(chan error, 1)
-	go func() { ran <- server.serve(ctx, listener) }()
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
+	listener, stop := startPiped(t, &Server{Address: "pipe", Handler: NewHandler(o), TLS: config})
 	client := &http.Transport{
 		ForceAttemptHTTP2: true,
 		TLSClientConfig:   &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS13},
@@ -55,21 +52,21 @@ func listenHTTPS(t *testing.T, o Options, target string) (l listening, stop func
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := client.RoundTrip(r) //nolint:bodyclose // It is closed by the caller.
+	response, err := client.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
+	closeAtEnd(t, response.Body)
 	if response.ProtoMajor != 2 || response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != typeStream {
 		t.Fatalf("%s, status %d, header %v", response.Proto, response.StatusCode, response.Header)
 	}
-	return listening{response.Body, bufio.NewReader(response.Body)}, func() error { cancel(); return <-ran }
+	return listening{bufio.NewReader(response.Body), stop}
 }
 
 // TestStreamLivesAndEndsOverHTTPS asserts that a quiet stream stays open over HTTP/2, where an expired deadline ends a stream even when nothing is written.
 func TestStreamLivesAndEndsOverHTTPS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scopes := newChanging(manyScopes())
-		l, stop := listenHTTPS(t, Options{Scopes: scopes}, "/scopes?watch=true")
-		livesAndEnds(t, scopes, l, stop)
+		livesAndEnds(t, scopes, listenHTTPS(t, Options{Scopes: scopes}, "/scopes?watch=true"))
 	})
 }
