@@ -178,8 +178,11 @@ func compareResults(a, b *Result) int {
 	if c != 0 {
 		return c
 	}
-	x, _ := json.Marshal(a) // Of results that cannot be encoded, any may count.
-	y, _ := json.Marshal(b)
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	if errX != nil || errY != nil {
+		return 0 // A time that has no JSON form, which Result.Clean removes.
+	}
 	return bytes.Compare(x, y)
 }
 
