@@ -292,3 +292,37 @@ func TestATimeToComeIsNoLaterThanNow(t *testing.T) {
 		}
 	})
 }
+
+// TestRolloutThatGetsOnDoesNotTimeOut judges rollouts of 20 replicas every 40 seconds.
+func TestRolloutThatGetsOnDoesNotTimeOut(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ready func(step int32) int32
+		want  healthscope.State
+	}{
+		"it gets on":               {func(step int32) int32 { return step }, healthscope.Pending},
+		"it is stuck":              {func(step int32) int32 { return min(step, 3) }, healthscope.Failed},
+		"a replica comes and goes": {func(step int32) int32 { return step % 2 }, healthscope.Failed},
+	} {
+		l := life{policy: healthscope.DefaultPolicy()}
+		var last healthscope.Member
+		for step := range int32(20) {
+			ready := tc.ready(step)
+			r := result("apps", "StatefulSet", "db", healthscope.Pending, since(noon), because(healthscope.ReasonReplicasNotReady, ""))
+			r.Progress = &healthscope.Progress{Generation: 1, Ready: ready, Available: ready, Updated: ready}
+			last = l.look(noon.Add(seconds(40*int(step))), r)
+		}
+		if last.State != tc.want {
+			t.Errorf("%s: %s, want %s", name, last.State, tc.want)
+		}
+	}
+}
+
+func TestRolloutThatKubernetesTimesHasNoOtherLimit(t *testing.T) {
+	for timed, want := range map[bool]healthscope.State{true: healthscope.Pending, false: healthscope.Failed} {
+		r := deployment("shop", healthscope.Pending, since(ago(time.Hour)))
+		r.Timed, r.Progress = timed, &healthscope.Progress{Generation: 1}
+		if got := healthscope.Judge([]healthscope.Result{r}, healthscope.DefaultPolicy(), noon).Members[0].State; got != want {
+			t.Errorf("timed by Kubernetes %t: %s, want %s", timed, got, want)
+		}
+	}
+}

@@ -1,8 +1,9 @@
 package healthscope
 
 import (
+	"bytes"
 	"cmp"
-	"fmt"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -113,12 +114,6 @@ type link struct {
 // collect copies the results in the order of their keys, each object once.
 func (j *judgeState) collect(results []Result) {
 	j.members = make([]Member, 0, len(results))
-	if isSorted(results) {
-		for i := range results {
-			j.members = append(j.members, Member{Result: results[i]})
-		}
-		return
-	}
 	order := make([]int, len(results))
 	for i := range order {
 		order[i] = i
@@ -129,16 +124,6 @@ func (j *judgeState) collect(results []Result) {
 			j.members = append(j.members, Member{Result: results[i]})
 		}
 	}
-}
-
-// isSorted reports whether results are sorted by key, each object once. Those of bundles are.
-func isSorted(results []Result) bool {
-	for i := 1; i < len(results); i++ {
-		if compareKeys(&results[i-1].Key, &results[i].Key) >= 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // linkOwners links owned members to their direct and topmost owners.
@@ -193,7 +178,12 @@ func compareResults(a, b *Result) int {
 	if c != 0 {
 		return c
 	}
-	return strings.Compare(remainingFields(a), remainingFields(b))
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	if errX != nil || errY != nil {
+		return 0 // A time that has no JSON form, which Result.Clean removes.
+	}
+	return bytes.Compare(x, y)
 }
 
 // trueFirst sorts true before false.
@@ -206,29 +196,6 @@ func trueFirst(a, b bool) int {
 	default:
 		return 1
 	}
-}
-
-// remainingFields returns a string of the fields that compareResults does not compare one by one.
-func remainingFields(r *Result) string {
-	var owner Owner
-	if r.Owner != nil {
-		owner = *r.Owner
-	}
-	var replicas Replicas
-	if r.Replicas != nil {
-		replicas = *r.Replicas
-	}
-	var history History
-	if r.History != nil {
-		history = *r.History
-	}
-	var progress Progress
-	if r.Progress != nil {
-		progress = *r.Progress
-	}
-	return fmt.Sprintf("%q%q%v%v%v%q%q%v%v%v%#v%v%v%v%v", r.Version, r.UID, r.Serving, r.Suspended, r.Warning, owner, r.Labels,
-		replicas, r.Replicas == nil, r.ProgressDeadline, history, r.History == nil,
-		r.Timed, progress, r.Progress == nil)
 }
 
 // pendingLimit returns how long member i may be Pending; zero means indefinitely. A Job

@@ -32,7 +32,7 @@ func drawResult(owners bool) *rapid.Generator[healthscope.Result] {
 		}
 		r.Warning = rapid.Bool().Draw(t, "warning")
 		if rapid.Bool().Draw(t, "remembered") {
-			r.History = &healthscope.History{State: rapid.SampledFrom(healthscope.States()).Draw(t, "history state"), Reason: "Evicted"}
+			r.History = &healthscope.Member{Result: healthscope.Result{State: rapid.SampledFrom(healthscope.States()).Draw(t, "history state"), Reason: "Evicted"}}
 			if rapid.Bool().Draw(t, "history timed") {
 				r.History.Since = ago(time.Duration(rapid.IntRange(0, 300).Draw(t, "history age")) * time.Second)
 				r.History.StoppedServing = ago(time.Duration(rapid.IntRange(0, 120).Draw(t, "idle")) * time.Second)
@@ -81,7 +81,7 @@ func TestJudgingAgainChangesNothing(t *testing.T) {
 		judged := make([]healthscope.Result, len(first))
 		for i, m := range first {
 			judged[i] = m.Result
-			judged[i].History = &healthscope.History{StoppedServing: m.StoppedServing}
+			judged[i].History = &healthscope.Member{StoppedServing: m.StoppedServing}
 		}
 		if diff := cmp.Diff(first, healthscope.Judge(judged, policy, noon).Members); diff != "" {
 			t.Fatalf("judged again (-first +second):\n%s", diff)

@@ -284,7 +284,9 @@ func TestEqualResultsForOneObjectAreChosenFromRegardlessOfOrder(t *testing.T) {
 		"suspended":   func(r *healthscope.Result) { r.Suspended = true },
 		"warning":     func(r *healthscope.Result) { r.Warning = true },
 		"deadline":    deadline(time.Minute),
-		"history":     func(r *healthscope.Result) { r.History = &healthscope.History{State: healthscope.Failed} },
+		"history": func(r *healthscope.Result) {
+			r.History = &healthscope.Member{Result: healthscope.Result{State: healthscope.Failed}}
+		},
 	}
 	for name, change := range variants {
 		t.Run(name, func(t *testing.T) {

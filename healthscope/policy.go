@@ -1,6 +1,9 @@
 package healthscope
 
-import "time"
+import (
+	"sort"
+	"time"
+)
 
 // Defaults of Policy.
 const (
@@ -34,22 +37,10 @@ func DefaultPolicy() Policy {
 // hasHysteresis reports whether the policy depends on the previous state of an object.
 func (p Policy) hasHysteresis() bool { return p.FailureGrace > 0 || p.RecoveryHold > 0 }
 
-// History is the previous judgement of an object.
-type History struct {
-	// State, Reason, Message and Since are those of the previous Member.
-	State   State
-	Reason  Reason
-	Message string
-	Since   time.Time
-	// Serving, StoppedServing and Progress are those of the previous Member, too.
-	Serving        bool
-	StoppedServing time.Time
-	Progress       *Progress
-}
-
 // WithHistory sets the History of results from the members of a previous judgement of
-// the same objects. before is sorted by key, as in a Judgement. A result whose object
-// is not in before, or has another uid there, is left unchanged: that object is new.
+// the same objects. before is sorted by key, as in a Judgement, and must not be changed
+// until the results are judged. A result whose object is not in before, or has another
+// uid there, is left unchanged: that object is new.
 //
 // FailureGrace and RecoveryHold need the history, because a raw result holds the time
 // since which an object is in its state, and not the state before. PendingTimeout needs
@@ -60,52 +51,19 @@ type History struct {
 // state, reason and since are sufficient. Whether they served is not known then, and
 // PendingTimeout counts from since.
 func (p Policy) WithHistory(results []Result, before []Member) {
-	if len(before) == 0 {
-		return
-	}
-	n := 0
-	for i := range results {
-		if p.needsHistory(&results[i]) {
-			n++
-		}
-	}
-	histories := make([]History, 0, n) // Never grows: results point into it.
 	for i := range results {
 		r := &results[i]
-		if !p.needsHistory(r) {
+		if !p.hasHysteresis() && (r.State != Pending || r.Serving) {
 			continue
 		}
 		at, ok := find(before, &r.Key)
-		if !ok || r.UID != before[at].UID && r.UID != "" && before[at].UID != "" {
-			continue
+		if ok && (r.UID == before[at].UID || r.UID == "" || before[at].UID == "") {
+			r.History = &before[at]
 		}
-		previous := &before[at]
-		histories = append(histories, History{
-			State: previous.State, Reason: previous.Reason, Message: previous.Message, Since: previous.Since, Serving: previous.Serving, StoppedServing: previous.StoppedServing,
-			Progress: previous.Progress,
-		})
-		r.History = &histories[len(histories)-1]
 	}
-}
-
-// needsHistory reports whether the previous judgement of an object can make a difference.
-func (p Policy) needsHistory(r *Result) bool {
-	return p.hasHysteresis() || r.State == Pending && !r.Serving
 }
 
 // find returns the index of an object in members, which are sorted by key, and whether it is there.
 func find(members []Member, key *Key) (int, bool) {
-	low, high := 0, len(members)
-	for low < high {
-		middle := int(uint(low+high) >> 1)
-		switch c := compareKeys(&members[middle].Key, key); {
-		case c == 0:
-			return middle, true
-		case c < 0:
-			low = middle + 1
-		default:
-			high = middle
-		}
-	}
-	return low, false
+	return sort.Find(len(members), func(i int) int { return compareKeys(key, &members[i].Key) })
 }

@@ -127,8 +127,8 @@ type Result struct {
 	ProgressDeadline time.Duration
 	// Progress is the progress of the object; nil for objects that do not count it.
 	Progress *Progress
-	// History is the previous judgement of the object; nil when it is not known. Policy.WithHistory sets it for Judge, which does not pass it on.
-	History *History
+	// History is the object in the previous judgement; nil when it is not known. Policy.WithHistory sets it for Judge, which does not pass it on.
+	History *Member
 }
 
 // Replicas counts the replicas of a workload, or the containers of a pod.

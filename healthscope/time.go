@@ -99,12 +99,12 @@ func (j *judgeState) applyRecoveryHold(m *Member) {
 	}
 }
 
-// history returns the previous judgement of an object; the zero value when it is not known, or the policy has no hysteresis.
-func (j *judgeState) history(m *Member) History {
+// history returns an object in the previous judgement; the zero value when it is not known, or the policy has no hysteresis.
+func (j *judgeState) history(m *Member) *Member {
 	if m.History == nil || !j.policy.hasHysteresis() {
-		return History{}
+		return &Member{}
 	}
-	return *m.History
+	return m.History
 }
 
 // keepSince keeps the earlier since of an object that is in the same state as in its

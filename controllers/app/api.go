@@ -61,7 +61,7 @@ func (c *controller) addStatusAPI(tracker *observe.Tracker) error {
 }
 
 func (c *controller) addServer(address string, options api.Options, tlsConfig *tls.Config) error {
-	server := api.NewServer(api.ServerOptions{Address: address, Handler: api.NewHandler(options), TLS: tlsConfig, Logger: options.Logger})
+	server := &api.Server{Address: address, Handler: api.NewHandler(options), TLS: tlsConfig, Logger: options.Logger}
 	return errors.Wrap(c.mgr.Add(everyReplica(server.Run)), "cannot add the status REST server")
 }
 

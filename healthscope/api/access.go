@@ -63,14 +63,12 @@ func (a Access) String() string {
 	}
 }
 
-// authenticate sets the caller of a request. It sets none for anonymous routes and without a Guard.
+// authenticate sets the caller of a request. It sets none without a Guard.
 func (h *handler) authenticate(ctx context.Context, q *requestInfo) error {
 	switch {
-	case q.route.read == nil:
-		return nil
-	case h.guard == nil && q.route.changes(): // Any page in a browser on the same machine can send it.
+	case h.Guard == nil && q.route.changes(): // Any page in a browser on the same machine can send it.
 		return statusErrorf(http.StatusForbidden, "without a token nothing can be changed; send one to the address in api.bindAddress of the server's configuration")
-	case h.guard == nil:
+	case h.Guard == nil:
 		return nil
 	}
 	token, err := bearerToken(q.Request)
@@ -78,7 +76,7 @@ func (h *handler) authenticate(ctx context.Context, q *requestInfo) error {
 		return err
 	}
 	var ok bool
-	q.caller, ok, err = h.guard.Authenticate(q.WithContext(ctx), token)
+	q.caller, ok, err = h.Guard.Authenticate(q.WithContext(ctx), token)
 	switch {
 	case errors.Is(err, ErrTooMany):
 		return statusErrorf(http.StatusTooManyRequests, "%w", err)
@@ -110,10 +108,10 @@ func bearerToken(r *http.Request) (string, error) {
 
 // authorize returns an error when the caller does not have the access. Call it before any look-up, so that a response does not show what exists.
 func (h *handler) authorize(ctx context.Context, q *requestInfo) error {
-	if h.guard == nil || q.route.read == nil {
+	if h.Guard == nil || q.route.anonymous() {
 		return nil
 	}
-	allowed, err := h.guard.Authorize(ctx, q.caller, q.access)
+	allowed, err := h.Guard.Authorize(ctx, q.caller, q.access)
 	if err != nil {
 		return statusErrorf(http.StatusServiceUnavailable, "cannot find out what user %s may do: %w", quote(q.caller.Name), err)
 	}

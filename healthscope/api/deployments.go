@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,61 +56,51 @@ type RollbackSpec struct {
 	Revision string `json:"revision" pattern:"^[1-9][0-9]{0,17}$"`
 }
 
-// deploymentRoutes returns EMCO's routes that change deployments.
+// deploymentRoutes returns EMCO's routes that change deployments. EMCO's clients may send a body with any of them; only a rollback reads it.
 func (h *handler) deploymentRoutes() []route {
-	action := func(name, id, summary, description string, do change) route {
+	action := func(name, id, summary, description string, do func(context.Context, *requestInfo) (any, error)) route {
 		return route{
 			Operation: Operation{Path: groupPath + "/" + name, Method: http.MethodPost, ID: id, Tag: tagDeployments, Summary: summary, Description: description},
-			timeout:   documentTimeout, read: readPath(verbDeploy, "project", "app", "version", "group"), respond: h.deploy(do),
+			timeout:   documentTimeout, read: readPath(verbDeploy, "project", "app", "version", "group"),
+			respond: func(ctx context.Context, q *requestInfo) (response, error) {
+				if h.Deployments == nil {
+					return response{}, statusErrorf(http.StatusNotImplemented, "%w: nothing is deployed here, because rsync.enabled is false in the server's configuration", errNotConfigured)
+				}
+				document, err := do(ctx, q)
+				return response{document: document}, deploymentError(err)
+			},
 		}
 	}
 	updates := action("update", "updateGroup", "Update a deployment intent group to its newest context",
-		"The newest context replaces the context in force. The response is the number of the new revision of the group.", update)
+		"The newest context replaces the context in force. The response is the number of the new revision of the group.",
+		func(ctx context.Context, q *requestInfo) (any, error) { return h.Deployments.Update(ctx, groupOf(q)) })
 	updates.MediaTypes, updates.Document = []string{typeJSON}, Revision(0)
-	rollbacks := action("rollback", "rollbackGroup", "Roll a deployment intent group back to an earlier revision", "The rollback creates a new revision.", rollback)
+	rollbacks := action("rollback", "rollbackGroup", "Roll a deployment intent group back to an earlier revision", "The rollback creates a new revision.",
+		func(ctx context.Context, q *requestInfo) (any, error) {
+			to, err := readRollback(q)
+			if err != nil {
+				return nil, err
+			}
+			return nil, h.Deployments.Rollback(ctx, groupOf(q), to)
+		})
 	rollbacks.Body = Rollback{}
 	return []route{
 		action("instantiate", "instantiateGroup", "Deploy a deployment intent group to its clusters",
-			"The newest context of the group is deployed. If it is deployed already, the resources that clusters have refused are tried again.", groupAction(Deployments.Instantiate)),
-		action("terminate", "terminateGroup", "Delete a deployment intent group from its clusters", "An action that is running for the group ends.", groupAction(Deployments.Terminate)),
-		action("stop", "stopGroup", "Stop the action that is running for a deployment intent group", "Resources that are applied stay. Nothing else is done until the next request for the group.", groupAction(Deployments.Stop)),
+			"The newest context of the group is deployed. If it is deployed already, the resources that clusters have refused are tried again.",
+			func(ctx context.Context, q *requestInfo) (any, error) {
+				return nil, h.Deployments.Instantiate(ctx, groupOf(q))
+			}),
+		action("terminate", "terminateGroup", "Delete a deployment intent group from its clusters", "An action that is running for the group ends.",
+			func(ctx context.Context, q *requestInfo) (any, error) {
+				return nil, h.Deployments.Terminate(ctx, groupOf(q))
+			}),
+		action("stop", "stopGroup", "Stop the action that is running for a deployment intent group", "Resources that are applied stay. Nothing else is done until the next request for the group.",
+			func(ctx context.Context, q *requestInfo) (any, error) {
+				return nil, h.Deployments.Stop(ctx, groupOf(q))
+			}),
 		updates,
 		rollbacks,
 	}
-}
-
-// change makes the response to a request that changes a deployment.
-type change func(context.Context, Deployments, *requestInfo) (response, error)
-
-// deploy returns the responder of a request that changes a deployment.
-func (h *handler) deploy(do change) responder {
-	return func(ctx context.Context, q *requestInfo) (response, error) {
-		if h.deployments == nil {
-			return response{}, errDeploymentsDisabled
-		}
-		made, err := do(ctx, h.deployments, q)
-		return made, deploymentError(err)
-	}
-}
-
-// groupAction returns the change of a request whose input is only its path. EMCO's clients may send a body, which is ignored.
-func groupAction(do func(Deployments, context.Context, appcontext.DeploymentRef) error) change {
-	return func(ctx context.Context, d Deployments, q *requestInfo) (response, error) {
-		return response{}, do(d, ctx, groupOf(q))
-	}
-}
-
-func update(ctx context.Context, d Deployments, q *requestInfo) (response, error) {
-	revision, err := d.Update(ctx, groupOf(q))
-	return response{document: revision}, err
-}
-
-func rollback(ctx context.Context, d Deployments, q *requestInfo) (response, error) {
-	to, err := readRollback(q)
-	if err != nil {
-		return response{}, err
-	}
-	return response{}, d.Rollback(ctx, groupOf(q), to)
 }
 
 // readRollback reads the body of a request for a rollback.
@@ -140,24 +131,26 @@ func groupOf(q *requestInfo) appcontext.DeploymentRef {
 	return appcontext.GroupRef(q.PathValue("project"), q.PathValue("app"), q.PathValue("version"), q.PathValue("group"))
 }
 
-// errDeploymentsDisabled is the error of requests that need rsync.
-var errDeploymentsDisabled = statusErrorf(http.StatusNotImplemented, "%w: nothing is deployed here, because rsync.enabled is false in the server's configuration", errNotConfigured)
-
 // deploymentError converts an error of Deployments to an error for the caller. It returns one that is for the caller already unchanged.
 func deploymentError(err error) error {
-	is := func(target error) bool { return errors.Is(err, target) }
 	if _, ok := errors.AsType[*statusError](err); err == nil || ok {
 		return err
 	}
+	return statusErrorf(cmp.Or(statusOf(err), http.StatusConflict), "%w", err)
+}
+
+// statusOf returns the status code for an error of one of the kinds of package appcontext, or of a context; 0 for other errors.
+func statusOf(err error) int {
+	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case is(appcontext.ErrNotFound):
-		return statusErrorf(http.StatusNotFound, "%w", err)
+		return http.StatusNotFound
 	case is(appcontext.ErrInvalid):
-		return statusErrorf(http.StatusBadRequest, "%w", err)
+		return http.StatusBadRequest
 	case is(appcontext.ErrMalformed):
-		return statusErrorf(http.StatusInternalServerError, "%w", err)
+		return http.StatusInternalServerError
 	case is(appcontext.ErrUnavailable), is(appcontext.ErrDenied), is(appcontext.ErrNoSpace), is(appcontext.ErrClosed), is(context.DeadlineExceeded), is(context.Canceled):
-		return statusErrorf(http.StatusServiceUnavailable, "%w", err)
+		return http.StatusServiceUnavailable
 	}
-	return statusErrorf(http.StatusConflict, "%w", err)
+	return 0
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/lru"
 
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -69,26 +71,43 @@ type DocumentsOptions struct {
 type Documents struct {
 	DocumentsOptions
 
-	views         viewCache
-	coalescer     coalescer
-	detailTokens  chan struct{}
-	waitingTokens chan struct{}
+	// views holds a viewCache for each subject and context.
+	views                       *lru.Cache
+	coalescer                   coalescer
+	detailTokens, waitingTokens chan struct{}
 }
 
 // NewDocuments returns a Documents.
 func NewDocuments(o DocumentsOptions) *Documents {
-	return &Documents{DocumentsOptions: o, detailTokens: make(chan struct{}, maxDetail), waitingTokens: make(chan struct{}, maxWaiting)}
+	return &Documents{
+		DocumentsOptions: o, views: lru.New(maxCachedViews), detailTokens: make(chan struct{}, maxDetail), waitingTokens: make(chan struct{}, maxWaiting),
+	}
 }
 
 // Reset clears the cache, so that the rules of users are applied again.
-func (d *Documents) Reset() { d.views.clear() }
+func (d *Documents) Reset() { d.views.Clear() }
+
+// cacheOf returns the cache of the context of a view. Two callers that are the first may get different ones, of which one is kept.
+func (d *Documents) cacheOf(subject appcontext.DeploymentRef, view appcontext.View) *viewCache {
+	key := struct {
+		subject appcontext.DeploymentRef
+		context string
+	}{subject, view.ContextID}
+	known, _ := d.views.Get(key)
+	cache, ok := known.(*viewCache)
+	if !ok {
+		cache = &viewCache{}
+		d.views.Add(key, cache)
+	}
+	return cache
+}
 
 func (h *handler) groupStatus(ctx context.Context, q *requestInfo) (response, error) {
-	return h.documents.respond(ctx, groupOf(q), q.query)
+	return h.Documents.respond(ctx, groupOf(q), q.query)
 }
 
 func (h *handler) clusterStatus(ctx context.Context, q *requestInfo) (response, error) {
-	return h.documents.respond(ctx, appcontext.ClusterRef(q.PathValue("provider"), q.PathValue("cluster")), q.query)
+	return h.Documents.respond(ctx, appcontext.ClusterRef(q.PathValue("provider"), q.PathValue("cluster")), q.query)
 }
 
 // respond returns the status document of a subject for a query.
@@ -106,7 +125,7 @@ func (d *Documents) respond(ctx context.Context, subject appcontext.DeploymentRe
 		if err != nil {
 			return response{}, err
 		}
-		if document, ok := d.views.get(subject, view).document(key.query); ok && isCacheable(q, view, time.Now()) {
+		if document, ok := d.cacheOf(subject, view).document(view, key.query); ok && isCacheable(q, view, time.Now()) {
 			return document, nil
 		}
 	}
@@ -127,38 +146,48 @@ func (d *Documents) composeDocument(ctx context.Context, key documentKey, q stat
 	if err != nil {
 		return response{}, err
 	}
-	now := time.Now()
-	contents := d.views.get(key.subject, view)
-	document, err := status.Answer(status.Input{
-		Subject: key.subject, View: view, Contents: contents.contents, Reports: d.reports(ctx, key.subject, view, contents, q, now), Policy: d.Policy, Now: now,
-	}, q)
+	cache := d.cacheOf(key.subject, view)
+	in := status.Input{Subject: key.subject, View: view, Contents: cache.decode(view), Policy: d.Policy, Now: time.Now()}
+	in.Reports = d.reports(ctx, in, q)
+	document, err := status.Answer(in, q)
 	if err != nil {
 		return response{}, statusErrorf(http.StatusBadRequest, "%w", err)
 	}
 	made, err := response{document: document, cacheable: true}.encode(typeJSON)
 	made.document = nil // Only its encoded form is kept.
-	if err == nil && isCacheable(q, view, now) {
-		contents.store(key.query, made)
+	if err == nil && isCacheable(q, view, in.Now) {
+		cache.store(view, key.query, made)
 	}
 	return made, err
 }
 
 // view reads the view of a subject.
 func (d *Documents) view(ctx context.Context, subject appcontext.DeploymentRef, q status.Query) (appcontext.View, error) {
+	kind, emcoKind := "deployment intent group", "DeploymentIntentGroup"
+	if subject.Cluster != "" {
+		kind, emcoKind = "the network intents of cluster", "Cluster"
+	}
 	view, err := d.Contexts.View(ctx, subject, q.Instance)
 	none := err == nil && len(view.Contexts) == 0 && len(view.Info.Actions) == 0
+	noInstance := errors.Is(err, appcontext.ErrNotFound)
 	outdated := time.Since(view.AsOf) > status.CurrentFor
 	switch {
-	case outdated && !view.AsOf.IsZero() && (none || errors.Is(err, appcontext.ErrNotFound)): // The subject may have been created since then.
+	case outdated && !view.AsOf.IsZero() && (none || noInstance): // The subject may have been created since then.
 		return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, view.AsOf.UTC().Format(time.RFC3339))
+	case noInstance && q.EMCO != nil:
+		return view, statusErrorf(http.StatusBadRequest, "No state information for %s", q.Instance)
+	case noInstance:
+		return view, statusErrorf(http.StatusNotFound, "query parameter \"instance\" has the value %s, which is none of its instances; without a value, instance lists them", quote(q.Instance))
+	case errors.Is(err, appcontext.ErrInvalid):
+		return view, statusErrorf(http.StatusBadRequest, "%w", err)
 	case err != nil:
-		return view, viewError(q, err)
+		return view, statusErrorf(cmp.Or(statusOf(err), http.StatusServiceUnavailable), "cannot read the AppContexts in etcd: %w", err)
 	case none && q.EMCO != nil:
-		return view, statusErrorf(http.StatusNotFound, "%s not found: there is neither a context nor a history of %s in etcd", emcoKindOf(subject), quote(subject.String()))
+		return view, statusErrorf(http.StatusNotFound, "%s not found: there is neither a context nor a history of %s in etcd", emcoKind, quote(subject.String()))
 	case q.EMCO != nil && outdated:
 		return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and an answer of EMCO's cannot say how old it is", errNotReady, view.AsOf.UTC().Format(time.RFC3339))
 	case none:
-		return view, statusErrorf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kindOf(subject), quote(subject.String()))
+		return view, statusErrorf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kind, quote(subject.String()))
 	}
 	return view, nil
 }
@@ -188,53 +217,29 @@ func isCacheable(q status.Query, view appcontext.View, now time.Time) bool {
 	return dependsOnContextsOnly(q) && now.Sub(view.AsOf) < maxCacheableAge
 }
 
-// kindOf returns what a subject is, for people.
-func kindOf(s appcontext.DeploymentRef) string {
-	if s.Cluster != "" {
-		return "the network intents of cluster"
-	}
-	return "deployment intent group"
-}
-
-// emcoKindOf returns EMCO's word for what a subject is.
-func emcoKindOf(s appcontext.DeploymentRef) string {
-	if s.Cluster != "" {
-		return "Cluster"
-	}
-	return "DeploymentIntentGroup"
-}
-
-// viewError converts the error of a view to an error for the caller.
-func viewError(q status.Query, err error) error {
-	switch {
-	case errors.Is(err, appcontext.ErrNotFound) && q.EMCO != nil:
-		return statusErrorf(http.StatusBadRequest, "No state information for %s", q.Instance)
-	case errors.Is(err, appcontext.ErrNotFound):
-		return statusErrorf(http.StatusNotFound, "query parameter \"instance\" has the value %s, which is none of its instances; without a value, instance lists them", quote(q.Instance))
-	case errors.Is(err, appcontext.ErrInvalid):
-		return statusErrorf(http.StatusBadRequest, "%w", err)
-	case errors.Is(err, appcontext.ErrMalformed):
-		return statusErrorf(http.StatusInternalServerError, "cannot read the AppContexts in etcd: %w", err)
-	default:
-		return statusErrorf(http.StatusServiceUnavailable, "cannot read the AppContexts in etcd: %w", err)
-	}
-}
-
 // reports returns the reports of the clusters that a query selects: what the hub observes, and for a cluster that it does not observe, what
-// the context holds.
-func (d *Documents) reports(ctx context.Context, subject appcontext.DeploymentRef, view appcontext.View, contents *cachedView, q status.Query, now time.Time) map[status.AppInCluster]status.Report {
-	expected := contents.contents.Expected(subject, q)
+// the context holds. While the hub knows such a cluster and cannot reach it, the report is marked as not known to be current.
+func (d *Documents) reports(ctx context.Context, in status.Input, q status.Query) map[status.AppInCluster]status.Report {
+	expected := in.Contents.Expected(in.Subject, q)
 	if len(expected) == 0 {
 		return nil
 	}
-	meta, _ := view.Context.Meta() // The document lists what in a context cannot be read.
+	meta, _ := in.Context.Meta() // The document lists what in a context cannot be read.
 	observations := make([]Observation, len(expected))
 	for i, e := range expected {
-		s, seen := d.Clusters.Bundle(e.Cluster, e.BundleName, meta.Namespace)
-		if saved := contents.savedBundle(e, seen, d.HealthChecks); saved != nil {
-			s = Observation{Report: markSavedReport(s.Report, status.SavedReport(saved, d.Policy, view.Seen(e.Saved, e.SavedRevision), now))}
+		seen, ok := d.Clusters.Bundle(e.Cluster, e.BundleName, meta.Namespace)
+		observations[i] = seen
+		if ok {
+			continue
 		}
-		observations[i] = s
+		if saved := in.Contents.SavedBundle(e.AppInCluster, d.HealthChecks); saved != nil {
+			r := status.SavedReport(saved, d.Policy, in.Seen(e.Saved, e.SavedRevision), in.Now)
+			if seen.Unreachable {
+				r.Unreachable, r.Reason, r.Message = true, seen.Reason, seen.Message
+				r.Members = healthscope.MarkUnreachable(r.Members, seen.Reason, seen.Message, r.LastSeen)
+			}
+			observations[i] = Observation{Report: r}
+		}
 	}
 	if q.Output == status.OutputDetail && q.Type != status.TypeRsync {
 		readBundles(ctx, observations)
@@ -244,16 +249,6 @@ func (d *Documents) reports(ctx context.Context, subject appcontext.DeploymentRe
 		reports[e.AppInCluster] = observations[i].Report
 	}
 	return reports
-}
-
-// markSavedReport returns the report that the context holds. While the hub knows the cluster and cannot reach it, it marks the report as not
-// known to be current.
-func markSavedReport(seen, saved status.Report) status.Report {
-	if seen.Unreachable {
-		saved.Unreachable, saved.Reason, saved.Message = true, seen.Reason, seen.Message
-		saved.Members = healthscope.MarkUnreachable(saved.Members, seen.Reason, seen.Message, saved.LastSeen)
-	}
-	return saved
 }
 
 // readBundles reads whole bundles. It leaves out bundles that cannot be read, whose objects are not available.
@@ -279,23 +274,23 @@ func readBundles(ctx context.Context, observations []Observation) {
 
 func (h *handler) instanceStatus(ctx context.Context, q *requestInfo) (response, error) {
 	id := q.PathValue("id")
-	if h.documents == nil {
+	if h.Documents == nil {
 		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: there are no clusters to look into", errNotConfigured)
 	}
-	if err := h.ready(); err != nil {
+	if err := h.Ready(); err != nil {
 		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
 	}
-	observations, unread := h.documents.Clusters.Instance(id)
+	observations, unread := h.Documents.Clusters.Instance(id)
 	switch {
 	case len(observations) == 0 && len(unread) > 0:
 		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: nothing is known of instance %s, and it may be in a cluster that has not been read yet: %s", errNotReady, quote(id), strings.Join(unread, ", "))
 	case len(observations) == 0:
 		return response{}, statusErrorf(http.StatusNotFound, "nothing is known of instance %s: no ResourceBundleState that can be seen has the label %s=%s", quote(id), status.InstanceLabel, id)
 	}
-	if err := h.documents.acquireDetail(ctx); err != nil {
+	if err := h.Documents.acquireDetail(ctx); err != nil {
 		return response{}, err
 	}
-	defer func() { <-h.documents.detailTokens }()
+	defer func() { <-h.Documents.detailTokens }()
 	readBundles(ctx, observations)
 	reports := make([]status.Report, 0, len(observations))
 	for i := range observations {

@@ -11,7 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -320,42 +322,62 @@ func TestDetailIsReadFromTheCluster(t *testing.T) {
 	}
 }
 
-// TestWholeObjectsHaveALimit asserts that at most maxDetail responses with whole objects are made at once, and that a request
-// that waits too long gets an error.
+// TestWholeObjectsHaveALimit asserts that at most maxDetail responses with whole objects are made at once, and that requests that wait for them
+// do not block others: when many wait, the next one fails at once, as does one that waits too long, and all other requests get a response.
 func TestWholeObjectsHaveALimit(t *testing.T) {
-	contexts, clusters := fixtures(t)
-	begun, over := make(chan struct{}, 2*maxDetail), make(chan struct{})
-	held := observationOf("west+bonn", healthscope.Ready, true)
-	held.Read = func(context.Context) (*status.Bundle, error) {
-		begun <- struct{}{}
-		<-over
-		return nil, errors.New("no answer")
-	}
-	clusters.instances["held-fox"] = []Observation{held}
-	h := NewHandler(Options{Documents: NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})})
-	var group sync.WaitGroup
-	defer group.Wait()
-	defer close(over)
-	for range maxDetail {
-		group.Go(func() { get(t, h, "/v1/instance/held-fox/status", nil) })
-		<-begun
-	}
-	for _, target := range []string{"/v1/instance/held-fox/status", autumnURL + "?output=detail"} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+target, http.NoBody)
-		w := httptest.NewRecorder()
-		answered := make(chan struct{})
-		group.Go(func() { defer close(answered); h.ServeHTTP(w, r) })
-		select {
-		case <-begun:
-			t.Errorf("%s: more than %d answers read whole bundles", target, maxDetail)
-		case <-answered:
-			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "are being made already") {
-				t.Errorf("%s: status %d, %s", target, w.Code, w.Body)
+	synctest.Test(t, func(t *testing.T) {
+		contexts, clusters := fixtures(t)
+		var begun atomic.Int64
+		over := make(chan struct{})
+		held := observationOf("west+bonn", healthscope.Ready, true)
+		held.Read = func(context.Context) (*status.Bundle, error) {
+			begun.Add(1)
+			<-over
+			return nil, errors.New("no answer")
+		}
+		clusters.instances["held-fox"] = []Observation{held}
+		h := NewHandler(Options{Scopes: manyScopes(), Documents: NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})})
+		targets := []string{"/v1/instance/held-fox/status", autumnURL + "?output=detail"}
+		var asking sync.WaitGroup
+		defer asking.Wait()
+		defer close(over)
+		for i := range maxDetail + maxWaiting {
+			target := targets[0]
+			if i >= maxDetail { // Requests for both documents wait for the same tokens.
+				target = targets[i%2]
+			}
+			asking.Go(func() {
+				if got := get(t, h, target, nil); got.Code != http.StatusOK {
+					t.Errorf("%s: status %d, %s", target, got.Code, got.Body)
+				}
+			})
+			synctest.Wait()
+			if i != maxDetail-1 {
+				continue
+			}
+			for _, target := range targets { // These wait too long.
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				got := serve(h, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+target, http.NoBody))
+				checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "are being made already")
+				cancel()
 			}
 		}
-		cancel()
-	}
+		if begun.Load() != maxDetail {
+			t.Errorf("%d answers read whole bundles, want %d", begun.Load(), maxDetail)
+		}
+		for _, target := range targets {
+			got := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+target, http.NoBody)
+			asking.Go(func() { h.ServeHTTP(got, r) })
+			synctest.Wait() // The response must not depend on time, which does not advance here.
+			checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "are being made already")
+		}
+		for _, target := range []string{"/scopes", autumnURL} {
+			if got := get(t, h, target, nil); got.Code != http.StatusOK {
+				t.Errorf("%s: status %d, %s", target, got.Code, got.Body)
+			}
+		}
+	})
 }
 
 func TestWhatEtcdHasNotConfirmedIsShownWithItsAge(t *testing.T) {
@@ -412,4 +434,44 @@ func (r *oneRule) Covers(_, kind string) bool { return r.state != "" && kind == 
 
 func (r *oneRule) Evaluate(map[string]any) (result healthscope.Result, rule string, matched bool) {
 	return healthscope.Result{State: r.state}, "one", r.state != ""
+}
+
+// TestDocumentsForManyCallers asserts that all concurrent callers get the right response.
+func TestDocumentsForManyCallers(t *testing.T) {
+	h := NewHandler(Options{Documents: manyDocuments(t)})
+	targets := []string{autumnURL, autumnURL + "?output=summary", autumnURL + "?output=detail", networkURL, autumnURL + "?instance=" + goneID}
+	want := map[string]string{}
+	for _, target := range targets {
+		want[target] = get(t, h, target, nil).Body.String()
+	}
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() {
+			for n := range 20 {
+				target := targets[(i+n)%len(targets)]
+				if got := get(t, h, target, nil).Body.String(); got != want[target] {
+					t.Errorf("%s: %s, want %s", target, got, want[target])
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestUserRulesCountForSavedBundles(t *testing.T) {
+	contexts, clusters := fixtures(t)
+	user := &oneRule{}
+	d := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters, HealthChecks: user})
+	state := func() string {
+		t.Helper()
+		return clustersOf(t, document(t, d, autumnURL+"?health=true&type=all"), "web")["berlin"].Resources[0].Health.State
+	}
+	if got := state(); got != "Ready" {
+		t.Fatalf("state %s without a rule", got)
+	}
+	user.state = healthscope.Failed
+	d.Reset()
+	if got := state(); got != "Failed" {
+		t.Errorf("state %s with a rule that says Failed", got)
+	}
 }

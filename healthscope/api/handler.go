@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,20 +75,16 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// handler serves requests.
+// handler serves requests. Its Options are complete.
 type handler struct {
-	scopes           Scopes
-	documents        *Documents
-	deployments      Deployments
-	guard            Guard
-	defaultNamespace string
-	ready, current   func() error
-	description      json.RawMessage
-	log              *slog.Logger
-	// requests and streams hold a token for each request and stream in progress.
-	requests, streams chan struct{}
-	// callers counts the streams of callers with a token.
-	callers counter
+	Options
+
+	mux *http.ServeMux
+	// description is the OpenAPI document, with the version of the program.
+	description json.RawMessage
+	// requests holds a token for each request in progress, except streams.
+	requests chan struct{}
+	streams  openStreams
 }
 
 // route is a path with its handling.
@@ -106,24 +104,11 @@ type route struct {
 	streams bool
 }
 
+// anonymous reports whether callers need no token.
+func (rt route) anonymous() bool { return rt.read == nil }
+
 // changes reports whether a request changes something.
 func (rt route) changes() bool { return rt.Method == http.MethodPost }
-
-// methods returns the allowed methods.
-func (rt route) methods() []string {
-	if rt.changes() {
-		return []string{http.MethodPost}
-	}
-	return []string{http.MethodGet, http.MethodHead}
-}
-
-// status returns the status code of a response without an error.
-func (rt route) status() int {
-	if rt.changes() {
-		return http.StatusAccepted
-	}
-	return http.StatusOK
-}
 
 // responder makes the response to a request.
 type responder func(context.Context, *requestInfo) (response, error)
@@ -146,50 +131,43 @@ type response struct {
 
 // NewHandler returns a handler for the paths in openapi.json. The time limit of a request is five seconds, and for status documents twenty
 // seconds.
-func NewHandler(o Options) http.Handler {
-	return newHandler(o).handler()
-}
-
-func (h *handler) handler() http.Handler {
-	mux := http.NewServeMux()
-	for _, rt := range h.routes() {
-		mux.Handle(rt.Path, h.serve(rt))
-	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, noSuchPath(r)) })
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch size := len(r.URL.RequestURI()); {
-		case h.guard == nil && !isLoopback(r.Host):
-			h.fail(w, r, statusErrorf(http.StatusMisdirectedRequest, "the request is for host %s; without a token, only requests for localhost or a loopback address are answered", quote(r.Host)))
-		case size > maxURLBytes:
-			h.fail(w, r, statusErrorf(http.StatusRequestURITooLong, "path and query have %d bytes; at most %d are read", size, maxURLBytes))
-		case !isCleanPath(r.URL.EscapedPath()):
-			h.fail(w, r, noSuchPath(r))
-		default:
-			mux.ServeHTTP(w, r)
-		}
-	})
-}
+func NewHandler(o Options) http.Handler { return newHandler(o) }
 
 func newHandler(o Options) *handler {
-	h := &handler{
-		scopes: o.Scopes, documents: o.Documents, deployments: o.Deployments, guard: o.Guard, defaultNamespace: cmp.Or(o.DefaultNamespace, "default"), ready: o.Ready, current: o.Current, description: openAPIWithVersion(o.Version), log: orDiscard(o.Logger),
-		requests: make(chan struct{}, maxRequests), streams: make(chan struct{}, maxStreams),
+	h := &handler{Options: o, description: openAPIWithVersion(o.Version), requests: make(chan struct{}, maxRequests)}
+	h.DefaultNamespace = cmp.Or(o.DefaultNamespace, "default")
+	h.Logger = orDiscard(o.Logger)
+	if h.Ready == nil {
+		h.Ready = func() error { return nil }
 	}
-	if h.ready == nil {
-		h.ready = func() error { return nil }
+	if h.Current == nil {
+		h.Current = func() error { return nil }
 	}
-	if h.current == nil {
-		h.current = func() error { return nil }
+	h.mux = http.NewServeMux()
+	for _, rt := range h.routes() {
+		h.mux.Handle(rt.Path, h.serve(rt))
 	}
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, noSuchPath(r)) })
 	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch size := len(r.URL.RequestURI()); {
+	case h.Guard == nil && !isLoopback(r.Host):
+		h.fail(w, r, statusErrorf(http.StatusMisdirectedRequest, "the request is for host %s; without a token, only requests for localhost or a loopback address are answered", quote(r.Host)))
+	case size > maxURLBytes:
+		h.fail(w, r, statusErrorf(http.StatusRequestURITooLong, "path and query have %d bytes; at most %d are read", size, maxURLBytes))
+	case !isCleanPath(r.URL.EscapedPath()):
+		h.fail(w, r, noSuchPath(r))
+	default:
+		h.mux.ServeHTTP(w, r)
+	}
 }
 
 // orDiscard returns the logger, or one that logs nothing.
 func orDiscard(logger *slog.Logger) *slog.Logger {
-	if logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return logger
+	return cmp.Or(logger, slog.New(slog.DiscardHandler))
 }
 
 func noSuchPath(r *http.Request) error {
@@ -198,9 +176,13 @@ func noSuchPath(r *http.Request) error {
 
 // serve returns the HTTP handler of a route.
 func (h *handler) serve(rt route) http.Handler {
+	methods, success := []string{http.MethodGet, http.MethodHead}, http.StatusOK
+	if rt.changes() {
+		methods, success = []string{http.MethodPost}, http.StatusAccepted
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !slices.Contains(rt.methods(), r.Method) {
-			allowed := strings.Join(rt.methods(), ", ")
+		if !slices.Contains(methods, r.Method) {
+			allowed := strings.Join(methods, ", ")
 			w.Header().Set("Allow", allowed)
 			h.fail(w, r, statusErrorf(http.StatusMethodNotAllowed, "method %s is not allowed here; allowed: %s", quote(r.Method), allowed))
 			return
@@ -217,7 +199,7 @@ func (h *handler) serve(rt route) http.Handler {
 			h.release(q) // Streams have a limit of their own.
 			h.stream(w, r, q)
 		default:
-			made.write(w, r, rt.status())
+			made.write(w, r, success)
 		}
 	})
 }
@@ -230,17 +212,6 @@ func acquire(tokens chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// admit counts a request, unless too many are under way. Call it after authentication, so that unauthenticated callers cannot use up the limit.
-func (h *handler) admit(q *requestInfo) error {
-	if q.route.read == nil {
-		return nil
-	}
-	if q.admitted = acquire(h.requests); !q.admitted {
-		return statusErrorf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", ErrBusy, maxRequests)
-	}
-	return nil
 }
 
 // release ends the count of a request that was admitted.
@@ -256,15 +227,17 @@ func (h *handler) release(q *requestInfo) {
 func (h *handler) respond(ctx context.Context, q *requestInfo) (made response, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			h.log.ErrorContext(ctx, "Recovered from a panic", "method", q.Method, "path", shorten(q.URL.Path), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			h.Logger.ErrorContext(ctx, "Recovered from a panic", "method", q.Method, "path", shorten(q.URL.Path), "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	if err := h.authenticate(ctx, q); err != nil {
-		return response{}, err
-	}
-	if err := h.admit(q); err != nil {
-		return response{}, err
+	if !q.route.anonymous() {
+		if err := h.authenticate(ctx, q); err != nil {
+			return response{}, err
+		}
+		if q.admitted = acquire(h.requests); !q.admitted { // After authentication, so that other callers cannot use up the limit.
+			return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: %d requests are under way already; try again", ErrBusy, maxRequests)
+		}
 	}
 	if err := q.parse(); err != nil {
 		return response{}, err
@@ -279,7 +252,7 @@ func (h *handler) respond(ctx context.Context, q *requestInfo) (made response, e
 		return response{}, err
 	}
 	if q.route.changes() {
-		h.log.InfoContext(ctx, "Accepted a change", "path", shorten(q.URL.Path), "caller", q.caller.Name)
+		h.Logger.InfoContext(ctx, "Accepted a change", "path", shorten(q.URL.Path), "caller", q.caller.Name)
 	}
 	return made.encode(q.contentType)
 }
@@ -305,7 +278,7 @@ func (a response) encode(contentType string) (response, error) {
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err, r.URL)
 	if p.Status >= http.StatusInternalServerError && !isExpected(err) && r.Context().Err() == nil {
-		h.log.ErrorContext(r.Context(), "Cannot answer a request", "method", r.Method, "path", p.Instance, "status", p.Status, "error", err)
+		h.Logger.ErrorContext(r.Context(), "Cannot answer a request", "method", r.Method, "path", p.Instance, "status", p.Status, "error", err)
 	}
 	switch p.Status {
 	case http.StatusUnauthorized:
@@ -332,6 +305,20 @@ func isEMCODialect(r *http.Request) bool {
 func isExpected(err error) bool {
 	_, outage := errors.AsType[*OutageError](err)
 	return outage || errors.Is(err, errNotReady) || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooMany) || errors.Is(err, errNotConfigured)
+}
+
+// etagOf returns the entity tag of a body (RFC 9110 section 8.8.3): two bodies with the same tag are the same.
+func etagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
+}
+
+// etagMatches reports whether a header If-None-Match names a tag. It uses the weak comparison, as RFC 9110 section 13.1.2 requires.
+func etagMatches(header, tag string) bool {
+	return slices.ContainsFunc(strings.Split(header, ","), func(element string) bool {
+		element = strings.TrimSpace(element)
+		return element == "*" || strings.TrimPrefix(element, "W/") == tag
+	})
 }
 
 // encode encodes a document as one line. It does not escape characters for HTML, because the content type is not HTML.

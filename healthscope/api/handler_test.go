@@ -139,9 +139,11 @@ func (tt *request) handler(t *testing.T) http.Handler {
 	}
 	h := newHandler(o)
 	for range tt.streams {
-		h.callers.acquire("caller-all", maxStreamsOfOne)
+		if _, err := h.streams.open("caller-all"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return h.handler()
+	return h
 }
 
 // checkRetry asserts that a response has the header Retry-After if a retry can succeed, and only then.
@@ -221,7 +223,7 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 func TestOtherPathsAreNotFound(t *testing.T) {
 	c := newContract(t)
 	h := NewHandler(Options{Scopes: manyScopes()})
-	for _, target := range []string{"/", "/scope", "/scopes/", "/scopes/a/b/c", "/scopes/a/b/", "/scopes//a", "//scopes", "/scopes/.", "/scopes/../healthz", "/scopes/./a", "/healthz/", "/metrics", "/Scopes", "/%2e", "/scopes%2Fvfw"} {
+	for _, target := range []string{"/", "/scope", "/scopes/", "/scopes/a/b/c", "/scopes/a/b/", "/scopes//a", "//scopes", "/scopes/.", "/scopes/../healthz", "/scopes/./a", "/healthz/", "/metrics", "/Scopes", "/%2e", "/scopes%2Fvfw", "//", "/scopes//", "/./", "/scopes/..", "/../scopes", "/a%2F..%2Fb", "/..."} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			t.Run(method+" "+target, func(t *testing.T) {
 				got := send(t, h, method, "http://localhost"+target, nil)

@@ -106,12 +106,18 @@ func TestOpenAPINamesAreThoseAccepted(t *testing.T) {
 		rapid.StringMatching(`[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?){0,6}`),
 		rapid.String())
 	described := func(s *openapi3.SchemaRef, name string) bool { return s.Value.VisitJSONString(name) == nil }
+	accepted := func(namespace, name string) bool {
+		r := &http.Request{Pattern: "/scopes/{namespace}/{name}"}
+		r.SetPathValue("namespace", namespace)
+		r.SetPathValue("name", name)
+		return newHandler(Options{}).readScope(&requestInfo{Request: r}) == nil
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		name := names.Draw(t, "name")
-		if accepted, described := checkScopeName(name) == nil, described(schemas["ScopeName"], name); accepted != described {
+		if accepted, described := accepted("default", name), described(schemas["ScopeName"], name); accepted != described {
 			t.Errorf("scope %q: accepted %t, described %t", name, accepted, described)
 		}
-		if accepted, described := checkNamespace(name) == nil, described(schemas["NamespaceName"], name); accepted != described {
+		if accepted, described := accepted(name, "vfw"), described(schemas["NamespaceName"], name); accepted != described {
 			t.Errorf("namespace %q: accepted %t, described %t", name, accepted, described)
 		}
 	})

@@ -68,7 +68,7 @@ func Operations() []Operation {
 	var all []Operation
 	for _, rt := range newHandler(Options{}).routes() {
 		o := rt.Operation
-		o.Anonymous = rt.read == nil
+		o.Anonymous = rt.anonymous()
 		if rt.streams {
 			o.MediaTypes = append(slices.Clone(o.MediaTypes), typeStream)
 		}

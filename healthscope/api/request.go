@@ -14,8 +14,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/status"
 )
@@ -132,16 +130,6 @@ func knownParameters(known []string) string {
 		return "this path takes none"
 	}
 	return fmt.Sprintf("this path takes %q", known)
-}
-
-// checkNamespace returns an error when a name is not a valid name of a namespace, a DNS label.
-func checkNamespace(namespace string) error {
-	return checkName("namespace", namespace, validation.IsDNS1123Label)
-}
-
-// checkScopeName returns an error when a name is not a valid name of a HealthScope, a DNS subdomain.
-func checkScopeName(name string) error {
-	return checkName("name", name, validation.IsDNS1123Subdomain)
 }
 
 // checkPathName returns an error when a value is not a valid name in EMCO, or not one segment of a non-resource URL in RBAC.

@@ -7,35 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-func TestIsCleanPath(t *testing.T) {
-	tests := map[string]bool{
-		"/": true, "/a": true, "/a/b": true, "/a/": true, "/a%2F..%2Fb": true, "/...": true,
-		"": false, "*": false, "a": false, "//": false, "/a//b": false, "/a//": false, "/.": false, "/./": false, "/a/..": false, "/../a": false,
-	}
-	for path, want := range tests {
-		if got := isCleanPath(path); got != want {
-			t.Errorf("isCleanPath(%q) = %t, want %t", path, got, want)
-		}
-	}
-}
-
-func TestParseQuery(t *testing.T) {
-	got, err := parseQuery("b=%C3%A9&a=", []string{"a", "b", "c"}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(url.Values{"a": {""}, "b": {"é"}}, got); diff != "" {
-		t.Errorf("query (-want +got):\n%s", diff)
-	}
-}
 
 // FuzzParseQuery asserts that parseQuery returns the given values of known parameters, or a short error with the status code 400.
 func FuzzParseQuery(f *testing.F) {
-	for _, seed := range []string{"", "a=1", "a=1&b=2", "a=1&a=2", "c=3", "a;b", "%", "a=%zz", "&&", "=", strings.Repeat("x", 9000)} {
+	for _, seed := range []string{"", "b=%C3%A9&a=", "a=1", "a=1&b=2", "a=1&a=2", "c=3", "a;b", "%", "a=%zz", "&&", "=", strings.Repeat("x", 9000)} {
 		f.Add(seed)
 	}
 	known := []string{"a", "b"}

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	_ "embed" // For openapi.json.
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,6 +14,22 @@ import (
 
 	"github.com/healthscope/healthscope/healthscope/status"
 )
+
+// openAPI describes the server in OpenAPI 3.1. It is generated from Operations and the types of the responses; tests validate all responses
+// against it.
+//
+//go:embed openapi.json
+var openAPI []byte
+
+// openAPIWithVersion returns openapi.json with the version of the program filled in.
+func openAPIWithVersion(version string) json.RawMessage {
+	const placeholder = `"version": "devel"` // It has no other place with the version.
+	if version == "" {
+		return openAPI
+	}
+	quoted, _ := encode(version) // A string can always be encoded.
+	return bytes.Replace(openAPI, []byte(placeholder), append([]byte(`"version": `), quoted...), 1)
+}
 
 // errNotConfigured marks errors of requests that the server is not configured for, so that a retry is useless.
 var errNotConfigured = errors.New("not configured")
@@ -150,7 +169,7 @@ func (h *handler) serveHealthz(context.Context, *requestInfo) (response, error) 
 }
 
 func (h *handler) serveReadyz(ctx context.Context, q *requestInfo) (response, error) {
-	if err := cmp.Or(h.ready(), h.current()); err != nil {
+	if err := cmp.Or(h.Ready(), h.Current()); err != nil {
 		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
 	}
 	return h.serveHealthz(ctx, q)

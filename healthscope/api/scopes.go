@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Query parameters of the scopes. Those after watch are accepted only below /v1alpha1.
@@ -66,7 +67,7 @@ func readList(q *requestInfo) error {
 	q.selection = selection{namespace: q.query.Get(parameterNamespace), health: q.query.Get(parameterHealth)}
 	q.access = Access{Verb: verbList, Namespace: q.selection.namespace}
 	if q.query.Has(parameterNamespace) {
-		if err := checkNamespace(q.selection.namespace); err != nil {
+		if err := checkName("namespace", q.selection.namespace, validation.IsDNS1123Label); err != nil {
 			return err
 		}
 	}
@@ -124,13 +125,13 @@ func (q *requestInfo) checkStream() error {
 func (h *handler) readScope(q *requestInfo) error {
 	q.selection = selection{namespace: q.PathValue("namespace"), name: q.PathValue("name")}
 	if !hasNamespaceInPath(q) {
-		q.selection.namespace = h.defaultNamespace
+		q.selection.namespace = h.DefaultNamespace
 	}
 	q.access = Access{Verb: verbGet, Namespace: q.selection.namespace, Name: q.selection.name}
-	if err := checkNamespace(q.selection.namespace); err != nil {
+	if err := checkName("namespace", q.selection.namespace, validation.IsDNS1123Label); err != nil {
 		return err
 	}
-	return checkScopeName(q.selection.name)
+	return checkName("name", q.selection.name, validation.IsDNS1123Subdomain)
 }
 
 // hasNamespaceInPath reports whether the path of a scope contains its namespace.
@@ -173,10 +174,10 @@ func (h *handler) listSelected(ctx context.Context, about selection) (ScopeList,
 	if about.namespace != "" {
 		where = fmt.Sprintf("namespace %q", about.namespace)
 	}
-	if err := h.current(); err != nil {
+	if err := h.Current(); err != nil {
 		return ScopeList{}, statusErrorf(http.StatusServiceUnavailable, "cannot say how the HealthScopes of %s are now: %w", where, err)
 	}
-	scopes, err := h.scopes.List(ctx, about.namespace)
+	scopes, err := h.Scopes.List(ctx, about.namespace)
 	if err != nil {
 		return ScopeList{}, statusErrorf(http.StatusServiceUnavailable, "cannot list the HealthScopes of %s: %w", where, err)
 	}
@@ -185,10 +186,10 @@ func (h *handler) listSelected(ctx context.Context, about selection) (ScopeList,
 
 func (h *handler) getScope(ctx context.Context, q *requestInfo) (response, error) {
 	about := q.selection
-	if err := h.current(); err != nil {
+	if err := h.Current(); err != nil {
 		return response{}, statusErrorf(http.StatusServiceUnavailable, "cannot say how HealthScope %q in namespace %q is now: %w", about.name, about.namespace, err)
 	}
-	found, err := h.scopes.Get(ctx, about.namespace, about.name)
+	found, err := h.Scopes.Get(ctx, about.namespace, about.name)
 	if apierrors.IsNotFound(err) {
 		where := fmt.Sprintf("in namespace %q", about.namespace)
 		if !hasNamespaceInPath(q) {

@@ -186,8 +186,7 @@ func TestTextAndJSONAgree(t *testing.T) {
 func TestStreamOfSelectedScopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scopes := newChanging(labelled())
-		l, stop := listen(t, Options{Scopes: scopes}, "/v1alpha1/scopes?labelSelector=tier&health=healthy&watch=true", nil)
-		defer closeAtEnd(t, l)
+		l := listen(t, Options{Scopes: scopes}, "/v1alpha1/scopes?labelSelector=tier&health=healthy&watch=true", nil)
 		if got := expect[ScopePage](t, l, "snapshot"); namesOf(got.Items) != "telco/web" {
 			t.Errorf("snapshot %+v", got)
 		}
@@ -203,9 +202,6 @@ func TestStreamOfSelectedScopes(t *testing.T) {
 		scopes.set("telco", "lost", &ill)
 		if got := expect[ScopeName](t, l, "deleted"); got != (ScopeName{Namespace: "telco", Name: "lost"}) {
 			t.Errorf("it is not healthy any more: %+v", got)
-		}
-		if err := stop(); err != nil {
-			t.Errorf("serve: %v", err)
 		}
 	})
 }

@@ -22,8 +22,8 @@ const (
 	drainTimeout = 10 * time.Second
 )
 
-// ServerOptions are the options of a Server.
-type ServerOptions struct {
+// Server serves a handler over HTTP.
+type Server struct {
 	// Address is the address to listen on, as host:port. Port 0 means any free port. Required.
 	Address string
 	// Handler serves requests. Required.
@@ -34,86 +34,63 @@ type ServerOptions struct {
 	Logger *slog.Logger
 }
 
-// Server serves a handler over HTTP.
-type Server struct{ options ServerOptions }
-
-// NewServer returns a server. It does not listen before it runs.
-func NewServer(o ServerOptions) *Server {
-	o.Logger = orDiscard(o.Logger)
-	if o.TLS != nil {
-		o.TLS = o.TLS.Clone()
-		o.TLS.MinVersion = max(o.TLS.MinVersion, tls.VersionTLS12)
-	}
-	return &Server{o}
-}
-
 // Run listens and serves until ctx ends. It then refuses connections, waits up to ten seconds for requests in progress, closes the connections
 // that remain, and returns. It returns an error when it cannot listen or cannot continue to serve.
 func (s *Server) Run(ctx context.Context) error {
-	listener, err := s.listen(ctx)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Address)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot listen on %q for the status API: %w", s.Address, err)
 	}
 	return s.serve(ctx, listener)
 }
 
-func (s *Server) listen(ctx context.Context) (net.Listener, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.options.Address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %q for the status API: %w", s.options.Address, err)
-	}
-	return listener, nil
-}
-
-// serve serves on a listener until ctx ends, and then drains.
+// serve serves on a listener until ctx ends. It then drains, by force after the time limit: requests that take longer are not an error of the
+// program.
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
+	log := orDiscard(s.Logger)
 	detached := context.WithoutCancel(ctx) // Requests in progress may end after ctx. Streams would not end by themselves: they watch drainKey.
-	server := s.newHTTPServer(context.WithValue(detached, drainKey{}, ctx.Done()))
-	var cause error
-	served := make(chan struct{})
+	server := s.newHTTPServer(context.WithValue(detached, drainKey{}, ctx.Done()), log)
+	served := make(chan error, 1)
 	go func() {
-		defer close(served)
-		if s.options.TLS == nil {
-			cause = server.Serve(listener)
+		if server.TLSConfig == nil {
+			served <- server.Serve(listener)
 		} else {
-			cause = server.ServeTLS(listener, "", "")
+			served <- server.ServeTLS(listener, "", "")
 		}
 	}()
-	s.options.Logger.InfoContext(ctx, "Serving the status API", "address", listener.Addr().String())
+	log.InfoContext(ctx, "Serving the status API", "address", listener.Addr().String())
 	select {
-	case <-served:
-		return errors.Join(fmt.Errorf("cannot serve the status API on %q: %w", s.options.Address, cause), server.Close())
+	case err := <-served:
+		return errors.Join(fmt.Errorf("cannot serve the status API on %q: %w", s.Address, err), server.Close())
 	case <-ctx.Done():
 	}
-	s.options.Logger.InfoContext(ctx, "Stopping the status API")
-	err := s.drain(detached, server)
+	log.InfoContext(ctx, "Stopping the status API")
+	limited, cancel := context.WithTimeout(detached, drainTimeout)
+	defer cancel()
+	err := server.Shutdown(limited)
+	if limited.Err() != nil {
+		log.InfoContext(detached, "Cutting off the requests to the status API that are still under way", "after", drainTimeout)
+		err = server.Close()
+	}
 	<-served
 	return err
 }
 
 // newHTTPServer returns the server behind Run; requests is the context that requests descend from.
-func (s *Server) newHTTPServer(requests context.Context) *http.Server {
-	return &http.Server{
-		Handler:           s.options.Handler,
-		TLSConfig:         s.options.TLS,
+func (s *Server) newHTTPServer(requests context.Context, log *slog.Logger) *http.Server {
+	server := &http.Server{
+		Handler:           s.Handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.options.Logger.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return requests },
 	}
-}
-
-// drain stops a server gracefully, and by force after the time limit. It does not report requests that take longer as an error of the program.
-func (s *Server) drain(ctx context.Context, server *http.Server) error {
-	limited, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-	err := server.Shutdown(limited)
-	if limited.Err() == nil {
-		return err
+	if s.TLS != nil {
+		server.TLSConfig = s.TLS.Clone()
+		server.TLSConfig.MinVersion = max(s.TLS.MinVersion, tls.VersionTLS12)
 	}
-	s.options.Logger.InfoContext(ctx, "Cutting off the requests to the status API that are still under way", "after", drainTimeout)
-	return server.Close()
+	return server
 }

@@ -71,21 +71,15 @@ func (c *changes) drain() []ScopeName {
 
 // stream sends a snapshot and then changes, until the caller goes away, reads too slowly or may not read any more, or the server stops.
 func (h *handler) stream(w http.ResponseWriter, r *http.Request, q *requestInfo) {
-	if !acquire(h.streams) {
-		h.fail(w, r, statusErrorf(http.StatusServiceUnavailable, "%w: %d streams are open already; try again, or ask without watch", ErrBusy, maxStreams))
+	closed, err := h.streams.open(q.caller.Name)
+	if err != nil {
+		h.fail(w, r, err)
 		return
 	}
-	defer func() { <-h.streams }()
-	if name := q.caller.Name; h.guard != nil {
-		if !h.callers.acquire(name, maxStreamsOfOne) {
-			h.fail(w, r, statusErrorf(http.StatusTooManyRequests, "%w: user %s has %d streams open already; close one, or ask without watch", ErrTooMany, quote(name), maxStreamsOfOne))
-			return
-		}
-		defer h.callers.release(name)
-	}
+	defer closed()
 	// Subscribe before the snapshot, so that no change is lost in between.
 	pending := newChanges()
-	defer h.scopes.Subscribe(func(namespace, name string) {
+	defer h.Scopes.Subscribe(func(namespace, name string) {
 		if q.selection.covers(namespace, name) {
 			pending.add(ScopeName{Namespace: namespace, Name: name})
 		}
@@ -103,7 +97,9 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, q *requestInfo)
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
 	for out.err == nil {
-		out.extendDeadline()
+		// After the next heartbeat and the checks before it: over HTTP/2, an expired deadline ends a stream even when nothing is being written.
+		// A deadline is always set; over HTTP/1 it bounds the end of the stream.
+		out.setWriteDeadline(heartbeat + streamWriteTimeout)
 		select {
 		case <-r.Context().Done():
 			return
@@ -148,57 +144,67 @@ func (h *handler) checkAllowed(ctx context.Context, q *requestInfo) error {
 
 // checkCurrent returns an error when the current state of scopes is not known, because readers take a silent stream for unchanged scopes.
 func (h *handler) checkCurrent() error {
-	if err := h.current(); err != nil {
+	if err := h.Current(); err != nil {
 		return statusErrorf(http.StatusServiceUnavailable, "cannot say how HealthScopes are now: %w", err)
 	}
 	return nil
 }
 
-// counter counts the open streams of callers, by name. The zero value is ready to use; it is safe for concurrent use.
-type counter struct {
-	mu     sync.Mutex
-	counts map[string]int
+// openStreams counts the open streams. The zero value is ready to use; it is safe for concurrent use.
+type openStreams struct {
+	mu    sync.Mutex
+	total int
+	// byCaller counts those of callers with a token, by their names.
+	byCaller map[string]int
 }
 
-// acquire counts one more stream of a caller, unless it has the maximum, and reports whether it did.
-func (t *counter) acquire(name string, most int) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.counts[name] >= most {
-		return false
+// open counts one more stream of a caller, whose name is empty without a token, until the returned function is called. It returns an error
+// when too many are open.
+func (s *openStreams) open(caller string) (closed func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.total >= maxStreams:
+		return nil, statusErrorf(http.StatusServiceUnavailable, "%w: %d streams are open already; try again, or ask without watch", ErrBusy, maxStreams)
+	case caller != "" && s.byCaller[caller] >= maxStreamsOfOne:
+		return nil, statusErrorf(http.StatusTooManyRequests, "%w: user %s has %d streams open already; close one, or ask without watch", ErrTooMany, quote(caller), maxStreamsOfOne)
+	case s.byCaller == nil:
+		s.byCaller = map[string]int{}
 	}
-	if t.counts == nil {
-		t.counts = map[string]int{}
-	}
-	t.counts[name]++
-	return true
+	s.total++
+	s.byCaller[caller]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.total--
+		if s.byCaller[caller]--; s.byCaller[caller] == 0 {
+			delete(s.byCaller, caller)
+		}
+	}, nil
 }
 
-// release counts one stream less of a caller.
-func (t *counter) release(name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.counts[name]--; t.counts[name] == 0 {
-		delete(t.counts, name)
-	}
-}
-
-// sendScope sends the current state of a scope to a reader.
+// sendScope sends the current state of a scope to a reader, unless the reader has it.
 func (h *handler) sendScope(ctx context.Context, out *events, about selection, name ScopeName) {
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	scope, err := h.scopes.Get(limited, name.Namespace, name.Name)
+	scope, err := h.Scopes.Get(limited, name.Namespace, name.Name)
 	switch {
-	case apierrors.IsNotFound(err):
-		out.deleted(name)
-	case err != nil: // The stream ends. The response to the next connection of the reader has the cause.
+	case err != nil && !apierrors.IsNotFound(err): // The stream ends. The response to the next connection of the reader has the cause.
 		out.err = err
-	case !about.matches(scope.Labels, newScopeItem(scope)): // The scope is no longer selected.
-		out.deleted(name)
-	case about.name != "":
-		out.scope(name, NewScope(scope))
-	default:
-		out.scope(name, newScopeItem(scope))
+		return
+	case err != nil, !about.matches(scope.Labels, newScopeItem(scope)): // The scope is gone, or no longer selected.
+		if _, known := out.sent[name]; known {
+			delete(out.sent, name)
+			out.send(eventDeleted, name)
+		}
+		return
+	}
+	var document any = newScopeItem(scope)
+	if about.name != "" {
+		document = NewScope(scope)
+	}
+	if out.record(name, document) {
+		out.send(eventScope, document)
 	}
 }
 
@@ -232,25 +238,23 @@ func newEvents(w http.ResponseWriter, r *http.Request) *events {
 
 // snapshot sends all scopes of the stream.
 func (e *events) snapshot(a response) {
+	var items []ScopeItem
 	switch document := a.document.(type) {
 	case ScopeList:
-		e.recordAllSent(document)
+		items = document.Items
 	case ScopePage:
-		e.recordAllSent(document.ScopeList)
+		items = document.Items
 	case Scope:
-		e.recordSent(document.scopeName(), document)
+		e.record(document.scopeName(), document)
+	}
+	for _, item := range items {
+		e.record(item.scopeName(), item)
 	}
 	e.send(eventSnapshot, a.document)
 }
 
-func (e *events) recordAllSent(list ScopeList) {
-	for _, item := range list.Items {
-		e.recordSent(item.scopeName(), item)
-	}
-}
-
-// recordSent records the document sent for a scope, and reports whether it differs from the last one.
-func (e *events) recordSent(name ScopeName, document any) bool {
+// record records the document that is sent for a scope, and reports whether it differs from the last one.
+func (e *events) record(name ScopeName, document any) bool {
 	body, err := encode(document)
 	tag := etagOf(body)
 	if err != nil || e.sent[name] == tag {
@@ -258,19 +262,6 @@ func (e *events) recordSent(name ScopeName, document any) bool {
 	}
 	e.sent[name] = tag
 	return true
-}
-
-func (e *events) scope(name ScopeName, document any) {
-	if e.recordSent(name, document) {
-		e.send(eventScope, document)
-	}
-}
-
-func (e *events) deleted(name ScopeName) {
-	if _, known := e.sent[name]; known {
-		delete(e.sent, name)
-		e.send(eventDeleted, name)
-	}
 }
 
 // send sends an event. Its data are one line.
@@ -295,10 +286,6 @@ func (e *events) write(text []byte) {
 		e.err = e.control.Flush()
 	}
 }
-
-// extendDeadline sets the write deadline after the next heartbeat and the checks before it: over HTTP/2, an expired deadline ends a stream even
-// when nothing is being written. A deadline is always set; over HTTP/1 it bounds the end of the stream.
-func (e *events) extendDeadline() { e.setWriteDeadline(heartbeat + streamWriteTimeout) }
 
 // setWriteDeadline sets the write deadline. It ignores the error of a writer that is not a connection, which has no deadline.
 func (e *events) setWriteDeadline(limit time.Duration) {

@@ -3,11 +3,18 @@ package api
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -86,21 +93,19 @@ func (c *changing) watched() int {
 	return len(c.subscribers)
 }
 
-// listening is a connection to an in-memory server that receives a stream.
+// listening is a connection to an in-memory server that receives a stream. It is closed, and the server stopped, when the test ends; stop stops
+// the server before.
 type listening struct {
-	io.Closer
-
 	reader *bufio.Reader
+	stop   func()
 }
 
-// listen starts an in-memory server, and requests a stream from it. stop stops the server.
-func listen(t *testing.T, o Options, target string, header http.Header) (l listening, stop func() error) {
+// listen starts an in-memory server, and requests a stream from it.
+func listen(t *testing.T, o Options, target string, header http.Header) listening {
 	t.Helper()
-	listener := newPipes()
-	ctx, cancel := context.WithCancel(t.Context())
-	ran := make(chan error, 1)
-	go func() { ran <- NewServer(ServerOptions{Address: "pipe", Handler: NewHandler(o)}).serve(ctx, listener) }()
+	listener, stop := startPiped(t, &Server{Address: "pipe", Handler: NewHandler(o)})
 	connection := listener.dial()
+	closeAtEnd(t, connection)
 	request := "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n"
 	for name, values := range header {
 		request += name + ": " + values[0] + "\r\n"
@@ -109,14 +114,14 @@ func listen(t *testing.T, o Options, target string, header http.Header) (l liste
 		t.Fatal(err)
 	}
 	reader := bufio.NewReader(connection)
-	response, err := http.ReadResponse(reader, nil) //nolint:bodyclose // The connection is closed, by the caller.
+	response, err := http.ReadResponse(reader, nil) //nolint:bodyclose // The connection is closed.
 	if err != nil {
 		t.Fatal(err)
 	}
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != typeStream || response.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("status %d, header %v", response.StatusCode, response.Header)
 	}
-	return listening{connection, bufio.NewReader(response.Body)}, func() error { cancel(); return <-ran }
+	return listening{bufio.NewReader(response.Body), stop}
 }
 
 // event reads the next event or comment. It returns the name and the data of an event, or "comment" and the text. At the end of the
@@ -161,8 +166,7 @@ func expect[T any](t *testing.T, l listening, name string) T {
 func TestStreamOfScopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scopes := newChanging(manyScopes())
-		l, stop := listen(t, Options{Scopes: scopes}, "/scopes?namespace=telco&watch=true", nil)
-		defer closeAtEnd(t, l)
+		l := listen(t, Options{Scopes: scopes}, "/scopes?namespace=telco&watch=true", nil)
 		if got := expect[ScopeList](t, l, "snapshot"); got.Total != 2 {
 			t.Errorf("snapshot %+v", got)
 		}
@@ -184,17 +188,13 @@ func TestStreamOfScopes(t *testing.T) {
 		if got := expect[ScopeItem](t, l, "scope"); got.Name != "new" {
 			t.Errorf("new: %+v", got)
 		}
-		if err := stop(); err != nil {
-			t.Errorf("serve: %v", err)
-		}
 	})
 }
 
 func TestStreamOfOneScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scopes := newChanging(manyScopes())
-		l, stop := listen(t, Options{Scopes: scopes}, "/scopes/vfw?watch=true", nil)
-		defer closeAtEnd(t, l)
+		l := listen(t, Options{Scopes: scopes}, "/scopes/vfw?watch=true", nil)
 		if got := expect[Scope](t, l, "snapshot"); len(got.Culprits) != 2 {
 			t.Errorf("snapshot %+v", got)
 		}
@@ -205,24 +205,20 @@ func TestStreamOfOneScope(t *testing.T) {
 		if got := expect[Scope](t, l, "scope"); got.Health != "healthy" || len(got.Conditions) != 1 {
 			t.Errorf("scope %+v", got)
 		}
-		if err := stop(); err != nil {
-			t.Errorf("serve: %v", err)
-		}
 	})
 }
 
 func TestStreamLivesAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scopes := newChanging(manyScopes())
-		l, stop := listen(t, Options{Scopes: scopes}, "/scopes?watch=true", nil)
-		livesAndEnds(t, scopes, l, stop)
+		l := listen(t, Options{Scopes: scopes}, "/scopes?watch=true", nil)
+		livesAndEnds(t, scopes, l)
 	})
 }
 
 // livesAndEnds asserts that a stream of scopes stays open past all deadlines, and ends when its server stops.
-func livesAndEnds(t *testing.T, scopes *changing, l listening, stop func() error) {
+func livesAndEnds(t *testing.T, scopes *changing, l listening) {
 	t.Helper()
-	defer closeAtEnd(t, l)
 	began := time.Now()
 	expect[ScopeList](t, l, "snapshot")
 	for i := range 5 { // Five heartbeats take longer than all deadlines of the server.
@@ -231,8 +227,8 @@ func livesAndEnds(t *testing.T, scopes *changing, l listening, stop func() error
 			t.Fatalf("%s %q after %s: %v", name, text, took, err)
 		}
 	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- stop() }()
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); l.stop() }()
 	began = time.Now()
 	if name, text, err := l.event(); name != "comment" || !strings.Contains(text, "the server stops") {
 		t.Errorf("%s %q: %v", name, text, err)
@@ -240,8 +236,8 @@ func livesAndEnds(t *testing.T, scopes *changing, l listening, stop func() error
 	if _, _, err := l.event(); !errors.Is(err, io.EOF) {
 		t.Errorf("the stream goes on, or breaks: %v", err)
 	}
-	if err := <-stopped; err != nil || time.Since(began) > time.Second {
-		t.Errorf("serve ended after %s: %v", time.Since(began), err)
+	if <-stopped; time.Since(began) > time.Second {
+		t.Errorf("serve ended after %s", time.Since(began))
 	}
 	if scopes.watched() != 0 {
 		t.Error("somebody still waits for changes")
@@ -263,8 +259,7 @@ func (r *revocable) Authorize(ctx context.Context, caller Caller, access Access)
 func TestStreamEndsWhenTheRightIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		guard := &revocable{rights: rights{may: map[string][]Access{"all": nil}}}
-		l, stop := listen(t, Options{Scopes: newChanging(manyScopes()), Guard: guard}, "/scopes?watch=true", bearer("all"))
-		defer closeAtEnd(t, l)
+		l := listen(t, Options{Scopes: newChanging(manyScopes()), Guard: guard}, "/scopes?watch=true", bearer("all"))
 		expect[ScopeList](t, l, "snapshot")
 		if name, text, err := l.event(); name != "comment" {
 			t.Fatalf("%s %q: %v", name, text, err)
@@ -276,9 +271,6 @@ func TestStreamEndsWhenTheRightIsGone(t *testing.T) {
 		if _, _, err := l.event(); !errors.Is(err, io.EOF) {
 			t.Errorf("the stream goes on, or breaks: %v", err)
 		}
-		if err := stop(); err != nil {
-			t.Errorf("serve: %v", err)
-		}
 	})
 }
 
@@ -286,8 +278,7 @@ func TestStreamEndsWhenTheRightIsGone(t *testing.T) {
 func TestStreamDropsWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scopes := newChanging(manyScopes())
-		l, stop := listen(t, Options{Scopes: scopes}, "/scopes?watch=true", nil)
-		defer closeAtEnd(t, l)
+		l := listen(t, Options{Scopes: scopes}, "/scopes?watch=true", nil)
 		expect[ScopeList](t, l, "snapshot")
 		ill := broken()
 		for i := range 1000 {
@@ -299,9 +290,6 @@ func TestStreamDropsWhoDoesNotRead(t *testing.T) {
 		<-scopes.unsubscribed
 		if took := time.Since(began); took > streamWriteTimeout {
 			t.Errorf("dropped after %s, want %s", took, streamWriteTimeout)
-		}
-		if err := stop(); err != nil {
-			t.Errorf("serve: %v", err)
 		}
 	})
 }
@@ -331,8 +319,7 @@ func TestStreamEndsInAnOutage(t *testing.T) {
 			}
 			return nil
 		}
-		l, stop := listen(t, Options{Scopes: newChanging(manyScopes()), Current: current}, "/scopes?watch=true", nil)
-		defer closeAtEnd(t, l)
+		l := listen(t, Options{Scopes: newChanging(manyScopes()), Current: current}, "/scopes?watch=true", nil)
 		expect[ScopeList](t, l, "snapshot")
 		if name, text, err := l.event(); name != "comment" {
 			t.Fatalf("%s %q: %v", name, text, err)
@@ -344,8 +331,120 @@ func TestStreamEndsInAnOutage(t *testing.T) {
 		if _, _, err := l.event(); !errors.Is(err, io.EOF) {
 			t.Errorf("the stream goes on, or breaks: %v", err)
 		}
-		if err := stop(); err != nil {
-			t.Errorf("serve: %v", err)
+	})
+}
+
+// TestACallerMayHaveSoManyStreams asserts that a caller can have at most maxStreamsOfOne open streams, and new ones after it
+// closes some.
+func TestACallerMayHaveSoManyStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard := rights{may: map[string][]Access{"greedy": nil, "modest": nil}}
+		h := newHandler(Options{Scopes: manyScopes(), Guard: guard})
+		watch := func(ctx context.Context, token string) *httptest.ResponseRecorder {
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/scopes?watch=true", nil)
+			r.Header = bearer(token)
+			return serve(h, r)
 		}
+		var open sync.WaitGroup
+		ctx, closeAll := context.WithCancel(t.Context())
+		for range maxStreamsOfOne {
+			open.Go(func() {
+				if got := watch(ctx, "greedy"); got.Code != http.StatusOK {
+					t.Errorf("status %d: %s", got.Code, got.Body)
+				}
+			})
+		}
+		synctest.Wait()
+		if got := len(h.requests); got != 0 {
+			t.Errorf("streams take part in the limit of requests: %d", got)
+		}
+		got := watch(stopping(t.Context()), "greedy")
+		checkProblem(t, got.Body.Bytes(), http.StatusTooManyRequests, `user "caller-greedy" has 32 streams open already`)
+		if got := watch(stopping(t.Context()), "modest"); got.Code != http.StatusOK {
+			t.Errorf("another caller is answered with status %d: %s", got.Code, got.Body)
+		}
+		closeAll()
+		open.Wait()
+		if got := watch(stopping(t.Context()), "greedy"); got.Code != http.StatusOK {
+			t.Errorf("after all are closed: status %d: %s", got.Code, got.Body)
+		}
+		if len(h.streams.byCaller) != 0 || h.streams.total != 0 {
+			t.Errorf("something is held of streams that are over: %v, %d", h.streams.byCaller, h.streams.total)
+		}
+	})
+}
+
+func TestStreamsHaveALimit(t *testing.T) {
+	h := newHandler(Options{Scopes: manyScopes()})
+	for range maxStreams {
+		if _, err := h.streams.open(""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := get(t, h, "/scopes?watch=true", nil)
+	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "streams are open already")
+	for range maxRequests {
+		acquire(h.requests)
+	}
+	got = get(t, h, "/scopes", nil)
+	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "requests are under way already")
+	if got := get(t, h, "/healthz", nil); got.Code != http.StatusOK {
+		t.Errorf("a busy server seems dead: %d", got.Code)
+	}
+}
+
+// newCertificate returns a certificate for localhost, and a pool with the certificate as the only trusted one.
+func newCertificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{DNSNames: []string{"localhost"}, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(certificate)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, trusted
+}
+
+// listenHTTPS is like listen, over HTTPS and HTTP/2.
+func listenHTTPS(t *testing.T, o Options, target string) listening {
+	t.Helper()
+	certificate, trusted := newCertificate(t)
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
+	listener, stop := startPiped(t, &Server{Address: "pipe", Handler: NewHandler(o), TLS: config})
+	client := &http.Transport{
+		ForceAttemptHTTP2: true,
+		TLSClientConfig:   &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS13},
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return listener.dial(), nil },
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://localhost"+target, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, response.Body)
+	if response.ProtoMajor != 2 || response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != typeStream {
+		t.Fatalf("%s, status %d, header %v", response.Proto, response.StatusCode, response.Header)
+	}
+	return listening{bufio.NewReader(response.Body), stop}
+}
+
+// TestStreamLivesAndEndsOverHTTPS asserts that a quiet stream stays open over HTTP/2, where an expired deadline ends a stream even when nothing is written.
+func TestStreamLivesAndEndsOverHTTPS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scopes := newChanging(manyScopes())
+		livesAndEnds(t, scopes, listenHTTPS(t, Options{Scopes: scopes}, "/scopes?watch=true"))
 	})
 }

@@ -137,3 +137,39 @@ func checkPort(port intstr.IntOrString) error {
 	}
 	return nil
 }
+
+// maxEndpoint bounds an endpoint, in bytes.
+const maxEndpoint = 256
+
+// checkEndpoint returns an error for an endpoint that cannot be used. A valid endpoint is a path that means the same to the
+// API server, which puts it into another URL, and to the target. It therefore has nothing that is escaped or normalised.
+func checkEndpoint(endpoint string) error {
+	isForbidden := func(c rune) bool {
+		isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		return !isLetter && !strings.ContainsRune("0123456789-._~/", c)
+	}
+	problem := ""
+	switch {
+	case endpoint == "":
+		return errors.New("is missing: want a path such as /health")
+	case len(endpoint) > maxEndpoint:
+		problem = fmt.Sprintf("has %d bytes: want %d at most", len(endpoint), maxEndpoint)
+	case endpoint[0] != '/':
+		problem = "is no path: want one that begins with a slash, without scheme, host and port"
+	case strings.ContainsFunc(endpoint, isForbidden):
+		problem = "has characters other than letters, digits and -._~/: want a path without query, fragment and escapes"
+	case strings.Contains(endpoint, "//"):
+		problem = "has two slashes in a row"
+	default:
+		for segment := range strings.SplitSeq(endpoint, "/") {
+			if segment == "." || segment == ".." {
+				problem = fmt.Sprintf("has a segment %q", segment)
+				break
+			}
+		}
+	}
+	if problem == "" {
+		return nil
+	}
+	return errors.Errorf("%.70q %s", endpoint, problem)
+}

@@ -111,11 +111,7 @@ func (o *object) judgeByUser(user UserRules) (name string, matched bool) {
 	if user == nil || o.deleting {
 		return "", false
 	}
-	apiVersion := o.Version
-	if o.Group != "" {
-		apiVersion = o.Group + "/" + o.Version
-	}
-	if !user.Covers(apiVersion, o.Kind) {
+	if !user.Covers(stringValue(o.root["apiVersion"]), o.Kind) {
 		return "", false
 	}
 	r, name, matched := user.Evaluate(o.root)

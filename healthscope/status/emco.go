@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -232,20 +233,15 @@ func Answer(in Input, q Query) (any, error) {
 		e.lifecycle = lifecycleOf(in.ContextID, in.Contents.state, in.Info.Actions)
 		e.listApps()
 	}
-	switch q.EMCO.List {
-	case parameterApps:
-		return EMCOApps{e.composite(), in.Subject.Group, e.appNames()}, nil
-	case parameterClusters:
-		return EMCOClusters{e.composite(), in.Subject.Group, e.clusterNames()}, nil
-	case parameterResources:
-		return EMCOResources{e.composite(), in.Subject.Group, e.resourceNames()}, nil
+	if q.EMCO.List != "" {
+		return e.names(), nil
 	}
-	shown := e.apps
+	apps := e.apps
 	if q.Output == OutputSummary {
-		shown = nil
+		apps = nil
 	}
 	if in.Subject.Cluster == "" {
-		group := EMCOGroup{EMCOComposite: e.composite(), EMCOCommon: e.common(), Apps: shown}
+		group := EMCOGroup{EMCOComposite: e.composite(), EMCOCommon: e.common(), Apps: apps}
 		if in.Contents != nil {
 			group.ChildContextIDs = in.Contents.children
 		}
@@ -255,10 +251,27 @@ func Answer(in Input, q Query) (any, error) {
 	if q.EMCO.Status == "" {
 		network.ReadyStatus = ""
 	}
-	if len(shown) > 0 {
-		network.Cluster = shown[0].Clusters[0] // isAbout selects only one app in one cluster.
+	if len(apps) > 0 {
+		network.Cluster = apps[0].Clusters[0] // isAbout selects only one app in one cluster.
 	}
 	return network, nil
+}
+
+// checkEMCO returns an error for a filter that EMCO 22.12 rejects once it knows the context. It also rejects a query for names about a
+// cluster, because EMCO does not list the names of its network intents.
+func (in Input) checkEMCO(q Query) error {
+	if in.Subject.Cluster != "" {
+		if q.EMCO.List != "" {
+			return newParameterError(q.EMCO.List, "", "is only for deployment intent groups", "no "+q.EMCO.List)
+		}
+		return nil
+	}
+	for _, name := range q.Apps {
+		if in.Contents != nil && !slices.ContainsFunc(in.Contents.apps, func(a app) bool { return a.name == name }) {
+			return errors.New("Filter app " + name + " not in list of apps for composite app " + in.Subject.CompositeApp) // EMCO's words.
+		}
+	}
+	return nil
 }
 
 // listApps lists the apps that the query selects.
@@ -311,16 +324,7 @@ func (e *emcoBuilder) resource(r *row) EMCOResource {
 	if word != "" {
 		e.counts[word]++
 	}
-	switch {
-	case e.query.EMCO.Status == statusReady:
-		wire.ReadyStatus = word
-	case e.query.EMCO.Status == statusDeployed:
-		wire.DeployedStatus = word
-	case e.query.Type == TypeCluster:
-		wire.ClusterStatus = word
-	default:
-		wire.RsyncStatus = word
-	}
+	*shown(e.query, &wire.RsyncStatus, &wire.ClusterStatus, &wire.DeployedStatus, &wire.ReadyStatus) = word
 	if e.query.Output == OutputDetail {
 		wire.Detail = e.detail(r)
 		if wire.Detail == nil && r.expected != nil && r.member == nil { // EMCO shows the expected object.
@@ -328,6 +332,19 @@ func (e *emcoBuilder) resource(r *row) EMCOResource {
 		}
 	}
 	return wire
+}
+
+// shown returns the one of the fields that the status of a query is in. The last two are those for the parameter status.
+func shown[T any](q Query, rsync, cluster, deployed, ready *T) *T {
+	switch {
+	case q.EMCO.Status == statusReady:
+		return ready
+	case q.EMCO.Status == statusDeployed:
+		return deployed
+	case q.Type == TypeCluster:
+		return cluster
+	}
+	return rsync
 }
 
 // emcoPresence returns the state of an object in EMCO's words. An object that is not known to be present is never Ready. The
@@ -382,49 +399,31 @@ func (e *emcoBuilder) common() EMCOCommon {
 			s.ReadyStatus = emcoReady
 		}
 	}
-	switch {
-	case e.query.EMCO.Status == statusReady:
-		s.ReadyCounts = e.counts
-	case e.query.EMCO.Status == statusDeployed:
-		s.DeployedCounts = e.counts
-	case e.query.Type == TypeCluster:
-		s.ClusterStatus = e.counts
-	default:
-		s.RsyncStatus = e.counts
-	}
+	*shown(e.query, &s.RsyncStatus, &s.ClusterStatus, &s.DeployedCounts, &s.ReadyCounts) = e.counts
 	return s
 }
 
-func (e *emcoBuilder) appNames() []string {
-	names := []string{}
+// names returns the document for a query for names.
+func (e *emcoBuilder) names() any {
+	apps, clusters, resources := []string{}, []EMCOAppClusters{}, []EMCOAppResources{}
 	for _, a := range e.apps {
-		names = append(names, a.Name)
-	}
-	return names
-}
-
-func (e *emcoBuilder) clusterNames() []EMCOAppClusters {
-	all := []EMCOAppClusters{}
-	for _, a := range e.apps {
-		wire := EMCOAppClusters{App: a.Name}
+		apps = append(apps, a.Name)
+		ofApp := EMCOAppClusters{App: a.Name}
 		for _, c := range a.Clusters {
-			wire.Clusters = append(wire.Clusters, EMCOClusterName{c.ClusterProvider, c.Cluster})
-		}
-		all = append(all, wire)
-	}
-	return all
-}
-
-func (e *emcoBuilder) resourceNames() []EMCOAppResources {
-	all := []EMCOAppResources{}
-	for _, a := range e.apps {
-		for _, c := range a.Clusters {
-			wire := EMCOAppResources{App: a.Name, ClusterProvider: c.ClusterProvider, Cluster: c.Cluster}
+			ofApp.Clusters = append(ofApp.Clusters, EMCOClusterName{c.ClusterProvider, c.Cluster})
+			inCluster := EMCOAppResources{App: a.Name, ClusterProvider: c.ClusterProvider, Cluster: c.Cluster}
 			for _, r := range c.Resources {
-				wire.Resources = append(wire.Resources, EMCOResourceName{r.Name, r.GVK})
+				inCluster.Resources = append(inCluster.Resources, EMCOResourceName{r.Name, r.GVK})
 			}
-			all = append(all, wire)
+			resources = append(resources, inCluster)
 		}
+		clusters = append(clusters, ofApp)
 	}
-	return all
+	switch e.query.EMCO.List {
+	case parameterApps:
+		return EMCOApps{e.composite(), e.Subject.Group, apps}
+	case parameterClusters:
+		return EMCOClusters{e.composite(), e.Subject.Group, clusters}
+	}
+	return EMCOResources{e.composite(), e.Subject.Group, resources}
 }

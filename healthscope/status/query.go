@@ -47,7 +47,16 @@ const (
 	outputFull  = "full"
 )
 
-// The names of the parameters.
+// DialectEMCO is the value of the parameter dialect that asks for the answers of EMCO 22.12.
+const DialectEMCO = "22.12"
+
+// The values of the parameter status of EMCO 22.12.
+const (
+	statusDeployed = "deployed"
+	statusReady    = "ready"
+)
+
+// The names of the parameters. Only EMCO 22.12 has the last four.
 const (
 	parameterApp      = "app"
 	parameterCluster  = "cluster"
@@ -57,6 +66,11 @@ const (
 	parameterOutput   = "output"
 	parameterResource = "resource"
 	parameterType     = "type"
+
+	parameterApps      = "apps"
+	parameterClusters  = "clusters"
+	parameterResources = "resources"
+	parameterStatus    = "status"
 )
 
 const (
@@ -87,6 +101,14 @@ type Query struct {
 	EMCO *EMCOQuery
 }
 
+// EMCOQuery holds the parameters of a Query that only the dialect of EMCO 22.12 has.
+type EMCOQuery struct {
+	// Status is deployed or ready; empty when type determines the status that the document shows.
+	Status string
+	// List is apps, clusters or resources when the request is only for their names; otherwise empty.
+	List string
+}
+
 // ParameterError describes an invalid parameter of a request. Its text is for the client.
 type ParameterError struct {
 	// Parameter is the name in the request, cut when it is long.
@@ -111,34 +133,16 @@ func newParameterError(parameter, value, problem, allowed string) error {
 
 func shorten(text string) string { return healthscope.Shorten(text, maxEcho+len("...")) }
 
-// set parses the values of one of Parameters, except dialect.
-func (q *Query) set(name string, values []string) (err error) {
-	switch name {
-	case parameterApp:
-		q.Apps, err = parseFilter(name, values, checkApp)
-	case parameterCluster:
-		q.Clusters, err = parseFilter(name, values, checkCluster)
-	case parameterResource:
-		q.Resources, err = parseFilter(name, values, checkResource)
-	case parameterHealth:
-		var value string
-		value, err = parseEnum[string](name, values, "true", "false")
-		q.Health = value == "true"
-	case parameterInstance:
-		err = q.setInstance(values)
-	case parameterOutput:
-		q.Output, err = parseEnum[Output](name, values, Outputs()...)
-	case parameterType:
-		q.Type, err = parseEnum[Type](name, values, Types()...)
-	}
-	return err
-}
-
 // Parameters returns the sorted names of the parameters that ParseQuery accepts without dialect, and "dialect" itself.
 func Parameters() []string {
 	return []string{
 		parameterApp, parameterCluster, parameterDialect, parameterHealth, parameterInstance, parameterOutput, parameterResource, parameterType,
 	}
+}
+
+// EMCOParameters returns the sorted names of the parameters that only the dialect of EMCO 22.12 has.
+func EMCOParameters() []string {
+	return []string{parameterApps, parameterClusters, parameterResources, parameterStatus}
 }
 
 // Outputs returns the values of the parameter output. Those of older designs come last.
@@ -161,20 +165,27 @@ func Types() []string { return []string{string(TypeRsync), string(TypeCluster), 
 // With dialect=22.12, the parameters are those of EMCO 22.12. Then status, which is deployed or ready, takes precedence over type. apps,
 // clusters and resources request names, and their values are ignored. ParseQuery rejects other forms of the status design.
 func ParseQuery(values map[string][]string) (Query, error) {
-	if _, ok := values[parameterDialect]; ok {
-		return parseEMCOQuery(values)
+	q, known := Query{Type: TypeRsync, Output: OutputAll}, Parameters()
+	if _, emco := values[parameterDialect]; emco {
+		q.EMCO = &EMCOQuery{}
+		known = slices.DeleteFunc(slices.Concat(known, EMCOParameters()), func(name string) bool { return name == parameterHealth })
+		slices.Sort(known)
 	}
-	var q Query
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if slices.Contains(EMCOParameters(), name) {
-			return Query{}, newParameterError(name, strings.Join(values[name], ","), "is one of EMCO 22.12", "it, with dialect="+DialectEMCO)
-		}
-		if !slices.Contains(Parameters(), name) {
-			return Query{}, newParameterError(name, strings.Join(values[name], ","), "is unknown", strings.Join(Parameters(), ", "))
+		switch text := strings.Join(values[name], ","); {
+		case slices.Contains(known, name):
+		case slices.Contains(EMCOParameters(), name):
+			return Query{}, newParameterError(name, text, "is one of EMCO 22.12", "it, with dialect="+DialectEMCO)
+		default:
+			return Query{}, newParameterError(name, text, "is unknown", strings.Join(known, ", "))
 		}
 		if err := q.set(name, values[name]); err != nil {
-			return Query{}, err
+			return Query{}, q.inWordsOfEMCO(name, err)
 		}
+	}
+	if q.EMCO != nil {
+		q.setEMCO(values)
+		return q, nil
 	}
 	if q.ListInstances && len(values) > 1 {
 		return Query{}, newParameterError(parameterInstance, "", "asks for the list of instances, and other parameters are given", "an id, or no other parameter")
@@ -182,36 +193,103 @@ func ParseQuery(values map[string][]string) (Query, error) {
 	if err := q.expandOutput(values); err != nil {
 		return Query{}, err
 	}
-	if q.Type == "" {
-		q.Type = TypeRsync
-	}
-	if q.Output == "" {
-		q.Output = OutputAll
-	}
 	return q, nil
+}
+
+// set parses the values of a parameter.
+func (q *Query) set(name string, values []string) (err error) {
+	outputs, types := Outputs(), Types()
+	if q.EMCO != nil {
+		outputs, types = []string{string(OutputAll), string(OutputSummary), string(OutputDetail)}, []string{string(TypeRsync), string(TypeCluster)}
+	}
+	switch name {
+	case parameterApp:
+		q.Apps, err = parseFilter(name, values, checkApp)
+	case parameterCluster:
+		q.Clusters, err = parseFilter(name, values, checkCluster)
+	case parameterResource:
+		q.Resources, err = parseFilter(name, values, checkResource)
+	case parameterDialect:
+		_, err = parseEnum[string](name, values, DialectEMCO)
+	case parameterHealth:
+		var value string
+		value, err = parseEnum[string](name, values, "true", "false")
+		q.Health = value == "true"
+	case parameterInstance:
+		err = q.setInstance(values)
+	case parameterOutput:
+		q.Output, err = parseEnum[Output](name, values, outputs...)
+	case parameterType:
+		q.Type, err = parseEnum[Type](name, values, types...)
+	case parameterStatus:
+		q.EMCO.Status, err = parseEnum[string](name, values, statusDeployed, statusReady)
+	case parameterApps, parameterClusters, parameterResources: // Their values are ignored.
+	}
+	return err
+}
+
+// setEMCO completes a query in the dialect of EMCO 22.12. It resets the parameters that EMCO ignores for a query for names.
+func (q *Query) setEMCO(values map[string][]string) {
+	switch q.EMCO.Status { // It takes precedence over type.
+	case statusDeployed:
+		q.Type = TypeRsync
+	case statusReady:
+		q.Type = TypeCluster
+	}
+	for _, name := range []string{parameterApps, parameterClusters, parameterResources} {
+		if _, ok := values[name]; ok {
+			q.EMCO.List = name
+			break
+		}
+	}
+	if q.EMCO.List == "" {
+		return
+	}
+	q.Output, q.Resources = OutputAll, nil
+	if q.EMCO.List != parameterResources {
+		q.Type, q.Clusters = TypeRsync, nil
+	}
+	if q.EMCO.List == parameterApps {
+		q.Apps = nil
+	}
+}
+
+// inWordsOfEMCO returns the error for a value, which in the dialect of EMCO 22.12 begins with EMCO's words.
+func (q *Query) inWordsOfEMCO(name string, err error) error {
+	if q.EMCO == nil {
+		return err
+	}
+	prefix := "Invalid query " + name
+	switch name {
+	case parameterApp, parameterCluster:
+		prefix = "Invalid " + name + " query"
+	case parameterResource:
+		prefix = "Invalid resources query"
+	}
+	return fmt.Errorf("%s: %w", prefix, err)
 }
 
 // expandOutput replaces an output that stands for several parameters with those parameters.
 func (q *Query) expandOutput(values map[string][]string) error {
-	switch string(q.Output) {
-	case outputRsync:
-		if q.Type != "" && q.Type != TypeRsync {
-			return newParameterError(parameterOutput, outputRsync, "contradicts type="+string(q.Type), "type=rsync, or no type")
-		}
-		q.Type, q.Output = TypeRsync, OutputDetail
-	case outputSmall, outputFull:
-		if _, isSet := values[parameterHealth]; isSet && !q.Health {
-			return newParameterError(parameterOutput, string(q.Output), "contradicts health=false", "health=true, or no health")
-		}
-		if q.Type == "" {
-			q.Type = TypeAll
-		}
-		q.Health = true
-		if q.Output == outputFull {
-			q.Output = OutputDetail
-		} else {
-			q.Output = OutputAll
-		}
+	_, hasType := values[parameterType]
+	_, hasHealth := values[parameterHealth]
+	output := string(q.Output)
+	switch {
+	case output == outputRsync && q.Type != TypeRsync:
+		return newParameterError(parameterOutput, output, "contradicts type="+string(q.Type), "type=rsync, or no type")
+	case output == outputRsync:
+		q.Output = OutputDetail
+		return nil
+	case output != outputSmall && output != outputFull:
+		return nil
+	case hasHealth && !q.Health:
+		return newParameterError(parameterOutput, output, "contradicts health=false", "health=true, or no health")
+	case !hasType:
+		q.Type = TypeAll
+	}
+	q.Health, q.Output = true, OutputAll
+	if output == outputFull {
+		q.Output = OutputDetail
 	}
 	return nil
 }
@@ -227,22 +305,21 @@ func singleValue(parameter string, values []string, allowed string) (string, err
 func parseEnum[T ~string](parameter string, values []string, words ...string) (T, error) {
 	allowed := strings.Join(words, ", ")
 	value, err := singleValue(parameter, values, allowed)
-	if err != nil {
-		return "", err
+	if err == nil && !slices.Contains(words, value) {
+		err = newParameterError(parameter, value, "cannot be used", allowed)
 	}
-	if !slices.Contains(words, value) {
-		return "", newParameterError(parameter, value, "cannot be used", allowed)
-	}
-	return T(value), nil
+	return T(value), err
 }
 
 func (q *Query) setInstance(values []string) error {
 	const allowed = "the id of a context, or no value for the list of them"
 	value, err := singleValue(parameterInstance, values, allowed)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if value != "" && len(validation.IsValidLabelValue(value)) > 0 {
+	case value == "" && q.EMCO != nil:
+		return newParameterError(parameterInstance, "", "cannot be used", "the id of a context")
+	case value != "" && len(validation.IsValidLabelValue(value)) > 0:
 		return newParameterError(parameterInstance, value, "cannot be the id of a context", allowed)
 	}
 	q.Instance, q.ListInstances = value, value == ""
