@@ -219,15 +219,15 @@ func ExampleCache() {
 		fmt.Println(err)
 		return
 	}
-	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
-	stopped := make(chan error, 1)
-	go func() { stopped <- cache.Run(ctx) }()
-
 	id, err := create(ctx, store)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
+	stopped := make(chan error, 1)
+	go func() { stopped <- cache.Run(ctx) }()
+
 	view, err := cache.View(ctx, appcontext.GroupRef("proj", "vfw", "v1", "group-"+id), "")
 	if err != nil {
 		fmt.Println(err)
