@@ -25,8 +25,8 @@ type CacheOptions struct {
 	// MaxContexts is how many contexts are kept; beyond that, the one that was asked for longest ago goes. The default is 256.
 	MaxContexts int
 	// Changed is called with the ids of contexts in which something has changed besides the bundles that are saved there, and
-	// of those that were made for the same; nil when anything may have. It must not block. Nil means that changes are not
-	// reported.
+	// of those that were made for the same; nil when anything may have. It must not block. With it, the cache watches also before
+	// anything is asked for. Nil means that changes are not reported.
 	Changed func(ids []string)
 	// Clock measures Idle. The default is that of the machine.
 	Clock clock.WithTicker
@@ -41,6 +41,9 @@ type Cache struct {
 	// questions are those that contexts are missing for. Run answers them between two changes, so that it can read the contexts at
 	// the revision of the contents.
 	questions chan question
+	// begin closes begun with the first question, or at once if changes are reported: before that, the cache does not watch.
+	begin func()
+	begun chan struct{}
 
 	mu sync.Mutex
 	// contents is nil until they are loaded. Only Run replaces and changes them.
@@ -67,7 +70,12 @@ func NewCache(s *Store, o CacheOptions) *Cache {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Cache{store: s, options: o, questions: make(chan question)}
+	begun := make(chan struct{})
+	c := &Cache{store: s, options: o, questions: make(chan question), begin: sync.OnceFunc(func() { close(begun) }), begun: begun}
+	if o.Changed != nil {
+		c.begin()
+	}
+	return c
 }
 
 // View answers as Store.View does. AsOf says how old the answer can be.
@@ -119,6 +127,7 @@ func (c *Cache) answer(ctx context.Context, answer func(*contents) error) error 
 	if _, missing := errors.AsType[*missingError](err); !missing {
 		return err
 	}
+	c.begin()
 	callCtx, cancel := context.WithTimeout(ctx, c.store.options.Timeout)
 	defer cancel()
 	done := make(chan error, 1)

@@ -18,11 +18,15 @@ const progressTimeoutIntervals = 5
 // watchBackoff is the delay before a broken watch is restarted. It begins again each minute.
 var watchBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 10, Cap: 5 * time.Second}
 
-// Run keeps the cache current until ctx is done or the store is closed.
+// Run keeps the cache current, from the first call until ctx is done or the store is closed.
 func (c *Cache) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.store.config.Context, func() { cancel(ErrClosed) })() //nolint:contextcheck // It ends when the store is closed.
+	select {
+	case <-c.begun:
+	case <-ctx.Done():
+	}
 	delay := watchBackoff.DelayWithReset(clock.RealClock{}, time.Minute)
 	_ = delay.Until(ctx, true, true, func(ctx context.Context) (done bool, _ error) { // It returns when ctx ends.
 		broken := c.listAndWatch(ctx)

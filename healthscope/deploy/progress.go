@@ -194,7 +194,7 @@ func (p *Plan) deleteProgress(update bool) *Progress {
 		if update {
 			t.Hooks = nil
 		}
-		if seq := t.termination(p.DeletionOrder, p.retained[appInCluster{t.App, t.Cluster}]); len(seq.steps) > 0 {
+		if seq := t.termination(p.DeletionOrder); len(seq.steps) > 0 {
 			progress.targets = append(progress.targets, seq)
 		}
 	}
@@ -203,7 +203,7 @@ func (p *Plan) deleteProgress(update bool) *Progress {
 
 // termination returns the steps of an app in a cluster. A refused deletion does not block the others; a failed
 // pre-delete hook does.
-func (t Target) termination(order configv1alpha1.DeletionOrder, retained []string) *sequence {
+func (t Target) termination(order configv1alpha1.DeletionOrder) *sequence {
 	seq := &sequence{app: t.App}
 	resources := slices.Backward(t.Resources)
 	if order == configv1alpha1.DeletionListed {
@@ -211,7 +211,7 @@ func (t Target) termination(order configv1alpha1.DeletionOrder, retained []strin
 	}
 	deletes := func(verb Verb, resources iter.Seq2[int, Resource]) {
 		for _, r := range resources {
-			if !slices.Contains(retained, r.Name) {
+			if !slices.Contains(t.retained, r.Name) {
 				seq.add(t, verb, r)
 			}
 		}
@@ -222,7 +222,7 @@ func (t Target) termination(order configv1alpha1.DeletionOrder, retained []strin
 	for _, hook := range hooks {
 		deletes(VerbDeleteHook, slices.All(t.Hooks[hook]))
 	}
-	if len(retained) == 0 {
+	if len(t.retained) == 0 {
 		seq.add(t, VerbDeleteBundle, Resource{})
 	}
 	seq.begin(t, len(t.Hooks[HookPreDelete]))
