@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,16 +43,13 @@ type cluster struct {
 	client client.WithWatch
 	// discoveryClient looks up which kinds are served. It does not cache.
 	discoveryClient *discovery.DiscoveryClient
-	// discoverySlot bounds lookups of kinds to one at a time.
-	discoverySlot chan struct{}
 	// httpClient is the HTTP client of the connection for which the clients were created.
 	httpClient *http.Client
 	// slots limits the number of concurrent steps in the cluster. A cluster that does not answer delays no other cluster.
 	slots chan struct{}
-
-	mu sync.Mutex
-	// namespaced caches for kinds whether they are namespaced.
-	namespaced map[schema.GroupVersionKind]bool
+	// namespaced caches whether a schema.GroupVersionKind is namespaced, and lookups are in progress for others.
+	namespaced sync.Map
+	lookups    singleflight.Group
 }
 
 // get returns a cluster. The error for an unknown cluster is not a refusal: the cluster may be added later.
@@ -89,22 +87,21 @@ func newCluster(access fleet.Access) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{
-		client: api, discoveryClient: kinds, discoverySlot: make(chan struct{}, 1), httpClient: access.Client,
-		slots: make(chan struct{}, maxSteps), namespaced: map[schema.GroupVersionKind]bool{},
-	}, nil
+	return &cluster{client: api, discoveryClient: kinds, httpClient: access.Client, slots: make(chan struct{}, maxSteps)}, nil
 }
 
 // take takes a step once. Deleting an object of a kind that is not served succeeds: its CRD was deleted, and all objects with it.
 // Deleting an object that the context is not allowed to have succeeds too, because it was never applied.
-func (c *cluster) take(ctx context.Context, cache *objectCache, s deploy.Step) error {
+func (c *cluster) take(ctx context.Context, o *objects, s deploy.Step) error {
 	var m *manifest
 	var err error
 	switch s.Verb {
 	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle, deploy.VerbDeleteBundle:
-		m, err = c.bundle(ctx, cache.plan, s)
+		if m, err = newBundle(o.plan, s.App, s.Verb == deploy.VerbApplyHookBundle); err == nil {
+			_, err = c.isNamespaced(ctx, m.GroupVersionKind)
+		}
 	default:
-		m, err = c.manifest(ctx, cache, s.App, s.Resource)
+		m, err = c.manifest(ctx, o, s.App, s.Resource)
 	}
 	deletes := s.Verb == deploy.VerbDelete || s.Verb == deploy.VerbDeleteHook || s.Verb == deploy.VerbDeleteBundle
 	if err == nil && deletes {
@@ -132,66 +129,42 @@ func (c *cluster) take(ctx context.Context, cache *objectCache, s deploy.Step) e
 }
 
 // manifest returns the manifest of a resource.
-func (c *cluster) manifest(ctx context.Context, cache *objectCache, app string, r deploy.Resource) (*manifest, error) {
-	o, err := cache.get(app, r)
+func (c *cluster) manifest(ctx context.Context, all *objects, app string, r deploy.Resource) (*manifest, error) {
+	parsed, err := all.get(app, r)
 	if err != nil {
 		return nil, err
 	}
-	namespaced, err := c.isNamespaced(ctx, o.GroupVersionKind)
+	namespaced, err := c.isNamespaced(ctx, parsed.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
-	if namespaced {
-		return o.namespaced()
+	o := parsed.DeepCopy()
+	if err := setNamespace(all.plan, o, namespaced); err != nil {
+		return nil, err
 	}
-	return o.clusterScoped()
-}
-
-// bundle returns the manifest of the bundle of an app. It fails if the kind cannot be found in the cluster.
-func (c *cluster) bundle(ctx context.Context, p *deploy.Plan, s deploy.Step) (*manifest, error) {
-	m, err := newBundle(p, s.App, s.Verb == deploy.VerbApplyHookBundle)
-	if err == nil {
-		_, err = c.isNamespaced(ctx, m.GroupVersionKind)
-	}
-	return m, err
+	return newManifest(o, all.plan.CorrectDrift)
 }
 
 // isNamespaced looks up a kind, and reports whether it is namespaced. It does so in a goroutine, because the client's RESTMapper
 // ignores contexts and sends its requests one after the other: in a cluster that does not answer, steps would wait for all lookups,
-// even after ctx has ended. At most one lookup is in flight.
+// even after ctx has ended.
 func (c *cluster) isNamespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
-	c.mu.Lock()
-	namespaced, isKnown := c.namespaced[kind]
-	c.mu.Unlock()
-	if isKnown {
-		return namespaced, nil
+	if namespaced, isKnown := c.namespaced.Load(kind); isKnown {
+		return namespaced == true, nil
 	}
-	select {
-	case c.discoverySlot <- struct{}{}:
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	type answer struct {
-		namespaced bool
-		err        error
-	}
-	found := make(chan answer, 1)
-	go func() {
-		defer func() { <-c.discoverySlot }()
+	lookup := c.lookups.DoChan(kind.String(), func() (any, error) {
 		namespaced, err := apiutil.IsGVKNamespaced(kind, c.client.RESTMapper())
 		if err == nil {
-			c.mu.Lock()
-			c.namespaced[kind] = namespaced
-			c.mu.Unlock()
+			c.namespaced.Store(kind, namespaced)
 		}
-		found <- answer{namespaced, err}
-	}()
+		return namespaced, err
+	})
 	select {
-	case a := <-found:
-		if meta.IsNoMatchError(a.err) {
-			a.err = c.explainNotFound(ctx, kind, a.err)
+	case found := <-lookup:
+		if meta.IsNoMatchError(found.Err) {
+			found.Err = c.explainNotFound(ctx, kind, found.Err)
 		}
-		return a.namespaced, errors.Wrapf(a.err, "cannot find kind %q", kind.Kind)
+		return found.Val == true, errors.Wrapf(found.Err, "cannot find kind %q", kind.Kind)
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}

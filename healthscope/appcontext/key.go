@@ -107,9 +107,9 @@ func checkName(argument, name string) error {
 	return nil
 }
 
-// checkNotEmpty rejects nil and the empty string.
+// checkNotEmpty rejects the empty string.
 func checkNotEmpty(argument string, value any) error {
-	if value == nil || value == "" {
+	if value == "" {
 		return &invalidError{argument, "", "must not be empty"}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,11 +113,12 @@ type Plan struct {
 	DeletionOrder configv1alpha1.DeletionOrder
 	// OnlyRead is true when the context was only read and never deployed, so that it owns nothing in clusters.
 	OnlyRead bool
-	Apps     []App
+	// BeginRevision is the revision of etcd at which the event was begun. Earlier statuses say nothing about its work.
+	BeginRevision int64
+	Apps          []App
 
-	// contexts are what the plan was made of, and beginRevision is the revision of etcd at which the event was begun.
-	contexts      Contexts
-	beginRevision int64
+	// contexts are what the plan was made of.
+	contexts Contexts
 }
 
 // Targets returns the apps in their clusters.
@@ -133,9 +133,6 @@ func (p *Plan) Targets() []Target {
 // BundleName returns the value of the label that the objects and the bundles of an app carry, which is also the name of the bundles
 // unless it may not be one.
 func (p *Plan) BundleName(app string) string { return p.statusID() + "-" + app }
-
-// BeginRevision returns the revision of etcd at which the event was begun. Earlier statuses say nothing about its work.
-func (p *Plan) BeginRevision() int64 { return p.beginRevision }
 
 // Contexts are what the work of an event is about.
 type Contexts struct {
@@ -165,7 +162,7 @@ func (c Contexts) Plan() (*Plan, error) {
 	}
 	p := &Plan{
 		ID: s.ID(), Namespace: cmp.Or(meta.Namespace, "default"), Level: cmp.Or(meta.Level, "0"), Namespaces: meta.Namespaces,
-		CorrectDrift: meta.CorrectDrift, OnlyRead: l.onlyRead(), contexts: c, beginRevision: cmp.Or(c.Retry.Begun, beginRevision(s)),
+		CorrectDrift: meta.CorrectDrift, OnlyRead: l.onlyRead(), contexts: c, BeginRevision: cmp.Or(c.Retry.Begun, beginRevision(s)),
 	}
 	if p.StatusID, err = s.StatusContextID(); err != nil {
 		return nil, err
@@ -202,9 +199,6 @@ func appOrder(s *appcontext.Snapshot) ([]string, error) {
 	}
 	return order, err
 }
-
-// ErrUnsupported is the cause of errors about what this rsync does not do yet.
-var ErrUnsupported = errors.New("not supported")
 
 func (p *Plan) readApp(a appcontext.App) (App, error) {
 	app := App{Name: a.Name()}
@@ -316,7 +310,7 @@ func (p *Plan) readResources(app string, c appcontext.Cluster, order []string) (
 }
 
 // readStatus sets Status and UpToDate of a resource from the status context. desired is the resource in the context of the event.
-// Statuses from before beginRevision belong to an earlier event, and those that another context has written since to its event.
+// Statuses from before BeginRevision belong to an earlier event, and those that another context has written since to its event.
 func (p *Plan) readStatus(app, cluster string, desired appcontext.Resource, r *Resource) error {
 	have, ok := resourceIn(p.contexts.Status, app, cluster, r.Name)
 	if !ok {
@@ -330,7 +324,7 @@ func (p *Plan) readStatus(app, cluster string, desired appcontext.Resource, r *R
 	if err != nil {
 		return err
 	}
-	if have.Revision("status") > p.beginRevision && by == p.ID {
+	if have.Revision("status") > p.BeginRevision && by == p.ID {
 		r.Status = status
 	}
 	r.UpToDate = status == appcontext.ResourceApplied && p.isUnchanged(by, app, cluster, desired)

@@ -47,15 +47,22 @@ type Step struct {
 	Dependency Dependency
 }
 
-// Outcome is how a step ended.
+// Outcome is what came of a step.
 type Outcome int
 
-// The outcomes. A step without an answer has not ended.
+// The outcomes.
 const (
+	// Acknowledged means that the API server has carried out the request.
 	Acknowledged Outcome = iota
-	// Refused blocks the sequence of the step: its later steps do not begin before Retry.
+	// Refused means that the API server, or rsync because of the context, does not allow the request. A retry is refused too, unless
+	// something has changed. It blocks the sequence of the step: its later steps do not begin before Retry.
 	Refused
+	// Unanswered means that there is no definite answer, so the step has not ended and is retried.
+	Unanswered
 )
+
+// String returns the outcome as a value of the label of metrics.
+func (o Outcome) String() string { return [...]string{"acknowledged", "refused", "unanswered"}[o] }
 
 // sequence holds steps of an app, which are taken one at a time.
 type sequence struct {
