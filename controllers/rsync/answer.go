@@ -6,23 +6,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/healthscope/healthscope/healthscope/deploy"
 )
-
-// answer classifies the answer of a cluster to a request.
-type answer int
-
-const (
-	// acknowledged means that the API server has carried out the request.
-	acknowledged answer = iota
-	// refused means that the API server, or this program because of the context, does not allow the request. A retry is refused
-	// too, unless something has changed.
-	refused
-	// unanswered means that there is no definite answer, so the step is retried.
-	unanswered
-)
-
-// String returns the answer as a value of the label of the metrics.
-func (a answer) String() string { return [...]string{"acknowledged", "refused", "unanswered"}[a] }
 
 // refusalError is a refusal by this program, for example because the context requests something that is not allowed or not
 // possible.
@@ -40,22 +26,22 @@ func is[E error](err error) bool {
 	return found
 }
 
-// answerOf classifies the result of a request. Only a decision of the API server or of this program is a refusal. An error because
+// outcomeOf classifies the result of a request. Only a decision of the API server or of this program is a refusal. An error because
 // of load, a fault or failed authentication is not, nor is a missing response.
-func answerOf(err error) answer {
+func outcomeOf(err error) deploy.Outcome {
 	status := apierrors.APIStatus(nil)
 	switch {
 	case err == nil:
-		return acknowledged
+		return deploy.Acknowledged
 	case is[refusalError](err), meta.IsNoMatchError(err):
-		return refused
+		return deploy.Refused
 	case !errors.As(err, &status), apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err), apierrors.IsGone(err):
-		return unanswered
+		return deploy.Unanswered
 	}
 	if code := status.Status().Code; code >= 400 && code < 500 || isMalformed(err) {
-		return refused
+		return deploy.Refused
 	}
-	return unanswered
+	return deploy.Unanswered
 }
 
 // isMalformed reports whether an error means that the API server cannot read an object as its kind. The API server responds with an

@@ -1,7 +1,6 @@
 package rsync_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,7 +9,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -28,31 +26,6 @@ import (
 // twoReplicas is a Deployment.
 const twoReplicas = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 2\n  selector:\n    matchLabels: {app: web}\n  template:\n    metadata:\n      labels: {app: web}\n    spec:\n      containers:\n      - {name: web, image: example.org/web}\n"
 
-// instantiate adds an EventInstantiate to a context, and waits until the context is instantiated.
-func instantiate(ctx context.Context, id string) {
-	GinkgoHelper()
-	enqueue(ctx, id, deploy.EventInstantiate)
-	Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
-}
-
-// requests counts the requests to a cluster.
-type requests struct {
-	http.RoundTripper
-	atomic.Int64
-}
-
-func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
-	r.Add(1)
-	return r.RoundTripper.RoundTrip(request)
-}
-
-// count returns a counter of the requests that are sent through a network.
-func (n *network) count() *requests {
-	r := &requests{RoundTripper: n.access.Client.Transport}
-	n.access.Client = &http.Client{Transport: r}
-	return r
-}
-
 var _ = Describe("rsync and objects that others have applied", func() {
 	It("takes over what kubectl applied, with one request for what is ours already", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
@@ -68,7 +41,7 @@ var _ = Describe("rsync and objects that others have applied", func() {
 
 		put(ctx, newComposite("1130", namespace, "a").add("a", edge01, "differs+ConfigMap", configMap("differs"), "same+ConfigMap", configMap("same"), "new+ConfigMap", configMap("new")).values)
 		n := newNetwork()
-		sent := n.count()
+		sent := n.count(func(*http.Request) bool { return true })
 		start(n)
 		instantiate(ctx, "1130")
 		cm := &corev1.ConfigMap{}
@@ -81,16 +54,6 @@ var _ = Describe("rsync and objects that others have applied", func() {
 		before := sent.Load()
 		instantiate(ctx, "1130")
 		Expect(sent.Load()-before).To(BeEquivalentTo(4), "one for each resource and one for the bundle")
-	})
-
-	It("leaves a field that another manager has set to it, and says which", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		Expect(api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cm", Namespace: namespace}, Data: map[string]string{"k": "theirs"}}, client.FieldOwner("another"))).To(Succeed())
-		put(ctx, newComposite("1131", namespace, "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
-		start(newNetwork())
-		enqueue(ctx, "1131", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1131").Should(Equal(state("InstantiateFailed")))
-		Expect(wordsOf(ctx, "1131", "a", "cm+ConfigMap")).To(And(ContainSubstring(`conflict with "another"`), ContainSubstring(".data.k")))
 	})
 
 	It("sets back what another manager has set, where the context says so, and takes no object of others for that", func(ctx SpecContext) {
@@ -124,8 +87,7 @@ var _ = Describe("rsync and objects that others have applied", func() {
 		By("refusing an object that is not of its app")
 		cm.Labels, cm.Data = nil, map[string]string{"k": "theirs"}
 		Expect(api.Update(ctx, cm, client.FieldOwner("another"))).To(Succeed())
-		enqueue(ctx, "1134", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1134").Should(Equal(state("InstantiateFailed")))
+		ends(ctx, "1134", deploy.EventInstantiate, "InstantiateFailed")
 		Expect(dataOf(ctx, namespace, "cm")).To(Equal("theirs"))
 	})
 
@@ -167,8 +129,7 @@ var _ = Describe("rsync and objects that others have applied", func() {
 	It("fails with what cannot be read as its kind, which the API server calls a fault of its own", func(ctx SpecContext) {
 		put(ctx, newComposite("1138", newNamespace(ctx), "a").add("a", edge01, "cm+ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {k: 1}\n").values)
 		start(newNetwork())
-		enqueue(ctx, "1138", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1138").Should(Equal(state("InstantiateFailed")))
+		ends(ctx, "1138", deploy.EventInstantiate, "InstantiateFailed")
 		Expect(wordsOf(ctx, "1138", "a", "cm+ConfigMap")).To(ContainSubstring(".data.k: expected string"))
 	})
 
@@ -176,8 +137,7 @@ var _ = Describe("rsync and objects that others have applied", func() {
 		secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n" + fields
 		put(ctx, newComposite(id, newNamespace(ctx), "a").add("a", edge01, "s+Secret", secret).values)
 		start(newNetwork())
-		enqueue(ctx, id, deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("InstantiateFailed")))
+		ends(ctx, id, deploy.EventInstantiate, "InstantiateFailed")
 		words := wordsOf(ctx, id, "a", "s+Secret")
 		Expect(words).To(And(ContainSubstring(want), Not(ContainSubstring("4711")), Not(ContainSubstring("hunter"))))
 	},

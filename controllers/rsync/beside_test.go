@@ -43,7 +43,7 @@ var _ = Describe("rsync beside EMCO's", func() {
 		Expect(store.WriteLevels(ctx, "", killed, appcontext.Condition{})).To(Succeed())
 		start(newNetwork())
 		for _, id := range []string{"1081", "1082"} {
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
+			becomes(ctx, id, "Instantiated")
 		}
 		Expect(store.Sidecar(ctx, deploy.StandingDownHandle)).To(BeEmpty())
 	})

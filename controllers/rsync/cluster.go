@@ -7,16 +7,19 @@ import (
 	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
 
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/healthscope/deploy"
@@ -42,16 +45,13 @@ type cluster struct {
 	client client.WithWatch
 	// discoveryClient looks up which kinds are served. It does not cache.
 	discoveryClient *discovery.DiscoveryClient
-	// discoverySlot bounds lookups of kinds to one at a time.
-	discoverySlot chan struct{}
 	// httpClient is the HTTP client of the connection for which the clients were created.
 	httpClient *http.Client
 	// slots limits the number of concurrent steps in the cluster. A cluster that does not answer delays no other cluster.
 	slots chan struct{}
-
-	mu sync.Mutex
-	// namespaced caches for kinds whether they are namespaced.
-	namespaced map[schema.GroupVersionKind]bool
+	// namespaced caches whether a schema.GroupVersionKind is namespaced, and lookups are in progress for others.
+	namespaced sync.Map
+	lookups    singleflight.Group
 }
 
 // get returns a cluster. The error for an unknown cluster is not a refusal: the cluster may be added later.
@@ -89,22 +89,21 @@ func newCluster(access fleet.Access) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{
-		client: api, discoveryClient: kinds, discoverySlot: make(chan struct{}, 1), httpClient: access.Client,
-		slots: make(chan struct{}, maxSteps), namespaced: map[schema.GroupVersionKind]bool{},
-	}, nil
+	return &cluster{client: api, discoveryClient: kinds, httpClient: access.Client, slots: make(chan struct{}, maxSteps)}, nil
 }
 
 // take takes a step once. Deleting an object of a kind that is not served succeeds: its CRD was deleted, and all objects with it.
 // Deleting an object that the context is not allowed to have succeeds too, because it was never applied.
-func (c *cluster) take(ctx context.Context, cache *objectCache, s deploy.Step) error {
+func (c *cluster) take(ctx context.Context, o *objects, s deploy.Step) error {
 	var m *manifest
 	var err error
 	switch s.Verb {
 	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle, deploy.VerbDeleteBundle:
-		m, err = c.bundle(ctx, cache.plan, s)
+		if m, err = newBundle(o.plan, s.App, s.Verb == deploy.VerbApplyHookBundle); err == nil {
+			_, err = c.isNamespaced(ctx, m.GroupVersionKind)
+		}
 	default:
-		m, err = c.manifest(ctx, cache, s.App, s.Resource)
+		m, err = c.manifest(ctx, o, s.App, s.Resource)
 	}
 	deletes := s.Verb == deploy.VerbDelete || s.Verb == deploy.VerbDeleteHook || s.Verb == deploy.VerbDeleteBundle
 	if err == nil && deletes {
@@ -132,66 +131,42 @@ func (c *cluster) take(ctx context.Context, cache *objectCache, s deploy.Step) e
 }
 
 // manifest returns the manifest of a resource.
-func (c *cluster) manifest(ctx context.Context, cache *objectCache, app string, r deploy.Resource) (*manifest, error) {
-	o, err := cache.get(app, r)
+func (c *cluster) manifest(ctx context.Context, all *objects, app string, r deploy.Resource) (*manifest, error) {
+	parsed, err := all.get(app, r)
 	if err != nil {
 		return nil, err
 	}
-	namespaced, err := c.isNamespaced(ctx, o.GroupVersionKind)
+	namespaced, err := c.isNamespaced(ctx, parsed.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
-	if namespaced {
-		return o.namespaced()
+	o := parsed.DeepCopy()
+	if err := setNamespace(all.plan, o, namespaced); err != nil {
+		return nil, err
 	}
-	return o.clusterScoped()
-}
-
-// bundle returns the manifest of the bundle of an app. It fails if the kind cannot be found in the cluster.
-func (c *cluster) bundle(ctx context.Context, p *deploy.Plan, s deploy.Step) (*manifest, error) {
-	m, err := newBundle(p, s.App, s.Verb == deploy.VerbApplyHookBundle)
-	if err == nil {
-		_, err = c.isNamespaced(ctx, m.GroupVersionKind)
-	}
-	return m, err
+	return newManifest(o, all.plan.CorrectDrift)
 }
 
 // isNamespaced looks up a kind, and reports whether it is namespaced. It does so in a goroutine, because the client's RESTMapper
 // ignores contexts and sends its requests one after the other: in a cluster that does not answer, steps would wait for all lookups,
-// even after ctx has ended. At most one lookup is in flight.
+// even after ctx has ended.
 func (c *cluster) isNamespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
-	c.mu.Lock()
-	namespaced, isKnown := c.namespaced[kind]
-	c.mu.Unlock()
-	if isKnown {
-		return namespaced, nil
+	if namespaced, isKnown := c.namespaced.Load(kind); isKnown {
+		return namespaced == true, nil
 	}
-	select {
-	case c.discoverySlot <- struct{}{}:
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	type answer struct {
-		namespaced bool
-		err        error
-	}
-	found := make(chan answer, 1)
-	go func() {
-		defer func() { <-c.discoverySlot }()
+	lookup := c.lookups.DoChan(kind.String(), func() (any, error) {
 		namespaced, err := apiutil.IsGVKNamespaced(kind, c.client.RESTMapper())
 		if err == nil {
-			c.mu.Lock()
-			c.namespaced[kind] = namespaced
-			c.mu.Unlock()
+			c.namespaced.Store(kind, namespaced)
 		}
-		found <- answer{namespaced, err}
-	}()
+		return namespaced, err
+	})
 	select {
-	case a := <-found:
-		if meta.IsNoMatchError(a.err) {
-			a.err = c.explainNotFound(ctx, kind, a.err)
+	case found := <-lookup:
+		if meta.IsNoMatchError(found.Err) {
+			found.Err = c.explainNotFound(ctx, kind, found.Err)
 		}
-		return a.namespaced, errors.Wrapf(a.err, "cannot find kind %q", kind.Kind)
+		return found.Val == true, errors.Wrapf(found.Err, "cannot find kind %q", kind.Kind)
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
@@ -300,4 +275,49 @@ func (c *cluster) delete(ctx context.Context, m *manifest) error {
 // that of another server, has the same code, but does not mean that the object is absent.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
+}
+
+// read returns an object that a context names, in JSON. It refuses Secrets, because users with access to etcd need not have the
+// right to read Secrets.
+func (c *cluster) read(ctx context.Context, p *deploy.Plan, r deploy.Resource) ([]byte, error) {
+	o, err := newReference(r)
+	if err != nil {
+		return nil, err
+	}
+	if o.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		return nil, refusalError{errors.Errorf("Secret %q is not read: its values would be in etcd", o.GetName())}
+	}
+	namespaced, err := c.isNamespaced(ctx, o.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if err := setNamespace(p, o, namespaced); err != nil {
+		return nil, err
+	}
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return nil, err
+	}
+	o.SetManagedFields(nil)
+	return o.MarshalJSON()
+}
+
+// newReference parses a resource of a context that is to be read. Instead of an object, it holds the kind, name and namespace of
+// one.
+func newReference(r deploy.Resource) (*unstructured.Unstructured, error) {
+	var reference struct {
+		GVK       schema.GroupVersionKind
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	}
+	if err := yaml.Unmarshal([]byte(r.Body), &reference); err != nil {
+		return nil, refusalError{errors.Errorf("resource %q does not name an object in JSON", r.Name)}
+	}
+	if reference.GVK.Version == "" || reference.GVK.Kind == "" || reference.Name == "" {
+		return nil, refusalError{errors.Errorf("resource %q has GVK.Version %q, GVK.Kind %q and name %q: none may be empty", r.Name, reference.GVK.Version, reference.GVK.Kind, reference.Name)}
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(reference.GVK)
+	o.SetName(reference.Name)
+	o.SetNamespace(reference.Namespace)
+	return o, nil
 }

@@ -78,7 +78,7 @@ var _ = Describe("A composite app", func() {
 			enqueue(ctx, id, tt.event)
 			Eventually(document).WithArguments("").Should(Equal(tt.during))
 			n.set(false)
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(tt.end)))
+			becomes(ctx, id, tt.end)
 			Expect(document("")).To(Equal(tt.after))
 		}
 
@@ -116,8 +116,7 @@ var _ = Describe("A composite app", func() {
 			}
 			id, err := rsync.CreateContext(ctx, store, c, elsewhere.read, time.Now())
 			Expect(err).NotTo(HaveOccurred())
-			enqueue(ctx, id, deploy.EventInstantiate)
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(want)))
+			ends(ctx, id, deploy.EventInstantiate, want)
 			return id
 		}
 		id := instantiated(false, "InstantiateFailed")
@@ -135,8 +134,7 @@ var _ = Describe("A composite app", func() {
 		id = instantiated(true, "Instantiated")
 		Expect(exists(ctx, &corev1.ConfigMap{}, far, "cm")).To(BeTrue())
 		Expect(exists(ctx, &rbacv1.ClusterRole{}, "", far)).To(BeTrue())
-		enqueue(ctx, id, deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+		terminate(ctx, id)
 		Expect(exists(ctx, &rbacv1.ClusterRole{}, "", far)).To(BeFalse())
 	})
 

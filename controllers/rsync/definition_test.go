@@ -24,33 +24,24 @@ func definition(group, plural, kind string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[2]s.%[1]s"},"spec":{"group":%[1]q,"scope":"Namespaced","names":{"kind":%[3]q,"plural":%[2]q},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, group, plural, kind)
 }
 
-// installing is the connection to an API server that has accepted the names of CRDs, but does not serve them until done is true.
-type installing struct {
-	next http.RoundTripper
-	done atomic.Bool
-}
-
-// RoundTrip implements http.RoundTripper.
-func (i *installing) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := i.next.RoundTrip(r)
-	if err != nil || i.done.Load() || !strings.Contains(r.URL.Path, "/customresourcedefinitions/") {
-		return response, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	body = bytes.ReplaceAll(body, []byte(`"type":"Established","status":"True"`), []byte(`"type":"Established","status":"False"`))
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return response, err
-}
-
 var _ = Describe("rsync and CRDs", func() {
 	It("applies nothing before a CRD is established", func(ctx SpecContext) {
 		const group = "slow.example.org"
 		put(ctx, newComposite("1397", newNamespace(ctx), "a").
 			add("a", edge01, "thing+Thing", `{"apiVersion":"`+group+`/v1","kind":"Thing","metadata":{"name":"thing"}}`, "things."+group+"+CustomResourceDefinition", definition(group, "things", "Thing")).values)
 		n := newNetwork()
-		slow := &installing{next: n.access.Client.Transport}
-		n.access.Client = &http.Client{Transport: slow}
+		done := atomic.Bool{}
+		n.intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) { // The names are accepted, and nothing is served.
+			response, err := next.RoundTrip(r)
+			if err != nil || done.Load() || !strings.Contains(r.URL.Path, "/customresourcedefinitions/") {
+				return response, err
+			}
+			defer func() { _ = response.Body.Close() }()
+			body, err := io.ReadAll(response.Body)
+			body = bytes.ReplaceAll(body, []byte(`"type":"Established","status":"True"`), []byte(`"type":"Established","status":"False"`))
+			response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			return response, err
+		})
 		start(n)
 		enqueue(ctx, "1397", deploy.EventInstantiate)
 		Eventually(func() error { return api.List(ctx, listOf(group+"/v1", "Thing")) }).WithContext(ctx).Should(Succeed(), "its names are accepted")
@@ -58,8 +49,8 @@ var _ = Describe("rsync and CRDs", func() {
 		Consistently(statuses).WithContext(ctx).WithArguments("1397").Should(Equal(map[string]string{
 			"a/p1+edge01/things." + group + "+CustomResourceDefinition": "Retrying", "a/p1+edge01/thing+Thing": "Pending",
 		}))
-		slow.done.Store(true)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1397").Should(Equal(state("Instantiated")))
+		done.Store(true)
+		becomes(ctx, "1397", "Instantiated")
 	})
 
 	It("fails with a CRD that is never established because another one has its names, until that is gone", func(ctx SpecContext) {
@@ -71,11 +62,10 @@ var _ = Describe("rsync and CRDs", func() {
 		put(ctx, newComposite("1398", newNamespace(ctx), "a").
 			add("a", edge01, "cm+ConfigMap", configMap("cm"), "seconds."+group+"+CustomResourceDefinition", definition(group, "seconds", "Thing")).values)
 		start(newNetwork(), func(o *rsync.Options) { o.RetryRefused = wait.Backoff{Duration: time.Second, Steps: 1} })
-		enqueue(ctx, "1398", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1398").Should(Equal(state("InstantiateFailed")))
+		ends(ctx, "1398", deploy.EventInstantiate, "InstantiateFailed")
 		Eventually(wordsOf).WithContext(ctx).WithArguments("1398", "a", "seconds."+group+"+CustomResourceDefinition").Should(Equal(`CRD "seconds.` + group + `" is not established: "ThingList" is already in use`))
 		Expect(statuses(ctx, "1398")).To(HaveKeyWithValue("a/p1+edge01/cm+ConfigMap", "Pending"))
 		Expect(api.Delete(ctx, other)).To(Succeed())
-		Eventually(stateOf).WithContext(ctx).WithArguments("1398").Should(Equal(state("Instantiated")))
+		becomes(ctx, "1398", "Instantiated")
 	})
 })

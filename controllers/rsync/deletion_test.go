@@ -22,33 +22,6 @@ func foreground(name string) string {
 	return strings.Replace(configMap(name), "metadata:\n", "metadata:\n  annotations: {healthscope.core.oam.dev/deletion-propagation: Foreground}\n", 1)
 }
 
-// deletions records the names of the ConfigMaps that are deleted, in order.
-type deletions struct {
-	next http.RoundTripper
-
-	mu    sync.Mutex
-	names []string
-}
-
-// RoundTrip implements http.RoundTripper.
-func (d *deletions) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/configmaps/") {
-		d.mu.Lock()
-		d.names = append(d.names, path.Base(r.URL.Path))
-		d.mu.Unlock()
-	}
-	return d.next.RoundTrip(r)
-}
-
-// taken returns the names since its last call.
-func (d *deletions) taken() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	names := d.names
-	d.names = nil
-	return names
-}
-
 var _ = Describe("rsync's deletions", func() {
 	DescribeTable("come in reverse order, or as EMCO's where that is configured, in a termination and in an update",
 		func(ctx SpecContext, order configv1alpha1.DeletionOrder, from, to string) {
@@ -57,8 +30,21 @@ var _ = Describe("rsync's deletions", func() {
 			put(ctx, newComposite(from, namespace, "app").add("app", edge01, all...).values)
 			put(ctx, newComposite(to, namespace, "app").add("app", edge01, all[:4]...).values)
 			n := newNetwork()
-			deleted := &deletions{next: n.access.Client.Transport}
-			n.access.Client = &http.Client{Transport: deleted}
+			var mu sync.Mutex
+			var names []string
+			n.intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				if r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/configmaps/") {
+					mu.Lock()
+					names = append(names, path.Base(r.URL.Path))
+					mu.Unlock()
+				}
+				return next.RoundTrip(r)
+			})
+			deleted := func() []string {
+				mu.Lock()
+				defer mu.Unlock()
+				return slices.Clone(names)
+			}
 			start(n, func(o *rsync.Options) { o.DeletionOrder = order })
 			instantiate(ctx, from)
 			first, second := []string{"c", "d"}, []string{"a", "b"}
@@ -67,11 +53,10 @@ var _ = Describe("rsync's deletions", func() {
 				slices.Reverse(second)
 			}
 			update(ctx, from, to)
-			Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Updated")))
-			Expect(deleted.taken()).To(Equal(first))
-			enqueue(ctx, to, deploy.EventTerminate)
-			Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Terminated")))
-			Expect(deleted.taken()).To(Equal(second))
+			becomes(ctx, from, "Updated")
+			Expect(deleted()).To(Equal(first))
+			terminate(ctx, to)
+			Expect(deleted()).To(Equal(slices.Concat(first, second)))
 		},
 		Entry("by default", configv1alpha1.DeletionOrder(""), "1391", "1392"),
 		Entry("as EMCO's", configv1alpha1.DeletionListed, "1393", "1394"),
@@ -83,8 +68,7 @@ var _ = Describe("rsync's deletions", func() {
 		put(ctx, newComposite("1395", namespace, "a").add("a", edge01, resources...).values)
 		start(newNetwork())
 		instantiate(ctx, "1395")
-		enqueue(ctx, "1395", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1395").Should(Equal(state("Terminated")))
+		terminate(ctx, "1395")
 		old := &corev1.ConfigMap{}
 		Expect(exists(ctx, old, namespace, "asked")).To(BeTrue(), "no garbage collector runs here")
 		Expect(old.DeletionTimestamp).NotTo(BeNil())
@@ -99,7 +83,7 @@ var _ = Describe("rsync's deletions", func() {
 		Expect(exists(ctx, old, namespace, "asked")).To(BeTrue())
 		old.Finalizers = nil
 		Expect(api.Update(ctx, old)).To(Succeed())
-		Eventually(stateOf).WithContext(ctx).WithArguments("1399").Should(Equal(state("Instantiated")))
+		becomes(ctx, "1399", "Instantiated")
 		again := &corev1.ConfigMap{}
 		Expect(exists(ctx, again, namespace, "asked")).To(BeTrue())
 		Expect(again.UID).NotTo(Equal(old.UID))
@@ -109,8 +93,7 @@ var _ = Describe("rsync's deletions", func() {
 		namespace := newNamespace(ctx)
 		put(ctx, newComposite("1396", namespace, "a").add("a", edge01, "cm+ConfigMap", strings.Replace(foreground("cm"), "Foreground", "foreground", 1)).values)
 		start(newNetwork())
-		enqueue(ctx, "1396", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1396").Should(Equal(state("InstantiateFailed")))
+		ends(ctx, "1396", deploy.EventInstantiate, "InstantiateFailed")
 		Expect(wordsOf(ctx, "1396", "a", "cm+ConfigMap")).To(Equal(`ConfigMap "cm" has annotation healthscope.core.oam.dev/deletion-propagation "foreground": it must be Foreground, or be left out`))
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "cm")).To(BeFalse())
 	})

@@ -2,6 +2,7 @@ package rsync
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -109,12 +110,8 @@ func (r *request) terminateReplaced(ctx context.Context) error {
 	seen := map[string]bool{r.acted.ID(): true}
 	for other := l.UnfinishedUpdateFrom(); other != "" && !seen[other]; other = l.UnfinishedUpdateFrom() {
 		seen[other] = true
-		s, err := r.store.Snapshot(ctx, other, deploy.LifecycleLevels()...)
-		if errors.Is(err, appcontext.ErrNotFound) {
+		if l, _, err = readLifecycle(ctx, r.store, other); errors.Is(err, appcontext.ErrNotFound) {
 			return nil
-		}
-		if err == nil {
-			l, err = deploy.ReadLifecycle(s)
 		}
 		if err != nil {
 			return err
@@ -208,4 +205,48 @@ func (r *request) commit(ctx context.Context) error {
 		}
 	}
 	return r.lifecycleChange.commit(ctx, r.store)
+}
+
+// lifecycleChange changes the lifecycles of contexts in one transaction.
+type lifecycleChange struct {
+	// lock, if set, must be held.
+	lock  *appcontext.Lock
+	edits []edit
+	// writes and records are stored with the change.
+	writes  []appcontext.Write
+	records []appcontext.Record
+}
+
+// edit is a change of the lifecycle of one context.
+type edit struct {
+	id   string
+	next func(deploy.Lifecycle) (deploy.Lifecycle, error)
+}
+
+// commit tries once to change the lifecycles. It fails with ErrConflict if one of them has changed since it was read, or if the
+// lock is lost.
+func (c lifecycleChange) commit(ctx context.Context, store *appcontext.Store) error {
+	condition := appcontext.Condition{Lock: c.lock, Levels: deploy.LifecycleLevels()}
+	writes := slices.Clone(c.writes)
+	for _, e := range c.edits {
+		before, base, err := readLifecycle(ctx, store, e.id)
+		if err != nil {
+			return err
+		}
+		after, err := e.next(before)
+		if err != nil {
+			return err
+		}
+		condition.Unchanged = append(condition.Unchanged, base)
+		writes = append(writes, deploy.Changes(e.id, before, after)...)
+	}
+	return store.WriteLevels(ctx, c.edits[0].id, writes, condition, c.records...)
+}
+
+// readLifecycle reads the lifecycle of a context, and returns what it has read too.
+func readLifecycle(ctx context.Context, store *appcontext.Store, id string) (l deploy.Lifecycle, read *appcontext.Snapshot, err error) {
+	if read, err = store.Snapshot(ctx, id, deploy.LifecycleLevels()...); err == nil {
+		l, err = deploy.ReadLifecycle(read)
+	}
+	return l, read, err
 }

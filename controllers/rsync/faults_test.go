@@ -519,24 +519,6 @@ func (h *history) compare(ctx context.Context) {
 	}
 }
 
-// lossy is the connection to an API server whose responses to deletions are lost.
-type lossy struct {
-	next    http.RoundTripper
-	deleted chan struct{}
-}
-
-// RoundTrip implements http.RoundTripper.
-func (l lossy) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := l.next.RoundTrip(r)
-	if r.Method != http.MethodDelete || err != nil {
-		return response, err
-	}
-	_ = response.Body.Close()
-	l.deleted <- struct{}{}
-	<-r.Context().Done()
-	return nil, r.Context().Err()
-}
-
 var _ = Describe("rsync, killed after a deletion of which it has no answer, and then stopped", func() {
 	It("calls nothing applied that may be gone", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
@@ -545,15 +527,24 @@ var _ = Describe("rsync, killed after a deletion of which it has no answer, and 
 		kill := start(n)
 		instantiate(ctx, "1060")
 		kill()
-		way := lossy{n.access.Client.Transport, make(chan struct{}, 1)}
-		n.access.Client = &http.Client{Transport: way}
+		deleted := make(chan struct{}, 1)
+		n.intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) { // The responses to deletions are lost.
+			response, err := next.RoundTrip(r)
+			if r.Method != http.MethodDelete || err != nil {
+				return response, err
+			}
+			_ = response.Body.Close()
+			deleted <- struct{}{}
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
 		kill = start(n)
 		enqueue(ctx, "1060", deploy.EventTerminate)
-		Eventually(way.deleted).Should(Receive())
+		Eventually(deleted).Should(Receive())
 		kill()
 		Expect(rsync.Stop(ctx, store, "1060", time.Now())).To(Succeed())
 		start(newNetwork())
-		Eventually(stateOf).WithContext(ctx).WithArguments("1060").Should(Equal(state("TerminateFailed")))
+		becomes(ctx, "1060", "TerminateFailed")
 		Expect(dataOf(ctx, namespace, "gone")).To(Equal("absent"))
 		Expect(statuses(ctx, "1060")).To(HaveEach("Pending"))
 	})

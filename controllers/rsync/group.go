@@ -111,15 +111,8 @@ func (g Groups) readContexts(ctx context.Context, group appcontext.DeploymentRef
 	c := groupContexts{current: view.ContextID, last: view.ContextID, newest: view.Contexts[len(view.Contexts)-1], actions: view.Info.Actions}
 	// An update that was stopped before it began may be the last action. The context that it was to replace is still deployed then.
 	for _, id := range candidates(view) {
-		s, err := g.Store.Snapshot(ctx, id, deploy.LifecycleLevels()...)
-		if errors.Is(err, appcontext.ErrNotFound) {
-			continue
-		}
-		var l deploy.Lifecycle
-		if err == nil {
-			l, err = deploy.ReadLifecycle(s)
-		}
-		if err != nil {
+		l, _, err := readLifecycle(ctx, g.Store, id)
+		if err != nil && !errors.Is(err, appcontext.ErrNotFound) {
 			return groupContexts{}, err
 		}
 		if l.Wanted() {

@@ -98,7 +98,7 @@ var _ = Describe("rsync and hooks", func() {
 		j := &batchv1.Job{}
 		Eventually(func() bool { return exists(ctx, j, namespace, "fails") }).Should(BeTrue())
 		Expect(end(ctx, j, batchv1.JobFailureTarget, batchv1.JobFailed)).To(Succeed())
-		Eventually(stateOf).WithContext(ctx).WithArguments("1021").Should(Equal(state("InstantiateFailed")))
+		becomes(ctx, "1021", "InstantiateFailed")
 		Expect(wordsOf(ctx, "1021", "fails", "fails+Job")).To(And(ContainSubstring(`hook Job "fails" has failed`), ContainSubstring("the image has no migration")))
 		Expect(wordsOf(ctx, "1021", "hangs", "hangs+Job")).To(ContainSubstring("has not done its work within 3s"))
 		Expect(statuses(ctx, "1021")).To(Equal(map[string]string{
@@ -116,7 +116,7 @@ var _ = Describe("rsync and hooks", func() {
 			Eventually(func() bool { return exists(ctx, j, namespace, hook) }).Should(BeTrue())
 			Expect(end(ctx, j, batchv1.JobFailureTarget, batchv1.JobFailed)).To(Succeed())
 		}
-		Eventually(stateOf).WithContext(ctx).WithArguments("1021").Should(Equal(state("TerminateFailed")))
+		becomes(ctx, "1021", "TerminateFailed")
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "good")).To(BeTrue())
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "stuck")).To(BeTrue())
 		Expect(exists(ctx, j, namespace, "fails")).To(BeFalse())
@@ -129,7 +129,7 @@ var _ = Describe("rsync and hooks", func() {
 		enqueue(ctx, "1021", deploy.EventTerminate)
 		Eventually(func() bool { return exists(ctx, j, namespace, "keeps") }).Should(BeTrue())
 		Expect(end(ctx, j, batchv1.JobSuccessCriteriaMet, batchv1.JobComplete)).To(Succeed())
-		Eventually(stateOf).WithContext(ctx).WithArguments("1021").Should(Equal(state("Terminated")))
+		becomes(ctx, "1021", "Terminated")
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "good")).To(BeFalse())
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "stuck")).To(BeFalse())
 		Expect(exists(ctx, j, namespace, "hinders")).To(BeTrue())

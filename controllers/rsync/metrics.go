@@ -27,7 +27,7 @@ func (r *Runner) countEvent(event deploy.Event, succeeded bool) {
 }
 
 // countAnswer counts an answer of a cluster. The cluster is not a label, because a context may name any cluster.
-func (r *Runner) countAnswer(a answer) { r.answers.WithLabelValues(a.String()).Inc() }
+func (r *Runner) countAnswer(o deploy.Outcome) { r.answers.WithLabelValues(o.String()).Inc() }
 
 // Describe implements prometheus.Collector.
 func (r *Runner) Describe(out chan<- *prometheus.Desc) {

@@ -39,8 +39,7 @@ var _ = Describe("The metrics of rsync", func() {
 		n.set(true)
 		start(n, func(o *rsync.Options) { o.Registry = registry })
 		instantiate(ctx, "1260")
-		enqueue(ctx, "1261", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1261").Should(Equal(state("InstantiateFailed")))
+		ends(ctx, "1261", deploy.EventInstantiate, "InstantiateFailed")
 		Eventually(series).WithArguments(registry).Should(Equal(map[string]float64{
 			"healthscope_rsync_standing_down":                  0,
 			"healthscope_rsync_events_total Instantiate Done":  1,

@@ -54,7 +54,7 @@ type manifest struct {
 }
 
 // newManifest returns the manifest of an object.
-func newManifest(o *unstructured.Unstructured) (*manifest, error) {
+func newManifest(o *unstructured.Unstructured, correctDrift bool) (*manifest, error) {
 	data, err := o.MarshalJSON()
 	if err != nil {
 		return nil, refusalError{errors.Wrapf(err, "cannot encode %s %q", o.GetKind(), o.GetName())}
@@ -65,7 +65,7 @@ func newManifest(o *unstructured.Unstructured) (*manifest, error) {
 	}
 	return &manifest{
 		GroupVersionKind: o.GroupVersionKind(), ObjectKey: client.ObjectKeyFromObject(o), app: o.GetLabels()[deploymentLabel],
-		propagation: propagation, data: bytes.TrimSpace(data),
+		correctDrift: correctDrift, propagation: propagation, data: bytes.TrimSpace(data),
 	}, nil
 }
 
@@ -111,59 +111,30 @@ func withIdentity[O client.Object](m *manifest, o O) O {
 	return o
 }
 
-// objectCache holds the objects of a plan. Most are the same in all clusters, so that each is parsed and encoded once.
-type objectCache struct {
+// objects holds the objects of a plan. Most are the same in all clusters, so that each is parsed once.
+type objects struct {
 	plan *deploy.Plan
 
-	mu     sync.Mutex
-	parsed map[bodyKey]func() (*object, error)
+	mu sync.Mutex
+	// parsed are the objects by app, for the label, and text.
+	parsed map[[2]string]func() (*unstructured.Unstructured, error)
 }
 
-// bodyKey identifies an object of an app by its text in the context.
-type bodyKey struct{ app, text string }
-
-// object is an object whose scope (namespaced or cluster-scoped) is not known yet.
-type object struct {
-	schema.GroupVersionKind
-
-	namespaced, clusterScoped func() (*manifest, error)
+func newObjects(p *deploy.Plan) *objects {
+	return &objects{plan: p, parsed: map[[2]string]func() (*unstructured.Unstructured, error){}}
 }
 
-func newObjects(p *deploy.Plan) *objectCache {
-	return &objectCache{plan: p, parsed: map[bodyKey]func() (*object, error){}}
-}
-
-// get returns the object of a resource.
-func (c *objectCache) get(app string, r deploy.Resource) (*object, error) {
+// get returns the object of a resource, which must not be changed.
+func (c *objects) get(app string, r deploy.Resource) (*unstructured.Unstructured, error) {
+	key := [2]string{app, r.Body}
 	c.mu.Lock()
-	parse, isKnown := c.parsed[bodyKey{app, r.Body}]
+	parse, isKnown := c.parsed[key]
 	if !isKnown {
-		parse = sync.OnceValues(func() (*object, error) {
-			o, err := newObject(r, c.plan.BundleName(app))
-			if err != nil {
-				return nil, err
-			}
-			inScope := func(namespaced bool) func() (*manifest, error) {
-				return sync.OnceValues(func() (*manifest, error) { return c.manifest(o.DeepCopy(), namespaced) })
-			}
-			return &object{o.GroupVersionKind(), inScope(true), inScope(false)}, nil
-		})
-		c.parsed[bodyKey{app, r.Body}] = parse
+		parse = sync.OnceValues(func() (*unstructured.Unstructured, error) { return newObject(r, c.plan.BundleName(app)) })
+		c.parsed[key] = parse
 	}
 	c.mu.Unlock()
 	return parse()
-}
-
-// manifest returns the manifest of an object, in which it sets the namespace.
-func (c *objectCache) manifest(o *unstructured.Unstructured, namespaced bool) (*manifest, error) {
-	if err := setNamespace(c.plan, o, namespaced); err != nil {
-		return nil, err
-	}
-	m, err := newManifest(o)
-	if err == nil {
-		m.correctDrift = c.plan.CorrectDrift
-	}
-	return m, err
 }
 
 // newObject reads the object of a resource and labels it. Its errors quote only apiVersion, kind and name, because the object may
@@ -254,7 +225,7 @@ func newBundle(p *deploy.Plan, app string, forPreInstallHooks bool) (*manifest, 
 	}
 	o.SetLabels(labels)
 	o.Object["spec"] = map[string]any{"selector": map[string]any{"matchLabels": map[string]any{deploymentLabel: value}}}
-	return newManifest(o)
+	return newManifest(o, false)
 }
 
 // levelAdministrator is the level of a context that may have objects in all namespaces, and cluster-scoped objects, as in EMCO's

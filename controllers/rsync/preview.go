@@ -111,13 +111,29 @@ func readUpdate(ctx context.Context, store *appcontext.Store, from, to string) (
 
 // preview previews all targets concurrently. verb is VerbApply or VerbDelete. The results are in the order of the targets.
 func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, connections *clusters, verb deploy.Verb) []Preview {
-	cache := newObjects(p)
+	all := newObjects(p)
 	var group errgroup.Group
 	group.SetLimit(maxPreviews)
 	found := make([][]Preview, len(targets))
 	for i, t := range targets {
 		group.Go(func() error {
-			found[i] = previewTarget(ctx, connections, cache, t, verb)
+			c, unreachable := connections.get(t.Cluster)
+			for _, r := range t.All() {
+				var one Preview
+				err := unreachable
+				if err == nil {
+					one, err = c.preview(ctx, all, t.App, r, verb == deploy.VerbDelete)
+				}
+				switch outcomeOf(err) {
+				case deploy.Refused:
+					one = Preview{Action: PreviewRefused, Problem: healthscope.Clean(err.Error())}
+				case deploy.Unanswered: // No more requests are sent to the cluster.
+					one, unreachable = Preview{Action: PreviewUnknown, Problem: healthscope.Clean(err.Error())}, err
+				case deploy.Acknowledged:
+				}
+				one.App, one.Cluster, one.Resource = t.App, t.Cluster, r.Name
+				found[i] = append(found[i], one)
+			}
 			return nil
 		})
 	}
@@ -125,34 +141,11 @@ func preview(ctx context.Context, p *deploy.Plan, targets []deploy.Target, conne
 	return slices.Concat(found...)
 }
 
-// previewTarget previews one target. After a request without an answer, it sends no more requests to the cluster.
-func previewTarget(ctx context.Context, connections *clusters, cache *objectCache, t deploy.Target, verb deploy.Verb) []Preview {
-	c, unreachable := connections.get(t.Cluster)
-	var previews []Preview
-	for _, r := range t.All() {
-		var found Preview
-		err := unreachable
-		if err == nil {
-			found, err = previewResource(ctx, c, cache, t.App, r, verb)
-		}
-		switch answerOf(err) {
-		case refused:
-			found = Preview{Action: PreviewRefused, Problem: healthscope.Clean(err.Error())}
-		case unanswered:
-			found, unreachable = Preview{Action: PreviewUnknown, Problem: healthscope.Clean(err.Error())}, err
-		case acknowledged:
-		}
-		found.App, found.Cluster, found.Resource = t.App, t.Cluster, r.Name
-		previews = append(previews, found)
-	}
-	return previews
-}
-
-func previewResource(ctx context.Context, c *cluster, cache *objectCache, app string, r deploy.Resource, verb deploy.Verb) (Preview, error) {
+// preview returns the action that would be taken on a resource. An error is the problem with it.
+func (c *cluster) preview(ctx context.Context, all *objects, app string, r deploy.Resource, deletes bool) (Preview, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	m, err := c.manifest(ctx, cache, app, r)
-	deletes := verb == deploy.VerbDelete
+	m, err := c.manifest(ctx, all, app, r)
 	kindMissing := func(action PreviewAction) (Preview, error) {
 		return Preview{Action: action, Problem: "its kind is not there: " + healthscope.Clean(err.Error())}, nil
 	}

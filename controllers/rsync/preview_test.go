@@ -89,8 +89,7 @@ var _ = Describe("the preview of a context", func() {
 			HaveKeyWithValue("gone+ConfigMap", HaveField("Action", rsync.PreviewCreate)),
 			HaveKeyWithValue("edited+ConfigMap", And(HaveField("Action", rsync.PreviewRefused), HaveField("Problem", ContainSubstring(`conflict with "kubectl-edit"`))))))
 
-		enqueue(ctx, id, deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("InstantiateFailed")))
+		ends(ctx, id, deploy.EventInstantiate, "InstantiateFailed")
 		Expect(dataOf(ctx, namespace, "gone")).To(Equal("v"))
 		Expect(dataOf(ctx, namespace, "edited")).To(Equal("by hand"), "what others have set is theirs")
 	})
@@ -128,7 +127,7 @@ var _ = Describe("the preview of a context", func() {
 
 		By("doing what the preview says, and previewing the way back")
 		update(ctx, from, to)
-		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Updated")))
+		becomes(ctx, from, "Updated")
 		stop()
 		Expect(preview(to, from)).To(Equal(map[string]rsync.PreviewAction{
 			"a same+ConfigMap": rsync.PreviewUnchanged, "a changed+ConfigMap": rsync.PreviewChange, "a removed+ConfigMap": rsync.PreviewCreate,
@@ -138,7 +137,7 @@ var _ = Describe("the preview of a context", func() {
 		Expect(err).To(MatchError(ContainSubstring("a context cannot be updated to itself")))
 		enqueue(ctx, to, deploy.EventTerminate)
 		start(n)
-		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Terminated")))
+		becomes(ctx, to, "Terminated")
 		_, err = rsync.ReadUpdate(ctx, store, from, to)
 		Expect(err).To(MatchError(ContainSubstring(`event "Update" is not possible in state "Terminated"`)))
 	})

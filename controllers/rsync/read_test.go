@@ -36,8 +36,7 @@ var _ = Describe("rsync and contexts that are to be read", func() {
 			return object
 		}
 		start(newNetwork())
-		enqueue(ctx, id, deploy.EventRead)
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("InstantiateFailed")))
+		ends(ctx, id, deploy.EventRead, "InstantiateFailed")
 		for _, app := range []string{"a", "b"} {
 			Expect(definition(app, "theirs+ConfigMap")).To(And(HaveKeyWithValue("kind", "ConfigMap"), HaveKeyWithValue("data", map[string]any{"k": "v"})))
 		}
@@ -45,8 +44,7 @@ var _ = Describe("rsync and contexts that are to be read", func() {
 
 		By("reading again what was not there")
 		Expect(api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "late"}})).To(Succeed())
-		enqueue(ctx, id, deploy.EventRead)
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
+		ends(ctx, id, deploy.EventRead, "Instantiated")
 		Expect(definition("b", "late+ConfigMap")).To(HaveKeyWithValue("kind", "ConfigMap"))
 		Expect(store.Sidecar(ctx, rsync.ProblemHandle(id))).To(BeEmpty())
 		have := &corev1.ConfigMap{}
@@ -54,8 +52,7 @@ var _ = Describe("rsync and contexts that are to be read", func() {
 		Expect(have.Labels).To(BeEmpty(), "an object that is read is not changed")
 
 		By("terminating the context, of which nothing is in clusters")
-		enqueue(ctx, id, deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+		terminate(ctx, id)
 		Expect(exists(ctx, have, namespace, "theirs")).To(BeTrue())
 	})
 
@@ -72,8 +69,7 @@ var _ = Describe("rsync and contexts that are to be read", func() {
 			composite.values["/context/"+id+"/meta/"] = `{"Namespace":"` + namespace + `","Level":"1"}`
 			put(ctx, composite.values)
 			stop := start(newNetwork())
-			enqueue(ctx, id, deploy.EventRead)
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("InstantiateFailed")))
+			ends(ctx, id, deploy.EventRead, "InstantiateFailed")
 			Expect(store.Sidecar(ctx, rsync.ProblemHandle(id))).To(ContainSubstring(c.words))
 			Expect(stored(ctx, id)).NotTo(HaveKey(HaveSuffix("/definition/")))
 			stop()

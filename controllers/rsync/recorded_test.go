@@ -113,7 +113,7 @@ var _ = Describe("rsync and a recorded context whose apps depend on each other",
 		Expect(statuses(ctx, id)).To(HaveKeyWithValue("web/p1+edge01/web2+Deployment", ""))
 		becomeReady(ctx, "default", "db2")
 		ready := time.Now()
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
+		becomes(ctx, id, "Instantiated")
 		Expect(time.Since(ready)).To(BeNumerically(">=", 2*time.Second), "the context has a wait of two seconds")
 
 		Expect(stored(ctx, id)).To(Equal(recorded("dependency.instantiated.tsv", id)))
@@ -123,7 +123,6 @@ var _ = Describe("rsync and a recorded context whose apps depend on each other",
 			Expect(first(changes, "/app/web/")).To(BeNumerically(">", last(changes, "/app/db/", "/status/", "Applied")))
 			Expect(last(changes, "/app/web/")).To(BeNumerically("<", last(changes, "AppContextEventQueue", "Done")))
 		}
-		enqueue(ctx, id, deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+		terminate(ctx, id)
 	})
 })

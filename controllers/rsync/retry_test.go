@@ -3,9 +3,6 @@ package rsync_test
 import (
 	"context"
 	"encoding/json"
-	"net/http"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,25 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/controllers/rsync"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
-
-// patches counts the ConfigMaps that are applied in a namespace.
-type patches struct {
-	next      http.RoundTripper
-	namespace string
-	count     atomic.Int64
-}
-
-// RoundTrip implements http.RoundTripper.
-func (p *patches) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/"+p.namespace+"/configmaps/") {
-		p.count.Add(1)
-	}
-	return p.next.RoundTrip(r)
-}
 
 // retryOf returns the retry of a context in etcd; the zero value when there is none.
 func retryOf(ctx context.Context, id string) deploy.Retry {
@@ -66,7 +49,7 @@ var _ = Describe("What a cluster has refused", func() {
 		namespace = newNamespace(ctx)
 		clock = clocktesting.NewFakeClock(time.Now())
 		theirs = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}, Data: map[string]string{"k": "theirs"}}
-		Expect(api.Create(ctx, theirs)).To(Succeed())
+		Expect(api.Create(ctx, theirs, client.FieldOwner("another"))).To(Succeed())
 		put(ctx, newComposite(id, namespace, "a").
 			add("a", edge01, "first+ConfigMap", configMap("first"), "theirs+ConfigMap", configMap("theirs"), "last+ConfigMap", configMap("last")).values)
 	}
@@ -74,7 +57,7 @@ var _ = Describe("What a cluster has refused", func() {
 		GinkgoHelper()
 		Eventually(retryOf).WithContext(ctx).WithArguments(id).Should(HaveField("Count", count))
 		Expect(stateOf(ctx, id)).To(Equal(state("InstantiateFailed")))
-		Expect(wordsOf(ctx, id, "a", "theirs+ConfigMap")).To(ContainSubstring("conflict"))
+		Expect(wordsOf(ctx, id, "a", "theirs+ConfigMap")).To(And(ContainSubstring(`conflict with "another"`), ContainSubstring(".data.k")))
 		Expect(statuses(ctx, id)).To(Equal(map[string]string{
 			"a/p1+edge01/first+ConfigMap": "Applied", "a/p1+edge01/theirs+ConfigMap": "Failed", "a/p1+edge01/last+ConfigMap": "Pending",
 		}))
@@ -83,28 +66,27 @@ var _ = Describe("What a cluster has refused", func() {
 	It("is tried again more and more slowly, also by the next program, and nothing else is", func(ctx SpecContext) {
 		refused(ctx, "1070")
 		n := newNetwork()
-		counted := &patches{next: n.access.Client.Transport, namespace: namespace}
-		n.access.Client = &http.Client{Transport: counted}
+		counted := n.countPatches(namespace)
 		stop := start(n, at)
 		enqueue(ctx, "1070", deploy.EventInstantiate)
 		fails(ctx, "1070", 1)
-		Expect(counted.count.Load()).To(BeEquivalentTo(2))
+		Expect(counted.Load()).To(BeEquivalentTo(2))
 		for i, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
 			Expect(retryOf(ctx, "1070").Next.Sub(clock.Now())).To(And(BeNumerically(">", pause-time.Second), BeNumerically("<=", pause*11/10)))
 			stop()
 			clock = clocktesting.NewFakeClock(clock.Now())
 			stop = start(n, at)
 			pass(pause - time.Second)
-			Consistently(counted.count.Load, "100ms").Should(BeEquivalentTo(2 + i))
+			Consistently(counted.Load, "100ms").Should(BeEquivalentTo(2 + i))
 			pass(pause/10 + time.Second)
 			fails(ctx, "1070", i+2)
-			Expect(counted.count.Load()).To(BeEquivalentTo(3+i), "only what was refused is applied again")
+			Expect(counted.Load()).To(BeEquivalentTo(3+i), "only what was refused is applied again")
 		}
 
 		By("applying the rest when it is refused no more")
 		Expect(api.Delete(ctx, theirs)).To(Succeed())
 		pass(11 * time.Minute)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1070").Should(Equal(state("Instantiated")))
+		becomes(ctx, "1070", "Instantiated")
 		Expect(statuses(ctx, "1070")).To(HaveEach("Applied"))
 		Expect(wordsOf(ctx, "1070", "a", "theirs+ConfigMap")).To(BeEmpty())
 		Expect(stored(ctx, "1070")).To(HaveKeyWithValue("/context/1070/rsync/AppContextEventQueue/", `{"AcQueue":[{"event":"Instantiate","status":"Done"}]}`))
@@ -122,11 +104,11 @@ var _ = Describe("What a cluster has refused", func() {
 		clock.Step(time.Hour)
 		Consistently(statuses).WithContext(ctx).WithArguments("1071").Should(HaveKeyWithValue("a/p1+edge01/theirs+ConfigMap", "Failed"))
 
-		Expect(api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}, Data: map[string]string{"k": "theirs"}})).To(Succeed())
+		theirs.ResourceVersion, theirs.UID = "", ""
+		Expect(api.Create(ctx, theirs, client.FieldOwner("another"))).To(Succeed())
 		enqueue(ctx, "1071", deploy.EventInstantiate)
 		fails(ctx, "1071", 1)
-		enqueue(ctx, "1071", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1071").Should(Equal(state("Terminated")))
+		terminate(ctx, "1071")
 		clock.Step(time.Hour)
 		Consistently(stateOf).WithContext(ctx).WithArguments("1071").Should(Equal(state("Terminated")))
 		Expect(dataOf(ctx, namespace, "theirs")).To(Equal("theirs"))
@@ -148,7 +130,7 @@ var _ = Describe("What a cluster has refused", func() {
 		enqueue(ctx, "1072", deploy.EventInstantiate)
 		fails(ctx, "1072", 1)
 		update(ctx, "1072", "1073")
-		Eventually(stateOf).WithContext(ctx).WithArguments("1072").Should(Equal(state("Updated")))
+		becomes(ctx, "1072", "Updated")
 		Expect(retryOf(ctx, "1072")).To(BeZero())
 		Expect(stateOf(ctx, "1073")).To(Equal(state("Instantiated")))
 	})
@@ -176,14 +158,13 @@ var _ = Describe("What a cluster has refused", func() {
 		put(ctx, newComposite("1077", namespace, "a").add("a", edge01, "first+ConfigMap", configMap("first")).values)
 		n := newNetwork()
 		start(n, at)
-		enqueue(ctx, "1076", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1076").Should(Equal(state("InstantiateFailed")))
+		ends(ctx, "1076", deploy.EventInstantiate, "InstantiateFailed")
 		n.set(true)
 		Eventually(func() values {
 			clock.Step(time.Minute)
 			return stored(ctx, "1076")
 		}).Should(HaveKeyWithValue("/context/1076/app/a/cluster/p1+edge02/readystatus/", `"Retrying"`))
 		update(ctx, "1076", "1077")
-		Eventually(stateOf).WithContext(ctx).WithArguments("1077").Should(Equal(state("Instantiated")))
+		becomes(ctx, "1077", "Instantiated")
 	})
 })

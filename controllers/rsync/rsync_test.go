@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -70,53 +69,6 @@ func listOf(version, kind string) *unstructured.UnstructuredList {
 	return list
 }
 
-// answering is the connection to an API server that gives the same response to all requests for ConfigMaps, until healed is true.
-type answering struct {
-	next   http.RoundTripper
-	status metav1.Status
-	healed atomic.Bool
-}
-
-// RoundTrip implements http.RoundTripper.
-func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.Contains(r.URL.Path, "/configmaps/") && !a.healed.Load() {
-		return refusal(r, a.status), nil
-	}
-	return a.next.RoundTrip(r)
-}
-
-// holding is the connection to an API server that holds back requests of a method for a name, until it is released or their
-// contexts end.
-type holding struct {
-	next         http.RoundTripper
-	method, name string
-	reached      chan struct{}
-	released     chan struct{}
-}
-
-// hold holds back the requests of a method for a name in a network.
-func hold(n *network, method, name string) *holding {
-	h := &holding{n.access.Client.Transport, method, name, make(chan struct{}, 1), make(chan struct{})}
-	n.access.Client = &http.Client{Transport: h}
-	return h
-}
-
-// RoundTrip implements http.RoundTripper.
-func (h *holding) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == h.method && path.Base(r.URL.Path) == h.name {
-		select {
-		case h.reached <- struct{}{}:
-		default:
-		}
-		select {
-		case <-h.released:
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		}
-	}
-	return h.next.RoundTrip(r)
-}
-
 // The faults of EMCO's rsync, and the titles of the specs that show that this rsync does not have them:
 //
 //	R1  a refused patch is called Applied                 calls nothing applied that was refused
@@ -153,8 +105,7 @@ var _ = Describe("rsync", func() {
 		Expect(exists(ctx, bundle, "default", "1001-web")).To(BeTrue())
 		Expect(bundle.Spec.Selector.MatchLabels).To(Equal(map[string]string{"emco/deployment-id": "1001-web"}))
 
-		enqueue(ctx, "1001", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1001").Should(Equal(state("Terminated")))
+		terminate(ctx, "1001")
 		Expect(stored(ctx, "1001")).To(Equal(recorded("terminated.tsv", "1001")))
 		Expect(exists(ctx, web, "default", "web")).To(BeFalse())
 		Expect(exists(ctx, bundle, "default", "1001-web")).To(BeFalse())
@@ -167,8 +118,7 @@ var _ = Describe("rsync", func() {
 	It("leaves in etcd what EMCO's rsync leaves there when a cluster refuses, and after the termination", func(ctx SpecContext) {
 		put(ctx, recorded("refused.created.tsv", "1030"))
 		start(newNetwork())
-		enqueue(ctx, "1030", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1030").Should(Equal(state("InstantiateFailed")))
+		ends(ctx, "1030", deploy.EventInstantiate, "InstantiateFailed")
 		// EMCO's rsync leaves an applied resource Pending (R14), and writes Pending for a resource when its turn comes. This rsync
 		// writes Pending for all resources when it begins.
 		const app, after = "/context/1030/app/", "/resource/bad-after+ConfigMap/"
@@ -178,8 +128,7 @@ var _ = Describe("rsync", func() {
 			want[app+"bad/cluster/"+cluster+after+"status/"], want[app+"bad/cluster/"+cluster+after+"reference/"] = state("Pending"), `"1030"`
 		}
 		Expect(stored(ctx, "1030")).To(Equal(want))
-		enqueue(ctx, "1030", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1030").Should(Equal(state("Terminated")))
+		terminate(ctx, "1030")
 		want = recorded("refused.terminated.tsv", "1030")
 		for key, value := range want { // R8: an absent object counts as deleted.
 			if value == state("Failed") {
@@ -202,8 +151,7 @@ var _ = Describe("rsync", func() {
 		there := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 		Expect(api.Create(ctx, there)).To(Succeed())
 		start(newNetwork())
-		enqueue(ctx, "1002", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1002").Should(Equal(state("InstantiateFailed")))
+		ends(ctx, "1002", deploy.EventInstantiate, "InstantiateFailed")
 		Expect(statuses(ctx, "1002")).To(Equal(map[string]string{
 			"bad/p1+edge01/cm+ConfigMap": "Applied", "bad/p1+edge01/bad+Service": "Failed", "bad/p1+edge01/after+ConfigMap": "Pending", "changed/p1+edge01/there+Service": "Failed",
 			"good/p1+edge02/good+ConfigMap": "Applied", "waits/p1+edge02/waits+ConfigMap": "Applied",
@@ -213,8 +161,7 @@ var _ = Describe("rsync", func() {
 		Expect(exists(ctx, &corev1.Service{}, namespace, "bad")).To(BeFalse())
 
 		By("terminating it: what is absent is deleted (R8)")
-		enqueue(ctx, "1002", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1002").Should(Equal(state("Terminated")))
+		terminate(ctx, "1002")
 		Expect(statuses(ctx, "1002")).To(HaveEach("Deleted"))
 	})
 
@@ -231,7 +178,7 @@ var _ = Describe("rsync", func() {
 			HaveKeyWithValue("/context/1003/status/", state("Instantiating"))))
 		Expect(statuses(ctx, "1003")).NotTo(HaveKeyWithValue("web/p1+edge02/two+ConfigMap", "Applied"))
 		n.set(false)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1003").Should(Equal(state("Instantiated")))
+		becomes(ctx, "1003", "Instantiated")
 		Expect(stored(ctx, "1003")).To(HaveKeyWithValue("/context/1003/app/web/cluster/p1+edge02/readystatus/", `"Available"`))
 	})
 
@@ -241,21 +188,20 @@ var _ = Describe("rsync", func() {
 			put(ctx, newComposite(id, namespace, "web").add("web", edge02, "two+ConfigMap", configMap("two")).values)
 		}
 		n := newNetwork()
-		sent := &patches{next: n.access.Client.Transport, namespace: namespace}
-		n.access.Client = &http.Client{Transport: sent}
+		sent := n.countPatches(namespace)
 		n.set(true)
 		start(n)
 		enqueue(ctx, "1004", deploy.EventInstantiate)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Instantiating") + " active"))
 		Expect(rsync.Stop(ctx, store, "1004", time.Now())).To(Succeed())
-		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("InstantiateFailed")))
+		becomes(ctx, "1004", "InstantiateFailed")
 
 		enqueue(ctx, "1004", deploy.EventInstantiate)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Instantiating") + " active"))
 		enqueue(ctx, "1004", deploy.EventTerminate)
 		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Terminating") + " active"))
 		n.set(false)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1004").Should(Equal(state("Terminated")))
+		becomes(ctx, "1004", "Terminated")
 		Expect(stored(ctx, "1004")).To(HaveKeyWithValue("/context/1004/rsync/AppContextEventQueue/",
 			`{"AcQueue":[{"event":"Instantiate","status":"Error"},{"event":"Instantiate","status":"Error"},{"event":"Terminate","status":"Done"}]}`))
 
@@ -266,10 +212,10 @@ var _ = Describe("rsync", func() {
 		Expect(rsync.Stop(ctx, store, "1019", time.Now())).To(Succeed())
 		enqueue(ctx, "1019", deploy.EventTerminate)
 		n.set(false)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1019").Should(Equal(state("Terminated")))
+		becomes(ctx, "1019", "Terminated")
 		Expect(stored(ctx, "1019")).To(HaveKeyWithValue("/context/1019/rsync/AppContextEventQueue/",
 			`{"AcQueue":[{"event":"Instantiate","status":"Error"},{"event":"Terminate","status":"Done"}]}`))
-		Expect(sent.count.Load()).To(BeZero(), "nothing is applied when the cluster answers again")
+		Expect(sent.Load()).To(BeZero(), "nothing is applied when the cluster answers again")
 	})
 
 	It("begins with an app when all of what it depends on is there and Ready, and not before (R13)", func(ctx SpecContext) {
@@ -293,7 +239,7 @@ var _ = Describe("rsync", func() {
 		Eventually(waits).Should(HaveKeyWithValue("db", ContainSubstring("cluster p1+edge02: Deployment/far is ")))
 		Expect(statuses(ctx, "1005")).To(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""))
 		becomeReady(ctx, namespace, "far")
-		Eventually(stateOf).WithContext(ctx).WithArguments("1005").Should(Equal(state("Instantiated")))
+		becomes(ctx, "1005", "Instantiated")
 		Expect(waits()).To(BeEmpty())
 	})
 
@@ -304,15 +250,15 @@ var _ = Describe("rsync", func() {
 		c.values["/context/1017/app/web/instruction/dependency/"] = `"[{\"app\":\"db\",\"opStatus\":\"Deployed\"}]"`
 		put(ctx, c.values)
 		n := newNetwork()
-		held := hold(n, http.MethodPatch, "held")
+		reached, released := n.hold(http.MethodPatch, "held")
 		start(n)
 		enqueue(ctx, "1017", deploy.EventInstantiate)
-		Eventually(held.reached).Should(Receive())
+		Eventually(reached).Should(Receive())
 		Eventually(statuses).WithContext(ctx).WithArguments("1017").Should(And(
 			HaveKeyWithValue("db/p1+edge01/one+ConfigMap", "Applied"), HaveKeyWithValue("db/p1+edge02/two+ConfigMap", "Applied")))
 		Consistently(func() bool { return exists(ctx, &corev1.ConfigMap{}, namespace, "web") }).Should(BeFalse())
-		close(held.released)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1017").Should(Equal(state("Instantiated")))
+		close(released)
+		becomes(ctx, "1017", "Instantiated")
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "web")).To(BeTrue())
 	})
 
@@ -320,18 +266,18 @@ var _ = Describe("rsync", func() {
 		namespace := newNamespace(ctx)
 		put(ctx, newComposite("1018", namespace, "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
 		n, bundle := newNetwork(), &k8spluginv1alpha1.ResourceBundleState{}
-		held := hold(n, http.MethodDelete, "1018-a")
+		reached, _ := n.hold(http.MethodDelete, "1018-a")
 		stop := start(n)
 		instantiate(ctx, "1018")
 		enqueue(ctx, "1018", deploy.EventTerminate)
-		Eventually(held.reached).Should(Receive())
+		Eventually(reached).Should(Receive())
 		stop()
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "cm")).To(BeFalse())
 		Expect(exists(ctx, bundle, namespace, "1018-a")).To(BeTrue())
 		Expect(stateOf(ctx, "1018")).To(Equal(state("Terminating") + " active"))
 
 		start(newNetwork())
-		Eventually(stateOf).WithContext(ctx).WithArguments("1018").Should(Equal(state("Terminated")))
+		becomes(ctx, "1018", "Terminated")
 		Expect(exists(ctx, bundle, namespace, "1018-a")).To(BeFalse())
 	})
 
@@ -363,7 +309,7 @@ var _ = Describe("rsync", func() {
 				}).Should(BeTrue())
 				end()
 				end = start(newNetwork())
-				Eventually(stateOf).WithContext(ctx).WithArguments("1006").Should(Equal(state(word)))
+				becomes(ctx, "1006", word)
 				end()
 			}
 			enqueue(ctx, "1006", deploy.EventInstantiate)
@@ -428,8 +374,7 @@ var _ = Describe("rsync", func() {
 			if id == "1008" {
 				Expect(api.Create(ctx, theirs)).To(Succeed())
 			}
-			enqueue(ctx, id, deploy.EventTerminate)
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+			terminate(ctx, id)
 			Expect(statuses(ctx, id)).To(Equal(map[string]string{"a/p1+edge01/things.example.org+CustomResourceDefinition": "Applied", "a/p1+edge01/thing+Thing": "Deleted"}))
 			have := theirs.DeepCopy()
 			Expect(exists(ctx, have, namespace, "theirs")).To(BeTrue(), "the custom resources of others stay")
@@ -462,17 +407,14 @@ var _ = Describe("rsync", func() {
 		Eventually(func() error { return api.List(ctx, listOf("gone.example.org/v2", "seconds")) }).WithContext(ctx).ShouldNot(Succeed())
 
 		By("terminating with the program that knows the kind")
-		enqueue(ctx, "1013", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1013").Should(Equal(state("Terminated")))
+		terminate(ctx, "1013")
 		By("terminating with one that does not")
 		stop()
 		Expect(rsync.PreviewTermination(ctx, planOf(ctx, "1014"), n.Access)).To(ConsistOf(HaveField("Action", rsync.PreviewUnchanged)))
 		start(n)
-		enqueue(ctx, "1014", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1014").Should(Equal(state("Terminated")))
+		terminate(ctx, "1014")
 		Expect(statuses(ctx, "1014")).To(HaveEach("Deleted"))
-		enqueue(ctx, "1015", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1015").Should(Equal(state("TerminateFailed")))
+		ends(ctx, "1015", deploy.EventTerminate, "TerminateFailed")
 		Expect(statuses(ctx, "1015")).To(HaveEach("Failed"))
 	})
 
@@ -498,14 +440,12 @@ var _ = Describe("rsync", func() {
 		put(ctx, c.values)
 		n := newNetwork()
 		start(n)
-		enqueue(ctx, "1016", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1016").Should(Equal(state("InstantiateFailed")))
+		ends(ctx, "1016", deploy.EventInstantiate, "InstantiateFailed")
 		Expect(statuses(ctx, "1016")).To(Equal(want))
 		Expect(wordsOf(ctx, "1016", "slashed", "slashed+ConfigMap")).To(ContainSubstring(`metadata.name "a/b"`))
 
 		Expect(rsync.PreviewTermination(ctx, planOf(ctx, "1016"), n.Access)).To(HaveEach(HaveField("Action", BeElementOf(rsync.PreviewUnchanged, rsync.PreviewDelete))))
-		enqueue(ctx, "1016", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1016").Should(Equal(state("Terminated")))
+		terminate(ctx, "1016")
 		Expect(statuses(ctx, "1016")).To(HaveEach("Deleted"))
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "good")).To(BeFalse())
 		Expect(exists(ctx, theirs, far, "theirs")).To(BeTrue())
@@ -518,10 +458,9 @@ var _ = Describe("rsync", func() {
 		stop := start(n)
 		instantiate(ctx, id)
 		stop()
-		n.access.Client = &http.Client{Transport: &answering{next: n.access.Client.Transport, status: answer}}
+		n.answer(answer)
 		start(n)
-		enqueue(ctx, id, deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("TerminateFailed")))
+		ends(ctx, id, deploy.EventTerminate, "TerminateFailed")
 		Expect(statuses(ctx, id)).To(HaveEach("Failed"))
 		Expect(exists(ctx, &corev1.ConfigMap{}, namespace, "there")).To(BeTrue())
 	},
@@ -532,29 +471,28 @@ var _ = Describe("rsync", func() {
 	It("waits for a cluster that does not know who it is, as when a token is renewed", func(ctx SpecContext) {
 		put(ctx, newComposite("1012", newNamespace(ctx), "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
 		n := newNetwork()
-		unknown := &answering{next: n.access.Client.Transport, status: metav1.Status{Code: http.StatusUnauthorized, Reason: metav1.StatusReasonUnauthorized}}
-		n.access.Client = &http.Client{Transport: unknown}
+		healed := n.answer(metav1.Status{Code: http.StatusUnauthorized, Reason: metav1.StatusReasonUnauthorized})
 		start(n)
 		enqueue(ctx, "1012", deploy.EventInstantiate)
 		Eventually(statuses).WithContext(ctx).WithArguments("1012").Should(HaveEach("Retrying"))
-		unknown.healed.Store(true)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1012").Should(Equal(state("Instantiated")))
+		healed.Store(true)
+		becomes(ctx, "1012", "Instantiated")
 	})
 
 	It("deletes nothing that has taken the place of its object meanwhile", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		put(ctx, newComposite("1023", namespace, "a").add("a", edge01, "cm+ConfigMap", configMap("cm")).values)
 		n := newNetwork()
-		held := hold(n, http.MethodDelete, "cm")
+		reached, released := n.hold(http.MethodDelete, "cm")
 		start(n)
 		instantiate(ctx, "1023")
 		enqueue(ctx, "1023", deploy.EventTerminate)
-		Eventually(held.reached).Should(Receive(), "it was read")
+		Eventually(reached).Should(Receive(), "it was read")
 		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cm"}}
 		Expect(api.Delete(ctx, other)).To(Succeed())
 		Expect(api.Create(ctx, other)).To(Succeed())
-		close(held.released)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1023").Should(Equal(state("Terminated")))
+		close(released)
+		becomes(ctx, "1023", "Terminated")
 		have := &corev1.ConfigMap{}
 		Expect(exists(ctx, have, namespace, "cm")).To(BeTrue())
 		Expect(have.UID).To(Equal(other.UID))
@@ -564,14 +502,12 @@ var _ = Describe("rsync", func() {
 		namespace := newNamespace(ctx)
 		put(ctx, newComposite("1010", namespace, "a").add("a", edge01, "mine+ConfigMap", configMap("mine"), "taken+ConfigMap", configMap("taken")).values)
 		start(newNetwork())
-		enqueue(ctx, "1010", deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1010").Should(Equal(state("Instantiated")))
+		instantiate(ctx, "1010")
 		taken := &corev1.ConfigMap{}
 		Expect(exists(ctx, taken, namespace, "taken")).To(BeTrue())
 		taken.Labels = map[string]string{"emco/deployment-id": "7-other"}
 		Expect(api.Update(ctx, taken)).To(Succeed())
-		enqueue(ctx, "1010", deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments("1010").Should(Equal(state("Terminated")))
+		terminate(ctx, "1010")
 		Expect(exists(ctx, taken, namespace, "mine")).To(BeFalse())
 		Expect(exists(ctx, taken, namespace, "taken")).To(BeTrue())
 	})

@@ -112,7 +112,7 @@ var _ = Describe("a context of EMCO's controllers", func() {
 			installed, err := caller.InstallApp(ctx, &rpc.InstallAppRequest{AppContext: id})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(installed.GetAppContextInstalled()).To(BeTrue(), installed.GetAppContextInstallMessage())
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Instantiated")))
+			becomes(ctx, id, "Instantiated")
 		}
 		Expect(statuses(ctx, plain.ID())).To(Equal(map[string]string{"app1/p1+edge01/res1+ConfigMap": "Applied", "app1/p1+edge01/web+Deployment": "Applied"}))
 
@@ -133,7 +133,7 @@ var _ = Describe("a context of EMCO's controllers", func() {
 			uninstalled, err := caller.UninstallApp(ctx, &rpc.UninstallAppRequest{AppContext: id})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(uninstalled.GetAppContextUninstalled()).To(BeTrue(), uninstalled.GetAppContextUninstallMessage())
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+			becomes(ctx, id, "Terminated")
 		}
 		Expect(documentOf(ctx, appcontext.GroupRef("testvfw", "compositevfw", "v1", namespace)).RsyncStatus).To(Equal(map[string]int{"Deleted": 4}))
 	})

@@ -96,8 +96,7 @@ var _ = Describe("the values of a context's Secrets", func() {
 		Expect(s.Data).To(Equal(map[string][]byte{"password": []byte("hunter1"), "old": []byte("hunter0"), "token": []byte("hunter2")}))
 		s.Data["password"] = []byte("hunter8")
 		Expect(api.Update(ctx, s, client.FieldOwner("another"))).To(Succeed())
-		enqueue(ctx, first, deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(first).Should(Equal(state("InstantiateFailed")))
+		ends(ctx, first, deploy.EventInstantiate, "InstantiateFailed")
 		Expect(exists(ctx, s, namespace, "s")).To(BeTrue())
 		Expect(s.Data).To(HaveKeyWithValue("password", []byte("hunter8")))
 		look(first)
@@ -113,14 +112,13 @@ var _ = Describe("the values of a context's Secrets", func() {
 			Expect(err).NotTo(HaveOccurred())
 			said.json(rsync.PreviewUpdate(ctx, plan, n.Access))
 			update(ctx, first, id)
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(u.want)))
+			becomes(ctx, id, u.want)
 			look(id)
 			last = id
 		}
 		Expect(exists(ctx, s, namespace, "s")).To(BeTrue())
 		Expect(s.Data).To(Equal(map[string][]byte{"password": []byte("hunter3"), "token": []byte("hunter4"), "more": []byte("hunter5")}))
-		enqueue(ctx, last, deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(last).Should(Equal(state("Terminated")))
+		terminate(ctx, last)
 		Expect(exists(ctx, s, namespace, "s")).To(BeFalse())
 		look(last)
 

@@ -12,6 +12,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -114,11 +115,11 @@ var _ = Describe("the gRPC server", func() {
 			HaveKeyWithValue("/context/2001/rsync/AppContextEventQueue/", `{"AcQueue":[{"event":"Instantiate","status":"Pending"}]}`),
 			HaveKeyWithValue("/activecontext/2001/", `"2001"`)))
 		start(newNetwork())
-		Eventually(stateOf).WithContext(ctx).WithArguments("2001").Should(Equal(state("Instantiated")))
+		becomes(ctx, "2001", "Instantiated")
 		uninstalled, err := client.UninstallApp(limited, &rpc.UninstallAppRequest{AppContext: "2001"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(uninstalled.GetAppContextUninstalled()).To(BeTrue(), uninstalled.GetAppContextUninstallMessage())
-		Eventually(stateOf).WithContext(ctx).WithArguments("2001").Should(Equal(state("Terminated")))
+		becomes(ctx, "2001", "Terminated")
 
 		By("refusing what cannot be, and failing where there is no context")
 		uninstalled, err = client.UninstallApp(limited, &rpc.UninstallAppRequest{AppContext: "2001"})
@@ -131,6 +132,54 @@ var _ = Describe("the gRPC server", func() {
 		Expect(status.Code(err)).To(Equal(codes.InvalidArgument), "%v", err)
 		_, err = client.InstallApp(limited, &rpc.InstallAppRequest{AppContext: string(make([]byte, 64<<10))})
 		Expect(status.Code(err)).To(Equal(codes.ResourceExhausted), "%v", err)
+	})
+
+	It("adds the event that each method asks for, also of updates and rollbacks", func(ctx SpecContext) {
+		for _, id := range []string{"2002", "2003", "2004"} {
+			put(ctx, newComposite(id, "default", "web").add("web", edge01, "web+ConfigMap", configMap("web")).values)
+		}
+		address, _ := serve(ctx, server.Options{})
+		connection := dial(address, nil)
+		install, update := rpc.NewInstallappClient(connection), rpc.NewUpdateappClient(connection)
+		for _, call := range []func() (bool, string, error){
+			func() (bool, string, error) {
+				r, err := install.InstallApp(ctx, &rpc.InstallAppRequest{AppContext: "2002"})
+				return r.GetAppContextInstalled(), r.GetAppContextInstallMessage(), err
+			},
+			func() (bool, string, error) {
+				r, err := update.UpdateApp(ctx, &rpc.UpdateAppRequest{UpdateFromAppContext: "2002", UpdateToAppContext: "2003"})
+				return r.GetAppContextUpdated(), r.GetAppContextUpdateMessage(), err
+			},
+			func() (bool, string, error) {
+				r, err := update.RollbackApp(ctx, &rpc.RollbackAppRequest{RollbackFromAppContext: "2003", RollbackToAppContext: "2002"})
+				return r.GetAppContextRolledback(), r.GetAppContextRollbackMessage(), err
+			},
+			func() (bool, string, error) {
+				r, err := install.UninstallApp(ctx, &rpc.UninstallAppRequest{AppContext: "2002"})
+				return r.GetAppContextUninstalled(), r.GetAppContextUninstallMessage(), err
+			},
+			func() (bool, string, error) {
+				r, err := install.ReadAppContext(ctx, &rpc.ReadAppContextRequest{AppContext: "2004"})
+				return r.GetAppContextReadSuccessful(), r.GetAppContextReadMessage(), err
+			},
+		} {
+			accepted, message, err := call()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(accepted).To(BeTrue())
+			Expect(message).To(Equal("the event is accepted"))
+		}
+		// The context that the rollback was to replace is terminated too.
+		for id, want := range map[string][]string{"2002": {"Instantiate", "Update 2003", "Terminate"}, "2003": {"Update 2002", "Terminate"}, "2004": {"Read"}} {
+			s, err := store.Snapshot(ctx, id)
+			Expect(err).NotTo(HaveOccurred())
+			l, err := deploy.ReadLifecycle(s)
+			Expect(err).NotTo(HaveOccurred())
+			var got []string
+			for _, e := range l.Queue {
+				got = append(got, strings.TrimSpace(string(e.Event)+" "+e.UpdateContextID))
+			}
+			Expect(got).To(Equal(want), id)
+		}
 	})
 
 	It("notifies of the bundles that there are, and then of each change", func(ctx SpecContext) {

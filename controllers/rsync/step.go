@@ -61,21 +61,21 @@ func (t *task) takeInCluster(ctx context.Context, s deploy.Step, attempt func() 
 		if err != nil && ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		answer, problem := answerOf(err), ""
+		outcome, problem := outcomeOf(err), ""
 		if err != nil {
 			problem = healthscope.Clean(err.Error())
 		}
-		t.countAnswer(answer)
-		if err := t.record(s, answer, problem, hadProblem); err != nil {
+		t.countAnswer(outcome)
+		if err := t.record(s, outcome, problem, hadProblem); err != nil {
 			return 0, err
 		}
-		switch answer {
-		case acknowledged:
-			return deploy.Acknowledged, nil
-		case refused:
+		switch outcome {
+		case deploy.Acknowledged:
+			return outcome, nil
+		case deploy.Refused:
 			t.logger.Info("A cluster refused", "context", t.plan.ID, "app", s.App, "cluster", s.Cluster, "step", s.Verb, "resource", s.Resource.Name, "problem", problem)
-			return deploy.Refused, nil
-		case unanswered:
+			return outcome, nil
+		case deploy.Unanswered:
 			hadProblem = true
 			if !t.pause(ctx, backoff.Step()) {
 				return 0, ctx.Err()
@@ -146,9 +146,9 @@ func (t *task) read(ctx context.Context, s deploy.Step) error {
 }
 
 // record records the answer of a cluster: its connectivity, if that has changed, and the status of the resource.
-func (t *task) record(s deploy.Step, a answer, problem string, hadProblem bool) error {
+func (t *task) record(s deploy.Step, o deploy.Outcome, problem string, hadProblem bool) error {
 	connectivity := appcontext.ConnectivityAvailable
-	if a == unanswered {
+	if o == deploy.Unanswered {
 		connectivity = appcontext.ConnectivityRetrying
 	}
 	key := [2]string{s.App, s.Cluster}
@@ -159,15 +159,15 @@ func (t *task) record(s deploy.Step, a answer, problem string, hadProblem bool) 
 	var writes []appcontext.Write
 	if before != connectivity {
 		writes = append(writes, t.plan.ConnectivityWrite(s.App, s.Cluster, connectivity))
-		if a == unanswered {
+		if o == deploy.Unanswered {
 			t.logger.Info("A cluster gives no answer; retrying", "context", t.plan.ID, "app", s.App, "cluster", s.Cluster, "problem", problem)
 		}
 	}
 	switch {
-	case a == unanswered && before == connectivity: // It is recorded already.
+	case o == deploy.Unanswered && before == connectivity: // It is recorded already.
 	case s.Resource.Name != "" && s.Verb != deploy.VerbRead:
-		writes = append(writes, t.plan.Result(s, statusAfter(s.Verb, a), problem, hadProblem)...)
-	case a == refused:
+		writes = append(writes, t.plan.Result(s, statusAfter(s.Verb, o), problem, hadProblem)...)
+	case o == deploy.Refused:
 		writes = append(writes, appcontext.Write{Handle: ProblemHandle(t.plan.ID), Sidecar: true, Value: string(s.Verb) + " of app " + s.App + " in cluster " + s.Cluster + ": " + problem})
 	}
 	if len(writes) == 0 {
@@ -177,13 +177,13 @@ func (t *task) record(s deploy.Step, a answer, problem string, hadProblem bool) 
 }
 
 // statusAfter returns the status of a resource after an answer.
-func statusAfter(verb deploy.Verb, a answer) appcontext.ResourceStatus {
-	switch a {
-	case refused:
+func statusAfter(verb deploy.Verb, o deploy.Outcome) appcontext.ResourceStatus {
+	switch o {
+	case deploy.Refused:
 		return appcontext.ResourceFailed
-	case unanswered:
+	case deploy.Unanswered:
 		return appcontext.ResourceRetrying
-	case acknowledged:
+	case deploy.Acknowledged:
 	}
 	if verb == deploy.VerbDelete || verb == deploy.VerbDeleteHook {
 		return appcontext.ResourceDeleted

@@ -3,9 +3,12 @@ package rsync_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
+	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +26,7 @@ import (
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/suite"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
+	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
 const bundleCRD = "../../config/crd/k8splugin.io_resourcebundlestates.yaml"
@@ -81,9 +86,9 @@ type network struct {
 
 func newNetwork() *network {
 	GinkgoHelper()
-	http, err := rest.HTTPClientFor(plane.Config())
+	client, err := rest.HTTPClientFor(plane.Config())
 	Expect(err).NotTo(HaveOccurred())
-	return &network{access: fleet.Access{Config: plane.Config(), Client: http}, asked: func() {}}
+	return &network{access: fleet.Access{Config: plane.Config(), Client: client}, asked: func() {}}
 }
 
 // Access is rsync.Options.Access.
@@ -92,6 +97,70 @@ func (n *network) Access(cluster string) (fleet.Access, bool) {
 	defer n.mu.Unlock()
 	n.asked()
 	return n.access, !n.cut || cluster != edge02
+}
+
+// roundTrip is an http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// intercept lets all requests to the clusters pass through a function, which sends them on with next.
+func (n *network) intercept(through func(r *http.Request, next http.RoundTripper) (*http.Response, error)) {
+	next := n.access.Client.Transport
+	n.access.Client = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) { return through(r, next) })}
+}
+
+// count counts the requests to the clusters for which counts is true.
+func (n *network) count(counts func(*http.Request) bool) *atomic.Int64 {
+	sent := &atomic.Int64{}
+	n.intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if counts(r) {
+			sent.Add(1)
+		}
+		return next.RoundTrip(r)
+	})
+	return sent
+}
+
+// countPatches counts the ConfigMaps that are applied in a namespace.
+func (n *network) countPatches(namespace string) *atomic.Int64 {
+	return n.count(func(r *http.Request) bool {
+		return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/"+namespace+"/configmaps/")
+	})
+}
+
+// answer gives the same response to all requests for ConfigMaps, until healed is true.
+func (n *network) answer(status metav1.Status) (healed *atomic.Bool) {
+	healed = &atomic.Bool{}
+	n.intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if strings.Contains(r.URL.Path, "/configmaps/") && !healed.Load() {
+			return refusal(r, status), nil
+		}
+		return next.RoundTrip(r)
+	})
+	return healed
+}
+
+// hold holds back the requests of a method for a name, until released is closed or their contexts end. reached holds a token when
+// there has been one.
+func (n *network) hold(method, name string) (reached, released chan struct{}) {
+	reached, released = make(chan struct{}, 1), make(chan struct{})
+	n.intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if r.Method == method && path.Base(r.URL.Path) == name {
+			select {
+			case reached <- struct{}{}:
+			default:
+			}
+			select {
+			case <-released:
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+		}
+		return next.RoundTrip(r)
+	})
+	return reached, released
 }
 
 func (n *network) set(cut bool) {
@@ -227,6 +296,30 @@ func stateOf(ctx context.Context, id string) string {
 		state += " active"
 	}
 	return state
+}
+
+// becomes waits until a context has a state and no work is left.
+func becomes(ctx context.Context, id, word string) {
+	GinkgoHelper()
+	Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(word)))
+}
+
+// ends adds an event to a context, and waits until it has ended with a state.
+func ends(ctx context.Context, id string, event deploy.Event, word string) {
+	GinkgoHelper()
+	enqueue(ctx, id, event)
+	becomes(ctx, id, word)
+}
+
+// instantiate instantiates a context, and terminate terminates it.
+func instantiate(ctx context.Context, id string) {
+	GinkgoHelper()
+	ends(ctx, id, deploy.EventInstantiate, "Instantiated")
+}
+
+func terminate(ctx context.Context, id string) {
+	GinkgoHelper()
+	ends(ctx, id, deploy.EventTerminate, "Terminated")
 }
 
 func state(word string) string { return `{"Status":"` + word + `"}` }

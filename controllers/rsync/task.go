@@ -27,7 +27,7 @@ type task struct {
 	retry deploy.Retry
 
 	plan    *deploy.Plan
-	objects *objectCache
+	objects *objects
 	journal *journal
 
 	connectivityMu sync.Mutex
@@ -54,7 +54,7 @@ func (t *task) handle(ctx context.Context) (bool, deploy.Retry) {
 		return succeeded, deploy.Retry{}
 	}
 	return false, deploy.Retry{
-		Event: t.retry.Event, Index: t.retry.Index, Begun: t.plan.BeginRevision(), Count: t.retry.Count + 1, Next: t.options.Clock.Now().Add(t.retryPause(t.retry.Count)),
+		Event: t.retry.Event, Index: t.retry.Index, Begun: t.plan.BeginRevision, Count: t.retry.Count + 1, Next: t.options.Clock.Now().Add(t.retryPause(t.retry.Count)),
 	}
 }
 
@@ -85,7 +85,7 @@ func (t *task) prepare(ctx context.Context) (*deploy.Progress, error) {
 	case deploy.EventRead:
 		return plan.Reading(), nil
 	default:
-		return nil, errors.Errorf("event %q is %w", t.event.Event, deploy.ErrUnsupported)
+		return nil, errors.Errorf("event %q is not supported", t.event.Event)
 	}
 }
 

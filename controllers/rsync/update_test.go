@@ -76,8 +76,7 @@ var _ = Describe("rsync and updates", func() {
 		put(ctx, created)
 		start(newNetwork())
 		begin := now(ctx)
-		enqueue(ctx, from, deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Instantiated")))
+		instantiate(ctx, from)
 
 		// EMCO's rsync leaves the resources of the second context Pending. This rsync keeps the states of resources in the status
 		// context only.
@@ -89,14 +88,13 @@ var _ = Describe("rsync and updates", func() {
 			return all
 		}
 		update(ctx, from, to)
-		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Updated")))
+		becomes(ctx, from, "Updated")
 		Expect(both(ctx, from, to)).To(Equal(want("update.updated.tsv")))
 		Expect(dataOf(ctx, "default", "u-changed")).To(Equal("new"))
 		Expect(dataOf(ctx, "default", "u-added")).To(Equal("v"))
 		Expect(dataOf(ctx, "default", "u-removed")).To(Equal("absent"))
 
-		enqueue(ctx, to, deploy.EventTerminate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Terminated")))
+		terminate(ctx, to)
 		Expect(both(ctx, from, to)).To(Equal(want("update.terminated.tsv")))
 		for _, name := range []string{"u-same", "u-changed", "u-added"} {
 			Expect(dataOf(ctx, "default", name)).To(Equal("absent"))
@@ -131,8 +129,7 @@ var _ = Describe("rsync and updates", func() {
 		put(ctx, newComposite(to, namespace, "a").
 			add("a", edge01, "same+ConfigMap", with("same", "1"), "changed+ConfigMap", with("changed", "2"), "added+ConfigMap", with("added", "2"), "bad+Service", bad).values)
 		start(newNetwork())
-		enqueue(ctx, from, deploy.EventInstantiate)
-		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Instantiated")))
+		instantiate(ctx, from)
 		data := func() map[string]string {
 			all := map[string]string{}
 			for _, name := range []string{"same", "changed", "removed", "gone", "added"} {
@@ -142,13 +139,13 @@ var _ = Describe("rsync and updates", func() {
 		}
 
 		update(ctx, from, to)
-		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("InstantiateFailed")))
+		becomes(ctx, to, "InstantiateFailed")
 		Expect(stateOf(ctx, from)).To(Equal(state("Instantiated")))
 		Expect(data()).To(Equal(map[string]string{"same": "v1", "changed": "v2", "removed": "v1", "gone": "v1", "added": "v2"}))
 		Expect(wordsOf(ctx, from, "a", "bad+Service")).To(ContainSubstring("spec.ports[0].port"))
 
 		update(ctx, to, from)
-		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Updated")))
+		becomes(ctx, to, "Updated")
 		Expect(stateOf(ctx, from)).To(Equal(state("Instantiated")))
 		Expect(data()).To(Equal(map[string]string{"same": "v1", "changed": "v1", "removed": "v1", "gone": "v1", "added": "absent"}))
 
@@ -160,7 +157,7 @@ var _ = Describe("rsync and updates", func() {
 		bundle := &k8spluginv1alpha1.ResourceBundleState{}
 		Expect(exists(ctx, bundle, namespace, from+"-gone")).To(BeTrue())
 		update(ctx, from, last)
-		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Updated")))
+		becomes(ctx, from, "Updated")
 		Expect(stateOf(ctx, last)).To(Equal(state("Instantiated")))
 		Expect(data()).To(Equal(map[string]string{"same": "v1", "changed": "absent", "removed": "absent", "gone": "absent", "added": "absent"}))
 		Expect(exists(ctx, bundle, namespace, from+"-gone")).To(BeFalse())
@@ -187,13 +184,13 @@ var _ = Describe("rsync and updates", func() {
 		enqueue(ctx, from, deploy.EventInstantiate)
 		applied(from)
 		becomeReady(ctx, namespace, "a")
-		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Instantiated")))
+		becomes(ctx, from, "Instantiated")
 
 		update(ctx, from, to)
 		applied(to)
 		Consistently(dataOf).WithContext(ctx).WithArguments(namespace, "b").Should(Equal("v1"))
 		becomeReady(ctx, namespace, "a")
-		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Instantiated")))
+		becomes(ctx, to, "Instantiated")
 		Expect(dataOf(ctx, namespace, "b")).To(Equal("v2"))
 	})
 
@@ -210,7 +207,7 @@ var _ = Describe("rsync and updates", func() {
 		update(ctx, second, third)
 		start(newNetwork())
 		for id, word := range map[string]string{first: "Updated", second: "Updated", third: "Instantiated"} {
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(word)))
+			becomes(ctx, id, word)
 		}
 		for name, want := range map[string]string{"back": "v1", "same": "v1", "only": "absent"} {
 			Expect(dataOf(ctx, namespace, name)).To(Equal(want), name)
@@ -230,7 +227,7 @@ var _ = Describe("rsync and updates", func() {
 		start(newNetwork())
 		instantiate(ctx, from)
 		update(ctx, from, to)
-		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("InstantiateFailed")))
+		becomes(ctx, to, "InstantiateFailed")
 		return namespace
 	}
 
@@ -241,12 +238,12 @@ var _ = Describe("rsync and updates", func() {
 		put(ctx, newComposite(to, namespace, "a").add("a", edge01, "one+ConfigMap", with("one", "2")).values)
 		stop := start(newNetwork())
 		update(ctx, from, to)
-		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Instantiated")))
+		becomes(ctx, to, "Instantiated")
 		stop()
 		enqueue(ctx, to, deploy.EventTerminate)
 		enqueue(ctx, from, deploy.EventInstantiate)
 		start(newNetwork())
-		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Terminated")))
+		becomes(ctx, to, "Terminated")
 		Eventually(stateOf).WithContext(ctx).WithArguments(from).ShouldNot(HaveSuffix("active"))
 		Expect(stateOf(ctx, from)).To(Equal(state("Instantiated")))
 	})
@@ -256,7 +253,7 @@ var _ = Describe("rsync and updates", func() {
 		namespace := failing(ctx, from, to)
 		enqueue(ctx, to, deploy.EventTerminate)
 		for _, id := range []string{from, to} {
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state("Terminated")))
+			becomes(ctx, id, "Terminated")
 		}
 		for _, name := range []string{"old", "same", "added"} {
 			Expect(dataOf(ctx, namespace, name)).To(Equal("absent"), name)
@@ -269,7 +266,7 @@ var _ = Describe("rsync and updates", func() {
 		put(ctx, newComposite(last, namespace, "a").add("a", edge01, "same+ConfigMap", with("same", "1")).values)
 		update(ctx, from, last)
 		for id, word := range map[string]string{from: "Updated", to: "Updated", last: "Instantiated"} {
-			Eventually(stateOf).WithContext(ctx).WithArguments(id).Should(Equal(state(word)))
+			becomes(ctx, id, word)
 		}
 		for name, want := range map[string]string{"old": "absent", "same": "v1", "added": "absent"} {
 			Expect(dataOf(ctx, namespace, name)).To(Equal(want), name)
@@ -287,7 +284,7 @@ var _ = Describe("rsync and updates", func() {
 		instantiate(ctx, from)
 		n.set(true) // The update has nothing to do in edge02 but to delete.
 		update(ctx, from, to)
-		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Instantiated")))
+		becomes(ctx, to, "Instantiated")
 		Eventually(stateOf).WithContext(ctx).WithArguments(from).Should(Equal(state("Updating") + " active"))
 
 		update(ctx, to, last)
@@ -298,7 +295,7 @@ var _ = Describe("rsync and updates", func() {
 
 		enqueue(ctx, to, deploy.EventTerminate)
 		Eventually(stateOf, "2s").WithContext(ctx).WithArguments(to).Should(ContainSubstring("Terminat"))
-		Eventually(stateOf).WithContext(ctx).WithArguments(to).Should(Equal(state("Terminated")))
+		becomes(ctx, to, "Terminated")
 		Expect(stateOf(ctx, from)).To(Equal(state("UpdatedFailed")))
 		Expect(statuses(ctx, from)).To(HaveKeyWithValue("a/p1+edge02/gone+ConfigMap", Or(Equal("Pending"), Equal("Retrying"))))
 

@@ -118,11 +118,13 @@ func (w *worker) readDeployment(ctx context.Context) deploy.Deployment {
 // readMember reads the lifecycle of a context. If another program has written its queue since the lock was taken, all workers end.
 func (w *worker) readMember(ctx context.Context, id string) (deploy.Member, error) {
 	m := deploy.Member{ID: id}
-	s, err := w.snapshot(ctx, id, deploy.LifecycleLevels()...)
-	if err == nil {
-		m.Revision = deploy.Revision(s)
-		m.Lifecycle, err = deploy.ReadLifecycle(s)
-	}
+	err := w.retryOnOutage(ctx, func() error {
+		l, read, err := readLifecycle(ctx, w.options.Store, id)
+		if err == nil {
+			m.Lifecycle, m.Revision = l, deploy.Revision(read)
+		}
+		return err
+	})
 	if err == nil && m.Revision > w.lock.Revision {
 		err = w.checkWriter(ctx, id)
 	}

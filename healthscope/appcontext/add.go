@@ -1,14 +1,14 @@
 package appcontext
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // AddApp adds an app to a composite app and returns its handle. It fails with ErrNotFound when the composite app is not
 // there, and with ErrExists when the app is.
 func (ac *AppContext) AddApp(ctx context.Context, compositeApp Handle, name string) (Handle, error) {
-	if err := checkHandle(ac.id, compositeApp, kindContext); err != nil {
-		return "", err
-	}
-	if err := checkNode("level value", name); err != nil {
+	if err := cmp.Or(checkHandle(ac.id, compositeApp, kindContext), checkNode("level value", name)); err != nil {
 		return "", err
 	}
 	return ac.add(ctx, opAddLevel, compositeApp, partApp+"/"+name, name)
@@ -17,10 +17,7 @@ func (ac *AppContext) AddApp(ctx context.Context, compositeApp Handle, name stri
 // AddCluster adds a cluster, <provider>+<cluster>, to an app and returns its handle, with errors as AddApp. A cluster with
 // network intents is entered in its index at the same time.
 func (ac *AppContext) AddCluster(ctx context.Context, app Handle, name string) (Handle, error) {
-	if err := checkHandle(ac.id, app, kindApp); err != nil {
-		return "", err
-	}
-	if err := checkName("level value", name); err != nil {
+	if err := cmp.Or(checkHandle(ac.id, app, kindApp), checkName("level value", name)); err != nil {
 		return "", err
 	}
 	_, parts, _ := app.split()
@@ -33,11 +30,8 @@ func (ac *AppContext) AddCluster(ctx context.Context, app Handle, name string) (
 
 // AddClusterMetaGrp makes a cluster a candidate of the anyOf group with a number, with errors as AddApp.
 func (ac *AppContext) AddClusterMetaGrp(ctx context.Context, cluster Handle, group string) error {
-	if err := checkHandle(ac.id, cluster, kindCluster); err != nil {
+	if err := cmp.Or(checkHandle(ac.id, cluster, kindCluster), checkNotEmpty("level value", group)); err != nil {
 		return err
-	}
-	if group == "" {
-		return &invalidError{"level value", group, "must not be empty"}
 	}
 	_, err := ac.add(ctx, opAddLevel, cluster, partGroup, group)
 	return err
@@ -46,14 +40,8 @@ func (ac *AppContext) AddClusterMetaGrp(ctx context.Context, cluster Handle, gro
 // AddResource adds a resource to a cluster and returns its handle, with errors as AddApp. EMCO names resources
 // <object>+<Kind>, and the value is the object in YAML or JSON.
 func (ac *AppContext) AddResource(ctx context.Context, cluster Handle, name string, value any) (Handle, error) {
-	if err := checkHandle(ac.id, cluster, kindCluster); err != nil {
+	if err := cmp.Or(checkHandle(ac.id, cluster, kindCluster), checkNode("resource name", name), checkNotEmpty("resource value", value)); err != nil {
 		return "", err
-	}
-	if err := checkNode("resource name", name); err != nil {
-		return "", err
-	}
-	if value == nil || value == "" {
-		return "", &invalidError{"resource value", "", "must not be empty"}
 	}
 	return ac.add(ctx, "cannot add resource", cluster, partResource+"/"+name, value)
 }
@@ -61,14 +49,8 @@ func (ac *AppContext) AddResource(ctx context.Context, cluster Handle, name stri
 // AddLevelValue stores a value at a level below a handle, such as "status", and returns its handle, with errors as AddApp.
 // A level may have several parts, such as "instruction/dependency".
 func (ac *AppContext) AddLevelValue(ctx context.Context, h Handle, level string, value any) (Handle, error) {
-	if err := checkHandle(ac.id, h); err != nil {
+	if err := cmp.Or(checkHandle(ac.id, h), checkLevel(level), checkNotEmpty("level value", value)); err != nil {
 		return "", err
-	}
-	if err := checkLevel(level); err != nil {
-		return "", err
-	}
-	if value == "" {
-		return "", &invalidError{"level value", "", "must not be empty"}
 	}
 	return ac.add(ctx, opAddLevel, h, level, value)
 }
@@ -99,14 +81,8 @@ func (ac *AppContext) AddInstruction(ctx context.Context, h Handle, level, instr
 	if !ok {
 		return "", &invalidError{"instruction level", level, `must be "app", "resource" or "subresource"`}
 	}
-	if err := checkInstruction(instruction); err != nil {
+	if err := cmp.Or(checkInstruction(instruction), checkHandle(ac.id, h, parent), checkNotEmpty("instruction value", value)); err != nil {
 		return "", err
-	}
-	if err := checkHandle(ac.id, h, parent); err != nil {
-		return "", err
-	}
-	if value == "" {
-		return "", &invalidError{"instruction value", "", "must not be empty"}
 	}
 	text, err := instructionText(value)
 	if err != nil {

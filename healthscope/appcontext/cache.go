@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
 )
 
@@ -21,14 +20,13 @@ const (
 
 // CacheOptions say what a Cache keeps.
 type CacheOptions struct {
-	// Idle is how long a context stays after it was asked for. When nothing has been asked for that long, the cache no
-	// longer watches. The default is 10 minutes.
+	// Idle is how long a context stays after it was asked for. The default is 10 minutes.
 	Idle time.Duration
 	// MaxContexts is how many contexts are kept; beyond that, the one that was asked for longest ago goes. The default is 256.
 	MaxContexts int
 	// Changed is called with the ids of contexts in which something has changed besides the bundles that are saved there, and
-	// of those that were made for the same; nil when anything may have. It must not block. With it, the cache watches as long as
-	// it runs, also while nothing is asked for. Nil means that changes are not reported.
+	// of those that were made for the same; nil when anything may have. It must not block. With it, the cache watches also before
+	// anything is asked for. Nil means that changes are not reported.
 	Changed func(ids []string)
 	// Clock measures Idle. The default is that of the machine.
 	Clock clock.WithTicker
@@ -40,20 +38,25 @@ type CacheOptions struct {
 type Cache struct {
 	store   *Store
 	options CacheOptions
-	// startWatch holds a token when a caller has asked while the cache did not watch.
-	startWatch chan struct{}
-	// steady is held while a context is read at the revision of the contents, and by the watch while it changes the contents: the
-	// watch waits until the context is among them. Whoever needs it and mu takes it first.
-	steady *semaphore.Weighted
+	// questions are those that contexts are missing for. Run answers them between two changes, so that it can read the contexts at
+	// the revision of the contents.
+	questions chan question
+	// begin closes begun with the first question, or at once if changes are reported: before that, the cache does not watch.
+	begin func()
+	begun chan struct{}
 
 	mu sync.Mutex
-	// contents is nil until the watch has loaded it. loaded is closed when that has happened, and when the watch has ended
-	// before: then the caller has to start it again.
-	contents *cacheContents
-	loaded   chan struct{}
-	// lastUsed is when a caller last asked for anything, and watchErr is why the watch last broke.
-	lastUsed time.Time
+	// contents is nil until they are loaded. Only Run replaces and changes them.
+	contents *contents
+	// watchErr is why the watch last broke.
 	watchErr error
+}
+
+// question is a call that the cache cannot answer from memory.
+type question struct {
+	ctx    context.Context //nolint:containedctx // It is the caller's, who waits for the answer.
+	answer func(*contents) error
+	done   chan<- error
 }
 
 // NewCache returns a cache of a store. The caller must call Run.
@@ -67,54 +70,22 @@ func NewCache(s *Store, o CacheOptions) *Cache {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	c := &Cache{store: s, options: o, startWatch: make(chan struct{}, 1), steady: semaphore.NewWeighted(1), loaded: make(chan struct{})}
+	begun := make(chan struct{})
+	c := &Cache{store: s, options: o, questions: make(chan question), begin: sync.OnceFunc(func() { close(begun) }), begun: begun}
 	if o.Changed != nil {
-		c.startWatch <- struct{}{}
+		c.begin()
 	}
 	return c
 }
 
-// Run keeps the cache current until ctx is done or the store is closed. It watches from the first call until the cache has
-// been idle for CacheOptions.Idle. If changes are reported, it always watches.
-func (c *Cache) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.store.config.Context, func() { cancel(ErrClosed) })() //nolint:contextcheck // It ends when the store is closed.
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-c.startWatch:
-			c.watchWhileUsed(ctx)
-		}
-	}
-	if errors.Is(context.Cause(ctx), ErrClosed) {
-		return wrap("cannot keep cache", ErrClosed)
-	}
-	return nil
-}
-
 // View answers as Store.View does. AsOf says how old the answer can be.
-func (c *Cache) View(ctx context.Context, subject DeploymentRef, instance string) (View, error) {
-	if err := subject.check(); err != nil {
-		return View{}, wrap(fmt.Sprintf("cannot read status of %q", subject), err)
-	}
-	var view View
-	err := c.answer(ctx, func(contents *cacheContents) error {
-		record, err := contents.record(subject)
-		if err != nil {
+func (c *Cache) View(ctx context.Context, subject DeploymentRef, instance string) (view View, err error) {
+	if err = subject.check(); err == nil {
+		err = c.answer(ctx, func(have *contents) error {
+			view, err = have.view(subject, instance, c.cached(have))
 			return err
-		}
-		view = View{Revision: contents.revision, AsOf: contents.asOf, Info: record.info, Contexts: record.contexts}
-		if record.isEmpty() {
-			view.Contexts = contents.bySubject()[subject]
-		}
-		view.inForce = contents.known.inForce(view.Contexts)
-		err = view.resolveContexts(instance, func(id string) (*Snapshot, error) { return contents.snapshot(id, c.lastUsed) })
-		if err == nil && view.StatusContext != nil {
-			view.observations = maps.Clone(contents.observations[view.StatusContext.ID()])
-		}
-		return err
-	})
+		})
+	}
 	if errors.Is(err, errCompacted) {
 		return c.store.View(ctx, subject, instance)
 	}
@@ -123,23 +94,20 @@ func (c *Cache) View(ctx context.Context, subject DeploymentRef, instance string
 
 // Snapshot answers as Store.Snapshot does, and returns when etcd was last asked and nothing had changed.
 func (c *Cache) Snapshot(ctx context.Context, id string) (snapshot *Snapshot, asOf time.Time, err error) {
-	if err := checkName("context id", id); err != nil {
-		return nil, time.Time{}, err
-	}
-	err = c.answer(ctx, func(contents *cacheContents) error {
-		if snapshot, err = contents.snapshot(id, c.lastUsed); err != nil {
+	if err = checkName("context id", id); err == nil {
+		err = c.answer(ctx, func(have *contents) (err error) {
+			asOf = have.asOf
+			snapshot, err = c.cached(have)(id)
 			return err
-		}
-		asOf = contents.asOf
-		if len(snapshot.values) == 0 {
-			return keyError(ErrNotFound, string(ContextHandle(id)))
-		}
-		return nil
-	})
-	if errors.Is(err, errCompacted) {
+		})
+	}
+	switch {
+	case errors.Is(err, errCompacted):
 		asOf = time.Now()
 		snapshot, err = c.store.Snapshot(ctx, id)
 		return snapshot, asOf, err
+	case err == nil && len(snapshot.values) == 0:
+		err = keyError(ErrNotFound, string(ContextHandle(id)))
 	}
 	if err != nil {
 		return nil, time.Time{}, wrap(fmt.Sprintf("%s %q", opSnapshot, id), err)
@@ -147,89 +115,31 @@ func (c *Cache) Snapshot(ctx context.Context, id string) (snapshot *Snapshot, as
 	return snapshot, asOf, nil
 }
 
-// answer calls assemble with the lock held, and reads the contexts that it misses, until it has all of them.
-func (c *Cache) answer(ctx context.Context, assemble func(*cacheContents) error) error {
-	callCtx, cancel := context.WithTimeout(ctx, c.store.options.Timeout)
-	defer cancel()
-	for {
-		err := c.await(callCtx)
-		if err == nil {
-			err = c.tryAnswer(assemble)
-		}
-		if _, missing := errors.AsType[*missingError](err); missing {
-			err = c.answerReading(callCtx, assemble)
-		}
-		if !errors.Is(err, errNotLoaded) {
-			return c.explain(ctx, err)
-		}
-	}
+// cached returns a function that returns a context in the contents, or a missingError.
+func (c *Cache) cached(have *contents) func(id string) (*Snapshot, error) {
+	return func(id string) (*Snapshot, error) { return have.snapshot(id, c.options.Clock.Now()) }
 }
 
-// await waits until the cache is loaded, and starts the watch if there is none.
-func (c *Cache) await(ctx context.Context) error {
-	c.mu.Lock()
-	c.lastUsed = c.options.Clock.Now()
-	isLoaded, loaded := c.contents != nil, c.loaded
-	c.mu.Unlock()
-	if isLoaded {
-		return nil
-	}
-	if c.store.isClosed() {
-		return ErrClosed
-	}
-	select {
-	case c.startWatch <- struct{}{}:
-	default:
-	}
-	select {
-	case <-loaded:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// tryAnswer calls assemble with the lock held. The error is a missingError if a context has to be read before, and errNotLoaded
-// if the watch has ended.
-func (c *Cache) tryAnswer(assemble func(*cacheContents) error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.contents == nil {
-		return errNotLoaded
-	}
-	return assemble(c.contents)
-}
-
-// answerReading is tryAnswer, but reads what is missing. Nothing is evicted for the number of contexts until it has answered.
-func (c *Cache) answerReading(ctx context.Context, assemble func(*cacheContents) error) error {
-	if err := c.steady.Acquire(ctx, 1); err != nil {
+// answer answers from memory or, if that is not possible, lets Run do so. The error is the caller's own reason to end the call or,
+// when it took too long, why the watch is broken.
+func (c *Cache) answer(ctx context.Context, answer func(*contents) error) error {
+	err := c.tryAnswer(answer)
+	if _, missing := errors.AsType[*missingError](err); !missing {
 		return err
 	}
-	defer c.steady.Release(1)
-	defer c.evictExcess()
-	for {
-		err := c.tryAnswer(assemble)
-		missing, ok := errors.AsType[*missingError](err)
-		if !ok {
-			return err
-		}
-		snapshot, err := c.store.snapshotAt(ctx, missing.id, missing.revision)
-		if err != nil {
-			return err
-		}
-		c.mu.Lock()
-		if c.contents != nil { // They are the same as before: only the watch replaces them, and it waits.
-			c.contents.contexts[missing.id] = &cachedContext{snapshot: snapshot, lastUsed: c.lastUsed}
-		}
-		c.mu.Unlock()
+	c.begin()
+	callCtx, cancel := context.WithTimeout(ctx, c.store.options.Timeout)
+	defer cancel()
+	done := make(chan error, 1)
+	select {
+	case c.questions <- question{callCtx, answer, done}:
+		err = <-done // It comes soon after the end of callCtx.
+	case <-c.store.config.Context.Done():
+		return ErrClosed
+	case <-callCtx.Done():
+		err = callCtx.Err()
 	}
-}
-
-// explain returns the error of a call: the caller's own reason to end it or, when it took too long, why the watch is broken.
-func (c *Cache) explain(ctx context.Context, err error) error {
 	switch {
-	case err == nil:
-		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case !errors.Is(err, context.DeadlineExceeded):
@@ -244,38 +154,49 @@ func (c *Cache) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, cause)
 }
 
-// evictUntilIdle removes idle contexts. It returns when ctx ends or the whole cache is idle.
-func (c *Cache) evictUntilIdle(ctx context.Context) {
-	ticker := c.options.Clock.NewTicker(max(c.options.Idle/4, time.Millisecond))
-	defer ticker.Stop()
+// tryAnswer answers from memory. The error is a missingError if something has to be read before.
+func (c *Cache) tryAnswer(answer func(*contents) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.contents == nil {
+		return &missingError{}
+	}
+	return answer(c.contents)
+}
+
+// answerReading answers a question, and reads the contexts that are missing for it. Nothing is evicted for the number of contexts
+// until it has answered.
+func (c *Cache) answerReading(q question) error {
+	defer c.evictExcess()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C():
-			if !c.evictBefore(c.options.Clock.Now().Add(-c.options.Idle)) {
-				return
-			}
+		err := c.tryAnswer(q.answer)
+		missing, ok := errors.AsType[*missingError](err)
+		if !ok {
+			return err
 		}
+		snapshot, err := c.store.snapshotAt(q.ctx, missing.id, missing.revision)
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.contents.contexts[missing.id] = &cachedContext{snapshot: snapshot}
+		c.mu.Unlock()
 	}
 }
 
-// evictBefore removes the contexts that were last used before a time. It reports whether the watch is still needed: a caller
-// has asked for something since, or changes are reported.
-func (c *Cache) evictBefore(limit time.Time) bool {
+// evictIdle removes the contexts that were not asked for within Idle.
+func (c *Cache) evictIdle() {
+	limit := c.options.Clock.Now().Add(-c.options.Idle)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.contents != nil {
-		maps.DeleteFunc(c.contents.contexts, func(_ string, entry *cachedContext) bool { return entry.lastUsed.Before(limit) })
-	}
-	return c.options.Changed != nil || !c.lastUsed.Before(limit)
+	maps.DeleteFunc(c.contents.contexts, func(_ string, entry *cachedContext) bool { return entry.lastUsed.Before(limit) })
 }
 
 // evictExcess removes the least recently used contexts when there are more than MaxContexts.
 func (c *Cache) evictExcess() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.contents != nil && len(c.contents.contexts) > c.options.MaxContexts {
+	for len(c.contents.contexts) > c.options.MaxContexts {
 		oldest := ""
 		for id, entry := range c.contents.contexts {
 			if oldest == "" || entry.lastUsed.Before(c.contents.contexts[oldest].lastUsed) {

@@ -2,6 +2,7 @@ package appcontext
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// cacheContents is what a Cache holds of etcd, complete up to a revision. The cache's lock guards it.
-type cacheContents struct {
+// contents is what is known of etcd up to a revision: everything besides the contexts in a Cache, whose lock guards it, and what a
+// view needs in Store.View.
+type contents struct {
 	// revision is the revision of etcd, and asOf is when etcd was last asked and had nothing newer.
 	revision int64
 	asOf     time.Time
@@ -41,7 +43,19 @@ type cachedRecord struct {
 	parsed *subjectRecord
 }
 
-// missingError says that a context has to be read at a revision before the cache can answer.
+// newContents returns contents with values under ownPrefix.
+func newContents(revision int64, asOf time.Time, own []*mvccpb.KeyValue) *contents {
+	c := &contents{
+		revision: revision, asOf: asOf,
+		contexts: map[string]*cachedContext{}, known: knownContexts{}, records: map[DeploymentRef]*cachedRecord{}, observations: observations{},
+	}
+	for _, kv := range own {
+		c.setOwn(string(kv.Key), kv)
+	}
+	return c
+}
+
+// missingError says that a context has to be read at a revision before the cache can answer, or everything without an id.
 type missingError struct {
 	id       string
 	revision int64
@@ -50,7 +64,7 @@ type missingError struct {
 func (e *missingError) Error() string { return fmt.Sprintf("context %q is not in the cache", e.id) }
 
 // snapshot returns a context, or a missingError.
-func (c *cacheContents) snapshot(id string, now time.Time) (*Snapshot, error) {
+func (c *contents) snapshot(id string, now time.Time) (*Snapshot, error) {
 	entry := c.contexts[id]
 	if entry == nil {
 		return nil, &missingError{id, c.revision}
@@ -60,8 +74,27 @@ func (c *cacheContents) snapshot(id string, now time.Time) (*Snapshot, error) {
 	return entry.snapshot.atRevision(c.revision), nil
 }
 
+// view returns the view of a subject. get returns a context.
+func (c *contents) view(subject DeploymentRef, instance string, get func(id string) (*Snapshot, error)) (View, error) {
+	record, err := c.record(subject)
+	if err != nil {
+		return View{}, err
+	}
+	view := View{Revision: c.revision, AsOf: c.asOf, Info: record.info, Contexts: record.contexts}
+	if record.isEmpty() {
+		view.Contexts = c.bySubject()[subject]
+	}
+	if err := view.resolveContexts(cmp.Or(record.info.lastContextID(), c.known.inForce(view.Contexts)), instance, get); err != nil {
+		return View{}, err
+	}
+	if view.StatusContext != nil {
+		view.observations = maps.Clone(c.observations[view.StatusContext.ID()])
+	}
+	return view, nil
+}
+
 // record returns the record of a subject.
-func (c *cacheContents) record(subject DeploymentRef) (subjectRecord, error) {
+func (c *contents) record(subject DeploymentRef) (subjectRecord, error) {
 	r := c.records[subject]
 	if r == nil {
 		return subjectRecord{}, nil
@@ -78,7 +111,7 @@ func (c *cacheContents) record(subject DeploymentRef) (subjectRecord, error) {
 }
 
 // bySubject returns the contexts of all subjects.
-func (c *cacheContents) bySubject() map[DeploymentRef][]string {
+func (c *contents) bySubject() map[DeploymentRef][]string {
 	if c.subjects == nil {
 		c.subjects = c.known.bySubject()
 	}
@@ -87,7 +120,7 @@ func (c *cacheContents) bySubject() map[DeploymentRef][]string {
 
 // apply applies the events of a watch. It returns the ids of the contexts in which something has changed besides saved bundles,
 // or in the history of their subject.
-func (c *cacheContents) apply(events []*clientv3.Event) sets.Set[string] {
+func (c *contents) apply(events []*clientv3.Event) sets.Set[string] {
 	changed := sets.Set[string]{}
 	for _, event := range events {
 		key, kv := string(event.Kv.Key), event.Kv
@@ -119,7 +152,7 @@ func (c *cacheContents) apply(events []*clientv3.Event) sets.Set[string] {
 }
 
 // related returns the ids of contexts, and of all contexts with the same subject, sorted.
-func (c *cacheContents) related(ids sets.Set[string]) []string {
+func (c *contents) related(ids sets.Set[string]) []string {
 	all := ids.Clone()
 	for id := range ids {
 		if e := c.known[id]; e != nil && e.meta != (DeploymentRef{}) {
@@ -131,7 +164,7 @@ func (c *cacheContents) related(ids sets.Set[string]) []string {
 
 // setOwn applies a value under ownPrefix, or its deletion when kv is nil. It returns the subject whose record it belongs to, if
 // any.
-func (c *cacheContents) setOwn(key string, kv *mvccpb.KeyValue) (DeploymentRef, bool) {
+func (c *contents) setOwn(key string, kv *mvccpb.KeyValue) (DeploymentRef, bool) {
 	c.observations.update(key, kv)
 	subject, _, ok := subjectOf(key[len(ownPrefix):])
 	if !ok {

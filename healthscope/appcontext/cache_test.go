@@ -139,8 +139,8 @@ func TestCacheStaysCurrentWithoutWrites(t *testing.T) {
 func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
-	cache := runCache(t, store, appcontext.CacheOptions{})
 	ac, h := newContext(t, open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}}))
+	cache := runCache(t, store, appcontext.CacheOptions{})
 	begin := time.Now()
 	read := func() (*appcontext.Snapshot, time.Time) {
 		t.Helper()
@@ -198,43 +198,14 @@ func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 	})
 }
 
-func TestIdleCacheStopsWatching(t *testing.T) {
-	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	const idle = time.Hour
-	clock := clocktesting.NewFakeClock(time.Now())
-	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle, Clock: clock})
-	ac, h := newContext(t, store)
-	if n := metric(t.Context(), t, etcd.Endpoint(), watchers); n != "0" {
-		t.Errorf("nothing was asked for yet, but etcd has %s watchers", n)
-	}
-	for round := range 2 {
-		if _, _, err := cache.Snapshot(t.Context(), ac.ID()); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the cache does not watch", func(ctx context.Context) error { return wantWatchers(ctx, t, etcd.Endpoint(), "1") })
-		eventually(t, "the cache still watches", func(ctx context.Context) error {
-			clock.Step(idle)
-			return wantWatchers(ctx, t, etcd.Endpoint(), "0")
-		})
-		name := fmt.Sprintf("app%d", round)
-		must(ac.AddApp(t.Context(), h, name))(t)
-		s, _, err := cache.Snapshot(t.Context(), ac.ID())
-		noError(t, err)
-		if _, ok := s.App(name); !ok {
-			t.Errorf("round %d: the cache remembers what it should have forgotten", round)
-		}
-	}
-}
-
 func TestIdleContextIsEvictedWhileOthersStay(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
 	const idle = time.Hour
 	clock := clocktesting.NewFakeClock(time.Now())
-	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle, Clock: clock})
 	wanted, _ := newContext(t, store)
 	other, _ := newContext(t, store)
+	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle, Clock: clock})
 	// reads reports whether the cache reads a context from etcd.
 	reads := func(ctx context.Context, ac *appcontext.AppContext) bool {
 		before := metric(ctx, t, etcd.Endpoint(), ranges)
@@ -260,11 +231,8 @@ func TestIdleContextIsEvictedWhileOthersStay(t *testing.T) {
 	})
 }
 
-// These are metrics of etcd: the number of watches, and the number of reads that it has served.
-const (
-	watchers = "etcd_debugging_mvcc_watcher_total"
-	ranges   = "etcd_mvcc_range_total"
-)
+// ranges is a metric of etcd: the number of reads that it has served.
+const ranges = "etcd_mvcc_range_total"
 
 // metric returns the value of one of etcd's metrics.
 func metric(ctx context.Context, t testing.TB, endpoint, name string) string {
@@ -284,23 +252,15 @@ func metric(ctx context.Context, t testing.TB, endpoint, name string) string {
 	return ""
 }
 
-func wantWatchers(ctx context.Context, t testing.TB, endpoint, want string) error {
-	t.Helper()
-	if n := metric(ctx, t, endpoint, watchers); n != want {
-		return fmt.Errorf("etcd has %s watchers, want %s", n, want)
-	}
-	return nil
-}
-
 func TestCacheEvictsBeyondMaxContexts(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	cache := runCache(t, store, appcontext.CacheOptions{MaxContexts: 4})
 	var ids []string
 	for range 20 {
 		ac, _ := newContext(t, store)
 		ids = append(ids, ac.ID())
 	}
+	cache := runCache(t, store, appcontext.CacheOptions{MaxContexts: 4})
 	var wait sync.WaitGroup
 	for range 4 { // These are more contexts than the cache can hold, at the same time.
 		for _, id := range ids {
@@ -374,10 +334,10 @@ func TestTheCacheLeavesNothingBehind(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	store := must(appcontext.Open(appcontext.Options{Endpoints: []string{url}, ProgressInterval: 10 * time.Millisecond}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
+	ac, _ := newContext(t, store)
 	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
 	done := make(chan error, 1)
 	go func() { done <- cache.Run(ctx) }()
-	ac, _ := newContext(t, store)
 	if _, _, err := cache.Snapshot(ctx, ac.ID()); err != nil {
 		t.Fatal(err)
 	}

@@ -5,11 +5,7 @@ import (
 	"errors"
 	"net"
 	"testing"
-	"time"
 
-	clocktesting "k8s.io/utils/clock/testing"
-
-	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
@@ -37,36 +33,5 @@ func TestClosedStoreEndsWaitForCache(t *testing.T) {
 	}
 	if err := <-ran; !errors.Is(err, appcontext.ErrClosed) {
 		t.Errorf("Run: want ErrClosed, got: %v", err)
-	}
-}
-
-func TestCacheIdleBeforeLoadAnswersWaiters(t *testing.T) {
-	t.Parallel()
-	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	noError(t, etcd.Kill())
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: testTimeout})
-	clock := clocktesting.NewFakeClock(time.Now())
-	cache := runCache(t, store, appcontext.CacheOptions{Idle: time.Hour, Clock: clock})
-	answered := make(chan error, 1)
-	go func() {
-		_, _, err := cache.Snapshot(t.Context(), "4711")
-		answered <- err
-	}()
-	eventually(t, "the cache does not look at the time", func(context.Context) error {
-		if !clock.HasWaiters() {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	clock.Step(2 * time.Hour)
-	eventually(t, "the cache is not idle", func(context.Context) error {
-		if clock.Waiters() < 2 { // It watches again, because the caller still waits.
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	noError(t, etcd.Start(t.Context()))
-	if err := <-answered; !errors.Is(err, appcontext.ErrNotFound) {
-		t.Errorf("want ErrNotFound once etcd answers, got: %v", err)
 	}
 }

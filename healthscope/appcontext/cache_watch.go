@@ -3,8 +3,8 @@ package appcontext
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,79 +18,62 @@ const progressTimeoutIntervals = 5
 // watchBackoff is the delay before a broken watch is restarted. It begins again each minute.
 var watchBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 10, Cap: 5 * time.Second}
 
-// watchWhileUsed watches until the cache is idle or ctx ends, and then clears the cache.
-func (c *Cache) watchWhileUsed(ctx context.Context) {
-	watchCtx, cancel := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		delay := watchBackoff.DelayWithReset(clock.RealClock{}, time.Minute)
-		_ = delay.Until(watchCtx, true, true, func(ctx context.Context) (done bool, _ error) { // It returns when ctx ends.
-			broken := c.listAndWatch(ctx)
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.watchErr = broken // The contents stay, and become stale.
-			return false, nil
-		})
+// Run keeps the cache current, from the first call until ctx is done or the store is closed.
+func (c *Cache) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.store.config.Context, func() { cancel(ErrClosed) })() //nolint:contextcheck // It ends when the store is closed.
+	select {
+	case <-c.begun:
+	case <-ctx.Done():
+	}
+	delay := watchBackoff.DelayWithReset(clock.RealClock{}, time.Minute)
+	_ = delay.Until(ctx, true, true, func(ctx context.Context) (done bool, _ error) { // It returns when ctx ends.
+		broken := c.listAndWatch(ctx)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.watchErr = broken // The contents stay, and become stale.
+		return false, nil
 	})
-	c.evictUntilIdle(ctx)
-	cancel()
-	watch.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.contents == nil {
-		close(c.loaded)
+	c.contents = nil
+	if errors.Is(context.Cause(ctx), ErrClosed) {
+		return wrap("cannot keep cache", ErrClosed)
 	}
-	c.contents, c.loaded, c.watchErr = nil, make(chan struct{}), nil
+	return nil
 }
 
 // load reads everything that the cache holds at one revision: the keys under ownPrefix, the list of contexts, and the
-// contexts that it holds already.
+// contexts that it holds already and that are not idle.
 func (c *Cache) load(ctx context.Context) (revision int64, err error) {
-	next := &cacheContents{
-		asOf: time.Now(), contexts: map[string]*cachedContext{}, records: map[DeploymentRef]*cachedRecord{}, observations: observations{},
+	asOf, held := time.Now(), map[string]*cachedContext{}
+	if c.contents != nil {
+		c.evictIdle()
+		held = c.contents.contexts
 	}
 	values, revision, err := c.store.read(ctx, ownPrefix, clientv3.WithPrefix())
 	if err != nil {
 		return 0, err
 	}
-	for _, kv := range values {
-		next.setOwn(string(kv.Key), kv)
-	}
-	next.revision = revision
-	if next.known, err = c.store.discover(ctx, revision); err != nil {
+	next := newContents(revision, asOf, values)
+	if err := c.store.discover(ctx, next.known, revision); err != nil {
 		return 0, err
 	}
-	for id, lastUsed := range c.held() {
+	for id := range held {
 		snapshot, err := c.store.snapshotAt(ctx, id, revision)
 		if err != nil {
 			return 0, err
 		}
-		next.contexts[id] = &cachedContext{snapshot: snapshot, lastUsed: lastUsed}
+		next.contexts[id] = &cachedContext{snapshot: snapshot}
 	}
-	if err := c.steady.Acquire(ctx, 1); err != nil {
-		return 0, err
-	}
-	defer c.steady.Release(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.contents == nil {
-		close(c.loaded)
+	for id, entry := range next.contexts {
+		entry.lastUsed = held[id].lastUsed // A caller may have asked since.
 	}
 	c.contents, c.watchErr = next, nil
 	return revision, nil
-}
-
-// held returns the ids of the contexts in the cache, with the times when they were last used.
-func (c *Cache) held() map[string]time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	held := map[string]time.Time{}
-	if c.contents != nil {
-		for id, entry := range c.contents.contexts {
-			held[id] = entry.lastUsed
-		}
-	}
-	return held
 }
 
 // listAndWatch loads the cache and applies changes until the watch breaks. It returns the reason. It requests progress in each
@@ -101,6 +84,8 @@ func (c *Cache) listAndWatch(ctx context.Context) error {
 		return err
 	}
 	c.report(nil)
+	idle := c.options.Clock.NewTicker(max(c.options.Idle/4, time.Millisecond))
+	defer idle.Stop()
 	client, err := c.store.connect(ctx)
 	if err != nil {
 		return translate(ctx, err)
@@ -127,6 +112,10 @@ func (c *Cache) listAndWatch(ctx context.Context) error {
 				requestedAt = time.Now()
 			}
 			_ = watcher.RequestProgress(watchCtx) // It is repeated: etcd does not answer while the watch is catching up.
+		case <-idle.C():
+			c.evictIdle()
+		case q := <-c.questions:
+			q.done <- c.answerReading(q)
 		case r, ok := <-changes:
 			if !ok {
 				return cmp.Or(context.Cause(watchCtx), error(ErrUnavailable))
@@ -136,9 +125,7 @@ func (c *Cache) listAndWatch(ctx context.Context) error {
 			}
 			isNew := func(event *clientv3.Event) bool { return event.Kv.ModRevision > known }
 			if first := slices.IndexFunc(r.Events, isNew); first >= 0 {
-				if err := c.apply(watchCtx, r.Events[first:]); err != nil {
-					return err
-				}
+				c.apply(r.Events[first:])
 			}
 			if r.IsProgressNotify() && !requestedAt.IsZero() {
 				c.confirm(r.Header.Revision, requestedAt)
@@ -150,10 +137,7 @@ func (c *Cache) listAndWatch(ctx context.Context) error {
 }
 
 // apply applies the events of a watch, and reports the changes.
-func (c *Cache) apply(ctx context.Context, events []*clientv3.Event) error {
-	if err := c.steady.Acquire(ctx, 1); err != nil {
-		return context.Cause(ctx)
-	}
+func (c *Cache) apply(events []*clientv3.Event) {
 	c.mu.Lock()
 	changed := c.contents.apply(events)
 	var ids []string
@@ -161,11 +145,9 @@ func (c *Cache) apply(ctx context.Context, events []*clientv3.Event) error {
 		ids = c.contents.related(changed)
 	}
 	c.mu.Unlock()
-	c.steady.Release(1)
 	if len(ids) > 0 {
 		c.report(ids)
 	}
-	return nil
 }
 
 // report reports changed contexts; nil means all.

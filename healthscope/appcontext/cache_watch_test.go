@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
+	"github.com/healthscope/healthscope/e2e/faults"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
@@ -60,37 +62,51 @@ func compact(t testing.TB, client *clientv3.Client) {
 	}
 }
 
+// newWire returns a connection to etcd that can be broken, and its URL.
+func newWire(t testing.TB, endpoint string) (w *faults.Wire, url string) {
+	t.Helper()
+	w = must(faults.NewWire(strings.TrimPrefix(endpoint, "http://")))(t)
+	t.Cleanup(func() { _ = w.Close() })
+	return w, "http://" + w.Addr()
+}
+
+// cut breaks all connections and refuses new ones.
+func cut(w *faults.Wire) {
+	w.Refuse(true)
+	w.Reset()
+}
+
 func TestCacheRecoversFromDisconnectAndCompaction(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	l, url := newLink(t, etcd.Endpoint())
+	wire, url := newWire(t, etcd.Endpoint())
 	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: time.Second, ProgressInterval: 50 * time.Millisecond})
 	ac, h := newContext(t, direct)
 	setStatus(t, direct, h, appcontext.StateInstantiating)
 	cache := runCache(t, watched, appcontext.CacheOptions{})
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
 
-	l.cut()
+	cut(wire)
 	must(ac.AddApp(t.Context(), h, "gone"))(t)
 	noError(t, ac.DeleteApp(t.Context(), h.Level("app/gone")))
 	setStatus(t, direct, h, appcontext.StateInstantiated)
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
 	compact(t, rawClient(t, etcd.Endpoint()))
-	l.restore(etcd.Endpoint())
+	wire.Refuse(false)
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
 }
 
 func TestCacheRecoversFromStalledConnection(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	l, url := newLink(t, etcd.Endpoint())
+	wire, url := newWire(t, etcd.Endpoint())
 	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: 500 * time.Millisecond, ProgressInterval: 50 * time.Millisecond})
 	ac, h := newContext(t, direct)
 	setStatus(t, direct, h, appcontext.StateInstantiating)
 	cache := runCache(t, watched, appcontext.CacheOptions{})
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
 
-	l.freeze(t)
+	wire.HalfOpen()
 	frozen := time.Now()
 	setStatus(t, direct, h, appcontext.StateInstantiated)
 	if _, asOf, err := cache.Snapshot(t.Context(), ac.ID()); err != nil || asOf.After(frozen) {
@@ -102,8 +118,10 @@ func TestCacheRecoversFromStalledConnection(t *testing.T) {
 func TestCacheRecoversFromEtcdRestore(t *testing.T) {
 	etcd, restored := ownEtcd(t, controlplane.EtcdOptions{}), ownEtcd(t, controlplane.EtcdOptions{})
 	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	l, url := newLink(t, etcd.Endpoint())
-	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: time.Second, ProgressInterval: 50 * time.Millisecond})
+	wire, url := newWire(t, etcd.Endpoint())
+	backup, backupURL := newWire(t, restored.Endpoint())
+	backup.Refuse(true)
+	watched := open(t, appcontext.Options{Endpoints: []string{url, backupURL}, Timeout: time.Second, ProgressInterval: 50 * time.Millisecond})
 	ac, h := newContext(t, direct)
 	for n := range 20 { // This moves the revision far ahead of that of the backup.
 		must(ac.AddApp(t.Context(), h, strconv.Itoa(n)))(t)
@@ -112,7 +130,7 @@ func TestCacheRecoversFromEtcdRestore(t *testing.T) {
 	setStatus(t, direct, h, appcontext.StateInstantiated)
 	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
 	putRaw(t, rawClient(t, restored.Endpoint()), map[string]string{string(h): strconv.Quote(ac.ID()), string(h) + "status/": `{"Status":"Terminated"}`})
-	l.cut()
-	l.restore(restored.Endpoint())
+	cut(wire)
+	backup.Refuse(false)
 	wantStatus(t, cache, ac.ID(), appcontext.StateTerminated)
 }

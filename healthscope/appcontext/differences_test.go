@@ -20,7 +20,7 @@ type difference struct {
 	err  error
 }
 
-// fixture is a context with an app, a cluster without a group, and a resource; and a second cluster without resources.
+// fixture is a context with an app, a cluster without a group, and a resource; a second cluster without resources, and app "b".
 type fixture struct {
 	ac         *appcontext.AppContext
 	h, a, c, r appcontext.Handle
@@ -90,6 +90,9 @@ var differences = map[string]difference{
 			if err != nil {
 				return nil, err
 			}
+			if clusters, err := f.ac.GetClusterNames(t.Context(), "b"); err != nil || len(clusters) != 0 {
+				t.Errorf("an app without clusters has %v: %v", clusters, err)
+			}
 			_, absent := f.ac.GetResourceNames(t.Context(), "a", "p+absent")
 			if !errors.Is(absent, appcontext.ErrNotFound) {
 				t.Errorf("a cluster that is not there: %v", absent)
@@ -137,6 +140,7 @@ func TestDifferencesFromEMCO(t *testing.T) {
 			f := &fixture{ac: ac, h: h}
 			f.a, f.c, f.r = add(t, ac, h, "a", "p+c", "r+Kind")
 			must(ac.AddCluster(t.Context(), f.a, "p+empty"))(t)
+			must(ac.AddApp(t.Context(), h, "b"))(t)
 			f.put = func(key, value string) { must(client.Put(t.Context(), key, value))(t) }
 			f.get = func(key string) string { return raw(t, client, key)[key] }
 			got, err := d.ours(t, f)

@@ -43,8 +43,6 @@ const (
 	errCompacted sentinelError = "revision is compacted"
 	// errNoProgress says that etcd no longer answers requests for the progress of a watch.
 	errNoProgress sentinelError = "etcd does not report the progress of the watch"
-	// errNotLoaded says that the watch of a cache has ended before it could answer.
-	errNotLoaded sentinelError = "cache is not loaded"
 )
 
 // The prefixes of errors, which say which operation failed.

@@ -140,8 +140,9 @@ func list(ctx context.Context, store *appcontext.Store, id string) (lines []stri
 	return lines, nil
 }
 
-// This is the flow of a program that creates contexts.
-func ExampleAppContext_CreateCompositeApp() {
+// These are the flows of a program that creates contexts, of an action controller, which changes resources, and of a placement
+// controller, which removes clusters.
+func ExampleAppContext() {
 	ctx := context.Background()
 	store, err := exampleStore()
 	if err != nil {
@@ -149,65 +150,38 @@ func ExampleAppContext_CreateCompositeApp() {
 		return
 	}
 	id, err := create(ctx, store)
-	var lines []string
-	if err == nil {
-		lines, err = list(ctx, store, id)
+	for _, step := range []func() error{
+		func() error { return nil },
+		func() error { return label(ctx, store, id, "sink", "sink+Deployment") },
+		func() error {
+			return place(ctx, store, id, "sink", func(cluster string) bool { return cluster != "provider+edge01" })
+		},
+	} {
+		if err == nil {
+			err = step()
+		}
+		var lines []string
+		if err == nil {
+			lines, err = list(ctx, store, id)
+		}
+		fmt.Println(strings.Join(lines, ""), err)
 	}
-	fmt.Println(strings.Join(lines, ""), err, store.Close())
+	fmt.Println(store.Close())
 	// Output:
 	// sink provider+edge01 sink+Service 3 lines
 	// sink provider+edge01 sink+Deployment 3 lines
 	// sink provider+edge02 sink+Service 3 lines
 	// sink provider+edge02 sink+Deployment 3 lines
-	//  <nil> <nil>
-}
-
-// This is the flow of an action controller. It receives the id of a context and changes its resources.
-func ExampleAppContext_UpdateResourceValue() {
-	ctx := context.Background()
-	store, err := exampleStore()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	id, err := create(ctx, store)
-	if err == nil {
-		err = label(ctx, store, id, "sink", "sink+Deployment")
-	}
-	var lines []string
-	if err == nil {
-		lines, err = list(ctx, store, id)
-	}
-	fmt.Println(strings.Join(lines, ""), err, store.Close())
-	// Output:
+	//  <nil>
 	// sink provider+edge01 sink+Service 3 lines
 	// sink provider+edge01 sink+Deployment 4 lines
 	// sink provider+edge02 sink+Service 3 lines
 	// sink provider+edge02 sink+Deployment 4 lines
-	//  <nil> <nil>
-}
-
-// This is the flow of a placement controller. It receives the id of a context and removes clusters from it.
-func ExampleAppContext_GetClusterGroupMap() {
-	ctx := context.Background()
-	store, err := exampleStore()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	id, err := create(ctx, store)
-	if err == nil {
-		err = place(ctx, store, id, "sink", func(cluster string) bool { return cluster != "provider+edge01" })
-	}
-	var lines []string
-	if err == nil {
-		lines, err = list(ctx, store, id)
-	}
-	fmt.Println(strings.Join(lines, ""), err, store.Close())
-	// Output:
+	//  <nil>
 	// sink provider+edge02 sink+Service 3 lines
-	// sink provider+edge02 sink+Deployment 3 lines
-	//  <nil> <nil>
+	// sink provider+edge02 sink+Deployment 4 lines
+	//  <nil>
+	// <nil>
 }
 
 // A reader with many requests keeps the requested contexts in memory.
@@ -219,15 +193,15 @@ func ExampleCache() {
 		fmt.Println(err)
 		return
 	}
-	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
-	stopped := make(chan error, 1)
-	go func() { stopped <- cache.Run(ctx) }()
-
 	id, err := create(ctx, store)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
+	stopped := make(chan error, 1)
+	go func() { stopped <- cache.Run(ctx) }()
+
 	view, err := cache.View(ctx, appcontext.GroupRef("proj", "vfw", "v1", "group-"+id), "")
 	if err != nil {
 		fmt.Println(err)

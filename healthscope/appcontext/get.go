@@ -2,6 +2,7 @@ package appcontext
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -47,10 +48,7 @@ func (ac *AppContext) GetClusterMetaHandle(ctx context.Context, app, cluster str
 
 // GetLevelHandle returns the handle of a level below a handle, such as "status"; ErrNotFound when nothing is there.
 func (ac *AppContext) GetLevelHandle(ctx context.Context, h Handle, level string) (Handle, error) {
-	if err := checkHandle(ac.id, h); err != nil {
-		return "", err
-	}
-	if err := checkLevel(level); err != nil {
+	if err := cmp.Or(checkHandle(ac.id, h), checkLevel(level)); err != nil {
 		return "", err
 	}
 	return ac.requireExists(ctx, "level "+level, h.Level(level))

@@ -169,8 +169,16 @@ func (t *transaction) index(s DeploymentRef, id string) {
 
 // GetStateInfo returns the history of a subject. One without a history has no actions.
 func (s *Store) GetStateInfo(ctx context.Context, subject DeploymentRef) (StateInfo, error) {
-	record, _, err := s.readSubject(ctx, subject)
-	return record.info, wrap(fmt.Sprintf("cannot read history of %q", subject), err)
+	operation := fmt.Sprintf("cannot read history of %q", subject)
+	if err := subject.check(); err != nil {
+		return StateInfo{}, wrap(operation, err)
+	}
+	values, _, err := s.read(ctx, subject.key(), clientv3.WithPrefix())
+	if err != nil {
+		return StateInfo{}, wrap(operation, err)
+	}
+	record, err := parseSubject(values)
+	return record.info, wrap(operation, err)
 }
 
 // subjectRecord is what is kept of a subject.
@@ -180,17 +188,16 @@ type subjectRecord struct {
 	contexts []string
 }
 
-// readSubject returns what is kept of a subject, and the revision of etcd.
-func (s *Store) readSubject(ctx context.Context, subject DeploymentRef) (record subjectRecord, revision int64, err error) {
-	if err := subject.check(); err != nil {
-		return record, 0, err
+func (r subjectRecord) isEmpty() bool { return len(r.contexts) == 0 && len(r.info.Actions) == 0 }
+
+// lastContextID returns the id of the context of the last action with one; empty when there is none.
+func (i StateInfo) lastContextID() string {
+	for _, a := range slices.Backward(i.Actions) {
+		if a.ContextID != "" {
+			return a.ContextID
+		}
 	}
-	values, revision, err := s.read(ctx, subject.key(), clientv3.WithPrefix())
-	if err != nil {
-		return record, 0, err
-	}
-	record, err = parseSubject(values)
-	return record, revision, err
+	return ""
 }
 
 // parseSubject reads what is kept of a subject. The values are in the order of their keys.

@@ -206,6 +206,8 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 		"/context/5/": `"5"`, "/context/5/app/network-intents/": `"network-intents"`, "/context/5/app/network-intents/cluster/west+bonn/": `"west+bonn"`,
 		"/context/6/app/network-intents/cluster/west+bonn/": `"west+bonn"`, // These are remains of a context.
 		"/context/7/": `"7"`, "/context/7/meta/": `broken`,
+		// Meta data of the first generation have four fields, and none for the group.
+		"/context/77/": `"77"`, "/context/77/meta/": `{"Project":"retail","CompositeApp":"shop","Version":"v2","Release":"r1"}`,
 	})
 	// These are more keys in one context than are read in one step.
 	filler := map[string]string{}
@@ -213,12 +215,16 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 		filler[fmt.Sprintf("/context/300/level%d/", n)] = "1"
 	}
 	putRaw(t, client, merged(filler, map[string]string{"/context/300/": `"300"`}))
-	// These are ours: a group and network intents in the index.
+	// These are ours: groups, one of them with a release only, and network intents in the index.
 	ours := appcontext.NewAppContext(store)
 	must(ours.InitAppContextWithValue(8))(t)
 	h := must(ours.CreateCompositeApp(ctx))(t)
 	noError(t, ours.AddCompositeAppMeta(ctx, appcontext.CompositeAppMeta{Project: "p", CompositeApp: "c", Version: "v", DeploymentIntentGroup: "g"}))
 	add(t, ours, h, "network-intents", "west+ulm", "n+Network")
+	released := appcontext.NewAppContext(store)
+	must(released.InitAppContextWithValue(9))(t)
+	must(released.CreateCompositeApp(ctx))(t)
+	noError(t, released.AddCompositeAppMeta(ctx, appcontext.CompositeAppMeta{Project: "p", CompositeApp: "c", Version: "v", Release: "r9"}))
 
 	cases := map[string]struct {
 		subject appcontext.DeploymentRef
@@ -228,6 +234,8 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 		"another group":         {appcontext.GroupRef("retail", "shop", "v2", "winter"), []string{"30"}},
 		"behind a large one":    {appcontext.GroupRef("retail", "shop", "v2", "summer"), []string{"3001"}},
 		"unknown group":         {appcontext.GroupRef("retail", "shop", "v2", "spring"), nil},
+		"by release":            {appcontext.GroupRef("retail", "shop", "v2", "r1"), []string{"77"}},
+		"by index, of release":  {appcontext.GroupRef("p", "c", "v", "r9"), []string{"9"}},
 		"by index":              {appcontext.GroupRef("p", "c", "v", "g"), []string{"8"}},
 		"network intents":       {appcontext.ClusterRef("west", "bonn"), []string{"5"}},
 		"network intents, ours": {appcontext.ClusterRef("west", "ulm"), []string{"8"}},

@@ -107,6 +107,14 @@ func checkName(argument, name string) error {
 	return nil
 }
 
+// checkNotEmpty rejects the empty string.
+func checkNotEmpty(argument string, value any) error {
+	if value == "" {
+		return &invalidError{argument, "", "must not be empty"}
+	}
+	return nil
+}
+
 // checkNode rejects the name of an app or a resource that cannot be a part of a key, or that is reserved for instructions.
 func checkNode(argument, name string) error {
 	if name == partInstruction {

@@ -1,6 +1,8 @@
 package appcontext_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,7 +46,8 @@ func writeGroup(t *testing.T, ac *appcontext.AppContext, h appcontext.Handle) {
 		Status string `json:"status"`
 	}
 	level(h, "rsync/AppContextEventQueue", struct{ AcQueue []event }{[]event{{"Instantiate", "Done"}}})
-	must(ac.AddInstruction(ctx, h, "app", "order", `{"apporder":["store","cart"]}`))(t)
+	must(ac.AddInstruction(ctx, h, "app", "order", `{"apporder":["cart"]}`))(t)
+	must(ac.AddInstruction(ctx, h, "app", "order", `{"apporder":["store","cart"]}`))(t) // It replaces the other.
 	must(ac.AddInstruction(ctx, h, "app", "dependency", `{"cart":"go","store":"go"}`))(t)
 
 	cart := must(ac.AddApp(ctx, h, "cart"))(t)
@@ -196,6 +199,13 @@ func TestReadsContextWrittenByEMCO(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"settings+ConfigMap", "web+Deployment"}, must(ac.GetResourceNames(t.Context(), "store", "west+bonn"))(t)); diff != "" {
 		t.Errorf("GetResourceNames (-want +got):\n%s", diff)
+	}
+	var keys []appcontext.Handle
+	for _, key := range slices.Sorted(maps.Keys(dump(t, "group.json", id))) {
+		keys = append(keys, appcontext.Handle(key))
+	}
+	if diff := cmp.Diff(keys, must(ac.GetAllHandles(t.Context(), appcontext.ContextHandle(id)))(t)); diff != "" {
+		t.Errorf("GetAllHandles (-want +got):\n%s", diff)
 	}
 	if got := must(ac.GetResourceInstruction(t.Context(), "store", "west+bonn", "order"))(t); got != `{"resorder":["web+Deployment","settings+ConfigMap"]}` {
 		t.Errorf("GetResourceInstruction: got %s", got)

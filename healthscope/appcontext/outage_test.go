@@ -129,36 +129,15 @@ func (c *crowd) stop() {
 	c.wait.Wait()
 }
 
-func TestReadersSeeOneRevision(t *testing.T) {
-	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
-	s := newScenario(t, store)
-	c := gather(t, s, runCache(t, store, appcontext.CacheOptions{}))
-	var writers sync.WaitGroup
-	for _, write := range []func(context.Context, int64) error{s.act, s.report} {
-		writers.Go(func() {
-			for n := range int64(100) {
-				if err := write(t.Context(), n+1); err != nil {
-					t.Errorf("write %d: %v", n+1, err)
-				}
-			}
-		})
-	}
-	writers.Wait()
-	c.stop()
-	if c.views.Load() < readers || c.failures.Load() > 0 {
-		t.Errorf("%d answers, %d failures", c.views.Load(), c.failures.Load())
-	}
-}
-
-// actUntil writes actions. Like a user, it repeats each action until it succeeds.
-func (s *scenario) actUntil(t *testing.T, last int64, acknowledged *atomic.Int64) {
+// writeAll makes writes from 1 to last. Like a user, it repeats each until it succeeds.
+func writeAll(t *testing.T, write func(context.Context, int64) error, last int64, acknowledged *atomic.Int64) {
 	for n := int64(1); n <= last; n++ {
-		err := s.act(t.Context(), n)
+		err := write(t.Context(), n)
 		for errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrConflict) {
-			err = s.act(t.Context(), n)
+			err = write(t.Context(), n)
 		}
 		if err != nil {
-			t.Errorf("action %d: %v", n, err)
+			t.Errorf("write %d: %v", n, err)
 			return
 		}
 		acknowledged.Store(n)
@@ -173,9 +152,10 @@ func TestOutageLosesNoWriteAndReadersContinue(t *testing.T) {
 	cache := runCache(t, store, appcontext.CacheOptions{})
 	c := gather(t, s, cache)
 	const actions, outages = 120, 3
-	var acknowledged atomic.Int64
+	var acknowledged, reported atomic.Int64
 	var writer sync.WaitGroup
-	writer.Go(func() { s.actUntil(t, actions, &acknowledged) })
+	writer.Go(func() { writeAll(t, s.act, actions, &acknowledged) })
+	writer.Go(func() { writeAll(t, s.report, actions, &reported) })
 	for n := range int64(outages) {
 		eventually(t, "no action is acknowledged", func(context.Context) error {
 			if acknowledged.Load() < (n+1)*actions/(outages+1) {

@@ -40,8 +40,6 @@ type View struct {
 	StatusContext *Snapshot
 	// observations says when the bundles were seen that are saved in StatusContext.
 	observations map[Handle]observation
-	// inForce is the id among Contexts of the one in force, for subjects without a history.
-	inForce string
 }
 
 // Snapshot reads a context as it is at one revision: everything in it, or only what is at some levels below it. It fails with
@@ -121,25 +119,27 @@ func (s *Store) View(ctx context.Context, subject DeploymentRef, instance string
 }
 
 func (s *Store) view(ctx context.Context, subject DeploymentRef, instance string) (View, error) {
-	view := View{AsOf: time.Now()}
-	record, revision, err := s.readSubject(ctx, subject)
+	if err := subject.check(); err != nil {
+		return View{}, err
+	}
+	asOf := time.Now()
+	values, revision, err := s.read(ctx, subject.key(), clientv3.WithPrefix())
 	if err != nil {
 		return View{}, err
 	}
-	view.Revision, view.Info, view.Contexts = revision, record.info, record.contexts
-	known := knownContexts{}
-	if record.isEmpty() {
-		if known, err = s.discover(ctx, revision); err == nil {
-			view.Contexts = known.bySubject()[subject]
-		}
-	} else if len(record.contexts) > 1 && view.lastContextID() == "" { // The states of the contexts show which is in force.
-		err = s.readContextInfo(ctx, known, record.contexts, revision)
+	found := newContents(revision, asOf, values)
+	record, err := found.record(subject)
+	switch {
+	case err != nil:
+	case record.isEmpty():
+		err = s.discover(ctx, found.known, revision)
+	case len(record.contexts) > 1 && record.info.lastContextID() == "": // The states of the contexts show which is in force.
+		err = s.readContextInfo(ctx, found.known, record.contexts, revision)
 	}
 	if err != nil {
 		return View{}, err
 	}
-	view.inForce = known.inForce(view.Contexts)
-	err = view.resolveContexts(instance, func(id string) (*Snapshot, error) { return s.snapshotAt(ctx, id, revision) })
+	view, err := found.view(subject, instance, func(id string) (*Snapshot, error) { return s.snapshotAt(ctx, id, revision) })
 	if err == nil && view.StatusContext != nil {
 		view.observations, err = s.readObservations(ctx, view.StatusContext.ID(), revision)
 	}
@@ -149,21 +149,20 @@ func (s *Store) view(ctx context.Context, subject DeploymentRef, instance string
 // readObservations returns when the saved bundles of a context were seen, at a revision.
 func (s *Store) readObservations(ctx context.Context, id string, revision int64) (map[Handle]observation, error) {
 	values, _, err := s.read(ctx, sidecarPrefix(ContextHandle(id)), clientv3.WithPrefix(), clientv3.WithRev(revision))
-	all := observations{}
-	for _, kv := range values {
-		all.update(string(kv.Key), kv)
-	}
-	return all[id], err
+	return newContents(revision, time.Time{}, values).observations[id], err
 }
 
-func (r subjectRecord) isEmpty() bool { return len(r.contexts) == 0 && len(r.info.Actions) == 0 }
-
-// resolveContexts selects the context, and gets it and the context that keeps its status.
-func (v *View) resolveContexts(instance string, get func(id string) (*Snapshot, error)) error {
-	var err error
-	if v.ContextID, err = v.selectContextID(instance); err != nil || v.ContextID == "" {
-		return err
+// resolveContexts gets the context that is requested, or that of latest without an instance, and the context that keeps its status.
+func (v *View) resolveContexts(latest, instance string, get func(id string) (*Snapshot, error)) error {
+	v.ContextID = cmp.Or(instance, latest)
+	isOne := func(a Action) bool { return a.ContextID == instance }
+	switch {
+	case v.ContextID == "":
+		return nil
+	case instance != "" && !slices.Contains(v.Contexts, instance) && !slices.ContainsFunc(v.Info.Actions, isOne):
+		return fmt.Errorf("No state information for %s: %w", instance, ErrNotFound) //nolint:staticcheck // EMCO's words.
 	}
+	var err error
 	if v.Context, err = nilIfEmpty(get(v.ContextID)); err != nil || v.Context == nil {
 		return err
 	}
@@ -184,28 +183,6 @@ func nilIfEmpty(s *Snapshot, err error) (*Snapshot, error) {
 	return s, nil
 }
 
-// selectContextID returns the id of the requested context. Without one, it returns that of the last action with a context, or
-// else of the one in force.
-func (v *View) selectContextID(instance string) (string, error) {
-	if instance == "" {
-		return cmp.Or(v.lastContextID(), v.inForce), nil
-	}
-	if slices.Contains(v.Contexts, instance) || slices.ContainsFunc(v.Info.Actions, func(a Action) bool { return a.ContextID == instance }) {
-		return instance, nil
-	}
-	return "", fmt.Errorf("No state information for %s: %w", instance, ErrNotFound) //nolint:staticcheck // EMCO's words.
-}
-
-// lastContextID returns the id of the context of the last action with one; empty when there is none.
-func (v *View) lastContextID() string {
-	for _, a := range slices.Backward(v.Info.Actions) {
-		if a.ContextID != "" {
-			return a.ContextID
-		}
-	}
-	return ""
-}
-
 // knownContexts is what is known of all contexts, by their id.
 type knownContexts map[string]*contextInfo
 
@@ -221,14 +198,14 @@ type contextInfo struct {
 	clusters map[DeploymentRef]bool
 }
 
-// discover reads, at one revision, which contexts there are, their subjects and their states. It reads keys, meta data and
+// discover adds to known, at one revision, which contexts there are, their subjects and their states. It reads keys, meta data and
 // states, but no other values, so that large contexts cost no more.
-func (s *Store) discover(ctx context.Context, revision int64) (knownContexts, error) {
-	known, ids, err := s.listContexts(ctx, revision)
+func (s *Store) discover(ctx context.Context, known knownContexts, revision int64) error {
+	ids, err := s.listContexts(ctx, known, revision)
 	if err != nil {
-		return nil, wrap(opFindAll, err)
+		return wrap(opFindAll, err)
 	}
-	return known, s.readContextInfo(ctx, known, ids, revision)
+	return s.readContextInfo(ctx, known, ids, revision)
 }
 
 // readContextInfo adds to known, at one revision, the subjects and states of contexts.
@@ -255,18 +232,17 @@ func (s *Store) readContextInfo(ctx context.Context, known knownContexts, ids []
 
 // ContextIDs returns the ids of all contexts.
 func (s *Store) ContextIDs(ctx context.Context) ([]string, error) {
-	_, ids, err := s.listContexts(ctx, 0)
+	ids, err := s.listContexts(ctx, knownContexts{}, 0)
 	return ids, wrap(opFindAll, err)
 }
 
-// listContexts returns the ids of all contexts, and knownContexts with those that exist. It skips the keys below a context.
-func (s *Store) listContexts(ctx context.Context, revision int64) (known knownContexts, ids []string, err error) {
-	known = knownContexts{}
+// listContexts returns the ids of all contexts, and adds those that exist to known. It skips the keys below a context.
+func (s *Store) listContexts(ctx context.Context, known knownContexts, revision int64) (ids []string, err error) {
 	end := clientv3.GetPrefixRangeEnd(contextPrefix)
 	for from := contextPrefix; ; {
 		page, _, err := s.read(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(pageSize), clientv3.WithRev(revision))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		last := ""
 		for _, kv := range page {
@@ -280,7 +256,7 @@ func (s *Store) listContexts(ctx context.Context, revision int64) (known knownCo
 			last, _, _ = strings.Cut(string(kv.Key[len(contextPrefix):]), "/")
 		}
 		if len(page) < pageSize {
-			return known, slices.Compact(ids), nil
+			return slices.Compact(ids), nil
 		}
 		from = contextPrefix + last + "0" // The first key after those of the last context seen.
 	}

@@ -1,9 +1,9 @@
 package deploy
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,6 +76,9 @@ type Target struct {
 	Hooks map[Hook][]Resource
 	// Connectivity is the connectivity of the cluster in etcd.
 	Connectivity appcontext.Connectivity
+
+	// retained are the names of the resources that other contexts of the deployment have here: they are not deleted.
+	retained []string
 }
 
 // All returns the resources of all kinds, those of hooks last.
@@ -110,16 +113,13 @@ type Plan struct {
 	DeletionOrder configv1alpha1.DeletionOrder
 	// OnlyRead is true when the context was only read and never deployed, so that it owns nothing in clusters.
 	OnlyRead bool
-	Apps     []App
+	// BeginRevision is the revision of etcd at which the event was begun. Earlier statuses say nothing about its work.
+	BeginRevision int64
+	Apps          []App
 
-	// observed is the known state of the resources. retained are the names of resources, by app and cluster, that other
-	// wanted contexts have: they are not deleted.
-	observed observed
-	retained map[appInCluster][]string
+	// contexts are what the plan was made of.
+	contexts Contexts
 }
-
-// appInCluster is an app in a cluster.
-type appInCluster struct{ app, cluster string }
 
 // Targets returns the apps in their clusters.
 func (p *Plan) Targets() []Target {
@@ -133,9 +133,6 @@ func (p *Plan) Targets() []Target {
 // BundleName returns the value of the label that the objects and the bundles of an app carry, which is also the name of the bundles
 // unless it may not be one.
 func (p *Plan) BundleName(app string) string { return p.statusID() + "-" + app }
-
-// BeginRevision returns the revision of etcd at which the event was begun. Earlier statuses say nothing about its work.
-func (p *Plan) BeginRevision() int64 { return p.observed.beginRevision }
 
 // Contexts are what the work of an event is about.
 type Contexts struct {
@@ -165,7 +162,7 @@ func (c Contexts) Plan() (*Plan, error) {
 	}
 	p := &Plan{
 		ID: s.ID(), Namespace: cmp.Or(meta.Namespace, "default"), Level: cmp.Or(meta.Level, "0"), Namespaces: meta.Namespaces,
-		CorrectDrift: meta.CorrectDrift, OnlyRead: l.onlyRead(), observed: observed{c, cmp.Or(c.Retry.Begun, beginRevision(s)), map[string]string{}},
+		CorrectDrift: meta.CorrectDrift, OnlyRead: l.onlyRead(), contexts: c, BeginRevision: cmp.Or(c.Retry.Begun, beginRevision(s)),
 	}
 	if p.StatusID, err = s.StatusContextID(); err != nil {
 		return nil, err
@@ -179,14 +176,11 @@ func (c Contexts) Plan() (*Plan, error) {
 		if !ok {
 			return nil, fmt.Errorf("apporder names app %q, which is not in context %q", name, p.ID)
 		}
-		app, err := newApp(a, p.observed)
+		app, err := p.readApp(a)
 		if err != nil {
 			return nil, fmt.Errorf("app %q: %w", name, err)
 		}
 		p.Apps = append(p.Apps, app)
-	}
-	if p.retained, err = c.retained(); err != nil {
-		return nil, err
 	}
 	return p, p.checkDependencies()
 }
@@ -206,10 +200,7 @@ func appOrder(s *appcontext.Snapshot) ([]string, error) {
 	return order, err
 }
 
-// ErrUnsupported is the cause of errors about what this rsync does not do yet.
-var ErrUnsupported = errors.New("not supported")
-
-func newApp(a appcontext.App, o observed) (App, error) {
+func (p *Plan) readApp(a appcontext.App) (App, error) {
 	app := App{Name: a.Name()}
 	if data, ok := a.Value("instruction", "dependency"); ok {
 		var err error
@@ -218,7 +209,7 @@ func newApp(a appcontext.App, o observed) (App, error) {
 		}
 	}
 	for _, c := range a.Clusters() {
-		target, ok, err := newTarget(a.Name(), c, o)
+		target, ok, err := p.readTarget(a.Name(), c)
 		if err != nil {
 			return app, fmt.Errorf("cluster %q: %w", c.Name(), err)
 		}
@@ -255,9 +246,9 @@ func readDependencies(data []byte) ([]Dependency, error) {
 	return dependencies, nil
 }
 
-// newTarget reads an app in a cluster. It is false for a cluster without an order of resources, which EMCO skips.
-func newTarget(app string, c appcontext.Cluster, o observed) (Target, bool, error) {
-	t := Target{App: app, Cluster: c.Name()}
+// readTarget reads an app in a cluster. It is false for a cluster without an order of resources, which EMCO skips.
+func (p *Plan) readTarget(app string, c appcontext.Cluster) (Target, bool, error) {
+	t := Target{App: app, Cluster: c.Name(), Hooks: map[Hook][]Resource{}}
 	order, err := c.ResourceOrder()
 	if err != nil || order == nil {
 		return t, false, err
@@ -271,11 +262,11 @@ func newTarget(app string, c appcontext.Cluster, o observed) (Target, bool, erro
 	}
 	read := func(names []string) (resources []Resource) {
 		if err == nil {
-			resources, err = newResources(app, c, names, o)
+			resources, err = p.readResources(app, c, names)
 		}
 		return resources
 	}
-	t.Definitions, t.Hooks = read(names[hookCRDInstall]), map[Hook][]Resource{}
+	t.Definitions = read(names[hookCRDInstall])
 	for _, r := range read(order) {
 		if r.isDefinition() {
 			t.Definitions = append(t.Definitions, r)
@@ -286,18 +277,21 @@ func newTarget(app string, c appcontext.Cluster, o observed) (Target, bool, erro
 	for _, hook := range hooks {
 		t.Hooks[hook] = read(names[hook])
 	}
+	if err == nil {
+		t.retained, err = p.readRetained(app, c.Name())
+	}
 	return t, err == nil, err
 }
 
-// newResources reads the resources of an order.
-func newResources(app string, c appcontext.Cluster, order []string, o observed) ([]Resource, error) {
+// readResources reads the resources of an order.
+func (p *Plan) readResources(app string, c appcontext.Cluster, order []string) ([]Resource, error) {
 	var all []Resource
 	for _, name := range order {
 		r, ok := c.Resource(name)
 		if !ok {
 			return nil, fmt.Errorf("the order names resource %q, which does not exist", name)
 		}
-		body, err := o.body(r)
+		body, err := r.Body()
 		if err != nil {
 			return nil, err
 		}
@@ -307,12 +301,84 @@ func newResources(app string, c appcontext.Cluster, order []string, o observed) 
 				return nil, fmt.Errorf("cannot read the approval of %q: %w", name, err)
 			}
 		}
-		if err := o.readStatus(app, c.Name(), r, &resource); err != nil {
+		if err := p.readStatus(app, c.Name(), r, &resource); err != nil {
 			return nil, err
 		}
 		all = append(all, resource)
 	}
 	return all, nil
+}
+
+// readStatus sets Status and UpToDate of a resource from the status context. desired is the resource in the context of the event.
+// Statuses from before BeginRevision belong to an earlier event, and those that another context has written since to its event.
+func (p *Plan) readStatus(app, cluster string, desired appcontext.Resource, r *Resource) error {
+	have, ok := resourceIn(p.contexts.Status, app, cluster, r.Name)
+	if !ok {
+		return nil
+	}
+	status, err := have.Status()
+	if err != nil {
+		return err
+	}
+	by, err := have.Reference()
+	if err != nil {
+		return err
+	}
+	if have.Revision("status") > p.BeginRevision && by == p.ID {
+		r.Status = status
+	}
+	r.UpToDate = status == appcontext.ResourceApplied && p.isUnchanged(by, app, cluster, desired)
+	return nil
+}
+
+// isUnchanged reports whether the context that applied a resource has exactly the desired value. It returns false for a context
+// that has not been read.
+func (p *Plan) isUnchanged(by, app, cluster string, desired appcontext.Resource) bool {
+	for _, s := range append([]*appcontext.Snapshot{p.contexts.Acted, p.contexts.Status}, p.contexts.Others...) {
+		if s.ID() == by {
+			applied, ok := resourceIn(s, app, cluster, desired.Name())
+			have, _ := applied.Value()
+			want, _ := desired.Value()
+			return ok && bytes.Equal(have, want)
+		}
+	}
+	return false
+}
+
+// readRetained returns the names of the resources that other contexts have of an app in a cluster. There may be others whose states
+// they keep.
+func (p *Plan) readRetained(app, cluster string) ([]string, error) {
+	var retained []string
+	for _, s := range p.contexts.Others {
+		c := clusterIn(s, app, cluster)
+		names, err := c.ResourceOrder()
+		if names != nil {
+			retained = append(retained, names...)
+			var hooks map[Hook][]string
+			hooks, err = readHooks(c)
+			for _, more := range hooks {
+				retained = append(retained, more...)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("context %q: %w", s.ID(), err)
+		}
+	}
+	return retained, nil
+}
+
+// clusterIn returns an app in a cluster in a context, which may be nil; without anything when it is not there.
+func clusterIn(s *appcontext.Snapshot, app, cluster string) (c appcontext.Cluster) {
+	if s == nil {
+		return c
+	}
+	a, _ := s.App(app)
+	c, _ = a.Cluster(cluster)
+	return c
+}
+
+func resourceIn(s *appcontext.Snapshot, app, cluster, name string) (appcontext.Resource, bool) {
+	return clusterIn(s, app, cluster).Resource(name)
 }
 
 // readHooks returns the names of the resources of each hook.
@@ -370,4 +436,30 @@ func (p *Plan) checkDependencies() error {
 		}
 	}
 	return nil
+}
+
+// Updated returns the targets with the resources that Update applies, and with those that it leaves because they are as desired.
+func (p *Plan) Updated() (applied, left []Target) {
+	for _, t := range p.Targets() {
+		applied = append(applied, t.without(func(r Resource) bool { return r.UpToDate }))
+		left = append(left, t.without(func(r Resource) bool { return !r.UpToDate }))
+	}
+	return applied, left
+}
+
+// Removed returns the targets with the resources that Removal deletes.
+func (p *Plan) Removed() []Target {
+	var removed []Target
+	for _, t := range p.Targets() {
+		removed = append(removed, t.without(func(r Resource) bool { return r.isDefinition() || slices.Contains(t.retained, r.Name) }))
+	}
+	return removed
+}
+
+// without returns a target without hooks and without the resources for which exclude is true.
+func (t Target) without(exclude func(Resource) bool) Target {
+	t.Hooks = nil
+	t.Definitions = slices.DeleteFunc(slices.Clone(t.Definitions), exclude)
+	t.Resources = slices.DeleteFunc(slices.Clone(t.Resources), exclude)
+	return t
 }

@@ -9,7 +9,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
@@ -43,59 +42,25 @@ func run(w *deploy.Progress, refuse func(deploy.Step) bool) map[string][]string 
 
 func never(deploy.Step) bool { return false }
 
-func TestStepsOfRecordedContext(t *testing.T) {
-	p := plan(t, read(t, "created.tsv"))
-	w := p.Instantiation()
-	got := run(w, never)["web in p1+edge02"]
-	want := []string{"begin", "apply bundle", "apply web-cm+ConfigMap", "apply web+Deployment", "apply web-svc+Service"}
-	if !slices.Equal(got, want) || !w.Done() {
-		t.Errorf("instantiation: %q, done %t; want %q", got, w.Done(), want)
-	}
-	w = p.Termination()
-	got = run(w, never)["web in p1+edge02"]
-	want = []string{"begin", "delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap", "delete bundle"}
-	if !slices.Equal(got, want) || !w.Done() {
-		t.Errorf("termination: %q, done %t; want %q", got, w.Done(), want)
-	}
-}
-
-// TestDeletionOrder asserts that a termination deletes in reverse order by default, and in EMCO's order if that is configured.
-// The same is true for the resources that an update removes.
-func TestDeletionOrder(t *testing.T) {
-	resources := []deploy.Resource{{Name: "a"}, {Name: "b"}, {Name: "c"}}
-	for order, want := range map[configv1alpha1.DeletionOrder][]string{
-		"":                             {"delete c", "delete b", "delete a"},
-		configv1alpha1.DeletionReverse: {"delete c", "delete b", "delete a"},
-		configv1alpha1.DeletionListed:  {"delete a", "delete b", "delete c"},
-	} {
-		target := deploy.Target{App: "web", Cluster: "p+c", Resources: resources}
-		p := &deploy.Plan{ID: "42", DeletionOrder: order, Apps: []deploy.App{{Name: "web", Targets: []deploy.Target{target}}}}
-		want = slices.Concat([]string{"begin"}, want, []string{"delete bundle"})
-		for _, w := range []*deploy.Progress{p.Termination(), p.Removal()} {
-			if got := run(w, never)["web in p+c"]; !slices.Equal(got, want) {
-				t.Errorf("order %q: steps %q, want %q", order, got, want)
-			}
-		}
-	}
-}
-
 // TestRefusalEndsOnlyItsSequence asserts that a refusal does not stop the app's other cluster and other apps. A termination also
 // deletes all other resources of the sequence.
 func TestRefusalEndsOnlyItsSequence(t *testing.T) {
 	p := plan(t, read(t, "created.tsv"))
 	refused := func(s deploy.Step) bool { return s.Resource.Name == "web+Deployment" && s.Cluster == "p1+edge01" }
-	w := p.Instantiation()
-	got := run(w, refused)
-	if w.Done() || !slices.Equal(got["web in p1+edge01"], []string{"begin", "apply bundle", "apply web-cm+ConfigMap", "apply web+Deployment"}) {
-		t.Errorf("done %t, steps %q", w.Done(), got["web in p1+edge01"])
-	}
-	if len(got["web in p1+edge02"]) != 5 || len(got["db in p1+edge01"]) != 4 {
-		t.Errorf("a refusal has ended other sequences: %q", got)
-	}
-	w = p.Termination()
-	got = run(w, refused)
-	if want := []string{"begin", "delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap"}; w.Done() || !slices.Equal(got["web in p1+edge01"], want) {
-		t.Errorf("termination: done %t, steps %q; want %q", w.Done(), got["web in p1+edge01"], want)
+	for name, tt := range map[string]struct {
+		work *deploy.Progress
+		all  []string
+	}{
+		"instantiation": {p.Instantiation(), []string{"begin", "apply bundle", "apply web-cm+ConfigMap", "apply web+Deployment", "apply web-svc+Service"}},
+		"termination":   {p.Termination(), []string{"begin", "delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap", "delete bundle"}},
+	} {
+		got := run(tt.work, refused)
+		if tt.work.Done() || !slices.Equal(got["web in p1+edge01"], tt.all[:4]) {
+			t.Errorf("%s: done %t, steps %q", name, tt.work.Done(), got["web in p1+edge01"])
+		}
+		if !slices.Equal(got["web in p1+edge02"], tt.all) || len(got["db in p1+edge01"]) != 4 {
+			t.Errorf("%s: a refusal has ended other sequences: %q", name, got)
+		}
 	}
 }
 
@@ -260,31 +225,24 @@ var (
 	}
 )
 
-func TestHookOrder(t *testing.T) {
-	p := withHooks(func(string) appcontext.ResourceStatus { return "" })
-	if got := run(p.Instantiation(), never)["web in p+c"]; !slices.Equal(got, stepsOfInstantiation) {
-		t.Errorf("instantiation: %q", got)
-	}
-	if got := run(p.Termination(), never)["web in p+c"]; !slices.Equal(got, stepsOfTermination) {
-		t.Errorf("termination: %q", got)
-	}
-}
-
-// TestFailedHookBlocksLaterSteps fails each hook. A failed pre-delete hook prevents every deletion.
+// TestFailedHookBlocksLaterSteps fails each hook, and none. A failed pre-delete hook prevents every deletion.
 func TestFailedHookBlocksLaterSteps(t *testing.T) {
 	p := withHooks(func(string) appcontext.ResourceStatus { return "" })
-	for name, failing := range map[string]struct {
+	for _, tt := range []struct {
+		fails string
 		work  *deploy.Progress
 		steps []string
 	}{
-		"pre-install":  {p.Instantiation(), stepsOfInstantiation[:3]},
-		"post-install": {p.Instantiation(), stepsOfInstantiation},
-		"pre-delete":   {p.Termination(), stepsOfTermination[:1]},
-		"post-delete":  {p.Termination(), stepsOfTermination[:5]},
+		{"", p.Instantiation(), stepsOfInstantiation},
+		{"pre-install", p.Instantiation(), stepsOfInstantiation[:3]},
+		{"post-install", p.Instantiation(), stepsOfInstantiation},
+		{"", p.Termination(), stepsOfTermination},
+		{"pre-delete", p.Termination(), stepsOfTermination[:1]},
+		{"post-delete", p.Termination(), stepsOfTermination[:5]},
 	} {
-		got := run(failing.work, func(s deploy.Step) bool { return s.Verb == deploy.VerbHook && s.Resource.Name == name })
-		if failing.work.Done() || !slices.Equal(got["web in p+c"], failing.steps) {
-			t.Errorf("%s fails: done %t, steps %q", name, failing.work.Done(), got)
+		got := run(tt.work, func(s deploy.Step) bool { return s.Verb == deploy.VerbHook && s.Resource.Name == tt.fails })
+		if tt.work.Done() != (tt.fails == "") || !slices.Equal(got["web in p+c"], tt.steps) {
+			t.Errorf("%q fails: done %t, steps %q", tt.fails, tt.work.Done(), got)
 		}
 	}
 }

@@ -47,15 +47,22 @@ type Step struct {
 	Dependency Dependency
 }
 
-// Outcome is how a step ended.
+// Outcome is what came of a step.
 type Outcome int
 
-// The outcomes. A step without an answer has not ended.
+// The outcomes.
 const (
+	// Acknowledged means that the API server has carried out the request.
 	Acknowledged Outcome = iota
-	// Refused blocks the sequence of the step: its later steps do not begin before Retry.
+	// Refused means that the API server, or rsync because of the context, does not allow the request. A retry is refused too, unless
+	// something has changed. It blocks the sequence of the step: its later steps do not begin before Retry.
 	Refused
+	// Unanswered means that there is no definite answer, so the step has not ended and is retried.
+	Unanswered
 )
+
+// String returns the outcome as a value of the label of metrics.
+func (o Outcome) String() string { return [...]string{"acknowledged", "refused", "unanswered"}[o] }
 
 // sequence holds steps of an app, which are taken one at a time.
 type sequence struct {
@@ -129,13 +136,16 @@ type Progress struct {
 }
 
 // Instantiation returns the steps that apply a plan, without those that are done.
-func (p *Plan) Instantiation() *Progress { return p.applyProgress(false) }
+func (p *Plan) Instantiation() *Progress { return p.applyProgress(p.Targets()) }
 
 // Update returns the steps that apply a plan to clusters where the previous context is deployed, without those that are done
 // and those for resources that are already as desired. It runs no hooks, like EMCO's update.
-func (p *Plan) Update() *Progress { return p.applyProgress(true) }
+func (p *Plan) Update() *Progress {
+	applied, _ := p.Updated()
+	return p.applyProgress(applied)
+}
 
-func (p *Plan) applyProgress(update bool) *Progress {
+func (p *Plan) applyProgress(targets []Target) *Progress {
 	progress := &Progress{}
 	for _, a := range p.Apps {
 		for _, d := range a.Dependencies {
@@ -143,20 +153,17 @@ func (p *Plan) applyProgress(update bool) *Progress {
 			progress.awaits = append(progress.awaits, seq.resume())
 		}
 	}
-	for _, t := range p.Targets() {
-		if update {
-			t.Hooks = nil
-		}
-		progress.targets = append(progress.targets, t.instantiation(func(r Resource) bool { return update && r.UpToDate }))
+	for _, t := range targets {
+		progress.targets = append(progress.targets, t.instantiation())
 	}
 	return progress
 }
 
-// instantiation returns the steps that apply an app to a cluster, without those for which isApplied is true. The bundle is
-// recreated after the pre-install hooks, so that their status is not mistaken for the app's.
-func (t Target) instantiation(isApplied func(Resource) bool) *sequence {
+// instantiation returns the steps that apply an app to a cluster. The bundle is recreated after the pre-install hooks, so that
+// their status is not mistaken for the app's.
+func (t Target) instantiation() *sequence {
 	seq := &sequence{app: t.App, applies: true}
-	seq.add(t, VerbDefine, slices.DeleteFunc(slices.Clone(t.Definitions), isApplied)...)
+	seq.add(t, VerbDefine, t.Definitions...)
 	started := slices.ContainsFunc(t.Resources, func(r Resource) bool {
 		return r.Status == appcontext.ResourceApplied || r.Status == appcontext.ResourceFailed
 	})
@@ -168,7 +175,7 @@ func (t Target) instantiation(isApplied func(Resource) bool) *sequence {
 	if len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r Resource) bool { return r.Status != appcontext.ResourceApplied }) {
 		seq.add(t, VerbApplyBundle, Resource{})
 	}
-	seq.add(t, VerbApply, slices.DeleteFunc(slices.Clone(t.Resources), isApplied)...)
+	seq.add(t, VerbApply, t.Resources...)
 	seq.add(t, VerbHook, t.Hooks[HookPostInstall]...)
 	seq.begin(t, 0)
 	return seq.resume()
@@ -181,20 +188,17 @@ func (p *Plan) Termination() *Progress {
 	if p.OnlyRead {
 		return &Progress{}
 	}
-	return p.deleteProgress(false)
+	return p.deleteProgress(p.Targets())
 }
 
 // Removal returns the steps that delete the resources of a plan that no other wanted context of the deployment has. It runs no
 // hooks. The bundle of an app is deleted with its last resource in a cluster.
-func (p *Plan) Removal() *Progress { return p.deleteProgress(true) }
+func (p *Plan) Removal() *Progress { return p.deleteProgress(p.Removed()) }
 
-func (p *Plan) deleteProgress(update bool) *Progress {
+func (p *Plan) deleteProgress(targets []Target) *Progress {
 	progress := &Progress{}
-	for _, t := range p.Targets() {
-		if update {
-			t.Hooks = nil
-		}
-		if seq := t.termination(p.DeletionOrder, p.retained[appInCluster{t.App, t.Cluster}]); len(seq.steps) > 0 {
+	for _, t := range targets {
+		if seq := t.termination(p.DeletionOrder); len(seq.steps) > 0 {
 			progress.targets = append(progress.targets, seq)
 		}
 	}
@@ -203,7 +207,7 @@ func (p *Plan) deleteProgress(update bool) *Progress {
 
 // termination returns the steps of an app in a cluster. A refused deletion does not block the others; a failed
 // pre-delete hook does.
-func (t Target) termination(order configv1alpha1.DeletionOrder, retained []string) *sequence {
+func (t Target) termination(order configv1alpha1.DeletionOrder) *sequence {
 	seq := &sequence{app: t.App}
 	resources := slices.Backward(t.Resources)
 	if order == configv1alpha1.DeletionListed {
@@ -211,7 +215,7 @@ func (t Target) termination(order configv1alpha1.DeletionOrder, retained []strin
 	}
 	deletes := func(verb Verb, resources iter.Seq2[int, Resource]) {
 		for _, r := range resources {
-			if !slices.Contains(retained, r.Name) {
+			if !slices.Contains(t.retained, r.Name) {
 				seq.add(t, verb, r)
 			}
 		}
@@ -222,7 +226,7 @@ func (t Target) termination(order configv1alpha1.DeletionOrder, retained []strin
 	for _, hook := range hooks {
 		deletes(VerbDeleteHook, slices.All(t.Hooks[hook]))
 	}
-	if len(retained) == 0 {
+	if len(t.retained) == 0 {
 		seq.add(t, VerbDeleteBundle, Resource{})
 	}
 	seq.begin(t, len(t.Hooks[HookPreDelete]))

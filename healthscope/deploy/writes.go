@@ -24,7 +24,7 @@ func (p *Plan) missingWrites(app, cluster string) []appcontext.Write {
 		{Handle: appcontext.ContextHandle(p.statusID()).Level("app/" + app), Value: app},
 		{Handle: p.clusterHandle(app, cluster), Value: cluster},
 	} {
-		if p.observed.isAbsent(w.Handle) {
+		if p.isAbsent(w.Handle) {
 			writes = append(writes, w)
 		}
 	}
@@ -36,10 +36,10 @@ func (p *Plan) pendingWrites(app, cluster, name string) []appcontext.Write {
 	h := p.clusterHandle(app, cluster).Level("resource/" + name)
 	status := h.Level("status")
 	var writes []appcontext.Write
-	if p.observed.isAbsent(h) {
+	if p.isAbsent(h) {
 		writes = append(writes, appcontext.Write{Handle: h, Value: "nil"})
 	}
-	if !p.observed.isAbsent(status) { // There may be a problem beside it.
+	if !p.isAbsent(status) { // There may be a problem beside it.
 		writes = append(writes, appcontext.Write{Handle: status, Sidecar: true})
 	}
 	return append(writes,
@@ -86,4 +86,13 @@ func (p *Plan) Read(s Step, object string) appcontext.Write {
 func (p *Plan) ConnectivityWrite(app, cluster string, c appcontext.Connectivity) appcontext.Write {
 	h := appcontext.AppInCluster{ContextID: p.ID, App: app, Cluster: cluster}.Handle()
 	return appcontext.Write{Handle: h.Level("readystatus"), Value: c}
+}
+
+// isAbsent reports whether a handle of the status context has no value.
+func (p *Plan) isAbsent(h appcontext.Handle) bool {
+	if p.contexts.Status == nil {
+		return false
+	}
+	_, ok := p.contexts.Status.Stored(h)
+	return !ok
 }
