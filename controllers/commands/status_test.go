@@ -288,8 +288,8 @@ func TestStatusSendsToken(t *testing.T) {
 
 func TestColoursAreForStates(t *testing.T) {
 	t.Parallel()
-	g := scopesPage(scopeList("Failed", "Ready"), false)
-	plain, coloured := g.text(false), g.text(true)
+	list := scopeList("Failed", "Ready")
+	plain, coloured := (&statusCommand{}).scopesPage(list).String(), (&statusCommand{colour: true}).scopesPage(list).String()
 	if strings.Contains(plain, "\x1b") || !strings.Contains(coloured, "\x1b[31mFailed\x1b[0m") || !strings.Contains(coloured, "\x1b[32mReady\x1b[0m") {
 		t.Errorf("want colours in the second only: %q, %q", plain, coloured)
 	}
