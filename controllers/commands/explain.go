@@ -188,8 +188,7 @@ func (o *explainOptions) print(out io.Writer, explanations []explanation) error 
 		e := &explanations[i]
 		list.add(string(e.State), string(e.State), cmp.Or(e.Kind, "-")+"/"+cmp.Or(e.Name, "-"), e.Namespace, string(e.Reason), e.Rule, e.Message)
 	}
-	_, err := io.WriteString(out, list.render(o.colour))
-	return err
+	return list.print(out, o.colour)
 }
 
 // printDocuments prints explanations as lines of JSON or as YAML documents.

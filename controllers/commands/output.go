@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -66,35 +67,37 @@ func (t *table) add(state string, cells ...string) {
 	t.rows, t.states = append(t.rows, cells), append(t.states, state)
 }
 
+// print prints the table.
+func (t *table) print(out io.Writer, colour bool) error {
+	_, err := io.WriteString(out, t.render(colour))
+	return err
+}
+
 // render returns the table as text, with colored states if colour is set. It does not use a tabwriter, which would count color codes as width.
 func (t *table) render(colour bool) string {
 	var b strings.Builder
+	rows, states := slices.Concat([][]string{t.columns}, t.rows), slices.Concat([]string{""}, t.states)
 	widths := make([]int, len(t.columns))
-	for _, cells := range append([][]string{t.columns}, t.rows...) {
-		for i, c := range cells {
-			widths[i] = max(widths[i], len([]rune(c)))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	row := func(cells []string, state string) {
-		for i, c := range cells {
-			text := c
+	for n, row := range rows {
+		for i, cell := range row {
+			padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+3)
 			switch {
-			case state == "" || !colour:
+			case states[n] == "" || !colour:
 			case t.columns[i] == stateColumn:
-				text = colorize(c, state)
+				cell = colorize(cell, states[n])
 			case t.columns[i] == healthColumn:
-				text = colorize(c, c)
+				cell = colorize(cell, cell)
 			}
-			if i < len(cells)-1 {
-				text += strings.Repeat(" ", widths[i]-len([]rune(c))+3)
+			if i == len(row)-1 {
+				padding = "\n"
 			}
-			b.WriteString(text)
+			b.WriteString(cell + padding)
 		}
-		b.WriteString("\n")
-	}
-	row(t.columns, "")
-	for i, cells := range t.rows {
-		row(cells, t.states[i])
 	}
 	return b.String()
 }
