@@ -30,12 +30,6 @@ something waits, 2 when the command line or a file that it names is invalid, and
 when there is no answer.`
 
 func newAAI() *cobra.Command {
-	c := &cobra.Command{Use: "aai", Short: "Compare the inventory with A&AI"}
-	c.AddCommand(newAAIPlan())
-	return c
-}
-
-func newAAIPlan() *cobra.Command {
 	var o managerFlags
 	var timeout time.Duration
 	c := &cobra.Command{
@@ -57,7 +51,9 @@ func newAAIPlan() *cobra.Command {
 	c.Flags().StringVar(&o.config, "config", "", "the configuration file, with the section inventory")
 	c.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig file of the cluster; the default is $KUBECONFIG, the cluster the program runs in, or ~/.kube/config")
 	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long the command may take")
-	return c
+	group := &cobra.Command{Use: "aai", Short: "Compare the inventory with A&AI"}
+	group.AddCommand(c)
+	return group
 }
 
 // planAAI returns the changes that the controller would make in A&AI.

@@ -33,6 +33,9 @@ func TestEveryCommand(t *testing.T) {
 {apiVersion: v1, kind: Pod, metadata: {name: web-1-a, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, controller: true}]}, status: {phase: Running, containerStatuses: [{name: nginx, state: {waiting: {reason: CrashLoopBackOff}}}]}}
 `)
 	config := writeFile(t, "config.yaml", configHeader)
+	notYAML := writeFile(t, "kubeconfig", "apiVersion: [")
+	noContext := writeFile(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: absent\n")
+	unknownField := writeFile(t, "config.yaml", configHeader+"inventry: {}\n")
 	none := filepath.Join(t.TempDir(), "none")
 	dead := writeFile(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
 	refused := writeFile(t, "config.yaml", configHeader+"appContext: {endpoints: ['"+refusingEtcd(t)+"']}\n")
@@ -43,6 +46,7 @@ func TestEveryCommand(t *testing.T) {
 	var named, names []string
 	for name, value := range map[string]string{
 		"FORBIDDEN": forbidden, "DEAD": dead, "REFUSED": refused, "NOETCD": noEtcd, "COMPOSITE": composite, "INVENTORY": inventory,
+		"NOTYAML": notYAML, "NOCONTEXT": noContext, "UNKNOWNFIELD": unknownField,
 		"POD": pod, "CRASHING": crashing, "CONFIG": config, "NONE": none, "BUNDLE": filepath.Join(t.TempDir(), "bundle"), "HUB": hub.URL, "MEMBER": member.URL,
 	} {
 		named, names = append(named, name, value), append(names, value, name)
@@ -55,6 +59,20 @@ func TestEveryCommand(t *testing.T) {
 		out    string
 		errOut string
 	}{
+		{"contoller", 2, "", "healthscope: unknown command \"contoller\" for \"healthscope\"\n\nDid you mean this?\n\tcontroller\n\n"},
+		{"controller --confg x", 2, "", "healthscope: unknown flag: --confg\n"},
+		{"controller --log-format xml", 2, "", "healthscope: cannot run the controller: --log-format is \"xml\"; it must be text or json\n"},
+		{"controller --kubeconfig NOTYAML", 2, "", "healthscope: cannot run the controller: cannot find out how to reach the cluster: error loading config file \"NOTYAML\": yaml: line 1: did not find expected node content\n"},
+		{"controller --kubeconfig NOCONTEXT", 2, "", "healthscope: cannot run the controller: cannot find out how to reach the cluster: invalid configuration: [context was not found for specified context: absent, cluster has no server defined]\n"},
+		{"monitor -v -1", 2, "", "healthscope: cannot run the monitor: --verbosity is -1; it must not be negative\n"},
+		{"monitor -v loud", 2, "", "healthscope: invalid argument \"loud\" for \"-v, --verbosity\" flag: strconv.ParseInt: parsing \"loud\": invalid syntax\n"},
+		{"monitor --config UNKNOWNFIELD", 2, "", "healthscope: cannot run the monitor: cannot use configuration file \"UNKNOWNFIELD\": unknown field \"inventry\"\n"},
+		{"support-bundle --kubeconfig DEAD -o NONE/bundle.tar.gz", 1, "", "healthscope: cannot write a support bundle: cannot create the file: open NONE/bundle.tar.gz: no such file or directory\n"},
+		{"clusters add edge01 --context insecure --kubeconfig FORBIDDEN", 2, "", "healthscope: cannot add cluster \"edge01\": cannot use context \"insecure\": insecure-skip-tls-verify is set: the hub talks to servers only that it can verify; put the authority's certificate into certificate-authority-data\n"},
+		{"clusters add edge01 --context plain --kubeconfig FORBIDDEN", 2, "", "healthscope: cannot add cluster \"edge01\": cannot use the kubeconfig: clusters[edge01].cluster.server: Forbidden: it must be an https URL, also on the hub's own machine; its scheme is \"http\"\n"},
+		{"clusters add edge01 --context hub --kubeconfig FORBIDDEN --hub-kubeconfig FORBIDDEN", 2, "", "warning: HUB is an address of this machine; if the controller runs elsewhere, set --server to the URL by which it reaches the member\nhealthscope: cannot add cluster \"edge01\": context \"hub\" is of the hub itself, which is its own member already\n"},
+		{"clusters add edge01 --context edge --kubeconfig FORBIDDEN --token-lifetime 1m", 2, "", "healthscope: cannot add cluster \"edge01\": invalid lifetime 1m0s of the token: want 10m0s to 1193046h28m16s\n"},
+		{"clusters add a/b --context plain --kubeconfig FORBIDDEN --namespaces A", 2, "", "healthscope: cannot add cluster \"a/b\": [invalid name \"a/b\": want 1 to 253 letters, digits, dots, underscores, hyphens and plus signs, with a letter or digit at each end and after each dot, such as provider+edge01, invalid namespace \"A\", cannot use the kubeconfig: clusters[a/b].cluster.server: Forbidden: it must be an https URL, also on the hub's own machine; its scheme is \"http\"]\n"},
 		{"controller stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope controller\"\n"},
 		{"controller", 2, "", "healthscope: cannot run the controller: cannot find out how to reach the cluster: there is no kubeconfig file; give one with --kubeconfig or $KUBECONFIG\n"},
 		{"controller --config NONE", 2, "", "healthscope: cannot run the controller: cannot read the configuration file: open NONE: no such file or directory\n"},
