@@ -237,8 +237,32 @@ var (
 	scopeFlags     = []string{"namespace", "all-namespaces", "sort-by"}
 )
 
-// check returns an error if flags are invalid, cannot be combined, or do not apply to the target.
+// check returns an error if flags are invalid or cannot be combined.
 func (s *statusCommand) check() error {
+	if s.timeout <= 0 {
+		return errors.Errorf("--timeout is %s; it must be more than nothing", s.timeout)
+	}
+	if s.interval < minStatusInterval {
+		return errors.Errorf("--interval is %s; it must be %s or more", s.interval, minStatusInterval)
+	}
+	if err := s.checkTarget(); err != nil {
+		return err
+	}
+	switch {
+	case s.server == "" && s.caFile != "":
+		return errors.New("--ca-file is given; it is for the server of --server, which is missing")
+	case s.server == "" && s.tokenFile != "":
+		return errors.New("--token-file is given; it is for the server of --server, which is missing")
+	case s.server != "" && s.sortBy != "":
+		return errors.New("--sort-by is given; it cannot be together with --server")
+	case s.server != "" || s.target.isDocument():
+		return checkFormat(s.output, formatTable, formatJSON, formatYAML)
+	}
+	return nil
+}
+
+// checkTarget returns an error for flags that do not apply to the target.
+func (s *statusCommand) checkTarget() error {
 	t := s.target
 	others, of := documentFlags, "deployment intent groups and clusters"
 	if t.isDocument() {
@@ -247,10 +271,6 @@ func (s *statusCommand) check() error {
 	const list = "the list of HealthScopes"
 	other, selecting := s.firstChanged(others), s.firstChanged(selectingFlags)
 	switch {
-	case s.timeout <= 0:
-		return errors.Errorf("--timeout is %s; it must be more than nothing", s.timeout)
-	case s.interval < minStatusInterval:
-		return errors.Errorf("--interval is %s; it must be %s or more", s.interval, minStatusInterval)
 	case other != "":
 		return errors.Errorf("--%s is given; it is for %s, and not for %s", other, of, t)
 	case s.instances && selecting != "":
@@ -261,14 +281,6 @@ func (s *statusCommand) check() error {
 		return errors.Errorf("--sort-by is given; it is for %s, and not for %s", list, t)
 	case t.kind == targetScope && len(t.names) > 1 && s.flags.Changed("namespace"):
 		return errors.Errorf("--namespace is %q; it cannot be together with %s, which has a namespace", s.namespace, t)
-	case s.server == "" && s.caFile != "":
-		return errors.New("--ca-file is given; it is for the server of --server, which is missing")
-	case s.server == "" && s.tokenFile != "":
-		return errors.New("--token-file is given; it is for the server of --server, which is missing")
-	case s.server != "" && s.sortBy != "":
-		return errors.New("--sort-by is given; it cannot be together with --server")
-	case s.server != "" || t.isDocument():
-		return checkFormat(s.output, formatTable, formatJSON, formatYAML)
 	}
 	return nil
 }
