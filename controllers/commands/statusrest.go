@@ -261,7 +261,7 @@ func (s *restSource) follow(ctx context.Context) (answered bool, err error) {
 }
 
 // changing matches what changes with every response: ages, and times at which something was last seen.
-var changing = regexp.MustCompile(`"(?:age":\s*\d+|last-seen":\s*"([^"]*)")`)
+var changing = regexp.MustCompile(`"(?:age":\s*-?\d+|last-seen":\s*"([^"]*)")`)
 
 // withoutAges returns a document without what changes with every response. It replaces last-seen by whether it is old.
 func withoutAges(body []byte, now time.Time) string {
