@@ -133,7 +133,6 @@ generate: ## Generate gRPC services, deep copies, CRDs, RBAC, the chart's schema
 	done
 	cp config/prometheus/rules.yaml charts/healthscope/files/prometheus
 	cp config/grafana/*.json charts/healthscope/files/grafana
-	go run ./config/valuesschema/cmd/valuesschema
 	go run ./config/tables
 
 .PHONY: picture

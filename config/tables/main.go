@@ -1,5 +1,5 @@
-// Program tables writes the OpenAPI document, and the tables of the documentation whose rows come from the code. It runs in the
-// root of the source tree.
+// Program tables writes the OpenAPI document, the schema of the configuration file in the Helm chart, and the tables of the
+// documentation whose rows come from the code. It runs in the root of the source tree.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
+	"github.com/healthscope/healthscope/config/valuesschema"
 )
 
 // docs is the folder of the pages, chart the folder of the Helm chart, and crds the folder of the CRDs.
@@ -27,7 +28,7 @@ func main() {
 	}
 }
 
-// update writes the OpenAPI document and the tables of all pages.
+// update writes the OpenAPI document, the schema and the tables of all pages.
 func update() error {
 	scope, err := tablesOfKind(filepath.Join(crds, "core.oam.dev_healthscopes.yaml"), reflect.TypeFor[corev1alpha2.HealthScope]())
 	if err != nil {
@@ -37,7 +38,10 @@ func update() error {
 	if err != nil {
 		return err
 	}
-	if err := writeOpenAPI(); err != nil {
+	if err := rewrite(openAPIFile, func([]byte) ([]byte, error) { return openAPI(".") }); err != nil {
+		return err
+	}
+	if err := rewrite(chart+"values.schema.json", func(before []byte) ([]byte, error) { return valuesschema.Update(".", before) }); err != nil {
 		return err
 	}
 	configuration, err := configurationTables(".")
@@ -60,26 +64,22 @@ func update() error {
 		docs + "reasons.md":             reasonTables(),
 		docs + "troubleshooting.md":     troubleshooting,
 	} {
-		before, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		after, err := fill(string(before), tables)
-		if err != nil {
-			return fmt.Errorf("cannot write the tables of %s: %w", name, err)
-		}
-		if err := os.WriteFile(name, []byte(after), 0o644); err != nil { //nolint:gosec // It is a file of the source tree, which everybody may read.
+		if err := rewrite(name, func(before []byte) ([]byte, error) { return fill(string(before), tables) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeOpenAPI writes the OpenAPI document.
-func writeOpenAPI() error {
-	document, err := openAPI(".")
+// rewrite replaces the content of a file of the source tree.
+func rewrite(name string, change func(before []byte) ([]byte, error)) error {
+	before, err := os.ReadFile(name)
 	if err != nil {
-		return fmt.Errorf("cannot make %s: %w", openAPIFile, err)
+		return err
 	}
-	return os.WriteFile(openAPIFile, document, 0o644) //nolint:gosec // It is a file of the source tree, which everybody may read.
+	after, err := change(before)
+	if err != nil {
+		return fmt.Errorf("cannot make %s: %w", name, err)
+	}
+	return os.WriteFile(name, after, 0o644) //nolint:gosec // Everybody may read it.
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -73,8 +74,8 @@ func code(words ...string) string {
 }
 
 // fill returns a page with the given tables. Each is placed below the heading that is its key.
-func fill(page string, tables map[string]table) (string, error) {
-	var out strings.Builder
+func fill(page string, tables map[string]table) ([]byte, error) {
+	var out bytes.Buffer
 	missing := maps.Clone(tables)
 	title, fenced, inside := "", false, false
 	for line := range strings.Lines(page) {
@@ -95,17 +96,17 @@ func fill(page string, tables map[string]table) (string, error) {
 		}
 		t, ok := missing[title]
 		if !ok {
-			return "", fmt.Errorf("there is no table for below %q, or it is there twice", title)
+			return nil, fmt.Errorf("there is no table for below %q, or it is there twice", title)
 		}
 		delete(missing, title)
 		inside = true
 		out.WriteString("\n" + t.String() + "\n")
 	}
 	if inside {
-		return "", errors.New("the last table has no end")
+		return nil, errors.New("the last table has no end")
 	}
 	if len(missing) > 0 {
-		return "", fmt.Errorf("these headings have no table below them: %q", slices.Sorted(maps.Keys(missing)))
+		return nil, fmt.Errorf("these headings have no table below them: %q", slices.Sorted(maps.Keys(missing)))
 	}
-	return out.String(), nil
+	return out.Bytes(), nil
 }

@@ -22,7 +22,7 @@ func TestATableTakesThePlaceOfTheOneBefore(t *testing.T) {
 	tables := map[string]table{"Colours": {{"name", "like"}, {"red", "fire|blood"}}}
 	want := strings.Replace(page, "old\n", "\n| name | like |\n|---|---|\n| red | fire\\|blood |\n\n", 1)
 	for _, before := range []string{page, want} {
-		if got, err := fill(before, tables); err != nil || got != want {
+		if got, err := fill(before, tables); err != nil || string(got) != want {
 			t.Errorf("got %v and %s, want %s", err, got, want)
 		}
 	}

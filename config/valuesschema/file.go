@@ -21,81 +21,38 @@ func Update(root string, file []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the schema: %w", err)
 	}
-	replaced, err := replace(file, generated, "properties", "config")
+	begin, end, err := find(file, "properties", "config")
 	if err != nil {
 		return nil, fmt.Errorf("cannot put the schema into that of the values: %w", err)
 	}
 	var out bytes.Buffer
-	if err := json.Indent(&out, replaced, "", "  "); err != nil {
+	if err := json.Indent(&out, slices.Concat(file[:begin], generated, file[end:]), "", "  "); err != nil {
 		return nil, fmt.Errorf("cannot lay out the schema: %w", err)
 	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
+	return append(bytes.TrimRight(out.Bytes(), "\n"), '\n'), nil
 }
 
-// member is a member of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// object is a JSON object whose members keep their order.
-type object []member
-
-// MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	out.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			out.WriteByte(',')
+// find returns where the value at a path of a JSON text begins and ends.
+func find(text []byte, path ...string) (begin, end int64, err error) {
+	var value json.RawMessage
+	if err := json.Unmarshal(text, &value); err != nil {
+		return 0, 0, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text)) // It cannot fail any more.
+	for _, name := range path {
+		if token, _ := decoder.Token(); token != json.Delim('{') {
+			return 0, 0, errors.New("it is no object")
 		}
-		name, err := json.Marshal(m.name)
-		if err != nil {
-			return nil, err
+		for {
+			if !decoder.More() {
+				return 0, 0, errors.New("there is no " + name)
+			}
+			if key, _ := decoder.Token(); key == name {
+				break
+			}
+			_ = decoder.Decode(&value)
 		}
-		out.Write(slices.Concat(name, []byte(":"), m.value))
 	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (o *object) UnmarshalJSON(data []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
-		return errors.Join(errors.New("it is no object"), err)
-	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		m := member{name: fmt.Sprint(name)}
-		if err := dec.Decode(&m.value); err != nil {
-			return err
-		}
-		*o = append(*o, m)
-	}
-	return nil
-}
-
-// replace returns an object in which the value at a path is replaced.
-func replace(value, by json.RawMessage, path ...string) (json.RawMessage, error) {
-	if len(path) == 0 {
-		return by, nil
-	}
-	var o object
-	if err := json.Unmarshal(value, &o); err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(o, func(m member) bool { return m.name == path[0] })
-	if i < 0 {
-		return nil, errors.New("there is no " + path[0])
-	}
-	var err error
-	if o[i].value, err = replace(o[i].value, by, path[1:]...); err != nil {
-		return nil, err
-	}
-	return o.MarshalJSON()
+	err = decoder.Decode(&value)
+	return decoder.InputOffset() - int64(len(value)), decoder.InputOffset(), err
 }

@@ -74,15 +74,22 @@ type properties []property
 
 // MarshalJSON writes an object.
 func (p properties) MarshalJSON() ([]byte, error) {
-	members := make(object, 0, len(p))
-	for _, one := range p {
+	out := []byte{'{'}
+	for i, one := range p {
+		name, err := json.Marshal(one.name)
+		if err != nil {
+			return nil, err
+		}
 		value, err := json.Marshal(one.schema)
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, member{one.name, value})
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = slices.Concat(out, name, []byte{':'}, value)
 	}
-	return members.MarshalJSON()
+	return append(out, '}'), nil
 }
 
 // of returns the schema of config in the chart's values.

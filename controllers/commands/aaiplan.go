@@ -30,12 +30,6 @@ something waits, 2 when the command line or a file that it names is invalid, and
 when there is no answer.`
 
 func newAAI() *cobra.Command {
-	c := &cobra.Command{Use: "aai", Short: "Compare the inventory with A&AI"}
-	c.AddCommand(newAAIPlan())
-	return c
-}
-
-func newAAIPlan() *cobra.Command {
 	var o managerFlags
 	var timeout time.Duration
 	c := &cobra.Command{
@@ -57,7 +51,9 @@ func newAAIPlan() *cobra.Command {
 	c.Flags().StringVar(&o.config, "config", "", "the configuration file, with the section inventory")
 	c.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig file of the cluster; the default is $KUBECONFIG, the cluster the program runs in, or ~/.kube/config")
 	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long the command may take")
-	return c
+	group := &cobra.Command{Use: "aai", Short: "Compare the inventory with A&AI"}
+	group.AddCommand(c)
+	return group
 }
 
 // planAAI returns the changes that the controller would make in A&AI.
@@ -84,22 +80,20 @@ func planAAI(ctx context.Context, o *managerFlags) (preview inventory.Preview, e
 
 // printPlan prints one line for each change, and a summary.
 func printPlan(out io.Writer, preview inventory.Preview) error {
-	var b strings.Builder
+	var lines []string
 	verbs := map[plan.Verb]int{}
 	skipped, conflicts, waiting := 0, 0, len(preview.MissingModules)
 	for _, p := range preview.Tenants {
 		for _, op := range p.Plan.Operations {
 			verbs[op.Verb]++
 		}
-		for _, line := range planLines(p) {
-			fmt.Fprintln(&b, line)
-		}
+		lines = append(lines, tenantLines(p)...)
 		skipped, conflicts, waiting = skipped+len(p.Plan.Skipped), conflicts+len(p.Plan.Conflicts), waiting+len(p.Waiting)
 	}
-	printModules(&b, preview)
+	lines = append(lines, moduleLines(preview)...)
 	changes := verbs[plan.Update] + verbs[plan.Relate] + verbs[plan.Unrelate] + len(preview.Modules)
-	fmt.Fprintf(&b, "%d to create, %d to change, %d to delete, %d deletions held, %d conflicts, %d waiting\n", verbs[plan.Create], changes, verbs[plan.Delete], skipped, conflicts, waiting)
-	if _, err := io.WriteString(out, b.String()); err != nil {
+	lines = append(lines, fmt.Sprintf("%d to create, %d to change, %d to delete, %d deletions held, %d conflicts, %d waiting\n", verbs[plan.Create], changes, verbs[plan.Delete], skipped, conflicts, waiting))
+	if _, err := io.WriteString(out, strings.Join(lines, "\n")); err != nil {
 		return errors.Wrap(err, "cannot print the plan")
 	}
 	if changes+verbs[plan.Create]+verbs[plan.Delete]+waiting > 0 {
@@ -108,23 +102,24 @@ func printPlan(out io.Writer, preview inventory.Preview) error {
 	return nil
 }
 
-// printModules prints one line for each module that is to be changed, or is missing, sorted by VNF and module.
-func printModules(b *strings.Builder, preview inventory.Preview) {
-	lines := map[aai.VFModule]string{}
+// moduleLines returns one line for each module that is to be changed, or is missing, sorted by VNF and module.
+func moduleLines(preview inventory.Preview) (lines []string) {
+	texts := map[aai.VFModule]string{}
 	for _, c := range preview.Modules {
-		lines[c.Module] = fmt.Sprintf("~ vf-module %s: operational-status=%s, now %q", c.Module, c.To, c.From)
+		texts[c.Module] = fmt.Sprintf("~ vf-module %s: operational-status=%s, now %q", c.Module, c.To, c.From)
 	}
 	for _, m := range preview.MissingModules {
-		lines[m] = fmt.Sprintf("! vf-module %s does not exist in A&AI: its operational-status waits", m)
+		texts[m] = fmt.Sprintf("! vf-module %s does not exist in A&AI: its operational-status waits", m)
 	}
-	for _, m := range slices.SortedFunc(maps.Keys(lines), aai.VFModule.Compare) {
-		fmt.Fprintln(b, lines[m])
+	for _, m := range slices.SortedFunc(maps.Keys(texts), aai.VFModule.Compare) {
+		lines = append(lines, texts[m])
 	}
+	return lines
 }
 
-// planLines returns the lines for the objects of a tenant. They are sorted by the resources that the objects describe and not by
+// tenantLines returns the lines for the objects of a tenant. They are sorted by the resources that the objects describe and not by
 // operation, so that two plans can be compared with diff. Operations on one object keep their order.
-func planLines(p inventory.TenantPreview) []string {
+func tenantLines(p inventory.TenantPreview) (texts []string) {
 	type line struct{ name, id, text string }
 	var lines []line
 	add := func(sign string, key aai.Key, document aai.Document, detail string) {
@@ -152,9 +147,8 @@ func planLines(p inventory.TenantPreview) []string {
 		add("!", c.Key, p.Current[c.Key], fmt.Sprintf(": its place belongs to data-owner %q", c.Owner))
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.id, b.id)) })
-	texts := make([]string, len(lines))
-	for i, l := range lines {
-		texts[i] = l.text
+	for _, l := range lines {
+		texts = append(texts, l.text)
 	}
 	return texts
 }

@@ -1,12 +1,10 @@
 package commands_test
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -27,14 +25,7 @@ var _ = Describe("The command aai plan", func() {
 	var inventory *simulator.Simulator
 	var config, namespace string
 	run := func(args ...string) (code int, out, errOut string) {
-		// It runs as a separate process, because it sets loggers of the whole process.
-		var stdout, stderr bytes.Buffer
-		c := exec.CommandContext(GinkgoT().Context(), os.Args[0], append([]string{program, "aai", "plan", "--kubeconfig", plane.KubeconfigPath()}, args...)...)
-		c.Stdout, c.Stderr = &stdout, &stderr
-		if err := c.Run(); err != nil {
-			Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}))
-		}
-		return c.ProcessState.ExitCode(), stdout.String(), stderr.String()
+		return execute(GinkgoT().Context(), "", program, append([]string{"aai", "plan", "--kubeconfig", plane.KubeconfigPath()}, args...)...)
 	}
 	BeforeEach(func(ctx SpecContext) {
 		namespace = suite.NewNamespace(ctx, api)

@@ -293,20 +293,25 @@ var _ = Describe("the status REST API", func() {
 		Expect(r.LogTail()).NotTo(ContainSubstring(token), "no token is logged")
 	})
 
-	It("speaks https with a certificate that may change", func(ctx SpecContext) {
+	It("speaks https with a certificate that may change, as the metrics server does", func(ctx SpecContext) {
 		namespace := suite.NewNamespace(ctx, api)
 		Expect(api.Create(ctx, &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}})).To(Succeed())
-		token := newCaller(ctx, namespace, []rbacv1.PolicyRule{{APIGroups: []string{corev1alpha2.GroupVersion.Group}, Resources: []string{"healthscopes"}, Verbs: []string{"get"}}}, nil)
+		token := newCaller(ctx, namespace, []rbacv1.PolicyRule{{APIGroups: []string{corev1alpha2.GroupVersion.Group}, Resources: []string{"healthscopes"}, Verbs: []string{"get"}}}, nonResourceRules("/metrics"))
 		certFile, keyFile, renew := newCertificates()
 		first := renew()
-		r := start(namespace, "controller")
-		guarded := freeAddress()
-		r.configureWithf("api: {bindAddress: %q, certFile: %q, keyFile: %q}\n", guarded, certFile, keyFile)
-		url := "https://" + guarded + "/scopes/" + namespace + "/web"
-		Eventually(statusCode(ctx, first, url, token)).Should(Equal(http.StatusOK))
+		guarded, metrics := freeAddress(), freeAddress()
+		r := start(namespace, "controller", "--config", configuration(GinkgoT().TempDir(),
+			"api: {bindAddress: %[1]q, certFile: %[3]q, keyFile: %[4]q}\nmetrics: {bindAddress: %[2]q, certFile: %[3]q, keyFile: %[4]q}\n", guarded, metrics, certFile, keyFile))
+		urls := []string{"https://" + guarded + "/scopes/" + namespace + "/web", "https://" + metrics + "/metrics"}
+		for _, url := range urls {
+			Eventually(statusCode(ctx, first, url, token)).Should(Equal(http.StatusOK), url)
+		}
 		second := renew()
-		Eventually(statusCode(ctx, second, url, token)).Should(Equal(http.StatusOK))
-		Expect(statusCode(ctx, first, url, token)()).To(Equal(0), "the old certificate is not served any more")
+		for _, url := range urls {
+			Eventually(statusCode(ctx, second, url, token)).Should(Equal(http.StatusOK), url)
+			Expect(statusCode(ctx, first, url, token)()).To(Equal(0), "the old certificate is not served any more at "+url)
+		}
+		Expect(r.Running()).To(BeTrue())
 		Expect(r.Stop(grace)).To(Succeed())
 	})
 })

@@ -1,12 +1,10 @@
 package commands_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -20,16 +18,10 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// runClusters runs the command clusters as a separate process.
+// runClusters runs the command clusters.
 func runClusters(args ...string) (code int, out, errOut string) {
 	GinkgoHelper()
-	var stdout, stderr bytes.Buffer
-	c := exec.CommandContext(GinkgoT().Context(), os.Args[0], append([]string{program, "clusters"}, args...)...)
-	c.Stdout, c.Stderr = &stdout, &stderr
-	if err := c.Run(); err != nil {
-		Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}))
-	}
-	return c.ProcessState.ExitCode(), stdout.String(), stderr.String()
+	return execute(GinkgoT().Context(), "", program, append([]string{"clusters"}, args...)...)
 }
 
 var _ = Describe("The command clusters", func() {

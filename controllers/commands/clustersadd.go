@@ -12,13 +12,15 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/yaml"
 
 	"github.com/healthscope/healthscope/controllers/app"
 	"github.com/healthscope/healthscope/controllers/enrol"
+	"github.com/healthscope/healthscope/controllers/fleet"
 )
 
 // clustersAddLong is the help of the command clusters add.
@@ -140,6 +142,9 @@ func printChanges(out io.Writer) func(enrol.Change) {
 	return func(c enrol.Change) { fmt.Fprintln(out, c) }
 }
 
+// emptyFields are the lines of fields that are marshaled although they are not set.
+var emptyFields = strings.NewReplacer("spec: {}\n", "", "status: {}\n", "", "rules: null\n", "")
+
 // printObjects prints the objects that an enrolment would create, as YAML, without the token.
 func printObjects(e enrol.Enrolment, out io.Writer) error {
 	scheme, err := app.NewScheme()
@@ -150,36 +155,73 @@ func printObjects(e enrol.Enrolment, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	printOne := func(where string, o client.Object) error {
-		gvk, err := apiutil.GVKForObject(o, scheme)
-		if err != nil {
-			return err
+	where := "member"
+	for _, o := range append(e.MemberObjects(), secret) {
+		if o == client.Object(secret) {
+			where = "hub"
 		}
-		o.GetObjectKind().SetGroupVersionKind(gvk)
-		data, err := yaml.Marshal(o)
-		if err != nil {
+		var text strings.Builder
+		if err := printers.NewTypeSetter(scheme).ToPrinter(&printers.YAMLPrinter{}).PrintObj(o, &text); err != nil {
 			return errors.Wrap(err, "cannot print what would be created")
 		}
-		_, err = fmt.Fprintf(out, "--- # %s\n%s", where, trimEmptyFields(string(data)))
-		return err
-	}
-	for _, o := range e.MemberObjects() {
-		if err := printOne("member", o); err != nil {
+		if _, err := fmt.Fprintf(out, "--- # %s\n%s", where, emptyFields.Replace(text.String())); err != nil {
 			return err
 		}
 	}
-	return printOne("hub", secret)
+	return nil
 }
 
-// trimEmptyFields removes the lines of fields that are marshaled although they are not set.
-func trimEmptyFields(text string) string {
-	var trimmed strings.Builder
-	for line := range strings.Lines(text) {
-		switch strings.TrimSpace(line) {
-		case "creationTimestamp: null", "spec: {}", "status: {}", "rules: null":
-		default:
-			trimmed.WriteString(line)
+// waitInterval is the interval between checks whether a cluster is Connected.
+const waitInterval = time.Second
+
+// waitConnected waits until a cluster is Connected, or until ctx ends, and shows on errOut what it waits for. It ignores the state of a
+// cluster with another Secret: the cluster may have been removed and added again.
+func waitConnected(ctx context.Context, hub client.Reader, namespace, name string, out, errOut io.Writer) error {
+	var secret corev1.Secret
+	if err := hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: enrol.SecretName(name)}, &secret); err != nil {
+		return errors.Wrapf(err, "it has been added, and cannot be waited for: cannot read Secret %q", enrol.SecretName(name))
+	}
+	p := newProgress(errOut)
+	defer p.clear()
+	state := "nothing is known of it"
+	err := wait.PollUntilContextCancel(ctx, waitInterval, true, func(ctx context.Context) (bool, error) {
+		connected, current := connectionState(ctx, hub, &secret, name)
+		if connected || ctx.Err() == nil { // A failure because ctx has ended says nothing about the cluster.
+			state = current
+		}
+		p.showf("waiting until cluster %q is %s: %s", name, fleet.Connected, state)
+		return connected, nil
+	})
+	if err != nil {
+		return errors.Errorf("it has been added and is not %s: %s", fleet.Connected, printable(state))
+	}
+	p.clear()
+	_, err = fmt.Fprintf(out, "hub: cluster %s %s\n", name, fleet.Connected)
+	return err
+}
+
+// connectionState reports whether a cluster is Connected with a Secret, and describes its state.
+func connectionState(ctx context.Context, hub client.Reader, secret *corev1.Secret, name string) (connected bool, text string) {
+	r, err := enrol.Read(ctx, hub, secret.Namespace, time.Now())
+	if err != nil {
+		return false, err.Error()
+	}
+	if !r.Controller.Running {
+		return false, "the controller does not run: " + r.Controller.Message
+	}
+	for _, c := range r.Clusters {
+		if c.Name == name && (c.SecretUID == "" || c.SecretUID == secret.UID) {
+			text = string(c.State)
+			if c.Message != "" {
+				text += ": " + c.Message
+			}
+			return c.State == fleet.Connected, text
 		}
 	}
-	return trimmed.String()
+	for _, s := range r.RejectedSecrets {
+		if s.Name == secret.Name {
+			return false, string(fleet.Refused) + ": " + s.Message
+		}
+	}
+	return false, "the controller has not read its Secret yet"
 }

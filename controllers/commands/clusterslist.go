@@ -99,7 +99,7 @@ func printReport(out, errOut io.Writer, format string, colour bool, r enrol.Repo
 	for _, s := range r.RejectedSecrets {
 		list.add(string(fleet.Refused), columns("secret/"+s.Name, string(fleet.Refused), unknownTime, "never", unknownTime, "", s.Message)...)
 	}
-	if _, err := io.WriteString(out, list.render(colour)); err != nil {
+	if err := list.print(out, colour); err != nil {
 		return err
 	}
 	if r.Omitted > 0 {

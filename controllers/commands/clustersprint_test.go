@@ -179,35 +179,6 @@ contexts:
 - {name: plain, context: {cluster: plain, user: admin}}
 `
 
-func TestClustersErrors(t *testing.T) {
-	clearKubeconfig(t)
-	t.Setenv("KUBECONFIG", writeFile(t, "kubeconfig", contexts))
-	cases := map[string]struct {
-		args []string
-		code int
-		want string
-	}{
-		"bad name":             {[]string{"add", "edge 01", "--context", "edge"}, exitUsage, `cannot add cluster "edge 01": invalid name "edge 01"`},
-		"not verified":         {[]string{"add", "edge02", "--context", "insecure"}, exitUsage, `cannot use context "insecure": insecure-skip-tls-verify is set`},
-		"no TLS":               {[]string{"add", "edge03", "--context", "plain"}, exitUsage, `its scheme is "http"`},
-		"the hub itself":       {[]string{"add", "edge03", "--context", "hub"}, exitUsage, `context "hub" is of the hub itself`},
-		"lifetime":             {[]string{"add", "edge01", "--context", "edge", "--token-lifetime", "1m"}, exitUsage, "invalid lifetime 1m0s"},
-		"all at once":          {[]string{"add", "a/b", "--context", "plain", "--namespaces", "A"}, exitUsage, `invalid namespace "A"`},
-		"unknown flag of list": {[]string{"list", "--x"}, exitUsage, "unknown flag: --x"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			code, out, errOut := run(t, append([]string{"clusters"}, c.args...)...)
-			if code != c.code || out != "" || !strings.Contains(errOut, c.want) {
-				t.Errorf("exit code %d, output %q, error output:\n%s\nwant %d and:\n%s", code, out, errOut, c.code, c.want)
-			}
-			if strings.Contains(errOut, "canary") {
-				t.Errorf("it says a secret: %s", errOut)
-			}
-		})
-	}
-}
-
 // TestDryRunPrintsEverythingButSecrets needs no cluster: a dry run sends no requests.
 func TestDryRunPrintsEverythingButSecrets(t *testing.T) {
 	clearKubeconfig(t)

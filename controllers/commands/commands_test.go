@@ -35,35 +35,6 @@ func clearKubeconfig(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 }
 
-func TestMainPrintsErrors(t *testing.T) {
-	clearKubeconfig(t)
-	notYAML := writeFile(t, "kubeconfig", "apiVersion: [")
-	ofAnother := writeFile(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: absent\n")
-	unknownField := writeFile(t, "config.yaml", configHeader+"inventry: {}\n")
-	cases := map[string]struct {
-		args []string
-		want string // a regular expression for the whole error output
-	}{
-		"unknown command":    {[]string{"contoller"}, `^healthscope: unknown command "contoller" for "healthscope"\n\nDid you mean this\?\n\tcontroller\n`},
-		"unknown flag":       {[]string{"controller", "--confg", "x"}, `^healthscope: unknown flag: --confg\n$`},
-		"unknown log format": {[]string{"controller", "--log-format", "xml"}, `^healthscope: cannot run the controller: --log-format is "xml"; it must be text or json\n$`},
-		"verbosity":          {[]string{"monitor", "-v", "-1"}, `^healthscope: cannot run the monitor: --verbosity is -1; it must not be negative\n$`},
-		"verbosity, no word": {[]string{"monitor", "-v", "loud"}, `^healthscope: invalid argument "loud" for "-v, --verbosity" flag: .*\n$`},
-		"bad configuration":  {[]string{"monitor", "--config", unknownField}, `^healthscope: cannot run the monitor: cannot use configuration file ".*/config.yaml": unknown field "inventry"\n$`},
-		"no kubeconfig":      {[]string{"monitor", "--kubeconfig", "/no/such/file"}, `^healthscope: cannot run the monitor: cannot find out how to reach the cluster: stat /no/such/file: no such file or directory\n$`},
-		"bad kubeconfig":     {[]string{"controller", "--kubeconfig", notYAML}, `^healthscope: cannot run the controller: cannot find out how to reach the cluster: error loading config file ".*/kubeconfig": yaml: .*\n$`},
-		"no such context":    {[]string{"controller", "--kubeconfig", ofAnother}, `^healthscope: cannot run the controller: cannot find out how to reach the cluster: .*context: absent.*\n$`},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			code, out, errOut := run(t, c.args...)
-			if code != exitUsage || out != "" || !regexp.MustCompile(c.want).MatchString(errOut) {
-				t.Errorf("exit code %d, output %q, error output:\n%s\nwant:\n%s", code, out, errOut, c.want)
-			}
-		})
-	}
-}
-
 func TestJSONLogContainsOnlyJSON(t *testing.T) {
 	clearKubeconfig(t)
 	code, out, errOut := run(t, "controller", "--log-format", "json")
@@ -98,23 +69,6 @@ func TestALogHasNoAddresses(t *testing.T) {
 	}
 }
 
-// TestExitCodes checks that the exit code of an invalid command line differs from that of other errors.
-func TestExitCodes(t *testing.T) {
-	clearKubeconfig(t)
-	dead := writeFile(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
-	for _, c := range []struct {
-		want int
-		args []string
-	}{
-		{exitOK, []string{"--version"}},
-		{exitNo, []string{"support-bundle", "--kubeconfig", dead, "-o", "/no/such/folder/bundle.tar.gz"}},
-	} {
-		if code, out, errOut := run(t, c.args...); code != c.want {
-			t.Errorf("%q: exit code %d, want %d: %s%s", c.args, code, c.want, out, errOut)
-		}
-	}
-}
-
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{{}, {"help"}, {"--help"}} {
 		code, out, errOut := run(t, args...)
@@ -125,12 +79,6 @@ func TestHelp(t *testing.T) {
 			if !regexp.MustCompile(`(?m)^  ` + command + ` +[A-Z]`).MatchString(out) {
 				t.Errorf("%q: there is no line about %q in\n%s", args, command, out)
 			}
-		}
-	}
-	_, out, _ := run(t, "controller", "--help")
-	for _, flag := range []string{"--config", "--kubeconfig", "--namespace", "--health-probe-bind-address", "--log-format", "--verbosity"} {
-		if !strings.Contains(out, flag+" ") {
-			t.Errorf("there is nothing about %s in\n%s", flag, out)
 		}
 	}
 }

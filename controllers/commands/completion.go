@@ -25,12 +25,12 @@ const completionTimeout = 2 * time.Second
 var flagCompletions = map[string]cobra.CompletionFunc{
 	"context":              completeNames(contextNames),
 	"hub-context":          completeNames(contextNames),
-	"namespace":            completeNames(namespaces),
-	"hub-namespace":        completeNames(namespaces),
-	"controller-namespace": completeNames(namespaces),
+	"namespace":            completeNames(hubNamespaces),
+	"hub-namespace":        completeNames(hubNamespaces),
+	"controller-namespace": completeNames(hubNamespaces),
 	"cluster":              completeNames(clusterNames),
-	"namespaces":           completeNames(memberNamespaceNames),
-	"probe-namespaces":     completeNames(memberNamespaceNames),
+	"namespaces":           completeNames(memberNamespaces),
+	"probe-namespaces":     completeNames(memberNamespaces),
 	"color":                fixedWords(colorAuto, colorAlways, colorNever),
 	"log-format":           fixedWords("text", "json"),
 	"detail":               fixedWords("summary", "all", "detail", "small", "full", "rsync"),
@@ -44,20 +44,17 @@ var argumentCompletions = map[string]cobra.CompletionFunc{
 	"healthscope clusters remove": firstArgument(completeNames(clusterNames)),
 }
 
-// addCompletions adds completions to a command and those below it.
-func addCompletions(c *cobra.Command) {
-	if complete := argumentCompletions[c.CommandPath()]; complete != nil {
-		c.ValidArgsFunction = complete
+// complete adds completions to a command.
+func complete(c *cobra.Command) {
+	if find := argumentCompletions[c.CommandPath()]; find != nil {
+		c.ValidArgsFunction = find
 	}
-	for name, complete := range flagCompletions {
+	for name, find := range flagCompletions {
 		if c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil { // LocalFlags would add the parents' flags to the command.
-			if err := c.RegisterFlagCompletionFunc(name, complete); err != nil {
+			if err := c.RegisterFlagCompletionFunc(name, find); err != nil {
 				panic(err) // It has been registered twice.
 			}
 		}
-	}
-	for _, child := range c.Commands() {
-		addCompletions(child)
 	}
 }
 
@@ -105,13 +102,13 @@ func contextNames(_ context.Context, c *cobra.Command) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Contexts)), err
 }
 
-// namespaces returns the namespaces of the hub.
-func namespaces(ctx context.Context, c *cobra.Command) ([]string, error) {
+// hubNamespaces returns the namespaces of the hub.
+func hubNamespaces(ctx context.Context, c *cobra.Command) ([]string, error) {
 	return listNames(ctx, flagValue(c, "hub-kubeconfig", "kubeconfig"), flagValue(c, "hub-context", "context"), namespacesResource, "")
 }
 
-// memberNamespaceNames returns the namespaces of the member.
-func memberNamespaceNames(ctx context.Context, c *cobra.Command) ([]string, error) {
+// memberNamespaces returns the namespaces of the member.
+func memberNamespaces(ctx context.Context, c *cobra.Command) ([]string, error) {
 	return listNames(ctx, flagValue(c, "kubeconfig"), flagValue(c, "context"), namespacesResource, "")
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	configv1alpha1 "github.com/healthscope/healthscope/apis/config/v1alpha1"
 	"github.com/healthscope/healthscope/controllers/app"
 	"github.com/healthscope/healthscope/controllers/rsync"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -25,55 +26,56 @@ import (
 // contextTimeout is how long the commands about contexts may take by default.
 const contextTimeout = time.Minute
 
-// contextFlags are the flags that all context commands share.
-type contextFlags struct {
-	config  string
-	timeout time.Duration
-}
+// contextCommand is a command about contexts: the flags that all of them share and, while it runs, the configuration, the store and the output.
+type contextCommand struct {
+	configFile string
+	timeout    time.Duration
 
-// contextFunc does the work of a command about contexts.
-type contextFunc func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error
+	config      *configv1alpha1.Configuration
+	store       *appcontext.Store
+	out, errOut io.Writer
+}
 
 // newContext returns the command context.
 func newContext() *cobra.Command {
-	var f contextFlags
+	var o contextCommand
 	c := &cobra.Command{Use: "context", Short: "Create AppContexts, and deploy them"}
-	c.PersistentFlags().StringVar(&f.config, "config", "", "the configuration file, whose section appContext names the etcd with the contexts")
-	c.PersistentFlags().DurationVar(&f.timeout, "timeout", contextTimeout, "how long the command may take")
+	c.PersistentFlags().StringVar(&o.configFile, "config", "", "the configuration file, whose section appContext names the etcd with the contexts")
+	c.PersistentFlags().DurationVar(&o.timeout, "timeout", contextTimeout, "how long the command may take")
 	c.AddCommand(
-		newContextApply(&f),
-		newContextPlan(&f),
-		f.eventCommand("instantiate ID", "Deploy a context to its clusters", 1, enqueue(deploy.EventInstantiate)),
-		f.eventCommand("terminate ID", "Delete from its clusters what a context has deployed", 1, enqueue(deploy.EventTerminate)),
-		f.eventCommand("update FROM TO", "Replace the context FROM by the context TO, and delete what TO lacks", 2, enqueue(deploy.EventUpdate)),
-		f.eventCommand("rollback FROM TO", "Undo an update from TO to FROM", 2, enqueue(deploy.EventUpdate)),
-		f.command("stop ID", "Stop the work on a context until the next of these commands", 1, stopContext),
-		f.command("list", "List the contexts, with their states", 0, listContexts),
-		f.command("show ID", "Print the state of each resource of a context, and why", 1, showContext),
+		o.applyCommand(),
+		newContextPlan(&o),
+		o.eventCommand("instantiate ID", "Deploy a context to its clusters", deploy.EventInstantiate),
+		o.eventCommand("terminate ID", "Delete from its clusters what a context has deployed", deploy.EventTerminate),
+		o.eventCommand("update FROM TO", "Replace the context FROM by the context TO, and delete what TO lacks", deploy.EventUpdate),
+		o.eventCommand("rollback FROM TO", "Undo an update from TO to FROM", deploy.EventUpdate),
+		o.command("stop ID", "Stop the work on a context until the next of these commands", o.stop),
+		o.command("list", "List the contexts, with their states", o.list),
+		o.command("show ID", "Print the state of each resource of a context, and why", o.show),
 	)
 	return c
 }
 
-// command returns a command that calls run with the store of the contexts.
-func (f *contextFlags) command(use, short string, args int, run contextFunc) *cobra.Command {
+// command returns a command that calls run with the arguments that use names.
+func (o *contextCommand) command(use, short string, run func(ctx context.Context, args []string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: exactArgs(args),
+		Use: use, Short: short, Args: exactArgs(strings.Count(use, " ")),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
+			ctx, cancel := context.WithTimeout(c.Context(), o.timeout)
 			defer cancel()
-			config, err := app.LoadConfig(f.config)
-			if err != nil {
+			var err error
+			if o.config, err = app.LoadConfig(o.configFile); err != nil {
 				return usageError(err)
 			}
-			if config.AppContext == nil {
-				return usageError(errors.Errorf("the configuration %q has no section appContext, which names the etcd with the contexts", f.config))
+			if o.config.AppContext == nil {
+				return usageError(errors.Errorf("the configuration %q has no section appContext, which names the etcd with the contexts", o.configFile))
 			}
-			store, err := app.OpenAppContext(config.AppContext)
-			if err != nil {
+			if o.store, err = app.OpenAppContext(o.config.AppContext); err != nil {
 				return usageError(err)
 			}
-			defer func() { _ = store.Close() }() // All requests have completed.
-			err = run(ctx, store, args, c.OutOrStdout())
+			defer func() { _ = o.store.Close() }() // All requests have completed.
+			o.out, o.errOut = c.OutOrStdout(), c.ErrOrStderr()
+			err = run(ctx, args)
 			if errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) {
 				return noAnswer(err)
 			}
@@ -82,24 +84,31 @@ func (f *contextFlags) command(use, short string, args int, run contextFunc) *co
 	}
 }
 
-// eventCommand returns a command that adds an event to the queues of contexts.
-func (f *contextFlags) eventCommand(use, short string, args int, add contextFunc) *cobra.Command {
+// eventCommand returns a command that adds an event to the queue of a context. Its arguments are the id of the context, or the id of the
+// context that is updated and that of its update.
+func (o *contextCommand) eventCommand(use, short string, event deploy.Event) *cobra.Command {
 	var wait bool
-	var c *cobra.Command
-	c = f.command(use, short, args, func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
-		if err := add(ctx, store, args, out); err != nil || !wait {
+	c := o.command(use, short, func(ctx context.Context, args []string) error {
+		id, from := args[len(args)-1], ""
+		if len(args) > 1 {
+			from = args[0]
+		}
+		if err := rsync.Enqueue(ctx, o.store, id, event, from, time.Now()); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(o.out, "%s of context %s is in the queue\n", event, strings.Join(args, " to ")); err != nil || !wait {
 			return err
 		}
 		slices.Reverse(args) // An update deletes what is left of the previous context last.
-		return waitForContexts(ctx, store, args, out, c.ErrOrStderr())
+		return o.wait(ctx, args)
 	})
 	c.Flags().BoolVar(&wait, "wait", false, "wait until the work is done, at most for --timeout; if something fails, print what, and exit with 1")
 	return c
 }
 
-func newContextApply(f *contextFlags) *cobra.Command {
+func (o *contextCommand) applyCommand() *cobra.Command {
 	var file string
-	c := f.command("apply", "Create the context of a composite app, to be instantiated later, and print its id", 0, func(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
+	c := o.command("apply", "Create the context of a composite app, to be instantiated later, and print its id", func(ctx context.Context, _ []string) error {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return usageError(errors.Wrap(err, "cannot read the composite app"))
@@ -108,7 +117,7 @@ func newContextApply(f *contextFlags) *cobra.Command {
 		if err := yaml.UnmarshalStrict(data, &composite); err != nil {
 			return usageError(errors.Wrapf(err, "cannot read composite app %q", file))
 		}
-		id, err := rsync.CreateContext(ctx, store, composite, func(name string) ([]byte, error) {
+		id, err := rsync.CreateContext(ctx, o.store, composite, func(name string) ([]byte, error) {
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(filepath.Dir(file), name)
 			}
@@ -117,7 +126,7 @@ func newContextApply(f *contextFlags) *cobra.Command {
 		if err != nil {
 			return usageError(errors.Wrapf(err, "cannot make the context of %q", file))
 		}
-		_, err = fmt.Fprintln(out, id)
+		_, err = fmt.Fprintln(o.out, id)
 		return err
 	})
 	c.Flags().StringVarP(&file, "filename", "f", "", "the YAML file of the composite app; the paths of its manifests are relative to its directory")
@@ -127,50 +136,34 @@ func newContextApply(f *contextFlags) *cobra.Command {
 	return c
 }
 
-// enqueue returns a function that adds an event to the queue of a context. The arguments are its id, or the id of the context that is updated
-// and its own.
-func enqueue(event deploy.Event) contextFunc {
-	return func(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
-		id, from := args[len(args)-1], ""
-		if len(args) > 1 {
-			from = args[0]
-		}
-		if err := rsync.Enqueue(ctx, store, id, event, from, time.Now()); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(out, "%s of context %s is in the queue\n", event, strings.Join(args, " to "))
+func (o *contextCommand) stop(ctx context.Context, args []string) error {
+	if err := rsync.Stop(ctx, o.store, args[0], time.Now()); err != nil {
 		return err
 	}
-}
-
-func stopContext(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
-	if err := rsync.Stop(ctx, store, args[0], time.Now()); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "context %s is stopped\n", args[0])
+	_, err := fmt.Fprintf(o.out, "context %s is stopped\n", args[0])
 	return err
 }
 
 // printStandingDown prints why the controller has stopped all work on contexts, if it has.
-func printStandingDown(ctx context.Context, store *appcontext.Store, out io.Writer) error {
-	reason, err := store.Sidecar(ctx, deploy.StandingDownHandle)
+func (o *contextCommand) printStandingDown(ctx context.Context) error {
+	reason, err := o.store.Sidecar(ctx, deploy.StandingDownHandle)
 	if err == nil && reason != "" {
-		_, err = fmt.Fprintf(out, "nothing is deployed until the controller is started again: %s\n", printable(reason))
+		_, err = fmt.Fprintf(o.out, "nothing is deployed until the controller is started again: %s\n", printable(reason))
 	}
 	return err
 }
 
-func listContexts(ctx context.Context, store *appcontext.Store, _ []string, out io.Writer) error {
-	ids, err := store.ContextIDs(ctx)
+func (o *contextCommand) list(ctx context.Context, _ []string) error {
+	ids, err := o.store.ContextIDs(ctx)
 	if err != nil {
 		return err
 	}
-	if err := printStandingDown(ctx, store, out); err != nil {
+	if err := o.printStandingDown(ctx); err != nil {
 		return err
 	}
 	t := table{columns: []string{"ID", "STATE", "FOR"}}
 	for _, id := range ids {
-		s, err := store.Snapshot(ctx, id, "status", "meta")
+		s, err := o.store.Snapshot(ctx, id, "status", "meta")
 		if errors.Is(err, appcontext.ErrNotFound) {
 			continue // It has been deleted meanwhile.
 		}
@@ -188,13 +181,12 @@ func listContexts(ctx context.Context, store *appcontext.Store, _ []string, out 
 		}
 		t.add("", id, string(state), name)
 	}
-	_, err = io.WriteString(out, t.render(false))
-	return err
+	return t.print(o.out, false)
 }
 
-func showContext(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+func (o *contextCommand) show(ctx context.Context, args []string) error {
 	id := args[0]
-	s, err := store.Snapshot(ctx, id)
+	s, err := o.store.Snapshot(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -202,65 +194,55 @@ func showContext(ctx context.Context, store *appcontext.Store, args []string, ou
 	if err != nil {
 		return err
 	}
-	problem, err := store.Sidecar(ctx, rsync.ProblemHandle(id))
+	problem, err := o.store.Sidecar(ctx, rsync.ProblemHandle(id))
 	if err != nil {
 		return err
 	}
-	if err := printStandingDown(ctx, store, out); err != nil {
+	if err := o.printStandingDown(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "state %s, desired %s\n", cmp.Or(l.Current, "-"), cmp.Or(l.Desired, "-"))
+	fmt.Fprintf(o.out, "state %s, desired %s\n", cmp.Or(l.Current, "-"), cmp.Or(l.Desired, "-"))
 	for _, e := range l.Queue {
-		fmt.Fprintf(out, "event %s: %s\n", e.Event, e.Status)
+		fmt.Fprintf(o.out, "event %s: %s\n", e.Event, e.Status)
 	}
 	if problem != "" {
-		fmt.Fprintf(out, "problem: %s\n", printable(problem))
+		fmt.Fprintf(o.out, "problem: %s\n", printable(problem))
 	}
-	if err := printWaiting(ctx, store, s, l, out); err != nil {
-		return err
+	if l.Current == appcontext.StateInstantiating { // Otherwise what is stored is left over from a wait that was interrupted.
+		if err := o.printWaiting(ctx, s); err != nil {
+			return err
+		}
 	}
-	statuses, err := statusSnapshot(ctx, store, id)
-	if err != nil {
-		return err
-	}
-	if statuses.ID() != id {
-		fmt.Fprintf(out, "resources are those of context %s\n", statuses.ID())
-	}
-	return printResources(ctx, store, statuses, out)
+	return o.printResources(ctx, s)
 }
 
-// printWaiting prints which apps wait for others, and why, while a context is instantiated.
-func printWaiting(ctx context.Context, store *appcontext.Store, s *appcontext.Snapshot, l deploy.Lifecycle, out io.Writer) error {
-	if l.Current != appcontext.StateInstantiating {
-		return nil // What is stored is left over from a wait that was interrupted.
-	}
+// printWaiting prints which apps of a context wait for others, and why.
+func (o *contextCommand) printWaiting(ctx context.Context, s *appcontext.Snapshot) error {
 	for _, a := range s.Apps() {
-		waits, err := store.ListSidecars(ctx, rsync.WaitReasonHandle(s.ID(), a.Name()))
+		waits, err := o.store.ListSidecars(ctx, rsync.WaitReasonHandle(s.ID(), a.Name()))
 		if err != nil {
 			return err
 		}
 		for _, other := range slices.Sorted(maps.Keys(waits)) {
-			fmt.Fprintf(out, "app %s waits until app %s is Ready: %s\n", a.Name(), other, printable(waits[other]))
+			fmt.Fprintf(o.out, "app %s waits until app %s is Ready: %s\n", a.Name(), other, printable(waits[other]))
 		}
 	}
 	return nil
 }
 
-// statusSnapshot returns the context that stores the states of a context's resources. After updates, this is the first of the contexts.
-func statusSnapshot(ctx context.Context, store *appcontext.Store, id string) (*appcontext.Snapshot, error) {
-	s, err := store.Snapshot(ctx, id, "statusappctxid")
+// printResources prints a table of a context's resources. After updates, the first of the contexts stores their states.
+func (o *contextCommand) printResources(ctx context.Context, of *appcontext.Snapshot) error {
+	id, err := of.StatusContextID()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	statusID, err := s.StatusContextID()
+	s, err := o.store.Snapshot(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return store.Snapshot(ctx, statusID)
-}
-
-// printResources prints a table of the resources whose states a context stores.
-func printResources(ctx context.Context, store *appcontext.Store, s *appcontext.Snapshot, out io.Writer) error {
+	if id != of.ID() {
+		fmt.Fprintf(o.out, "resources are those of context %s\n", id)
+	}
 	t := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "STATUS", "PROBLEM"}}
 	for _, a := range s.Apps() {
 		for _, c := range a.Clusters() {
@@ -269,7 +251,7 @@ func printResources(ctx context.Context, store *appcontext.Store, s *appcontext.
 				if err != nil {
 					return err
 				}
-				reason, err := store.Sidecar(ctx, r.Handle().Level("status"))
+				reason, err := o.store.Sidecar(ctx, r.Handle().Level("status"))
 				if err != nil {
 					return err
 				}
@@ -277,6 +259,69 @@ func printResources(ctx context.Context, store *appcontext.Store, s *appcontext.
 			}
 		}
 	}
-	_, err := io.WriteString(out, t.render(false))
+	return t.print(o.out, false)
+}
+
+// wait waits until no work is left on contexts, and prints the state of the first one, whose event finishes before those of the others. If
+// the last event of a context has failed, wait prints why and returns errNo.
+func (o *contextCommand) wait(ctx context.Context, ids []string) error {
+	p := newProgress(o.errOut)
+	defer p.clear()
+	failed := ""
+	for _, id := range ids {
+		done, err := o.waitFor(ctx, id, p)
+		if ctx.Err() != nil {
+			return noAnswer(errors.Errorf("the work on context %q is not done: \"healthscope context show\" prints its progress; a controller with rsync.enabled must run", ids[0]))
+		}
+		if err != nil {
+			return err
+		}
+		if !done && failed == "" {
+			failed = id
+		}
+	}
+	p.clear()
+	if failed != "" {
+		if err := o.show(ctx, []string{failed}); err != nil {
+			return err
+		}
+		return errNo
+	}
+	s, err := o.store.Snapshot(ctx, ids[0], "status")
+	if err != nil {
+		return err
+	}
+	state, err := s.Status()
+	if err == nil {
+		_, err = fmt.Fprintf(o.out, "context %s is %s\n", ids[0], state)
+	}
 	return err
+}
+
+// waitFor watches a context until no work is left on it, and reports whether its last event is done.
+func (o *contextCommand) waitFor(ctx context.Context, id string, p *progress) (done bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	finished := false
+	watchErr := o.store.WatchLevels(ctx, id, nil, func() {
+		if ctx.Err() != nil {
+			return // A change that was received before the watch ended.
+		}
+		var s *appcontext.Snapshot
+		var l deploy.Lifecycle
+		if s, err = o.store.Snapshot(ctx, id, deploy.LifecycleLevels()...); err == nil {
+			l, err = deploy.ReadLifecycle(s)
+		}
+		if err == nil && l.Active() {
+			p.showf("context %s is %s", id, l.Current)
+			return
+		}
+		n := len(l.Queue)
+		finished, done = err == nil, n > 0 && l.Queue[n-1].Status == deploy.EventDone
+		cancel()
+	})
+	if finished || err != nil {
+		return done, err
+	}
+	return false, watchErr
 }

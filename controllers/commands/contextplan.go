@@ -10,10 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/healthscope/healthscope/controllers/app"
 	"github.com/healthscope/healthscope/controllers/fleet"
 	"github.com/healthscope/healthscope/controllers/rsync"
-	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
@@ -29,9 +27,9 @@ The exit code is 0 when the clusters would accept everything, 1 when one would r
 something, 2 when the command line or a file that it names is invalid, and 3 when
 there is no answer.`
 
-// contextPlan are the flags of the command context plan.
+// contextPlan is the command context plan.
 type contextPlan struct {
-	*contextFlags
+	*contextCommand
 
 	hub       hubFlags
 	from      string
@@ -39,9 +37,9 @@ type contextPlan struct {
 	output    string
 }
 
-func newContextPlan(f *contextFlags) *cobra.Command {
-	o := &contextPlan{contextFlags: f}
-	c := f.command("plan ID", "Print what would be created, changed and deleted in which cluster", 1, o.run)
+func newContextPlan(shared *contextCommand) *cobra.Command {
+	o := &contextPlan{contextCommand: shared}
+	c := o.command("plan ID", "Print what would be created, changed and deleted in which cluster", o.run)
 	c.Long = contextPlanLong
 	o.hub.addConnectionFlags(c.Flags())
 	c.Flags().StringVar(&o.from, "from", "", "print what an update from this context would change")
@@ -50,26 +48,21 @@ func newContextPlan(f *contextFlags) *cobra.Command {
 	return c
 }
 
-func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, args []string, out io.Writer) error {
+func (o *contextPlan) run(ctx context.Context, args []string) error {
 	if err := checkFormat(o.output, formatTable, formatJSON, formatYAML); err != nil {
 		return usageError(err)
 	}
 	if o.from != "" && o.terminate {
 		return usageError(errors.New("--from and --terminate exclude each other"))
 	}
-	preview, err := o.read(ctx, store, args[0])
+	previews, err := o.preview(ctx, args[0])
 	if err != nil {
 		return err
 	}
-	access, err := o.access(ctx)
-	if err != nil {
-		return err
-	}
-	previews := preview(ctx, access)
 	if o.output == formatTable {
-		err = printPreviews(out, previews)
+		err = printPreviews(o.out, previews)
 	} else {
-		err = encode(out, o.output, previews)
+		err = encode(o.out, o.output, previews)
 	}
 	if err != nil {
 		return err
@@ -77,41 +70,44 @@ func (o *contextPlan) run(ctx context.Context, store *appcontext.Store, args []s
 	return previewResult(previews)
 }
 
-// clusterAccess returns the access to a cluster, if there is one.
-type clusterAccess func(cluster string) (fleet.Access, bool)
-
-// read reads what would be deployed, and returns a function that asks the clusters what would change.
-func (o *contextPlan) read(ctx context.Context, store *appcontext.Store, id string) (func(context.Context, clusterAccess) []rsync.Preview, error) {
+// preview reads what would be deployed, and asks the clusters what would change.
+func (o *contextPlan) preview(ctx context.Context, id string) ([]rsync.Preview, error) {
 	if o.from != "" {
-		update, err := rsync.ReadUpdate(ctx, store, o.from, id)
-		return func(ctx context.Context, a clusterAccess) []rsync.Preview { return rsync.PreviewUpdate(ctx, update, a) }, err
+		update, err := rsync.ReadUpdate(ctx, o.store, o.from, id)
+		if err != nil {
+			return nil, err
+		}
+		access, err := o.access(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return rsync.PreviewUpdate(ctx, update, access), nil
 	}
-	snapshot, err := store.Snapshot(ctx, id)
+	snapshot, err := o.store.Snapshot(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	plan, err := deploy.NewPlan(snapshot)
-	if o.terminate {
-		return func(ctx context.Context, a clusterAccess) []rsync.Preview {
-			return rsync.PreviewTermination(ctx, plan, a)
-		}, err
+	if err != nil {
+		return nil, err
 	}
-	return func(ctx context.Context, a clusterAccess) []rsync.Preview {
-		return rsync.PreviewInstantiation(ctx, plan, a)
-	}, err
+	access, err := o.access(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.terminate {
+		return rsync.PreviewTermination(ctx, plan, access), nil
+	}
+	return rsync.PreviewInstantiation(ctx, plan, access), nil
 }
 
 // access returns a function that returns the access to a cluster: one with a Secret in the hub, or the hub itself.
-func (o *contextPlan) access(ctx context.Context) (clusterAccess, error) {
-	config, err := app.LoadConfig(o.config)
-	if err != nil {
-		return nil, usageError(err)
-	}
+func (o *contextPlan) access(ctx context.Context) (func(cluster string) (fleet.Access, bool), error) {
 	hub, local, err := o.hub.client("context-plan")
 	if err != nil {
 		return nil, usageError(err)
 	}
-	members, err := fleet.ReadAccess(ctx, hub, o.hub.namespace, config.ClusterName)
+	members, err := fleet.ReadAccess(ctx, hub, o.hub.namespace, o.config.ClusterName)
 	if err != nil {
 		return nil, noAnswer(err)
 	}
@@ -120,7 +116,7 @@ func (o *contextPlan) access(ctx context.Context) (clusterAccess, error) {
 		return nil, usageError(err)
 	}
 	return func(cluster string) (fleet.Access, bool) {
-		if cluster == config.ClusterName {
+		if cluster == o.config.ClusterName {
 			return fleet.Access{Config: local, Client: httpClient}, true
 		}
 		return members(cluster)

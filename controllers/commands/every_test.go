@@ -33,6 +33,9 @@ func TestEveryCommand(t *testing.T) {
 {apiVersion: v1, kind: Pod, metadata: {name: web-1-a, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-1, controller: true}]}, status: {phase: Running, containerStatuses: [{name: nginx, state: {waiting: {reason: CrashLoopBackOff}}}]}}
 `)
 	config := writeFile(t, "config.yaml", configHeader)
+	notYAML := writeFile(t, "kubeconfig", "apiVersion: [")
+	noContext := writeFile(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: absent\n")
+	unknownField := writeFile(t, "config.yaml", configHeader+"inventry: {}\n")
 	none := filepath.Join(t.TempDir(), "none")
 	dead := writeFile(t, "kubeconfig", strings.ReplaceAll(contexts, "https://hub:6443", "https://127.0.0.1:1"))
 	refused := writeFile(t, "config.yaml", configHeader+"appContext: {endpoints: ['"+refusingEtcd(t)+"']}\n")
@@ -43,6 +46,7 @@ func TestEveryCommand(t *testing.T) {
 	var named, names []string
 	for name, value := range map[string]string{
 		"FORBIDDEN": forbidden, "DEAD": dead, "REFUSED": refused, "NOETCD": noEtcd, "COMPOSITE": composite, "INVENTORY": inventory,
+		"NOTYAML": notYAML, "NOCONTEXT": noContext, "UNKNOWNFIELD": unknownField,
 		"POD": pod, "CRASHING": crashing, "CONFIG": config, "NONE": none, "BUNDLE": filepath.Join(t.TempDir(), "bundle"), "HUB": hub.URL, "MEMBER": member.URL,
 	} {
 		named, names = append(named, name, value), append(names, value, name)
@@ -55,6 +59,20 @@ func TestEveryCommand(t *testing.T) {
 		out    string
 		errOut string
 	}{
+		{"contoller", 2, "", "healthscope: unknown command \"contoller\" for \"healthscope\"\n\nDid you mean this?\n\tcontroller\n\n"},
+		{"controller --confg x", 2, "", "healthscope: unknown flag: --confg\n"},
+		{"controller --log-format xml", 2, "", "healthscope: cannot run the controller: --log-format is \"xml\"; it must be text or json\n"},
+		{"controller --kubeconfig NOTYAML", 2, "", "healthscope: cannot run the controller: cannot find out how to reach the cluster: error loading config file \"NOTYAML\": yaml: line 1: did not find expected node content\n"},
+		{"controller --kubeconfig NOCONTEXT", 2, "", "healthscope: cannot run the controller: cannot find out how to reach the cluster: invalid configuration: [context was not found for specified context: absent, cluster has no server defined]\n"},
+		{"monitor -v -1", 2, "", "healthscope: cannot run the monitor: --verbosity is -1; it must not be negative\n"},
+		{"monitor -v loud", 2, "", "healthscope: invalid argument \"loud\" for \"-v, --verbosity\" flag: strconv.ParseInt: parsing \"loud\": invalid syntax\n"},
+		{"monitor --config UNKNOWNFIELD", 2, "", "healthscope: cannot run the monitor: cannot use configuration file \"UNKNOWNFIELD\": unknown field \"inventry\"\n"},
+		{"support-bundle --kubeconfig DEAD -o NONE/bundle.tar.gz", 1, "", "healthscope: cannot write a support bundle: cannot create the file: open NONE/bundle.tar.gz: no such file or directory\n"},
+		{"clusters add edge01 --context insecure --kubeconfig FORBIDDEN", 2, "", "healthscope: cannot add cluster \"edge01\": cannot use context \"insecure\": insecure-skip-tls-verify is set: the hub talks to servers only that it can verify; put the authority's certificate into certificate-authority-data\n"},
+		{"clusters add edge01 --context plain --kubeconfig FORBIDDEN", 2, "", "healthscope: cannot add cluster \"edge01\": cannot use the kubeconfig: clusters[edge01].cluster.server: Forbidden: it must be an https URL, also on the hub's own machine; its scheme is \"http\"\n"},
+		{"clusters add edge01 --context hub --kubeconfig FORBIDDEN --hub-kubeconfig FORBIDDEN", 2, "", "warning: HUB is an address of this machine; if the controller runs elsewhere, set --server to the URL by which it reaches the member\nhealthscope: cannot add cluster \"edge01\": context \"hub\" is of the hub itself, which is its own member already\n"},
+		{"clusters add edge01 --context edge --kubeconfig FORBIDDEN --token-lifetime 1m", 2, "", "healthscope: cannot add cluster \"edge01\": invalid lifetime 1m0s of the token: want 10m0s to 1193046h28m16s\n"},
+		{"clusters add a/b --context plain --kubeconfig FORBIDDEN --namespaces A", 2, "", "healthscope: cannot add cluster \"a/b\": [invalid name \"a/b\": want 1 to 253 letters, digits, dots, underscores, hyphens and plus signs, with a letter or digit at each end and after each dot, such as provider+edge01, invalid namespace \"A\", cannot use the kubeconfig: clusters[a/b].cluster.server: Forbidden: it must be an https URL, also on the hub's own machine; its scheme is \"http\"]\n"},
 		{"controller stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope controller\"\n"},
 		{"controller", 2, "", "healthscope: cannot run the controller: cannot find out how to reach the cluster: there is no kubeconfig file; give one with --kubeconfig or $KUBECONFIG\n"},
 		{"controller --config NONE", 2, "", "healthscope: cannot run the controller: cannot read the configuration file: open NONE: no such file or directory\n"},
@@ -97,7 +115,6 @@ Failed    Pod/web-1-a        -           CrashLoopBackOff   Pod          contain
 		{"context terminate --config CONFIG 1", 2, "", "healthscope: the configuration \"CONFIG\" has no section appContext, which names the etcd with the contexts\n"},
 		{"context list", 2, "", "healthscope: the configuration \"\" has no section appContext, which names the etcd with the contexts\n"},
 		{"context list stray", 2, "", "healthscope: usage: healthscope context list [flags]; the arguments given are [\"stray\"]\n"},
-		{"context list --config NONE", 2, "", "healthscope: cannot read the configuration file: open NONE: no such file or directory\n"},
 		{"context show", 2, "", "healthscope: usage: healthscope context show ID [flags]; the arguments given are []\n"},
 		{"context show --config CONFIG 1", 2, "", "healthscope: the configuration \"CONFIG\" has no section appContext, which names the etcd with the contexts\n"},
 		{"status", 2, "", "healthscope: cannot find out how to reach the API server: there is no kubeconfig file, or it is empty\n"},
@@ -137,7 +154,6 @@ Failed    Pod/web-1-a        -           CrashLoopBackOff   Pod          contain
 		{"context apply --config REFUSED -f NONE", 2, "", "healthscope: cannot read the composite app: open NONE: no such file or directory\n"},
 		{"context plan --config REFUSED --hub-kubeconfig FORBIDDEN 1", 3, "", "healthscope: cannot read context \"1\": Etcd denies access: etcdserver: permission denied\n"},
 		{"context plan --config NOETCD --hub-kubeconfig FORBIDDEN 1", 3, "", "healthscope: cannot read context \"1\": Etcd is not available: context deadline exceeded\n"},
-		{"context plan --config NONE 1", 2, "", "healthscope: cannot read the configuration file: open NONE: no such file or directory\n"},
 		{"context instantiate --config REFUSED 1", 3, "", "healthscope: cannot add event \"Instantiate\" to context \"1\": cannot read context \"1\": Etcd denies access: etcdserver: permission denied\n"},
 		{"context instantiate --config NOETCD 1", 3, "", "healthscope: cannot add event \"Instantiate\" to context \"1\": cannot read context \"1\": Etcd is not available: context deadline exceeded\n"},
 		{"context terminate --config REFUSED 1", 3, "", "healthscope: cannot add event \"Terminate\" to context \"1\": cannot read context \"1\": Etcd denies access: etcdserver: permission denied\n"},
@@ -158,19 +174,12 @@ Failed    Pod/web-1-a        -           CrashLoopBackOff   Pod          contain
 		{"context list --config NOETCD", 3, "", "healthscope: cannot find contexts: Etcd is not available: context deadline exceeded\n"},
 		{"context show --config REFUSED 1", 3, "", "healthscope: cannot read context \"1\": Etcd denies access: etcdserver: permission denied\n"},
 		{"context show --config NOETCD 1", 3, "", "healthscope: cannot read context \"1\": Etcd is not available: context deadline exceeded\n"},
-		{"context show --config NONE 1", 2, "", "healthscope: cannot read the configuration file: open NONE: no such file or directory\n"},
 		{"status --kubeconfig DEAD", 3, "", "healthscope: cannot get the status of the HealthScopes in namespace default: cannot ask the server at https://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n"},
 		{"status retail/shop/v2/autumn --kubeconfig DEAD", 3, "", "healthscope: cannot get the status of deployment intent group retail/shop/v2/autumn: cannot ask the server at https://healthscope-controller.healthscope-system: cannot find the controller in namespace \"healthscope-system\": Get \"https://127.0.0.1:1/api/v1/namespaces/healthscope-system/pods?labelSelector=app.kubernetes.io%2Fname%3Dhealthscope%2Capp.kubernetes.io%2Fcomponent%3Dcontroller\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
 		{"support-bundle --config NONE", 2, "", "healthscope: cannot write a support bundle: cannot read the configuration file: open NONE: no such file or directory\n"},
 		{"support-bundle --metrics-token-file NONE", 2, "", "healthscope: cannot write a support bundle: cannot read --metrics-token-file: open NONE: no such file or directory\n"},
 		{"support-bundle --kubeconfig FORBIDDEN -o BUNDLE1", 0, "", "BUNDLE1: 13 files; not everything could be read: see errors.txt in it\n"},
 		{"support-bundle --kubeconfig DEAD -o BUNDLE2", 0, "", "BUNDLE2: 13 files; not everything could be read: see errors.txt in it\n"},
-		{"context apply --config NONE -f COMPOSITE", 2, "", "healthscope: cannot read the configuration file: open NONE: no such file or directory\n"},
-		{"context terminate --config NONE 1", 2, "", "healthscope: cannot read the configuration file: open NONE: no such file or directory\n"},
-		{"context update --config NONE 1 2", 2, "", "healthscope: cannot read the configuration file: open NONE: no such file or directory\n"},
-		{"context rollback --config NONE 1 2", 2, "", "healthscope: cannot read the configuration file: open NONE: no such file or directory\n"},
-		{"context stop --config NONE 1", 2, "", "healthscope: cannot read the configuration file: open NONE: no such file or directory\n"},
-		{"clusters list -o xml", 2, "", "healthscope: --output is \"xml\"; it must be table, wide, json or yaml\n"},
 		{"clusters add edge01 --context edge --kubeconfig FORBIDDEN --hub-kubeconfig DEAD", 1, "", "warning: MEMBER is an address of this machine; if the controller runs elsewhere, set --server to the URL by which it reaches the member\nhealthscope: cannot add cluster \"edge01\": hub: cannot find the Secrets of clusters: failed to get server groups: Get \"https://127.0.0.1:1/api?timeout=10s\": dial tcp 127.0.0.1:1: connect: connection refused\n"},
 		{"completion stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope completion\"\n"},
 		{"monitor stray", 2, "", "healthscope: unknown command \"stray\" for \"healthscope monitor\"\n"},

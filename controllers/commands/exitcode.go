@@ -46,10 +46,7 @@ func withCode(code int, causes ...error) error {
 var errReported = errors.New("the answer has been printed")
 
 // Errors of commands that have printed their answer.
-var (
-	errNo      = withCode(exitNo, errReported)
-	errUnknown = withCode(exitUnknown, errReported)
-)
+var errNo, errUnknown = withCode(exitNo, errReported), withCode(exitUnknown, errReported)
 
 // exitCode returns the exit code of the program when a command has ended with err.
 func exitCode(err error) int {

@@ -54,12 +54,15 @@ type explanation struct {
 	Rule       string             `json:"rule"`
 }
 
-// explainOptions are the flags of the command explain.
+// explainOptions are the flags of the command explain, and the rules that follow from them.
 type explainOptions struct {
 	files  []string
 	config string
 	output string
 	colour bool
+
+	rules  rules.Options
+	policy healthscope.Policy
 }
 
 func newExplain() *cobra.Command {
@@ -80,15 +83,14 @@ func newExplain() *cobra.Command {
 
 // run reads objects, judges them and prints the results. It also does so if some files cannot be read.
 func (o *explainOptions) run(in io.Reader, out io.Writer) error {
-	e, problems := o.explainer()
-	if len(problems) > 0 {
+	if problems := o.readRules(); len(problems) > 0 {
 		for i := range problems {
 			problems[i] = errors.Wrap(problems[i], "cannot explain")
 		}
 		return usageError(problems...)
 	}
 	objects, unreadable := readObjects(o.files, in)
-	explanations := e.explain(objects)
+	explanations := o.explain(objects, time.Now())
 	if err := o.print(out, explanations); err != nil {
 		return usageError(errors.Wrap(err, "cannot print the explanations"))
 	}
@@ -101,52 +103,45 @@ func (o *explainOptions) run(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// explainer judges objects.
-type explainer struct {
-	rules rules.Options
-	// noStatusGrace is how long after its creation a custom resource may have no status.
-	noStatusGrace time.Duration
-	now           time.Time
-}
-
-// explainer checks the flags and returns an explainer, or what is wrong with them.
-func (o *explainOptions) explainer() (*explainer, []error) {
+// readRules checks the flags and reads the rules and the policy. It returns what is wrong with them.
+func (o *explainOptions) readRules() (problems []error) {
 	if len(o.files) == 0 {
-		return nil, []error{errors.New("give a file, or - for standard input")}
+		return []error{errors.New("give a file, or - for standard input")}
 	}
 	if err := checkFormat(o.output, formatTable, formatJSON, formatYAML); err != nil {
-		return nil, []error{err}
+		return []error{err}
 	}
 	config, err := app.LoadConfig(o.config)
 	if err != nil {
-		return nil, []error{err}
+		return []error{err}
 	}
+	o.policy.NoStatusGrace = app.PolicyOf(config.Policy).NoStatusGrace
 	user, invalid := expr.Compile(config.HealthCheckExprs)
-	var problems []error
 	for _, err := range invalid {
 		problems = append(problems, errors.Wrapf(err, "cannot use configuration file %q", o.config))
 	}
-	return &explainer{rules: rules.Options{User: user}, noStatusGrace: app.PolicyOf(config.Policy).NoStatusGrace, now: time.Now()}, problems
+	o.rules.User = user
+	return problems
 }
 
 // explain judges objects as a monitor would see them, each with those that it owns. An object that occurs twice, as before and after a
 // change, is judged alone: which of the two owns the other objects is unknown.
-func (e *explainer) explain(objects []any) []explanation {
+func (o *explainOptions) explain(objects []any, now time.Time) []explanation {
 	results, ruleNames := make([]healthscope.Result, len(objects)), make([]string, len(objects))
 	occurrences := map[healthscope.Key]int{}
 	for i, object := range objects {
-		results[i], ruleNames[i] = e.evaluate(object)
+		results[i], ruleNames[i] = o.evaluate(object)
 		occurrences[results[i].Key]++
 	}
 	judged := map[healthscope.Key]healthscope.Result{}
-	for _, m := range e.judge(results...) {
+	for _, m := range healthscope.Judge(results, o.policy, now).Members {
 		judged[m.Key] = m.Result
 	}
 	explanations := make([]explanation, len(objects))
 	for i := range results {
 		r := judged[results[i].Key]
 		if occurrences[r.Key] > 1 {
-			r = e.judge(results[i])[0].Result
+			r = healthscope.Judge(results[i:i+1], o.policy, now).Members[0].Result
 		}
 		explanations[i] = explanation{
 			APIVersion: schema.GroupVersion{Group: r.Group, Version: r.Version}.String(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
@@ -158,57 +153,43 @@ func (e *explainer) explain(objects []any) []explanation {
 }
 
 // evaluate returns the result of the rules for an object, and the name of the rule that decided. The state of a value that is not an object is Unknown.
-func (e *explainer) evaluate(value any) (r healthscope.Result, rule string) {
+func (o *explainOptions) evaluate(value any) (r healthscope.Result, rule string) {
 	object, ok := value.(map[string]any)
 	if !ok {
 		return healthscope.Result{State: healthscope.Unknown, Reason: healthscope.ReasonInvalidObject, Message: fmt.Sprintf("it is %s; it must be an object", jsonType(value))}, "none"
 	}
 	u := &unstructured.Unstructured{Object: object}
 	bundle.Redact(u)
-	r, rule = rules.Explain(u, e.rules)
+	r, rule = rules.Explain(u, o.rules)
 	r.ProgressDeadline = 0 // Nothing times out: a file may be older than its deadline.
 	return r, rule
 }
 
-// judge judges objects together.
-func (e *explainer) judge(results ...healthscope.Result) []healthscope.Member {
-	return healthscope.Judge(results, healthscope.Policy{NoStatusGrace: e.noStatusGrace}, e.now).Members
-}
-
-// print prints explanations in the output format of the flags.
+// print prints explanations as a table, as lines of JSON or as YAML documents.
 func (o *explainOptions) print(out io.Writer, explanations []explanation) error {
-	if o.output != formatTable {
-		return o.printDocuments(out, explanations)
-	}
-	if len(explanations) == 0 {
-		return nil
-	}
 	list := table{columns: []string{stateColumn, "OBJECT", "NAMESPACE", "REASON", "RULE", "MESSAGE"}}
-	for i := range explanations {
-		e := &explanations[i]
-		list.add(string(e.State), string(e.State), cmp.Or(e.Kind, "-")+"/"+cmp.Or(e.Name, "-"), e.Namespace, string(e.Reason), e.Rule, e.Message)
-	}
-	_, err := io.WriteString(out, list.render(o.colour))
-	return err
-}
-
-// printDocuments prints explanations as lines of JSON or as YAML documents.
-func (o *explainOptions) printDocuments(out io.Writer, explanations []explanation) error {
 	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)
 	for i := range explanations {
+		e := &explanations[i]
 		var err error
-		if o.output == formatJSON {
-			err = lines.Encode(&explanations[i])
-		} else {
+		switch o.output {
+		case formatTable:
+			list.add(string(e.State), string(e.State), cmp.Or(e.Kind, "-")+"/"+cmp.Or(e.Name, "-"), e.Namespace, string(e.Reason), e.Rule, e.Message)
+		case formatJSON:
+			err = lines.Encode(e)
+		default:
 			if i > 0 {
 				fmt.Fprintln(out, "---")
 			}
-			err = encode(out, formatYAML, &explanations[i])
+			err = encode(out, formatYAML, e)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(list.rows) == 0 {
+		return nil
+	}
+	return list.print(out, o.colour)
 }

@@ -50,6 +50,27 @@ func runExplain(in string, args ...string) (code int, out, errOut string) {
 	return code, stdout.String(), stderr.String()
 }
 
+// explained runs healthscope explain and returns the explanations, one a line.
+func explained(t *testing.T, in string, args ...string) (code int, explanations []explanation, errOut string) {
+	t.Helper()
+	code, out, errOut := runExplain(in, append(args, "-o", "json")...)
+	for line := range strings.Lines(out) {
+		var e explanation
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		explanations = append(explanations, e)
+	}
+	return code, explanations, errOut
+}
+
+func namesOf(explanations []explanation) (names []string) {
+	for i := range explanations {
+		names = append(names, explanations[i].Name)
+	}
+	return names
+}
+
 func TestExplainInATable(t *testing.T) {
 	const want = `STATE         OBJECT               NAMESPACE   REASON                  RULE                      MESSAGE
 Ready         Deployment/web       store       -                       Deployment                -
@@ -185,16 +206,8 @@ func TestExplainADirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	code, out, errOut := runExplain("", "-f", dir, "-o", "json")
-	var names []string
-	for line := range strings.Lines(out) {
-		var e explanation
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, e.Name)
-	}
-	if diff := cmp.Diff([]string{"a", "b", "c"}, names); diff != "" || code != 0 || errOut != "" {
+	code, explanations, errOut := explained(t, "", "-f", dir)
+	if diff := cmp.Diff([]string{"a", "b", "c"}, namesOf(explanations)); diff != "" || code != 0 || errOut != "" {
 		t.Errorf("exit code %d, error output %q, -want +got:\n%s", code, errOut, diff)
 	}
 }
@@ -243,17 +256,9 @@ func TestIsList(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			code, out, errOut := runExplain(c.in, "-f", "-", "-o", "json")
-			var names []string
-			for line := range strings.Lines(out) {
-				var e explanation
-				if err := json.Unmarshal([]byte(line), &e); err != nil {
-					t.Fatal(err)
-				}
-				names = append(names, e.Name)
-			}
-			if diff := cmp.Diff(c.names, names); diff != "" || code != c.code || errOut != "" {
-				t.Errorf("exit code %d, want %d; error output %q; -want +got:\n%s\n%s", code, c.code, errOut, diff, out)
+			code, explanations, errOut := explained(t, c.in, "-f", "-")
+			if diff := cmp.Diff(c.names, namesOf(explanations)); diff != "" || code != c.code || errOut != "" {
+				t.Errorf("exit code %d, want %d; error output %q; -want +got:\n%s", code, c.code, errOut, diff)
 			}
 		})
 	}

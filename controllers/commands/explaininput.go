@@ -30,13 +30,16 @@ func readObjects(names []string, in io.Reader) (objects []any, problems []error)
 			problems = append(problems, errors.Wrap(err, "cannot read the objects"))
 		}
 		for _, path := range paths {
-			data, err := readInput(path, in)
+			var data []byte
+			if path == standardInput {
+				path = "standard input"
+				data, err = io.ReadAll(in)
+			} else {
+				data, err = os.ReadFile(path)
+			}
 			if err != nil {
 				problems = append(problems, errors.Wrap(err, "cannot read the objects"))
 				continue
-			}
-			if path == standardInput {
-				path = "standard input"
 			}
 			found, errs := parseObjects(data)
 			objects = append(objects, found...)
@@ -74,13 +77,6 @@ func expandPath(name string) ([]string, error) {
 		return nil, errors.Errorf("there is no .yaml, .yml or .json file in directory %q", name)
 	}
 	return paths, nil
-}
-
-func readInput(path string, in io.Reader) ([]byte, error) {
-	if path == standardInput {
-		return io.ReadAll(in)
-	}
-	return os.ReadFile(path)
 }
 
 // document is one of the YAML documents of a file.

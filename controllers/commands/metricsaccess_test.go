@@ -81,20 +81,4 @@ var _ = Describe("the metrics server", func() {
 		Expect(statusCode(ctx, http.DefaultClient, "http://127.0.0.1:"+port+"/metrics", token)()).NotTo(Equal(http.StatusOK), "not in the clear")
 		Expect(r.Stop(grace)).To(Succeed())
 	})
-
-	It("speaks https with a certificate that may change", func(ctx SpecContext) {
-		namespace := suite.NewNamespace(ctx, api)
-		token := newCaller(ctx, namespace, nil, nonResourceRules("/metrics"))
-		certFile, keyFile, renew := newCertificates()
-		first := renew()
-		address := freeAddress()
-		r := startGuarded(ctx, namespace, "controller", address, ", certFile: "+certFile+", keyFile: "+keyFile)
-		url := "https://" + address + "/metrics"
-		Expect(statusCode(ctx, first, url, token)()).To(Equal(http.StatusOK))
-		second := renew()
-		Eventually(statusCode(ctx, second, url, token)).Should(Equal(http.StatusOK))
-		Expect(statusCode(ctx, first, url, token)()).To(Equal(0), "the old certificate is not served any more")
-		Expect(r.Running()).To(BeTrue())
-		Expect(r.Stop(grace)).To(Succeed())
-	})
 })

@@ -3,12 +3,17 @@ package commands
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
@@ -66,35 +71,37 @@ func (t *table) add(state string, cells ...string) {
 	t.rows, t.states = append(t.rows, cells), append(t.states, state)
 }
 
+// print prints the table.
+func (t *table) print(out io.Writer, colour bool) error {
+	_, err := io.WriteString(out, t.render(colour))
+	return err
+}
+
 // render returns the table as text, with colored states if colour is set. It does not use a tabwriter, which would count color codes as width.
 func (t *table) render(colour bool) string {
 	var b strings.Builder
+	rows, states := slices.Concat([][]string{t.columns}, t.rows), slices.Concat([]string{""}, t.states)
 	widths := make([]int, len(t.columns))
-	for _, cells := range append([][]string{t.columns}, t.rows...) {
-		for i, c := range cells {
-			widths[i] = max(widths[i], len([]rune(c)))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	row := func(cells []string, state string) {
-		for i, c := range cells {
-			text := c
+	for n, row := range rows {
+		for i, cell := range row {
+			padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+3)
 			switch {
-			case state == "" || !colour:
+			case states[n] == "" || !colour:
 			case t.columns[i] == stateColumn:
-				text = colorize(c, state)
+				cell = colorize(cell, states[n])
 			case t.columns[i] == healthColumn:
-				text = colorize(c, c)
+				cell = colorize(cell, cell)
 			}
-			if i < len(cells)-1 {
-				text += strings.Repeat(" ", widths[i]-len([]rune(c))+3)
+			if i == len(row)-1 {
+				padding = "\n"
 			}
-			b.WriteString(text)
+			b.WriteString(cell + padding)
 		}
-		b.WriteString("\n")
-	}
-	row(t.columns, "")
-	for i, cells := range t.rows {
-		row(cells, t.states[i])
 	}
 	return b.String()
 }
@@ -131,3 +138,74 @@ func age(at, now time.Time) string {
 
 // printable returns a text as one line without control characters: text from kubeconfig files and annotations must not control a terminal.
 func printable(text string) string { return healthscope.Clean(text) }
+
+// isTerminal reports whether out is a terminal.
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// The values of --color.
+const (
+	colorAuto   = "auto"
+	colorAlways = "always"
+	colorNever  = "never"
+)
+
+// colorMode is the value of --color. It implements pflag.Value.
+type colorMode string
+
+// String implements pflag.Value.
+func (m *colorMode) String() string { return string(*m) }
+
+// Type implements pflag.Value.
+func (*colorMode) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (m *colorMode) Set(text string) error {
+	switch text {
+	case colorAuto, colorAlways, colorNever:
+		*m = colorMode(text)
+		return nil
+	}
+	return errors.New("it must be auto, always or never")
+}
+
+// hasColor reports whether the output of a command has colors.
+func hasColor(c *cobra.Command) bool {
+	switch flagValue(c, "color") {
+	case colorAlways:
+		return true
+	case colorNever:
+		return false
+	}
+	return isTerminal(c.OutOrStdout()) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" // https://no-color.org
+}
+
+// progress shows what a command is doing, in one line of a terminal. It prints nothing if out is not a terminal.
+type progress struct {
+	out   io.Writer
+	live  bool
+	shown string
+}
+
+func newProgress(out io.Writer) *progress { return &progress{out: out, live: isTerminal(out)} }
+
+// showf replaces the line by a text.
+func (p *progress) showf(format string, args ...any) {
+	if text := printable(fmt.Sprintf(format, args...)); p.live && text != p.shown {
+		fmt.Fprint(p.out, clearLine, text)
+		p.shown = text
+	}
+}
+
+// clear clears the line.
+func (p *progress) clear() {
+	if p.shown != "" {
+		fmt.Fprint(p.out, clearLine)
+		p.shown = ""
+	}
+}
+
+// clearLine is the escape sequence that clears the line of the cursor.
+const clearLine = "\r\x1b[K"

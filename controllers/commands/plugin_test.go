@@ -1,10 +1,6 @@
 package commands_test
 
 import (
-	"bytes"
-	"context"
-	"os"
-	"os/exec"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,25 +12,12 @@ import (
 	"github.com/healthscope/healthscope/e2e/suite"
 )
 
-// runAs runs the program by another name, as a link to it does.
-func runAs(ctx context.Context, name string, args ...string) (code int, out, errOut string) {
-	GinkgoHelper()
-	var stdout, stderr bytes.Buffer
-	c := exec.CommandContext(ctx, os.Args[0])
-	c.Args = append([]string{name, program}, args...)
-	c.Stdout, c.Stderr = &stdout, &stderr
-	if err := c.Run(); err != nil {
-		Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}))
-	}
-	return c.ProcessState.ExitCode(), stdout.String(), stderr.String()
-}
-
 var _ = Describe("The plugin of kubectl", func() {
 	It("has its name in help and errors", func(ctx SpecContext) {
-		code, out, _ := runAs(ctx, "kubectl-healthscope", "status", "--help")
+		code, out, _ := execute(ctx, "", "kubectl-healthscope", "status", "--help")
 		Expect(code).To(Equal(0))
 		Expect(out).To(And(ContainSubstring("Usage:\n  kubectl healthscope status [SUBJECT] [flags]\n"), ContainSubstring("\n  kubectl healthscope status -A\n"), Not(MatchRegexp(`(?m)^  healthscope`))))
-		code, _, errOut := runAs(ctx, "kubectl-healthscope", "stauts")
+		code, _, errOut := execute(ctx, "", "kubectl-healthscope", "stauts")
 		Expect(code).To(Equal(2))
 		Expect(errOut).To(HavePrefix(`kubectl healthscope: unknown command "stauts" for "kubectl healthscope"`))
 	}, SpecTimeout(time.Minute))
@@ -52,7 +35,7 @@ var _ = Describe("The plugin of kubectl", func() {
 		})).To(Succeed())
 		complete := func(want string, args ...string) {
 			GinkgoHelper()
-			code, out, errOut := runAs(ctx, "kubectl_complete-healthscope", args...)
+			code, out, errOut := execute(ctx, "", "kubectl_complete-healthscope", args...)
 			Expect([]any{code, out}).To(Equal([]any{0, want + "\n:4\n"}), errOut)
 		}
 		complete("shop\nweb", "status", "--kubeconfig", plane.KubeconfigPath(), "-n", namespace, "")

@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -203,10 +201,7 @@ func TestStatusErrors(t *testing.T) {
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-held }))
 	t.Cleanup(slow.Close)
 	t.Cleanup(func() { close(held) })
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("two words"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	token := writeFile(t, "token", "two words")
 	for _, c := range []struct {
 		server string
 		code   int
@@ -217,7 +212,6 @@ func TestStatusErrors(t *testing.T) {
 		{h.URL, exitUnknown, []string{"retail/shop/v2/winter"}, `Not Found (404): nothing is known of deployment intent group`},
 		{h.URL, exitUsage, []string{autumn, "--type", "odd"}, `Bad Request (400): query parameter "type" with value "odd" cannot be used; allowed: rsync, cluster, all`},
 		{h.URL, exitUnknown, []string{autumn, "--instance", "1"}, `query parameter "instance" has the value`},
-		{h.URL, exitUsage, []string{"a/b/c"}, `"a/b/c" is no subject: it must be`},
 		{h.URL, exitUsage, []string{"a/../v/g"}, "is no subject"},
 		{h.URL, exitUsage, []string{"west+"}, "is no subject"},
 		{h.URL, exitUsage, []string{"a", "b"}, "accepts at most 1 arg"},
@@ -227,7 +221,6 @@ func TestStatusErrors(t *testing.T) {
 		{h.URL, exitUsage, []string{"-o", "xml"}, `--output is "xml"; it must be table, json or yaml`},
 		{h.URL, exitUsage, []string{"--interval", "1ms"}, "--interval is 1ms; it must be 1s or more"},
 		{h.URL, exitUsage, []string{"--timeout", "0s"}, "--timeout is 0s"},
-		{h.URL, exitUsage, []string{"--nonsense"}, "unknown flag: --nonsense"},
 		{"ftp://hub", exitUsage, nil, "--server must be an http or https URL"},
 		{"http://me:secret@hub", exitUsage, nil, "--server must be scheme, host, port and path only"},
 		{"http://hub.example.com", exitUsage, []string{"--token-file", "../../LICENSE"}, "must hold one token and nothing else"},
@@ -250,19 +243,11 @@ func TestStatusSendsToken(t *testing.T) {
 	t.Parallel()
 	h := newStatusHub(t)
 	h.tokens = []string{"friend", "stranger"}
-	write := func(name, text string) string {
-		t.Helper()
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	config := func(user string) string {
-		return write("kubeconfig", `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
+		return writeFile(t, "kubeconfig", `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"k","user":"u"}}],
 			"clusters":[{"name":"k","cluster":{"server":"https://nobody.example.com"}}],"users":[{"name":"u","user":`+user+`}]}`)
 	}
-	friend := write("token", "friend\n")
+	friend := writeFile(t, "token", "friend\n")
 	for _, c := range []struct {
 		server string
 		args   []string
@@ -271,8 +256,8 @@ func TestStatusSendsToken(t *testing.T) {
 	}{
 		{h.URL, nil, exitUnknown, "Unauthorized (401)"},
 		{h.URL, nil, exitUnknown, "give a token with --token-file, --kubeconfig or --context"},
-		{h.URL, []string{"--token-file", write("token", "unknown")}, exitUnknown, "Unauthorized (401)"},
-		{h.URL, []string{"--token-file", write("token", "stranger")}, exitUnknown, "Forbidden (403)"},
+		{h.URL, []string{"--token-file", writeFile(t, "token", "unknown")}, exitUnknown, "Unauthorized (401)"},
+		{h.URL, []string{"--token-file", writeFile(t, "token", "stranger")}, exitUnknown, "Forbidden (403)"},
 		{h.URL, []string{"--token-file", friend}, exitNo, ""},
 		{h.URL, []string{"--kubeconfig", config(`{"token":"friend"}`)}, exitNo, ""},
 		{h.URL, []string{"--kubeconfig", config(`{"username":"a","password":"b"}`)}, exitUsage, "cannot find a token: the context of the kubeconfig file has another way to authenticate"},
@@ -288,8 +273,8 @@ func TestStatusSendsToken(t *testing.T) {
 
 func TestColoursAreForStates(t *testing.T) {
 	t.Parallel()
-	g := scopesPage(scopeList("Failed", "Ready"), false)
-	plain, coloured := g.text(false), g.text(true)
+	list := scopeList("Failed", "Ready")
+	plain, coloured := (&statusCommand{}).scopesPage(list).String(), (&statusCommand{colour: true}).scopesPage(list).String()
 	if strings.Contains(plain, "\x1b") || !strings.Contains(coloured, "\x1b[31mFailed\x1b[0m") || !strings.Contains(coloured, "\x1b[32mReady\x1b[0m") {
 		t.Errorf("want colours in the second only: %q, %q", plain, coloured)
 	}

@@ -1,8 +1,11 @@
 package commands
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/jsonpath"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 	"github.com/healthscope/healthscope/healthscope"
@@ -29,96 +32,121 @@ var scopesResource = corev1alpha2.GroupVersion.WithResource("healthscopes")
 // watchTimeout limits the duration of one watch. The next watch finds the changes that were missed on a dead connection.
 const watchTimeout = 5 * time.Minute
 
+// doesNotExist follows the name of a scope that has been deleted.
+const doesNotExist = " does not exist any more\n"
+
 // scopeSource reads the HealthScopes of a target from the API server.
 type scopeSource struct {
-	*statusView
+	*statusCommand
 
-	client  dynamic.ResourceInterface
-	timeout time.Duration
+	client dynamic.ResourceInterface
 	// selector is the field selector of a target that is one scope.
 	selector string
 	// objects prints objects; nil for tables.
 	objects printers.ResourcePrinter
-	sortBy  *sortKey
-	// known are the scopes that follow has seen, nil before its first list. lastTable is the table that it has shown last.
-	known     map[types.UID]unstructured.Unstructured
+	// sortKey is the field by which a list is sorted; nil for the name.
+	sortKey *jsonpath.JSONPath
+	// known are the scopes that follow has seen, by namespace and name, nil before its first list. lastTable is the table that it has shown last.
+	known     map[string]unstructured.Unstructured
 	lastTable string
 }
 
-// newScopeSource returns the source of a view. The view's target gets the namespace of the flags or the kubeconfig context.
-func (f *statusFlags) newScopeSource(v *statusView) (*scopeSource, error) {
-	s := &scopeSource{statusView: v, timeout: f.timeout}
+// newScopeSource returns a source that reads from the API server. The target gets the namespace of the flags or the kubeconfig context.
+func (s *statusCommand) newScopeSource() (*scopeSource, error) {
+	source := &scopeSource{statusCommand: s}
 	var err error
-	if s.objects, err = newObjectPrinter(f.output); err != nil {
+	if source.objects, err = newObjectPrinter(s.output); err != nil {
 		return nil, err
 	}
-	if s.sortBy, err = parseSortKey(f.sortBy); err != nil {
-		return nil, err
+	if s.sortBy != "" { // It needs neither braces nor a leading dot.
+		field := strings.TrimPrefix(strings.TrimSuffix(strings.TrimPrefix(s.sortBy, "{"), "}"), ".")
+		source.sortKey = jsonpath.New("sort-by").AllowMissingKeys(true)
+		if err := source.sortKey.Parse("{." + field + "}"); err != nil {
+			return nil, errors.Wrapf(err, "--sort-by is %q; it must be a JSONPath, such as .status.health", s.sortBy)
+		}
 	}
-	config, err := loadRESTConfig(f.kubeconfig, f.context, "status")
+	config, err := loadRESTConfig(s.kubeconfig, s.context, "status")
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot find out how to reach the API server")
 	}
 	config.Timeout = 0 // A timeout would end watches. Each request has its own deadline.
-	namespace := f.namespace
-	if f.allNamespaces {
+	namespace := s.namespace
+	if s.allNamespaces {
 		namespace = metav1.NamespaceAll
 	} else if namespace == "" {
-		if namespace, _, err = newClientConfig(f.kubeconfig, f.context).Namespace(); err != nil {
+		if namespace, _, err = newClientConfig(s.kubeconfig, s.context).Namespace(); err != nil {
 			return nil, err
 		}
 	}
-	v.target = v.target.inNamespace(namespace)
-	if len(v.target.names) > 0 {
-		namespace = v.target.names[0]
+	s.target = s.target.inNamespace(namespace)
+	if len(s.target.names) > 0 {
+		namespace = s.target.names[0]
 	}
-	if v.target.kind == targetScope {
-		s.selector = fields.OneTermEqualSelector(metav1.ObjectNameField, v.target.name()).String()
+	if s.target.kind == targetScope {
+		source.selector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.target.name()).String()
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	s.client = client.Resource(scopesResource).Namespace(namespace)
-	return s, nil
+	source.client = client.Resource(scopesResource).Namespace(namespace)
+	return source, nil
 }
 
-// get implements statusSource.
-func (s *scopeSource) get(ctx context.Context) (string, healthscope.Health, error) {
-	scopes, err := s.read(ctx)
-	if err != nil {
-		return "", "", err
+// newObjectPrinter returns a printer of objects in an output format of kubectl, or nil for tables.
+func newObjectPrinter(format string) (printers.ResourcePrinter, error) {
+	template, isPath := strings.CutPrefix(format, "jsonpath=")
+	switch {
+	case format == formatTable || format == formatWide:
+		return nil, nil //nolint:nilnil // Tables are printed without an object printer.
+	case format == formatJSON:
+		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.JSONPrinter{}}, nil
+	case format == formatYAML:
+		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.YAMLPrinter{}}, nil
+	case format == "name":
+		return &printers.NamePrinter{}, nil
+	case isPath:
+		p, err := printers.NewJSONPathPrinter(template)
+		if err != nil {
+			return nil, errors.Wrapf(err, "--output has JSONPath %q, which cannot be used", template)
+		}
+		p.AllowMissingKeys(true)
+		return p, nil
 	}
-	page, err := s.page(scopes.Items)
+	return nil, errors.Errorf("--output is %q; it must be table, wide, json, yaml, name or jsonpath=TEMPLATE", format)
+}
+
+// get implements statusSource. For a target that is one scope, no right to list is needed.
+func (s *scopeSource) get(ctx context.Context) (string, healthscope.Health, error) {
+	var scopes []unstructured.Unstructured
+	var object runtime.Object
+	if s.target.kind == targetScope {
+		ctx, cancel := s.withTimeout(ctx, s.timeout)
+		defer cancel()
+		found, err := s.client.Get(ctx, s.target.name(), metav1.GetOptions{})
+		if err != nil {
+			return "", "", explainError(ctx, err)
+		}
+		scopes, object = []unstructured.Unstructured{*found}, found
+	} else {
+		list, err := s.list(ctx)
+		if err != nil {
+			return "", "", err
+		}
+		scopes, object = list.Items, list
+	}
+	page, err := s.page(scopes)
 	if err != nil {
 		return "", "", printError{err}
 	}
 	if s.objects == nil {
-		return page.text(s.colour), page.health, nil
-	}
-	var object runtime.Object = scopes
-	if s.target.kind == targetScope {
-		object = &scopes.Items[0]
+		return page.String(), page.health, nil
 	}
 	var b strings.Builder
 	if err := s.objects.PrintObj(object, &b); err != nil {
 		return "", "", printError{err}
 	}
 	return b.String(), page.health, nil
-}
-
-// read returns the scopes of the target. For a target that is one scope it returns a list with one item, for which no right to list is needed.
-func (s *scopeSource) read(ctx context.Context) (*unstructured.UnstructuredList, error) {
-	if s.target.kind != targetScope {
-		return s.list(ctx)
-	}
-	ctx, cancel := s.withTimeout(ctx, s.timeout)
-	defer cancel()
-	found, err := s.client.Get(ctx, s.target.name(), metav1.GetOptions{})
-	if err != nil {
-		return nil, explainError(ctx, err)
-	}
-	return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*found}}, nil
 }
 
 // list lists the scopes. A watch can start from the list's resource version.
@@ -146,7 +174,7 @@ func explainError(ctx context.Context, err error) error {
 }
 
 // follow implements statusSource. It lists the scopes, and watches them until the watch ends.
-func (s *scopeSource) follow(ctx context.Context, show func(string) error) (answered bool, err error) {
+func (s *scopeSource) follow(ctx context.Context) (answered bool, err error) {
 	list, err := s.list(ctx)
 	if err != nil {
 		return false, err
@@ -155,15 +183,15 @@ func (s *scopeSource) follow(ctx context.Context, show func(string) error) (answ
 		return false, apierrors.NewNotFound(scopesResource.GroupResource(), s.target.name())
 	}
 	before := s.known
-	s.known = map[types.UID]unstructured.Unstructured{}
+	s.known = map[string]unstructured.Unstructured{}
 	var changed []unstructured.Unstructured
 	for _, o := range list.Items {
-		s.known[o.GetUID()] = o
-		if old := before[o.GetUID()]; old.GetResourceVersion() != o.GetResourceVersion() {
+		s.known[nameOf(o)] = o
+		if old := before[nameOf(o)]; old.GetResourceVersion() != o.GetResourceVersion() {
 			changed = append(changed, o)
 		}
 	}
-	if err := s.showChanges(show, changed...); err != nil {
+	if err := s.showChanges(changed...); err != nil {
 		return true, err
 	}
 	ctx, cancel := s.withTimeout(ctx, watchTimeout+s.timeout)
@@ -176,31 +204,26 @@ func (s *scopeSource) follow(ctx context.Context, show func(string) error) (answ
 	}
 	defer w.Stop()
 	for event := range w.ResultChan() {
-		if err := s.handle(event, show); err != nil {
+		o, ok := event.Object.(*unstructured.Unstructured)
+		switch {
+		case event.Type == watch.Error:
+			return true, apierrors.FromObject(event.Object)
+		case !ok || event.Type == watch.Bookmark:
+			continue
+		case event.Type == watch.Deleted:
+			delete(s.known, nameOf(*o))
+		default:
+			s.known[nameOf(*o)] = *o
+		}
+		if err := s.showChanges(*o); err != nil {
 			return true, err
 		}
 	}
 	return true, nil
 }
 
-// handle shows an event of the watch.
-func (s *scopeSource) handle(event watch.Event, show func(string) error) error {
-	o, ok := event.Object.(*unstructured.Unstructured)
-	switch {
-	case event.Type == watch.Error:
-		return apierrors.FromObject(event.Object)
-	case !ok || event.Type == watch.Bookmark:
-		return nil
-	case event.Type == watch.Deleted:
-		delete(s.known, o.GetUID())
-	default:
-		s.known[o.GetUID()] = *o
-	}
-	return s.showChanges(show, *o)
-}
-
 // showChanges shows the scopes that have changed, or the table of all scopes if it differs from the last one.
-func (s *scopeSource) showChanges(show func(string) error, changed ...unstructured.Unstructured) error {
+func (s *scopeSource) showChanges(changed ...unstructured.Unstructured) error {
 	if s.objects != nil {
 		var b strings.Builder
 		for i := range changed {
@@ -208,7 +231,7 @@ func (s *scopeSource) showChanges(show func(string) error, changed ...unstructur
 				return printError{err}
 			}
 		}
-		return show(b.String())
+		return s.show(b.String())
 	}
 	text := s.target.String() + doesNotExist
 	if len(s.known) > 0 || s.target.kind == targetScopes {
@@ -216,19 +239,18 @@ func (s *scopeSource) showChanges(show func(string) error, changed ...unstructur
 		if err != nil {
 			return err
 		}
-		text = page.text(s.colour)
+		text = page.String()
 	}
 	if text == s.lastTable {
 		return nil
 	}
 	s.lastTable = text
-	return show(text)
+	return s.show(text)
 }
 
 // page sorts scopes and returns the page that a table shows of them.
 func (s *scopeSource) page(scopes []unstructured.Unstructured) (*page, error) {
-	slices.SortFunc(scopes, func(a, b unstructured.Unstructured) int { return strings.Compare(nameOf(a), nameOf(b)) })
-	if err := s.sortBy.sort(scopes); err != nil {
+	if err := s.sort(scopes); err != nil {
 		return nil, err
 	}
 	documents := make([]api.Scope, len(scopes))
@@ -239,11 +261,50 @@ func (s *scopeSource) page(scopes []unstructured.Unstructured) (*page, error) {
 		}
 		documents[i] = api.NewScope(&scope)
 	}
-	wide := s.format == formatWide
 	if s.target.kind == targetScope {
-		return scopePage(documents[0], wide, time.Now()), nil
+		return s.scopePage(documents[0]), nil
 	}
-	return scopesPage(documents, wide), nil
+	return s.scopesPage(documents), nil
+}
+
+// sort sorts scopes by the field of --sort-by: those without the field, then numbers, then texts; and by name.
+func (s *scopeSource) sort(scopes []unstructured.Unstructured) error {
+	type key struct {
+		number float64
+		text   string
+	}
+	keys := map[string]key{}
+	found := s.sortKey == nil || len(scopes) == 0
+	for _, o := range scopes {
+		k := key{number: math.Inf(-1)}
+		if s.sortKey != nil {
+			results, err := s.sortKey.FindResults(o.Object)
+			if err != nil {
+				return errors.Wrapf(err, "cannot sort by %q", s.sortBy)
+			}
+			if len(results) > 0 && len(results[0]) > 0 {
+				found = true
+				switch v := results[0][0].Interface().(type) {
+				case int64:
+					k.number = float64(v)
+				case float64:
+					k.number = v
+				case nil:
+				default:
+					k = key{math.Inf(1), fmt.Sprint(v)}
+				}
+			}
+		}
+		keys[nameOf(o)] = k
+	}
+	if !found {
+		return usageError(errors.Errorf("cannot sort by %q: no HealthScope has such a field", s.sortBy))
+	}
+	slices.SortFunc(scopes, func(a, b unstructured.Unstructured) int {
+		x, y := keys[nameOf(a)], keys[nameOf(b)]
+		return cmp.Or(cmp.Compare(x.number, y.number), strings.Compare(x.text, y.text), strings.Compare(nameOf(a), nameOf(b)))
+	})
+	return nil
 }
 
 func nameOf(o unstructured.Unstructured) string { return o.GetNamespace() + "/" + o.GetName() }

@@ -10,12 +10,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"github.com/healthscope/healthscope/healthscope"
@@ -32,44 +33,63 @@ const (
 
 // restSource reads the status REST API of a hub.
 type restSource struct {
-	*statusView
+	*statusCommand
 
-	http    *http.Client
-	url     *url.URL
-	timeout time.Duration
+	client *http.Client
+	url    string
 	// etag is that of the last document, and shown the document without ages that was shown last.
 	etag  string
-	shown []byte
+	shown string
 	// scopes are those of the stream.
 	scopes []api.ScopeItem
 }
 
-// newRESTSource returns the source of a view: the server of the flags or, without one, the controller.
-func (f *statusFlags) newRESTSource(v *statusView, flags *pflag.FlagSet) (*restSource, error) {
-	connect := f.connectToController
-	if f.server != "" {
-		connect = f.connectToServer
+// newRESTSource returns a source that reads from the server of the flags or, without one, from the controller.
+func (s *statusCommand) newRESTSource() (*restSource, error) {
+	connect := s.connectToController
+	if s.server != "" {
+		connect = s.connectToServer
 	}
 	server, transport, err := connect()
 	if err != nil {
 		return nil, err
 	}
-	v.target = v.target.inNamespace(f.namespace)
-	var parts []string
-	for _, part := range v.target.path() {
-		parts = append(parts, url.PathEscape(part))
+	s.target = s.target.inNamespace(s.namespace)
+	server = server.JoinPath(s.target.path()...)
+	server.RawQuery = s.query().Encode()
+	// A redirect could send the token elsewhere.
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &restSource{statusCommand: s, url: server.String(), client: client}, nil
+}
+
+// query returns the query of a request. It does not check the values that the server checks.
+func (s *statusCommand) query() url.Values {
+	q := url.Values{}
+	if !s.target.isDocument() {
+		if s.target.kind == targetScopes && s.namespace != "" && !s.allNamespaces {
+			q.Set("namespace", s.namespace)
+		}
+		if s.watch {
+			q.Set("watch", "true")
+		}
+		return q
 	}
-	u := server.JoinPath(parts...)
-	query := f.query(v.target, flags)
-	if f.watch && !v.target.isDocument() {
-		query.Set("watch", "true")
+	if s.instances {
+		q.Set("instance", "")
+		return q
 	}
-	u.RawQuery = query.Encode()
-	return &restSource{
-		statusView: v, url: u, timeout: f.timeout,
-		// A redirect could send the token elsewhere.
-		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-	}, nil
+	q["app"], q["cluster"], q["resource"] = s.apps, s.clusters, s.resources
+	q.Set("output", s.detail)
+	if s.health || s.flags.Changed("health") {
+		q.Set("health", strconv.FormatBool(s.health))
+	}
+	if s.kind != "" {
+		q.Set("type", s.kind)
+	}
+	if s.flags.Changed("instance") {
+		q.Set("instance", s.instance)
+	}
+	return q
 }
 
 // get implements statusSource.
@@ -106,7 +126,7 @@ func (s *restSource) read(ctx context.Context) ([]byte, error) {
 
 // send sends a request. It returns an error for an error response.
 func (s *restSource) send(ctx context.Context, accept string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.String(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +135,7 @@ func (s *restSource) send(ctx context.Context, accept string) (*http.Response, e
 	if s.etag != "" {
 		request.Header.Set("If-None-Match", s.etag)
 	}
-	response, err := s.http.Do(request)
+	response, err := s.client.Do(request)
 	if err != nil {
 		return nil, requestError(ctx, err)
 	}
@@ -123,11 +143,6 @@ func (s *restSource) send(ctx context.Context, accept string) (*http.Response, e
 		return response, nil
 	}
 	defer func() { _ = response.Body.Close() }()
-	return nil, newResponseError(response)
-}
-
-// newResponseError returns the error of an error response.
-func newResponseError(response *http.Response) error {
 	const maxProblem = 64 << 10
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxProblem)) // On an error, body holds what was read before it.
 	text := fmt.Sprintf("the server answers %s without a message; is --server the URL of HealthScope's status REST API?", response.Status)
@@ -139,7 +154,7 @@ func newResponseError(response *http.Response) error {
 	if response.StatusCode == http.StatusUnauthorized {
 		text += "; give a token with --token-file, --kubeconfig or --context"
 	}
-	return responseError{response.StatusCode, text}
+	return nil, responseError{response.StatusCode, text}
 }
 
 // responseError is an error response of the status REST API.
@@ -161,71 +176,62 @@ func requestError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var wrapped *url.Error
-	if !errors.As(err, &wrapped) {
+	var failed *url.Error
+	if !errors.As(err, &failed) {
 		return err
 	}
 	place := "an unknown place"
-	if u, parseErr := url.Parse(wrapped.URL); parseErr == nil {
+	if u, parseErr := url.Parse(failed.URL); parseErr == nil {
 		place = u.Scheme + "://" + u.Host
 	}
-	return errors.Wrapf(wrapped.Err, "cannot ask the server at %s", place)
+	return errors.Wrapf(failed.Err, "cannot ask the server at %s", place)
 }
 
 // text returns a response in the output format, and its health.
 func (s *restSource) text(body []byte) (string, healthscope.Health, error) {
-	page, err := s.page(body, time.Now())
-	if err != nil {
-		return "", "", printError{err}
-	}
-	if s.format == formatTable {
-		return page.text(s.colour), page.health, nil
-	}
-	text, err := s.encode(body)
-	return text, page.health, err
-}
-
-// encode returns JSON unchanged, or as YAML if that is the output format.
-func (s *restSource) encode(data []byte) (string, error) {
-	if s.format == formatYAML {
-		text, err := yaml.JSONToYAML(data)
-		if err != nil {
-			return "", printError{err}
-		}
-		return string(text), nil
-	}
-	return string(bytes.TrimSpace(data)) + "\n", nil
-}
-
-// page returns the page for a response.
-func (s *restSource) page(body []byte, now time.Time) (*page, error) {
+	var g *page
 	var err error
 	switch s.target.kind {
 	case targetScopes:
 		var list api.ScopeList
-		if err = json.Unmarshal(body, &list); err == nil {
-			return listPage(list.Items), nil
-		}
+		err = json.Unmarshal(body, &list)
+		g = s.itemsPage(list.Items)
 	case targetScope:
-		var scope api.Scope
-		if err = json.Unmarshal(body, &scope); err == nil {
-			return scopePage(scope, false, now), nil
-		}
+		var o api.Scope
+		err = json.Unmarshal(body, &o)
+		g = s.scopePage(o)
 	case targetGroup, targetCluster:
 		var d status.Document
-		if err = json.Unmarshal(body, &d); err == nil {
-			return documentPage(s.target, d, now), nil
-		}
+		err = json.Unmarshal(body, &d)
+		g = s.documentPage(d)
 	}
-	return nil, errors.Wrap(err, "the answer is not a status document")
+	if err != nil {
+		return "", "", printError{errors.Wrap(err, "the answer is not a status document")}
+	}
+	if s.output == formatTable {
+		return g.String(), g.health, nil
+	}
+	text, err := s.encode(body)
+	return text, g.health, err
+}
+
+// encode returns JSON unchanged, or as YAML if that is the output format.
+func (s *restSource) encode(data []byte) (string, error) {
+	if s.output != formatYAML {
+		return string(bytes.TrimSpace(data)) + "\n", nil
+	}
+	text, err := yaml.JSONToYAML(data)
+	if err != nil {
+		return "", printError{err}
+	}
+	if s.watch {
+		text = slices.Concat([]byte("---\n"), text)
+	}
+	return string(text), nil
 }
 
 // follow implements statusSource. Documents are shown if they have changed, and scopes whenever the server sends an event.
-func (s *restSource) follow(ctx context.Context, show func(string) error) (answered bool, err error) {
-	if s.format == formatYAML {
-		showText := show
-		show = func(text string) error { return showText("---\n" + text) }
-	}
+func (s *restSource) follow(ctx context.Context) (answered bool, err error) {
 	if !s.target.isDocument() {
 		err = s.stream(ctx, func(event string, data []byte) error {
 			answered = true
@@ -233,7 +239,7 @@ func (s *restSource) follow(ctx context.Context, show func(string) error) (answe
 			if err != nil {
 				return err
 			}
-			return show(text)
+			return s.show(text)
 		})
 		return answered, err
 	}
@@ -243,7 +249,7 @@ func (s *restSource) follow(ctx context.Context, show func(string) error) (answe
 	}
 	// Ages grow with every response. They alone are no change to print.
 	timeless := withoutAges(body, time.Now())
-	if redrawn := s.terminal && s.format == formatTable; !redrawn && bytes.Equal(timeless, s.shown) {
+	if redrawn := s.terminal && s.output == formatTable; !redrawn && timeless == s.shown {
 		return true, nil
 	}
 	s.shown = timeless
@@ -251,38 +257,18 @@ func (s *restSource) follow(ctx context.Context, show func(string) error) (answe
 	if err != nil {
 		return true, err
 	}
-	return true, show(text)
+	return true, s.show(text)
 }
 
-// withoutAges returns a document without the values that change every second. It replaces the time last-seen by whether it is old.
-func withoutAges(body []byte, now time.Time) []byte {
-	var document any
-	if json.Unmarshal(body, &document) != nil {
-		return body
-	}
-	var strip func(any)
-	strip = func(value any) {
-		switch v := value.(type) {
-		case map[string]any:
-			delete(v, "age")
-			if lastSeen, ok := v["last-seen"].(string); ok {
-				v["last-seen"] = isOld(lastSeen, now)
-			}
-			for _, child := range v {
-				strip(child)
-			}
-		case []any:
-			for _, child := range v {
-				strip(child)
-			}
-		}
-	}
-	strip(document)
-	data, err := json.Marshal(document)
-	if err != nil {
-		return body
-	}
-	return data
+// changing matches what changes with every response: ages, and times at which something was last seen.
+var changing = regexp.MustCompile(`"(?:age":\s*-?\d+|last-seen":\s*"([^"]*)")`)
+
+// withoutAges returns a document without what changes with every response. It replaces last-seen by whether it is old.
+func withoutAges(body []byte, now time.Time) string {
+	return changing.ReplaceAllStringFunc(string(body), func(match string) string {
+		_, old := isOld(changing.FindStringSubmatch(match)[1], now)
+		return strconv.FormatBool(old)
+	})
 }
 
 // stream requests a stream of events and calls handle for each event, until the stream ends or is idle for streamIdleTimeout.
@@ -339,7 +325,7 @@ func (s *restSource) eventText(event string, data []byte) (string, error) {
 			return "", errors.Wrap(err, "cannot read an event")
 		}
 		return "", responseError{p.Status, printable(fmt.Sprintf("%s (%d): %s", p.Title, p.Status, p.Detail))}
-	case s.format != formatTable:
+	case s.output != formatTable:
 		text, err := json.Marshal(struct {
 			Event string          `json:"event"`
 			Data  json.RawMessage `json:"data"`
@@ -352,7 +338,7 @@ func (s *restSource) eventText(event string, data []byte) (string, error) {
 		if err := s.merge(event, data); err != nil {
 			return "", errors.Wrapf(err, "cannot read event %q", event)
 		}
-		return listPage(s.scopes).text(s.colour), nil
+		return s.itemsPage(s.scopes).String(), nil
 	case event == "deleted":
 		return s.target.String() + doesNotExist, nil
 	}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 
@@ -27,11 +28,11 @@ type target struct {
 
 // parseTarget parses the subject of the command status.
 func parseTarget(subject string) (target, error) {
-	if subject == "" {
-		return target{kind: targetScopes}, nil
-	}
 	t := target{names: strings.Split(subject, "/")}
-	switch provider, cluster, isCluster := strings.Cut(subject, "+"); {
+	provider, cluster, isCluster := strings.Cut(subject, "+")
+	switch {
+	case subject == "":
+		return target{kind: targetScopes}, nil
 	case len(t.names) == 4:
 		t.kind = targetGroup
 	case len(t.names) == 1 && isCluster:
@@ -39,16 +40,13 @@ func parseTarget(subject string) (target, error) {
 	case len(t.names) <= 2 && !isCluster:
 		t.kind = targetScope
 	default:
-		return target{}, invalidSubject(subject)
+		t.names = nil
 	}
-	if slices.Contains(t.names, "") || slices.ContainsFunc(t.names, func(name string) bool { return name == "." || name == ".." }) {
-		return target{}, invalidSubject(subject)
+	invalid := func(name string) bool { return name == "" || name == "." || name == ".." }
+	if len(t.names) == 0 || slices.ContainsFunc(t.names, invalid) {
+		return target{}, errors.Errorf("%q is no subject: it must be PROJECT/COMPOSITE-APP/VERSION/GROUP, PROVIDER+CLUSTER, NAMESPACE/NAME or NAME", subject)
 	}
 	return t, nil
-}
-
-func invalidSubject(subject string) error {
-	return errors.Errorf("%q is no subject: it must be PROJECT/COMPOSITE-APP/VERSION/GROUP, PROVIDER+CLUSTER, NAMESPACE/NAME or NAME", subject)
 }
 
 // String describes the target for messages.
@@ -76,30 +74,26 @@ func (t target) inNamespace(namespace string) target {
 	return target{kind: t.kind, names: append([]string{namespace}, t.names...)}
 }
 
-// cannot returns an error with what cannot be done with the status of the target. A printError cannot be printed, whatever the verb.
-func (t target) cannot(verb string, err error) error {
-	if errors.As(err, new(printError)) {
-		verb = "print"
-	}
-	return errors.Wrapf(err, "cannot %s the status of %s", verb, t)
-}
-
 // name returns the name of a scope.
 func (t target) name() string { return t.names[len(t.names)-1] }
 
 // isDocument reports whether the target is served as a status document.
 func (t target) isDocument() bool { return t.kind == targetGroup || t.kind == targetCluster }
 
-// path returns the segments of the target's path on the server.
+// path returns the segments of the target's path on the server, as they stand in a URL.
 func (t target) path() []string {
+	path := append([]string{"scopes"}, t.names...)
 	switch t.kind {
-	case targetScope:
-		return append([]string{"scopes"}, t.names...)
-	case targetGroup:
-		return []string{"v2", "projects", t.names[0], "composite-apps", t.names[1], t.names[2], "deployment-intent-groups", t.names[3], "status"}
-	case targetCluster:
-		return []string{"v2", "cluster-providers", t.names[0], "clusters", t.names[1], "status"}
 	case targetScopes:
+		path = path[:1]
+	case targetScope:
+	case targetGroup:
+		path = []string{"v2", "projects", t.names[0], "composite-apps", t.names[1], t.names[2], "deployment-intent-groups", t.names[3], "status"}
+	case targetCluster:
+		path = []string{"v2", "cluster-providers", t.names[0], "clusters", t.names[1], "status"}
 	}
-	return []string{"scopes"}
+	for i := range path {
+		path[i] = url.PathEscape(path[i])
+	}
+	return path
 }

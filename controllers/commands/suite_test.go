@@ -1,8 +1,10 @@
 package commands_test
 
 import (
+	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -47,6 +49,21 @@ func TestMain(m *testing.M) {
 
 func TestSuite(t *testing.T) {
 	suite.Run(t, "Commands")
+}
+
+// execute runs the program in a directory as a separate process, and returns its exit code and its output. name is the name of the program.
+func execute(ctx context.Context, dir, name string, args ...string) (code int, out, errOut string) {
+	GinkgoHelper()
+	self, err := os.Executable()
+	Expect(err).NotTo(HaveOccurred())
+	var stdout, stderr bytes.Buffer
+	c := exec.CommandContext(ctx, self)
+	c.Args = append([]string{name, program}, args...)
+	c.Stdout, c.Stderr, c.Dir = &stdout, &stderr, dir
+	if err := c.Run(); err != nil {
+		Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}))
+	}
+	return c.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
 // createMonitorLease creates the Lease of a monitor, which must be renewed only after an hour.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -107,7 +108,7 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 			code, out, errOut := runSupportBundle(ctx, dir, flags...)
 			Expect(code).To(Equal(0), errOut)
 			Expect(errOut).NotTo(ContainSubstring(token))
-			files := unpack(out)
+			files := unpack(strings.NewReader(out))
 			for name, content := range files {
 				Expect(content).NotTo(ContainSubstring(token), name)
 			}
@@ -145,7 +146,7 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		flags := []string{"--kubeconfig", kubeconfig, "--namespace", namespace, "--hub-namespace", namespace, "--metrics-token-file", "token", "-o", "-"}
 		code, out, errOut := runSupportBundle(ctx, dir, flags...)
 		Expect(code).To(Equal(0), errOut)
-		Expect(unpack(out)["errors.txt"]).NotTo(ContainSubstring("stranger"), "neither its logs nor its metrics are asked for")
+		Expect(unpack(strings.NewReader(out))["errors.txt"]).NotTo(ContainSubstring("stranger"), "neither its logs nor its metrics are asked for")
 		Expect(asked).NotTo(Receive())
 
 		By("going through an API server that is not verified")
@@ -157,7 +158,7 @@ var _ = Describe("The command support-bundle, of metrics that want a token", fun
 		Expect(clientcmd.WriteToFile(*file, kubeconfig)).To(Succeed())
 		code, out, errOut = runSupportBundle(ctx, dir, append(flags, "--selector", "app.kubernetes.io/name=postgres")...)
 		Expect(code).To(Equal(0), errOut)
-		Expect(unpack(out)["errors.txt"]).To(ContainSubstring("metrics/stranger.txt: the token is not sent, because the kubeconfig does not have the API server verified"))
+		Expect(unpack(strings.NewReader(out))["errors.txt"]).To(ContainSubstring("metrics/stranger.txt: the token is not sent, because the kubeconfig does not have the API server verified"))
 		Expect(asked).NotTo(Receive())
 
 		code, _, errOut = runSupportBundle(ctx, dir, append(flags, "--selector", "")...)

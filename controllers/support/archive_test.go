@@ -6,14 +6,11 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
 // readArchive returns the content of an archive's files by name.
@@ -89,37 +86,5 @@ func TestArchiveReportsWriteErrors(t *testing.T) {
 	a.add("a.txt", strings.Repeat("x", 1<<20))
 	if err := a.close(); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// HealthScope's CRDs have all of ownFields, and the summary of another CRD names those that it lacks.
-func TestCRDSummaryNamesDroppedFields(t *testing.T) {
-	for crd, file := range map[string]string{"healthscopes.core.oam.dev": "core.oam.dev_healthscopes.yaml", "resourcebundlestates.k8splugin.io": "k8splugin.io_resourcebundlestates.yaml"} {
-		data, err := os.ReadFile("../../config/crd/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var o unstructured.Unstructured
-		if err := yaml.Unmarshal(data, &o.Object); err != nil {
-			t.Fatal(err)
-		}
-		drops := func(o *unstructured.Unstructured) []any {
-			versions, _, _ := unstructured.NestedSlice(crdSummary(o, ownFields[crd]).Object, "versions")
-			version, _ := versions[0].(map[string]any)
-			list, _ := version["drops"].([]any)
-			return list
-		}
-		if got := drops(o.DeepCopy()); len(got) > 0 || len(ownFields[crd]) == 0 {
-			t.Errorf("%s is said to drop %v", crd, got)
-		}
-		versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
-		version, _ := versions[0].(map[string]any)
-		unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "status", "properties", "summary")
-		if err := unstructured.SetNestedSlice(o.Object, versions, "spec", "versions"); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]any{"status.summary"}, drops(&o)); diff != "" {
-			t.Errorf("%s, -want +got:\n%s", crd, diff)
-		}
 	}
 }

@@ -2,10 +2,12 @@ package support
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,8 +18,12 @@ import (
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
 
-// pageSize is the number of objects per list request: a bundle may have a size of one megabyte.
-const pageSize = 50
+const (
+	// pageSize is the number of objects per list request: a bundle may have a size of one megabyte.
+	pageSize = 50
+	// maxPods limits from how many pods logs and metrics are read.
+	maxPods = 20
+)
 
 // The kinds that are read.
 var (
@@ -29,6 +35,7 @@ var (
 	secrets      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	leases       = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	crds         = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
 // addVersions adds the versions of the program and of the API server.
@@ -40,6 +47,22 @@ func (g *gatherer) addVersions(ctx context.Context) {
 		return
 	}
 	g.archive.add("server-version.json", string(data))
+}
+
+// addCRDs adds the CRDs: another project may have installed its own by the same names, without HealthScope's fields.
+func (g *gatherer) addCRDs(ctx context.Context) {
+	var text strings.Builder
+	for _, kind := range []schema.GroupVersionResource{healthScopes, bundles} {
+		name := kind.GroupResource().String()
+		crd, err := g.objects.Resource(crds).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			g.archive.problem("CRD "+name, err)
+			continue
+		}
+		redactMetadata(crd)
+		g.appendYAML(&text, "crds.yaml", crd)
+	}
+	g.archive.add("crds.yaml", text.String())
 }
 
 // addEvents adds the events of scopes and bundles, and all events in the namespaces of the controller, the monitor and the Secrets of clusters.
@@ -151,4 +174,54 @@ func (g *gatherer) forEach(ctx context.Context, what string, kind schema.GroupVe
 			return
 		}
 	}
+}
+
+// addComponents adds the Leases, Deployments and pods of the namespace, and the logs and metrics of the pods of controller and monitor. Other pods
+// in the namespace receive no token, and their logs are not read.
+func (g *gatherer) addComponents(ctx context.Context) {
+	namespace := g.options.Namespace
+	g.addList(ctx, "leases.yaml", leases, namespace, "", redactMetadata)
+	g.addList(ctx, "deployments.yaml", deployments, namespace, "", redactWorkload)
+	g.addList(ctx, "pods.yaml", pods, namespace, "", redactWorkload)
+	podList, err := g.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: maxPods, LabelSelector: g.options.Selector})
+	if err != nil {
+		g.archive.problem("logs and metrics of pods", err)
+		return
+	}
+	for i := range podList.Items {
+		g.addLogs(ctx, &podList.Items[i])
+		g.addMetrics(ctx, &podList.Items[i])
+	}
+}
+
+// addLogs adds the logs of a pod's containers, and those of their previous instances.
+func (g *gatherer) addLogs(ctx context.Context, pod *corev1.Pod) {
+	restarted := map[string]bool{}
+	for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+		restarted[status.Name] = status.RestartCount > 0
+	}
+	for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+		name := "logs/" + pod.Name + "-" + container.Name
+		o := corev1.PodLogOptions{Container: container.Name, TailLines: &g.options.LogLines, LimitBytes: new(int64(maxFileSize)), Timestamps: true}
+		body, err := g.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &o).Stream(ctx)
+		g.addResponse(name+".log", body, err)
+		if o.Previous = restarted[container.Name]; o.Previous {
+			body, err = g.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &o).Stream(ctx)
+			g.addResponse(name+"-previous.log", body, err)
+		}
+	}
+}
+
+// addResponse adds a response body, or records err as a problem.
+func (g *gatherer) addResponse(name string, body io.ReadCloser, err error) {
+	if err != nil {
+		g.archive.problem(name, err)
+		return
+	}
+	defer func() { _ = body.Close() }() // The body has been read.
+	data, err := io.ReadAll(io.LimitReader(body, maxFileSize+1))
+	if err != nil {
+		g.archive.problem(name, err)
+	}
+	g.archive.add(name, string(data))
 }

@@ -27,49 +27,48 @@ const (
 
 // addMetrics adds the metrics of a pod, if it has a port named metrics.
 func (g *gatherer) addMetrics(ctx context.Context, pod *corev1.Pod) {
+	ctx, cancel := context.WithTimeoutCause(ctx, metricsTimeout, errors.Errorf("not done after %s", metricsTimeout))
+	defer cancel()
 	for _, container := range pod.Spec.Containers {
 		for _, port := range container.Ports {
-			switch {
-			case port.Name != metricsPort:
-			case g.options.MetricsToken == "":
-				g.addMetricsByProxy(ctx, pod, port.ContainerPort)
-			default:
-				g.addMetricsByPortForward(ctx, pod, port.ContainerPort)
+			if port.Name != metricsPort {
+				continue
 			}
+			get := g.metricsByPortForward
+			if g.options.MetricsToken == "" {
+				get = g.metricsByProxy
+			}
+			body, err := get(ctx, pod, port.ContainerPort)
+			g.addResponse("metrics/"+pod.Name+".txt", body, err)
 		}
 	}
 }
 
-// addMetricsByProxy reads metrics through the API server's proxy subresource. The API server passes no token on, so a pod that requires one rejects
+// metricsByProxy reads metrics through the API server's proxy subresource. The API server passes no token on, so a pod that requires one rejects
 // the request.
-func (g *gatherer) addMetricsByProxy(ctx context.Context, pod *corev1.Pod, port int32) {
-	response, err := g.client.CoreV1().Pods(pod.Namespace).ProxyGet("https", pod.Name, strconv.Itoa(int(port)), "metrics", nil).Stream(ctx)
+func (g *gatherer) metricsByProxy(ctx context.Context, pod *corev1.Pod, port int32) (io.ReadCloser, error) {
+	body, err := g.client.CoreV1().Pods(pod.Namespace).ProxyGet("https", pod.Name, strconv.Itoa(int(port)), "metrics", nil).Stream(ctx)
 	if err != nil {
-		err = errors.Errorf("%w; --metrics-token-file reads them with a token, such as one of kubectl create token", err)
+		return nil, errors.Errorf("%w; --metrics-token-file reads them with a token, such as one of kubectl create token", err)
 	}
-	g.addResponse(metricsFile(pod), response, err)
+	return body, nil
 }
 
-// addMetricsByPortForward reads metrics through a port-forward, with the token.
-func (g *gatherer) addMetricsByPortForward(ctx context.Context, pod *corev1.Pod, port int32) {
+// metricsByPortForward reads metrics through a port-forward, with the token.
+func (g *gatherer) metricsByPortForward(ctx context.Context, pod *corev1.Pod, port int32) (io.ReadCloser, error) {
 	transport := portforward.Transport{Config: g.options.Config, Pod: client.ObjectKeyFromObject(pod), Port: port}
 	if err := transport.CheckVerified(); err != nil {
-		g.addResponse(metricsFile(pod), nil, errors.Errorf("the token is not sent, because %w", err))
-		return
+		return nil, errors.Errorf("the token is not sent, because %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, metricsTimeout, errors.Errorf("not done after %s", metricsTimeout))
-	defer cancel()
-	response, err := g.getMetrics(ctx, transport)
+	body, err := g.getMetrics(ctx, transport)
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
 		<-ctx.Done() // The connections have the deadline of ctx, and may report it a moment before ctx does.
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	g.addResponse(metricsFile(pod), response, errors.Wrap(err, "cannot read metrics through a port-forward"))
+	return body, errors.Wrap(err, "cannot read metrics through a port-forward")
 }
-
-func metricsFile(pod *corev1.Pod) string { return "metrics/" + pod.Name + ".txt" }
 
 // getMetrics gets /metrics from a pod with the token. It returns an error unless the status is 200.
 func (g *gatherer) getMetrics(ctx context.Context, transport portforward.Transport) (io.ReadCloser, error) {

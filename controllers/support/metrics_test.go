@@ -53,7 +53,9 @@ func servePortForward(w http.ResponseWriter, r *http.Request) {
 // newAPIServer returns an API server that forwards ports through a kubelet, as those of Kubernetes 1.31 and later do.
 func newAPIServer(t *testing.T) http.Handler {
 	t.Helper()
-	target, err := url.Parse(serverFor(t, http.HandlerFunc(servePortForward)).URL)
+	node := httptest.NewServer(http.HandlerFunc(servePortForward))
+	t.Cleanup(node.Close)
+	target, err := url.Parse(node.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,22 +70,6 @@ func (f proxyErrorReporter) Error(_ http.ResponseWriter, r *http.Request, err er
 	if r.Context().Err() == nil {
 		f.t.Errorf("%s %s: %v", r.Method, r.URL, err)
 	}
-}
-
-// serverFor returns a server that is closed when the test ends.
-func serverFor(t *testing.T, handler http.Handler) *httptest.Server {
-	t.Helper()
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	return server
-}
-
-// withTLS returns an https server with the handler of server.
-func withTLS(t *testing.T, server *httptest.Server) *httptest.Server {
-	t.Helper()
-	outer := httptest.NewTLSServer(server.Config.Handler)
-	t.Cleanup(outer.Close)
-	return outer
 }
 
 // checkGoroutineLeaks fails a test that leaks goroutines. SPDY takes up to a second to end them, and 30 seconds if the
@@ -104,7 +90,7 @@ func checkGoroutineLeaks(t *testing.T) {
 }
 
 // collectMetrics returns the metrics of a pod in an archive, and the archive's errors.txt.
-func collectMetrics(ctx context.Context, t *testing.T, apiServer *httptest.Server, podURL, token string) (metrics, problems string) {
+func collectMetrics(ctx context.Context, t *testing.T, handler http.Handler, podURL, token string) (metrics, problems string) {
 	t.Helper()
 	target, err := url.Parse(podURL)
 	if err != nil {
@@ -114,7 +100,8 @@ func collectMetrics(ctx context.Context, t *testing.T, apiServer *httptest.Serve
 	if err != nil {
 		t.Fatal(err)
 	}
-	apiServer = withTLS(t, apiServer)
+	apiServer := httptest.NewTLSServer(handler)
+	t.Cleanup(apiServer.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: apiServer.Certificate().Raw})
 	config := &rest.Config{Host: apiServer.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
 	client, err := kubernetes.NewForConfig(config)
@@ -163,11 +150,11 @@ func TestMetricsThroughAPortForward(t *testing.T) {
 			t.Cleanup(pod.Close)
 			var method atomic.Value
 			handler := c.apiServer(t)
-			apiServer := serverFor(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			recording := func(w http.ResponseWriter, r *http.Request) {
 				method.Store(r.Method)
 				handler.ServeHTTP(w, r)
-			}))
-			metrics, problems := collectMetrics(t.Context(), t, apiServer, pod.URL, token)
+			}
+			metrics, problems := collectMetrics(t.Context(), t, http.HandlerFunc(recording), pod.URL, token)
 			if !strings.HasPrefix(metrics, "up 1\n") || !strings.HasSuffix(metrics, "# for "+redacted+"\n") || problems != "Everything could be read.\n" {
 				t.Errorf("got %d bytes of metrics, and problems %s", len(metrics), problems)
 			}
@@ -201,7 +188,7 @@ func TestMetricsWithoutAToken(t *testing.T) {
 		}
 		http.Error(w, "there is no bearer token", http.StatusUnauthorized)
 	}
-	metrics, problems := collectMetrics(t.Context(), t, serverFor(t, http.HandlerFunc(rejecting)), "https://hub-1:8080", "")
+	metrics, problems := collectMetrics(t.Context(), t, http.HandlerFunc(rejecting), "https://hub-1:8080", "")
 	if metrics != "" || !strings.HasPrefix(problems, "metrics/hub-1.txt: ") || !strings.Contains(problems, "--metrics-token-file") {
 		t.Errorf("got metrics %q and problems %s", metrics, problems)
 	}
@@ -257,7 +244,7 @@ func TestMetricsErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkGoroutineLeaks(t)
-			metrics, problems := collectMetrics(t.Context(), t, serverFor(t, c.apiServer(t)), c.pod.URL, token)
+			metrics, problems := collectMetrics(t.Context(), t, c.apiServer(t), c.pod.URL, token)
 			if metrics != "" || !strings.HasPrefix(problems, "metrics/hub-1.txt: cannot read metrics through a port-forward: ") || !strings.Contains(problems, c.want) {
 				t.Errorf("got metrics %q and problems %s", metrics, problems)
 			}
@@ -288,7 +275,7 @@ func TestMetricsStopAtTheDeadline(t *testing.T) {
 			checkGoroutineLeaks(t)
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("the time is over"))
 			defer cancel()
-			_, problems := collectMetrics(ctx, t, serverFor(t, c.apiServer(t)), c.pod, token)
+			_, problems := collectMetrics(ctx, t, c.apiServer(t), c.pod, token)
 			if !strings.Contains(problems, "cannot read metrics through a port-forward: the time is over") {
 				t.Errorf("got %s", problems)
 			}
