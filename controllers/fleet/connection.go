@@ -215,11 +215,14 @@ func (c *connection) idleFor() time.Duration {
 	return c.liveness.lastContact.Add(probeInterval).Sub(c.clock.Now())
 }
 
-// answered notes that the API server has answered. After an outage, waiting informers retry at once.
+// answered notes that the API server has answered. After an outage, the member is assessed and waiting informers retry at once. Any
+// other answer, of which there may be thousands in a second, counts at the next regular assessment.
 func (c *connection) answered() {
-	recovered := false
-	c.updateLiveness(func(l *liveness, now time.Time) { recovered = l.answered(now) })
+	c.mu.Lock()
+	recovered := c.liveness.answered(c.clock.Now())
+	c.mu.Unlock()
 	if recovered {
+		c.wake()
 		c.kick()
 	}
 }

@@ -114,10 +114,10 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestTokenRenewalTakesOneRequest renews the tokens of 30 members. Each renewal costs one request, and nothing is read again.
+// TestTokenRenewalTakesOneRequest renews the tokens of 100 members. Each renewal costs one request, and nothing is read again.
 // Later requests use the new tokens.
 func TestTokenRenewalTakesOneRequest(t *testing.T) {
-	const members = 30
+	const members = 100
 	g := newGuarded(t)
 	h, stop := newFloodHub(t, Budget{})
 	defer stop()
