@@ -192,15 +192,15 @@ func (c *connection) runProbes(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		recovered := false
-		c.updateLiveness(func(l *liveness, now time.Time) { recovered = l.probed(now, err) })
+		recovered, hasAnswered := false, false
+		c.updateLiveness(func(l *liveness, now time.Time) { recovered, hasAnswered = l.probed(now, err), !l.lastContact.IsZero() })
 		if recovered {
 			c.kick()
 		}
 		if pause = probeInterval; err == nil || errors.Is(err, errUnauthorized) {
 			pauses = retries(maxProbePause)
-		} else {
-			pause = pauses.Step()
+		} else if pause = pauses.Step(); hasAnswered { // Other requests at least.
+			pause = min(pause, maxProbePause)
 		}
 	}
 }
