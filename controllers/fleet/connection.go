@@ -192,15 +192,15 @@ func (c *connection) runProbes(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		recovered := false
-		c.updateLiveness(func(l *liveness, now time.Time) { recovered = l.probed(now, err) })
+		recovered, hasAnswered := false, false
+		c.updateLiveness(func(l *liveness, now time.Time) { recovered, hasAnswered = l.probed(now, err), !l.lastContact.IsZero() })
 		if recovered {
 			c.kick()
 		}
 		if pause = probeInterval; err == nil || errors.Is(err, errUnauthorized) {
 			pauses = retries(maxProbePause)
-		} else {
-			pause = pauses.Step()
+		} else if pause = pauses.Step(); hasAnswered { // Other requests at least.
+			pause = min(pause, maxProbePause)
 		}
 	}
 }
@@ -215,11 +215,14 @@ func (c *connection) idleFor() time.Duration {
 	return c.liveness.lastContact.Add(probeInterval).Sub(c.clock.Now())
 }
 
-// answered notes that the API server has answered. After an outage, waiting informers retry at once.
+// answered notes that the API server has answered. After an outage, the member is assessed and waiting informers retry at once. Any
+// other answer, of which there may be thousands in a second, counts at the next regular assessment.
 func (c *connection) answered() {
-	recovered := false
-	c.updateLiveness(func(l *liveness, now time.Time) { recovered = l.answered(now) })
+	c.mu.Lock()
+	recovered := c.liveness.answered(c.clock.Now())
+	c.mu.Unlock()
 	if recovered {
+		c.wake()
 		c.kick()
 	}
 }

@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // newLeaseConnection returns a connection that has sent nothing yet.
@@ -71,4 +72,22 @@ func TestLeasesAreNotKept(t *testing.T) {
 		t.Errorf("%d MiB of %d Leases are kept", held>>20, leases)
 	}
 	runtime.KeepAlive(c)
+}
+
+// TestMemberIsWokenByTheFirstAnswer: an API server may send thousands of events in a second. The member is assessed at once only when
+// the API server answers for the first time, and after an outage.
+func TestMemberIsWokenByTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	at := clocktesting.NewFakeClock(noon)
+	c, woken := silent(at), 0
+	c.wake = func() { woken++ }
+	for want := 1; want <= 2; want++ {
+		for range 1000 {
+			c.answered()
+		}
+		if woken != want || !c.liveness.lastContact.Equal(at.Now()) {
+			t.Errorf("the member has been woken %d times, want %d; last contact at %s", woken, want, c.liveness.lastContact)
+		}
+		at.SetTime(at.Now().Add(time.Minute))
+	}
 }

@@ -74,7 +74,8 @@ func (d *apiDiscovery) find(ctx context.Context, kind schema.GroupVersionKind, n
 		return r, nil
 	}
 	if err := d.failure(kind); err != nil {
-		return resource{}, errors.Wrap(err, "cannot discover what the cluster serves")
+		// It is not wrapped, because a refusal of discovery is none of the kind.
+		return resource{}, errors.New("cannot discover what the cluster serves: " + withoutAddress(err).Error())
 	}
 	return resource{}, notServedError("the cluster does not serve " + kind.GroupVersion().String() + " " + kind.Kind)
 }

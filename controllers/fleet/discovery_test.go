@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,5 +85,31 @@ func TestEndlessDiscoveryAnswerFails(t *testing.T) {
 	}
 	if n := sent.Load(); n == 0 || n > most {
 		t.Errorf("%d MiB of the answer have been read", n>>20)
+	}
+}
+
+// TestFailedDiscoverySaysNothingOfAKind: whatever discovery is answered with, it is no refusal of the kind.
+func TestFailedDiscoverySaysNothingOfAKind(t *testing.T) {
+	t.Parallel()
+	var code atomic.Int64
+	server := startMember(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(code.Load())) })
+	config, err := kubeconfig.Parse(kubeconfigOf(t, server, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, err := Access{Config: config}.open(clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer clients.Client.CloseIdleConnections()
+	for _, answer := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusGone, http.StatusServiceUnavailable} {
+		code.Store(int64(answer))
+		_, err := clients.discovery.find(t.Context(), deployments, time.Now())
+		if err == nil {
+			t.Fatalf("%d: no error", answer)
+		}
+		if kind, reason := observe.Classify(err); kind != observe.Failed || reason != observe.NoAnswer || !strings.Contains(err.Error(), "cannot discover what the cluster serves") {
+			t.Errorf("%d: %s, and %v", answer, reason, err)
+		}
 	}
 }

@@ -168,8 +168,8 @@ func (k *kindInformer) open(ctx context.Context) (cache.ListerWatcher, error) {
 // discoveredAfter returns the earliest time of a discovery result that may be used for the next list.
 func (k *kindInformer) discoveredAfter() time.Time {
 	now := k.clock.Now()
-	if !k.informer.State().ConfirmBy().IsZero() {
-		return now // The API server has just answered that it does not serve the kind, in contradiction to discovery.
+	if confirmBy := k.informer.State().ConfirmBy(); !confirmBy.IsZero() { // The API server has answered that it does not serve the kind, in contradiction to discovery.
+		return later(confirmBy.Add(-observe.ConfirmAfter), now.Add(-maxDiscoveryAge))
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -214,6 +214,28 @@ func TestObjectsOfAKindThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// TestDiscoveryOfAKindThatIsGone: discovery is asked again after the first answer that a kind is not served any more, and then at each
+// attempt until that is confirmed. All kinds of an operator go together, and share its answers.
+func TestDiscoveryOfAKindThatIsGone(t *testing.T) {
+	t.Parallel()
+	withKindFixture(t, func(k *kindFixture) {
+		k.read(readyWeb())
+		refused := time.Now()
+		k.report(maxDiscoveryAge/2, observe.Event{Kind: observe.Refused, Reason: observe.NotServed})
+		if got := k.w.discoveredAfter(); !got.Equal(refused) {
+			t.Errorf("an answer %s after the refusal counts", got.Sub(refused))
+		}
+		k.report(observe.ConfirmAfter/2, observe.Event{Kind: observe.Refused, Reason: observe.NotServed})
+		if got := time.Since(k.w.discoveredAfter()); got != maxDiscoveryAge {
+			t.Errorf("until it is confirmed, an answer may be %s old", got)
+		}
+		k.report(observe.ConfirmAfter, observe.Event{Kind: observe.Refused, Reason: observe.NotServed}, observe.Event{Kind: observe.Refused, Reason: observe.NotServed})
+		if got := time.Since(k.w.discoveredAfter()); got != DefaultFindInterval/2 {
+			t.Errorf("once it is confirmed, an answer may be %s old", got)
+		}
+	})
+}
+
 // TestObjectsOfAnUnreachableCluster asserts that objects keep their last state while their cluster is unreachable, and until
 // they have been read again.
 func TestObjectsOfAnUnreachableCluster(t *testing.T) {

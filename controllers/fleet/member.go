@@ -48,7 +48,8 @@ type member struct {
 	rereadDue atomic.Bool
 	wakeups   chan struct{}
 
-	// Only the member's goroutine uses the fields below. spec is the spec that was last applied: that of applied, or with its own namespaces.
+	// Only the member's goroutine uses the fields below. applied is the spec that was applied last. spec is the same, but keeps the
+	// namespaces of the one before when those of applied are invalid.
 	applied *clusterSpec
 	spec    clusterSpec
 	// current is the connection in use, and next the one that will replace it, or the first one.

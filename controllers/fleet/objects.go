@@ -123,23 +123,26 @@ func (o *Objects) Want(scope types.NamespacedName, kinds map[Kind]struct{}) {
 			}
 		}
 	}
-	for cluster := range changed {
-		o.sync(cluster, nil)
+	if len(changed) > 0 {
+		o.sync(changed, nil)
 	}
 }
 
-// sync starts and ends informers so that those of a cluster read the wanted kinds in the namespaces that may be read. Unless
-// staleState is nil, those that read already begin again. Their results stay until then, as those of a cluster in staleState.
-func (o *Objects) sync(cluster string, staleState *ClusterState) {
-	known := o.clusters[cluster]
-	var namespaces []string
-	if known != nil && known.clients.Load().client != nil {
-		namespaces = known.clients.Load().watchNamespaces()
+// namespacesOf returns the namespaces that informers read in a cluster: none without access, and one that is empty for all.
+func (o *Objects) namespacesOf(cluster string) []string {
+	if known := o.clusters[cluster]; known != nil && known.clients.Load().client != nil {
+		return known.clients.Load().watchNamespaces()
 	}
+	return nil
+}
+
+// sync starts and ends informers so that those of some clusters read the wanted kinds in the namespaces that may be read. Unless
+// staleState is nil, those that read already begin again. Their results stay until then, as those of a cluster in staleState.
+func (o *Objects) sync(clusters sets.Set[string], staleState *ClusterState) {
 	for at, k := range o.kinds {
 		switch {
-		case at.Cluster != cluster:
-		case o.wantCounts[at.Kind] == 0 || !slices.Contains(namespaces, at.namespace):
+		case !clusters.Has(at.Cluster):
+		case o.wantCounts[at.Kind] == 0 || !slices.Contains(o.namespacesOf(at.Cluster), at.namespace):
 			k.stop()
 			delete(o.kinds, at)
 		case staleState != nil:
@@ -150,11 +153,12 @@ func (o *Objects) sync(cluster string, staleState *ClusterState) {
 		return
 	}
 	for kind := range o.wantCounts {
-		if kind.Cluster != cluster {
+		if !clusters.Has(kind.Cluster) {
 			continue
 		}
-		for _, namespace := range namespaces {
+		for _, namespace := range o.namespacesOf(kind.Cluster) {
 			if at := (informerKey{kind, namespace}); o.kinds[at] == nil {
+				known := o.clusters[kind.Cluster]
 				ctx, cancel := context.WithCancel(o.ctx)
 				k := newKindInformer(o.kindOptions, at, known.state.Local, &known.clients, cancel)
 				o.kinds[at] = k
@@ -178,7 +182,7 @@ func (o *Objects) Attach(cluster string, a Access) error {
 	if known.state.Reachability == "" {
 		known.state.Reachability = Connected // Nothing sets the state of a cluster without a fleet.
 	}
-	o.sync(cluster, &known.state)
+	o.sync(sets.New(cluster), &known.state)
 	return nil
 }
 
@@ -196,7 +200,7 @@ func (o *Objects) Detach(cluster string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.clusters, cluster)
-	o.sync(cluster, nil)
+	o.sync(sets.New(cluster), nil)
 	o.notifyKinds(cluster)
 }
 
@@ -219,7 +223,7 @@ func (o *Objects) setState(s ClusterState) {
 		return
 	}
 	if s.Answers() && before.Reachability != Connecting && before.Reachability != "" {
-		o.sync(s.Name, &before)
+		o.sync(sets.New(s.Name), &before)
 	}
 	o.notifyKinds(s.Name)
 }
@@ -239,7 +243,7 @@ func (o *Objects) Refresh() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name, known := range o.clusters {
-		o.sync(name, &known.state)
+		o.sync(sets.New(name), &known.state)
 	}
 }
 

@@ -2,13 +2,16 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
 func TestProbe(t *testing.T) {
@@ -65,12 +68,42 @@ func TestPausesBetweenProbes(t *testing.T) {
 	for _, longest := range []time.Duration{maxProbePause, maxConnectPause} {
 		pauses, pause := retries(longest), time.Duration(0)
 		for i := range 20 {
-			if pause = pauses.Step(); pause > longest*5/4 || pause < time.Second || i == 0 && pause > 5*time.Second/4 {
+			if pause = pauses.Step(); pause > longest || pause < time.Second || i == 0 && pause > 5*time.Second/4 {
 				t.Errorf("of at most %s, pause %d is %s", longest, i, pause)
 			}
 		}
-		if pause < longest {
-			t.Errorf("the last pause is %s, want %s", pause, longest)
+		if pause < longest*4/5 {
+			t.Errorf("the last pause is %s, want up to %s", pause, longest)
 		}
+	}
+}
+
+// roundTripper is a transport that is a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestPauseBetweenFailedProbes: a cluster that has answered any request is probed again soon, although no probe has succeeded yet.
+func TestPauseBetweenFailedProbes(t *testing.T) {
+	t.Parallel()
+	for hasAnswered, longest := range map[bool]time.Duration{false: maxConnectPause, true: maxProbePause} {
+		synctest.Test(t, func(t *testing.T) {
+			c := silent(clock.RealClock{})
+			if hasAnswered {
+				c.answered()
+			}
+			var last time.Time
+			var pause time.Duration
+			c.Client = &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+				pause, last = time.Since(last), time.Now()
+				return nil, errors.New("no route")
+			})}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			c.runProbes(ctx)
+			if pause > longest || pause < longest*4/5 {
+				t.Errorf("answered before: %t; the last pause is %s, want up to %s", hasAnswered, pause, longest)
+			}
+		})
 	}
 }

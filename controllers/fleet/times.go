@@ -33,7 +33,7 @@ const (
 	maxConnectPause = time.Minute
 )
 
-// retries returns the pauses between attempts that get no answer. They double, with jitter.
+// retries returns the pauses between attempts that get no answer. They double, with jitter, up to maxPause.
 func retries(maxPause time.Duration) wait.Backoff {
-	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.25, Steps: 10, Cap: maxPause}
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.25, Steps: 10, Cap: maxPause * 4 / 5}
 }

@@ -13,8 +13,8 @@ type InformerOptions struct {
 	TrackedOptions
 
 	// Open returns the ListerWatcher of the place as the cluster serves it now. It is called again when the cluster does not serve that
-	// resource any more. It may block, and then reports to the Tracker what it waits for. It returns an error when ctx ends or when an attempt
-	// fails; Describe turns that error into a message.
+	// resource any more, and after an error. It may block. It returns an error when ctx ends or when an attempt fails; Describe turns that
+	// error into a message.
 	Open func(ctx context.Context) (cache.ListerWatcher, error)
 	// Store receives what is read. Its methods are called one at a time. They must not block: the API server closes a watch that is not read.
 	Store cache.ReflectorStore
