@@ -74,7 +74,8 @@ func (g *gatherer) addWorkloadsIn(a *app, cluster string, kinds []schema.GroupVe
 			g.add(a, reference{}, tooManyKindsResult(every))
 			continue
 		}
-		s := g.objectsWith(kind, selector)
+		g.dependencies.addSelected(kind, g.scope.Namespace, selector)
+		s := g.selectObjects(cluster, gvk, g.scope.Namespace, selector)
 		for _, workload := range s.Objects {
 			found = append(found, workload.Result)
 			selected.Insert(workload.Result.Key)
