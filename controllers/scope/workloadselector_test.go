@@ -201,6 +201,11 @@ func TestASelectorOfBundlesNamesTheOneOfWorkloads(t *testing.T) {
 	if got := len(gatherIn(w, scope, noon).dependencies.kinds()); got > 0 {
 		t.Errorf("%d kinds are watched for a selector of bundles", got)
 	}
+	scope.Spec.Apps[0].WorkloadSelector = &corev1alpha2.WorkloadSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}
+	message = meta.FindStatusCondition(statusIn(w, scope, noon).Conditions, corev1alpha2.ConditionReady).Message
+	if strings.Contains(message, "use workloadSelector") || !strings.Contains(message, "has the labels app=shop") {
+		t.Errorf("an app with both selectors has the message %q", message)
+	}
 }
 
 func TestMistakesInAWorkloadSelectorAreNamed(t *testing.T) {
