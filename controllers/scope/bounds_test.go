@@ -134,6 +134,28 @@ func TestTruncationKeepsTheWorst(t *testing.T) {
 	}
 }
 
+// TestTruncationKeepsCulprits: the clusters of apps are cut before the culprits, which say what to repair.
+func TestTruncationKeepsCulprits(t *testing.T) {
+	t.Parallel()
+	var w world
+	var spec corev1alpha2.HealthScopeSpec
+	for cluster := range 100 {
+		w.clusters = append(w.clusters, fmt.Sprintf("acme+edge%03d", cluster))
+	}
+	for app := range 60 {
+		name := fmt.Sprintf("app-%02d", app)
+		spec.Apps = append(spec.Apps, corev1alpha2.ScopeApp{Name: name, WorkloadReferences: refs(bundleRef(name))})
+		for _, cluster := range w.clusters {
+			w.bundles = append(w.bundles, bundleOf(cluster, name, member(cluster, "Deployment", name, healthscope.Failed, "CrashLoopBackOff")))
+		}
+	}
+	s := statusIn(w, scopeOf(spec), noon)
+	checkBounds(t, s)
+	if len(s.Culprits) != corev1alpha2.MaxCulprits || len(s.Apps) != 60 || len(s.Apps[0].Clusters) < 10 || !s.Truncated {
+		t.Errorf("%d culprits, %d apps with %d clusters are left, truncated is %t", len(s.Culprits), len(s.Apps), len(s.Apps[0].Clusters), s.Truncated)
+	}
+}
+
 // TestTruncationDropsAppHealthConditionsFirst: the list for KubeVela repeats what other fields contain. It is truncated before
 // them.
 func TestTruncationDropsAppHealthConditionsFirst(t *testing.T) {

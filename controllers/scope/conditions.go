@@ -299,17 +299,19 @@ func emptyAppsMessage(scope *corev1alpha2.HealthScope, v judgement) string {
 		in := fmt.Sprintf("in namespace %q%s has the labels ", scope.Namespace, selectedClustersSuffix(scope.Spec.Clusters, a.Clusters))
 		var why []string
 		if a.Selector != nil {
-			why = append(why, "no bundle "+in+metav1.FormatLabelSelector(a.Selector)+"; to select workloads, use workloadSelector")
+			why = append(why, "no bundle "+in+metav1.FormatLabelSelector(a.Selector))
 		}
-		if s := a.WorkloadSelector; s != nil {
+		switch s := a.WorkloadSelector; {
+		case s != nil:
 			var kinds []string
 			gvks, _ := workloadKinds(s)
 			for _, gvk := range gvks {
 				kinds = append(kinds, gvk.Kind)
 			}
 			why = append(why, "no "+strings.Join(kinds, ", ")+" "+in+metav1.FormatLabelSelector(&s.LabelSelector))
-		}
-		if len(why) == 0 {
+		case a.Selector != nil:
+			why = append(why, "to select workloads, use workloadSelector")
+		default:
 			why = append(why, "it has no references and no selector")
 		}
 		parts = append(parts, fmt.Sprintf("app %q (%s)", a.Name, strings.Join(why, "; ")))

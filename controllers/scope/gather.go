@@ -18,7 +18,7 @@ import (
 // gather collects what belongs to the scope: what is there, what the status has of unreadable clusters, and then what is missing.
 func (g *gatherer) gather() gathered {
 	g.firstSyncs, g.dependencies, g.unreadableAtStart = g.view.FirstSyncs(), dependencies{}, g.view.Unreadable()
-	g.followedKinds = sets.New[schema.GroupVersionKind]()
+	g.followedKinds, g.versions = sets.New[schema.GroupVersionKind](), map[fleet.Kind]map[component][]fleet.Lookup{}
 	for gvk := range references(g.scope) { // The kinds of references take precedence over those that objects lead to.
 		if gvk.GroupKind() != bundleKind.GroupKind() {
 			g.followsKind(gvk)

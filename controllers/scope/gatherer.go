@@ -121,6 +121,8 @@ type gatherer struct {
 	unreadableAtStart map[string]fleet.ClusterState
 	// followedKinds are the kinds of objects that the scope follows.
 	followedKinds sets.Set[schema.GroupVersionKind]
+	// versions holds the workloads of components, by kind, once they have been selected.
+	versions map[fleet.Kind]map[component][]fleet.Lookup
 	// referrers are the scopes of the namespace whose references lead to this one.
 	referrers sets.Set[string]
 }

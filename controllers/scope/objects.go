@@ -70,12 +70,6 @@ func (g *gatherer) object(at objectKey) fleet.Lookup {
 	return found
 }
 
-// objectsWith returns the objects of a kind that a selector matches.
-func (g *gatherer) objectsWith(kind fleet.Kind, selector labels.Selector) fleet.Selection {
-	g.dependencies.addSelected(kind, g.scope.Namespace, selector)
-	return g.selectObjects(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, selector)
-}
-
 // followsKind reports whether the scope follows objects of a kind, which it does for the first maxKinds kinds.
 func (g *gatherer) followsKind(gvk schema.GroupVersionKind) bool {
 	if len(g.followedKinds) < maxKinds {
@@ -89,19 +83,46 @@ func (g *gatherer) followsKind(gvk schema.GroupVersionKind) bool {
 func (g *gatherer) relatedResults(kind fleet.Kind, found fleet.Lookup) []healthscope.Result {
 	seen := sets.New(found.Result.Key)
 	results := g.withResources(kind.Cluster, found, 0, seen)
-	component := labels.Set{
-		corev1alpha2.LabelApplication: found.Labels.Get(corev1alpha2.LabelApplication), corev1alpha2.LabelComponent: found.Labels.Get(corev1alpha2.LabelComponent),
-	}
-	if component[corev1alpha2.LabelApplication] == "" || component[corev1alpha2.LabelComponent] == "" {
-		return results
-	}
-	for _, version := range g.objectsWith(kind, labels.SelectorFromSet(component)).Objects {
+	for _, version := range g.versionsOf(kind, componentOf(found.Labels)) {
 		if !seen.Has(version.Result.Key) {
 			seen.Insert(version.Result.Key)
 			results = append(results, g.withResources(kind.Cluster, version, 0, seen)...)
 		}
 	}
 	return results
+}
+
+// component identifies the component that workloads are versions of.
+type component struct{ application, name string }
+
+func componentOf(set labels.Labels) component {
+	return component{set.Get(corev1alpha2.LabelApplication), set.Get(corev1alpha2.LabelComponent)}
+}
+
+// hasComponent selects the objects that have both labels of a component.
+var hasComponent = func() labels.Selector {
+	selector, err := labels.Parse(corev1alpha2.LabelApplication + "," + corev1alpha2.LabelComponent)
+	if err != nil {
+		panic(err) // The labels are constants.
+	}
+	return selector
+}()
+
+// versionsOf returns the workloads of a component. A selection looks at every object of the kind in the namespace, so that there
+// is one for all references of the scope, which may be thousands.
+func (g *gatherer) versionsOf(kind fleet.Kind, of component) []fleet.Lookup {
+	if of.application == "" || of.name == "" {
+		return nil
+	}
+	g.dependencies.addSelected(kind, g.scope.Namespace, labels.SelectorFromSet(labels.Set{corev1alpha2.LabelApplication: of.application, corev1alpha2.LabelComponent: of.name}))
+	if _, read := g.versions[kind]; !read {
+		g.versions[kind] = map[component][]fleet.Lookup{}
+		for _, l := range g.selectObjects(kind.Cluster, kind.GroupVersionKind, g.scope.Namespace, hasComponent).Objects {
+			at := componentOf(l.Labels)
+			g.versions[kind][at] = append(g.versions[kind][at], l)
+		}
+	}
+	return g.versions[kind][of]
 }
 
 // withResources returns the results of an object and of what it names in status.resources, without the objects in seen, to which

@@ -133,6 +133,28 @@ func TestWorkloadsLeadToTheirResourcesAndVersions(t *testing.T) {
 	}
 }
 
+// TestVersionsAreSelectedOnceForAllReferences: a scope may have thousands of references, and a selection looks at every object of
+// the kind.
+func TestVersionsAreSelectedOnceForAllReferences(t *testing.T) {
+	t.Parallel()
+	var objects []fleet.Lookup
+	var spec corev1alpha2.HealthScopeSpec
+	for i := range 10 {
+		name := fmt.Sprintf("web-%d", i)
+		objects = append(objects, versioned(fleet.Lookup{Result: deployment(name, healthscope.Ready, 1, 1)}, name))
+		spec.WorkloadReferences = append(spec.WorkloadReferences, deploymentRef(name))
+	}
+	w, selections := worldOf(objects...), 0
+	g := gathererIn(w, scopeOf(spec), noon)
+	g.selectObjects = func(cluster string, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) fleet.Selection {
+		selections++
+		return w.selection(cluster, gvk, namespace, selector)
+	}
+	if found := len(g.gather().findings); found != 10 || selections != 1 {
+		t.Errorf("%d references are followed with %d selections; want 10 with 1", found, selections)
+	}
+}
+
 // TestChangesAffectDependentScopes: a change leads only to the scopes that depend on the changed object, in any order in which
 // their dependencies begin and end.
 func TestChangesAffectDependentScopes(t *testing.T) {

@@ -170,24 +170,31 @@ func setLastSeen(next, before []corev1alpha2.AppStatus, stale map[string]fleet.C
 }
 
 // truncateStatus cuts lists until the status is within its bounds: first KubeVela's list, which only repeats the others, then the
-// conditions of references to a length that is still useful, and then, because names may be of any length, all as far as necessary.
+// others one after the other to a length that is still useful, and then, because names may be of any length, all as far as necessary.
 func truncateStatus(s *corev1alpha2.HealthScopeStatus) {
-	halve := func(minimum int, cut func(limit int)) {
+	halve := func(minimum int, cuts ...func(limit int)) {
 		for limit := 1024; limit > minimum && tooBig(s); {
 			limit = max(limit/2, minimum)
-			cut(limit)
+			for _, cut := range cuts {
+				cut(limit)
+			}
 		}
 	}
+	lists := []func(limit int){
+		func(limit int) { s.HealthConditions = bounded(s.HealthConditions, limit, &s.Truncated) },
+		func(limit int) {
+			for i := range s.Apps {
+				s.Apps[i].Clusters = bounded(s.Apps[i].Clusters, limit, &s.Truncated)
+			}
+		},
+		func(limit int) { s.Apps = bounded(s.Apps, limit, &s.Truncated) },
+		func(limit int) { s.Culprits = bounded(s.Culprits, limit, &s.Truncated) },
+	}
 	halve(0, func(limit int) { boundComponents(s, limit) })
-	halve(10, func(limit int) { s.HealthConditions = bounded(s.HealthConditions, limit, &s.Truncated) })
-	halve(0, func(limit int) {
-		s.HealthConditions = bounded(s.HealthConditions, limit, &s.Truncated)
-		for i := range s.Apps {
-			s.Apps[i].Clusters = bounded(s.Apps[i].Clusters, limit, &s.Truncated)
-		}
-		s.Apps = bounded(s.Apps, limit, &s.Truncated)
-		s.Culprits = bounded(s.Culprits, limit, &s.Truncated)
-	})
+	for _, cut := range lists {
+		halve(10, cut)
+	}
+	halve(0, lists...)
 }
 
 func tooBig(s *corev1alpha2.HealthScopeStatus) bool {

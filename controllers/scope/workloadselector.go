@@ -64,7 +64,6 @@ func (g *gatherer) addSelectedWorkloads(a *app) {
 // One result stands for the workloads of a kind that cannot be read, of which it is not known whether there are any. For a
 // cluster that does not answer, carryOver adds them from the status instead.
 func (g *gatherer) addWorkloadsIn(a *app, cluster string, kinds []schema.GroupVersionKind, selector labels.Selector) {
-	_, unreadable := g.unreadable(cluster)
 	var found []healthscope.Result
 	selected := sets.New[healthscope.Key]()
 	for _, gvk := range kinds {
@@ -74,13 +73,16 @@ func (g *gatherer) addWorkloadsIn(a *app, cluster string, kinds []schema.GroupVe
 			g.add(a, reference{}, tooManyKindsResult(every))
 			continue
 		}
-		s := g.objectsWith(kind, selector)
+		g.dependencies.addSelected(kind, g.scope.Namespace, selector)
+		s := g.selectObjects(cluster, gvk, g.scope.Namespace, selector)
 		for _, workload := range s.Objects {
 			found = append(found, workload.Result)
 			selected.Insert(workload.Result.Key)
 		}
 		g.waitForKind(s.Others)
-		if others := s.Others.Result; others.State != healthscope.NotPresent && !unreadable {
+		others := s.Others.Result
+		// The state is read after the objects: a cluster that has just been lost or removed does not answer here either.
+		if state, _ := g.unreadable(cluster); state.Answers() && others.State != healthscope.NotPresent {
 			every.State, every.Reason, every.Message, every.Since = others.State, others.Reason, others.Message, others.Since
 			g.add(a, reference{}, every).partial = []string{cluster}
 		}

@@ -168,6 +168,27 @@ func TestSelectedWorkloadsKeepSince(t *testing.T) {
 	}
 }
 
+// TestAClusterThatIsLostWhileGatheringHasNoWorkloadsWithoutName: the next pass marks those that were read.
+func TestAClusterThatIsLostWhileGatheringHasNoWorkloadsWithoutName(t *testing.T) {
+	t.Parallel()
+	w := withWorkloads(workload(edge1, deployments, "web", healthscope.Ready, labelWeb))
+	w.states = map[string]fleet.Reachability{}
+	g := gathererIn(w, scopeOf(workloadsOf()), noon)
+	g.selectObjects = func(cluster string, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) fleet.Selection {
+		if cluster == edge1 {
+			w.states[edge1] = fleet.Unreachable
+		}
+		return w.selection(cluster, gvk, namespace, selector)
+	}
+	for _, f := range g.gather().findings {
+		for key := range f.keys() {
+			if key.Name == "*" {
+				t.Errorf("%v is a result", key)
+			}
+		}
+	}
+}
+
 func TestASelectorOfBundlesNamesTheOneOfWorkloads(t *testing.T) {
 	t.Parallel()
 	app := corev1alpha2.ScopeApp{Name: "web", Selector: &metav1.LabelSelector{MatchLabels: labelWeb}}
@@ -179,6 +200,11 @@ func TestASelectorOfBundlesNamesTheOneOfWorkloads(t *testing.T) {
 	}
 	if got := len(gatherIn(w, scope, noon).dependencies.kinds()); got > 0 {
 		t.Errorf("%d kinds are watched for a selector of bundles", got)
+	}
+	scope.Spec.Apps[0].WorkloadSelector = &corev1alpha2.WorkloadSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}
+	message = meta.FindStatusCondition(statusIn(w, scope, noon).Conditions, corev1alpha2.ConditionReady).Message
+	if strings.Contains(message, "use workloadSelector") || !strings.Contains(message, "has the labels app=shop") {
+		t.Errorf("an app with both selectors has the message %q", message)
 	}
 }
 
