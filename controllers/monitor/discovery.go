@@ -119,12 +119,13 @@ func (c *kindDiscovery) takeChanged() sets.Set[string] {
 
 // discover updates the watches to the kinds that the cluster serves, and returns when to discover again if nothing changes; zero means never.
 func (c *kindDiscovery) discover(ctx context.Context) time.Duration {
-	changed, now := c.takeChanged(), c.watches.clock.Now()
+	changed := c.takeChanged()
+	err := c.refresh(ctx)
+	c.watches.retry(changed)
+	now := c.watches.clock.Now() // Discovery may take long.
 	if changed.Len() > 0 {
 		c.confirmAt = now.Add(discoveryConfirmDelay)
 	}
-	err := c.refresh(ctx, now)
-	c.watches.retry(changed)
 	pause := time.Duration(0)
 	if err == nil {
 		c.pauses = discoveryPause
@@ -138,7 +139,7 @@ func (c *kindDiscovery) discover(ctx context.Context) time.Duration {
 }
 
 // refresh discovers the kinds and updates the watches.
-func (c *kindDiscovery) refresh(ctx context.Context, now time.Time) error {
+func (c *kindDiscovery) refresh(ctx context.Context) error {
 	if c.preferred == nil {
 		return nil
 	}
@@ -146,7 +147,7 @@ func (c *kindDiscovery) refresh(ctx context.Context, now time.Time) error {
 	if err == nil && len(lists) == 0 {
 		err = errNoKinds
 	}
-	unanswered := groupsOf(err)
+	unanswered, now := groupsOf(err), c.watches.clock.Now()
 	uncertain := unanswered
 	if !unanswered.Has(allGroups) {
 		if c.unanswered == nil || c.unanswered.Difference(unanswered).Len() > 0 { // The kinds of such a group must be confirmed, as after the start.
@@ -160,6 +161,8 @@ func (c *kindDiscovery) refresh(ctx context.Context, now time.Time) error {
 			places.Insert(placesIn(kind, resource.Namespaced, c.opts)...)
 		}
 		c.watches.setPlaces(ctx, places, unanswered)
+	} else if c.answeredAt.IsZero() {
+		c.confirmAt = now.Add(discoveryConfirmDelay) // Until the first answer, no kind is known.
 	}
 	c.logResult(err, unanswered)
 	c.unanswered = unanswered

@@ -364,6 +364,46 @@ func TestFirstDiscoveryIsConfirmed(t *testing.T) {
 	}
 }
 
+// TestStartWithoutDiscovery starts a monitor while the API server does not answer discovery at all.
+func TestStartWithoutDiscovery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &kindServer{}
+		s.serve(errPassing)
+		all := startDiscovery(t, s)
+		after(time.Hour)
+		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
+		after(discoveryConfirmDelay + time.Second)
+		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
+	})
+}
+
+// TestSlowDiscoveryIsConfirmed starts a monitor whose first discovery takes longer than the time after which it is confirmed. Soon after it,
+// kinds change.
+func TestSlowDiscoveryIsConfirmed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &kindServer{}
+		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
+		all := watchesOf(s, s)
+		followKinds(all, Options{LabelKeys: []string{testKey}}, func() ([]*metav1.APIResourceList, error) {
+			if s.asked() == 0 {
+				<-time.After(2 * discoveryConfirmDelay)
+			}
+			return s.preferred()
+		})
+		runWatches(t, all)
+		after(2*discoveryConfirmDelay + discoveryConfirmDelay/2)
+		if s.asked() < 2 || !isUncertain(all, "other.io") {
+			t.Errorf("%d discoveries, want two, and that the second does not confirm the first, which was answered a moment before", s.asked())
+		}
+		after(discoveryConfirmDelay)
+		if isUncertain(all, "other.io") {
+			t.Error("the discovery is not confirmed")
+		}
+	})
+}
+
 // unreadableOf returns the kinds whose objects in a bundle are unknown.
 func unreadableOf(t *testing.T, all *watches, b *k8spluginv1alpha1.ResourceBundleState) []schema.GroupKind {
 	t.Helper()

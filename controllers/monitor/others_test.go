@@ -136,6 +136,29 @@ func TestReconcileBacksOffFromSecondMonitor(t *testing.T) {
 	}
 }
 
+// TestReconcileBacksOffWhileObjectsChange has a second monitor that reverts each write, and objects that change every five seconds.
+func TestReconcileBacksOffWhileObjectsChange(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.change(object("ns", "a", "1-sink", "1"))
+	for i := range 720 {
+		g.reconcile()
+		if g.stored().Status.ResourceCount == 1 {
+			g.overwrite(func(b *k8spluginv1alpha1.ResourceBundleState) { b.Status.ResourceCount = 7 })
+		}
+		g.pass(time.Second)
+		g.reconcile()
+		g.pass(4 * time.Second)
+		g.change(object("ns", fmt.Sprint("object-", i), "1-sink", "1"))
+	}
+	if g.writes > 60 {
+		t.Errorf("%d writes in an hour of a conflict, want fewer and fewer", g.writes)
+	}
+	if got := g.countEvents(eventWriteConflict); got != 1 {
+		t.Errorf("%d events about the conflict, want 1", got)
+	}
+}
+
 func TestReconcileStopsWhileTheCRDPrunes(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)

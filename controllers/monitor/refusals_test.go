@@ -80,6 +80,32 @@ func TestCreatorIsNotStarvedByRefusedValue(t *testing.T) {
 	})
 }
 
+// TestCreatorBacksOffWhenAllNamespacesRefuse has no right in any namespace.
+func TestCreatorBacksOffWhenAllNamespacesRefuse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := startCreator(t, errForbidden)
+		for i := range 200 {
+			c.want(fmt.Sprint("ns-", i), "shop")
+			c.want(fmt.Sprint("ns-", i), "bank")
+		}
+		after(time.Hour)
+		asked, _, logged := c.counted()
+		if asked > 200*15 || logged != 200 {
+			t.Errorf("%d creations in an hour and %d lines in the log, want growing pauses and one line for each namespace", asked, logged)
+		}
+		after(time.Hour)
+		if again, _, _ := c.counted(); again-asked > 200*6 {
+			t.Errorf("%d creations in the second hour, want one each ten minutes for each namespace", again-asked)
+		}
+		c.count(func() { c.answer = nil })
+		after(12 * time.Minute)
+		if _, made, _ := c.counted(); made != 400 {
+			t.Errorf("%d bundles 12 minutes after the right was granted, want 400", made)
+		}
+	})
+}
+
 // TestCreatorWaitsForItsName has another bundle with the name, which the cache receives late.
 func TestCreatorWaitsForItsName(t *testing.T) {
 	t.Parallel()

@@ -21,6 +21,23 @@ func bundleAt(version string) *k8spluginv1alpha1.ResourceBundleState {
 	}
 }
 
+// TestWriteStatesNewest has the version that was written last and that which the cache has.
+func TestWriteStatesNewest(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ written, cached, want string }{
+		{"", "7", "7"}, {"9", "7", "9"}, {"10", "9", "10"}, {"9", "9", "9"}, {"9", "12", "12"}, {"nine", "7", "7"},
+	} {
+		e := newWriteStates().of(bundleAt("1"))
+		if tc.written != "" {
+			e.wrote(bundleAt(tc.written), 0, time.Time{})
+		}
+		got, sent := e.newest(bundleAt(tc.cached))
+		if got.ResourceVersion != tc.want || (sent != nil) != (tc.written == tc.cached) || (e.written != nil) != (tc.want != tc.cached) {
+			t.Errorf("newest(%q) after a write of %q = %q, which was sent: %t, and the write is kept: %t", tc.cached, tc.written, got.ResourceVersion, sent != nil, e.written != nil)
+		}
+	}
+}
+
 // TestWriteStatesBackOff has failed writes, or writes that another client reverts, one after the other at one moment.
 func TestWriteStatesBackOff(t *testing.T) {
 	t.Parallel()
@@ -158,6 +175,13 @@ func TestWriteStatesDistinguishLoneChangeFromBurst(t *testing.T) {
 
 func TestPace(t *testing.T) {
 	t.Parallel()
+	status := &k8spluginv1alpha1.ResourceBundleStateStatus{
+		PodStatuses: make(k8spluginv1alpha1.RawList, 1000), ResourceStatuses: make(k8spluginv1alpha1.RawList, 500),
+		Resources: make([]k8spluginv1alpha1.ResourceHealth, 10),
+	}
+	if got, want := sizeOf(status), 1500+10*entrySize; got != want {
+		t.Errorf("the size of a status is %d, want %d", got, want)
+	}
 	cases := map[string]struct {
 		size     int
 		interval time.Duration

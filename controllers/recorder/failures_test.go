@@ -1,15 +1,19 @@
 package recorder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
@@ -84,5 +88,39 @@ func TestLogTakeover(t *testing.T) {
 				t.Errorf("from %q to %q: %d lines, want %d", before, now, lines, want)
 			}
 		}
+	}
+}
+
+// blockedReader is an API server that does not answer.
+type blockedReader struct {
+	client.Reader
+
+	asked chan struct{}
+}
+
+func (b blockedReader) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	close(b.asked)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestMetricsDoNotWaitForTheAPIServer collects the metrics while the Lease is being read.
+func TestMetricsDoNotWaitForTheAPIServer(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{})
+	r := &reconciler{live: blockedReader{asked: asked}, counters: newCounters()}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _, _ = r.identity(ctx) }()
+	<-asked
+	collected := make(chan struct{})
+	go func() {
+		r.Collect(make(chan prometheus.Metric, 100))
+		close(collected)
+	}()
+	select {
+	case <-collected:
+	case <-time.After(5 * time.Second):
+		t.Error("the metrics wait for the Lease")
 	}
 }

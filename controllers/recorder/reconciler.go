@@ -35,11 +35,15 @@ type reconciler struct {
 	queue    queue
 	outage   outage
 
+	// hubMu guards hub, and is held while the Lease is read.
+	hubMu sync.Mutex
+	// hub is the identity of this hub in etcd; empty until the Lease has been read.
+	hub string
+
+	// mu guards the following fields.
 	mu sync.Mutex
 	// records holds the state of each place between reconciles.
 	records map[appcontext.AppInCluster]record
-	// hub is the identity of this hub in etcd; empty until the Lease has been read.
-	hub string
 	// revision is the latest known revision of etcd.
 	revision int64
 }
@@ -150,8 +154,8 @@ func logTakeover(logger logr.Logger, p appcontext.AppInCluster, before, now stat
 
 // identity returns the identity of this hub in etcd: the uid of its Lease, which does not change when the process restarts.
 func (r *reconciler) identity(ctx context.Context) (string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.hubMu.Lock()
+	defer r.hubMu.Unlock()
 	if r.hub != "" {
 		return r.hub, nil
 	}
