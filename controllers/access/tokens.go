@@ -33,16 +33,15 @@ const (
 type identity struct {
 	caller api.Caller
 	known  bool
-	// until is when the token must be reviewed again.
-	until time.Time
 }
 
 // authenticator finds the callers that tokens belong to, and caches them. It is safe for concurrent use.
 type authenticator struct {
 	review func(ctx context.Context, token string) (api.Caller, bool, error)
 	clock  clock.PassiveClock
-	// identities are by token, and sources holds the limiter of each source.
-	identities, sources *cache.LRUExpireCache
+	// identities are by token, accepted holds the tokens that were accepted, which rejected ones must not evict, and sources the
+	// limiter of each source.
+	identities, accepted, sources *cache.LRUExpireCache
 	// inFlight makes concurrent callers with the same token share one review.
 	inFlight singleflight.Group
 	// reviews bounds the TokenReviews that are in flight, and waiting the callers that wait for them.
@@ -50,23 +49,22 @@ type authenticator struct {
 }
 
 func newAuthenticator(review func(ctx context.Context, token string) (api.Caller, bool, error), now clock.PassiveClock) *authenticator {
+	lru := func(size int) *cache.LRUExpireCache { return cache.NewLRUExpireCacheWithClock(size, now) }
 	return &authenticator{
-		review: review, clock: now,
-		identities: cache.NewLRUExpireCacheWithClock(maxCachedTokens, now), sources: cache.NewLRUExpireCacheWithClock(maxCachedSources, now),
+		review: review, clock: now, identities: lru(maxCachedTokens), accepted: lru(maxCachedTokens), sources: lru(maxCachedSources),
 		reviews: semaphore.NewWeighted(maxReviews), waiting: semaphore.NewWeighted(maxWaiting),
 	}
 }
 
-// authenticate returns the caller that a token belongs to. A token that was reviewed just now needs no review, and one that was
-// accepted within acceptedTTL is not subject to the limit of its source.
+// authenticate returns the caller that a token belongs to. A cached token needs no review, and a token that was accepted within
+// acceptedTTL is not subject to the limit of its source.
 func (a *authenticator) authenticate(ctx context.Context, source, token string) (api.Caller, bool, error) {
 	key := sha256.Sum256([]byte(token))
-	before, _ := lookup[identity](a.identities, key)
-	if a.clock.Now().Before(before.until) {
-		return before.caller, before.known, nil
+	if v, ok := lookup[identity](a.identities, key); ok {
+		return v.caller, v.known, nil
 	}
 	limiter := a.limiterOf(source)
-	if !before.known && limiter.TokensAt(a.clock.Now()) < 1 {
+	if _, accepted := a.accepted.Get(key); !accepted && limiter.TokensAt(a.clock.Now()) < 1 {
 		return api.Caller{}, false, fmt.Errorf("%w: too many tokens that are not accepted have come from your address; try again", api.ErrTooMany)
 	}
 	if !a.waiting.TryAcquire(1) {
@@ -94,13 +92,15 @@ func (a *authenticator) reviewAndCache(ctx context.Context, key [sha256.Size]byt
 	if err != nil {
 		return identity{}, err
 	}
-	now := a.clock.Now()
-	v := identity{caller, known, now.Add(allowedTTL)}
-	if !known {
-		v.until = now.Add(deniedTTL)
-		limiter.AllowN(now, 1)
+	v := identity{caller: caller, known: known}
+	if known {
+		a.accepted.Add(key, true, acceptedTTL)
+		a.identities.Add(key, v, allowedTTL)
+		return v, nil
 	}
-	a.identities.Add(key, v, acceptedTTL)
+	limiter.AllowN(a.clock.Now(), 1)
+	a.accepted.Remove(key)
+	a.identities.Add(key, v, deniedTTL)
 	return v, nil
 }
 

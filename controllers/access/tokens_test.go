@@ -81,6 +81,25 @@ func TestLimitOfASourceSparesAcceptedTokensAndOtherSources(t *testing.T) {
 	}
 }
 
+// TestRejectedTokensEvictNoAcceptedToken checks that a flood of wrong tokens from many sources costs a known caller at most a
+// review, even if its own source has exhausted its limit.
+func TestRejectedTokensEvictNoAcceptedToken(t *testing.T) {
+	v, now := newReviews(), clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	k := newAuthenticator(v.review, now)
+	if _, known, err := k.authenticate(t.Context(), "a", "good"); err != nil || !known {
+		t.Fatal(known, err)
+	}
+	for n := range maxCachedTokens + rejectedBurst {
+		_, _, _ = k.authenticate(t.Context(), fmt.Sprint("b", n/rejectedBurst), fmt.Sprintf("wrong-%d", n))
+	}
+	for n := range rejectedBurst {
+		_, _, _ = k.authenticate(t.Context(), "a", fmt.Sprintf("other-%d", n))
+	}
+	if _, known, err := k.authenticate(t.Context(), "a", "good"); err != nil || !known {
+		t.Errorf("a token that was good is refused after many wrong ones: %v, %v", known, err)
+	}
+}
+
 func TestPendingReviewsDoNotBlockKnownCallers(t *testing.T) {
 	v := newReviews()
 	k := newAuthenticator(v.review, clock.RealClock{})

@@ -23,6 +23,10 @@ const configMapData = "..data"
 // calls changed.
 func watchFiles(paths []string, logger logr.Logger, changed func()) everyReplica {
 	return func(ctx context.Context) error {
+		if len(paths) == 0 { // A watcher for nothing could still fail.
+			<-ctx.Done()
+			return nil
+		}
 		watcher, err := watchDirectories(paths)
 		if err != nil {
 			logger.Error(err, "Cannot watch files; a change of them takes effect after a restart", "files", paths)

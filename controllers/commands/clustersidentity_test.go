@@ -59,6 +59,7 @@ var _ = Describe("A cluster that is a member", Ordered, func() {
 		Expect(out).To(And(
 			HavePrefix(fmt.Sprintf("hub: secret/provider-edge01 -n %s to be deleted\n", namespace)),
 			ContainSubstring("member: serviceaccount/healthscope-hub -n healthscope-system to be deleted\n"),
+			HaveSuffix("member: namespace/healthscope-system kept\n"),
 		))
 		Expect(account(ctx)).To(Succeed())
 		secret := &corev1.Secret{}

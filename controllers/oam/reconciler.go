@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"reflect"
 	"slices"
 	"time"
 
@@ -131,8 +130,13 @@ func (r *reconciler) report(ctx context.Context, object *unstructured.Unstructur
 		return ok
 	})
 	condition := d.condition(was)
-	if reflect.DeepEqual(was, condition) {
-		return nil
+	same := func(field string) bool {
+		before, _ := was[field].(string)
+		after, _ := condition[field].(string)
+		return before == after
+	}
+	if same("status") && same("reason") && same("message") {
+		return nil // The other fields do not count: another writer may set them again.
 	}
 	if condition != nil {
 		conditions = append(conditions, condition)

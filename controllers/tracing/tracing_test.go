@@ -52,13 +52,13 @@ func startProvider(t *testing.T, endpoint string, percent int32, log *logBuffer)
 	return p
 }
 
-// collect returns a provider that sends to a collector.
-func collect(t *testing.T, percent int32) (*collector.Collector, *tracing.Provider) {
+// collect returns a provider that sends to a collector, whose URL has a path.
+func collect(t *testing.T, path string, percent int32) (*collector.Collector, *tracing.Provider) {
 	t.Helper()
 	received := &collector.Collector{}
 	sink := httptest.NewServer(received)
 	t.Cleanup(sink.Close)
-	return received, startProvider(t, sink.URL+"/", percent, &logBuffer{})
+	return received, startProvider(t, sink.URL+path, percent, &logBuffer{})
 }
 
 // idle is a reconciler that does nothing.
@@ -83,7 +83,7 @@ func sendRequest(ctx context.Context, client *http.Client, url string) error {
 }
 
 func TestReconcilerCreatesSpansForReconcilesAndRequests(t *testing.T) {
-	received, p := collect(t, 100)
+	received, p := collect(t, "/", 100)
 	parents := make(chan string, 2)
 	aai := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parents <- r.Header.Get("traceparent")
@@ -135,7 +135,7 @@ func expect(t *testing.T, got, want map[string]string) {
 }
 
 func TestReconcilerRecordsOutcomes(t *testing.T) {
-	received, p := collect(t, 100)
+	received, p := collect(t, "", 100)
 	cases := map[string]struct {
 		next func(ctx context.Context) (ctrl.Result, error)
 		want string
@@ -168,7 +168,7 @@ func TestReconcilerRecordsOutcomes(t *testing.T) {
 }
 
 func TestNoSpansAreSentWithoutSampling(t *testing.T) {
-	received, p := collect(t, 0)
+	received, p := collect(t, "", 0)
 	calls := 0
 	r := tracing.Reconciler(p, "x", tracing.Object, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { calls++; return ctrl.Result{}, nil }))
 	for range 100 {

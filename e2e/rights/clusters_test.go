@@ -77,8 +77,7 @@ metadata: {name: enrols-members}
 rules:
 - {apiGroups: [rbac.authorization.k8s.io, k8splugin.io, core.oam.dev, coordination.k8s.io, events.k8s.io, apps, apiextensions.k8s.io], resources: ["*"], verbs: ["*"]}
 - {apiGroups: [""], resources: [serviceaccounts, serviceaccounts/token, secrets, configmaps, events], verbs: ["*"]}
-- {apiGroups: ["*"], resources: ["*"], verbs: [list, delete]}
-- {apiGroups: [""], resources: [namespaces], verbs: [create, patch, update]}
+- {apiGroups: [""], resources: [namespaces], verbs: [create]}
 - {apiGroups: [""], resources: [namespaces], resourceNames: [` + home + `], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1

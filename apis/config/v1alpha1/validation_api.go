@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -98,18 +99,11 @@ func (v *validator) appContext(path *field.Path, a *AppContext) {
 	if len(a.Endpoints) == 0 {
 		v.add(field.Required(path.Child("endpoints"), "give the URLs of etcd, such as https://etcd:2379"))
 	}
-	scheme := ""
 	for n, endpoint := range a.Endpoints {
 		at := path.Child("endpoints").Index(n)
-		u := v.url(at, endpoint)
-		if u == nil {
-			continue
-		}
-		if scheme == "" {
-			scheme = u.Scheme
-		}
-		switch {
-		case u.Scheme != scheme: // All members must use TLS, or none.
+		switch u := v.url(at, endpoint); {
+		case u == nil:
+		case !strings.HasPrefix(a.Endpoints[0], u.Scheme+":"): // All members must use TLS, or none.
 			v.add(field.Invalid(at, endpoint, "must have the same scheme as the first"))
 		case u.Scheme == "http" && (a.CAFile != "" || a.CertFile != ""):
 			v.add(field.Invalid(at, endpoint, "must begin with https, because caFile or certFile is set"))

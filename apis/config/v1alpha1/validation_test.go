@@ -76,6 +76,7 @@ func TestValidate(t *testing.T) {
 		"an etcd with everything":         {`appContext: {endpoints: ["https://etcd:2379"], usernameFile: u, passwordFile: p, caFile: a, certFile: c, keyFile: k, timeoutSeconds: 1}`, nil},
 		"no etcd":                         {`appContext: {}`, []string{"appContext.endpoints"}},
 		"etcds that cannot be":            {`appContext: {endpoints: ["https://etcd:2379", "http://etcd:2379", "etcd:2379", "https://u:p@etcd:2379", "https://etcd:2379/v3"]}`, []string{"appContext.endpoints[1]", "appContext.endpoints[2]", "appContext.endpoints[3]", "appContext.endpoints[4]"}},
+		"an etcd in capitals":             {`appContext: {endpoints: ["HTTPS://etcd:2379"]}`, []string{"appContext.endpoints[0]"}},
 		"an authority for nothing":        {`appContext: {endpoints: ["http://etcd:2379"], caFile: a}`, []string{"appContext.endpoints[0]"}},
 		"halves of pairs":                 {`appContext: {endpoints: ["https://etcd:2379"], passwordFile: p, certFile: c, timeoutSeconds: 16}`, []string{"appContext.usernameFile", "appContext.certFile", "appContext.timeoutSeconds"}},
 		"gRPC in the clear":               {etcd + `rsync: {enabled: true, grpc: {bindAddress: ":9031"}}`, []string{"rsync.grpc.certFile"}},
