@@ -137,7 +137,13 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	modules := newModuleReconciler(i.Status, i.options.View, syncer)
 	err = addController(i, mgr, "inventory-modules", modules, i.moduleChanges, scopeHandlers[string]{
 		changed: i.inputs.modulesNamed, deleted: i.inputs.scopeJudged,
-		resync: i.inputs.vnfs,
+		resync: func(name types.NamespacedName) []string {
+			all := i.inputs.vnfs(name)
+			for _, v := range all {
+				syncer.ResyncModules(v)
+			}
+			return all
+		},
 	})
 	return errors.Wrap(err, "cannot set up the controller of modules")
 }
