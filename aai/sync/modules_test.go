@@ -193,6 +193,19 @@ func TestModuleErrors(t *testing.T) {
 	}
 }
 
+// TestRefusedStatusIsNotSentAgainWithOthers has a module whose status A&AI refuses, beside one that changes all the time.
+func TestRefusedStatusIsNotSentAgainWithOthers(t *testing.T) {
+	w := withModules(t, "a", "b")
+	w.faults(simulator.Fault{Method: http.MethodPatch, PathPrefix: "/aai/v32" + module("a").Path(), Status: http.StatusBadRequest})
+	refused := map[string]string{"a": "Failed Rejected", "b": "Synced"}
+	w.expect([]string{"GET modules", "PATCH module a", "PATCH module b"}, func() { w.expectModules(statuses{"a": in, "b": in}, refused) })
+	for i := range 10 {
+		w.advance(time.Second)
+		w.expect([]string{"GET modules", "PATCH module b"}, func() { w.expectModules(statuses{"a": in, "b": []aai.OperationalStatus{out, in}[i%2]}, refused) })
+	}
+	w.expect([]string{"PATCH module a"}, func() { w.expectModules(statuses{"a": out, "b": in}, refused) })
+}
+
 func TestModulesOfAnotherVNFAreRefused(t *testing.T) {
 	w := start(t)
 	w.expect(nil, func() {
