@@ -123,7 +123,7 @@ type Error struct {
 	Message string
 	// Kind says how to handle the error.
 	Kind ErrorKind
-	// Problem is what an operator has to repair; set when Kind is Misconfigured.
+	// Problem is what an operator has to repair; set when Kind is Misconfigured, and by package sync when a tenant or a VNF is missing.
 	Problem Problem
 	// RetryAfter is how long A&AI asked the client to wait; zero when it did not ask.
 	RetryAfter time.Duration

@@ -74,11 +74,8 @@ func TestModulesGetTheirStatus(t *testing.T) {
 	if w.status("a") != string(in) || w.status("b") != string(out) || w.status("others") != nil {
 		t.Errorf("A&AI has %v, %v, %v", w.status("a"), w.status("b"), w.status("others"))
 	}
-	var r aaisync.ModuleReport
-	w.expect([]string{"GET modules"}, func() { r = w.expectModules(statuses{"a": in, "b": out}, synced) })
-	if r.Written != 0 || !r.NextPass.Equal(w.now.Add(aaisync.DefaultResync)) {
-		t.Errorf("%d written, the next pass is at %s", r.Written, r.NextPass)
-	}
+	w.expect(nil, func() { w.expectModules(statuses{"a": in, "b": out}, synced) })
+	w.advance(time.Minute)
 	w.expect([]string{"GET modules", "PATCH module a"}, func() { w.expectModules(statuses{"a": out, "b": out}, synced) })
 	// A module that is no longer desired keeps its status.
 	w.expect(nil, func() { w.expectModules(statuses{}, map[string]string{}) })
@@ -86,16 +83,36 @@ func TestModulesGetTheirStatus(t *testing.T) {
 	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out, "b": out}, synced) })
 }
 
+// TestStateOfUndesiredModulesIsDropped asserts that the syncer drops the state of a VNF when no module of it is desired any
+// more. VNFs come and go.
+func TestStateOfUndesiredModulesIsDropped(t *testing.T) {
+	w := withModules(t, "a", "b")
+	wanted, synced := statuses{"a": in}, map[string]string{"a": "Synced"}
+	w.expectModules(wanted, synced)
+	w.expect(nil, func() { w.expectModules(wanted, synced) })
+	w.expect(nil, func() { w.expectModules(nil, map[string]string{}) })
+	w.expect([]string{"GET modules"}, func() { w.expectModules(wanted, synced) })
+}
+
 func TestModulesThatOthersChange(t *testing.T) {
 	w := withModules(t, "a")
 	w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"})
 	others := func(status aai.OperationalStatus) {
+		w.advance(6 * time.Second)
 		w.others(http.MethodPatch, module("a").Path(), fmt.Sprintf(`{"operational-status":%q,"orchestration-status":"Active"}`, status))
 	}
 	others("in repair")
+	w.expect(nil, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
+	w.syncer.ResyncModules("vnf-1")
 	w.expect([]string{"GET modules", "PATCH module a"}, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
 	others(out) // We are about to write the same status.
 	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out}, map[string]string{"a": "Synced"}) })
+	w.advance(aaisync.DefaultResync)
+	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out}, map[string]string{"a": "Synced"}) })
+	w.restart() // The version is known now, because nothing is written.
+	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out}, map[string]string{"a": "Synced"}) })
+	others(in)
+	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
 	if d, _ := w.Get(module("a").Path()); d["orchestration-status"] != "Active" {
 		t.Errorf("what others have written is gone: %v", d)
 	}
@@ -103,14 +120,18 @@ func TestModulesThatOthersChange(t *testing.T) {
 
 func TestModulesThatAreMissing(t *testing.T) {
 	w := withModules(t, "a")
+	waiting := map[string]string{"a": "Synced", "b": "Pending MissingDependency"}
 	var r aaisync.ModuleReport
-	w.expect([]string{"GET modules", "PATCH module a"}, func() {
-		r = w.expectModules(statuses{"a": in, "b": in}, map[string]string{"a": "Synced", "b": "Pending MissingDependency"})
-	})
+	w.expect([]string{"GET modules", "PATCH module a"}, func() { r = w.expectModules(statuses{"a": in, "b": in}, waiting) })
 	if !strings.Contains(r.Modules[module("b")].Message, `vf-module "b"`) || !r.NextPass.Equal(w.now.Add(aaisync.DependencyInterval)) {
 		t.Errorf("%+v, next pass at %s", r.Modules[module("b")], r.NextPass)
 	}
+	w.advance(aaisync.DependencyInterval - time.Second)
+	w.expect(nil, func() { w.expectModules(statuses{"a": in, "b": in}, waiting) })
+	w.advance(time.Second)
+	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": in, "b": in}, waiting) })
 	w.seed(simulator.VFModule("vnf-1", "b"))
+	w.advance(aaisync.DependencyInterval)
 	w.expect([]string{"GET modules", "PATCH module b"}, func() {
 		w.expectModules(statuses{"a": in, "b": in}, map[string]string{"a": "Synced", "b": "Synced"})
 	})
@@ -137,8 +158,8 @@ func TestModuleErrors(t *testing.T) {
 		"no backend":              {simulator.Fault{Status: http.StatusServiceUnavailable}, aai.Retry, "Pending NotTried", []string{"GET modules", "PATCH module a"}, true},
 		"storage locks":           {simulator.Fault{Method: http.MethodPatch, Code: "AAI_6134"}, aai.Retry, "Pending Unavailable", []string{"GET modules", "PATCH module a"}, false},
 		"gone before the write":   {simulator.Fault{Method: http.MethodPatch, Status: http.StatusPreconditionFailed}, aai.Retry, "Pending Unavailable", []string{"GET modules", "PATCH module a"}, false},
-		"another password by now": {simulator.Fault{Method: http.MethodPatch, Status: http.StatusForbidden}, aai.Misconfigured, "Pending NotTried", []string{"GET modules", "PATCH module a"}, true},
-		"refused":                 {simulator.Fault{Method: http.MethodPatch, Status: http.StatusBadRequest}, "", "Failed Rejected", []string{"GET modules", "PATCH module a"}, false},
+		"another password by now": {simulator.Fault{Method: http.MethodPatch, Status: http.StatusForbidden}, aai.Misconfigured, "Pending NotTried", []string{"PATCH module a"}, true},
+		"refused":                 {simulator.Fault{Method: http.MethodPatch, Status: http.StatusBadRequest}, "", "Failed Rejected", nil, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -153,6 +174,11 @@ func TestModuleErrors(t *testing.T) {
 			if (err == nil) != (c.kind == "") || err != nil && aai.KindOf(err) != c.kind {
 				t.Errorf("got %v, want %q", err, c.kind)
 			}
+			if c.kind == "" {
+				w.expect(nil, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": c.state}) })
+				w.syncer.ResyncModules("vnf-1")
+				c.again = []string{"GET modules", "PATCH module a"}
+			}
 			probes := 0
 			w.expect(c.again, func() {
 				probes = w.probes(func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
@@ -165,6 +191,19 @@ func TestModuleErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRefusedStatusIsNotSentAgainWithOthers has a module whose status A&AI refuses, beside one that changes all the time.
+func TestRefusedStatusIsNotSentAgainWithOthers(t *testing.T) {
+	w := withModules(t, "a", "b")
+	w.faults(simulator.Fault{Method: http.MethodPatch, PathPrefix: "/aai/v32" + module("a").Path(), Status: http.StatusBadRequest})
+	refused := map[string]string{"a": "Failed Rejected", "b": "Synced"}
+	w.expect([]string{"GET modules", "PATCH module a", "PATCH module b"}, func() { w.expectModules(statuses{"a": in, "b": in}, refused) })
+	for i := range 10 {
+		w.advance(time.Second)
+		w.expect([]string{"GET modules", "PATCH module b"}, func() { w.expectModules(statuses{"a": in, "b": []aai.OperationalStatus{out, in}[i%2]}, refused) })
+	}
+	w.expect([]string{"PATCH module a"}, func() { w.expectModules(statuses{"a": out, "b": in}, refused) })
 }
 
 func TestModulesOfAnotherVNFAreRefused(t *testing.T) {
@@ -223,6 +262,7 @@ func TestModulesConverge(t *testing.T) {
 			},
 		})
 		w.ClearFaults()
+		w.syncer.ResyncModules("vnf-1")
 		r, err := w.modules(desired)
 		if err != nil {
 			t.Fatalf("in the end: %v", err)
@@ -240,7 +280,7 @@ func TestModulesConverge(t *testing.T) {
 		if spare := w.status("spare"); spare != nil {
 			t.Fatalf("what is not desired is %v", spare)
 		}
-		if sent := writes(w.requests(func() { _, _ = w.modules(desired) })); len(sent) > 0 {
+		if sent := w.requests(func() { _, _ = w.modules(desired) }); len(sent) > 0 {
 			t.Fatalf("nothing is left to do, but %q was sent", sent)
 		}
 		w.checkRequests()

@@ -3,6 +3,7 @@ package sync_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -91,6 +92,19 @@ func TestDriftIsRepaired(t *testing.T) {
 	w.expect(nil, func() { w.sync(desired...) })
 }
 
+func TestLabelsThatOthersAddedSinceTheLastListSurvive(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"))
+	w.advance(time.Minute)
+	w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Ready","team=red"]}`)
+	w.expect([]string{"GET a", "UPDATE a"}, func() { w.sync(document("a", "Failed")) })
+	w.expectStored(map[string][]string{"a": {"hs/status=Failed", "team=red"}})
+	w.advance(600 * time.Millisecond)
+	w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Failed","team=red","site=north"]}`)
+	w.expect([]string{"GET a", "UPDATE a"}, func() { w.sync(document("a", "Ready")) })
+	w.expectStored(map[string][]string{"a": {"hs/status=Ready", "site=north", "team=red"}})
+}
+
 // TestALabelThatIsSetWhileWeWriteSurvives asserts that A&AI rejects our write if a third party changes the document between our
 // read and our write.
 func TestALabelThatIsSetWhileWeWriteSurvives(t *testing.T) {
@@ -106,6 +120,24 @@ func TestALabelThatIsSetWhileWeWriteSurvives(t *testing.T) {
 	}
 	w.expect([]string{"GET a", "UPDATE a", "GET a", "UPDATE a"}, func() { w.sync(document("a", "Failed")) })
 	w.expectStored(map[string][]string{"a": {"hs/status=Failed", "team=red"}})
+}
+
+func TestManyOldDocumentsAreReadByList(t *testing.T) {
+	w := start(t)
+	of := func(status string) (list []aai.Document) {
+		for i := range 150 {
+			list = append(list, document(strconv.Itoa(i), status))
+		}
+		return list
+	}
+	w.sync(of("Ready")...)
+	w.advance(time.Minute)
+	requests := w.requests(func() { w.sync(of("Failed")...) })
+	if n := len(sent(requests)); n != 2+5 || requests[0] != "GET" || requests[1] != "GET" || len(writes(requests)) != 150 {
+		t.Errorf("%d requests, %d writes; want two pages of a list and 150 updates in 5 requests", n, len(writes(requests)))
+	}
+	w.advance(aaisync.DefaultResync - time.Minute)
+	w.expect([]string{"GET", "GET"}, func() { w.sync(of("Failed")...) })
 }
 
 func TestDocumentsOfOtherOwnersAreConflicts(t *testing.T) {

@@ -100,12 +100,14 @@ type Syncer struct {
 
 	mu      sync.Mutex // guards the rest
 	tenants map[aai.Tenant]*tenantState
+	// vnfs holds the states about the modules of VNFs.
+	vnfs map[string]*moduleState
 }
 
 // New returns a Syncer that has not read anything yet.
 func New(o Options) *Syncer {
 	o.setDefaults()
-	s := &Syncer{options: o, takeoverEnd: o.Clock().Add(o.Takeover), prober: newProber(o.Client), tenants: map[aai.Tenant]*tenantState{}}
+	s := &Syncer{options: o, takeoverEnd: o.Clock().Add(o.Takeover), prober: newProber(o.Client), tenants: map[aai.Tenant]*tenantState{}, vnfs: map[string]*moduleState{}}
 	s.maxBulk.Store(client.MaxBulk)
 	return s
 }
@@ -124,7 +126,7 @@ func New(o Options) *Syncer {
 // Any other error means that a document does not belong to the tenant or the data-owner, or, with an empty report, that ctx ended during another
 // pass over the tenant.
 func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Change) (Report, error) {
-	m := s.stateOf(tenant)
+	m := stateOf(s, s.tenants, tenant, newTenantState)
 	if err := m.sem.Acquire(ctx, 1); err != nil {
 		return Report{}, fmt.Errorf("cannot synchronize tenant %q: %w", tenant, err)
 	}
@@ -138,14 +140,14 @@ func (s *Syncer) Sync(ctx context.Context, tenant aai.Tenant, changes func() Cha
 // Wake makes a running pass over a tenant receive changes if it takes long, because the next pass may begin much later. It does not block.
 func (s *Syncer) Wake(tenant aai.Tenant) {
 	select {
-	case s.stateOf(tenant).wake <- struct{}{}:
+	case stateOf(s, s.tenants, tenant, newTenantState).wake <- struct{}{}:
 	default:
 	}
 }
 
 // Resync makes the next pass over a tenant read it again in full, and retry objects that wait or were rejected.
 func (s *Syncer) Resync(tenant aai.Tenant) {
-	s.stateOf(tenant).resync.Store(true)
+	stateOf(s, s.tenants, tenant, newTenantState).resync.Store(true)
 }
 
 // nextResync returns when the next full read is due after that at a time.
@@ -156,12 +158,12 @@ func (s *Syncer) nextResync(read time.Time) time.Time {
 	return s.takeoverEnd
 }
 
-// stateOf returns the state of a tenant, which is created if there is none.
-func (s *Syncer) stateOf(tenant aai.Tenant) *tenantState {
+// stateOf returns the state of a tenant or VNF, which is created if there is none.
+func stateOf[K comparable, S any](s *Syncer, all map[K]*S, key K, create func() *S) *S {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tenants[tenant] == nil {
-		s.tenants[tenant] = newTenantState()
+	if all[key] == nil {
+		all[key] = create()
 	}
-	return s.tenants[tenant]
+	return all[key]
 }

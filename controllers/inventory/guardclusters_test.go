@@ -66,7 +66,7 @@ func TestClusterChangeWakesEveryTenant(t *testing.T) {
 	t.Parallel()
 	i := filled(nil, nil, nil, configv1alpha1.SelectScoped)
 	var woken []aai.Tenant
-	i.onChange(func(at target) { woken = append(woken, at.tenant) })
+	i.onChange(func(tenant aai.Tenant) { woken = append(woken, tenant) })
 	i.changes.Add(fleet.ClusterChange{Cluster: "edge"})
 	i.applyViewChanges()
 	if diff := cmp.Diff(i.mapping.Tenants(), woken); diff != "" {
@@ -134,7 +134,7 @@ func TestDeletionsWaitUntilScopesAreJudgedWithNewCluster(t *testing.T) {
 	judge(shop, 2)
 	held("east/back")
 	woken := 0
-	i.onChange(func(target) { woken++ })
+	i.onChange(func(aai.Tenant) { woken++ })
 	judge(back, 2)
 	held()
 	if woken == 0 {

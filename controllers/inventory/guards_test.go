@@ -185,7 +185,7 @@ func TestDeletionsResumeWhenLastScopeOfNamespaceIsJudged(t *testing.T) {
 		i.scopeUpdated(n, noon, 1)
 	}
 	woken := 0
-	i.onChange(func(target) { woken++ })
+	i.onChange(func(aai.Tenant) { woken++ })
 	judge := func(n types.NamespacedName, want ...string) {
 		t.Helper()
 		j[n], woken = judged(), 0

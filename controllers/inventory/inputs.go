@@ -48,8 +48,9 @@ type inputs struct {
 	// view holds the bundles, and changes are those of it that have not been taken in yet.
 	view    view
 	changes *fleet.Subscription
-	// wake is called for every tenant, and for the modules of every VNF, that has changed. It must not block.
-	wake func(target)
+	// wake is called for every tenant that has changed, and wakeModules for every VNF whose modules have. They must not block.
+	wake        func(aai.Tenant)
+	wakeModules func(vnf string)
 
 	scopes  map[types.NamespacedName]scopeState
 	bundles map[fleet.BundleKey]bundleState
@@ -97,21 +98,40 @@ type tenantState struct {
 func newInputs(o mapping.Options, selects configv1alpha1.InventorySelect, registry judgements, trusted []string) *inputs {
 	return &inputs{
 		changes: fleet.NewSubscription(),
-		mapping: o, selects: selects, registry: registry, trusted: trusted, wake: func(target) {},
+		mapping: o, selects: selects, registry: registry, trusted: trusted, wake: func(aai.Tenant) {}, wakeModules: func(string) {},
 		scopes: map[types.NamespacedName]scopeState{}, bundles: map[fleet.BundleKey]bundleState{},
 		tenants: map[aai.Tenant]*tenantState{},
 	}
 }
 
-// onChange makes the inputs call wake for every tenant, and for the modules of every VNF, that has changed.
-func (i *inputs) onChange(wake func(target)) {
+// onChange makes the inputs call wake for every tenant that has changed.
+func (i *inputs) onChange(wake func(aai.Tenant)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.wake = wake
 }
 
-// scopeChanged takes in that a scope exists, and which modules it names, unless its judgement says more.
+// onModuleChange makes the inputs call wake for every VNF whose modules have changed.
+func (i *inputs) onModuleChange(wake func(vnf string)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.wakeModules = wake
+}
+
+// scopeChanged takes in that a scope exists.
 func (i *inputs) scopeChanged(s *corev1alpha2.HealthScope) {
+	i.changeScope(ctrlclient.ObjectKeyFromObject(s), func(now *scopeState) {
+		now.created, now.generation = s.CreationTimestamp.Time, s.Generation
+	})
+}
+
+// scopeDeleted records that a scope was deleted.
+func (i *inputs) scopeDeleted(name types.NamespacedName) {
+	i.changeScope(name, func(now *scopeState) { now.created, now.generation = time.Time{}, 0 })
+}
+
+// modulesNamed takes in which modules a scope names, unless its judgement says more.
+func (i *inputs) modulesNamed(s *corev1alpha2.HealthScope) {
 	name := ctrlclient.ObjectKeyFromObject(s)
 	var apps []scope.LinkedApp // Without a judgement, nothing is known of their modules.
 	for _, app := range s.Spec.Apps {
@@ -120,18 +140,8 @@ func (i *inputs) scopeChanged(s *corev1alpha2.HealthScope) {
 		}
 	}
 	i.changeScope(name, func(now *scopeState) {
-		now.created, now.generation = s.CreationTimestamp.Time, s.Generation
 		if now.judged == nil {
 			now.modules = i.modulesOf(name, apps)
-		}
-	})
-}
-
-// scopeDeleted records that a scope was deleted. Its judgement goes by itself.
-func (i *inputs) scopeDeleted(name types.NamespacedName) {
-	i.changeScope(name, func(now *scopeState) {
-		if now.created, now.generation = (time.Time{}), 0; now.judged == nil {
-			now.modules = nil
 		}
 	})
 }
@@ -162,7 +172,7 @@ func (i *inputs) changeScope(name types.NamespacedName, change func(*scopeState)
 		delete(i.scopes, name)
 	}
 	for _, vnf := range changedVNFs(before.modules, now.modules) {
-		i.wake(target{vnf: vnf})
+		i.wakeModules(vnf)
 	}
 	sameGuards := before.sameGuards(now)
 	if !sameGuards {
@@ -228,13 +238,13 @@ func (i *inputs) bundleChanged(key fleet.BundleKey, b *fleet.Bundle) {
 // wakeAll wakes all tenants, because what must not be deleted may have changed.
 func (i *inputs) wakeAll() {
 	for _, tenant := range i.mapping.Tenants() {
-		i.wake(target{tenant: tenant})
+		i.wake(tenant)
 	}
 }
 
 func (i *inputs) wakeTenants(tenants map[aai.Tenant]bool) {
 	for _, tenant := range slices.SortedFunc(maps.Keys(tenants), aai.Tenant.Compare) {
-		i.wake(target{tenant: tenant})
+		i.wake(tenant)
 	}
 }
 

@@ -203,7 +203,7 @@ func TestDisputedResourceIsDecidedAgain(t *testing.T) {
 		t.Fatalf("desired is %+v", w)
 	}
 	var woken []aai.Tenant
-	i.onChange(func(at target) { woken = append(woken, at.tenant) })
+	i.onChange(func(tenant aai.Tenant) { woken = append(woken, tenant) })
 	j[name("shop", "a")] = judged()
 	i.scopeJudged(name("shop", "a"))
 	if w := i.take(tenant, oneCluster{}).Desired[keyOf(web)]; !slices.Contains(woken, tenant) || w.Held || w.Document == nil {
@@ -230,7 +230,7 @@ func TestOnlyChangedResourcesAreDecidedAgain(t *testing.T) {
 		t.Fatalf("%d are desired at first", len(n.Desired))
 	}
 	var woken []aai.Tenant
-	i.onChange(func(at target) { woken = append(woken, at.tenant) })
+	i.onChange(func(tenant aai.Tenant) { woken = append(woken, tenant) })
 	for n, same := range j {
 		again := slices.Clone(same.Members)
 		for m := range again {

@@ -93,7 +93,7 @@ func outlive(t *testing.T, down func(*http.Request) (*http.Response, error)) {
 		t.Fatal(err)
 	}
 	syncer := sync.New(sync.Options{Client: c, Plan: plan.Options{Owner: o.Owner(), LabelPrefix: o.LabelPrefix}})
-	r := newReconciler(newStatus(i), oneCluster{}, syncer, func(time.Duration) {})
+	r := newTenantReconciler(newStatus(i), oneCluster{}, syncer, func(time.Duration) {})
 	var errors atomic.Int64
 	logs := funcr.New(func(_, line string) {
 		if strings.Contains(line, `"error"=`) {
@@ -116,7 +116,7 @@ func outlive(t *testing.T, down func(*http.Request) (*http.Response, error)) {
 }
 
 // drive reconciles tenants with four workers until stop is called.
-func drive(ctx context.Context, r *reconciler, all []aai.Tenant) (stop func()) {
+func drive(ctx context.Context, r *reconciler[aai.Tenant], all []aai.Tenant) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	queue := make(chan aai.Tenant, len(all))
 	for _, tenant := range all {
@@ -127,7 +127,7 @@ func drive(ctx context.Context, r *reconciler, all []aai.Tenant) (stop func()) {
 			for {
 				select {
 				case tenant := <-queue:
-					result, _ := r.Reconcile(ctx, target{tenant: tenant})
+					result, _ := r.Reconcile(ctx, tenant)
 					time.AfterFunc(result.RequeueAfter, func() { queue <- tenant })
 				case <-ctx.Done():
 					return

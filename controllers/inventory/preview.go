@@ -62,7 +62,7 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 		return all, errors.Wrap(err, "cannot read the bundles")
 	}
 	judged := make(chan struct{}, 1)
-	i.inputs.onChange(func(target) {
+	i.inputs.onChange(func(aai.Tenant) {
 		select {
 		case judged <- struct{}{}:
 		default:
@@ -77,6 +77,7 @@ func (i *Inventory) Preview(ctx context.Context, scopes client.Reader) (Preview,
 	}
 	for n := range list.Items {
 		i.inputs.scopeChanged(&list.Items[n])
+		i.inputs.modulesNamed(&list.Items[n])
 	}
 	tenants := i.inputs.mapping.Tenants()
 	if len(tenants) > 0 { // Without tenants, judgements wake nothing.

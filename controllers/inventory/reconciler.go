@@ -30,67 +30,45 @@ const (
 	modulesTimeout = 2 * time.Minute
 )
 
-// target is what a pass is made over: a tenant of A&AI, or the modules of a VNF.
-type target struct {
-	tenant aai.Tenant
-	// vnf is the id of the VNF; empty for a tenant.
-	vnf string
-}
-
-// String returns the id of the VNF, or the tenant.
-func (t target) String() string {
-	if t.vnf != "" {
-		return t.vnf
-	}
-	return t.tenant.String()
-}
-
-// syncer is the part of sync.Syncer that makes passes.
-type syncer interface {
-	Sync(ctx context.Context, tenant aai.Tenant, changes func() sync.Change) (sync.Report, error)
-	SyncModules(ctx context.Context, vnfID string, desired map[aai.VFModule]aai.OperationalStatus) (sync.ModuleReport, error)
-}
-
-// reconciler makes passes over the tenants of A&AI, and over the VNFs whose modules are kept, and spaces them: resources may
-// change all the time, and A&AI may be down, and neither is a reason to ask it more often. Only one worker reconciles a target
-// at a time.
-type reconciler struct {
-	status   *Status
+// reconciler makes passes over the tenants of A&AI, or over the VNFs whose modules are kept, and spaces them: resources may
+// change all the time, and A&AI may be down, and neither is a reason to ask it more often. Only one worker reconciles a key at
+// a time.
+type reconciler[K comparable] struct {
+	// name begins the messages of the log.
+	name     string
 	clusters clusters
-	syncer   syncer
-	// observeLag is called with the lag of each change that was written.
-	observeLag func(time.Duration)
-	failures   workqueue.TypedRateLimiter[target]
+	timeout  time.Duration
+	pass     func(context.Context, K) (outcome, error)
+	failures workqueue.TypedRateLimiter[K]
 
 	mu gosync.Mutex // guards the rest
-	// notBefore is when a change may begin the next pass over a target.
-	notBefore map[target]time.Time
+	// notBefore is when a change may begin the next pass over a key.
+	notBefore map[K]time.Time
 }
 
 // outcome is the outcome of a pass.
 type outcome struct {
-	// what begins the messages of the log, and values are pairs for it.
-	what   string
-	values []any
 	// written is the number of objects that the pass has written.
 	written int
 	// next is when the next pass is due if nothing changes; zero for never.
 	next time.Time
+	// values are pairs for the log.
+	values []any
 	// record stores the outcome in the status.
 	record func()
 }
 
-func newReconciler(s *Status, c clusters, y syncer, observeLag func(time.Duration)) *reconciler {
-	return &reconciler{
-		status: s, clusters: c, syncer: y, observeLag: observeLag, notBefore: map[target]time.Time{},
-		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[target](minPause, maxPause),
+func newReconciler[K comparable](name string, c clusters, timeout time.Duration, pass func(context.Context, K) (outcome, error)) *reconciler[K] {
+	return &reconciler[K]{
+		name: name, clusters: c, timeout: timeout, pass: pass, notBefore: map[K]time.Time{},
+		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[K](minPause, maxPause),
 	}
 }
 
 // Reconcile writes what has changed, and reports how far that went.
-func (r *reconciler) Reconcile(ctx context.Context, at target) (ctrl.Result, error) {
+func (r *reconciler[K]) Reconcile(ctx context.Context, key K) (ctrl.Result, error) {
 	r.mu.Lock()
-	early := time.Until(r.notBefore[at])
+	early := time.Until(r.notBefore[key])
 	r.mu.Unlock()
 	if early > 0 {
 		return ctrl.Result{RequeueAfter: early}, nil
@@ -98,29 +76,25 @@ func (r *reconciler) Reconcile(ctx context.Context, at target) (ctrl.Result, err
 	if err := r.clusters.WaitSynced(ctx); err != nil {
 		return ctrl.Result{}, nil // The program is stopping.
 	}
-	timeout, pass := tenantTimeout, r.syncTenant
-	if at.vnf != "" {
-		timeout, pass = modulesTimeout, r.syncModules
-	}
-	passCtx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the pass took longer than %s", timeout))
+	passCtx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("the pass took longer than %s", r.timeout))
 	defer cancel()
-	o, err := pass(passCtx, at)
+	o, err := r.pass(passCtx, key)
 	if ctx.Err() != nil {
 		return ctrl.Result{}, nil // The program is stopping, which says nothing about A&AI.
 	}
 	o.record()
 	logger := log.FromContext(ctx).WithValues(o.values...)
 	if o.written > 0 {
-		logger.Info(o.what+" written", "written", o.written)
+		logger.Info(r.name+" written", "written", o.written)
 	}
-	pause := r.pauseAfter(at, o, err)
+	pause := r.pauseAfter(key, o, err)
 	if err != nil {
 		tracing.MarkFailed(ctx)
 		logger = logger.WithValues("retryAfter", pause.String())
 		if aai.NotSent(err) { // The error before has said why.
-			logger.V(1).Info(o.what+" not up to date", "cause", err.Error())
+			logger.V(1).Info(r.name+" not up to date", "cause", err.Error())
 		} else {
-			logger.Error(err, o.what+" not up to date")
+			logger.Error(err, r.name+" not up to date")
 		}
 	} else if !o.next.IsZero() {
 		pause = max(time.Until(o.next), pause)
@@ -128,15 +102,15 @@ func (r *reconciler) Reconcile(ctx context.Context, at target) (ctrl.Result, err
 	return ctrl.Result{RequeueAfter: pause}, nil
 }
 
-// pauseAfter returns how long no other pass over a target may begin; zero when there is none to come. After an error, that is
+// pauseAfter returns how long no other pass over a key may begin; zero when there is none to come. After an error, that is
 // when the client asks A&AI again, and after pauses that grow. Only answers of A&AI make them grow, and not that the client
 // did not ask.
-func (r *reconciler) pauseAfter(at target, o outcome, err error) time.Duration {
+func (r *reconciler[K]) pauseAfter(key K, o outcome, err error) time.Duration {
 	pause := minPause
 	if err == nil {
-		r.failures.Forget(at)
+		r.failures.Forget(key)
 	} else if !aai.NotSent(err) {
-		pause = r.failures.When(at)
+		pause = r.failures.When(key)
 	}
 	now := time.Now()
 	var e *aai.Error
@@ -146,44 +120,58 @@ func (r *reconciler) pauseAfter(at target, o outcome, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && o.next.IsZero() {
-		delete(r.notBefore, at)
+		delete(r.notBefore, key)
 		return 0
 	}
-	r.notBefore[at] = now.Add(pause)
+	r.notBefore[key] = now.Add(pause)
 	return pause
 }
 
-// syncTenant makes a pass over a tenant.
-func (r *reconciler) syncTenant(ctx context.Context, at target) (outcome, error) {
-	var last change
-	report, err := r.syncer.Sync(ctx, at.tenant, func() sync.Change {
-		n := r.status.inputs.take(at.tenant, r.clusters)
-		n.ownerChanged = append(n.ownerChanged, last.ownerChanged...)
-		last = n
-		return n.Change
-	})
-	return outcome{
-		what: "Inventory", written: len(report.Acknowledged), next: report.NextPass,
-		values: []any{"tenant", at.tenant.String(), "synced", report.Synced, "pending", report.Pending, "failed", report.Failed, "deletionsHeld", len(report.Skipped)},
-		record: func() {
-			for _, lag := range report.Lags {
-				r.observeLag(lag)
-			}
-			r.status.recordPass(at.tenant, last, report, err, time.Now())
-		},
-	}, err
+// tenantSyncer is the part of sync.Syncer that passes over tenants use.
+type tenantSyncer interface {
+	Sync(ctx context.Context, tenant aai.Tenant, changes func() sync.Change) (sync.Report, error)
 }
 
-// syncModules makes a pass over the modules of a VNF.
-func (r *reconciler) syncModules(ctx context.Context, at target) (outcome, error) {
-	desired, scopes := r.status.inputs.desiredModules(at.vnf)
-	report, err := r.syncer.SyncModules(ctx, at.vnf, desired)
-	o := outcome{
-		what: "Modules", written: report.Written, values: []any{"genericVnf", at.vnf},
-		record: func() { r.status.recordModulesPass(at.vnf, scopes, report, err, time.Now()) },
-	}
-	if len(report.Modules) > 0 {
-		o.next = report.NextPass
-	}
-	return o, err
+// newTenantReconciler returns the reconciler of tenants. lag is called with the lag of each change that was written.
+func newTenantReconciler(s *Status, c clusters, syncer tenantSyncer, lag func(time.Duration)) *reconciler[aai.Tenant] {
+	return newReconciler("Inventory", c, tenantTimeout, func(ctx context.Context, tenant aai.Tenant) (outcome, error) {
+		var last change
+		report, err := syncer.Sync(ctx, tenant, func() sync.Change {
+			n := s.inputs.take(tenant, c)
+			n.ownerChanged = append(n.ownerChanged, last.ownerChanged...)
+			last = n
+			return n.Change
+		})
+		return outcome{
+			written: len(report.Acknowledged), next: report.NextPass,
+			values: []any{"tenant", tenant.String(), "synced", report.Synced, "pending", report.Pending, "failed", report.Failed, "deletionsHeld", len(report.Skipped)},
+			record: func() {
+				for _, each := range report.Lags {
+					lag(each)
+				}
+				s.recordPass(tenant, last, report, err, time.Now())
+			},
+		}, err
+	})
+}
+
+// moduleSyncer is the part of sync.Syncer that passes over the modules of VNFs use.
+type moduleSyncer interface {
+	SyncModules(ctx context.Context, vnfID string, desired map[aai.VFModule]aai.OperationalStatus) (sync.ModuleReport, error)
+}
+
+// newModuleReconciler returns the reconciler of the modules of VNFs.
+func newModuleReconciler(s *Status, c clusters, syncer moduleSyncer) *reconciler[string] {
+	return newReconciler("Modules", c, modulesTimeout, func(ctx context.Context, v string) (outcome, error) {
+		desired, scopes := s.inputs.desiredModules(v)
+		report, err := syncer.SyncModules(ctx, v, desired)
+		o := outcome{
+			written: report.Written, values: []any{"genericVnf", v},
+			record: func() { s.recordModulesPass(v, scopes, report, err, time.Now()) },
+		}
+		if len(report.Modules) > 0 {
+			o.next = report.NextPass
+		}
+		return o, err
+	})
 }

@@ -26,15 +26,6 @@ type passes struct {
 	wait time.Duration
 	// during is called in every pass.
 	during func(ctx context.Context)
-	// modules is the report of passes over modules, and asked is what was desired in each.
-	modules sync.ModuleReport
-	asked   []map[aai.VFModule]aai.OperationalStatus
-}
-
-func (p *passes) SyncModules(_ context.Context, _ string, desired map[aai.VFModule]aai.OperationalStatus) (sync.ModuleReport, error) {
-	p.begun, p.asked = append(p.begun, time.Now()), append(p.asked, desired)
-	p.modules.NextPass = time.Now().Add(10 * time.Minute)
-	return p.modules, p.err
 }
 
 func (p *passes) Sync(ctx context.Context, _ aai.Tenant, changes func() sync.Change) (sync.Report, error) {
@@ -51,21 +42,21 @@ func (p *passes) Sync(ctx context.Context, _ aai.Tenant, changes func() sync.Cha
 }
 
 // reconcilerOf returns a reconciler that makes the passes, and its status.
-func reconcilerOf(p *passes) (*reconciler, *Status) {
+func reconcilerOf(p *passes) (*reconciler[aai.Tenant], *Status) {
 	registry := judgedScopes{shop: judged(placed(member("shop", "web", healthscope.Ready))...)}
 	s := newStatus(filled(registry, nil, nil, configv1alpha1.SelectScoped))
-	return newReconciler(s, oneCluster{}, p, func(time.Duration) {}), s
+	return newTenantReconciler(s, oneCluster{}, p, func(time.Duration) {}), s
 }
 
 // run reconciles for a while like a controller, in the bubble of a synctest, with a change in every interval; never if every is
 // zero.
-func run(t *testing.T, r *reconciler, every, length time.Duration) {
+func run(t *testing.T, r *reconciler[aai.Tenant], every, length time.Duration) {
 	t.Helper()
 	end := time.Now().Add(length)
 	next := time.Now()
 	for change := time.Now(); next.Before(end); {
 		<-time.After(time.Until(next))
-		result, err := r.Reconcile(t.Context(), target{tenant: tenant})
+		result, err := r.Reconcile(t.Context(), tenant)
 		if err != nil || result.RequeueAfter <= 0 {
 			t.Fatalf("got %+v, %v", result, err)
 		}
@@ -135,7 +126,7 @@ func TestPassIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		r, status := reconcilerOf(&passes{err: failure(aai.OpPut, 0), during: func(ctx context.Context) { <-ctx.Done() }})
-		if _, err := r.Reconcile(t.Context(), target{tenant: tenant}); err != nil {
+		if _, err := r.Reconcile(t.Context(), tenant); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(begin); took != tenantTimeout {
@@ -151,7 +142,7 @@ func TestCancelledPassIsNotReported(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &passes{err: failure(aai.OpPut, 0), during: func(context.Context) { cancel() }}
 	r, status := reconcilerOf(p)
-	if result, err := r.Reconcile(ctx, target{tenant: tenant}); err != nil || result.RequeueAfter != 0 {
+	if result, err := r.Reconcile(ctx, tenant); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("got %+v, %v", result, err)
 	}
 	want := &scope.InventoryReport{Waiting: true}

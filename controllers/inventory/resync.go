@@ -42,25 +42,35 @@ func (i *inputs) tenantsOf(name types.NamespacedName, clusters []string) []aai.T
 	return slices.SortedFunc(maps.Keys(found), aai.Tenant.Compare)
 }
 
-// scopeEvents takes scopes into the inputs, and reconciles all that resync returns for a scope for which a resync is asked. A
-// controller has taken in all scopes before its first reconcile, as that waits for the first events of its sources.
-func (i *inputs) scopeEvents(resync func(types.NamespacedName) []target) handler.TypedEventHandler[*corev1alpha2.HealthScope, target] {
-	type queue = workqueue.TypedRateLimitingInterface[target]
-	return handler.TypedFuncs[*corev1alpha2.HealthScope, target]{
+// scopeHandlers take what a controller needs of scopes into the inputs. No two controllers take in the same, as one may be
+// behind: what is old must not replace what is newer. A controller has taken in all scopes before its first reconcile, as that
+// waits for the first events of its sources.
+type scopeHandlers[K comparable] struct {
+	// changed is called with a scope that exists, and deleted with one that does not any more.
+	changed func(*corev1alpha2.HealthScope)
+	deleted func(types.NamespacedName)
+	// resync is called with a scope for which a resync is asked, and returns what is to be reconciled.
+	resync func(types.NamespacedName) []K
+}
+
+// events returns the handlers as the handler of a source.
+func (h scopeHandlers[K]) events() handler.TypedEventHandler[*corev1alpha2.HealthScope, K] {
+	type queue = workqueue.TypedRateLimitingInterface[K]
+	return handler.TypedFuncs[*corev1alpha2.HealthScope, K]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1alpha2.HealthScope], _ queue) {
-			i.scopeChanged(e.Object)
+			h.changed(e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1alpha2.HealthScope], q queue) {
-			i.scopeChanged(e.ObjectNew)
+			h.changed(e.ObjectNew)
 			if value := e.ObjectNew.Annotations[AnnotationResync]; value == "" || value == e.ObjectOld.Annotations[AnnotationResync] {
 				return
 			}
-			for _, at := range resync(ctrlclient.ObjectKeyFromObject(e.ObjectNew)) {
-				q.Add(at)
+			for _, key := range h.resync(ctrlclient.ObjectKeyFromObject(e.ObjectNew)) {
+				q.Add(key)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1alpha2.HealthScope], _ queue) {
-			i.scopeDeleted(ctrlclient.ObjectKeyFromObject(e.Object))
+			h.deleted(ctrlclient.ObjectKeyFromObject(e.Object))
 		},
 	}
 }

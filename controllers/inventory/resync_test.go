@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func TestTenantsOfAScope(t *testing.T) {
 
 func TestResyncAnnotationTriggersOnEachNewValue(t *testing.T) {
 	withValue := func(value string) *corev1alpha2.HealthScope {
-		s := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.Name, Generation: 1, CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{"other": value}}}
+		s := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", Annotations: map[string]string{"other": value}}}
 		if value != "" {
 			s.Annotations[AnnotationResync] = value
 		}
@@ -58,13 +59,16 @@ func TestResyncAnnotationTriggersOnEachNewValue(t *testing.T) {
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
-			queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[target](time.Second, time.Second))
+			existed := 0
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Second))
 			defer queue.ShutDown()
-			i := noInputs()
-			h := i.scopeEvents(func(n types.NamespacedName) []target { return []target{{vnf: n.String()}} })
+			h := scopeHandlers[string]{
+				changed: func(*corev1alpha2.HealthScope) { existed++ },
+				resync:  func(n types.NamespacedName) []string { return []string{fmt.Sprint("what is of ", n)} },
+			}.events()
 			h.Update(t.Context(), event.TypedUpdateEvent[*corev1alpha2.HealthScope]{ObjectOld: withValue(c.before), ObjectNew: withValue(c.after)}, queue)
-			if queue.Len() != c.want || i.scopes[shop].generation != 1 {
-				t.Errorf("%d are asked for, want %d; known is %v", queue.Len(), c.want, i.scopes)
+			if queue.Len() != c.want || existed != 1 {
+				t.Errorf("%d are asked for, want %d; noted %d times as existing", queue.Len(), c.want, existed)
 			}
 			// A new scope is read in full anyway, as are all scopes at the start.
 			h.Create(t.Context(), event.TypedCreateEvent[*corev1alpha2.HealthScope]{Object: withValue(c.after)}, queue)

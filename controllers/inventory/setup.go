@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -118,59 +119,44 @@ func (i *Inventory) Setup(mgr ctrl.Manager) error {
 	if err := mgr.AddMetricsServerExtraHandler(UnsyncedPath, http.HandlerFunc(i.serveUnsynced)); err != nil {
 		return errors.Wrap(err, "cannot serve the rejected changes")
 	}
-	r := newReconciler(i.Status, i.options.View, syncer, i.requests.observeLag)
-	workers := 4 // Each waits for A&AI most of the time.
-	if i.options.Config.OperationalStatus {
-		workers = 8 // Passes over VNFs are not to wait for those over tenants, which may be long.
-	}
-	scopes := i.inputs.scopeEvents(func(name types.NamespacedName) []target {
-		all := i.inputs.tenantsOf(name, i.options.View.Clusters())
-		logger.Info("Resync requested", "scope", name.String(), "tenants", len(all))
-		for _, tenant := range all {
-			syncer.Resync(tenant)
-		}
-		return i.targets(all, name)
+	tenants := newTenantReconciler(i.Status, i.options.View, syncer, i.requests.observeLag)
+	err := addController(i, mgr, "inventory", tenants, i.changes(syncer.Wake), scopeHandlers[aai.Tenant]{
+		changed: i.inputs.scopeChanged, deleted: i.inputs.scopeDeleted,
+		resync: func(name types.NamespacedName) []aai.Tenant {
+			all := i.inputs.tenantsOf(name, i.options.View.Clusters())
+			logger.Info("Resync requested", "scope", name.String(), "tenants", len(all))
+			for _, tenant := range all {
+				syncer.Resync(tenant)
+			}
+			return all
+		},
 	})
-	err := builder.TypedControllerManagedBy[target](mgr).
-		Named("inventory").
-		WatchesRawSource(i.changes(syncer.Wake)).
-		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopes)).
-		WithOptions(controller.TypedOptions[target]{MaxConcurrentReconciles: workers}).
-		Complete(tracing.Reconciler(i.options.TracerProvider, "inventory", func(at target) tracing.ObjectRef { return tracing.ObjectRef{Name: at.String()} }, r))
-	return errors.Wrap(err, "cannot set up the inventory controller")
+	if err != nil || !i.options.Config.OperationalStatus {
+		return errors.Wrap(err, "cannot set up the inventory controller")
+	}
+	modules := newModuleReconciler(i.Status, i.options.View, syncer)
+	err = addController(i, mgr, "inventory-modules", modules, i.moduleChanges, scopeHandlers[string]{
+		changed: i.inputs.modulesNamed, deleted: i.inputs.scopeJudged,
+		resync: func(name types.NamespacedName) []string {
+			all := i.inputs.vnfs(name)
+			for _, v := range all {
+				syncer.ResyncModules(v)
+			}
+			return all
+		},
+	})
+	return errors.Wrap(err, "cannot set up the controller of modules")
 }
 
-// targets returns the tenants, and the VNFs whose modules a scope names, with an empty name those of all scopes.
-func (i *Inventory) targets(tenants []aai.Tenant, name types.NamespacedName) []target {
-	var all []target
-	for _, tenant := range tenants {
-		all = append(all, target{tenant: tenant})
-	}
-	if i.options.Config.OperationalStatus {
-		for _, vnf := range i.inputs.vnfs(name) {
-			all = append(all, target{vnf: vnf})
-		}
-	}
-	return all
-}
-
-// changes asks for all targets at the start, and for one whenever it has changed; wake lets a pass know that is under way.
-func (i *Inventory) changes(wake func(aai.Tenant)) source.TypedFunc[target] {
-	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[target]) error {
-		i.inputs.onChange(func(at target) {
-			if at.vnf != "" && !i.options.Config.OperationalStatus {
-				return
-			}
-			if q.Add(at); at.vnf == "" {
-				wake(at.tenant)
-			}
-		})
-		for _, at := range i.targets(i.inputs.mapping.Tenants(), types.NamespacedName{}) {
-			q.Add(at)
-		}
-		go i.inputs.follow(ctx)
-		return nil
-	}
+// addController adds a controller to a manager that reconciles what changes and the events of scopes ask for. It waits for A&AI
+// most of the time.
+func addController[K comparable](i *Inventory, mgr ctrl.Manager, name string, r *reconciler[K], changes source.TypedFunc[K], scopes scopeHandlers[K]) error {
+	return builder.TypedControllerManagedBy[K](mgr).
+		Named(name).
+		WatchesRawSource(changes).
+		WatchesRawSource(source.TypedKind(mgr.GetCache(), &corev1alpha2.HealthScope{}, scopes.events())).
+		WithOptions(controller.TypedOptions[K]{MaxConcurrentReconciles: 4}).
+		Complete(tracing.Reconciler(i.options.TracerProvider, name, func(key K) tracing.ObjectRef { return tracing.ObjectRef{Name: fmt.Sprint(key)} }, r))
 }
 
 // PlanOptions returns what a configuration says is ours in A&AI, and what may be done to it.
@@ -206,5 +192,29 @@ func (i *Inventory) closeOnStop(ctx context.Context) error {
 	<-ctx.Done()
 	i.unfollow()
 	i.client.Close()
+	return nil
+}
+
+// changes asks for every tenant at the start, and for one whenever it has changed; wake lets a pass know that is under way.
+func (i *Inventory) changes(wake func(aai.Tenant)) source.TypedFunc[aai.Tenant] {
+	return func(ctx context.Context, q workqueue.TypedRateLimitingInterface[aai.Tenant]) error {
+		i.inputs.onChange(func(tenant aai.Tenant) {
+			q.Add(tenant)
+			wake(tenant)
+		})
+		for _, tenant := range i.inputs.mapping.Tenants() {
+			q.Add(tenant)
+		}
+		go i.inputs.follow(ctx)
+		return nil
+	}
+}
+
+// moduleChanges asks for every VNF at the start, and for one whenever its modules have changed.
+func (i *Inventory) moduleChanges(_ context.Context, q workqueue.TypedRateLimitingInterface[string]) error {
+	i.inputs.onModuleChange(q.Add)
+	for _, v := range i.inputs.vnfs(types.NamespacedName{}) {
+		q.Add(v)
+	}
 	return nil
 }
