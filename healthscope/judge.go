@@ -178,8 +178,8 @@ func compareResults(a, b *Result) int {
 	if c != 0 {
 		return c
 	}
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
+	x, errX := json.Marshal(*a) // Of copies: results then need not be on the heap.
+	y, errY := json.Marshal(*b)
 	if errX != nil || errY != nil {
 		return 0 // A time that has no JSON form, which Result.Clean removes.
 	}

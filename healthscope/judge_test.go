@@ -284,6 +284,9 @@ func TestEqualResultsForOneObjectAreChosenFromRegardlessOfOrder(t *testing.T) {
 		"suspended":   func(r *healthscope.Result) { r.Suspended = true },
 		"warning":     func(r *healthscope.Result) { r.Warning = true },
 		"deadline":    deadline(time.Minute),
+		"timed":       func(r *healthscope.Result) { r.Timed = true },
+		"progress":    func(r *healthscope.Result) { r.Progress = &healthscope.Progress{Ready: 1} },
+		"no progress": func(r *healthscope.Result) { r.Progress = &healthscope.Progress{} },
 		"history": func(r *healthscope.Result) {
 			r.History = &healthscope.Member{Result: healthscope.Result{State: healthscope.Failed}}
 		},

@@ -223,10 +223,14 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 func TestOtherPathsAreNotFound(t *testing.T) {
 	c := newContract(t)
 	h := NewHandler(Options{Scopes: manyScopes()})
-	for _, target := range []string{"/", "/scope", "/scopes/", "/scopes/a/b/c", "/scopes/a/b/", "/scopes//a", "//scopes", "/scopes/.", "/scopes/../healthz", "/scopes/./a", "/healthz/", "/metrics", "/Scopes", "/%2e", "/scopes%2Fvfw", "//", "/scopes//", "/./", "/scopes/..", "/../scopes", "/a%2F..%2Fb", "/..."} {
+	for _, target := range []string{"*", "", "/", "/scope", "/scopes/", "/scopes/a/b/c", "/scopes/a/b/", "/scopes//a", "//scopes", "/scopes/.", "/scopes/../healthz", "/scopes/./a", "/healthz/", "/metrics", "/Scopes", "/%2e", "/scopes%2Fvfw", "//", "/scopes//", "/./", "/scopes/..", "/../scopes", "/a%2F..%2Fb", "/..."} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			t.Run(method+" "+target, func(t *testing.T) {
-				got := send(t, h, method, "http://localhost"+target, nil)
+				url := "http://localhost" + target
+				if target == "*" {
+					url = target
+				}
+				got := send(t, h, method, url, nil)
 				if got.Code != http.StatusNotFound {
 					t.Fatalf("status %d: %s", got.Code, got.Body)
 				}
