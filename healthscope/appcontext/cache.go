@@ -140,6 +140,8 @@ func (c *Cache) answer(ctx context.Context, answer func(*contents) error) error 
 		err = callCtx.Err()
 	}
 	switch {
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case !errors.Is(err, context.DeadlineExceeded):
