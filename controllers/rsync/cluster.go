@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"golang.org/x/sync/singleflight"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,9 +48,9 @@ type cluster struct {
 	httpClient *http.Client
 	// slots limits the number of concurrent steps in the cluster. A cluster that does not answer delays no other cluster.
 	slots chan struct{}
-	// namespaced caches whether a schema.GroupVersionKind is namespaced, and lookups are in progress for others.
+	// namespaced caches whether a schema.GroupVersionKind is namespaced. lookupSlot bounds lookups of others to one at a time.
 	namespaced sync.Map
-	lookups    singleflight.Group
+	lookupSlot chan struct{}
 }
 
 // get returns a cluster. The error for an unknown cluster is not a refusal: the cluster may be added later.
@@ -89,7 +88,10 @@ func newCluster(access fleet.Access) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{client: api, discoveryClient: kinds, httpClient: access.Client, slots: make(chan struct{}, maxSteps)}, nil
+	return &cluster{
+		client: api, discoveryClient: kinds, httpClient: access.Client,
+		slots: make(chan struct{}, maxSteps), lookupSlot: make(chan struct{}, 1),
+	}, nil
 }
 
 // take takes a step once. Deleting an object of a kind that is not served succeeds: its CRD was deleted, and all objects with it.
@@ -149,24 +151,32 @@ func (c *cluster) manifest(ctx context.Context, all *objects, app string, r depl
 
 // isNamespaced looks up a kind, and reports whether it is namespaced. It does so in a goroutine, because the client's RESTMapper
 // ignores contexts and sends its requests one after the other: in a cluster that does not answer, steps would wait for all lookups,
-// even after ctx has ended.
+// even after ctx has ended. At most one lookup is in flight. Callers do not share the result of one that has begun before they
+// called: a CRD may have been created since.
 func (c *cluster) isNamespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	if namespaced, isKnown := c.namespaced.Load(kind); isKnown {
 		return namespaced == true, nil
 	}
-	lookup := c.lookups.DoChan(kind.String(), func() (any, error) {
-		namespaced, err := apiutil.IsGVKNamespaced(kind, c.client.RESTMapper())
-		if err == nil {
+	select {
+	case c.lookupSlot <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	namespaced, found := false, make(chan error, 1)
+	go func() {
+		defer func() { <-c.lookupSlot }()
+		var err error
+		if namespaced, err = apiutil.IsGVKNamespaced(kind, c.client.RESTMapper()); err == nil {
 			c.namespaced.Store(kind, namespaced)
 		}
-		return namespaced, err
-	})
+		found <- err
+	}()
 	select {
-	case found := <-lookup:
-		if meta.IsNoMatchError(found.Err) {
-			found.Err = c.explainNotFound(ctx, kind, found.Err)
+	case err := <-found:
+		if meta.IsNoMatchError(err) {
+			err = c.explainNotFound(ctx, kind, err)
 		}
-		return found.Val == true, errors.Wrapf(found.Err, "cannot find kind %q", kind.Kind)
+		return namespaced, errors.Wrapf(err, "cannot find kind %q", kind.Kind)
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}

@@ -85,9 +85,9 @@ func propagationOf(o *unstructured.Unstructured) (metav1.DeletionPropagation, er
 // checkPath rejects a name or namespace that is not a path segment: some clients would address another object with it, and others
 // would fail without an answer.
 func checkPath(o *unstructured.Unstructured) error {
-	for field, value := range map[string]string{"name": o.GetName(), "namespace": o.GetNamespace()} {
-		if problems := content.IsPathSegmentName(value); len(problems) > 0 {
-			return refusalError{errors.Errorf("%s has metadata.%s %q, which %s", o.GetKind(), field, value, strings.Join(problems, ", "))}
+	for _, field := range [][2]string{{"name", o.GetName()}, {"namespace", o.GetNamespace()}} {
+		if problems := content.IsPathSegmentName(field[1]); len(problems) > 0 {
+			return refusalError{errors.Errorf("%s has metadata.%s %q, which %s", o.GetKind(), field[0], field[1], strings.Join(problems, ", "))}
 		}
 	}
 	return nil

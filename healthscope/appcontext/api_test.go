@@ -43,6 +43,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		"add app with broken name":     {just(ac.AddApp(ctx, h, "a\xff")), appcontext.ErrInvalid, []string{"UTF-8"}},
 		"add app to an app":            {just(ac.AddApp(ctx, a, "b")), appcontext.ErrInvalid, []string{"handle", string(a), "composite app"}},
 		"add app to another context":   {just(ac.AddApp(ctx, otherHandle, "b")), appcontext.ErrInvalid, []string{"handle", ac.ID()}},
+		"add app to half a handle":     {just(ac.AddApp(ctx, h[:len(h)-1], "b")), appcontext.ErrInvalid, []string{"handle"}},
 		"add cluster to a missing app": {just(ac.AddCluster(ctx, h.Level("app/x"), "p+d")), appcontext.ErrNotFound, []string{"cannot add level: Key doesn't exist", "/app/x/"}},
 		"add cluster to a cluster":     {just(ac.AddCluster(ctx, c, "p+d")), appcontext.ErrInvalid, []string{"handle of an app"}},
 		"add empty group":              {ac.AddClusterMetaGrp(ctx, c, ""), appcontext.ErrInvalid, []string{"level value"}},

@@ -38,8 +38,8 @@ type CacheOptions struct {
 type Cache struct {
 	store   *Store
 	options CacheOptions
-	// questions are those that contexts are missing for. Run answers them between two changes, so that it can read the contexts at
-	// the revision of the contents.
+	// questions are those that contexts are missing for. Run answers them between two changes, or while it waits to watch again, so
+	// that it can read the contexts at the revision of the contents.
 	questions chan question
 	// begin closes begun with the first question, or at once if changes are reported: before that, the cache does not watch.
 	begin func()
@@ -140,6 +140,8 @@ func (c *Cache) answer(ctx context.Context, answer func(*contents) error) error 
 		err = callCtx.Err()
 	}
 	switch {
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case !errors.Is(err, context.DeadlineExceeded):

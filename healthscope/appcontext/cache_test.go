@@ -214,6 +214,9 @@ func TestIdleContextIsEvictedWhileOthersStay(t *testing.T) {
 		}
 		return metric(ctx, t, etcd.Endpoint(), ranges) != before
 	}
+	if n := metric(t.Context(), t, etcd.Endpoint(), watchers); n != "0" {
+		t.Errorf("nothing was asked for yet, but etcd has %s watchers", n)
+	}
 	if !reads(t.Context(), wanted) || !reads(t.Context(), other) {
 		t.Fatal("etcd does not count what is read")
 	}
@@ -231,8 +234,11 @@ func TestIdleContextIsEvictedWhileOthersStay(t *testing.T) {
 	})
 }
 
-// ranges is a metric of etcd: the number of reads that it has served.
-const ranges = "etcd_mvcc_range_total"
+// These are metrics of etcd: the number of watches, and the number of reads that it has served.
+const (
+	watchers = "etcd_debugging_mvcc_watcher_total"
+	ranges   = "etcd_mvcc_range_total"
+)
 
 // metric returns the value of one of etcd's metrics.
 func metric(ctx context.Context, t testing.TB, endpoint, name string) string {

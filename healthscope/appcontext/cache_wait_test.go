@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"time"
 
+	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
@@ -33,5 +35,27 @@ func TestClosedStoreEndsWaitForCache(t *testing.T) {
 	}
 	if err := <-ran; !errors.Is(err, appcontext.ErrClosed) {
 		t.Errorf("Run: want ErrClosed, got: %v", err)
+	}
+}
+
+func TestCacheAnswersWaitersWhenEtcdStarts(t *testing.T) {
+	t.Parallel()
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	noError(t, etcd.Kill())
+	endpoints := []string{etcd.Endpoint()}
+	// The cache cannot be loaded while this call ends.
+	short := runCache(t, open(t, appcontext.Options{Endpoints: endpoints, Timeout: 100 * time.Millisecond}), appcontext.CacheOptions{})
+	if _, _, err := short.Snapshot(t.Context(), "4711"); !errors.Is(err, appcontext.ErrUnavailable) {
+		t.Errorf("want ErrUnavailable while etcd is away, got: %v", err)
+	}
+	patient := runCache(t, open(t, appcontext.Options{Endpoints: endpoints, Timeout: testTimeout}), appcontext.CacheOptions{})
+	answered := make(chan error, 1)
+	go func() {
+		_, _, err := patient.Snapshot(t.Context(), "4711")
+		answered <- err
+	}()
+	noError(t, etcd.Start(t.Context()))
+	if err := <-answered; !errors.Is(err, appcontext.ErrNotFound) {
+		t.Errorf("want ErrNotFound once etcd answers, got: %v", err)
 	}
 }

@@ -28,13 +28,13 @@ func (c *Cache) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	delay := watchBackoff.DelayWithReset(clock.RealClock{}, time.Minute)
-	_ = delay.Until(ctx, true, true, func(ctx context.Context) (done bool, _ error) { // It returns when ctx ends.
+	for ctx.Err() == nil {
 		broken := c.listAndWatch(ctx)
 		c.mu.Lock()
-		defer c.mu.Unlock()
 		c.watchErr = broken // The contents stay, and become stale.
-		return false, nil
-	})
+		c.mu.Unlock()
+		c.pause(ctx, delay())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.contents = nil
@@ -42,6 +42,26 @@ func (c *Cache) Run(ctx context.Context) error {
 		return wrap("cannot keep cache", ErrClosed)
 	}
 	return nil
+}
+
+// pause waits, and meanwhile answers questions about the contents that there are: etcd may answer reads although the watch is broken.
+func (c *Cache) pause(ctx context.Context, delay time.Duration) {
+	questions := c.questions
+	if c.contents == nil {
+		questions = nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case q := <-questions:
+			q.done <- c.answerReading(q)
+		}
+	}
 }
 
 // load reads everything that the cache holds at one revision: the keys under ownPrefix, the list of contexts, and the

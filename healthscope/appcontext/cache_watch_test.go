@@ -134,3 +134,22 @@ func TestCacheRecoversFromEtcdRestore(t *testing.T) {
 	backup.Refuse(false)
 	wantStatus(t, cache, ac.ID(), appcontext.StateTerminated)
 }
+
+// TestCacheReadsContextsWhileTheWatchIsBroken lets a user read both ranges that the cache loads, but not watch them as one.
+func TestCacheReadsContextsWhileTheWatchIsBroken(t *testing.T) {
+	t.Parallel()
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	enableUsers(t, rawClient(t, etcd.Endpoint()), [2]string{"/context/", "/context0"}, [2]string{"/healthscope/", "/healthscope0"})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "emco", Password: "geheim", Timeout: time.Second})
+	var contexts []*appcontext.AppContext
+	for range 20 {
+		ac, _ := newContext(t, store)
+		contexts = append(contexts, ac)
+	}
+	cache := runCache(t, store, appcontext.CacheOptions{})
+	for n, ac := range contexts {
+		if _, _, err := cache.Snapshot(t.Context(), ac.ID()); err != nil {
+			t.Fatalf("context %d: %v", n, err)
+		}
+	}
+}

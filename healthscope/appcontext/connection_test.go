@@ -128,24 +128,31 @@ func TestClosedStoreReturnsErrClosed(t *testing.T) {
 	closeStore(t, store)
 }
 
+// enableUsers makes user emco, who may read and write ranges of keys, and lets in nobody else but root.
+func enableUsers(t testing.TB, client *clientv3.Client, ranges ...[2]string) {
+	t.Helper()
+	ctx := t.Context()
+	errs := []error{just(client.RoleAdd(ctx, "contexts"))}
+	for _, r := range ranges {
+		errs = append(errs, just(client.RoleGrantPermission(ctx, "contexts", r[0], r[1], clientv3.PermissionType(clientv3.PermReadWrite))))
+	}
+	errs = append(errs,
+		just(client.UserAdd(ctx, "emco", "geheim")),
+		just(client.UserGrantRole(ctx, "emco", "contexts")),
+		just(client.UserAdd(ctx, "root", "root")),
+		just(client.UserGrantRole(ctx, "root", "root")),
+		just(client.AuthEnable(ctx)))
+	if err := errors.Join(errs...); err != nil {
+		t.Fatalf("cannot enable authentication: %v", err)
+	}
+}
+
 func TestUsersAndPasswords(t *testing.T) {
 	t.Parallel()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	client := rawClient(t, etcd.Endpoint())
 	ctx := t.Context()
-	for _, err := range []error{
-		just(client.RoleAdd(ctx, "contexts")),
-		just(client.RoleGrantPermission(ctx, "contexts", "/context/", "/healthscope0", clientv3.PermissionType(clientv3.PermReadWrite))),
-		just(client.UserAdd(ctx, "emco", "geheim")),
-		just(client.UserGrantRole(ctx, "emco", "contexts")),
-		just(client.UserAdd(ctx, "root", "root")),
-		just(client.UserGrantRole(ctx, "root", "root")),
-		just(client.AuthEnable(ctx)),
-	} {
-		if err != nil {
-			t.Fatalf("cannot enable authentication: %v", err)
-		}
-	}
+	enableUsers(t, client, [2]string{"/context/", "/healthscope0"})
 	options := func(user, password string) appcontext.Options {
 		return appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: user, Password: password}
 	}

@@ -129,6 +129,27 @@ func (c *crowd) stop() {
 	c.wait.Wait()
 }
 
+func TestReadersSeeOneRevision(t *testing.T) {
+	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
+	s := newScenario(t, store)
+	c := gather(t, s, runCache(t, store, appcontext.CacheOptions{}))
+	var writers sync.WaitGroup
+	for _, write := range []func(context.Context, int64) error{s.act, s.report} {
+		writers.Go(func() {
+			for n := range int64(100) {
+				if err := write(t.Context(), n+1); err != nil {
+					t.Errorf("write %d: %v", n+1, err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	c.stop()
+	if c.views.Load() < readers || c.failures.Load() > 0 {
+		t.Errorf("%d answers, %d failures", c.views.Load(), c.failures.Load())
+	}
+}
+
 // writeAll makes writes from 1 to last. Like a user, it repeats each until it succeeds.
 func writeAll(t *testing.T, write func(context.Context, int64) error, last int64, acknowledged *atomic.Int64) {
 	for n := int64(1); n <= last; n++ {

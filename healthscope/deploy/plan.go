@@ -117,8 +117,9 @@ type Plan struct {
 	BeginRevision int64
 	Apps          []App
 
-	// contexts are what the plan was made of.
+	// contexts are what the plan was made of. bodies are the objects by their values in etcd: most are the same in all clusters.
 	contexts Contexts
+	bodies   map[string]string
 }
 
 // Targets returns the apps in their clusters.
@@ -162,7 +163,8 @@ func (c Contexts) Plan() (*Plan, error) {
 	}
 	p := &Plan{
 		ID: s.ID(), Namespace: cmp.Or(meta.Namespace, "default"), Level: cmp.Or(meta.Level, "0"), Namespaces: meta.Namespaces,
-		CorrectDrift: meta.CorrectDrift, OnlyRead: l.onlyRead(), contexts: c, BeginRevision: cmp.Or(c.Retry.Begun, beginRevision(s)),
+		CorrectDrift: meta.CorrectDrift, OnlyRead: l.onlyRead(), contexts: c, bodies: map[string]string{},
+		BeginRevision: cmp.Or(c.Retry.Begun, beginRevision(s)),
 	}
 	if p.StatusID, err = s.StatusContextID(); err != nil {
 		return nil, err
@@ -291,7 +293,7 @@ func (p *Plan) readResources(app string, c appcontext.Cluster, order []string) (
 		if !ok {
 			return nil, fmt.Errorf("the order names resource %q, which does not exist", name)
 		}
-		body, err := r.Body()
+		body, err := p.readBody(r)
 		if err != nil {
 			return nil, err
 		}
@@ -307,6 +309,19 @@ func (p *Plan) readResources(app string, c appcontext.Cluster, order []string) (
 		all = append(all, resource)
 	}
 	return all, nil
+}
+
+// readBody decodes the object of a resource, unless another resource has the same.
+func (p *Plan) readBody(r appcontext.Resource) (string, error) {
+	raw, _ := r.Value()
+	if body, isKnown := p.bodies[string(raw)]; isKnown {
+		return body, nil
+	}
+	body, err := r.Body()
+	if err == nil {
+		p.bodies[string(raw)] = body
+	}
+	return body, err
 }
 
 // readStatus sets Status and UpToDate of a resource from the status context. desired is the resource in the context of the event.
@@ -368,13 +383,15 @@ func (p *Plan) readRetained(app, cluster string) ([]string, error) {
 }
 
 // clusterIn returns an app in a cluster in a context, which may be nil; without anything when it is not there.
-func clusterIn(s *appcontext.Snapshot, app, cluster string) (c appcontext.Cluster) {
-	if s == nil {
-		return c
+func clusterIn(s *appcontext.Snapshot, app, cluster string) appcontext.Cluster {
+	if s != nil {
+		if a, ok := s.App(app); ok {
+			if c, ok := a.Cluster(cluster); ok {
+				return c
+			}
+		}
 	}
-	a, _ := s.App(app)
-	c, _ = a.Cluster(cluster)
-	return c
+	return appcontext.Cluster{}
 }
 
 func resourceIn(s *appcontext.Snapshot, app, cluster, name string) (appcontext.Resource, bool) {
