@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -268,6 +270,32 @@ func TestStatusSendsToken(t *testing.T) {
 		if code != c.code || !strings.Contains(errOut, c.want) || strings.Contains(errOut, "friend") {
 			t.Errorf("%q: want exit code %d and %q, got %d, %s", c.args, c.code, c.want, code, errOut)
 		}
+	}
+}
+
+// Scopes without the field come first, then numbers by their value, then texts; what is equal is sorted by name.
+func TestStatusSortsByAField(t *testing.T) {
+	t.Parallel()
+	source := &scopeSource{statusCommand: &statusCommand{sortBy: ".field"}, sortKey: jsonpath.New("sort-by").AllowMissingKeys(true)}
+	if err := source.sortKey.Parse("{.field}"); err != nil {
+		t.Fatal(err)
+	}
+	var scopes []unstructured.Unstructured
+	for name, value := range map[string]any{"a": "x", "b": int64(10), "c": int64(9), "d": 9.5, "e": nil, "f": "10", "g": nil, "h": true, "i": int64(9)} {
+		o := unstructured.Unstructured{Object: map[string]any{"field": value}}
+		if value == nil {
+			o.Object = map[string]any{}
+		}
+		o.SetName(name)
+		scopes = append(scopes, o)
+	}
+	var names []string
+	err := source.sort(scopes)
+	for i := range scopes {
+		names = append(names, scopes[i].GetName())
+	}
+	if got := strings.Join(names, ""); err != nil || got != "egcidbfha" {
+		t.Errorf("got %s, error %v", got, err)
 	}
 }
 

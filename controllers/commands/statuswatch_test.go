@@ -137,6 +137,29 @@ func TestStatusFollowsScopes(t *testing.T) {
 	}
 }
 
+// Only what changes by itself is left out of the comparison of two documents: not a label or a text that looks like it.
+func TestAgesAreNoChange(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const before = `{"health":{"state":"Ready","age":59},"last-seen":"2026-01-02T03:04:04Z","labels":{"age":"5"},"message":"\"age\":5"}`
+	for text, c := range map[string]struct {
+		by   string
+		same bool
+	}{
+		`"age":59`:               {`"age":-2`, true},
+		`"2026-01-02T03:04:04Z"`: {`"2026-01-02T03:03:00Z"`, true},
+		`T03:04:04Z`:             {`T03:00:00Z`, false}, // More than two minutes.
+		`"age":"5"`:              {`"age":"6"`, false},
+		`\"age\":5`:              {`\"age\":6`, false},
+		`"Ready"`:                {`"Failed"`, false},
+	} {
+		after := strings.Replace(before, text, c.by, 1)
+		if same := withoutAges([]byte(before), now) == withoutAges([]byte(after), now); after == before || same != c.same {
+			t.Errorf("%s after %s: got %v", c.by, text, same)
+		}
+	}
+}
+
 func TestStatusFollowsDocuments(t *testing.T) {
 	t.Parallel()
 	h := newStatusHub(t)
