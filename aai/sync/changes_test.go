@@ -140,6 +140,13 @@ func TestStateAfterOutageIsIndependentOfChangeOrder(t *testing.T) {
 // resources again.
 const peerReads = 3
 
+// repeat calls do n times.
+func repeat(n int, do func(int)) {
+	for i := range n {
+		do(i)
+	}
+}
+
 // TestRequestsPerTenantAreBounded limits the number of requests for a tenant with 5000 objects, some of which have relationships, with
 // pages of the default size. In no case is it more than a twentieth of what ONAP's so-cnf-adapter needs.
 func TestRequestsPerTenantAreBounded(t *testing.T) {
@@ -193,27 +200,23 @@ func TestRequestsPerTenantAreBounded(t *testing.T) {
 		{"the first pass", func() { all("Ready"); sync() }, 200},
 		{"a pass without a change", sync, 0},
 		{"100 changes one after the other", func() {
-			for n := range flips {
+			repeat(flips, func(n int) {
 				flip(n * 7)
 				sync()
-			}
+			})
 		}, flips * 22 / 10},
 		{"100 changes of one object", func() {
-			for range flips {
+			repeat(flips, func(int) {
 				flip(7)
 				sync()
-			}
+			})
 		}, flips * 22 / 10},
 		{"25 changes that come together", func() {
-			for n := range flips / 4 {
-				flip(n * 11)
-			}
+			repeat(flips/4, func(n int) { flip(n * 11) })
 			sync()
 		}, flips/4 + 1},
 		{"100 changes that come together", func() {
-			for n := range flips {
-				flip(n * 11)
-			}
+			repeat(flips, func(n int) { flip(n * 11) })
 			sync()
 		}, 10 + flips/30 + 1},
 		{"a resync", func() { w.syncer.Resync(tenant); sync() }, 10},
@@ -221,9 +224,7 @@ func TestRequestsPerTenantAreBounded(t *testing.T) {
 		{"a change of all", func() { all("Pending"); sync() }, 180},
 		{"a change of all after a while", func() { w.advance(time.Minute); all("Ready"); sync() }, 180},
 		{"the end of all", func() {
-			for n := range objects {
-				wanted[key(numbered(n, "").ID)] = aaisync.Desired{}
-			}
+			repeat(objects, func(n int) { wanted[key(numbered(n, "").ID)] = aaisync.Desired{} })
 			left = 0
 			sync()
 		}, 180},

@@ -230,18 +230,23 @@ func (o *contextCommand) printWaiting(ctx context.Context, s *appcontext.Snapsho
 	return nil
 }
 
-// printResources prints a table of a context's resources. After updates, the first of the contexts stores their states.
-func (o *contextCommand) printResources(ctx context.Context, of *appcontext.Snapshot) error {
+// statusSnapshot reads the context that stores the states of a context's resources: after updates, the first of the contexts.
+func (o *contextCommand) statusSnapshot(ctx context.Context, of *appcontext.Snapshot) (*appcontext.Snapshot, error) {
 	id, err := of.StatusContextID()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s, err := o.store.Snapshot(ctx, id)
+	return o.store.Snapshot(ctx, id)
+}
+
+// printResources prints a table of a context's resources.
+func (o *contextCommand) printResources(ctx context.Context, of *appcontext.Snapshot) error {
+	s, err := o.statusSnapshot(ctx, of)
 	if err != nil {
 		return err
 	}
-	if id != of.ID() {
-		fmt.Fprintf(o.out, "resources are those of context %s\n", id)
+	if s.ID() != of.ID() {
+		fmt.Fprintf(o.out, "resources are those of context %s\n", s.ID())
 	}
 	t := table{columns: []string{"APP", "CLUSTER", "RESOURCE", "STATUS", "PROBLEM"}}
 	for _, a := range s.Apps() {
@@ -309,19 +314,51 @@ func (o *contextCommand) waitFor(ctx context.Context, id string, p *progress) (d
 		}
 		var s *appcontext.Snapshot
 		var l deploy.Lifecycle
-		if s, err = o.store.Snapshot(ctx, id, deploy.LifecycleLevels()...); err == nil {
+		if s, err = o.store.Snapshot(ctx, id, append(deploy.LifecycleLevels(), "statusappctxid")...); err == nil {
 			l, err = deploy.ReadLifecycle(s)
 		}
-		if err == nil && l.Active() {
-			p.showf("context %s is %s", id, l.Current)
-			return
+		switch n := len(l.Queue); {
+		case err != nil:
+		case l.Active():
+			err = o.showProgress(ctx, s, l.Current, p)
+		default:
+			finished, done = true, n > 0 && l.Queue[n-1].Status == deploy.EventDone
 		}
-		n := len(l.Queue)
-		finished, done = err == nil, n > 0 && l.Queue[n-1].Status == deploy.EventDone
-		cancel()
+		if finished || err != nil {
+			cancel()
+		}
 	})
 	if finished || err != nil {
 		return done, err
 	}
 	return false, watchErr
+}
+
+// showProgress shows the number of resources of a context by status.
+func (o *contextCommand) showProgress(ctx context.Context, of *appcontext.Snapshot, state appcontext.State, p *progress) error {
+	if !p.live {
+		return nil
+	}
+	s, err := o.statusSnapshot(ctx, of)
+	if err != nil {
+		return err
+	}
+	counts := map[appcontext.ResourceStatus]int{}
+	for _, a := range s.Apps() {
+		for _, c := range a.Clusters() {
+			for _, r := range c.Resources() {
+				if status, err := r.Status(); err == nil {
+					counts[status]++
+				}
+			}
+		}
+	}
+	var parts []string
+	for _, status := range []appcontext.ResourceStatus{appcontext.ResourcePending, appcontext.ResourceApplied, appcontext.ResourceRetrying, appcontext.ResourceFailed, appcontext.ResourceDeleted} {
+		if counts[status] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
+		}
+	}
+	p.showf("context %s is %s: %s", of.ID(), state, strings.Join(parts, ", "))
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -41,15 +42,8 @@ func Remove(ctx context.Context, c Clusters, r Removal) error {
 	var memberErr error
 	if c.Member != nil {
 		account, memberErr = findAccount(ctx, c.Member)
-		if answered := memberErr == nil || apierrors.ReasonForError(memberErr) != metav1.StatusReasonUnknown; answered { // Otherwise a second request would only time out.
-			if err := checkSameCluster(ctx, c.Member, own); err != nil {
-				return err
-			}
-		}
-		for _, m := range others {
-			if sameUID(account.UID, m.account.uid) {
-				return errors.Errorf("Secret %q of cluster %q uses the account that would be deleted: nothing was deleted; --keep-member removes cluster %q from the hub only", m.path(), clusterOf(m.Secret), r.Cluster)
-			}
+		if err := checkMember(ctx, c.Member, r, account.UID, memberErr, own, others); err != nil {
+			return err
 		}
 	}
 	hub := target{where: "hub", client: c.Hub, report: c.Report, dryRun: r.DryRun}
@@ -71,6 +65,23 @@ func Remove(ctx context.Context, c Clusters, r Removal) error {
 		return memberErr
 	}
 	return errors.Errorf("cluster %q was removed from the hub, but not everything was deleted in the cluster: %w; when the cluster can be reached, run the command again with --force", r.Cluster, memberErr)
+}
+
+// checkMember returns an error if a member is certainly not the cluster of its Secret, or if another Secret uses its account.
+// memberErr is the error with which the account was read.
+func checkMember(ctx context.Context, member client.Client, r Removal, account types.UID, memberErr error, own, others []membership) error {
+	// Without an answer, a second request would only time out.
+	if answered := memberErr == nil || apierrors.ReasonForError(memberErr) != metav1.StatusReasonUnknown; answered {
+		if err := checkSameCluster(ctx, member, own); err != nil {
+			return err
+		}
+	}
+	for _, m := range others {
+		if sameUID(account, m.account.uid) {
+			return errors.Errorf("Secret %q of cluster %q uses the account that would be deleted: nothing was deleted; --keep-member removes cluster %q from the hub only", m.path(), clusterOf(m.Secret), r.Cluster)
+		}
+	}
+	return nil
 }
 
 // maxNames is the maximum number of names of clusters in an error.

@@ -371,7 +371,7 @@ func (m *member) enforceBudget(ctx context.Context) {
 		m.current, m.next, m.specProblem = nil, nil, ""
 		m.syncer.reset(false)
 		if m.env.options.Objects != nil {
-			m.env.options.Objects.Detach(m.name)
+			m.env.options.Objects.Detach(m.name) //nolint:contextcheck // Informers end with Objects.
 		}
 	case !now.Before(m.cutOff.until):
 		m.endCutOff()

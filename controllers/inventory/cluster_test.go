@@ -2,7 +2,6 @@ package inventory_test
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -182,9 +181,4 @@ func condition(s corev1alpha2.HealthScope) metav1.Condition {
 func message(ctx context.Context, s *corev1alpha2.HealthScope) string {
 	GinkgoHelper()
 	return condition(reading(ctx, s)(NewWithT(GinkgoT()))).Message
-}
-
-// without returns the entries without that of one resource.
-func without(entries []k8spluginv1alpha1.ResourceHealth, name string) []k8spluginv1alpha1.ResourceHealth {
-	return slices.DeleteFunc(entries, func(r k8spluginv1alpha1.ResourceHealth) bool { return r.Name == name })
 }

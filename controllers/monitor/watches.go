@@ -174,7 +174,7 @@ func (s *watches) retry(groups sets.Set[string]) {
 
 // Start sets the queue of the controller. Earlier changes need not be enqueued, because it starts with all bundles in its queue.
 func (s *watches) Start(ctx context.Context, q queue) error {
-	if err := s.membership.addIndex(ctx, s.indexer); err != nil {
+	if err := s.addIndex(ctx, s.indexer); err != nil {
 		return err
 	}
 	s.queue.Store(&q)

@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -46,7 +47,11 @@ func (c cachedBundles) List(_ context.Context, list client.ObjectList, options .
 	if len(options) == 1 && c.look != nil {
 		c.look()
 	}
-	list.(*k8spluginv1alpha1.ResourceBundleStateList).Items = c.bundles
+	into, ok := list.(*k8spluginv1alpha1.ResourceBundleStateList)
+	if !ok {
+		return fmt.Errorf("bundles are listed into a %T", list)
+	}
+	into.Items = c.bundles
 	return c.err
 }
 
@@ -60,7 +65,7 @@ func withBundle(t *testing.T, all *watches, look func(*k8spluginv1alpha1.Resourc
 	b := bundleAt("1")
 	b.Name, b.Status.Resources = "one", entries
 	cached := cachedBundles{bundles: []k8spluginv1alpha1.ResourceBundleState{*b}, look: func() { look(b) }}
-	all.membership.bundles, all.indexer = cached, cached
+	all.bundles, all.indexer = cached, cached
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	t.Cleanup(q.ShutDown)
 	if err := all.Start(t.Context(), q); err != nil {

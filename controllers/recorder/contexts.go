@@ -147,7 +147,7 @@ func (c *Contexts) Reconcile(ctx context.Context, id string) (ctrl.Result, error
 	c.outage.update(err, log.FromContext(ctx))
 	switch {
 	case outageKind(err) != nil:
-		return ctrl.Result{RequeueAfter: etcdRetry}, nil
+		return ctrl.Result{RequeueAfter: etcdRetry}, nil //nolint:nilerr // The outage has been logged.
 	case err != nil:
 		return ctrl.Result{}, errors.Wrapf(err, "cannot read what context %q requires", id)
 	}

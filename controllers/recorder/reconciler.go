@@ -256,7 +256,7 @@ func (r *reconciler) resultOf(err error, p appcontext.AppInCluster, logger logr.
 	case outageKind(err) != nil:
 		r.counters.errors.WithLabelValues(causeEtcd).Inc()
 		r.outage.update(err, logger)
-		return ctrl.Result{RequeueAfter: etcdRetry}, nil
+		return ctrl.Result{RequeueAfter: etcdRetry}, nil //nolint:nilerr // The outage has been logged.
 	case errors.Is(err, appcontext.ErrTooLarge):
 		r.counters.errors.WithLabelValues(causeSize).Inc()
 	}

@@ -97,16 +97,7 @@ func newCluster(access fleet.Access) (*cluster, error) {
 // take takes a step once. Deleting an object of a kind that is not served succeeds: its CRD was deleted, and all objects with it.
 // Deleting an object that the context is not allowed to have succeeds too, because it was never applied.
 func (c *cluster) take(ctx context.Context, o *objects, s deploy.Step) error {
-	var m *manifest
-	var err error
-	switch s.Verb {
-	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle, deploy.VerbDeleteBundle:
-		if m, err = newBundle(o.plan, s.App, s.Verb == deploy.VerbApplyHookBundle); err == nil {
-			_, err = c.isNamespaced(ctx, m.GroupVersionKind)
-		}
-	default:
-		m, err = c.manifest(ctx, o, s.App, s.Resource)
-	}
+	m, err := c.manifestOf(ctx, o, s)
 	deletes := s.Verb == deploy.VerbDelete || s.Verb == deploy.VerbDeleteHook || s.Verb == deploy.VerbDeleteBundle
 	if err == nil && deletes {
 		err = c.delete(ctx, m)
@@ -129,6 +120,20 @@ func (c *cluster) take(ctx context.Context, o *objects, s deploy.Step) error {
 		return c.apply(ctx, m, m.metadata())
 	default:
 		return refusalError{errors.Errorf("step %q cannot be taken in a cluster", s.Verb)}
+	}
+}
+
+// manifestOf returns the manifest of the object that a step is about.
+func (c *cluster) manifestOf(ctx context.Context, o *objects, s deploy.Step) (*manifest, error) {
+	switch s.Verb {
+	case deploy.VerbApplyBundle, deploy.VerbApplyHookBundle, deploy.VerbDeleteBundle:
+		m, err := newBundle(o.plan, s.App, s.Verb == deploy.VerbApplyHookBundle)
+		if err == nil {
+			_, err = c.isNamespaced(ctx, m.GroupVersionKind)
+		}
+		return m, err
+	default:
+		return c.manifest(ctx, o, s.App, s.Resource)
 	}
 }
 

@@ -169,19 +169,12 @@ func (d *Documents) view(ctx context.Context, subject appcontext.DeploymentRef, 
 	}
 	view, err := d.Contexts.View(ctx, subject, q.Instance)
 	none := err == nil && len(view.Contexts) == 0 && len(view.Info.Actions) == 0
-	noInstance := errors.Is(err, appcontext.ErrNotFound)
 	outdated := time.Since(view.AsOf) > status.CurrentFor
 	switch {
-	case outdated && !view.AsOf.IsZero() && (none || noInstance): // The subject may have been created since then.
+	case outdated && !view.AsOf.IsZero() && (none || errors.Is(err, appcontext.ErrNotFound)): // The subject may have been created since then.
 		return view, statusErrorf(http.StatusServiceUnavailable, "%w: etcd has not answered since %s, and nothing was known of it then", errNotReady, view.AsOf.UTC().Format(time.RFC3339))
-	case noInstance && q.EMCO != nil:
-		return view, statusErrorf(http.StatusBadRequest, "No state information for %s", q.Instance)
-	case noInstance:
-		return view, statusErrorf(http.StatusNotFound, "query parameter \"instance\" has the value %s, which is none of its instances; without a value, instance lists them", quote(q.Instance))
-	case errors.Is(err, appcontext.ErrInvalid):
-		return view, statusErrorf(http.StatusBadRequest, "%w", err)
 	case err != nil:
-		return view, statusErrorf(cmp.Or(statusOf(err), http.StatusServiceUnavailable), "cannot read the AppContexts in etcd: %w", err)
+		return view, viewError(err, q)
 	case none && q.EMCO != nil:
 		return view, statusErrorf(http.StatusNotFound, "%s not found: there is neither a context nor a history of %s in etcd", emcoKind, quote(subject.String()))
 	case q.EMCO != nil && outdated:
@@ -190,6 +183,19 @@ func (d *Documents) view(ctx context.Context, subject appcontext.DeploymentRef, 
 		return view, statusErrorf(http.StatusNotFound, "nothing is known of %s %s: there is neither a context nor a history of it in etcd", kind, quote(subject.String()))
 	}
 	return view, nil
+}
+
+// viewError returns the answer to a query whose view cannot be read.
+func viewError(err error, q status.Query) error {
+	switch noInstance := errors.Is(err, appcontext.ErrNotFound); {
+	case noInstance && q.EMCO != nil:
+		return statusErrorf(http.StatusBadRequest, "No state information for %s", q.Instance)
+	case noInstance:
+		return statusErrorf(http.StatusNotFound, "query parameter \"instance\" has the value %s, which is none of its instances; without a value, instance lists them", quote(q.Instance))
+	case errors.Is(err, appcontext.ErrInvalid):
+		return statusErrorf(http.StatusBadRequest, "%w", err)
+	}
+	return statusErrorf(cmp.Or(statusOf(err), http.StatusServiceUnavailable), "cannot read the AppContexts in etcd: %w", err)
 }
 
 // acquireDetail waits until another response with whole objects may begin, unless too many requests wait already. The caller must remove a

@@ -430,7 +430,7 @@ func listenHTTPS(t *testing.T, o Options, target string) listening {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := client.RoundTrip(r)
+	response, err := client.RoundTrip(r) //nolint:bodyclose // closeAtEnd closes it.
 	if err != nil {
 		t.Fatal(err)
 	}

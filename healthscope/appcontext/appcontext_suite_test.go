@@ -147,10 +147,10 @@ func putRaw(t testing.TB, client *clientv3.Client, values map[string]string) {
 	}
 }
 
-// dump reads a dump of etcd from testdata: raw values by key. It replaces the id of the context.
-func dump(t testing.TB, name, id string) map[string]string {
+// dump reads the dump of etcd in testdata: raw values by key. It replaces the id of the context.
+func dump(t testing.TB, id string) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
+	data, err := os.ReadFile(filepath.Join("testdata", "group.json"))
 	noError(t, err)
 	var values map[string]string
 	noError(t, json.Unmarshal([]byte(strings.ReplaceAll(string(data), dumpID, id)), &values))

@@ -194,7 +194,7 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 	// These are EMCO's: two contexts of a group, the later one with the smaller id; a context whose id is a prefix of another
 	// id; network intents.
 	for _, id := range []string{"31", "3", "30", "3001"} {
-		values := dump(t, "group.json", id)
+		values := dump(t, id)
 		root := "/context/" + id + "/"
 		if season, ok := map[string]string{"30": "winter", "3001": "summer"}[id]; ok {
 			values[root+"meta/"] = strings.ReplaceAll(values[root+"meta/"], "autumn", season)

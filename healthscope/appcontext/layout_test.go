@@ -100,7 +100,7 @@ func TestWritesHaveEMCOKeysAndValues(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	ac, h := newContext(t, store)
 	writeGroup(t, ac, h)
-	want := dump(t, "group.json", ac.ID())
+	want := dump(t, ac.ID())
 	client := rawClient(t, endpoint(t))
 	if diff := cmp.Diff(want, raw(t, client, string(h))); diff != "" {
 		t.Errorf("etcd holds something else than EMCO's layout (-want +got):\n%s", diff)
@@ -163,7 +163,7 @@ func TestReadsContextWrittenByEMCO(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	client := rawClient(t, endpoint(t))
 	const id = "1500450271"
-	putRaw(t, client, dump(t, "group.json", id))
+	putRaw(t, client, dump(t, id))
 	berlin := func(resources ...resourceSummary) clusterSummary {
 		return clusterSummary{Provider: "west", Name: "berlin", Bundle: bundle, Connectivity: appcontext.ConnectivityAvailable, Resources: resources}
 	}
@@ -201,7 +201,7 @@ func TestReadsContextWrittenByEMCO(t *testing.T) {
 		t.Errorf("GetResourceNames (-want +got):\n%s", diff)
 	}
 	var keys []appcontext.Handle
-	for _, key := range slices.Sorted(maps.Keys(dump(t, "group.json", id))) {
+	for _, key := range slices.Sorted(maps.Keys(dump(t, id))) {
 		keys = append(keys, appcontext.Handle(key))
 	}
 	if diff := cmp.Diff(keys, must(ac.GetAllHandles(t.Context(), appcontext.ContextHandle(id)))(t)); diff != "" {
