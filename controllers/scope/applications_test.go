@@ -249,3 +249,16 @@ func TestAppHealthConditions(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestABundleOfAComponent: a component whose workload is a bundle is in the health of its Application, like any other.
+func TestABundleOfAComponent(t *testing.T) {
+	t.Parallel()
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{AppReferences: []corev1alpha2.AppReference{{
+		AppName: "store", CompReferences: []corev1alpha2.CompReference{{CompName: "front", Workload: bundleRef("1-sink")}},
+	}}})
+	s := statusIn(world{bundles: []*fleet.Bundle{bundleOf(hub, "1-sink", readyWeb)}}, scope, noon)
+	of := only(t, s.AppHealthConditions)
+	if c := only(t, of.Components); of.AppName != "store" || c.ComponentName != "front" || c.HealthStatus != corev1alpha2.StatusHealthy {
+		t.Errorf("got Application %q with component %q, %s", of.AppName, c.ComponentName, c.HealthStatus)
+	}
+}

@@ -103,6 +103,10 @@ func TestTheSearchForCyclesIsBounded(t *testing.T) {
 	for i := range 5000 {
 		many = append(many, scopeRef(fmt.Sprintf("x%d", i)))
 	}
+	own := judgeScopes(namedScope("a", append(many, scopeRef("z"))...), namedScope("b", many...), namedScope("z", scopeRef("a")))
+	if r := own[len(own)-1]; r.Reason != healthscope.ReasonReferenceCycle {
+		t.Errorf("the scope's own references count: one that leads back is %s, %s", r.State, r.Reason)
+	}
 	crowd := []corev1alpha2.HealthScope{namedScope("a", scopeRef("z"))}
 	for i := range 3 {
 		crowd = append(crowd, namedScope(fmt.Sprintf("b%d", i), many...))

@@ -141,6 +141,13 @@ type app struct {
 	bundleRefs []*finding
 }
 
+// component identifies the component that workloads are versions of.
+type component struct{ application, name string }
+
+func componentOf(set labels.Labels) component {
+	return component{set.Get(corev1alpha2.LabelApplication), set.Get(corev1alpha2.LabelComponent)}
+}
+
 // add adds what a reference of an app leads to, with results that are still to be judged.
 func (g *gatherer) add(a *app, ref reference, results ...healthscope.Result) *finding {
 	for i := range results {

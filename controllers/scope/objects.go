@@ -92,13 +92,6 @@ func (g *gatherer) relatedResults(kind fleet.Kind, found fleet.Lookup) []healths
 	return results
 }
 
-// component identifies the component that workloads are versions of.
-type component struct{ application, name string }
-
-func componentOf(set labels.Labels) component {
-	return component{set.Get(corev1alpha2.LabelApplication), set.Get(corev1alpha2.LabelComponent)}
-}
-
 // hasComponent selects the objects that have both labels of a component.
 var hasComponent = func() labels.Selector {
 	selector, err := labels.Parse(corev1alpha2.LabelApplication + "," + corev1alpha2.LabelComponent)

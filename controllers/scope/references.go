@@ -156,6 +156,9 @@ func referrersOf(scope *corev1alpha2.HealthScope, all []corev1alpha2.HealthScope
 	}
 	direct, count := map[string][]string{}, 0
 	for i := range all {
+		if all[i].Name == scope.Name {
+			continue // Paths end there.
+		}
 		for _, ref := range scopeRefs(&all[i], localCluster) {
 			if count++; count <= maxScopeReferences && (ref.UID == "" || ref.UID == uids[ref.Name]) {
 				direct[ref.Name] = append(direct[ref.Name], all[i].Name)
