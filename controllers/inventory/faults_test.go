@@ -1,6 +1,7 @@
 package inventory_test
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -155,6 +156,32 @@ var _ = Describe("A&AI that fails", func() {
 		l.between(nil)
 		Eventually(l.states).Should(HaveLen(2))
 		Eventually(synced(ctx, s)).Should(Equal("True Synced"))
+		h.stop()
+	})
+
+	It("to answer for modules keeps no tenant waiting", func(ctx SpecContext) {
+		l.config.OperationalStatus = true
+		var apps []corev1alpha2.ScopeApp
+		for n := range 12 {
+			id := fmt.Sprint("vnf-hanging-", n)
+			l.config.Links[0].GenericVNFIDs = append(l.config.Links[0].GenericVNFIDs, id)
+			report(ctx, l.namespace, id, service(l.namespace, id))
+			apps = append(apps, linked(app(id, id), id, "module"))
+		}
+		newScope(ctx, l.namespace, "many", apps...)
+		var hanging atomicCount
+		l.between(func(_ http.ResponseWriter, r *http.Request) bool {
+			if !strings.Contains(r.URL.Path, "/vf-modules") {
+				return false
+			}
+			hanging.add()
+			<-r.Context().Done()
+			return true
+		})
+		h := l.start()
+		Eventually(hanging.get).Should(BeNumerically(">=", 4), "all workers of modules wait")
+		report(ctx, l.namespace, "7-web", service(l.namespace, "web"), deployment(l.namespace, "web", false))
+		Eventually(l.states).WithTimeout(10 * time.Second).Should(HaveKeyWithValue("Deployment/web", "Pending"))
 		h.stop()
 	})
 
