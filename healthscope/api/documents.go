@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -71,7 +72,8 @@ type DocumentsOptions struct {
 type Documents struct {
 	DocumentsOptions
 
-	// views holds a viewCache for each subject and context.
+	// mu guards the steps of cacheOf; views holds a viewCache for each subject and context.
+	mu                          sync.Mutex
 	views                       *lru.Cache
 	coalescer                   coalescer
 	detailTokens, waitingTokens chan struct{}
@@ -87,12 +89,14 @@ func NewDocuments(o DocumentsOptions) *Documents {
 // Reset clears the cache, so that the rules of users are applied again.
 func (d *Documents) Reset() { d.views.Clear() }
 
-// cacheOf returns the cache of the context of a view. Two callers that are the first may get different ones, of which one is kept.
+// cacheOf returns the cache of the context of a view, the same one for all callers.
 func (d *Documents) cacheOf(subject appcontext.DeploymentRef, view appcontext.View) *viewCache {
 	key := struct {
 		subject appcontext.DeploymentRef
 		context string
 	}{subject, view.ContextID}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	known, _ := d.views.Get(key)
 	cache, ok := known.(*viewCache)
 	if !ok {
