@@ -249,10 +249,10 @@ func TestDiscoveryFollowsKinds(t *testing.T) {
 	})
 }
 
-// isUncertain reports whether the cluster may serve further kinds of a group.
-func isUncertain(all *watches, group string) bool {
+// isUncertain reports whether the cluster may serve further kinds of the group other.io.
+func isUncertain(all *watches) bool {
 	b := bundleAt("1")
-	b.Status.Resources = append(b.Status.Resources, entryOf(group, "Any"))
+	b.Status.Resources = append(b.Status.Resources, entryOf("other.io", "Any"))
 	return all.uncertainKinds(b).Len() > 0
 }
 
@@ -279,14 +279,14 @@ func TestDiscoveryKeepsUnansweredGroups(t *testing.T) {
 			if want := []string{"example.io/v1 Widget", "other.io/v1 Gadget"}; !slices.Equal(kinds, want) {
 				t.Errorf("%s: followed %v, want %v", name, kinds, want)
 			}
-			if !isUncertain(all, "other.io") {
+			if !isUncertain(all) {
 				t.Errorf("%s: the group is not in doubt", name)
 			}
 		}
 		s.serve(nil, served("example.io/v1", kindServed("Widget", true)))
 		after(10 * time.Minute)
 		wantFollowed(t, all, []string{"example.io/v1 Widget"}, []string{"example.io/v1"})
-		if isUncertain(all, "other.io") {
+		if isUncertain(all) {
 			t.Error("the group is still in doubt")
 		}
 	})
@@ -394,11 +394,11 @@ func TestSlowDiscoveryIsConfirmed(t *testing.T) {
 		})
 		runWatches(t, all)
 		after(2*discoveryConfirmDelay + discoveryConfirmDelay/2)
-		if s.asked() < 2 || !isUncertain(all, "other.io") {
+		if s.asked() < 2 || !isUncertain(all) {
 			t.Errorf("%d discoveries, want two, and that the second does not confirm the first, which was answered a moment before", s.asked())
 		}
 		after(discoveryConfirmDelay)
-		if isUncertain(all, "other.io") {
+		if isUncertain(all) {
 			t.Error("the discovery is not confirmed")
 		}
 	})
