@@ -128,7 +128,7 @@ func TestClosedStoreReturnsErrClosed(t *testing.T) {
 	closeStore(t, store)
 }
 
-// enableUsers makes user emco, who may read and write ranges of keys, and lets in nobody else but root.
+// enableUsers makes user emco, who may read and write ranges of keys. Besides it, etcd accepts root only.
 func enableUsers(t testing.TB, client *clientv3.Client, ranges ...[2]string) {
 	t.Helper()
 	ctx := t.Context()
