@@ -46,19 +46,19 @@ type failure struct {
 func (t failure) due(now time.Time) bool { return t.reason != ReasonRejected && !now.Before(t.retryAt) }
 
 // rejected reports whether A&AI has rejected the current desired state of an object.
-func (m *tenantState) rejected(key aai.Key) bool {
-	t := m.failed[key]
-	return t.reason == ReasonRejected && reflect.DeepEqual(t.document, m.desired[key])
+func (o *object) rejected() bool {
+	return o.failure.reason == ReasonRejected && reflect.DeepEqual(o.failure.document, o.desired)
 }
 
 // retryAll queues every failed object again, including rejected ones.
 func (m *tenantState) retryAll() {
-	for key, t := range m.failed {
-		m.todo[key] = true
-		if t.retryAt = (time.Time{}); t.reason == ReasonUnavailable {
-			m.failed[key] = t
-		} else {
-			delete(m.failed, key)
+	for key, o := range m.waiting {
+		if o.failure.reason == "" {
+			continue
+		}
+		m.todo[key] = o
+		if o.failure.retryAt = (time.Time{}); o.failure.reason != ReasonUnavailable {
+			o.failure = failure{}
 		}
 	}
 	clear(m.missingTargets)
@@ -66,11 +66,6 @@ func (m *tenantState) retryAll() {
 
 // requeueDue queues the objects whose wait is over.
 func (m *tenantState) requeueDue(now time.Time) {
-	for key, t := range m.failed {
-		if t.due(now) {
-			m.todo[key] = true
-		}
-	}
 	released := map[string]bool{}
 	for source, l := range m.limiters {
 		switch {
@@ -82,9 +77,12 @@ func (m *tenantState) requeueDue(now time.Time) {
 			delete(m.limiters, source)
 		}
 	}
-	for key, skipped := range m.skipped {
-		if skipped.Cause == plan.CauseLimit && released[skipped.Source] {
-			m.todo[key] = true
+	for key, o := range m.waiting {
+		switch {
+		case o.failure.reason != "" && o.failure.due(now):
+			m.todo[key] = o
+		case o.skipped != nil && o.skipped.Cause == plan.CauseLimit && released[o.skipped.Source]:
+			m.todo[key] = o
 		}
 	}
 }
@@ -100,31 +98,30 @@ func (p *pass) fail(op plan.Operation, err error, batchSize int) {
 		}
 		return
 	}
-	p.givenUp[op.Key] = true
-	conflictCount := p.failed[op.Key].conflictCount
-	delete(p.failed, op.Key)
-	delete(p.batchLimits, op.Key)
+	v := p.visit(op.Key)
+	p.waiting[op.Key], p.tried, v.givenUp = v.object, true, true
+	conflictCount := v.failure.conflictCount
+	v.failure, v.batchLimit = failure{}, 0
 	switch aai.KindOf(err) {
 	case aai.MissingDependency:
-		p.failed[op.Key] = failure{reason: ReasonMissingDependency, err: p.recordMissing(op, err), retryAt: p.options.Clock().Add(DependencyInterval)}
+		v.failure = failure{reason: ReasonMissingDependency, err: p.recordMissing(op, err), retryAt: p.options.Clock().Add(DependencyInterval)}
 	case aai.Rejected:
-		p.failed[op.Key] = failure{reason: ReasonRejected, err: err, document: p.desired[op.Key]}
+		v.failure = failure{reason: ReasonRejected, err: err, document: v.desired}
 	case aai.Misconfigured:
 		p.stop(err)
 	case aai.Conflict:
 		pause := min(firstConflictPause<<min(conflictCount, 10), DependencyInterval)
-		p.failed[op.Key] = failure{reason: ReasonUnavailable, err: conflictAsRetry(err), retryAt: p.options.Clock().Add(pause), conflictCount: conflictCount + 1}
-		p.batchLimits[op.Key], p.uncertain[op.Key] = 1, true
+		v.failure = failure{reason: ReasonUnavailable, err: conflictAsRetry(err), retryAt: p.options.Clock().Add(pause), conflictCount: conflictCount + 1}
+		v.batchLimit, v.uncertain = 1, true
 	case aai.Retry:
-		p.failed[op.Key] = failure{reason: ReasonUnavailable, err: err}
-		p.batchLimits[op.Key], p.uncertain[op.Key] = max(batchSize/2, 1), true
+		v.failure = failure{reason: ReasonUnavailable, err: err}
+		v.batchLimit, v.uncertain = max(batchSize/2, 1), true
 		if isOutage(err) {
 			p.stop(err)
 		}
 	}
-	if want, inFlight := p.inFlight[op.Key]; inFlight && want != p.desired[op.Key] { // The desired state has changed during the request, so the object is tried again.
-		delete(p.givenUp, op.Key)
-		delete(p.failed, op.Key)
+	if v.changedInFlight() { // It is tried again.
+		v.givenUp, v.failure = false, failure{}
 	}
 }
 

@@ -35,46 +35,58 @@ type pass struct {
 	// idle wakes workers that wait for requests of other workers.
 	idle *sync.Cond
 	*tenantState
+	// visits are the objects that the pass has looked at, or that have changed.
+	visits map[aai.Key]*visit
 	// planned holds the objects that needed work when the pass began to work. urgent holds those that have changed since.
 	planned, urgent queue
+	// inFlight is the number of running requests.
+	inFlight int
 	// slow is true when the work takes long.
 	slow bool
-	// inFlight are the objects of running requests, with the desired document at the start of the request.
-	inFlight map[aai.Key]*aai.Document
-	// waiting are, by targets, the objects that wait while another object finds out whether these exist.
-	waiting map[string][]aai.Key
-	// givenUp are the objects that this pass does not try again.
-	givenUp map[aai.Key]bool
+	// awaitingProbe are, by targets, the objects that wait while another object finds out whether these exist.
+	awaitingProbe map[string][]*visit
 	// missing are the dependencies that A&AI does not have, with the error that reported it.
 	missing map[string]error
-	// conflictRetries counts the retries of an object after a conflict.
-	conflictRetries map[aai.Key]int
-	// fresh are the objects that this pass has read, or written in a version that it knew; all of them when listed is set.
-	fresh  map[aai.Key]bool
-	listed bool
-	// listing is true while the tenant is being read.
-	listing bool
-	// acknowledged is when A&AI acknowledged the last write to an object.
-	acknowledged map[aai.Key]time.Time
-	// toReport are the objects whose status may have changed.
-	toReport map[aai.Key]bool
+	// listing is true while the tenant is being read, and listed afterwards.
+	listing, listed bool
+	// fresh is the number of fresh objects.
+	fresh int
 	// lags are those of objects that have changed again since they were written.
 	lags []time.Duration
 	// stale is true when objects exist that were not in the list, so that the tenant must be read again. That happens at most once in a pass,
 	// because a key that belongs to another owner makes every list look stale. relisted is true after that.
 	stale, relisted bool
-	// unfinished is true when the write time ended before everything was written.
-	unfinished bool
+	// tried is true once an object was written or given up, and unfinished when the write time ended before everything was written.
+	tried, unfinished bool
 	// haltErr is why the pass ends early.
 	haltErr error
 }
+
+// visit is what a pass has done with an object.
+type visit struct {
+	*object
+
+	// inFlight is true while a request with the object runs, and sent is the desired document at its start.
+	inFlight bool
+	sent     *aai.Document
+	// givenUp is true when the pass does not try the object again.
+	givenUp bool
+	// conflictRetries counts the retries after a conflict.
+	conflictRetries int
+	// fresh is true when the pass has read the object, or written it in a version that it knew.
+	fresh bool
+	// acknowledged is when A&AI acknowledged the last write; zero when there was none.
+	acknowledged time.Time
+}
+
+// changedInFlight reports whether the desired document has changed since the start of the request that is in flight.
+func (v *visit) changedInFlight() bool { return v.inFlight && v.sent != v.desired }
 
 // newPass returns a pass over a tenant with the given state.
 func (s *Syncer) newPass(tenant aai.Tenant, m *tenantState, changes func() Change) *pass {
 	p := &pass{
 		Syncer: s, tenant: tenant, changes: changes, tenantState: m,
-		inFlight: map[aai.Key]*aai.Document{}, waiting: map[string][]aai.Key{}, givenUp: map[aai.Key]bool{}, missing: map[string]error{},
-		conflictRetries: map[aai.Key]int{}, fresh: map[aai.Key]bool{}, acknowledged: map[aai.Key]time.Time{}, toReport: map[aai.Key]bool{},
+		visits: map[aai.Key]*visit{}, awaitingProbe: map[string][]*visit{}, missing: map[string]error{},
 	}
 	p.idle = sync.NewCond(&p.mu)
 	return p
@@ -92,7 +104,7 @@ func (p *pass) run(ctx context.Context) {
 		p.receive()
 	}
 	p.requeueDue(p.options.Clock())
-	steps := p.nextSteps(maps.Keys(p.todo))
+	steps := p.nextSteps(p.visitTodo())
 	if !listed && p.listIsCheaper(steps) {
 		steps = p.relist(ctx)
 	}
@@ -103,17 +115,36 @@ func (p *pass) run(ctx context.Context) {
 	}
 }
 
+// visit returns the visit to an object, which begins if there was none.
+func (p *pass) visit(key aai.Key) *visit {
+	v := p.visits[key]
+	if v == nil {
+		v = &visit{object: p.object(key)}
+		p.visits[key] = v
+	}
+	return v
+}
+
+// visitTodo returns the visits to the objects that may need a request.
+func (p *pass) visitTodo() []*visit {
+	visits := make([]*visit, 0, len(p.todo))
+	for key := range p.todo {
+		visits = append(visits, p.visit(key))
+	}
+	return visits
+}
+
 // relist reads the tenant in full, and returns the steps after that.
 func (p *pass) relist(ctx context.Context) []step {
 	p.list(ctx)
 	p.receive()
-	return p.nextSteps(maps.Keys(p.todo))
+	return p.nextSteps(p.visitTodo())
 }
 
 // receive stores the changes, unless the pass is halted, and returns the sorted objects that must be decided again because of them. During the
 // first or a requested full read it does not return objects that were not desired before: at a start, the desired objects arrive little by
 // little, and a list costs less than individual reads.
-func (p *pass) receive() (changed []aai.Key) {
+func (p *pass) receive() (changed []*visit) {
 	if p.haltErr != nil {
 		return nil
 	}
@@ -122,22 +153,33 @@ func (p *pass) receive() (changed []aai.Key) {
 		return nil
 	}
 	for key, d := range c.Desired {
-		if d.Held == p.guards.Keys[key] && reflect.DeepEqual(d.Document, p.desired[key]) {
-			continue
+		v := p.visit(key)
+		if d.Held != v.held || !reflect.DeepEqual(d.Document, v.desired) {
+			if !p.listing || !p.resynced.IsZero() || v.desired != nil {
+				changed = append(changed, v)
+			}
+			if !v.acknowledged.IsZero() {
+				if lag, known := v.lag(p.statusOf(v.object)); known {
+					p.lags = append(p.lags, lag)
+				}
+			}
+			v.givenUp = false
 		}
-		if !p.listing || !p.resynced.IsZero() || p.desired[key] != nil {
-			changed = append(changed, key)
-		}
-		if _, written := p.acknowledged[key]; written {
-			if lag, known := p.lag(key, p.statusOf(key)); known {
-				p.lags = append(p.lags, lag)
+		p.setDesired(v.object, d)
+	}
+	if !maps.Equal(c.Deletions, p.guards.Deletions) || !slices.Equal(c.Existing, p.guards.Existing) {
+		p.guards = plan.Guards{Deletions: c.Deletions, Existing: c.Existing}
+		for key, o := range p.waiting {
+			if o.skipped != nil {
+				p.todo[key] = o
+				changed = append(changed, p.visit(key))
 			}
 		}
-		p.toReport[key] = true
-		delete(p.givenUp, key)
 	}
-	changed = append(changed, p.applyChange(c)...)
-	slices.SortFunc(changed, aai.Key.Compare)
+	if p.resync.Swap(false) {
+		p.resynced = time.Time{}
+	}
+	slices.SortFunc(changed, func(a, b *visit) int { return a.key.Compare(b.key) })
 	return changed
 }
 
@@ -160,7 +202,7 @@ func (p *pass) check(changed map[aai.Key]Desired) error {
 // writeTimeOver reports whether no further request may begin, so that the running ones can end within the write time. A pass that ends so is no
 // outage: A&AI responds, and there is only much to write.
 func (p *pass) writeTimeOver(ctx context.Context) bool {
-	if deadline, ok := ctx.Deadline(); ok && len(p.acknowledged)+len(p.givenUp) > 0 && time.Until(deadline) <= p.options.WriteTime/4 {
+	if deadline, ok := ctx.Deadline(); ok && p.tried && time.Until(deadline) <= p.options.WriteTime/4 {
 		p.unfinished = true
 	}
 	return p.unfinished
@@ -177,7 +219,9 @@ func (p *pass) refresh(ctx context.Context) {
 	if p.haltErr == nil {
 		p.resynced = p.options.Clock() // What takes longer to read than Resync would else be read all the time.
 		p.retryAll()
-		clear(p.givenUp)
+		for _, v := range p.visits {
+			v.givenUp = false
+		}
 	}
 }
 
@@ -186,34 +230,33 @@ func (p *pass) list(ctx context.Context) {
 	outages := p.options.Client.Outages()
 	var documents []aai.Document
 	var err error
-	clear(p.fresh)
+	for _, v := range p.visits {
+		v.fresh = false
+	}
+	p.fresh = 0
 	p.workWhileListing(ctx, func() { documents, err = p.options.Client.ListK8sResources(ctx, p.tenant, p.options.Plan.Owner) })
 	if err != nil {
 		p.stop(err)
 		return
 	}
-	before := p.observed
-	p.observed = make(map[aai.Key]*aai.Document, len(documents))
-	p.owned, p.tenantExists = map[string]int{}, false
-	p.listed, p.outages = true, outages
+	listed := make(map[aai.Key]*aai.Document, len(documents))
 	for i := range documents {
 		key := aai.Key{Tenant: p.tenant, ID: documents[i].ID}
-		p.observe(key, &documents[i])
-		p.markTodo(key)
+		listed[key] = &documents[i]
+		p.visit(key)
 	}
-	for key := range p.fresh { // Its page may be older.
-		p.observe(key, before[key])
-	}
-	maps.DeleteFunc(p.uncertain, func(key aai.Key, _ bool) bool { // A list has no documents of others, to whom a place may belong where ours was refused.
-		return !p.fresh[key] && (p.observed[key] != nil || p.failed[key].conflictCount == 0)
-	})
-	for key := range before {
-		if p.observed[key] == nil {
-			p.markTodo(key)
+	p.owned, p.tenantExists = map[string]int{}, false
+	p.listed, p.outages = true, outages
+	for key, o := range p.objects {
+		p.todo[key] = o
+		d := listed[key]
+		if p.visit(key).fresh { // Its page may be older.
+			d = o.observed
+		} else if d != nil || o.failure.conflictCount == 0 { // A list has no documents of others, to whom a place may belong where ours was refused.
+			o.uncertain = false
 		}
-	}
-	for key := range p.desired {
-		p.markTodo(key)
+		o.observed = nil
+		p.observe(o, d)
 	}
 }
 
@@ -232,72 +275,83 @@ func (p *pass) workWhileListing(ctx context.Context, read func()) {
 			return
 		case <-p.wake:
 			for changed := p.receive(); len(changed) > 0; changed = p.receive() {
-				p.work(ctx, p.nextSteps(slices.Values(changed)))
+				p.work(ctx, p.nextSteps(changed))
 			}
 		}
 	}
 }
 
-// markTodo queues an object and includes it in the report.
-func (p *pass) markTodo(key aai.Key) { p.todo[key], p.toReport[key] = true, true }
+// markFresh records that the pass knows the current version of an object.
+func (p *pass) markFresh(v *visit) {
+	if !v.fresh {
+		v.fresh = true
+		p.fresh++
+	}
+}
 
 // nextStep returns the next step for an object, and reports whether there is one. It removes an object that needs nothing from todo.
-func (p *pass) nextStep(key aai.Key) (s step, ready bool) {
-	if _, inFlight := p.inFlight[key]; inFlight { // It is looked at again when its request is over.
+func (p *pass) nextStep(v *visit) (s step, ready bool) {
+	if v.inFlight { // It is looked at again when its request is over.
 		return step{}, false
 	}
-	delete(p.conflicts, key)
-	delete(p.skipped, key)
-	t := p.failed[key]
+	v.conflict, v.skipped = nil, nil
+	reason := v.failure.reason
 	switch {
-	case p.givenUp[key] && t.reason != ReasonMissingDependency: // The next pass tries it again.
+	case v.givenUp && reason != ReasonMissingDependency: // The next pass tries it again.
 		return step{}, false
-	case p.givenUp[key], p.guards.Keys[key], p.rejected(key), t.reason == ReasonUnavailable && !t.due(p.options.Clock()):
-		delete(p.todo, key)
+	case v.givenUp, v.held, v.rejected(), reason == ReasonUnavailable && !v.failure.due(p.options.Clock()):
+		delete(p.todo, v.key)
 		return step{}, false
-	case p.waitsForList(key):
+	case p.waitsForList(v):
 		return step{}, false
-	case p.uncertain[key], p.listing && !p.fresh[key]:
-		return step{read: true, op: plan.Operation{Key: key}}, true
+	case v.uncertain, p.listing && !v.fresh:
+		return step{visit: v, read: true, op: plan.Operation{Key: v.key}}, true
 	}
-	d := p.options.Plan.Decide(key, p.desired[key], p.observed[key], p.guards)
-	if d.Deletes() {
-		d = p.limitDeletion(key, d)
-	}
-	if d.Conflict != nil {
-		p.conflicts[key] = *d.Conflict
-	}
-	if d.Skipped != nil {
-		p.skipped[key] = *d.Skipped
-	}
-	ops := slices.DeleteFunc(d.Operations, p.waitsForDependency)
-	if len(ops) == 0 {
-		delete(p.todo, key)
+	op, needed := p.decide(v)
+	if !needed {
+		delete(p.todo, v.key)
 		return step{}, false
 	}
-	op := ops[0]
 	if err := p.missingDependency(op); err != nil {
 		p.fail(op, err, 1)
-		delete(p.todo, key)
+		delete(p.todo, v.key)
 		return step{}, false
 	}
 	name := targets(op)
-	if others, probed := p.waiting[name]; probed {
-		p.waiting[name] = append(others, key)
+	if others, probed := p.awaitingProbe[name]; probed {
+		p.awaitingProbe[name] = append(others, v)
 		return step{}, false
 	}
-	return step{op: op, read: p.mustReadFirst(op)}, true
+	return step{visit: v, op: op, read: p.mustReadFirst(v, op)}, true
+}
+
+// decide returns the next operation on an object that need not wait for a dependency, and reports whether there is one.
+func (p *pass) decide(v *visit) (op plan.Operation, needed bool) {
+	d := p.options.Plan.Decide(v.key, v.desired, v.observed, p.guards)
+	if d.Deletes() {
+		d = p.limitDeletion(v.object, d)
+	}
+	if v.conflict, v.skipped = d.Conflict, d.Skipped; v.skipped != nil {
+		p.waiting[v.key] = v.object
+	}
+	waits := v.failure.reason == ReasonMissingDependency && !v.failure.due(p.options.Clock())
+	for _, op := range d.Operations {
+		if !waits || !hasDependency(op) {
+			return op, true
+		}
+	}
+	return plan.Operation{}, false
 }
 
 // waitsForList reports whether an object must wait until the tenant has been read. Deletions must, because their limit depends on the number of
 // documents.
-func (p *pass) waitsForList(key aai.Key) bool {
-	return p.listing && (p.desired[key] == nil || !p.fresh[key] && len(p.fresh) >= maxReadsWhileListing)
+func (p *pass) waitsForList(v *visit) bool {
+	return p.listing && (v.desired == nil || !v.fresh && p.fresh >= maxReadsWhileListing)
 }
 
 // limitDeletion returns the decision about a deletion after the deletion limit.
-func (p *pass) limitDeletion(key aai.Key, d plan.Decision) plan.Decision {
-	source := p.observed[key].DataSource
+func (p *pass) limitDeletion(o *object, d plan.Decision) plan.Decision {
+	source := o.observed.DataSource
 	if !p.guards.Limits(source) {
 		return d
 	}
@@ -305,16 +359,10 @@ func (p *pass) limitDeletion(key aai.Key, d plan.Decision) plan.Decision {
 	if p.limiters[source] == nil {
 		p.limiters[source] = &limiter{plan.NewDeletionLimiter(p.owned[source], p.options.Plan.Limit), now}
 	}
-	if p.limiters[source].take(key, now) {
+	if p.limiters[source].take(o.key, now) {
 		return d
 	}
-	return plan.Decision{Skipped: p.limiters[source].Skipped(key, source)}
-}
-
-// waitsForDependency reports whether an operation waits for a missing dependency.
-func (p *pass) waitsForDependency(op plan.Operation) bool {
-	t := p.failed[op.Key]
-	return hasDependency(op) && t.reason == ReasonMissingDependency && !t.due(p.options.Clock())
+	return plan.Decision{Skipped: p.limiters[source].Skipped(o.key, source)}
 }
 
 // hasDependency reports whether an operation depends on objects that others must create.
@@ -323,10 +371,10 @@ func hasDependency(op plan.Operation) bool { return op.Verb == plan.Create || op
 // mustReadFirst reports whether a document must be read before an operation on it. A&AI accepts an update and a deletion only with the version
 // that they are based on. It compares no version when it changes a relationship, so that document, which may have another owner now, must have
 // been read in this pass.
-func (p *pass) mustReadFirst(op plan.Operation) bool {
+func (p *pass) mustReadFirst(v *visit, op plan.Operation) bool {
 	switch op.Verb {
 	case plan.Relate, plan.Unrelate:
-		return !p.listed && !p.fresh[op.Key]
+		return !p.listed && !v.fresh
 	case plan.Update, plan.Delete:
 		return op.ResourceVersion == ""
 	case plan.Create:
@@ -345,7 +393,7 @@ func (p *pass) listIsCheaper(steps []step) bool {
 		}
 		probes[name] = p.missingTargets[name] // Of all that need it, one is read at first.
 	}
-	return reads > 1 && reads*100 > len(p.observed)
+	return reads > 1 && reads*100 > p.documents()
 }
 
 // checkTenant reads whether the tenant exists, if that is not known and several objects must be created there. It returns false if the read fails.

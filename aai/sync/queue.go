@@ -4,18 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/plan"
 )
 
 // queue holds objects that may need a request. The worker that takes an object decides whether it does.
 type queue struct {
-	keys []aai.Key
+	visits []*visit
 	// awaitsResults is true when writes wait for the requests in awaited: for reads, so that the documents are written together, and for
 	// single writes of objects that A&AI has rejected in a bulk request, so that the result for one object is known before the next.
 	awaitsResults bool
@@ -25,6 +23,8 @@ type queue struct {
 
 // step is the next operation or read of an object.
 type step struct {
+	*visit
+
 	// read is true when the document must be read first.
 	read bool
 	op   plan.Operation
@@ -51,7 +51,7 @@ func (p *pass) work(ctx context.Context, steps []step) {
 	}
 	p.urgent, p.planned = queue{}, queue{awaitsResults: true}
 	for _, s := range steps {
-		p.planned.keys = append(p.planned.keys, s.op.Key)
+		p.planned.visits = append(p.planned.visits, s.visit)
 	}
 	var workers, background sync.WaitGroup
 	background.Go(func() { p.wakeIdle(ctx) })
@@ -100,14 +100,13 @@ func (p *pass) wakeIdle(ctx context.Context) {
 }
 
 // nextSteps returns the next steps for objects that may need one: reads first, and retries last, so that they cannot delay others.
-func (p *pass) nextSteps(keys iter.Seq[aai.Key]) []step {
+func (p *pass) nextSteps(visits []*visit) []step {
 	if p.haltErr != nil {
 		return nil
 	}
 	var steps []step
-	for key := range keys {
-		p.toReport[key] = true
-		if s, ready := p.nextStep(key); ready {
+	for _, v := range visits {
+		if s, ready := p.nextStep(v); ready {
 			steps = append(steps, s)
 		}
 	}
@@ -118,7 +117,7 @@ func (p *pass) nextSteps(keys iter.Seq[aai.Key]) []step {
 		return 1
 	}
 	slices.SortFunc(steps, func(a, b step) int {
-		return cmp.Or(cmp.Compare(reads(a), reads(b)), cmp.Compare(p.batchLimit(b.op.Key), p.batchLimit(a.op.Key)), a.op.Key.Compare(b.op.Key))
+		return cmp.Or(cmp.Compare(reads(a), reads(b)), cmp.Compare(p.maxOps(b.visit), p.maxOps(a.visit)), a.key.Compare(b.key))
 	})
 	return steps
 }
@@ -126,8 +125,8 @@ func (p *pass) nextSteps(keys iter.Seq[aai.Key]) []step {
 // next returns the next request; nil when there will be none. Objects that have changed since the work began come first.
 func (p *pass) next(ctx context.Context) *request {
 	for p.haltErr == nil && !p.stale && !p.writeTimeOver(ctx) {
-		if p.slow || len(p.planned.keys) > 0 { // Else the next pass is soon enough.
-			p.urgent.keys = append(p.urgent.keys, p.receive()...)
+		if p.slow || len(p.planned.visits) > 0 { // Else the next pass is soon enough.
+			p.urgent.visits = append(p.urgent.visits, p.receive()...)
 		}
 		for _, q := range []*queue{&p.urgent, &p.planned} {
 			if r := p.take(q); r != nil {
@@ -135,7 +134,7 @@ func (p *pass) next(ctx context.Context) *request {
 				return r
 			}
 		}
-		if len(p.inFlight) == 0 {
+		if p.inFlight == 0 {
 			return nil
 		}
 		p.idle.Wait()
@@ -145,15 +144,15 @@ func (p *pass) next(ctx context.Context) *request {
 
 // take removes the next request from a queue; nil when there is none, or none is ready.
 func (p *pass) take(q *queue) *request {
-	for len(q.keys) > 0 {
-		s, ready := p.nextStep(q.keys[0])
+	for len(q.visits) > 0 {
+		s, ready := p.nextStep(q.visits[0])
 		switch {
 		case ready && !s.read && q.awaitsResults && q.awaited > 0:
 			return nil
 		case ready && !s.read:
 			return p.takeBatch(q)
 		}
-		q.keys = q.keys[1:]
+		q.visits = q.visits[1:]
 		if ready {
 			return &request{queue: q, read: true, ops: []plan.Operation{s.op}, awaited: true}
 		}
@@ -165,53 +164,55 @@ func (p *pass) take(q *queue) *request {
 // not affect others.
 func (p *pass) takeBatch(q *queue) *request {
 	r := &request{queue: q}
-	var rest []aai.Key
+	var rest []*visit
 	batchSize := 0
-	for i, key := range q.keys {
-		s, ready := p.nextStep(key)
+	for i, v := range q.visits {
+		s, ready := p.nextStep(v)
 		if !ready {
 			continue
 		}
 		if s.read {
-			rest = append(rest, key)
+			rest = append(rest, v)
 			continue
 		}
-		limit := p.batchLimit(key)
+		limit := p.maxOps(v)
 		if p.missingTargets[targets(s.op)] {
 			limit = 1
 		}
 		if batchSize == 0 {
-			batchSize, r.awaited = limit, p.batchLimits[key] > 0
+			batchSize, r.awaited = limit, v.batchLimit > 0
 		}
 		if limit != batchSize || len(r.ops) == batchSize {
-			rest = append(rest, q.keys[i:]...)
+			rest = append(rest, q.visits[i:]...)
 			break
 		}
 		r.ops = append(r.ops, s.op)
 	}
-	q.keys = rest
+	q.visits = rest
 	return r
 }
 
-// batchLimit returns the maximum number of operations in a request with an object: lower when one with it has failed.
-func (p *pass) batchLimit(key aai.Key) int {
-	maxOps := int(p.maxBulk.Load())
-	if n := p.batchLimits[key]; n > 0 {
-		return min(n, maxOps)
+// maxOps returns the maximum number of operations in a request with an object: fewer when one with it has failed.
+func (p *pass) maxOps(v *visit) int {
+	n := int(p.maxBulk.Load())
+	if v.batchLimit > 0 {
+		return min(n, v.batchLimit)
 	}
-	return maxOps
+	return n
 }
 
 // begin records that a request is in flight.
 func (p *pass) begin(r *request) {
+	p.inFlight++
 	if r.awaited {
 		r.queue.awaited++
 	}
 	if name := targets(r.ops[0]); p.missingTargets[name] {
-		r.probes, p.waiting[name] = name, []aai.Key{}
+		r.probes, p.awaitingProbe[name] = name, []*visit{}
 	}
 	for _, op := range r.ops {
-		p.inFlight[op.Key] = p.desired[op.Key]
+		v := p.visit(op.Key)
+		v.inFlight, v.sent = true, v.desired
 	}
 }
 
@@ -219,23 +220,25 @@ func (p *pass) begin(r *request) {
 // that have changed meanwhile are urgent. Of the others, those that A&AI has rejected together come first, and so does an object that was read on
 // behalf of others, before another one is read.
 func (p *pass) done(r *request) {
+	p.inFlight--
 	if r.awaited {
 		r.queue.awaited--
 	}
-	var first []aai.Key
+	var first []*visit
 	for _, op := range r.ops {
-		changed := p.inFlight[op.Key] != p.desired[op.Key]
-		delete(p.inFlight, op.Key)
+		v := p.visit(op.Key)
+		changed := v.changedInFlight()
+		v.inFlight = false
 		switch {
 		case changed:
-			p.urgent.keys = append(p.urgent.keys, op.Key)
-		case p.batchLimits[op.Key] > 0 && !r.read, r.probes != "" && r.read:
-			first = append(first, op.Key)
+			p.urgent.visits = append(p.urgent.visits, v)
+		case v.batchLimit > 0 && !r.read, r.probes != "" && r.read:
+			first = append(first, v)
 		default:
-			r.keys = append(r.keys, op.Key)
+			r.visits = append(r.visits, v)
 		}
 	}
-	r.keys = slices.Concat(first, r.keys, p.waiting[r.probes])
-	delete(p.waiting, r.probes)
+	r.visits = slices.Concat(first, r.visits, p.awaitingProbe[r.probes])
+	delete(p.awaitingProbe, r.probes)
 	p.idle.Broadcast()
 }

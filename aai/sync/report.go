@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -75,36 +76,41 @@ type Report struct {
 
 // report returns the outcome of the pass.
 func (p *pass) report() Report {
-	r := Report{
-		Changed: map[aai.Key]ObjectStatus{}, Acknowledged: p.acknowledged, Lags: p.lags, NextPass: p.nextPass(), Missing: p.missingProblem(),
-	}
-	for _, key := range slices.SortedFunc(maps.Keys(p.toReport), aai.Key.Compare) {
-		now := p.statusOf(key)
-		now.Resource = p.resource(key)
-		if lag, known := p.lag(key, now); known {
+	r := Report{Changed: map[aai.Key]ObjectStatus{}, Acknowledged: map[aai.Key]time.Time{}, Lags: p.lags}
+	for _, key := range slices.SortedFunc(maps.Keys(p.visits), aai.Key.Compare) {
+		v := p.visits[key]
+		now := p.statusOf(v.object)
+		now.Resource = v.resource()
+		if lag, known := v.lag(now); known {
 			r.Lags = append(r.Lags, lag)
 		}
-		if before, had := p.reported[key]; had && before == now || !had && now.State == "" {
-			continue
+		if !v.acknowledged.IsZero() {
+			r.Acknowledged[key] = v.acknowledged
 		}
-		r.Changed[key] = now
-		p.recordStatus(key, now)
+		if v.reported != now && (v.reported.State != "" || now.State != "") {
+			r.Changed[key] = now
+			p.recordStatus(v.object, now)
+		}
+		p.settle(v.object)
 	}
 	r.Synced, r.Pending, r.Failed = p.counts[Synced], p.counts[Pending], p.counts[Failed]
-	for _, key := range slices.SortedFunc(maps.Keys(p.skipped), aai.Key.Compare) {
-		r.Skipped = append(r.Skipped, p.skipped[key])
+	for _, key := range slices.SortedFunc(maps.Keys(p.waiting), aai.Key.Compare) {
+		if skipped := p.waiting[key].skipped; skipped != nil {
+			r.Skipped = append(r.Skipped, *skipped)
+		}
 	}
+	r.NextPass, r.Missing = p.nextPass(), p.missingProblem()
 	return r
 }
 
 // missingProblem returns what a person must create before all objects can be written.
 func (p *pass) missingProblem() aai.Problem {
 	problem := aai.Problem("")
-	for _, t := range p.failed {
-		if t.reason != ReasonMissingDependency {
+	for _, o := range p.waiting {
+		if o.failure.reason != ReasonMissingDependency {
 			continue
 		}
-		e, ok := errors.AsType[*aai.Error](t.err)
+		e, ok := errors.AsType[*aai.Error](o.failure.err)
 		if ok && e.Problem == aai.ProblemTenant {
 			return aai.ProblemTenant
 		}
@@ -115,36 +121,32 @@ func (p *pass) missingProblem() aai.Problem {
 	return problem
 }
 
-// lag returns the lag of an object if this pass has written it, and removes the time of the oldest change of an object that needs nothing any
+// lag returns the lag of an object if the pass has written it, and forgets the time of the oldest change of an object that needs nothing any
 // more. A held object keeps it, although it has no status.
-func (p *pass) lag(key aai.Key, now ObjectStatus) (lag time.Duration, known bool) {
-	if now.State != "" && now.State != Synced || p.guards.Keys[key] {
+func (v *visit) lag(now ObjectStatus) (lag time.Duration, known bool) {
+	if now.State != "" && now.State != Synced || v.held {
 		return 0, false
 	}
-	at, written := p.acknowledged[key]
-	since, waits := p.unacknowledged[key]
-	delete(p.unacknowledged, key)
-	return max(at.Sub(since), 0), written && waits
+	since := v.unacknowledged
+	v.unacknowledged = time.Time{}
+	return max(v.acknowledged.Sub(since), 0), !v.acknowledged.IsZero() && !since.IsZero()
 }
 
 // recordStatus stores the status of an object and updates the counts.
-func (p *pass) recordStatus(key aai.Key, now ObjectStatus) {
-	if before, had := p.reported[key]; had {
-		p.counts[before.State]--
+func (p *pass) recordStatus(o *object, now ObjectStatus) {
+	if o.reported.State != "" {
+		p.counts[o.reported.State]--
 	}
-	delete(p.reported, key)
+	o.reported = ObjectStatus{}
 	if now.State != "" {
-		p.reported[key] = now
+		o.reported = now
 		p.counts[now.State]++
 	}
 }
 
 // resource returns the resource that an object describes.
-func (p *pass) resource(key aai.Key) healthscope.Key {
-	d := p.desired[key]
-	if d == nil {
-		d = p.observed[key]
-	}
+func (o *object) resource() healthscope.Key {
+	d := cmp.Or(o.desired, o.observed)
 	if d == nil {
 		return healthscope.Key{}
 	}
@@ -152,55 +154,38 @@ func (p *pass) resource(key aai.Key) healthscope.Key {
 }
 
 // statusOf returns the status of an object, and drops its outdated failures.
-func (p *pass) statusOf(key aai.Key) ObjectStatus {
-	t, failed := p.failed[key]
-	if p.rejected(key) {
-		return ObjectStatus{State: Failed, Reason: ReasonRejected, Message: t.err.Error()}
+func (p *pass) statusOf(o *object) ObjectStatus {
+	if o.rejected() {
+		return ObjectStatus{State: Failed, Reason: ReasonRejected, Message: o.failure.err.Error()}
 	}
-	if t.reason == ReasonRejected {
-		delete(p.failed, key)
-		failed = false
+	if o.failure.reason == ReasonRejected {
+		o.failure = failure{}
 	}
-	if p.guards.Keys[key] {
-		p.clearFailures(key)
-		return ObjectStatus{}
-	}
-	if c, taken := p.conflicts[key]; taken {
-		p.clearFailures(key)
-		return ObjectStatus{State: Failed, Reason: ReasonConflict, Message: fmt.Sprintf("%q belongs to data-owner %q", key.Path(), c.Owner)}
-	}
-	if p.needsWork(key) {
+	if !o.held && o.conflict == nil && p.needsWork(o) {
 		switch {
-		case failed:
-			return ObjectStatus{State: Pending, Reason: t.reason, Message: t.err.Error()}
+		case o.failure.reason != "":
+			return ObjectStatus{State: Pending, Reason: o.failure.reason, Message: o.failure.err.Error()}
 		case p.haltErr != nil:
 			return notTried(p.haltErr)
 		default:
 			return ObjectStatus{State: Pending, Reason: ReasonNotTried}
 		}
 	}
-	p.clearFailures(key)
-	if p.desired[key] != nil {
+	o.failure, o.batchLimit = failure{}, 0
+	switch {
+	case o.held:
+		return ObjectStatus{}
+	case o.conflict != nil:
+		return ObjectStatus{State: Failed, Reason: ReasonConflict, Message: fmt.Sprintf("%q belongs to data-owner %q", o.key.Path(), o.conflict.Owner)}
+	case o.desired != nil:
 		return ObjectStatus{State: Synced}
 	}
 	return ObjectStatus{}
 }
 
-// clearFailures drops the failures of an object that needs no further request.
-func (p *pass) clearFailures(key aai.Key) {
-	delete(p.failed, key)
-	delete(p.batchLimits, key)
-}
-
 // needsWork reports whether an object still needs a request.
-func (p *pass) needsWork(key aai.Key) bool {
-	if p.uncertain[key] {
-		return true
-	}
-	if _, stays := p.skipped[key]; stays {
-		return false
-	}
-	return len(p.options.Plan.Decide(key, p.desired[key], p.observed[key], p.guards).Operations) > 0
+func (p *pass) needsWork(o *object) bool {
+	return o.uncertain || o.skipped == nil && len(p.options.Plan.Decide(o.key, o.desired, o.observed, p.guards).Operations) > 0
 }
 
 // nextPass returns the time of the next pass even if nothing changes.
@@ -215,9 +200,9 @@ func (p *pass) nextPass() time.Time {
 			next = at
 		}
 	}
-	for _, t := range p.failed {
-		if !t.retryAt.IsZero() {
-			earlier(t.retryAt)
+	for _, o := range p.waiting {
+		if !o.failure.retryAt.IsZero() {
+			earlier(o.failure.retryAt)
 		}
 	}
 	for _, l := range p.limiters {
@@ -231,8 +216,8 @@ func (p *pass) nextPass() time.Time {
 // err returns the error of the pass: the error that halted it, or else that of the first object that failed because A&AI is unavailable.
 func (p *pass) err() error {
 	err := p.haltErr
-	for _, key := range slices.SortedFunc(maps.Keys(p.failed), aai.Key.Compare) {
-		if t := p.failed[key]; err == nil && t.reason == ReasonUnavailable && t.retryAt.IsZero() { // What others keep changing is no error of A&AI.
+	for _, key := range slices.SortedFunc(maps.Keys(p.waiting), aai.Key.Compare) {
+		if t := p.waiting[key].failure; err == nil && t.reason == ReasonUnavailable && t.retryAt.IsZero() { // What others keep changing is no error of A&AI.
 			err = t.err
 		}
 	}

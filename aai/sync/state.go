@@ -1,7 +1,6 @@
 package sync
 
 import (
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,111 +22,108 @@ type tenantState struct {
 	resynced time.Time
 	// outages is the number of outages at the time of the last full read.
 	outages uint64
-	// desired holds the desired documents.
-	desired map[aai.Key]*aai.Document
-	// guards are the restrictions of package plan on deletions and changes.
+	// guards are the restrictions on deletions. Objects know themselves whether they are held.
 	guards plan.Guards
-	// unacknowledged holds, by object, the time of the oldest change that A&AI has not acknowledged.
-	unacknowledged map[aai.Key]time.Time
-	// todo are the objects that may need a request.
-	todo map[aai.Key]bool
 
-	// observed are the documents in A&AI, as far as is known. A document that this project wrote after the last read has no ResourceVersion, because A&AI does not return the new version.
-	observed map[aai.Key]*aai.Document
-	// owned counts the documents in observed by data-source. It includes documents of other owners only if they were read individually.
+	// objects are the objects of which anything is known.
+	objects map[aai.Key]*object
+	// todo are the objects that may need a request. waiting are those with a failure or a skipped deletion; it may hold others until the
+	// end of a pass.
+	todo, waiting map[aai.Key]*object
+	// owned counts the observed documents by data-source. It includes documents of other owners only if they were read individually.
 	owned map[string]int
 	// tenantExists is true when the tenant is known to exist.
 	tenantExists bool
-	// uncertain are documents whose state in A&AI is not known, such as those whose write got no response.
-	uncertain map[aai.Key]bool
-
-	// failed are objects that could not be finished.
-	failed map[aai.Key]failure
-	// batchLimits is the maximum number of operations in a request that includes the object. It has only objects that failed or were rejected in a bulk request.
-	batchLimits map[aai.Key]int
 	// missingTargets are the names of targets of relationships that A&AI did not have at the last request.
 	missingTargets map[string]bool
-	// conflicts are objects whose key belongs to a document of another owner.
-	conflicts map[aai.Key]plan.Conflict
-	// skipped are documents that should be deleted and are kept.
-	skipped map[aai.Key]plan.Skipped
 	// limiters limit deletions, by data-source.
 	limiters map[string]*limiter
-
-	// reported is the last reported status of each object.
-	reported map[aai.Key]ObjectStatus
-	counts   map[State]int
+	// counts counts the objects by their reported state.
+	counts map[State]int
 }
 
 func newTenantState() *tenantState {
 	return &tenantState{
 		sem: semaphore.NewWeighted(1), wake: make(chan struct{}, 1),
-		desired: map[aai.Key]*aai.Document{}, guards: plan.Guards{Keys: map[aai.Key]bool{}}, unacknowledged: map[aai.Key]time.Time{}, todo: map[aai.Key]bool{},
-		observed: map[aai.Key]*aai.Document{}, owned: map[string]int{}, uncertain: map[aai.Key]bool{},
-		failed: map[aai.Key]failure{}, batchLimits: map[aai.Key]int{}, missingTargets: map[string]bool{},
-		conflicts: map[aai.Key]plan.Conflict{}, skipped: map[aai.Key]plan.Skipped{}, limiters: map[string]*limiter{},
-		reported: map[aai.Key]ObjectStatus{}, counts: map[State]int{},
+		objects: map[aai.Key]*object{}, todo: map[aai.Key]*object{}, waiting: map[aai.Key]*object{},
+		owned: map[string]int{}, missingTargets: map[string]bool{}, limiters: map[string]*limiter{}, counts: map[State]int{},
 	}
 }
 
-// applyChange stores a change and a requested resync. It returns the objects whose deletion must be decided again.
-func (m *tenantState) applyChange(c Change) (redecide []aai.Key) {
-	for key, d := range c.Desired {
-		m.setDesired(key, d)
+// object is what is known of one object of a tenant. The zero value with a key means that nothing is.
+type object struct {
+	key aai.Key
+	// desired is the desired document; nil when A&AI must not hold one. held is true when the object must be neither written nor deleted.
+	desired *aai.Document
+	held    bool
+	// unacknowledged is the time of the oldest change that A&AI has not acknowledged; zero when there is none.
+	unacknowledged time.Time
+	// observed is the document in A&AI, as far as is known; nil when there is none. A document that this project wrote after the last read
+	// has no ResourceVersion, because A&AI does not return the new version.
+	observed *aai.Document
+	// uncertain is true when the state in A&AI is not known, for instance because a write got no response.
+	uncertain bool
+	// failure is why the object could not be finished; the zero value when there is no reason.
+	failure failure
+	// batchLimit is the maximum number of operations in a request that includes the object; 0 unless the object has failed or was rejected
+	// in a bulk request.
+	batchLimit int
+	// conflict is set when the key belongs to a document of another owner, and skipped when the document should be deleted and is kept.
+	conflict *plan.Conflict
+	skipped  *plan.Skipped
+	// reported is the last reported status.
+	reported ObjectStatus
+}
+
+// object returns the object with a key, which is created if nothing is known of it.
+func (m *tenantState) object(key aai.Key) *object {
+	o := m.objects[key]
+	if o == nil {
+		o = &object{key: key}
+		m.objects[key] = o
 	}
-	if !maps.Equal(c.Deletions, m.guards.Deletions) || !slices.Equal(c.Existing, m.guards.Existing) {
-		m.guards.Deletions, m.guards.Existing = c.Deletions, c.Existing
-		for key := range m.skipped {
-			m.todo[key] = true
-			redecide = append(redecide, key)
-		}
+	return o
+}
+
+// documents returns the number of observed documents.
+func (m *tenantState) documents() (n int) {
+	for _, owned := range m.owned {
+		n += owned
 	}
-	if m.resync.Swap(false) {
-		m.resynced = time.Time{}
-	}
-	return redecide
+	return n
 }
 
 // setDesired stores the desired state of an object.
-func (m *tenantState) setDesired(key aai.Key, d Desired) {
-	m.todo[key] = true
-	if t := m.failed[key]; t.reason == ReasonUnavailable {
-		t.retryAt = time.Time{}
-		m.failed[key] = t
+func (m *tenantState) setDesired(o *object, d Desired) {
+	m.todo[o.key] = o
+	if o.failure.reason == ReasonUnavailable {
+		o.failure.retryAt = time.Time{}
 	}
-	delete(m.desired, key)
-	delete(m.guards.Keys, key)
-	if d.Document != nil {
-		m.desired[key] = d.Document
-	}
-	if d.Held {
-		m.guards.Keys[key] = true
-	}
-	if _, waits := m.unacknowledged[key]; !waits && !d.Seen.IsZero() {
-		m.unacknowledged[key] = d.Seen
+	o.desired, o.held = d.Document, d.Held
+	if o.unacknowledged.IsZero() {
+		o.unacknowledged = d.Seen
 	}
 }
 
 // observe stores the document that A&AI holds for an object; nil means none.
-func (m *tenantState) observe(key aai.Key, d *aai.Document) {
-	if before := m.observed[key]; before != nil {
-		if m.owned[before.DataSource]--; m.owned[before.DataSource] == 0 {
-			delete(m.owned, before.DataSource)
+func (m *tenantState) observe(o *object, d *aai.Document) {
+	if o.observed != nil {
+		source := o.observed.DataSource
+		if m.owned[source]--; m.owned[source] == 0 {
+			delete(m.owned, source)
 		}
-		delete(m.observed, key)
 	}
-	if d != nil {
-		m.observed[key] = d
+	if o.observed = d; d != nil {
 		m.owned[d.DataSource]++
 		m.tenantExists = true
 	}
 }
 
-// applyWrite updates the observed state after a write that A&AI has acknowledged.
-func (m *tenantState) applyWrite(op plan.Operation) {
+// applyWrite updates the observed document of an object after a write that A&AI has acknowledged.
+func (m *tenantState) applyWrite(o *object, op plan.Operation) {
 	var d aai.Document
-	if known := m.observed[op.Key]; known != nil {
-		d = *known
+	if o.observed != nil {
+		d = *o.observed
 	}
 	d.ResourceVersion = ""
 	links := slices.Clone(d.RelationshipList.Relationships)
@@ -138,14 +134,23 @@ func (m *tenantState) applyWrite(op plan.Operation) {
 		d = op.Document
 		d.RelationshipList.Relationships = links
 	case plan.Relate:
-		links = append(links, op.Relationship)
-		d.RelationshipList.Relationships = links
+		d.RelationshipList.Relationships = append(links, op.Relationship)
 	case plan.Unrelate:
 		target := op.Relationship.Target()
 		d.RelationshipList.Relationships = slices.DeleteFunc(links, func(r aai.Relationship) bool { return r.Target() == target })
 	case plan.Delete:
-		m.observe(op.Key, nil)
+		m.observe(o, nil)
 		return
 	}
-	m.observe(op.Key, &d)
+	m.observe(o, &d)
+}
+
+// settle updates the indices after a pass has visited an object, and drops an object of which nothing is known any more.
+func (m *tenantState) settle(o *object) {
+	if o.failure.reason == "" && o.skipped == nil {
+		delete(m.waiting, o.key)
+	}
+	if *o == (object{key: o.key}) && m.todo[o.key] == nil {
+		delete(m.objects, o.key)
+	}
 }

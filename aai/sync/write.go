@@ -48,11 +48,12 @@ func (p *pass) read(ctx context.Context, key aai.Key) {
 		p.fail(plan.Operation{Key: key}, err, 1)
 		return
 	}
-	delete(p.uncertain, key)
-	p.fresh[key] = true
-	p.observe(key, nil)
+	v := p.visit(key)
+	v.uncertain = false
+	p.markFresh(v)
+	p.observe(v.object, nil)
 	if found {
-		p.observe(key, &d)
+		p.observe(v.object, &d)
 	}
 }
 
@@ -79,7 +80,7 @@ func (p *pass) send(ctx context.Context, ops []plan.Operation) (err error) {
 	for i, op := range ops {
 		writes[i] = client.Write{Op: opOf(op.Verb), Key: op.Key, Document: op.Document, ResourceVersion: op.ResourceVersion, Relationship: op.Relationship}
 		writes[i].Document.ResourceVersion = op.ResourceVersion
-		events[i] = WriteEvent{Verb: op.Verb, Key: op.Key, Resource: p.resource(op.Key), Labels: op.Document.Labels, TransactionID: id}
+		events[i] = WriteEvent{Verb: op.Verb, Key: op.Key, Resource: p.visit(op.Key).resource(), Labels: op.Document.Labels, TransactionID: id}
 	}
 	p.withoutLock(func() {
 		requestCtx := client.WithTransaction(ctx, id)
@@ -114,7 +115,7 @@ func (p *pass) write(ctx context.Context, ops []plan.Operation) {
 		}
 		p.detectStaleList(e, ops)
 		for _, op := range ops {
-			p.batchLimits[op.Key] = len(ops) / 2
+			p.visit(op.Key).batchLimit = len(ops) / 2
 		}
 		return
 	}
@@ -134,7 +135,7 @@ func (p *pass) detectStaleList(e *aai.Error, ops []plan.Operation) {
 		return
 	}
 	others := slices.ContainsFunc(ops, func(op plan.Operation) bool { return op.Verb != plan.Create })
-	if !others || len(ops)*100 > len(p.observed) {
+	if !others || len(ops)*100 > p.documents() {
 		p.stale = true
 	}
 }
@@ -143,23 +144,25 @@ func (p *pass) detectStaleList(e *aai.Error, ops []plan.Operation) {
 func (p *pass) acknowledge(ops []plan.Operation) {
 	now := p.options.Clock()
 	for _, op := range ops {
-		p.applyWrite(op)
-		p.fresh[op.Key], p.acknowledged[op.Key] = true, now
-		delete(p.batchLimits, op.Key)
+		v := p.visit(op.Key)
+		p.applyWrite(v.object, op)
+		p.markFresh(v)
+		p.tried, v.acknowledged, v.batchLimit = true, now, 0
 		delete(p.missingTargets, targets(op))
-		if t := p.failed[op.Key]; t.reason != ReasonMissingDependency || hasDependency(op) {
-			delete(p.failed, op.Key)
+		if v.failure.reason != ReasonMissingDependency || hasDependency(op) {
+			v.failure = failure{}
 		}
 	}
 }
 
 // retryConflict reports whether an object must be read and retried in this pass after a conflict with another writer.
 func (p *pass) retryConflict(op plan.Operation, err error) bool {
-	if aai.KindOf(err) != aai.Conflict || p.conflictRetries[op.Key] >= maxConflictRetries || p.failed[op.Key].conflictCount > 0 {
+	v := p.visit(op.Key)
+	if aai.KindOf(err) != aai.Conflict || v.conflictRetries >= maxConflictRetries || v.failure.conflictCount > 0 {
 		return false
 	}
-	p.conflictRetries[op.Key]++
-	p.uncertain[op.Key] = true
+	v.conflictRetries++
+	v.uncertain = true
 	return true
 }
 
