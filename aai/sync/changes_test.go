@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/healthscope/healthscope/aai"
-	"github.com/healthscope/healthscope/aai/client"
 	"github.com/healthscope/healthscope/aai/simulator"
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
@@ -153,24 +152,14 @@ func TestRequestsPerTenantAreBounded(t *testing.T) {
 	const objects, flips = 5000, 100
 	w := start(t)
 	w.seed(simulator.VFModule("vnf-1", "module-1"))
-	related := func(d *aai.Document) {
-		for _, r := range []aai.Relationship{aai.RelationshipToGenericVNF("vnf-1"), aai.RelationshipToVFModule("vnf-1", "module-1")} {
-			d.RelationshipList.Relationships = append(d.RelationshipList.Relationships, r)
-			d.Labels = append(d.Labels, "hs/link="+r.Target())
-		}
-	}
-	c, err := client.New(client.Options{BaseURL: "http://aai.example", Transport: w, Credentials: func() (string, string, error) { return "AAI", "good", nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.client = c
-	w.restart()
+	w.pageSize = 0
+	w.connect("http://aai.example", w, nil)
 	states := map[int]string{}
 	wanted := map[aai.Key]aaisync.Desired{}
 	want := func(n int, status string) {
 		d := numbered(n, status)
 		if n%10 == 0 {
-			related(&d)
+			related(aai.RelationshipToGenericVNF("vnf-1"), aai.RelationshipToVFModule("vnf-1", "module-1"))(&d)
 		}
 		states[n], wanted[key(d.ID)] = status, aaisync.Desired{Document: &d}
 	}

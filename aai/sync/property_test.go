@@ -60,7 +60,6 @@ func TestSyncConvergesUnderFaults(t *testing.T) {
 				w := newWorld(t)
 				w.simulate(anyServer(t), everything()...)
 				w.connect("http://aai.example", w, client.NewBreaker(0, w.clock))
-				w.restart()
 				h := newHistory(w)
 				h.replicated = true
 				h.happen(t)
@@ -80,7 +79,6 @@ func TestSyncConvergesUnderFaultsOverHTTP(t *testing.T) {
 		defer server.Close()
 		w.connect(server.URL, nil, client.NewBreaker(0, w.clock))
 		defer w.client.Close()
-		w.restart()
 		newHistory(w).happen(t)
 	})
 }
@@ -230,9 +228,7 @@ func (h *history) othersOwn(t *rapid.T) {
 	id := anyID(t)
 	_, there := h.Get(tenant.Path())
 	if _, ok := h.labels(id); !ok && there {
-		h.withoutFaults(func() {
-			h.others(http.MethodPut, key(id).Path(), `{"name":"x","group":"","version":"v1","kind":"Pod","namespace":"","selflink":"s","data-owner":"CnfAdapter","labels":["their=own"]}`)
-		})
+		h.withoutFaults(func() { h.world.othersOwn(id) })
 	}
 }
 

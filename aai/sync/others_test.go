@@ -1,0 +1,133 @@
+package sync_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/healthscope/healthscope/aai"
+	"github.com/healthscope/healthscope/aai/simulator"
+)
+
+// TestDocumentsThatOthersChange changes a document behind the back of the syncer, which knows its version from a list.
+func TestDocumentsThatOthersChange(t *testing.T) {
+	failed := []aai.Document{document("a", "Failed")}
+	cases := map[string]struct {
+		others  func(w *world)
+		desired []aai.Document
+		want    []string
+		stored  map[string][]string
+	}{
+		"changed before our deletion": {
+			func(w *world) {
+				w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Ready","team=red"]}`)
+			},
+			nil, []string{"DELETE a", "GET a", "DELETE a"}, map[string][]string{},
+		},
+		"changed before our change": {
+			func(w *world) {
+				w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Ready","team=red"]}`)
+			},
+			failed, []string{"UPDATE a", "GET a", "UPDATE a"}, map[string][]string{"a": {"hs/status=Failed", "team=red"}},
+		},
+		"deleted before our deletion": {
+			func(w *world) { w.othersDelete("a") },
+			nil, []string{"DELETE a", "GET a"}, map[string][]string{},
+		},
+		"deleted before our change": {
+			func(w *world) { w.othersDelete("a") },
+			failed, []string{"UPDATE a", "GET a", "PUT a"}, map[string][]string{"a": {"hs/status=Failed"}},
+		},
+		"deleted before our relationship": {
+			func(w *world) { w.othersDelete("a") },
+			[]aai.Document{document("a", "Ready", linked("vnf-1"), func(d *aai.Document) { d.Labels = d.Labels[:1] })},
+			[]string{"GET a", "PUT a"}, map[string][]string{"a": {"-> vnf-1", "hs/status=Ready"}},
+		},
+		"created before our creation": {
+			func(w *world) {
+				w.others(http.MethodPut, key("b").Path(), `{"id":"b","name":"n-b","group":"","version":"v1","kind":"Service","namespace":"ns","selflink":"http://x","data-owner":"`+owner+`","data-source":"edge","labels":["hs/status=Pending"]}`)
+			},
+			[]aai.Document{document("a", "Ready"), document("b", "Ready")},
+			[]string{"PUT b", "GET b", "UPDATE b"}, map[string][]string{"a": {"hs/status=Ready"}, "b": {"hs/status=Ready"}},
+		},
+		"taken over before our deletion": {
+			func(w *world) { w.others(http.MethodPatch, key("a").Path(), `{"data-owner":"CnfAdapter"}`) },
+			nil, []string{"DELETE a", "GET a"}, map[string][]string{"a": {"hs/status=Ready"}},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := start(t)
+			w.sync(document("a", "Ready"))
+			w.restart()
+			w.sync(document("a", "Ready"))
+			w.advance(time.Second)
+			c.others(w)
+			w.expectSync(c.want, c.desired...)
+			w.expectStored(c.stored)
+			w.expectSync(nil, c.desired...)
+		})
+	}
+}
+
+// TestDocumentTakenOverByAnotherOwnerIsNotTouched asserts that the syncer notices another owner of a document before it writes.
+// A list contains only our documents.
+func TestDocumentTakenOverByAnotherOwnerIsNotTouched(t *testing.T) {
+	linkedBefore := document("a", "Ready", linked("vnf-1"))
+	claimed := document("a", "Ready", func(d *aai.Document) { d.Labels = linkedBefore.Labels })
+	cases := map[string]struct{ before, after aai.Document }{
+		"a change":             {document("a", "Ready"), document("a", "Failed")},
+		"a relationship":       {claimed, linkedBefore},
+		"a relationship fewer": {linkedBefore, claimed},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := start(t)
+			w.sync(c.before)
+			w.advance(6 * time.Second)
+			w.othersDelete("a")
+			w.othersOwn("a")
+			r := w.expectSync([]string{"GET a"}, c.after)
+			w.expectObjects(map[string]string{"a": "Failed Conflict"}, r)
+			if want, got := `"`+key("a").Path()+`" belongs to data-owner "CnfAdapter"`, r.Objects[key("a")].Message; got != want {
+				t.Errorf("the message is %q, want %q", got, want)
+			}
+			w.expectStored(map[string][]string{"a": {"their=own"}})
+		})
+	}
+	t.Run("a creation that A&AI has refused before", func(t *testing.T) {
+		w := start(t)
+		w.faults(simulator.Fault{Method: http.MethodPut, Status: http.StatusPreconditionFailed, Count: 3})
+		w.expectObjects(map[string]string{"a": "Pending Unavailable"}, w.sync(document("a", "Ready")))
+		w.othersOwn("a")
+		w.syncer.Resync(tenant)
+		w.expectObjects(map[string]string{"a": "Failed Conflict"}, w.expectSync([]string{"GET", "GET a"}, document("a", "Ready")))
+	})
+}
+
+// TestDocumentThatKeepsChanging asserts that it is retried after growing pauses, and at once if the desired document changes.
+func TestDocumentThatKeepsChanging(t *testing.T) {
+	w := start(t)
+	w.sync(document("a", "Ready"), document("b", "Ready"))
+	w.refuseWrites("a", http.StatusPreconditionFailed)
+	// The versions come from a list; the deletions of a do not reach A&AI.
+	r := w.expectSync([]string{"DELETE b", "GET", "GET", "GET a", "GET a"})
+	w.expectObjects(map[string]string{"a": "Pending Unavailable"}, r)
+	if o := r.Objects[key("a")]; !strings.Contains(o.Message, "keeps changing") {
+		t.Errorf("got %+v", o)
+	}
+	var asked int
+	for range 60 {
+		asked += len(w.requests(func() { r = w.sync() }))
+		w.advance(time.Second)
+	}
+	if asked > 14 || !r.NextPass.After(w.clock()) {
+		t.Errorf("%d requests in a minute; the next pass is to begin at %s", asked, r.NextPass)
+	}
+	w.intercept = nil
+	w.sync(document("a", "Failed"))
+	w.expectStored(map[string][]string{"a": {"hs/status=Failed"}})
+	w.sync()
+	w.expectStored(map[string][]string{})
+}
