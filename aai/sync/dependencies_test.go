@@ -1,7 +1,6 @@
 package sync_test
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -94,7 +93,7 @@ func TestRejectedDocumentDoesNotWaitForVNF(t *testing.T) {
 	waiting := document("a", "Ready", linked("vnf-1"))
 	w.expectObjects(map[string]string{"a": "Pending MissingDependency"}, w.sync(waiting))
 	w.seed(simulator.GenericVNF("vnf-1"))
-	w.others(http.MethodPut, key("a").Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-2"}`)
+	w.others("put", edgeOf("a"), edgeTo("vnf-2"))
 	w.advance(aaisync.DependencyInterval)
 	r := w.sync(waiting)
 	w.expectObjects(map[string]string{"a": "Failed Rejected"}, r)

@@ -1,7 +1,6 @@
 package sync_test
 
 import (
-	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,7 +67,7 @@ func TestNewLeaderResyncsAfterTakeover(t *testing.T) {
 	if r := w.sync(a); !r.NextPass.Equal(begin.Add(takeover)) {
 		t.Errorf("the next pass is to begin at %s, want %s after the start", r.NextPass, takeover)
 	}
-	w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Failed"]}`)
+	w.others("patch", key("a").Path(), map[string]any{"labels": []string{"hs/status=Failed"}})
 	w.advance(takeover)
 	w.expectSync([]string{"GET", "UPDATE a"}, a)
 	w.advance(takeover)

@@ -111,7 +111,7 @@ func TestModulesThatOthersChange(t *testing.T) {
 	w.expectModules([]string{"GET modules", "PATCH module a"}, statuses{"a": in}, synced)
 	others := func(status aai.OperationalStatus) {
 		w.advance(6 * time.Second)
-		w.others(http.MethodPatch, module("a").Path(), fmt.Sprintf(`{"operational-status":%q}`, status))
+		w.others("patch", module("a").Path(), map[string]any{"operational-status": string(status)})
 	}
 	others("in repair")
 	w.expectModules(nil, statuses{"a": in}, synced)
@@ -224,12 +224,6 @@ func TestModulesConverge(t *testing.T) {
 		desired, exists := statuses{}, map[string]bool{"spare": true}
 		w.seed(simulator.VFModule("vnf-1", "spare"))
 		id := rapid.SampledFrom([]string{"a", "b", "c"})
-		withoutFaults := func(do func()) {
-			rules := w.Faults()
-			w.ClearFaults()
-			do()
-			w.faults(rules...)
-		}
 		t.Repeat(map[string]func(*rapid.T){
 			"desire": func(t *rapid.T) {
 				desired[id.Draw(t, "id")] = rapid.SampledFrom([]aai.OperationalStatus{in, out}).Draw(t, "status")
@@ -246,10 +240,8 @@ func TestModulesConverge(t *testing.T) {
 			},
 			"others write": func(t *rapid.T) {
 				if n := id.Draw(t, "id"); exists[n] {
-					withoutFaults(func() {
-						w.advance(10 * time.Second)
-						w.others(http.MethodPatch, module(n).Path(), `{"operational-status":"odd"}`)
-					})
+					w.advance(10 * time.Second)
+					w.others("patch", module(n).Path(), map[string]any{"operational-status": "odd"})
 				}
 			},
 			"fault": func(t *rapid.T) {

@@ -1,6 +1,7 @@
 package sync_test
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,7 +13,9 @@ import (
 
 // TestDocumentsThatOthersChange changes a document behind the back of the syncer, which knows its version from a list.
 func TestDocumentsThatOthersChange(t *testing.T) {
-	failed := []aai.Document{document("a", "Failed")}
+	path, touched := key("a").Path(), map[string]any{"labels": []string{"hs/status=Ready", "team=red"}}
+	pending := maps.Clone(foreign)
+	pending["data-owner"], pending["labels"] = owner, []string{"hs/status=Pending"}
 	cases := map[string]struct {
 		others  func(w *world)
 		desired []aai.Document
@@ -20,40 +23,22 @@ func TestDocumentsThatOthersChange(t *testing.T) {
 		stored  map[string][]string
 	}{
 		"changed before our deletion": {
-			func(w *world) {
-				w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Ready","team=red"]}`)
-			},
+			func(w *world) { w.others("patch", path, touched) },
 			nil, []string{"DELETE a", "GET a", "DELETE a"}, map[string][]string{},
 		},
-		"changed before our change": {
-			func(w *world) {
-				w.others(http.MethodPatch, key("a").Path(), `{"labels":["hs/status=Ready","team=red"]}`)
-			},
-			failed, []string{"UPDATE a", "GET a", "UPDATE a"}, map[string][]string{"a": {"hs/status=Failed", "team=red"}},
-		},
-		"deleted before our deletion": {
-			func(w *world) { w.othersDelete("a") },
-			nil, []string{"DELETE a", "GET a"}, map[string][]string{},
-		},
 		"deleted before our change": {
-			func(w *world) { w.othersDelete("a") },
-			failed, []string{"UPDATE a", "GET a", "PUT a"}, map[string][]string{"a": {"hs/status=Failed"}},
+			func(w *world) { w.others("delete", path, nil) },
+			[]aai.Document{document("a", "Failed")}, []string{"UPDATE a", "GET a", "PUT a"}, map[string][]string{"a": {"hs/status=Failed"}},
 		},
 		"deleted before our relationship": {
-			func(w *world) { w.othersDelete("a") },
+			func(w *world) { w.others("delete", path, nil) },
 			[]aai.Document{document("a", "Ready", linked("vnf-1"), func(d *aai.Document) { d.Labels = d.Labels[:1] })},
 			[]string{"GET a", "PUT a"}, map[string][]string{"a": {"-> vnf-1", "hs/status=Ready"}},
 		},
 		"created before our creation": {
-			func(w *world) {
-				w.others(http.MethodPut, key("b").Path(), `{"id":"b","name":"n-b","group":"","version":"v1","kind":"Service","namespace":"ns","selflink":"http://x","data-owner":"`+owner+`","data-source":"edge","labels":["hs/status=Pending"]}`)
-			},
+			func(w *world) { w.others("put", key("b").Path(), pending) },
 			[]aai.Document{document("a", "Ready"), document("b", "Ready")},
 			[]string{"PUT b", "GET b", "UPDATE b"}, map[string][]string{"a": {"hs/status=Ready"}, "b": {"hs/status=Ready"}},
-		},
-		"taken over before our deletion": {
-			func(w *world) { w.others(http.MethodPatch, key("a").Path(), `{"data-owner":"CnfAdapter"}`) },
-			nil, []string{"DELETE a", "GET a"}, map[string][]string{"a": {"hs/status=Ready"}},
 		},
 	}
 	for name, c := range cases {
@@ -86,8 +71,8 @@ func TestDocumentTakenOverByAnotherOwnerIsNotTouched(t *testing.T) {
 			w := start(t)
 			w.sync(c.before)
 			w.advance(6 * time.Second)
-			w.othersDelete("a")
-			w.othersOwn("a")
+			w.others("delete", key("a").Path(), nil)
+			w.others("put", key("a").Path(), foreign)
 			r := w.expectSync([]string{"GET a"}, c.after)
 			w.expectObjects(map[string]string{"a": "Failed Conflict"}, r)
 			if want, got := `"`+key("a").Path()+`" belongs to data-owner "CnfAdapter"`, r.Objects[key("a")].Message; got != want {
@@ -100,7 +85,7 @@ func TestDocumentTakenOverByAnotherOwnerIsNotTouched(t *testing.T) {
 		w := start(t)
 		w.faults(simulator.Fault{Method: http.MethodPut, Status: http.StatusPreconditionFailed, Count: 3})
 		w.expectObjects(map[string]string{"a": "Pending Unavailable"}, w.sync(document("a", "Ready")))
-		w.othersOwn("a")
+		w.others("put", key("a").Path(), foreign)
 		w.syncer.Resync(tenant)
 		w.expectObjects(map[string]string{"a": "Failed Conflict"}, w.expectSync([]string{"GET", "GET a"}, document("a", "Ready")))
 	})

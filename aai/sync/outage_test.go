@@ -77,7 +77,7 @@ func TestTenantIsReadAgainAfterOutage(t *testing.T) {
 	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable, Count: 1})
 	_, err := w.trySync(document("000", "Failed"), document("001", "Ready"))
 	expectKind(t, err, aai.Retry)
-	w.othersDelete("001") // The backup does not have it.
+	w.others("delete", key("001").Path(), nil) // The backup does not have it.
 	w.advance(time.Minute)
 	w.sync(document("000", "Failed"), document("001", "Ready"))
 	w.expectStored(map[string][]string{"000": {"hs/status=Failed"}, "001": {"hs/status=Ready"}})

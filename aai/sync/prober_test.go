@@ -57,50 +57,31 @@ func TestHangingProbeIsHedged(t *testing.T) {
 // When the mistake is corrected, A&AI is up to date after a minute and a dependency interval, without a restart.
 func TestMisconfigurationCausesFewRequests(t *testing.T) {
 	cases := map[string]struct {
-		// wrong makes the mistake, and right corrects it.
-		wrong, right func(w *world)
-		problem      aai.Problem
-		most         int // requests in half an hour
+		mistake func(w *world)
+		problem aai.Problem
+		most    int // requests in half an hour
 	}{
-		"wrong password": {
-			wrong:   func(w *world) { w.password = "wrong" },
-			right:   func(w *world) { w.password = "good" },
-			problem: aai.ProblemCredentials, most: 45,
-		},
-		"wrong version": {
-			wrong:   func(w *world) { w.simulate(simulator.Options{Versions: []string{"v30", "v31"}}, everything()...) },
-			right:   func(w *world) { w.simulate(simulator.Options{}, everything()...) },
-			problem: aai.ProblemVersion, most: 45 + 8,
-		},
-		"wrong server": {
-			wrong: func(w *world) {
-				w.intercept = func(*http.Request) (*http.Response, error) {
-					return answer(http.StatusNotFound, nil, "no such page"), nil
-				}
-			},
-			right:   func(w *world) { w.intercept = nil },
-			problem: aai.ProblemServer, most: 45,
-		},
-		"a certificate that is not trusted": {
-			wrong: func(w *world) {
-				w.intercept = func(*http.Request) (*http.Response, error) {
-					return nil, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
-				}
-			},
-			right:   func(w *world) { w.intercept = nil },
-			problem: aai.ProblemCertificate, most: 45,
-		},
-		"unknown region": {
-			wrong:   func(w *world) { w.simulate(simulator.Options{}, simulator.CloudRegion("o", "another")) },
-			right:   func(w *world) { w.seed(everything()[:2]...) },
-			problem: "", most: 1 + 4 + 2*60,
-		},
+		"wrong password": {func(w *world) { w.password = "wrong" }, aai.ProblemCredentials, 45},
+		"wrong version": {func(w *world) {
+			w.simulate(simulator.Options{Versions: []string{"v30", "v31"}}, everything()...)
+		}, aai.ProblemVersion, 45 + 8},
+		"wrong server": {func(w *world) {
+			w.intercept = func(*http.Request) (*http.Response, error) {
+				return answer(http.StatusNotFound, nil, "no such page"), nil
+			}
+		}, aai.ProblemServer, 45},
+		"a certificate that is not trusted": {func(w *world) {
+			w.intercept = func(*http.Request) (*http.Response, error) {
+				return nil, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
+			}
+		}, aai.ProblemCertificate, 45},
+		"unknown region": {func(w *world) { w.simulate(simulator.Options{}, simulator.CloudRegion("o", "another")) }, "", 1 + 4 + 2*60},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := start(t)
 			w.connect("http://aai.example", w, client.NewBreaker(0, w.clock))
-			c.wrong(w)
+			c.mistake(w)
 			asked := 0
 			w.observe = func(*http.Request) { asked++ }
 			for range 30 * 60 {
@@ -118,7 +99,8 @@ func TestMisconfigurationCausesFewRequests(t *testing.T) {
 			if asked == 0 || asked > c.most {
 				t.Errorf("%d requests in half an hour, want %d at most", asked, c.most)
 			}
-			c.right(w)
+			w.password, w.intercept = "good", nil
+			w.simulate(simulator.Options{}, everything()...)
 			w.advance(time.Minute + aaisync.DependencyInterval)
 			if r := w.sync(many(20, "Ready")...); r.Synced != 20 {
 				t.Errorf("%d synced when it is repaired", r.Synced)

@@ -68,7 +68,7 @@ func TestResync(t *testing.T) {
 	w.expectSync([]string{"GET"}, a)
 	w.expectSync(nil, a)
 	// A requested resync survives an outage.
-	w.othersDelete("a")
+	w.others("delete", key("a").Path(), nil)
 	w.syncer.Resync(tenant)
 	w.faults(simulator.Fault{Status: http.StatusBadGateway, Count: 1})
 	if _, err := w.trySync(a); err == nil {
