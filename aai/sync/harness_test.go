@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,8 +133,8 @@ type world struct {
 	written []aaisync.WriteEvent
 	// intercept replaces A&AI for a request if it returns a response or an error. It returns passOn() otherwise.
 	intercept func(*http.Request) (*http.Response, error)
-	// observe is called with every request before it is sent to A&AI.
-	observe func(*http.Request)
+	// attempts counts the requests, including those that do not reach A&AI.
+	attempts atomic.Int32
 	// arrive is called when a request has arrived, before A&AI sees it.
 	arrive   func()
 	password string
@@ -244,11 +245,7 @@ func (w *world) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	if w.observe != nil {
-		w.mu.Lock()
-		w.observe(r)
-		w.mu.Unlock()
-	}
+	w.attempts.Add(1)
 	if w.intercept != nil {
 		if answer, err := w.intercept(r); answer != nil || err != nil {
 			if answer != nil {
@@ -368,7 +365,13 @@ type outcome struct {
 // sync runs a pass that must succeed.
 func (w *world) sync(desired ...aai.Document) outcome {
 	w.t.Helper()
-	r, err := w.trySync(desired...)
+	return w.guarded(plan.Guards{}, desired...)
+}
+
+// guarded runs a pass with guards, which must succeed.
+func (w *world) guarded(guards plan.Guards, desired ...aai.Document) outcome {
+	w.t.Helper()
+	r, err := w.pass(w.t.Context(), documents(desired...), guards)
 	if err != nil {
 		w.t.Fatalf("%v", err)
 	}
@@ -376,23 +379,11 @@ func (w *world) sync(desired ...aai.Document) outcome {
 }
 
 func (w *world) trySync(desired ...aai.Document) (outcome, error) {
-	asked := false
-	return w.passWith(w.t.Context(), plan.Guards{}, func() map[aai.Key]aaisync.Desired {
-		if asked { // Nothing else becomes desired during the pass.
-			return nil
-		}
-		asked = true
-		return w.changes(documents(desired...), plan.Guards{})
-	})
+	return w.pass(w.t.Context(), documents(desired...), plan.Guards{})
 }
 
 // pass runs a pass in which exactly these documents are desired. The syncer is asked only for what has changed.
 func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, guards plan.Guards) (outcome, error) {
-	return w.passWith(ctx, guards, func() map[aai.Key]aaisync.Desired { return w.changes(desired, guards) })
-}
-
-// passWith runs a pass in which changes returns what the syncer is asked for.
-func (w *world) passWith(ctx context.Context, guards plan.Guards, changes func() map[aai.Key]aaisync.Desired) (outcome, error) {
 	syncer := w.syncer
 	r, err := syncer.Sync(ctx, tenant, func() aaisync.Change {
 		w.desiring.Lock()
@@ -400,7 +391,7 @@ func (w *world) passWith(ctx context.Context, guards plan.Guards, changes func()
 		if syncer != w.syncer { // Another replica has taken over.
 			return aaisync.Change{}
 		}
-		return aaisync.Change{Desired: changes(), Deletions: guards.Deletions, Existing: guards.Existing}
+		return aaisync.Change{Desired: w.changes(desired, guards), Deletions: guards.Deletions, Existing: guards.Existing}
 	})
 	if syncer != w.syncer {
 		return outcome{r, nil}, err
@@ -412,16 +403,6 @@ func (w *world) passWith(ctx context.Context, guards plan.Guards, changes func()
 		}
 	}
 	return outcome{r, maps.Clone(w.objects)}, err
-}
-
-// guarded runs a pass with guards, which must succeed.
-func (w *world) guarded(guards plan.Guards, desired ...aai.Document) outcome {
-	w.t.Helper()
-	r, err := w.pass(w.t.Context(), documents(desired...), guards)
-	if err != nil {
-		w.t.Fatalf("%v", err)
-	}
-	return r
 }
 
 // changes returns what has changed since the syncer was last asked.

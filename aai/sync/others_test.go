@@ -1,7 +1,6 @@
 package sync_test
 
 import (
-	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,51 +9,6 @@ import (
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/simulator"
 )
-
-// TestDocumentsThatOthersChange changes a document behind the back of the syncer, which knows its version from a list.
-func TestDocumentsThatOthersChange(t *testing.T) {
-	path, touched := key("a").Path(), map[string]any{"labels": []string{"hs/status=Ready", "team=red"}}
-	pending := maps.Clone(foreign)
-	pending["data-owner"], pending["labels"] = owner, []string{"hs/status=Pending"}
-	cases := map[string]struct {
-		others  func(w *world)
-		desired []aai.Document
-		want    []string
-		stored  map[string][]string
-	}{
-		"changed before our deletion": {
-			func(w *world) { w.others("patch", path, touched) },
-			nil, []string{"DELETE a", "GET a", "DELETE a"}, map[string][]string{},
-		},
-		"deleted before our change": {
-			func(w *world) { w.others("delete", path, nil) },
-			[]aai.Document{document("a", "Failed")}, []string{"UPDATE a", "GET a", "PUT a"}, map[string][]string{"a": {"hs/status=Failed"}},
-		},
-		"deleted before our relationship": {
-			func(w *world) { w.others("delete", path, nil) },
-			[]aai.Document{document("a", "Ready", linked("vnf-1"), func(d *aai.Document) { d.Labels = d.Labels[:1] })},
-			[]string{"GET a", "PUT a"}, map[string][]string{"a": {"-> vnf-1", "hs/status=Ready"}},
-		},
-		"created before our creation": {
-			func(w *world) { w.others("put", key("b").Path(), pending) },
-			[]aai.Document{document("a", "Ready"), document("b", "Ready")},
-			[]string{"PUT b", "GET b", "UPDATE b"}, map[string][]string{"a": {"hs/status=Ready"}, "b": {"hs/status=Ready"}},
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := start(t)
-			w.sync(document("a", "Ready"))
-			w.restart()
-			w.sync(document("a", "Ready"))
-			w.advance(time.Second)
-			c.others(w)
-			w.expectSync(c.want, c.desired...)
-			w.expectStored(c.stored)
-			w.expectSync(nil, c.desired...)
-		})
-	}
-}
 
 // TestDocumentTakenOverByAnotherOwnerIsNotTouched asserts that the syncer notices another owner of a document before it writes.
 // A list contains only our documents.

@@ -111,17 +111,13 @@ func sent(list []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(r string) bool { return strings.HasPrefix(r, "+") })
 }
 
-// writes returns the writes in a result of requests, whether they were sent alone or in bulk.
-func writes(list []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(r string) bool { return strings.HasPrefix(r, "GET") || strings.HasPrefix(r, "BULK") })
-}
-
-// acknowledged returns the ids of the objects that were written.
-func acknowledged(r outcome) []string {
-	var ids []string
-	for k := range r.Acknowledged {
-		ids = append(ids, k.ID)
+// writes returns the sorted writes in a result of requests, whether they were sent alone or in bulk.
+func writes(list []string) (found []string) {
+	for _, r := range list {
+		if !strings.HasPrefix(r, "GET") && !strings.HasPrefix(r, "BULK") {
+			found = append(found, strings.TrimPrefix(r, "+ "))
+		}
 	}
-	slices.Sort(ids)
-	return ids
+	slices.Sort(found)
+	return found
 }

@@ -49,6 +49,15 @@ func (w *busyWorld) want(d aai.Document) {
 	w.syncer.Wake(tenant)
 }
 
+// forsake makes no document desired that A&AI holds.
+func (w *busyWorld) forsake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.stored() {
+		w.pending[key(id)] = aaisync.Desired{}
+	}
+}
+
 // failAfter changes a document to Failed after a time, and measures how long that takes to arrive.
 func (w *busyWorld) failAfter(d time.Duration, n int) {
 	time.AfterFunc(d, func() {
@@ -73,17 +82,18 @@ func (w *busyWorld) arrive(e aaisync.WriteEvent) {
 // changes took, in order.
 func (w *busyWorld) pass(synced int) (requests int, took []time.Duration) {
 	w.t.Helper()
-	before := len(w.Requests())
+	before, changes := len(w.Requests()), 0
 	w.took = nil
 	r, err := w.syncer.Sync(w.t.Context(), tenant, func() aaisync.Change {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		taken := w.pending
 		w.pending = map[aai.Key]aaisync.Desired{}
+		changes += len(taken)
 		return aaisync.Change{Desired: taken}
 	})
-	if err != nil || r.Synced != synced || r.Pending > 0 {
-		w.t.Fatalf("%d synced, %d pending, %v", r.Synced, r.Pending, err)
+	if err != nil || r.Synced != synced || r.Pending > 0 || len(r.Changed) > changes {
+		w.t.Fatalf("%d synced, %d pending, %d of %d changes are reported, %v", r.Synced, r.Pending, len(r.Changed), changes, err)
 	}
 	slices.Sort(w.took)
 	return len(w.Requests()) - before, w.took
