@@ -23,8 +23,8 @@ func limited(t *testing.T) *world {
 func (w *world) expectLeft(left, limited int, desired ...aai.Document) {
 	w.t.Helper()
 	r := w.sync(desired...)
-	if n := len(w.stored()); n != left || len(r.Skipped) != limited {
-		w.t.Errorf("%d are left, %d skipped; want %d and %d", n, len(r.Skipped), left, limited)
+	if n := len(w.stored()); n != left || len(r.Skipped) != limited || r.Synced != len(desired) {
+		w.t.Errorf("%d are left, %d skipped, %d synced; want %d, %d and %d", n, len(r.Skipped), r.Synced, left, limited, len(desired))
 	}
 	for _, k := range r.Skipped {
 		if k.Cause != plan.CauseLimit || !strings.Contains(k.Message, "40 of the 200") {

@@ -61,7 +61,7 @@ func TestLeadershipIsCheckedAfterRateLimit(t *testing.T) {
 func TestNewLeaderResyncsAfterTakeover(t *testing.T) {
 	const takeover = 30 * time.Second
 	w := start(t)
-	w.restart(func(o *aaisync.Options) { o.Takeover = takeover })
+	w.restart(func(o *aaisync.Options) { o.Takeover, o.Audit = takeover, nil })
 	begin, a := w.clock(), document("a", "Ready")
 	w.advance(time.Second)
 	if r := w.sync(a); !r.NextPass.Equal(begin.Add(takeover)) {

@@ -194,6 +194,17 @@ func TestModuleErrors(t *testing.T) {
 	}
 }
 
+func TestNoModuleIsWrittenAfterAnOutage(t *testing.T) {
+	w := withModules(t, "a", "b")
+	w.faults(simulator.Fault{Method: http.MethodPatch, Status: http.StatusServiceUnavailable})
+	w.expect([]string{"GET modules", "PATCH module a"}, func() {
+		r, err := w.modules(statuses{"a": in, "b": in})
+		if aai.KindOf(err) != aai.Retry || r.Modules[module("b")].Reason != aaisync.ReasonNotTried {
+			t.Errorf("%+v, %v", r.Modules, err)
+		}
+	})
+}
+
 // TestRefusedStatusIsNotSentAgainWithOthers has a module whose status A&AI refuses, beside one that changes all the time.
 func TestRefusedStatusIsNotSentAgainWithOthers(t *testing.T) {
 	w := withModules(t, "a", "b")

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
@@ -144,27 +146,50 @@ func TestCancelledPassEnds(t *testing.T) {
 	}
 }
 
+// TestCancelledPassDoesNotWaitForAnother cancels a pass that waits for another one, which gets no response to its probe.
 func TestCancelledPassDoesNotWaitForAnother(t *testing.T) {
-	w := start(t)
-	entered, leave := make(chan struct{}), make(chan struct{})
-	w.intercept = func(*http.Request) (*http.Response, error) {
-		close(entered)
-		<-leave
-		return answer(http.StatusBadGateway, nil, ""), nil
+	syncTenant := func(id string) func(*world, context.Context) error {
+		return func(w *world, ctx context.Context) error {
+			_, err := w.syncer.Sync(ctx, aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: id}, inTurn())
+			return err
+		}
 	}
-	done := make(chan error)
-	go func() {
-		_, err := w.trySync()
-		done <- err
-	}()
-	<-entered
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := w.pass(ctx, nil, plan.Guards{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+	syncModules := func(w *world, ctx context.Context) error {
+		_, err := w.syncer.SyncModules(ctx, "vnf-1", map[aai.VFModule]aai.OperationalStatus{module("a"): in})
+		return err
 	}
-	close(leave)
-	expectKind(t, <-done, aai.Retry)
+	cases := map[string]struct {
+		first, second func(*world, context.Context) error
+	}{
+		`cannot synchronize tenant "o/r/t": context canceled`:                     {syncTenant("t"), syncTenant("t")},
+		`cannot synchronize the modules of generic-vnf "vnf-1": context canceled`: {syncModules, syncModules},
+		`another probe is under way: context canceled`:                            {syncTenant("t"), syncTenant("t2")},
+	}
+	for want, c := range cases {
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := start(t)
+				leave, first, second := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+				w.intercept = func(*http.Request) (*http.Response, error) {
+					<-leave
+					return answer(http.StatusBadGateway, nil, ""), nil
+				}
+				go func() { first <- c.first(w, t.Context()) }()
+				synctest.Wait()
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { second <- c.second(w, ctx) }()
+				synctest.Wait()
+				cancel()
+				if err := <-second; !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), want) {
+					t.Errorf("got %v, want %s", err, want)
+				}
+				close(leave)
+				if err := <-first; aai.KindOf(err) != aai.Retry {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
 }
 
 // TestMisconfiguredErrorWinsOverRetry has two requests in parallel, of which one fails because of the configuration.

@@ -55,6 +55,11 @@ func TestRejectedObjectIsSentAgainWhenItChanges(t *testing.T) {
 		t.Errorf("message is %q", r.Objects[key("a")].Message)
 	}
 	w.expectObjects(rejected, w.expectSync(nil, document("a", "Failed"), b))
+	w.syncer.Resync(tenant)
+	w.faults(simulator.Fault{Status: http.StatusBadGateway, Count: 1})
+	r, err := w.trySync(document("a", "Unknown"), b)
+	expectKind(t, err, aai.Retry)
+	w.expectObjects(map[string]string{"a": "Pending NotTried", "b": "Synced"}, r)
 	if w.sync(document("a", "Pending"), b); w.written[len(w.written)-1].Key != key("a") {
 		t.Error("what has changed is not tried")
 	}

@@ -55,6 +55,24 @@ func TestListAfterRestart(t *testing.T) {
 	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}, "c": {"hs/status=Failed"}})
 }
 
+func TestRelationships(t *testing.T) {
+	claim := func(vnf string) string { return "hs/link=/network/generic-vnfs/generic-vnf/" + vnf }
+	w := start(t)
+	w.expectSync([]string{"GET", "PUT a"}, document("a", "Ready", linked("vnf-1")))
+	w.expectStored(map[string][]string{"a": {"-> vnf-1", claim("vnf-1"), "hs/status=Ready"}})
+	w.expectSync(nil, document("a", "Ready", linked("vnf-1")))
+	// The claim on vnf-1 is dropped when the relationship is gone.
+	w.expectSync([]string{"GET a", "UPDATE a", "DELETE a edge", "PUT a edge", "GET a", "UPDATE a"}, document("a", "Ready", linked("vnf-2")))
+	w.expectStored(map[string][]string{"a": {"-> vnf-2", claim("vnf-2"), "hs/status=Ready"}})
+	w.restart()
+	w.expectSync([]string{"GET", "DELETE a edge", "GET a", "UPDATE a"}, document("a", "Ready"))
+	w.expectStored(map[string][]string{"a": {"hs/status=Ready"}})
+	w.others("put", edgeOf("a"), edgeTo("vnf-1"))
+	w.syncer.Resync(tenant)
+	w.expectSync([]string{"GET"}, document("a", "Ready"))
+	w.expectStored(map[string][]string{"a": {"-> vnf-1", "hs/status=Ready"}})
+}
+
 func TestResync(t *testing.T) {
 	w := start(t)
 	a := document("a", "Ready")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,13 +50,12 @@ func (w *busyWorld) want(d aai.Document) {
 	w.syncer.Wake(tenant)
 }
 
-// forsake makes no document desired that A&AI holds.
-func (w *busyWorld) forsake() {
+// drop makes a document undesired, and wakes a running pass.
+func (w *busyWorld) drop(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id := range w.stored() {
-		w.pending[key(id)] = aaisync.Desired{}
-	}
+	w.pending[key(id)] = aaisync.Desired{}
+	w.syncer.Wake(tenant)
 }
 
 // failAfter changes a document to Failed after a time, and measures how long that takes to arrive.
@@ -215,4 +215,54 @@ func TestChangeDoesNotWaitForList(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestChangeDuringRefusedRequest changes a resource while a request with its previous state is in flight, which A&AI refuses.
+func TestChangeDuringRefusedRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startBusy(t)
+		var once sync.Once
+		w.slowWrites(func(*http.Request) (refused *http.Response) {
+			once.Do(func() {
+				w.failAfter(2*takes, 1)
+				<-time.After(3 * takes)
+				refused = answer(http.StatusBadRequest, nil, "")
+			})
+			return refused
+		})
+		w.want(numbered(1, "Ready"))
+		if _, took := w.pass(1); len(took) != 1 || took[0] > 4*takes {
+			t.Errorf("the change arrived after %s", took)
+		}
+	})
+}
+
+// TestFewChangesAreAppliedDuringList changes many resources while a tenant is listed. About 20 of them are read alone, the others
+// wait for the list, and so does a deletion, because its limit depends on the number of documents.
+func TestFewChangesAreAppliedDuringList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startBusy(t)
+		for n := range 150 {
+			w.want(numbered(n, "Ready"))
+		}
+		w.pass(150)
+		w.syncer.Resync(tenant)
+		w.slow(takes, isList)
+		time.AfterFunc(takes/2, func() {
+			for n := range 30 {
+				w.want(numbered(n, "Failed"))
+			}
+			w.drop("0149")
+		})
+		requests := w.requests(func() { w.pass(149) })
+		listed, reads := slices.Index(requests, "GET"), 0
+		for _, r := range requests {
+			if strings.HasPrefix(r, "GET ") {
+				reads++
+			}
+		}
+		if reads > 20+aaisync.Parallelism || slices.Index(requests, "+ UPDATE 0000") > listed || slices.Index(requests, "+ DELETE 0149") < listed {
+			t.Errorf("%d reads: %q", reads, requests)
+		}
+	})
 }
