@@ -43,19 +43,11 @@ func TestMissingTenantIsRetried(t *testing.T) {
 	w.advance(time.Second)
 	w.expectSync([]string{"GET tenant"}, desired...)
 	w.seed(simulator.Tenant("o", "r", "t"))
-	w.advance(aaisync.DependencyInterval)
+	w.syncer.Resync(tenant) // It ends the wait.
 	if r = w.sync(desired...); r.Synced != 100 || len(w.stored()) != 100 {
 		t.Errorf("%d synced, %d stored", r.Synced, len(w.stored()))
 	}
 	w.expectSync(nil, desired...)
-}
-
-func TestResyncEndsTheWait(t *testing.T) {
-	w := start(t, simulator.CloudRegion("o", "r"))
-	w.sync(document("a", "Ready"))
-	w.seed(simulator.Tenant("o", "r", "t"))
-	w.syncer.Resync(tenant)
-	w.expectSync([]string{"GET", "PUT a"}, document("a", "Ready"))
 }
 
 // TestMissingVNFIsRetried asserts that documents wait for their VNF, but their states do not. One document checks whether the

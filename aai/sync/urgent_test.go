@@ -157,21 +157,34 @@ func TestChangeDoesNotWaitForBulkWrites(t *testing.T) {
 	}
 }
 
-// TestChangeDoesNotWaitForHangingRequest changes resources while the only request in flight gets no response.
+// TestChangeDoesNotWaitForHangingRequest changes resources while a request gets no response. A&AI refuses the first states of
+// two of them: one changes after that, and one while the request is in flight.
 func TestChangeDoesNotWaitForHangingRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := startBusy(t)
+		refused := map[string]bool{}
 		w.slowWrites(func(r *http.Request) *http.Response {
 			if mentions(r, "0001") {
 				<-time.After(30 * takes)
+			}
+			for _, id := range []string{"0005", "0006"} {
+				if mentions(r, id) && !refused[id] {
+					refused[id] = true
+					return answer(http.StatusBadRequest, nil, "")
+				}
 			}
 			return nil
 		})
 		w.want(numbered(1, "Ready"))
 		for n := range 3 {
-			w.failAfter(time.Duration(1+8*n)*time.Second/2, 2+n)
+			w.failAfter(time.Duration(1+8*n)*takes/2, 2+n)
 		}
-		if _, took := w.pass(4); len(took) != 3 || took[2] > 3*takes {
+		for n := range 2 {
+			time.AfterFunc(time.Duration(10+5*n)*takes, func() { w.want(numbered(5+n, "Ready")) })
+		}
+		w.failAfter(13*takes, 5)
+		w.failAfter(15*takes+takes/2, 6)
+		if _, took := w.pass(6); len(took) != 5 || took[4] > 3*takes {
 			t.Errorf("changes arrived after %s", took)
 		}
 	})
@@ -215,26 +228,6 @@ func TestChangeDoesNotWaitForList(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestChangeDuringRefusedRequest changes a resource while a request with its previous state is in flight, which A&AI refuses.
-func TestChangeDuringRefusedRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := startBusy(t)
-		var once sync.Once
-		w.slowWrites(func(*http.Request) (refused *http.Response) {
-			once.Do(func() {
-				w.failAfter(2*takes, 1)
-				<-time.After(3 * takes)
-				refused = answer(http.StatusBadRequest, nil, "")
-			})
-			return refused
-		})
-		w.want(numbered(1, "Ready"))
-		if _, took := w.pass(1); len(took) != 1 || took[0] > 4*takes {
-			t.Errorf("the change arrived after %s", took)
-		}
-	})
 }
 
 // TestFewChangesAreAppliedDuringList changes many resources while a tenant is listed. About 20 of them are read alone, the others
