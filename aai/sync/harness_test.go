@@ -286,8 +286,8 @@ func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 	w.ServeHTTP(out, r)
 }
 
-// passOn is what intercept returns for a request to A&AI.
-func passOn() (*http.Response, error) { return nil, nil } //nolint:nilnil // A&AI answers.
+// passOn is what intercept returns for a request that A&AI answers.
+func passOn() (*http.Response, error) { return nil, nil }
 
 // answer returns a response that replaces the response of A&AI.
 func answer(status int, header http.Header, body string) *http.Response {

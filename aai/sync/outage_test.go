@@ -148,18 +148,18 @@ func TestCancelledPassEnds(t *testing.T) {
 
 // TestCancelledPassDoesNotWaitForAnother cancels a pass that waits for another one, which gets no response to its probe.
 func TestCancelledPassDoesNotWaitForAnother(t *testing.T) {
-	syncTenant := func(id string) func(*world, context.Context) error {
-		return func(w *world, ctx context.Context) error {
+	syncTenant := func(id string) func(context.Context, *world) error {
+		return func(ctx context.Context, w *world) error {
 			_, err := w.syncer.Sync(ctx, aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: id}, inTurn())
 			return err
 		}
 	}
-	syncModules := func(w *world, ctx context.Context) error {
+	syncModules := func(ctx context.Context, w *world) error {
 		_, err := w.syncer.SyncModules(ctx, "vnf-1", map[aai.VFModule]aai.OperationalStatus{module("a"): in})
 		return err
 	}
 	cases := map[string]struct {
-		first, second func(*world, context.Context) error
+		first, second func(context.Context, *world) error
 	}{
 		`cannot synchronize tenant "o/r/t": context canceled`:                     {syncTenant("t"), syncTenant("t")},
 		`cannot synchronize the modules of generic-vnf "vnf-1": context canceled`: {syncModules, syncModules},
@@ -174,10 +174,10 @@ func TestCancelledPassDoesNotWaitForAnother(t *testing.T) {
 					<-leave
 					return answer(http.StatusBadGateway, nil, ""), nil
 				}
-				go func() { first <- c.first(w, t.Context()) }()
+				go func() { first <- c.first(t.Context(), w) }()
 				synctest.Wait()
 				ctx, cancel := context.WithCancel(t.Context())
-				go func() { second <- c.second(w, ctx) }()
+				go func() { second <- c.second(ctx, w) }()
 				synctest.Wait()
 				cancel()
 				if err := <-second; !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), want) {
