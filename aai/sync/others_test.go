@@ -45,7 +45,8 @@ func TestDocumentTakenOverByAnotherOwnerIsNotTouched(t *testing.T) {
 	})
 }
 
-// TestDocumentThatKeepsChanging asserts that it is retried after growing pauses, and at once if the desired document changes.
+// TestDocumentThatKeepsChanging asserts that it is retried after growing pauses, and at once if the desired document changes or a
+// resync is requested.
 func TestDocumentThatKeepsChanging(t *testing.T) {
 	w := start(t)
 	w.sync(document("a", "Ready"), document("b", "Ready"))
@@ -67,6 +68,11 @@ func TestDocumentThatKeepsChanging(t *testing.T) {
 	w.intercept = nil
 	w.sync(document("a", "Failed"))
 	w.expectStored(map[string][]string{"a": {"hs/status=Failed"}})
+	w.refuseWrites("a", http.StatusPreconditionFailed)
+	w.sync()
+	w.intercept = nil
+	w.expectSync(nil)
+	w.syncer.Resync(tenant)
 	w.sync()
 	w.expectStored(map[string][]string{})
 }
