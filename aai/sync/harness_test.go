@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,14 +55,51 @@ func document(id, status string, changes ...func(*aai.Document)) aai.Document {
 	return d
 }
 
-// linked relates a document to VNFs, as the mapping does.
-func linked(vnfs ...string) func(*aai.Document) {
+// related adds relationships to a document, as the mapping does.
+func related(relationships ...aai.Relationship) func(*aai.Document) {
 	return func(d *aai.Document) {
-		for _, vnf := range vnfs {
-			r := aai.RelationshipToGenericVNF(vnf)
+		for _, r := range relationships {
 			d.RelationshipList.Relationships = append(d.RelationshipList.Relationships, r)
 			d.Labels = append(d.Labels, "hs/link="+r.Target())
 		}
+	}
+}
+
+// linked relates a document to VNFs.
+func linked(vnfs ...string) func(*aai.Document) {
+	relationships := make([]aai.Relationship, 0, len(vnfs))
+	for _, vnf := range vnfs {
+		relationships = append(relationships, aai.RelationshipToGenericVNF(vnf))
+	}
+	return related(relationships...)
+}
+
+// many returns n documents.
+func many(n int, status string, changes ...func(*aai.Document)) (list []aai.Document) {
+	for i := range n {
+		list = append(list, document(fmt.Sprintf("%03d", i), status, changes...))
+	}
+	return list
+}
+
+// desired returns changes after which the documents are desired.
+func desired(list ...aai.Document) map[aai.Key]aaisync.Desired {
+	m := map[aai.Key]aaisync.Desired{}
+	for _, d := range list {
+		m[key(d.ID)] = aaisync.Desired{Document: &d}
+	}
+	return m
+}
+
+// inTurn returns a function that returns the changes one after the other, and then none.
+func inTurn(changes ...map[aai.Key]aaisync.Desired) func() aaisync.Change {
+	return func() aaisync.Change {
+		if len(changes) == 0 {
+			return aaisync.Change{}
+		}
+		next := changes[0]
+		changes = changes[1:]
+		return aaisync.Change{Desired: next}
 	}
 }
 
@@ -90,17 +129,17 @@ type world struct {
 	// asked holds what the syncer was asked to write, and objects the states that it reported.
 	asked   map[aai.Key]aaisync.Desired
 	objects map[aai.Key]aaisync.ObjectStatus
-	// plan holds the options of the plan.
-	plan plan.Options
 	// written holds the audited writes.
 	written []aaisync.WriteEvent
-	// intercept replaces A&AI for a request if it returns a response or an error.
+	// intercept replaces A&AI for a request if it returns a response or an error. It returns passOn() otherwise.
 	intercept func(*http.Request) (*http.Response, error)
-	// observe is called with every request before it is sent to A&AI.
-	observe func(*http.Request)
+	// attempts counts the requests, including those that do not reach A&AI.
+	attempts atomic.Int32
 	// arrive is called when a request has arrived, before A&AI sees it.
 	arrive   func()
 	password string
+	// pageSize is used by clients that are created from now on. If it is zero, they use the default.
+	pageSize int
 	// leads is used by clients that are created from now on. If it is nil, they may write.
 	leads func() bool
 	lanes lanes
@@ -115,35 +154,35 @@ type world struct {
 // newWorld returns a world whose A&AI holds the seeds.
 func newWorld(t fail, seeds ...simulator.Fixture) *world {
 	t.Helper()
-	w := &world{
-		t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), password: "good",
-		plan: plan.Options{Owner: owner, LabelPrefix: "hs/", LabelKeys: []string{"app"}},
-	}
+	w := &world{t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), password: "good", pageSize: 100}
 	w.simulate(simulator.Options{}, seeds...)
 	w.connect("http://aai.example", w, nil)
-	w.restart()
 	return w
 }
 
-// simulate replaces A&AI with a new simulator.
+// simulate replaces A&AI with a new simulator, after a check of the requests to the old one.
 func (w *world) simulate(o simulator.Options, seeds ...simulator.Fixture) {
 	w.t.Helper()
+	if w.Simulator != nil {
+		w.checkRequests()
+	}
 	o.Strict, o.Users, o.Clock = true, map[string]string{"AAI": "good"}, w.clock
 	w.Simulator = simulator.New(o)
 	w.seed(seeds...)
 }
 
-// connect creates a client of A&AI. A nil transport means the default transport.
+// connect creates a client of A&AI, and a Syncer that uses it. A nil transport means the default transport.
 func (w *world) connect(url string, transport http.RoundTripper, breaker *client.Breaker) {
 	w.t.Helper()
 	c, err := client.New(client.Options{
-		BaseURL: url, Transport: transport, PageSize: 100, Breaker: breaker, Leads: w.leads,
+		BaseURL: url, Transport: transport, PageSize: w.pageSize, Breaker: breaker, Leads: w.leads,
 		Credentials: func() (string, string, error) { return "AAI", w.password, nil },
 	})
 	if err != nil {
 		w.t.Fatalf("%v", err)
 	}
 	w.client, w.breaker = c, breaker
+	w.restart()
 }
 
 // everything returns the objects that exist in an A&AI that is ready for use.
@@ -169,9 +208,7 @@ func (w *world) checkRequests() {
 	w.checkJournal()
 	w.checkLanes()
 	for _, v := range w.Violations() {
-		if v.TransactionID != thirdParty {
-			w.t.Errorf("violation: %+v", v)
-		}
+		w.t.Errorf("violation: %+v", v)
 	}
 }
 
@@ -187,9 +224,13 @@ func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// restart creates a Syncer without any state.
-func (w *world) restart() {
-	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Audit: w.audit})
+// restart creates a Syncer without any state, and with the changes of its options.
+func (w *world) restart(changes ...func(*aaisync.Options)) {
+	o := aaisync.Options{Client: w.client, Clock: w.clock, Plan: plan.Options{Owner: owner, LabelPrefix: "hs/", LabelKeys: []string{"app"}}, Audit: w.audit}
+	for _, change := range changes {
+		change(&o)
+	}
+	w.syncer = aaisync.New(o)
 	w.asked, w.objects = map[aai.Key]aaisync.Desired{}, map[aai.Key]aaisync.ObjectStatus{}
 }
 
@@ -204,11 +245,7 @@ func (w *world) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	if w.observe != nil {
-		w.mu.Lock()
-		w.observe(r)
-		w.mu.Unlock()
-	}
+	w.attempts.Add(1)
 	if w.intercept != nil {
 		if answer, err := w.intercept(r); answer != nil || err != nil {
 			if answer != nil {
@@ -241,12 +278,68 @@ func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	defer w.lanes.enter(r.Method, r.URL.EscapedPath(), string(body))()
+	defer w.lanes.enter(simulator.Request{Method: r.Method, Path: r.URL.EscapedPath(), Body: string(body)})()
 	if w.arrive != nil {
 		w.arrive()
 	}
 	runtime.Gosched() // Other requests can run in between.
 	w.ServeHTTP(out, r)
+}
+
+// passOn is what intercept returns for a request that A&AI answers.
+func passOn() (*http.Response, error) { return nil, nil }
+
+// answer returns a response that replaces the response of A&AI.
+func answer(status int, header http.Header, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), ProtoMajor: 1, ProtoMinor: 1}
+}
+
+// slow makes A&AI take longer for some requests.
+func (w *world) slow(d time.Duration, affected func(*http.Request) bool) {
+	w.intercept = func(r *http.Request) (*http.Response, error) {
+		if !affected(r) {
+			return passOn()
+		}
+		select {
+		case <-time.After(d):
+			return passOn()
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+}
+
+// refuseWrites makes A&AI respond with a status to writes that concern an object.
+func (w *world) refuseWrites(id string, status int) {
+	w.intercept = func(r *http.Request) (*http.Response, error) {
+		if isWrite(r) && mentions(r, id) {
+			return answer(status, nil, ""), nil
+		}
+		return passOn()
+	}
+}
+
+func isWrite(r *http.Request) bool { return r.Method != http.MethodGet }
+
+// isList reports whether a request reads a page of the list of the tenant.
+func isList(r *http.Request) bool {
+	return !isWrite(r) && strings.HasSuffix(r.URL.Path, tenant.ResourcesPath())
+}
+
+// mentions reports whether a request concerns an object, alone or with others.
+func mentions(r *http.Request, id string) bool {
+	if strings.HasSuffix(r.URL.Path, "/"+id) {
+		return true
+	}
+	if r.Body == nil {
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return strings.Contains(string(body), "/k8s-resource/"+id+`"`) || strings.Contains(string(body), "/k8s-resource/"+id+"?")
 }
 
 func (w *world) seed(seeds ...simulator.Fixture) {
@@ -272,7 +365,13 @@ type outcome struct {
 // sync runs a pass that must succeed.
 func (w *world) sync(desired ...aai.Document) outcome {
 	w.t.Helper()
-	r, err := w.trySync(desired...)
+	return w.guarded(plan.Guards{}, desired...)
+}
+
+// guarded runs a pass with guards, which must succeed.
+func (w *world) guarded(guards plan.Guards, desired ...aai.Document) outcome {
+	w.t.Helper()
+	r, err := w.pass(w.t.Context(), documents(desired...), guards)
 	if err != nil {
 		w.t.Fatalf("%v", err)
 	}
@@ -280,23 +379,11 @@ func (w *world) sync(desired ...aai.Document) outcome {
 }
 
 func (w *world) trySync(desired ...aai.Document) (outcome, error) {
-	asked := false
-	return w.passWith(w.t.Context(), plan.Guards{}, func() map[aai.Key]aaisync.Desired {
-		if asked { // Nothing else becomes desired during the pass.
-			return nil
-		}
-		asked = true
-		return w.changes(documents(desired...), plan.Guards{})
-	})
+	return w.pass(w.t.Context(), documents(desired...), plan.Guards{})
 }
 
 // pass runs a pass in which exactly these documents are desired. The syncer is asked only for what has changed.
 func (w *world) pass(ctx context.Context, desired map[aai.Key]aai.Document, guards plan.Guards) (outcome, error) {
-	return w.passWith(ctx, guards, func() map[aai.Key]aaisync.Desired { return w.changes(desired, guards) })
-}
-
-// passWith runs a pass in which changes returns what the syncer is asked for.
-func (w *world) passWith(ctx context.Context, guards plan.Guards, changes func() map[aai.Key]aaisync.Desired) (outcome, error) {
 	syncer := w.syncer
 	r, err := syncer.Sync(ctx, tenant, func() aaisync.Change {
 		w.desiring.Lock()
@@ -304,7 +391,7 @@ func (w *world) passWith(ctx context.Context, guards plan.Guards, changes func()
 		if syncer != w.syncer { // Another replica has taken over.
 			return aaisync.Change{}
 		}
-		return aaisync.Change{Desired: changes(), Deletions: guards.Deletions, Existing: guards.Existing}
+		return aaisync.Change{Desired: w.changes(desired, guards), Deletions: guards.Deletions, Existing: guards.Existing}
 	})
 	if syncer != w.syncer {
 		return outcome{r, nil}, err
@@ -353,38 +440,49 @@ func (w *world) expect(want []string, do func()) {
 	}
 }
 
+// expectSync runs a pass that must succeed, and checks its requests.
+func (w *world) expectSync(requests []string, desired ...aai.Document) (r outcome) {
+	w.t.Helper()
+	w.expect(requests, func() { r = w.sync(desired...) })
+	return r
+}
+
 var cmpEmpty = cmp.Transformer("nil", func(l []string) []string { return append([]string{}, l...) })
 
-// thirdParty is the transaction id of all requests of third parties.
-const thirdParty = "third party"
+// failure returns err as an *aai.Error, and checks that it has the kind and names the tenant.
+func failure(t *testing.T, err error, kind aai.ErrorKind) *aai.Error {
+	t.Helper()
+	e, ok := errors.AsType[*aai.Error](err)
+	if !ok || e.Kind != kind || !strings.Contains(err.Error(), `tenant "o/r/t"`) {
+		t.Fatalf("got %v, want an error of kind %s about the tenant", err, kind)
+	}
+	return e
+}
 
-// others sends a request of a third party, which must succeed.
-func (w *world) others(method, path, body string) {
+// expectKind checks that err is an *aai.Error of the kind.
+func expectKind(t *testing.T, err error, kind aai.ErrorKind) {
+	t.Helper()
+	_ = failure(t, err, kind)
+}
+
+// others makes a third party put, patch or delete an object. Faults do not affect it.
+func (w *world) others(action, uri string, body map[string]any) {
 	w.t.Helper()
-	r := httptest.NewRequestWithContext(w.t.Context(), method, "/aai/v32"+path, strings.NewReader(body))
-	for name, value := range map[string]string{"Accept": "application/json", "Content-Type": "application/json", "X-FromAppId": "MSO", "X-TransactionId": thirdParty} {
-		r.Header.Set(name, value)
-	}
-	if method == http.MethodPatch {
-		r.Header.Set("Content-Type", "application/merge-patch+json")
-	}
-	r.SetBasicAuth("AAI", "good")
-	recorder := httptest.NewRecorder()
-	w.ServeHTTP(recorder, r)
-	if recorder.Code >= 300 {
-		w.t.Fatalf("%s %s by others: %d %s", method, path, recorder.Code, recorder.Body)
+	if err := w.Act(simulator.Action{Action: action, URI: uri, Body: body}); err != nil {
+		w.t.Fatalf("%v", err)
 	}
 }
 
-// othersDelete deletes a document as a third party.
-func (w *world) othersDelete(id string) {
-	w.t.Helper()
-	d, ok := w.Get(key(id).Path())
-	if !ok {
-		w.t.Fatalf("%q is not there", id)
-	}
-	version, _ := d["resource-version"].(string)
-	w.others(http.MethodDelete, key(id).Path()+"?resource-version="+version, "")
+// foreign is a document of another owner.
+var foreign = map[string]any{
+	"name": "x", "group": "", "version": "v1", "kind": "Pod", "namespace": "", "selflink": "s", "data-owner": "CnfAdapter", "labels": []string{"their=own"},
+}
+
+// edgeOf is the path of the relationships of a document, and edgeTo a relationship to a VNF.
+func edgeOf(id string) string { return key(id).Path() + "/relationship-list/relationship" }
+
+func edgeTo(vnf string) map[string]any {
+	return map[string]any{"related-to": "generic-vnf", "related-link": aai.RelationshipToGenericVNF(vnf).Target()}
 }
 
 // stored returns the labels of the documents in A&AI by id, sorted. They include the target of each relationship, after an

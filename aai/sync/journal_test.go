@@ -1,8 +1,6 @@
 package sync_test
 
 import (
-	"cmp"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,32 +16,6 @@ import (
 // anyVersion is a resource-version with which A&AI deletes an object in any version.
 const anyVersion = "38cf3090-6a0c-4e9d-8142-4332a7352846"
 
-// bulkOperation is an operation of a bulk request, as it is sent.
-type bulkOperation struct {
-	Action, URI string
-	Body        map[string]any
-}
-
-// bulkOf returns the operations of a bulk request, or nil for other requests.
-func bulkOf(path, body string) []bulkOperation {
-	if !strings.HasSuffix(path, "/bulk/single-transaction") {
-		return nil
-	}
-	var all struct{ Operations []bulkOperation }
-	if err := json.Unmarshal([]byte(body), &all); err != nil {
-		return nil
-	}
-	return all.Operations
-}
-
-// objectOf returns the id of the k8s-resource in a path, or an empty string if there is none.
-func objectOf(path string) string {
-	_, id, _ := strings.Cut(path, "/k8s-resource/")
-	id, _, _ = strings.Cut(id, "?")
-	id, _, _ = strings.Cut(id, "/")
-	return id
-}
-
 // checkJournal checks the rules for all requests that this project has sent, in any situation.
 func (w *world) checkJournal() {
 	w.t.Helper()
@@ -51,12 +23,6 @@ func (w *world) checkJournal() {
 	var left time.Time // A&AI has asked for no requests until then.
 	var asked time.Time
 	for _, r := range w.Requests() {
-		if r.Header.Get("X-FromAppId") != "HealthScope" {
-			if r.Header.Get("X-FromAppId") != "MSO" {
-				w.t.Errorf("X-FromAppId is %q", r.Header.Get("X-FromAppId"))
-			}
-			continue
-		}
 		w.checkHeaders(r)
 		id := r.Header.Get("X-TransactionId")
 		// When a connection breaks, Go's transport repeats a GET.
@@ -77,7 +43,7 @@ func (w *world) checkJournal() {
 // checkHeaders checks the headers of a request.
 func (w *world) checkHeaders(r simulator.Request) {
 	w.t.Helper()
-	want := map[string]string{"Accept": "application/json", "Authorization": "REDACTED", "Content-Type": ""}
+	want := map[string]string{"X-FromAppId": "HealthScope", "Accept": "application/json", "Authorization": "REDACTED", "Content-Type": ""}
 	switch {
 	case r.Method == http.MethodPatch:
 		want["Content-Type"] = "application/merge-patch+json"
@@ -97,16 +63,15 @@ func (w *world) checkHeaders(r simulator.Request) {
 // checkWrites checks the number of writes in a request, and each write.
 func (w *world) checkWrites(r simulator.Request) {
 	w.t.Helper()
-	ops := bulkOf(r.Path, r.Body)
-	if ops == nil && r.Method != http.MethodGet {
-		op := bulkOperation{Action: strings.ToLower(r.Method), URI: strings.TrimPrefix(r.Path, "/aai/v32") + "?" + r.Query}
-		if err := json.Unmarshal([]byte(cmp.Or(r.Body, "{}")), &op.Body); err != nil {
-			w.t.Errorf("the body of %s %s cannot be read: %v", r.Method, r.Path, err)
-		}
-		ops = []bulkOperation{op}
+	if r.Method == http.MethodGet {
+		return
 	}
-	if len(ops) > client.MaxBulk {
-		w.t.Errorf("%d operations in one request", len(ops))
+	ops, err := operationsOf(r)
+	if err != nil {
+		w.t.Errorf("the body of %s %s cannot be read: %v", r.Method, r.Path, err)
+	}
+	if n := len(ops); n == 0 || n > client.MaxBulk {
+		w.t.Errorf("%d operations in one request", n)
 	}
 	for _, op := range ops {
 		w.checkWrite(op)
@@ -115,7 +80,7 @@ func (w *world) checkWrites(r simulator.Request) {
 
 // checkWrite checks that a write concerns an object of the test's tenant or a module, deletes only a known version, and stores
 // only documents of ours.
-func (w *world) checkWrite(op bulkOperation) {
+func (w *world) checkWrite(op requestOperation) {
 	w.t.Helper()
 	// The id of the other tenant in these tests begins like that of the first.
 	if !strings.HasPrefix(op.URI, tenant.Path()) && !strings.Contains(op.URI, "/vf-module/") {
@@ -144,19 +109,17 @@ type lanes struct {
 }
 
 // enter records that a request begins, and returns a function that records its end.
-func (l *lanes) enter(method, path, body string) (leave func()) {
-	if method == http.MethodGet {
+func (l *lanes) enter(r simulator.Request) (leave func()) {
+	if r.Method == http.MethodGet {
 		return func() {}
 	}
-	ids := []string{objectOf(path)}
-	if ops := bulkOf(path, body); ops != nil {
-		ids = nil
-		for _, op := range ops {
-			ids = append(ids, objectOf(op.URI))
-		}
-		slices.Sort(ids)
-		ids = slices.Compact(ids)
+	var ids []string
+	ops, _ := operationsOf(r) // checkWrites reports the error.
+	for _, op := range ops {
+		ids = append(ids, op.object())
 	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
 	l.count(ids, 1)
 	return func() { l.count(ids, -1) }
 }

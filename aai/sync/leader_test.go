@@ -18,7 +18,6 @@ func TestFormerLeaderWritesNothing(t *testing.T) {
 	leads := true
 	w.leads = func() bool { return leads }
 	w.connect("http://aai.example", w, nil)
-	w.restart()
 	w.sync(document("a", "Ready"), document("b", "Ready"))
 	leads = false
 	for range 2 {
@@ -44,11 +43,10 @@ func TestFormerLeaderWritesNothing(t *testing.T) {
 // TestLeadershipIsCheckedAfterRateLimit has a replica that loses the lead while a write waits for the rate limit.
 func TestLeadershipIsCheckedAfterRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := withModules(t, "a")
+		w := start(t)
 		var frozen atomic.Bool
 		w.leads = func() bool { return !frozen.Load() }
 		w.connect("http://aai.example", w, client.NewBreaker(1, w.clock))
-		w.restart()
 		w.sync(document("a", "Ready"))
 		time.AfterFunc(1500*time.Millisecond, func() { frozen.Store(true) })
 		w.expect([]string{"GET a"}, func() {
@@ -56,29 +54,22 @@ func TestLeadershipIsCheckedAfterRateLimit(t *testing.T) {
 				t.Error("no error")
 			}
 		})
-		frozen.Store(false)
-		time.AfterFunc(1500*time.Millisecond, func() { frozen.Store(true) })
-		w.expect([]string{"GET modules"}, func() {
-			if _, err := w.modules(statuses{"a": in}); err == nil {
-				t.Error("no error for modules")
-			}
-		})
 	})
 }
 
 // TestNewLeaderResyncsAfterTakeover has a last write of the previous leader that arrives after the first list.
 func TestNewLeaderResyncsAfterTakeover(t *testing.T) {
-	w := start(t)
 	const takeover = 30 * time.Second
-	w.syncer = aaisync.New(aaisync.Options{Client: w.client, Clock: w.clock, Plan: w.plan, Takeover: takeover})
-	begin := w.clock()
+	w := start(t)
+	w.restart(func(o *aaisync.Options) { o.Takeover, o.Audit = takeover, nil })
+	begin, a := w.clock(), document("a", "Ready")
 	w.advance(time.Second)
-	if r := w.sync(document("a", "Ready")); !r.NextPass.Equal(begin.Add(takeover)) {
+	if r := w.sync(a); !r.NextPass.Equal(begin.Add(takeover)) {
 		t.Errorf("the next pass is to begin at %s, want %s after the start", r.NextPass, takeover)
 	}
-	w.others("PATCH", key("a").Path(), `{"labels":["hs/status=Failed"]}`)
+	w.others("patch", key("a").Path(), map[string]any{"labels": []string{"hs/status=Failed"}})
 	w.advance(takeover)
-	w.expect([]string{"GET", "UPDATE a"}, func() { w.sync(document("a", "Ready")) })
+	w.expectSync([]string{"GET", "UPDATE a"}, a)
 	w.advance(takeover)
-	w.expect(nil, func() { w.sync(document("a", "Ready")) })
+	w.expectSync(nil, a)
 }

@@ -44,13 +44,15 @@ func (w *world) modules(want statuses) (aaisync.ModuleReport, error) {
 	return w.syncer.SyncModules(w.t.Context(), "vnf-1", desired)
 }
 
-// expectModules runs a pass over modules, which must succeed, and checks the state and the reason of each.
-func (w *world) expectModules(desired statuses, want map[string]string) aaisync.ModuleReport {
+// expectModules runs a pass over modules, which must succeed, and checks its requests and the state and the reason of each module.
+func (w *world) expectModules(requests []string, desired statuses, want map[string]string) (r aaisync.ModuleReport) {
 	w.t.Helper()
-	r, err := w.modules(desired)
-	if err != nil {
-		w.t.Fatalf("%v", err)
-	}
+	w.expect(requests, func() {
+		var err error
+		if r, err = w.modules(desired); err != nil {
+			w.t.Fatalf("%v", err)
+		}
+	})
 	got := map[string]string{}
 	for m, o := range r.Modules {
 		got[m.ID] = strings.TrimSpace(string(o.State) + " " + string(o.Reason))
@@ -70,96 +72,83 @@ func (w *world) status(id string) any {
 func TestModulesGetTheirStatus(t *testing.T) {
 	w := withModules(t, "a", "b", "others")
 	synced := map[string]string{"a": "Synced", "b": "Synced"}
-	w.expect([]string{"GET modules", "PATCH module a", "PATCH module b"}, func() { w.expectModules(statuses{"a": in, "b": out}, synced) })
-	if w.status("a") != string(in) || w.status("b") != string(out) || w.status("others") != nil {
-		t.Errorf("A&AI has %v, %v, %v", w.status("a"), w.status("b"), w.status("others"))
+	r := w.expectModules([]string{"GET modules", "PATCH module a", "PATCH module b"}, statuses{"a": in, "b": out}, synced)
+	if w.status("a") != string(in) || w.status("b") != string(out) || w.status("others") != nil || r.Written != 2 {
+		t.Errorf("A&AI has %v, %v, %v; %d written", w.status("a"), w.status("b"), w.status("others"), r.Written)
 	}
-	w.expect(nil, func() { w.expectModules(statuses{"a": in, "b": out}, synced) })
+	w.expectModules(nil, statuses{"a": in, "b": out}, synced)
 	w.advance(time.Minute)
-	w.expect([]string{"GET modules", "PATCH module a"}, func() { w.expectModules(statuses{"a": out, "b": out}, synced) })
-	// A module that is no longer desired keeps its status.
-	w.expect(nil, func() { w.expectModules(statuses{}, map[string]string{}) })
-	w.restart()
-	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out, "b": out}, synced) })
+	r = w.expectModules([]string{"GET modules", "PATCH module a"}, statuses{"a": out, "b": out}, synced)
+	if !r.NextPass.Equal(w.now.Add(aaisync.DefaultResync - time.Minute)) {
+		t.Errorf("next pass at %s", r.NextPass)
+	}
+	// A VNF without desired modules keeps its statuses. The syncer drops its state, because VNFs come and go.
+	w.expectModules(nil, nil, map[string]string{})
+	w.expectModules([]string{"GET modules"}, statuses{"a": out, "b": out}, synced)
 }
 
-// TestStateOfUndesiredModulesIsDropped asserts that the syncer drops the state of a VNF when no module of it is desired any
-// more. VNFs come and go.
-func TestStateOfUndesiredModulesIsDropped(t *testing.T) {
-	w := withModules(t, "a", "b")
-	wanted, synced := statuses{"a": in}, map[string]string{"a": "Synced"}
-	w.expectModules(wanted, synced)
-	w.expect(nil, func() { w.expectModules(wanted, synced) })
-	w.expect(nil, func() { w.expectModules(nil, map[string]string{}) })
-	w.expect([]string{"GET modules"}, func() { w.expectModules(wanted, synced) })
-}
-
+// TestModulesThatOthersChange asserts that the syncer reads a status before it writes it, unless it has read it within five
+// seconds, and repairs it at a resync.
 func TestModulesThatOthersChange(t *testing.T) {
 	w := withModules(t, "a")
-	w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"})
+	synced := map[string]string{"a": "Synced"}
+	w.expectModules([]string{"GET modules", "PATCH module a"}, statuses{"a": in}, synced)
 	others := func(status aai.OperationalStatus) {
 		w.advance(6 * time.Second)
-		w.others(http.MethodPatch, module("a").Path(), fmt.Sprintf(`{"operational-status":%q,"orchestration-status":"Active"}`, status))
+		w.others("patch", module("a").Path(), map[string]any{"operational-status": string(status)})
 	}
 	others("in repair")
-	w.expect(nil, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
+	w.expectModules(nil, statuses{"a": in}, synced)
 	w.syncer.ResyncModules("vnf-1")
-	w.expect([]string{"GET modules", "PATCH module a"}, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
+	w.expectModules([]string{"GET modules", "PATCH module a"}, statuses{"a": in}, synced)
 	others(out) // We are about to write the same status.
-	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out}, map[string]string{"a": "Synced"}) })
+	w.expectModules([]string{"GET modules"}, statuses{"a": out}, synced)
 	w.advance(aaisync.DefaultResync)
-	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out}, map[string]string{"a": "Synced"}) })
-	w.restart() // The version is known now, because nothing is written.
-	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": out}, map[string]string{"a": "Synced"}) })
-	others(in)
-	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
-	if d, _ := w.Get(module("a").Path()); d["orchestration-status"] != "Active" {
-		t.Errorf("what others have written is gone: %v", d)
-	}
+	w.expectModules([]string{"GET modules"}, statuses{"a": out}, synced)
+	w.advance(5 * time.Second) // The version is known, because nothing was written.
+	w.expectModules([]string{"PATCH module a"}, statuses{"a": in}, synced)
 }
 
-func TestModulesThatAreMissing(t *testing.T) {
+func TestMissingModulesAreRetried(t *testing.T) {
 	w := withModules(t, "a")
-	waiting := map[string]string{"a": "Synced", "b": "Pending MissingDependency"}
-	var r aaisync.ModuleReport
-	w.expect([]string{"GET modules", "PATCH module a"}, func() { r = w.expectModules(statuses{"a": in, "b": in}, waiting) })
-	if !strings.Contains(r.Modules[module("b")].Message, `vf-module "b"`) || !r.NextPass.Equal(w.now.Add(aaisync.DependencyInterval)) {
+	desired, waiting := statuses{"a": in, "b": in}, map[string]string{"a": "Synced", "b": "Pending MissingDependency"}
+	r := w.expectModules([]string{"GET modules", "PATCH module a"}, desired, waiting)
+	if want := `generic-vnf "vnf-1" has no vf-module "b"`; r.Modules[module("b")].Message != want || !r.NextPass.Equal(w.now.Add(aaisync.DependencyInterval)) {
 		t.Errorf("%+v, next pass at %s", r.Modules[module("b")], r.NextPass)
 	}
 	w.advance(aaisync.DependencyInterval - time.Second)
-	w.expect(nil, func() { w.expectModules(statuses{"a": in, "b": in}, waiting) })
+	w.expectModules(nil, desired, waiting)
 	w.advance(time.Second)
-	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": in, "b": in}, waiting) })
+	w.expectModules([]string{"GET modules"}, desired, waiting)
 	w.seed(simulator.VFModule("vnf-1", "b"))
 	w.advance(aaisync.DependencyInterval)
-	w.expect([]string{"GET modules", "PATCH module b"}, func() {
-		w.expectModules(statuses{"a": in, "b": in}, map[string]string{"a": "Synced", "b": "Synced"})
-	})
+	w.expectModules([]string{"GET modules", "PATCH module b"}, desired, map[string]string{"a": "Synced", "b": "Synced"})
 }
 
-func TestModulesOfAVNFThatDoesNotExist(t *testing.T) {
+func TestModulesOfMissingVNF(t *testing.T) {
 	w := start(t, simulator.CloudRegion("o", "r"))
-	w.expect([]string{"GET modules"}, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Pending MissingDependency"}) })
+	w.expectModules([]string{"GET modules"}, statuses{"a": in}, map[string]string{"a": "Pending MissingDependency"})
 	if len(w.State()) != 1 {
 		t.Errorf("something was created: %v", w.State())
 	}
 }
 
 func TestModuleErrors(t *testing.T) {
+	read, write, both := []string{"GET modules"}, []string{"PATCH module a"}, []string{"GET modules", "PATCH module a"}
 	cases := map[string]struct {
 		fault simulator.Fault
 		kind  aai.ErrorKind // of the error; empty for none
 		state string
 		again []string
-		probe bool // whether a probe comes next
+		probe int // the number of probes that come next
 	}{
-		"the answer is lost":      {simulator.Fault{Method: http.MethodPatch, Drop: simulator.DropAfterCommit}, aai.Retry, "Pending Unavailable", []string{"GET modules"}, true},
-		"the request is lost":     {simulator.Fault{Method: http.MethodPatch, Drop: simulator.DropBeforeCommit}, aai.Retry, "Pending Unavailable", []string{"GET modules", "PATCH module a"}, true},
-		"no backend":              {simulator.Fault{Status: http.StatusServiceUnavailable}, aai.Retry, "Pending NotTried", []string{"GET modules", "PATCH module a"}, true},
-		"storage locks":           {simulator.Fault{Method: http.MethodPatch, Code: "AAI_6134"}, aai.Retry, "Pending Unavailable", []string{"GET modules", "PATCH module a"}, false},
-		"gone before the write":   {simulator.Fault{Method: http.MethodPatch, Status: http.StatusPreconditionFailed}, aai.Retry, "Pending Unavailable", []string{"GET modules", "PATCH module a"}, false},
-		"another password by now": {simulator.Fault{Method: http.MethodPatch, Status: http.StatusForbidden}, aai.Misconfigured, "Pending NotTried", []string{"PATCH module a"}, true},
-		"refused":                 {simulator.Fault{Method: http.MethodPatch, Status: http.StatusBadRequest}, "", "Failed Rejected", nil, false},
+		"the answer is lost":      {simulator.Fault{Method: http.MethodPatch, Drop: simulator.DropAfterCommit}, aai.Retry, "Pending Unavailable", read, 1},
+		"the request is lost":     {simulator.Fault{Method: http.MethodPatch, Drop: simulator.DropBeforeCommit}, aai.Retry, "Pending Unavailable", both, 1},
+		"no backend":              {simulator.Fault{Status: http.StatusServiceUnavailable}, aai.Retry, "Pending NotTried", both, 1},
+		"storage locks":           {simulator.Fault{Method: http.MethodPatch, Code: "AAI_6134"}, aai.Retry, "Pending Unavailable", both, 0},
+		"gone before the write":   {simulator.Fault{Method: http.MethodPatch, Status: http.StatusPreconditionFailed}, aai.Retry, "Pending Unavailable", both, 0},
+		"another password by now": {simulator.Fault{Method: http.MethodPatch, Status: http.StatusForbidden}, aai.Misconfigured, "Pending NotTried", write, 1},
+		"refused":                 {simulator.Fault{Method: http.MethodPatch, Status: http.StatusBadRequest}, "", "Failed Rejected", both, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -175,15 +164,11 @@ func TestModuleErrors(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.kind)
 			}
 			if c.kind == "" {
-				w.expect(nil, func() { w.expectModules(statuses{"a": in}, map[string]string{"a": c.state}) })
+				w.expectModules(nil, statuses{"a": in}, map[string]string{"a": c.state})
 				w.syncer.ResyncModules("vnf-1")
-				c.again = []string{"GET modules", "PATCH module a"}
 			}
-			probes := 0
-			w.expect(c.again, func() {
-				probes = w.probes(func() { w.expectModules(statuses{"a": in}, map[string]string{"a": "Synced"}) })
-			})
-			if c.probe != (probes == 1) {
+			probes := w.probes(func() { w.expectModules(c.again, statuses{"a": in}, map[string]string{"a": "Synced"}) })
+			if probes != c.probe {
 				t.Errorf("%d probes after %s", probes, name)
 			}
 			if w.status("a") != string(in) {
@@ -193,24 +178,44 @@ func TestModuleErrors(t *testing.T) {
 	}
 }
 
-// TestRefusedStatusIsNotSentAgainWithOthers has a module whose status A&AI refuses, beside one that changes all the time.
-func TestRefusedStatusIsNotSentAgainWithOthers(t *testing.T) {
+func TestNoModuleIsWrittenAfterAnOutage(t *testing.T) {
 	w := withModules(t, "a", "b")
+	w.faults(simulator.Fault{Method: http.MethodPatch, Status: http.StatusServiceUnavailable})
+	w.expect([]string{"GET modules", "PATCH module a"}, func() {
+		r, err := w.modules(statuses{"a": in, "b": in})
+		if aai.KindOf(err) != aai.Retry || r.Modules[module("b")].Reason != aaisync.ReasonNotTried {
+			t.Errorf("%+v, %v", r.Modules, err)
+		}
+	})
+}
+
+// TestRefusedStatusIsNotSentAgain has a module whose status A&AI refuses, beside one that changes. Every attempt is audited.
+func TestRefusedStatusIsNotSentAgain(t *testing.T) {
+	w := withModules(t, "a", "b")
+	var audited []string
+	w.restart(func(o *aaisync.Options) {
+		o.AuditStatus = func(e aaisync.StatusWriteEvent) {
+			last := w.Requests()[len(w.Requests())-1]
+			audited = append(audited, fmt.Sprintf("%s %s %t %t", e.Module.ID, e.To, e.Err == nil, e.TransactionID == last.Header.Get("X-TransactionId")))
+		}
+	})
 	w.faults(simulator.Fault{Method: http.MethodPatch, PathPrefix: "/aai/v32" + module("a").Path(), Status: http.StatusBadRequest})
 	refused := map[string]string{"a": "Failed Rejected", "b": "Synced"}
-	w.expect([]string{"GET modules", "PATCH module a", "PATCH module b"}, func() { w.expectModules(statuses{"a": in, "b": in}, refused) })
-	for i := range 10 {
-		w.advance(time.Second)
-		w.expect([]string{"GET modules", "PATCH module b"}, func() { w.expectModules(statuses{"a": in, "b": []aai.OperationalStatus{out, in}[i%2]}, refused) })
+	r := w.expectModules([]string{"GET modules", "PATCH module a", "PATCH module b"}, statuses{"a": in, "b": in}, refused)
+	if diff := cmp.Diff([]string{"a in-service-path false true", "b in-service-path true true"}, audited); diff != "" || r.Written != 1 {
+		t.Errorf("%d written, -want +got:\n%s", r.Written, diff)
 	}
-	w.expect([]string{"PATCH module a"}, func() { w.expectModules(statuses{"a": out, "b": in}, refused) })
+	w.advance(time.Second)
+	w.expectModules([]string{"GET modules", "PATCH module b"}, statuses{"a": in, "b": out}, refused)
+	w.expectModules([]string{"PATCH module a"}, statuses{"a": out, "b": out}, refused)
 }
 
 func TestModulesOfAnotherVNFAreRefused(t *testing.T) {
 	w := start(t)
 	w.expect(nil, func() {
-		if _, err := w.syncer.SyncModules(t.Context(), "vnf-2", map[aai.VFModule]aai.OperationalStatus{module("a"): in}); err == nil {
-			t.Error("no error")
+		_, err := w.syncer.SyncModules(t.Context(), "vnf-2", map[aai.VFModule]aai.OperationalStatus{module("a"): in})
+		if want := `cannot synchronize the modules of generic-vnf "vnf-2": module "vnf-1/a" is of another`; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	})
 }
@@ -224,12 +229,6 @@ func TestModulesConverge(t *testing.T) {
 		desired, exists := statuses{}, map[string]bool{"spare": true}
 		w.seed(simulator.VFModule("vnf-1", "spare"))
 		id := rapid.SampledFrom([]string{"a", "b", "c"})
-		withoutFaults := func(do func()) {
-			rules := w.Faults()
-			w.ClearFaults()
-			do()
-			w.faults(rules...)
-		}
 		t.Repeat(map[string]func(*rapid.T){
 			"desire": func(t *rapid.T) {
 				desired[id.Draw(t, "id")] = rapid.SampledFrom([]aai.OperationalStatus{in, out}).Draw(t, "status")
@@ -246,10 +245,8 @@ func TestModulesConverge(t *testing.T) {
 			},
 			"others write": func(t *rapid.T) {
 				if n := id.Draw(t, "id"); exists[n] {
-					withoutFaults(func() {
-						w.advance(10 * time.Second)
-						w.others(http.MethodPatch, module(n).Path(), `{"operational-status":"odd"}`)
-					})
+					w.advance(10 * time.Second)
+					w.others("patch", module(n).Path(), map[string]any{"operational-status": "odd"})
 				}
 			},
 			"fault": func(t *rapid.T) {

@@ -70,58 +70,54 @@ func (h *history) meanwhile(t *rapid.T) {
 	h.pass(t, anyGuards(t))
 }
 
-// remove deletes a document of any owner.
-func (h *history) remove(id string) {
-	if h.Act(simulator.Action{Action: "delete", URI: key(id).Path()}) == nil {
-		delete(h.operation.before, id)
+// act writes to a document if A&AI accepts that, and records it.
+func (h *history) act(id, action string, body map[string]any) {
+	if h.Act(simulator.Action{Action: action, URI: key(id).Path(), Body: body}) == nil {
+		h.look(id)
 	}
 }
 
+// remove deletes a document of any owner.
+func (h *history) remove(id string) { h.act(id, "delete", nil) }
+
 // touch gives a document another version.
 func (h *history) touch(id string) {
-	if _, ok := h.Get(key(id).Path()); ok && h.Act(simulator.Action{Action: "patch", URI: key(id).Path(), Body: map[string]any{"name": "touched"}}) == nil {
-		h.look(id)
+	if _, ok := h.Get(key(id).Path()); ok {
+		h.act(id, "patch", map[string]any{"name": "touched"})
 	}
 }
 
 // label adds a label of others to a document.
 func (h *history) label(id string) {
-	if labels, ok := h.labels(id); ok && h.Act(simulator.Action{Action: "patch", URI: key(id).Path(), Body: map[string]any{"labels": append(labels, "team=green")}}) == nil {
-		h.look(id)
+	if labels, ok := h.labels(id); ok {
+		h.act(id, "patch", map[string]any{"labels": append(labels, "team=green")})
 	}
 }
 
 // own creates a document of another owner, if its place was free when the pass began and still is.
 func (h *history) own(id string) {
-	if _, ok := h.Get(key(id).Path()); ok || h.operation.existed[id] {
-		return
-	}
-	body := map[string]any{
-		"name": "x", "group": "", "version": "v1", "kind": "Pod", "namespace": "", "selflink": "s", "data-owner": "CnfAdapter", "labels": []string{"their=own"},
-	}
-	if h.Act(simulator.Action{Action: "put", URI: key(id).Path(), Body: body}) == nil {
-		h.look(id)
+	if _, ok := h.Get(key(id).Path()); !ok && !h.operation.existed[id] {
+		h.act(id, "put", foreign)
 	}
 }
 
 // look records a document after an operation.
 func (h *history) look(id string) {
-	if d, ok := h.Get(key(id).Path()); ok && h.operation.before != nil {
+	d, ok := h.Get(key(id).Path())
+	if !ok {
+		delete(h.operation.before, id)
+	} else if h.operation.before != nil {
 		h.operation.before[id] = d
 	}
 }
 
 // move relates a document to another VNF.
 func (h *history) move(id string) {
-	edge := func(vnf string) map[string]any {
-		return map[string]any{"related-to": "generic-vnf", "related-link": aai.RelationshipToGenericVNF(vnf).Target()}
-	}
-	path := key(id).Path() + "/relationship-list/relationship"
 	d, _ := h.Get(key(id).Path())
 	if _, ok := h.Get(aai.RelationshipToGenericVNF("vnf-2").Target()); !ok || !slices.Equal(targets(d), []string{"-> vnf-1"}) {
 		return
 	}
-	if h.Act(simulator.Action{Action: "delete", URI: path, Body: edge("vnf-1")}, simulator.Action{Action: "put", URI: path, Body: edge("vnf-2")}) == nil {
+	if h.Act(simulator.Action{Action: "delete", URI: edgeOf(id), Body: edgeTo("vnf-1")}, simulator.Action{Action: "put", URI: edgeOf(id), Body: edgeTo("vnf-2")}) == nil {
 		h.look(id)
 	}
 }

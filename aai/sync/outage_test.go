@@ -1,15 +1,14 @@
 package sync_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
@@ -19,26 +18,30 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
+// TestOutage asserts that passes send few requests while A&AI is down, and that each object is written once after that.
 func TestOutage(t *testing.T) {
-	cases := map[string]simulator.Fault{
-		"no backend":         {Status: http.StatusServiceUnavailable},
-		"gateway timeout":    {Status: http.StatusGatewayTimeout},
-		"connection dropped": {Drop: simulator.DropBeforeCommit},
-		"a page of a proxy":  {Status: http.StatusOK},
-		"foreign JSON":       {Status: http.StatusOK, Body: `{"status":"UP"}`},
-		"an empty success":   {Status: http.StatusAccepted, Empty: true},
+	cases := map[string]struct {
+		fault simulator.Fault
+		kind  aai.ErrorKind
+	}{
+		"no backend":         {simulator.Fault{Status: http.StatusServiceUnavailable}, aai.Retry},
+		"connection dropped": {simulator.Fault{Drop: simulator.DropBeforeCommit}, aai.Retry},
+		"a page of a proxy":  {simulator.Fault{Status: http.StatusOK}, aai.Retry},
+		"foreign JSON":       {simulator.Fault{Status: http.StatusOK, Body: `{"status":"UP"}`}, aai.Retry},
+		"an empty success":   {simulator.Fault{Status: http.StatusAccepted, Empty: true}, aai.Retry},
+		"wrong password":     {simulator.Fault{Status: http.StatusUnauthorized}, aai.Misconfigured},
 	}
-	for name, fault := range cases {
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := start(t)
 			w.sync(many(100, "Ready")...)
 			w.advance(time.Second)
-			w.faults(fault)
+			w.faults(c.fault)
 			var r outcome
 			for i := range 10 { // every object flips ten times while A&AI is down
 				var err error
 				requests := w.requests(func() { r, err = w.trySync(many(100, []string{"Failed", "Pending"}[i%2])...) })
-				expectKind(t, err, aai.Retry)
+				expectKind(t, err, c.kind)
 				if n := len(sent(requests)); n > aaisync.Parallelism {
 					t.Errorf("%d requests in one pass: A&AI is down", n)
 				}
@@ -51,28 +54,12 @@ func TestOutage(t *testing.T) {
 			if n := len(writes(requests)); n != 100 || r.Synced != 100 {
 				t.Errorf("%d writes, %d synced; want 100", n, r.Synced)
 			}
-			w.expect(nil, func() { w.sync(many(100, "Failed")...) })
+			w.expectSync(nil, many(100, "Failed")...)
 		})
 	}
 }
 
-// TestTheTenantIsReadAgainAfterAnOutage asserts that the syncer does not rely on its state after an outage, because A&AI may
-// have been restored from an older backup.
-func TestTheTenantIsReadAgainAfterAnOutage(t *testing.T) {
-	w := start(t)
-	w.connect("http://aai.example", w, client.NewBreaker(0, w.clock))
-	w.restart()
-	w.sync(many(2, "Ready")...)
-	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable, Count: 1})
-	_, err := w.trySync(document("000", "Failed"), document("001", "Ready"))
-	expectKind(t, err, aai.Retry)
-	w.othersDelete("001") // The backup does not have it.
-	w.advance(time.Minute)
-	w.sync(document("000", "Failed"), document("001", "Ready"))
-	w.expectStored(map[string][]string{"000": {"hs/status=Failed"}, "001": {"hs/status=Ready"}})
-}
-
-func TestOutageBeforeTheFirstList(t *testing.T) {
+func TestOutageBeforeFirstList(t *testing.T) {
 	w := start(t)
 	w.faults(simulator.Fault{PathPrefix: "/aai/v32" + tenant.Path(), Status: http.StatusBadGateway, Count: 1})
 	w.expect([]string{"GET"}, func() {
@@ -80,154 +67,65 @@ func TestOutageBeforeTheFirstList(t *testing.T) {
 		expectKind(t, err, aai.Retry)
 		w.expectObjects(map[string]string{"a": "Pending NotTried"}, r)
 	})
-	w.expect([]string{"GET", "PUT a"}, func() { w.sync(document("a", "Ready")) })
+	w.expectSync([]string{"GET", "PUT a"}, document("a", "Ready"))
 }
 
-func TestResyncRequestSurvivesOutage(t *testing.T) {
+// TestTenantIsReadAgainAfterOutage asserts that the syncer does not rely on its state after an outage, because A&AI may have
+// been restored from an older backup.
+func TestTenantIsReadAgainAfterOutage(t *testing.T) {
 	w := start(t)
-	w.sync(document("a", "Ready"))
-	w.othersDelete("a")
-	w.syncer.Resync(tenant)
-	w.faults(simulator.Fault{Status: http.StatusBadGateway, Count: 1})
-	if _, err := w.trySync(document("a", "Ready")); err == nil {
-		t.Error("no error")
-	}
-	w.expect([]string{"GET", "PUT a"}, func() { w.sync(document("a", "Ready")) })
+	w.connect("http://aai.example", w, client.NewBreaker(0, w.clock))
+	w.sync(many(2, "Ready")...)
+	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable, Count: 1})
+	_, err := w.trySync(document("000", "Failed"), document("001", "Ready"))
+	expectKind(t, err, aai.Retry)
+	w.others("delete", key("001").Path(), nil) // The backup does not have it.
+	w.advance(time.Minute)
+	w.sync(document("000", "Failed"), document("001", "Ready"))
+	w.expectStored(map[string][]string{"000": {"hs/status=Failed"}, "001": {"hs/status=Ready"}})
 }
 
-func TestWritesThatAreDoneButNotAcknowledged(t *testing.T) {
-	ready := document("a", "Ready")
+// TestWriteWithoutResponse asserts that a document is read before it is written again. A&AI has done the write.
+func TestWriteWithoutResponse(t *testing.T) {
 	cases := map[string]struct {
-		method  string
-		before  []aai.Document
-		desired []aai.Document
-		next    []aai.Document // what is desired afterwards
-		want    []string
-		stored  map[string][]string
+		before, desired, next string // the desired state in three passes, of which the second gets no response; empty for none
+		want                  []string
 	}{
-		"create": {
-			method: http.MethodPut, desired: []aai.Document{ready}, next: []aai.Document{ready},
-			want: []string{"GET a"}, stored: map[string][]string{"a": {"hs/status=Ready"}},
-		},
-		"create of what is not desired any more": {
-			method: http.MethodPut, desired: []aai.Document{ready},
-			want: []string{"GET a", "DELETE a"}, stored: map[string][]string{},
-		},
-		"change": {
-			method: http.MethodPut, before: []aai.Document{ready}, desired: []aai.Document{document("a", "Failed")}, next: []aai.Document{document("a", "Failed")},
-			want: []string{"GET a"}, stored: map[string][]string{"a": {"hs/status=Failed"}},
-		},
-		"change, and back": {
-			method: http.MethodPut, before: []aai.Document{ready}, desired: []aai.Document{document("a", "Failed")}, next: []aai.Document{ready},
-			want: []string{"GET a", "UPDATE a"}, stored: map[string][]string{"a": {"hs/status=Ready"}},
-		},
-		"delete": {
-			method: http.MethodDelete, before: []aai.Document{ready},
-			want: []string{"GET a"}, stored: map[string][]string{},
-		},
-		"delete, and back": {
-			method: http.MethodDelete, before: []aai.Document{ready}, next: []aai.Document{ready},
-			want: []string{"GET a", "PUT a"}, stored: map[string][]string{"a": {"hs/status=Ready"}},
-		},
+		"create":                                 {"", "Ready", "Ready", []string{"GET a"}},
+		"create of what is not desired any more": {"", "Ready", "", []string{"GET a", "DELETE a"}},
+		"change":                                 {"Ready", "Failed", "Failed", []string{"GET a"}},
+		"change, and back":                       {"Ready", "Failed", "Ready", []string{"GET a", "UPDATE a"}},
+		"delete":                                 {"Ready", "", "", []string{"GET a"}},
+		"delete, and back":                       {"Ready", "", "Ready", []string{"GET a", "PUT a"}},
+	}
+	desired := func(status string) []aai.Document {
+		if status == "" {
+			return nil
+		}
+		return []aai.Document{document("a", status)}
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := start(t)
-			w.sync(c.before...)
+			w.sync(desired(c.before)...)
 			w.advance(time.Second)
-			w.faults(simulator.Fault{Method: c.method, Drop: simulator.DropAfterCommit, Count: 1})
-			r, err := w.trySync(c.desired...)
+			w.faults(simulator.Fault{Method: http.MethodPut, Drop: simulator.DropAfterCommit}, simulator.Fault{Method: http.MethodDelete, Drop: simulator.DropAfterCommit})
+			r, err := w.trySync(desired(c.desired)...)
 			expectKind(t, err, aai.Retry)
 			if len(r.Acknowledged) > 0 {
-				t.Errorf("acknowledged: %v", acknowledged(r))
+				t.Errorf("acknowledged: %v", r.Acknowledged)
 			}
-			w.expect(c.want, func() { w.sync(c.next...) })
-			w.expectStored(c.stored)
-			w.expect(nil, func() { w.sync(c.next...) })
+			w.ClearFaults()
+			w.expectSync(c.want, desired(c.next)...)
+			if got := w.statesOf()["a"]; got != c.next {
+				t.Errorf("A&AI has %q, want %q", got, c.next)
+			}
+			w.expectSync(nil, desired(c.next)...)
 		})
 	}
 }
 
-// mentions reports whether a request concerns an object, alone or with others.
-func mentions(r *http.Request, id string) bool {
-	if strings.HasSuffix(r.URL.Path, "/"+id) {
-		return true
-	}
-	if r.Body == nil {
-		return false
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return false
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return strings.Contains(string(body), "/k8s-resource/"+id+`"`) || strings.Contains(string(body), "/k8s-resource/"+id+"?")
-}
-
-// TestFailingObjectDoesNotStarveOthers has an object for which every write fails with a temporary error.
-func TestFailingObjectDoesNotStarveOthers(t *testing.T) {
-	w := start(t)
-	w.sync(document("x", "Ready"))
-	w.intercept = func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet && mentions(r, "007") {
-			return answer(http.StatusInternalServerError, nil, ""), nil
-		}
-		return nil, nil
-	}
-	all := append(many(20, "Ready"), document("x", "Ready"))
-	var r outcome
-	for range 6 { // The requests have 20, 10, 5 and 2 objects, until the failing object is alone.
-		var err error
-		r, err = w.trySync(all...)
-		expectKind(t, err, aai.Retry)
-	}
-	if r.Synced != 20 || r.Objects[key("007")].Reason != aaisync.ReasonUnavailable {
-		t.Errorf("%d synced: %+v", r.Synced, r.Objects[key("007")])
-	}
-	// From now on, it has no effect on others.
-	all = append(all, many(30, "Ready")[20:]...)
-	got := w.requests(func() { _, _ = w.trySync(all...) })
-	if n := len(writes(got)); n != 10 || len(sent(got)) != 2 {
-		t.Errorf("%q; want the bad one read, and 10 created together", got)
-	}
-	w.intercept = nil
-	if r = w.sync(all...); r.Synced != 31 {
-		t.Errorf("%d synced", r.Synced)
-	}
-}
-
-func TestWrongPassword(t *testing.T) {
-	w := start(t)
-	w.password = "wrong"
-	for range 3 {
-		w.expect(nil, func() {
-			if n := w.probes(func() {
-				r, err := w.trySync(many(50, "Ready")...)
-				expectKind(t, err, aai.Misconfigured)
-				if r.Pending != 50 {
-					t.Errorf("%d pending", r.Pending)
-				}
-			}); n != 1 {
-				t.Errorf("%d probes in a pass, want 1", n)
-			}
-		})
-	}
-	w.password = "good"
-	w.sync(many(50, "Ready")...)
-	w.password = "wrong"
-	var err error
-	requests := w.requests(func() { _, err = w.trySync(many(50, "Failed")...) })
-	expectKind(t, err, aai.Misconfigured)
-	if n := len(sent(requests)); n > aaisync.Parallelism {
-		t.Errorf("%d requests with a wrong password", n)
-	}
-	w.password = "good"
-	if r := w.sync(many(50, "Failed")...); r.Synced != 50 {
-		t.Errorf("%d synced", r.Synced)
-	}
-}
-
-func TestACancelledPassEnds(t *testing.T) {
+func TestCancelledPassEnds(t *testing.T) {
 	w := start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var n atomic.Int32
@@ -236,14 +134,11 @@ func TestACancelledPassEnds(t *testing.T) {
 			n.Add(1)
 			cancel()
 		}
-		return nil, nil
+		return passOn()
 	}
 	_, err := w.pass(ctx, documents(many(300, "Ready")...), plan.Guards{})
 	if !errors.Is(err, context.Canceled) || n.Load() > aaisync.Parallelism+1 {
 		t.Errorf("%d requests, %v", n.Load(), err)
-	}
-	if _, err := w.pass(ctx, nil, plan.Guards{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
 	}
 	w.intercept = nil
 	if r := w.sync(many(300, "Ready")...); r.Synced != 300 {
@@ -251,63 +146,68 @@ func TestACancelledPassEnds(t *testing.T) {
 	}
 }
 
-// TestMisconfiguredErrorWinsOverRetry checks which error a pass returns if there are several. Objects are written in parallel,
-// so that this can happen.
-func TestMisconfiguredErrorWinsOverRetry(t *testing.T) {
-	type refusal struct {
-		status int
-		after  string
+// TestCancelledPassDoesNotWaitForAnother cancels a pass that waits for another one, which gets no response to its probe.
+func TestCancelledPassDoesNotWaitForAnother(t *testing.T) {
+	syncTenant := func(id string) func(context.Context, *world) error {
+		return func(ctx context.Context, w *world) error {
+			_, err := w.syncer.Sync(ctx, aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: id}, inTurn())
+			return err
+		}
+	}
+	syncModules := func(ctx context.Context, w *world) error {
+		_, err := w.syncer.SyncModules(ctx, "vnf-1", map[aai.VFModule]aai.OperationalStatus{module("a"): in})
+		return err
 	}
 	cases := map[string]struct {
-		a, b  refusal
-		kind  aai.ErrorKind
-		after time.Duration
+		first, second func(context.Context, *world) error
 	}{
-		"what a person has to repair":           {refusal{429, "30"}, refusal{403, ""}, aai.Misconfigured, 0},
-		"what a person has to repair, and both": {refusal{403, ""}, refusal{403, ""}, aai.Misconfigured, 0},
+		`cannot synchronize tenant "o/r/t": context canceled`:                     {syncTenant("t"), syncTenant("t")},
+		`cannot synchronize the modules of generic-vnf "vnf-1": context canceled`: {syncModules, syncModules},
+		`another probe is under way: context canceled`:                            {syncTenant("t"), syncTenant("t2")},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := start(t)
-			w.sync(document("x", "Ready")) // The tenant is known to exist.
-			var both sync.WaitGroup
-			both.Add(2)
-			w.intercept = func(r *http.Request) (*http.Response, error) {
-				both.Done()
-				both.Wait()
-				refuse := c.a
-				if mentions(r, "030") {
-					refuse = c.b
+	for want, c := range cases {
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := start(t)
+				leave, first, second := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+				w.intercept = func(*http.Request) (*http.Response, error) {
+					<-leave
+					return answer(http.StatusBadGateway, nil, ""), nil
 				}
-				return answer(refuse.status, http.Header{"Retry-After": {refuse.after}}, ""), nil
-			}
-			_, err := w.trySync(append(many(60, "Ready"), document("x", "Ready"))...) // two requests
-			if e := failure(t, err, c.kind); e.RetryAfter != c.after {
-				t.Errorf("retry after %s, want %s", e.RetryAfter, c.after)
-			}
+				go func() { first <- c.first(t.Context(), w) }()
+				synctest.Wait()
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { second <- c.second(ctx, w) }()
+				synctest.Wait()
+				cancel()
+				if err := <-second; !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), want) {
+					t.Errorf("got %v, want %s", err, want)
+				}
+				close(leave)
+				if err := <-first; aai.KindOf(err) != aai.Retry {
+					t.Errorf("got %v", err)
+				}
+			})
 		})
 	}
 }
 
-func TestCancelledPassDoesNotWaitForLock(t *testing.T) {
+// TestMisconfiguredErrorWinsOverRetry has two requests in parallel, of which one fails because of the configuration.
+func TestMisconfiguredErrorWinsOverRetry(t *testing.T) {
 	w := start(t)
-	entered, leave := make(chan struct{}), make(chan struct{})
-	w.intercept = func(*http.Request) (*http.Response, error) {
-		close(entered)
-		<-leave
-		return answer(http.StatusBadGateway, nil, ""), nil
+	w.sync(document("x", "Ready")) // The tenant is known to exist.
+	var both sync.WaitGroup
+	both.Add(2)
+	w.intercept = func(r *http.Request) (*http.Response, error) {
+		both.Done()
+		both.Wait()
+		if mentions(r, "030") {
+			return answer(http.StatusForbidden, nil, ""), nil
+		}
+		return answer(http.StatusTooManyRequests, http.Header{"Retry-After": {"30"}}, ""), nil
 	}
-	done := make(chan error)
-	go func() {
-		_, err := w.trySync()
-		done <- err
-	}()
-	<-entered
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := w.pass(ctx, nil, plan.Guards{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+	_, err := w.trySync(append(many(60, "Ready"), document("x", "Ready"))...)
+	if e := failure(t, err, aai.Misconfigured); e.RetryAfter != 0 {
+		t.Errorf("retry after %s, want none", e.RetryAfter)
 	}
-	close(leave)
-	expectKind(t, <-done, aai.Retry)
 }

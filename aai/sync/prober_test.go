@@ -1,9 +1,10 @@
 package sync_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,28 +15,6 @@ import (
 	"github.com/healthscope/healthscope/aai/simulator"
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
-
-func TestProbeIsFirstRequestAndSentOnce(t *testing.T) {
-	w := start(t, append(everything(), simulator.Tenant("o", "r", "t2"))...)
-	n := w.probes(func() {
-		var group sync.WaitGroup
-		for _, id := range []string{"t", "t2", "t", "t2"} {
-			at := aai.Tenant{CloudOwner: "o", CloudRegionID: "r", TenantID: id}
-			group.Go(func() {
-				if _, err := w.syncer.Sync(t.Context(), at, inTurn()); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		group.Wait()
-	})
-	if first := w.Requests()[0]; n != 1 || !isProbe(first) {
-		t.Errorf("%d probes; the first request is %s %s", n, first.Method, first.Path)
-	}
-	if n := w.probes(func() { w.advance(aaisync.DefaultResync); w.sync(document("a", "Ready")) }); n != 0 {
-		t.Errorf("%d probes though all is well", n)
-	}
-}
 
 // TestProbeAfterMisconfiguredError asserts that after a Misconfigured error the next pass probes A&AI, because the error of the
 // probe is more precise.
@@ -57,14 +36,13 @@ func TestHangingProbeIsHedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		w.connect("http://aai.example", w, client.NewBreaker(0, nil))
-		w.restart()
 		var back atomic.Bool
 		w.intercept = func(r *http.Request) (*http.Response, error) {
 			if !back.Load() {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
 			}
-			return nil, nil //nolint:nilnil // A&AI answers.
+			return passOn()
 		}
 		begin := time.Now()
 		time.AfterFunc(10*time.Second, func() { back.Store(true) })
@@ -73,4 +51,58 @@ func TestHangingProbeIsHedged(t *testing.T) {
 			t.Errorf("written %s after A&AI was gone for 10s", took)
 		}
 	})
+}
+
+// TestMisconfigurationCausesFewRequests makes an operator's mistakes, and runs passes for half an hour. They send few requests.
+// When the mistake is corrected, A&AI is up to date after a minute and a dependency interval, without a restart.
+func TestMisconfigurationCausesFewRequests(t *testing.T) {
+	cases := map[string]struct {
+		mistake func(w *world)
+		problem aai.Problem
+		most    int // requests in half an hour
+	}{
+		"wrong password": {func(w *world) { w.password = "wrong" }, aai.ProblemCredentials, 45},
+		"wrong version": {func(w *world) {
+			w.simulate(simulator.Options{Versions: []string{"v30", "v31"}}, everything()...)
+		}, aai.ProblemVersion, 45 + 8},
+		"wrong server": {func(w *world) {
+			w.intercept = func(*http.Request) (*http.Response, error) {
+				return answer(http.StatusNotFound, nil, "no such page"), nil
+			}
+		}, aai.ProblemServer, 45},
+		"a certificate that is not trusted": {func(w *world) {
+			w.intercept = func(*http.Request) (*http.Response, error) {
+				return nil, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
+			}
+		}, aai.ProblemCertificate, 45},
+		"unknown region": {func(w *world) { w.simulate(simulator.Options{}, simulator.CloudRegion("o", "another")) }, "", 1 + 4 + 2*60},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := start(t)
+			w.connect("http://aai.example", w, client.NewBreaker(0, w.clock))
+			c.mistake(w)
+			for range 30 * 60 {
+				r, err := w.trySync(many(20, "Ready")...)
+				if c.problem != "" {
+					if e := failure(t, err, aai.Misconfigured); e.Problem != c.problem {
+						t.Fatalf("it is called %q, want %q: %v", e.Problem, c.problem, err)
+					}
+				}
+				if r.Pending != 20 || c.problem == "" != (r.Missing == aai.ProblemTenant) {
+					t.Fatalf("%d pending, missing is %q", r.Pending, r.Missing)
+				}
+				w.advance(time.Second)
+			}
+			if n := int(w.attempts.Load()); n == 0 || n > c.most {
+				t.Errorf("%d requests in half an hour, want %d at most", n, c.most)
+			}
+			w.password, w.intercept = "good", nil
+			w.simulate(simulator.Options{}, everything()...)
+			w.advance(time.Minute + aaisync.DependencyInterval)
+			if r := w.sync(many(20, "Ready")...); r.Synced != 20 {
+				t.Errorf("%d synced when it is repaired", r.Synced)
+			}
+		})
+	}
 }

@@ -60,7 +60,6 @@ func TestSyncConvergesUnderFaults(t *testing.T) {
 				w := newWorld(t)
 				w.simulate(anyServer(t), everything()...)
 				w.connect("http://aai.example", w, client.NewBreaker(0, w.clock))
-				w.restart()
 				h := newHistory(w)
 				h.replicated = true
 				h.happen(t)
@@ -80,7 +79,6 @@ func TestSyncConvergesUnderFaultsOverHTTP(t *testing.T) {
 		defer server.Close()
 		w.connect(server.URL, nil, client.NewBreaker(0, w.clock))
 		defer w.client.Close()
-		w.restart()
 		newHistory(w).happen(t)
 	})
 }
@@ -106,7 +104,7 @@ func (h *history) happen(t *rapid.T) {
 		"takeover":       h.takeover,
 		"meanwhile":      h.meanwhile,
 		"change":         h.changeMeanwhile,
-		"tenant":         func(*rapid.T) { h.withoutFaults(func() { h.tenantComesOrGoes("") }) },
+		"tenant":         func(*rapid.T) { h.apart(func() { h.tenantComesOrGoes("") }) },
 		"others label":   h.othersLabel,
 		"others own":     h.othersOwn,
 		"others delete":  h.othersRemove,
@@ -192,14 +190,11 @@ func (h *history) fault(t *rapid.T) {
 	h.faults(f)
 }
 
-// withoutFaults runs an operation of a third party, which faults do not affect, at another time than our last read.
-func (h *history) withoutFaults(do func()) {
-	rules := h.Faults()
-	h.ClearFaults()
+// apart runs an operation of a third party at another time than our last read.
+func (h *history) apart(do func()) {
 	h.advance(10 * time.Second)
 	do()
 	h.advance(2 * time.Second) // A stale read returns at most the state of one second ago, and hence not the state before the operation.
-	h.faults(rules...)
 }
 
 func (h *history) othersLabel(t *rapid.T) {
@@ -207,9 +202,7 @@ func (h *history) othersLabel(t *rapid.T) {
 	if labels, ok := h.labels(id); ok {
 		labels = append(labels, rapid.SampledFrom([]string{"team=red", "team=blue"}).Draw(t, "label"))
 		slices.Sort(labels)
-		h.withoutFaults(func() {
-			h.others(http.MethodPatch, key(id).Path(), `{"labels":["`+strings.Join(slices.Compact(labels), `","`)+`"]}`)
-		})
+		h.apart(func() { h.others("patch", key(id).Path(), map[string]any{"labels": slices.Compact(labels)}) })
 	}
 }
 
@@ -220,9 +213,7 @@ func (h *history) othersRewrite(t *rapid.T) {
 	if labels, ok := h.labels(id); ok {
 		all := slices.DeleteFunc(labels, func(l string) bool { return !strings.HasPrefix(l, "hs/link=") })
 		all = append(all, "hs/status=Wrong", "app=wrong")
-		h.withoutFaults(func() {
-			h.others(http.MethodPatch, key(id).Path(), `{"labels":["`+strings.Join(all, `","`)+`"],"name":"wrong"}`)
-		})
+		h.apart(func() { h.others("patch", key(id).Path(), map[string]any{"labels": all, "name": "wrong"}) })
 	}
 }
 
@@ -230,16 +221,14 @@ func (h *history) othersOwn(t *rapid.T) {
 	id := anyID(t)
 	_, there := h.Get(tenant.Path())
 	if _, ok := h.labels(id); !ok && there {
-		h.withoutFaults(func() {
-			h.others(http.MethodPut, key(id).Path(), `{"name":"x","group":"","version":"v1","kind":"Pod","namespace":"","selflink":"s","data-owner":"CnfAdapter","labels":["their=own"]}`)
-		})
+		h.apart(func() { h.others("put", key(id).Path(), foreign) })
 	}
 }
 
 func (h *history) othersRemove(t *rapid.T) {
 	id := anyID(t)
 	if _, ok := h.labels(id); ok {
-		h.withoutFaults(func() { h.othersDelete(id) })
+		h.apart(func() { h.others("delete", key(id).Path(), nil) })
 	}
 }
 
@@ -247,21 +236,17 @@ func (h *history) othersRelate(t *rapid.T) {
 	id := anyID(t)
 	d, ok := h.Get(key(id).Path())
 	if _, vnf := h.Get(aai.RelationshipToGenericVNF("vnf-2").Target()); ok && vnf && len(targets(d)) == 0 {
-		h.withoutFaults(func() {
-			h.others(http.MethodPut, key(id).Path()+"/relationship-list/relationship", `{"related-to":"generic-vnf","related-link":"/network/generic-vnfs/generic-vnf/vnf-2"}`)
-		})
+		h.apart(func() { h.others("put", edgeOf(id), edgeTo("vnf-2")) })
 	}
 }
 
 func (h *history) vnfComesOrGoes(*rapid.T) {
 	path := aai.RelationshipToGenericVNF("vnf-1").Target()
-	vnf, ok := h.Get(path)
-	if !ok {
+	if _, ok := h.Get(path); !ok {
 		h.seed(simulator.GenericVNF("vnf-1"))
 		return
 	}
-	version, _ := vnf["resource-version"].(string)
-	h.withoutFaults(func() { h.others(http.MethodDelete, path+"?resource-version="+version, "") })
+	h.apart(func() { h.others("delete", path, nil) })
 }
 
 // labels returns the labels of a document, and whether it exists.

@@ -39,8 +39,7 @@ func (h *history) lead() *replica {
 	r.leads.Store(true)
 	h.leads = r.leads.Load
 	h.connect("http://aai.example", r, h.breaker) // A process does not know which pause A&AI has requested from another process.
-	h.restart()
-	h.syncer = aaisync.New(aaisync.Options{Client: h.client, Clock: h.clock, Plan: h.plan, Audit: h.audit, Takeover: 30 * time.Second})
+	h.restart(func(o *aaisync.Options) { o.Takeover = 30 * time.Second })
 	return r
 }
 

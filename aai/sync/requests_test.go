@@ -1,14 +1,14 @@
 package sync_test
 
 import (
+	"cmp"
 	"encoding/json"
-	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/simulator"
 )
 
@@ -19,10 +19,9 @@ func (w *world) requests(do func()) []string {
 	do()
 	list := []string{}
 	for _, r := range w.Requests()[before:] {
-		if r.Header.Get("X-FromAppId") != "HealthScope" || isProbe(r) {
-			continue
+		if !isProbe(r) {
+			list = append(list, describe(r)...)
 		}
-		list = append(list, describe(r)...)
 	}
 	return list
 }
@@ -44,40 +43,67 @@ func (w *world) probes(do func()) (n int) {
 
 // describe returns a description of a request. The operations of a bulk request follow it, each after a plus sign.
 func describe(r simulator.Request) []string {
-	name := func(method, path, version string) string {
-		if method == http.MethodPut && version != "" {
-			method = "UPDATE"
-		}
-		path, _, _ = strings.Cut(path, "?")
-		_, id, _ := strings.Cut(path, "/k8s-resource/")
-		return strings.TrimSpace(method + " " + strings.Replace(id, "/relationship-list/relationship", " edge", 1))
-	}
 	switch {
 	case strings.HasSuffix(r.Path, tenant.Path()):
 		return []string{"GET tenant"}
 	case strings.HasSuffix(r.Path, "/vf-modules"):
 		return []string{"GET modules"}
 	case strings.Contains(r.Path, "/vf-module/"):
-		return []string{r.Method + " module " + r.Path[strings.LastIndexByte(r.Path, '/')+1:]}
-	case !strings.HasSuffix(r.Path, "/bulk/single-transaction"):
-		var d aai.Document
-		_ = json.Unmarshal([]byte(r.Body), &d) // A request without a body has no version.
-		return []string{name(r.Method, r.Path, d.ResourceVersion)}
+		return []string{r.Method + " module " + path.Base(r.Path)}
 	}
-	var body struct {
-		Operations []struct {
-			Action, URI string
-			Body        aai.Document
-		}
+	ops, err := operationsOf(r)
+	switch {
+	case err != nil:
+		return []string{"a request that cannot be read: " + err.Error()}
+	case !isBulk(r):
+		return []string{ops[0].String()}
 	}
-	if err := json.Unmarshal([]byte(r.Body), &body); err != nil {
-		return []string{"BULK that cannot be read"}
-	}
-	list := []string{"BULK " + strconv.Itoa(len(body.Operations))}
-	for _, op := range body.Operations {
-		list = append(list, "+ "+name(strings.ToUpper(op.Action), op.URI, op.Body.ResourceVersion))
+	list := []string{"BULK " + strconv.Itoa(len(ops))}
+	for _, op := range ops {
+		list = append(list, "+ "+op.String())
 	}
 	return list
+}
+
+// requestOperation is what a request does to one object, alone or as an operation of a bulk request.
+type requestOperation struct {
+	Action, URI string
+	Body        map[string]any
+}
+
+// operationsOf returns the operations of a request.
+func operationsOf(r simulator.Request) ([]requestOperation, error) {
+	if isBulk(r) {
+		var all struct{ Operations []requestOperation }
+		err := json.Unmarshal([]byte(r.Body), &all)
+		return all.Operations, err
+	}
+	op := requestOperation{Action: strings.ToLower(r.Method), URI: strings.TrimPrefix(r.Path, "/aai/v32") + "?" + r.Query}
+	err := json.Unmarshal([]byte(cmp.Or(r.Body, "{}")), &op.Body)
+	return []requestOperation{op}, err
+}
+
+func isBulk(r simulator.Request) bool { return strings.HasSuffix(r.Path, "/bulk/single-transaction") }
+
+// String returns the operation as "UPDATE a".
+func (op requestOperation) String() string {
+	method := strings.ToUpper(op.Action)
+	if method == http.MethodPut && op.Body["resource-version"] != nil {
+		method = "UPDATE"
+	}
+	edge := ""
+	if strings.Contains(op.URI, "/relationship-list/") {
+		edge = " edge"
+	}
+	return strings.TrimSpace(method + " " + op.object() + edge)
+}
+
+// object returns the id of the k8s-resource, or an empty string if it is another object.
+func (op requestOperation) object() string {
+	_, id, _ := strings.Cut(op.URI, "/k8s-resource/")
+	id, _, _ = strings.Cut(id, "?")
+	id, _, _ = strings.Cut(id, "/")
+	return id
 }
 
 // sent returns the requests in a result of requests, without the operations of bulk requests.
@@ -85,17 +111,13 @@ func sent(list []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(r string) bool { return strings.HasPrefix(r, "+") })
 }
 
-// writes returns the writes in a result of requests, whether they were sent alone or in bulk.
-func writes(list []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(r string) bool { return strings.HasPrefix(r, "GET") || strings.HasPrefix(r, "BULK") })
-}
-
-// acknowledged returns the ids of the objects that were written.
-func acknowledged(r outcome) []string {
-	var ids []string
-	for k := range maps.Keys(r.Acknowledged) {
-		ids = append(ids, k.ID)
+// writes returns the sorted writes in a result of requests, whether they were sent alone or in bulk.
+func writes(list []string) (found []string) {
+	for _, r := range list {
+		if !strings.HasPrefix(r, "GET") && !strings.HasPrefix(r, "BULK") {
+			found = append(found, strings.TrimPrefix(r, "+ "))
+		}
 	}
-	slices.Sort(ids)
-	return ids
+	slices.Sort(found)
+	return found
 }

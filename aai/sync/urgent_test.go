@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,19 +14,101 @@ import (
 	aaisync "github.com/healthscope/healthscope/aai/sync"
 )
 
-// takes is the time that A&AI takes for a write.
+// takes is the time that A&AI takes for a request.
 const takes = time.Second
 
-// slowly delays every write. before may return the response in place of A&AI, or take longer.
-func (w *world) slowly(before func(*http.Request) *http.Response) {
+// busyWorld is a world in which the desired documents change during passes. It measures how long a change takes to arrive in A&AI.
+type busyWorld struct {
+	*world
+
+	mu sync.Mutex
+	// pending are the changes that no pass has taken.
+	pending map[aai.Key]aaisync.Desired
+	// since are the times of the changes that are measured, and took the durations of those that have arrived.
+	since map[aai.Key]time.Time
+	took  []time.Duration
+}
+
+func startBusy(t *testing.T) *busyWorld {
+	t.Helper()
+	w := &busyWorld{world: start(t), pending: map[aai.Key]aaisync.Desired{}, since: map[aai.Key]time.Time{}}
+	w.restart()
+	return w
+}
+
+func (w *busyWorld) restart() {
+	w.world.restart(func(o *aaisync.Options) { o.Clock, o.Audit = nil, w.arrive })
+}
+
+func numbered(n int, status string) aai.Document { return document(fmt.Sprintf("%04d", n), status) }
+
+// want makes a document desired, and wakes a running pass.
+func (w *busyWorld) want(d aai.Document) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending[key(d.ID)] = aaisync.Desired{Document: &d, Seen: time.Now()}
+	w.syncer.Wake(tenant)
+}
+
+// drop makes a document undesired, and wakes a running pass.
+func (w *busyWorld) drop(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending[key(id)] = aaisync.Desired{}
+	w.syncer.Wake(tenant)
+}
+
+// failAfter changes a document to Failed after a time, and measures how long that takes to arrive.
+func (w *busyWorld) failAfter(d time.Duration, n int) {
+	time.AfterFunc(d, func() {
+		w.want(numbered(n, "Failed"))
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.since[key(numbered(n, "").ID)] = time.Now()
+	})
+}
+
+// arrive records that a change was written.
+func (w *busyWorld) arrive(e aaisync.WriteEvent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if since, measured := w.since[e.Key]; measured && e.Err == nil && slices.Contains(e.Labels, "hs/status=Failed") {
+		w.took = append(w.took, time.Since(since))
+		delete(w.since, e.Key)
+	}
+}
+
+// pass runs a pass, after which so many objects must be synced. It returns the number of its requests, and how long the measured
+// changes took, in order.
+func (w *busyWorld) pass(synced int) (requests int, took []time.Duration) {
+	w.t.Helper()
+	before, changes := len(w.Requests()), 0
+	w.took = nil
+	r, err := w.syncer.Sync(w.t.Context(), tenant, func() aaisync.Change {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		taken := w.pending
+		w.pending = map[aai.Key]aaisync.Desired{}
+		changes += len(taken)
+		return aaisync.Change{Desired: taken}
+	})
+	if err != nil || r.Synced != synced || r.Pending > 0 || len(r.Changed) > changes {
+		w.t.Fatalf("%d synced, %d pending, %d of %d changes are reported, %v", r.Synced, r.Pending, len(r.Changed), changes, err)
+	}
+	slices.Sort(w.took)
+	return len(w.Requests()) - before, w.took
+}
+
+// slowWrites delays every write. before may return the response in place of A&AI, or take longer.
+func (w *busyWorld) slowWrites(before func(*http.Request) *http.Response) {
 	w.intercept = func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet {
+		if isWrite(r) {
 			answer := before(r)
 			if <-time.After(takes); answer != nil {
 				return answer, nil
 			}
 		}
-		return nil, nil //nolint:nilnil // A&AI answers.
+		return passOn()
 	}
 }
 
@@ -33,79 +116,76 @@ func (w *world) slowly(before func(*http.Request) *http.Response) {
 func TestChangeDoesNotWaitForBulkWrites(t *testing.T) {
 	const objects, every, changes = 2500, 850 * time.Millisecond, 20
 	var once sync.Once
-	cases := map[string]func(*http.Request) *http.Response{
-		"all is well": func(*http.Request) *http.Response { return nil },
-		"A&AI refuses some": func(r *http.Request) *http.Response {
+	cases := map[string]struct {
+		before  func(*http.Request) *http.Response
+		refused int
+	}{
+		"all is well": {func(*http.Request) *http.Response { return nil }, 0},
+		"A&AI refuses some": {func(r *http.Request) *http.Response {
 			if mentions(r, "0007") || mentions(r, "0777") {
 				return answer(http.StatusBadRequest, nil, "")
 			}
 			return nil
-		},
-		"A&AI takes long for a request": func(r *http.Request) *http.Response {
+		}, 2},
+		"A&AI takes long for a request": {func(r *http.Request) *http.Response {
 			if mentions(r, "1300") {
 				once.Do(func() { <-time.After(30 * takes) })
 			}
 			return nil
-		},
+		}, 0},
 	}
-	for title, before := range cases {
+	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := start(t)
-				w.slowly(before)
-				waiting := newFlips()
-				w.syncer = aaisync.New(aaisync.Options{Client: w.client, Plan: w.plan, Audit: waiting.arrive})
+				w := startBusy(t)
+				w.slowWrites(c.before)
 				for n := range objects {
-					waiting.want(numbered(n, "Ready"))
+					w.want(numbered(n, "Ready"))
 				}
 				for n := range changes {
-					time.AfterFunc(10*time.Second+time.Duration(n)*every, func() {
-						waiting.flip(numbered(n*objects/changes, "Failed"))
-						w.syncer.Wake(tenant)
-					})
+					w.failAfter(10*time.Second+time.Duration(n)*every, n*objects/changes)
 				}
-				asked := len(w.Requests())
-				report, err := w.syncer.Sync(t.Context(), tenant, waiting.take)
-				if err != nil || report.Pending > 0 {
-					t.Fatalf("%d pending, %v", report.Pending, err)
+				requests, took := w.pass(objects - c.refused)
+				if n := len(took); n != changes || took[n*95/100] > 3*takes {
+					t.Errorf("%d changes arrived, after %s", n, took)
 				}
-				slices.Sort(waiting.took)
-				if n := len(waiting.took); n != changes || waiting.took[n*95/100] > 3*takes {
-					t.Errorf("%d changes arrived, after %s", n, waiting.took)
+				if requests > 100+2*changes {
+					t.Errorf("%d requests", requests)
 				}
-				if n := len(w.Requests()) - asked; n > 100+2*changes {
-					t.Errorf("%d requests", n)
-				}
-				t.Logf("%d requests; changes arrived after %s", len(w.Requests())-asked, waiting.took)
 			})
 		})
 	}
 }
 
-// TestChangeDoesNotWaitForHangingRequest changes a resource while the only request in flight gets no response.
+// TestChangeDoesNotWaitForHangingRequest changes resources while a request gets no response. A&AI refuses the first states of
+// two of them: one changes after that, and one while the request is in flight.
 func TestChangeDoesNotWaitForHangingRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := start(t)
-		waiting := newFlips()
-		w.syncer = aaisync.New(aaisync.Options{Client: w.client, Plan: w.plan, Audit: waiting.arrive})
-		w.slowly(func(r *http.Request) *http.Response {
+		w := startBusy(t)
+		refused := map[string]bool{}
+		w.slowWrites(func(r *http.Request) *http.Response {
 			if mentions(r, "0001") {
 				<-time.After(30 * takes)
 			}
+			for _, id := range []string{"0005", "0006"} {
+				if mentions(r, id) && !refused[id] {
+					refused[id] = true
+					return answer(http.StatusBadRequest, nil, "")
+				}
+			}
 			return nil
 		})
-		waiting.want(numbered(1, "Ready"))
+		w.want(numbered(1, "Ready"))
 		for n := range 3 {
-			time.AfterFunc(time.Duration(1+8*n)*time.Second/2, func() {
-				waiting.flip(numbered(2+n, "Failed"))
-				w.syncer.Wake(tenant)
-			})
+			w.failAfter(time.Duration(1+8*n)*takes/2, 2+n)
 		}
-		if report, err := w.syncer.Sync(t.Context(), tenant, waiting.take); err != nil || report.Synced != 4 {
-			t.Fatalf("%d synced, %v", report.Synced, err)
+		for n := range 2 {
+			time.AfterFunc(time.Duration(10+5*n)*takes, func() { w.want(numbered(5+n, "Ready")) })
 		}
-		if len(waiting.took) != 3 || slices.Max(waiting.took) > 3*takes {
-			t.Errorf("changes arrived after %s", waiting.took)
+		w.failAfter(13*takes, 5)
+		w.failAfter(15*takes+takes/2, 6)
+		if _, took := w.pass(6); len(took) != 5 || took[4] > 3*takes {
+			t.Errorf("changes arrived after %s", took)
 		}
 	})
 }
@@ -114,133 +194,68 @@ func TestChangeDoesNotWaitForHangingRequest(t *testing.T) {
 // other desired documents are found gradually during the list. It would be expensive to read each of them alone.
 func TestChangeDoesNotWaitForList(t *testing.T) {
 	const objects, every, changes = 1000, 700 * time.Millisecond, 13
-	synctest.Test(t, func(t *testing.T) {
-		w := start(t)
-		waiting := newFlips()
-		restart := func(found func(n int, want func())) {
-			w.syncer = aaisync.New(aaisync.Options{Client: w.client, Plan: w.plan, Audit: waiting.arrive})
-			for n := range objects {
-				found(n, func() {
-					waiting.want(numbered(n, "Ready"))
-					w.syncer.Wake(tenant)
-				})
-			}
-		}
-		pass := func() {
-			report, err := w.syncer.Sync(t.Context(), tenant, waiting.take)
-			if err != nil || report.Synced != objects || report.Pending > 0 {
-				t.Fatalf("%d synced, %d pending, %v", report.Synced, report.Pending, err)
-			}
-		}
-		restart(func(_ int, want func()) { want() })
-		pass()
-		for _, restarts := range []bool{true, false} {
-			if w.syncer.Resync(tenant); restarts {
-				restart(func(n int, want func()) {
-					if n%10 != 5 {
-						want()
-					} else {
-						time.AfterFunc(time.Duration(n)*9*time.Millisecond, want)
+	for _, restarts := range []bool{true, false} {
+		t.Run(fmt.Sprintf("restart %t", restarts), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := startBusy(t)
+				for n := range objects {
+					w.want(numbered(n, "Ready"))
+				}
+				w.pass(objects)
+				w.syncer.Resync(tenant)
+				if restarts {
+					w.restart()
+					for n := range objects {
+						want := func() { w.want(numbered(n, "Ready")) }
+						if n%10 != 5 {
+							want()
+						} else {
+							time.AfterFunc(time.Duration(n)*9*time.Millisecond, want)
+						}
 					}
-				})
-			}
-			w.intercept = func(*http.Request) (*http.Response, error) { // A page of the list has 100.
-				<-time.After(takes)
-				return nil, nil //nolint:nilnil // A&AI answers.
-			}
-			for n := range changes {
-				time.AfterFunc(takes+time.Duration(n)*every, func() {
-					waiting.flip(numbered(n*objects/changes, "Failed"))
-					w.syncer.Wake(tenant)
-				})
-			}
-			asked, began := len(w.Requests()), time.Now()
-			pass()
-			slices.Sort(waiting.took)
-			requests := len(w.Requests()) - asked
-			t.Logf("%d requests in %s; changes arrived after %s", requests, time.Since(began), waiting.took)
-			if len(waiting.took) != changes {
-				t.Fatalf("%d changes arrived", len(waiting.took))
-			}
-			if most := waiting.took[changes-1]; most > 3*takes || requests > 11+2*changes { // This is a probe, ten pages, and two requests for each change.
-				t.Errorf("changes arrived after up to %s, with %d requests", most, requests)
-			}
-			waiting.took, w.intercept = nil, nil
-			for n := range changes {
-				waiting.want(numbered(n*objects/changes, "Ready"))
-			}
-			pass()
-		}
-	})
-}
-
-// TestFailureDuringListIsReported relates a resource to a VNF that does not exist, while its tenant is listed.
-func TestFailureDuringListIsReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := start(t)
-		waiting := newFlips()
-		w.syncer = aaisync.New(aaisync.Options{Client: w.client, Plan: w.plan})
-		waiting.want(document("a", "Ready"))
-		if _, err := w.syncer.Sync(t.Context(), tenant, waiting.take); err != nil {
-			t.Fatal(err)
-		}
-		w.syncer.Resync(tenant)
-		w.intercept = func(r *http.Request) (*http.Response, error) {
-			if r.URL.Query().Has("resultIndex") {
-				waiting.want(document("a", "Failed", linked("vnf-9")))
-				w.syncer.Wake(tenant)
-				<-time.After(takes)
-			}
-			return nil, nil //nolint:nilnil // A&AI answers.
-		}
-		report, err := w.syncer.Sync(t.Context(), tenant, waiting.take)
-		if o := report.Changed[key("a")]; err != nil || o.Reason != aaisync.ReasonMissingDependency {
-			t.Errorf("got %+v, %v", o, err)
-		}
-	})
-}
-
-func numbered(n int, status string) aai.Document { return document(fmt.Sprintf("%04d", n), status) }
-
-// flips are changes that have not arrived in A&AI yet, and the times that others took.
-type flips struct {
-	mu      sync.Mutex
-	pending map[aai.Key]aaisync.Desired
-	since   map[aai.Key]time.Time
-	took    []time.Duration
-}
-
-func newFlips() *flips {
-	return &flips{pending: map[aai.Key]aaisync.Desired{}, since: map[aai.Key]time.Time{}}
-}
-
-func (f *flips) want(d aai.Document) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.pending[key(d.ID)] = aaisync.Desired{Document: &d, Seen: time.Now()}
-}
-
-func (f *flips) flip(d aai.Document) {
-	f.want(d)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.since[key(d.ID)] = time.Now()
-}
-
-func (f *flips) take() aaisync.Change {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	taken := f.pending
-	f.pending = map[aai.Key]aaisync.Desired{}
-	return aaisync.Change{Desired: taken}
-}
-
-// arrive records that a change was written.
-func (f *flips) arrive(w aaisync.WriteEvent) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if since, flipped := f.since[w.Key]; flipped && w.Err == nil && slices.Contains(w.Labels, "hs/status=Failed") {
-		f.took = append(f.took, time.Since(since))
-		delete(f.since, w.Key)
+				}
+				w.slow(takes, func(*http.Request) bool { return true }) // A page of the list has 100.
+				for n := range changes {
+					w.failAfter(takes+time.Duration(n)*every, n*objects/changes)
+				}
+				requests, took := w.pass(objects)
+				if len(took) != changes || took[changes-1] > 3*takes {
+					t.Errorf("%d changes arrived, after %s", len(took), took)
+				}
+				if requests > 11+2*changes { // This is a probe, ten pages, and two requests for each change.
+					t.Errorf("%d requests", requests)
+				}
+			})
+		})
 	}
+}
+
+// TestFewChangesAreAppliedDuringList changes many resources while a tenant is listed. About 20 of them are read alone, the others
+// wait for the list, and so does a deletion, because its limit depends on the number of documents.
+func TestFewChangesAreAppliedDuringList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startBusy(t)
+		for n := range 150 {
+			w.want(numbered(n, "Ready"))
+		}
+		w.pass(150)
+		w.syncer.Resync(tenant)
+		w.slow(takes, isList)
+		time.AfterFunc(takes/2, func() {
+			for n := range 30 {
+				w.want(numbered(n, "Failed"))
+			}
+			w.drop("0149")
+		})
+		requests := w.requests(func() { w.pass(149) })
+		listed, reads := slices.Index(requests, "GET"), 0
+		for _, r := range requests {
+			if strings.HasPrefix(r, "GET ") {
+				reads++
+			}
+		}
+		if reads > 20+aaisync.Parallelism || slices.Index(requests, "+ UPDATE 0000") > listed || slices.Index(requests, "+ DELETE 0149") < listed {
+			t.Errorf("%d reads: %q", reads, requests)
+		}
+	})
 }
