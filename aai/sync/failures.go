@@ -50,13 +50,12 @@ func (o *object) rejected() bool {
 	return o.failure.reason == ReasonRejected && reflect.DeepEqual(o.failure.document, o.desired)
 }
 
-// retryAll queues every failed object again, including rejected ones.
+// retryAll makes every failed object due, including rejected ones. All of them are in todo after a list.
 func (m *tenantState) retryAll() {
-	for key, o := range m.waiting {
+	for _, o := range m.waiting {
 		if o.failure.reason == "" {
 			continue
 		}
-		m.todo[key] = o
 		if o.failure.retryAt = (time.Time{}); o.failure.reason != ReasonUnavailable {
 			o.failure = failure{}
 		}
@@ -81,7 +80,7 @@ func (m *tenantState) requeueDue(now time.Time) {
 		switch {
 		case o.failure.reason != "" && o.failure.due(now):
 			m.todo[key] = o
-		case o.skipped != nil && o.skipped.Cause == plan.CauseLimit && released[o.skipped.Source]:
+		case o.skipped != nil && released[o.skipped.Source]:
 			m.todo[key] = o
 		}
 	}

@@ -265,20 +265,42 @@ func (w *world) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
+	defer w.enterLanes(r)()
 	recorder := httptest.NewRecorder()
 	w.serve(recorder, r)
 	return recorder.Result(), nil
 }
 
-// serve passes a request to A&AI, and detects writes that overlap.
-func (w *world) serve(out http.ResponseWriter, r *http.Request) {
+// overHTTP sends requests over real connections. Writes overlap when the client sends one before the end of another: a server learns later
+// than the client that a connection is broken.
+type overHTTP struct {
+	*http.Transport
+
+	world *world
+}
+
+// RoundTrip sends a request to A&AI.
+func (o overHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	defer o.world.enterLanes(r)()
+	return o.Transport.RoundTrip(r)
+}
+
+// enterLanes records that a request begins, and returns a function that records its end.
+func (w *world) enterLanes(r *http.Request) (leave func()) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		http.Error(out, err.Error(), http.StatusBadRequest)
-		return
+		w.t.Errorf("cannot read the body of a request: %v", err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	defer w.lanes.enter(simulator.Request{Method: r.Method, Path: r.URL.EscapedPath(), Body: string(body)})()
+	return w.lanes.enter(simulator.Request{Method: r.Method, Path: r.URL.EscapedPath(), Body: string(body)})
+}
+
+// serve passes a request to A&AI.
+func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 	if w.arrive != nil {
 		w.arrive()
 	}

@@ -77,7 +77,7 @@ func TestSyncConvergesUnderFaultsOverHTTP(t *testing.T) {
 		server.Config.ErrorLog = log.New(io.Discard, "", 0)
 		server.Start()
 		defer server.Close()
-		w.connect(server.URL, nil, client.NewBreaker(0, w.clock))
+		w.connect(server.URL, overHTTP{&http.Transport{}, w}, client.NewBreaker(0, w.clock))
 		defer w.client.Close()
 		newHistory(w).happen(t)
 	})
@@ -291,7 +291,7 @@ func (h *history) pass(t *rapid.T, guards plan.Guards) outcome {
 		case !ok && len(guards.Deletions) > 0:
 			t.Fatalf("%q was deleted although its source is held", id)
 		case ok && !isMadeAgain(key(id), desired, h.written[written:]):
-			checkOthers(t, id, was, is)
+			checkOthers(t, id, was, is, claimsOf(key(id), h.written[written:]))
 		}
 	}
 	return r
@@ -306,8 +306,18 @@ func isMadeAgain(key aai.Key, desired map[aai.Key]aai.Document, written []aaisyn
 	})
 }
 
-// checkOthers checks that a document of ours still has the labels and relationships of others.
-func checkOthers(t *rapid.T, id string, was, is map[string]any) {
+// claimsOf returns the labels that were written to a document. A relationship that they claim is ours, also if others have added it too.
+func claimsOf(key aai.Key, written []aaisync.WriteEvent) (labels []string) {
+	for _, o := range written {
+		if o.Key == key {
+			labels = append(labels, o.Labels...)
+		}
+	}
+	return labels
+}
+
+// checkOthers checks that a document of ours still has the labels and relationships of others. claims are labels that we have written since.
+func checkOthers(t *rapid.T, id string, was, is map[string]any, claims []string) {
 	had, _ := was["labels"].([]string)
 	has, _ := is["labels"].([]string)
 	for _, label := range had {
@@ -316,7 +326,7 @@ func checkOthers(t *rapid.T, id string, was, is map[string]any) {
 		}
 	}
 	for _, target := range targets(was) {
-		claimed := slices.ContainsFunc(had, func(l string) bool { return strings.HasSuffix(l, strings.TrimPrefix(target, "-> ")) })
+		claimed := slices.ContainsFunc(append(claims, had...), func(l string) bool { return strings.HasSuffix(l, strings.TrimPrefix(target, "-> ")) })
 		if !claimed && !slices.Contains(targets(is), target) {
 			t.Fatalf("%q lost the relationship %q", id, target)
 		}
