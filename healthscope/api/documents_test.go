@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,11 +21,12 @@ import (
 )
 
 // The subjects of the tests: a group with a running instance and an instance whose context no longer exists, a group without
-// instances, and a cluster with its network intents.
+// instances, a group that does not exist, and a cluster with its network intents.
 const (
 	groupURL   = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/autumn"
 	autumnURL  = groupURL + "/status"
 	winterURL  = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/winter/status"
+	springURL  = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/spring/status"
 	networkURL = "/v2/cluster-providers/west/clusters/bonn/status"
 	autumnID   = "5127746093381250097"
 	goneID     = "2204310587736190422"
@@ -180,91 +180,102 @@ func manyDocuments(t testing.TB) *Documents {
 	return NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters, Policy: healthscope.DefaultPolicy()})
 }
 
+// requestsForDocuments returns requests for status documents: first those that group and cluster answer in the same way.
 func requestsForDocuments(t testing.TB) map[string]request {
 	t.Helper()
-	const group, cluster, instance = "/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status", "/v2/cluster-providers/{provider}/clusters/{cluster}/status", "/v1/instance/{id}/status"
-	away := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{err: fmt.Errorf("cannot read status: %w", appcontext.ErrUnavailable)}, Clusters: memoryClusters{}})
-	malformed := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{err: fmt.Errorf("cannot read status: %w", appcontext.ErrMalformed)}, Clusters: memoryClusters{}})
+	const group, cluster, instance = groupPath + "/status", "/v2/cluster-providers/{provider}/clusters/{cluster}/status", "/v1/instance/{id}/status"
+	failing := func(err error) *Documents {
+		return NewDocuments(DocumentsOptions{Contexts: &memoryContexts{err: fmt.Errorf("cannot read status: %w", err)}, Clusters: memoryClusters{}})
+	}
+	away := failing(appcontext.ErrUnavailable)
 	old, clusters := fixtures(t)
 	old.age = time.Minute
 	stale := NewDocuments(DocumentsOptions{Contexts: old, Clusters: clusters})
 	silent := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{age: time.Minute}, Clusters: memoryClusters{}})
-	unconfigured := NewDocuments(DocumentsOptions{Clusters: memoryClusters{}})
-	broken := NewDocuments(DocumentsOptions{})
 	unread := NewDocuments(DocumentsOptions{Clusters: memoryClusters{unread: []string{"east+tokyo"}, instances: map[string][]Observation{"gentle-fox": {observationOf("west+bonn", healthscope.Ready, true)}}}})
+	contexts, _ := fixtures(t)
+	panics := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: panicking{}})
 	all := map[string]request{
-		"instance that nobody fills":     {path: instance, target: "/v1/instance/empty-fox/status", want: 200},
-		"group":                          {path: group, want: 200},
-		"group with health":              {path: group, target: autumnURL + "?health=true&type=all", want: 200},
-		"group in detail":                {path: group, target: autumnURL + "?output=full", want: 200},
-		"group, nothing matches":         {path: group, target: autumnURL + "?app=a&cluster=a%2Bb&resource=c&resource=d&type=cluster", want: 200},
-		"group, instances":               {path: group, target: autumnURL + "?instance", want: 200},
-		"group, instance":                {path: group, target: autumnURL + "?instance=" + autumnID, want: 200},
-		"group, instance gone":           {path: group, target: autumnURL + "?instance=" + goneID, want: 200},
-		"group, instance of none":        {path: group, target: autumnURL + "?instance=99", want: 404, detail: `query parameter "instance" has the value "99", which is none of its instances; without a value, instance lists them`},
-		"group before its first":         {path: group, target: winterURL, want: 200},
-		"group that is none":             {path: group, target: strings.Replace(autumnURL, "autumn", "spring", 1), want: 404, detail: `nothing is known of deployment intent group "retail/shop/v2/spring"`},
-		"group of bad name":              {path: group, target: strings.Replace(autumnURL, "autumn", "a%2Fb", 1), want: 400, detail: `parameter "group" has the value "a/b"`},
-		"group of dots":                  {path: group, target: strings.Replace(autumnURL, "retail", "%2e%2e", 1), want: 400, detail: `parameter "project" has the value ".."`},
-		"group of long name":             {path: group, target: strings.Replace(autumnURL, "shop", strings.Repeat("x", 254), 1), want: 400, detail: `parameter "app" has the value "xxx`},
-		"group with bad type":            {path: group, target: autumnURL + "?type=both", want: 400, detail: `query parameter "type" with value "both" cannot be used; allowed: rsync, cluster, all`},
-		"group with bad cluster":         {path: group, target: autumnURL + "?cluster=west+bonn", want: 400, detail: `<provider>+<cluster>, where + is sent as %2B`},
-		"group with unknown parameter":   {path: group, target: autumnURL + "?namespace=a", want: 400, detail: `unknown query parameter "namespace" with value "a"; this path takes ["app" "apps" "cluster" "clusters" "dialect" "health" "instance" "output" "resource" "resources" "status" "type"]`},
-		"group with parameter of EMCO":   {path: group, target: autumnURL + "?status=ready", want: 400, detail: `query parameter "status" with value "ready" is one of EMCO 22.12; allowed: it, with dialect=22.12`},
-		"group with type twice":          {path: group, target: autumnURL + "?type=rsync&type=cluster", want: 400, detail: `query parameter "type" with value "rsync,cluster" is given 2 times`},
-		"group known":                    {path: group, header: http.Header{"If-None-Match": {"*"}}, want: 304},
-		"group without etcd":             {path: group, from: unconfigured, want: 503, detail: "the server's configuration has no section appContext"},
-		"group with etcd away":           {path: group, from: away, want: 503, detail: "cannot read the AppContexts in etcd: cannot read status: Etcd is not available"},
-		"group unknown before etcd went": {path: group, from: silent, want: 503, detail: "etcd has not answered since"},
-		"instance unknown before":        {path: group, target: autumnURL + "?instance=99", from: silent, want: 503, detail: "nothing was known of it then"},
-		"group that cannot be read":      {path: group, from: malformed, want: 500, detail: "Stored value cannot be read"},
-
-		"cluster":                {path: cluster, want: 200},
-		"cluster in detail":      {path: cluster, target: networkURL + "?output=detail", want: 200},
-		"cluster that is none":   {path: cluster, target: "/v2/cluster-providers/west/clusters/ulm/status", want: 404, detail: `nothing is known of the network intents of cluster "west/ulm"`},
-		"cluster of bad name":    {path: cluster, target: "/v2/cluster-providers/west/clusters/%00/status", want: 400, detail: `parameter "cluster"`},
-		"cluster known":          {path: cluster, header: http.Header{"If-None-Match": {"*"}}, want: 304},
-		"cluster with etcd away": {path: cluster, from: away, want: 503, detail: "Etcd is not available"},
-		"cluster, malformed":     {path: cluster, from: malformed, want: 500, detail: "Stored value cannot be read"},
-
-		"EMCO: group":                    {path: group, accept: typeEMCO, want: 200},
-		"EMCO: group by parameter":       {path: group, target: autumnURL + "?dialect=22.12", want: 200},
-		"EMCO: group, with JSON as well": {path: group, target: autumnURL + "?dialect=22.12", accept: "application/json", want: 200},
-		"EMCO: group, how it is":         {path: group, target: autumnURL + "?type=cluster&output=detail", accept: typeEMCO, want: 200},
-		"EMCO: group, deployed":          {path: group, target: autumnURL + "?status=deployed", accept: typeEMCO, want: 200},
-		"EMCO: group, ready":             {path: group, target: autumnURL + "?status=ready&app=web&cluster=west%2Bberlin&resource=web", accept: typeEMCO, want: 200},
-		"EMCO: apps":                     {path: group, target: autumnURL + "?apps", accept: typeEMCO, want: 200},
-		"EMCO: clusters":                 {path: group, target: autumnURL + "?clusters=", accept: typeEMCO, want: 200},
-		"EMCO: resources":                {path: group, target: autumnURL + "?resources=true", accept: typeEMCO, want: 200},
-		"EMCO: group before its first":   {path: group, target: winterURL, accept: typeEMCO, want: 200},
-		"EMCO: group known":              {path: group, accept: typeEMCO, header: http.Header{"If-None-Match": {"*"}}, want: 304},
-		"EMCO: group that is none":       {path: group, target: strings.Replace(autumnURL, "autumn", "spring", 1), accept: typeEMCO, want: 404, detail: `DeploymentIntentGroup not found: there is neither`},
-		"EMCO: cluster that is none":     {path: cluster, target: "/v2/cluster-providers/west/clusters/ulm/status", accept: typeEMCO, want: 404, detail: `Cluster not found: there is neither`},
-		"EMCO: bad type":                 {path: group, target: autumnURL + "?type=all&dialect=22.12", want: 400, detail: `Invalid query type: query parameter "type" with value "all"`},
-		"EMCO: another dialect":          {path: group, target: autumnURL + "?dialect=21.03", want: 400, detail: `Invalid query dialect: query parameter "dialect" with value "21.03" cannot be used; allowed: 22.12`},
-		"EMCO: unknown parameter":        {path: group, target: autumnURL + "?namespace=a", accept: typeEMCO, want: 400, detail: `unknown query parameter "namespace"`},
-		"EMCO: unknown app":              {path: group, target: autumnURL + "?app=nosuch", accept: typeEMCO, want: 400, detail: "Filter app nosuch not in list of apps for composite app shop"},
-		"EMCO: instance of none":         {path: group, target: autumnURL + "?instance=99", accept: typeEMCO, want: 400, detail: "No state information for 99"},
-		"EMCO: apps of a cluster":        {path: cluster, target: networkURL + "?apps", accept: typeEMCO, want: 400, detail: "only for deployment intent groups"},
-		"EMCO: cluster":                  {path: cluster, accept: typeEMCO, want: 200},
-		"EMCO: cluster, ready":           {path: cluster, target: networkURL + "?status=ready", accept: typeEMCO, want: 200},
-		"EMCO: cluster, how it is":       {path: cluster, target: networkURL + "?type=cluster", accept: typeEMCO, want: 200},
-		"EMCO: cluster, deployed":        {path: cluster, target: networkURL + "?status=deployed", accept: typeEMCO, want: 200},
-		"EMCO: what etcd said before":    {path: group, from: stale, accept: typeEMCO, want: 503, detail: "etcd has not answered since"},
-		"EMCO: with etcd away":           {path: group, from: away, accept: typeEMCO, want: 503, detail: "Etcd is not available"},
-		"EMCO: not in text":              {path: group, target: autumnURL + "?dialect=22.12", accept: "text/plain", want: 406, detail: "this path can be answered as application/json or application/vnd.emco.v22+json"},
-		"EMCO: no path that has it":      {path: instance, accept: typeEMCO, want: 406, detail: "this path can be answered as application/json"},
-
-		"instance":                {path: instance, want: 200},
-		"instance that is lost":   {path: instance, target: "/v1/instance/lost-fox/status", want: 200},
-		"instance that is none":   {path: instance, target: "/v1/instance/odd-fox/status", want: 404, detail: `no ResourceBundleState that can be seen has the label k8splugin.io/rb-instance-id=odd-fox`},
-		"instance of bad name":    {path: instance, target: "/v1/instance/-/status", want: 400, detail: `parameter "id" has the value "-"`},
-		"instance with parameter": {path: instance, target: "/v1/instance/gentle-fox/status?full=true", want: 400, detail: `unknown query parameter "full"`},
-		"instance known":          {path: instance, header: http.Header{"If-None-Match": {"*"}}, want: 304},
+		"group panics":            {path: group, target: autumnURL + "?health=true", from: panics, want: 500, detail: "its log says how"},
+		"instance panics":         {path: instance, from: panics, want: 500, detail: "its log says how"},
+		"group without etcd":      {path: group, from: NewDocuments(DocumentsOptions{}), want: 503, detail: "the server's configuration has no section appContext"},
+		"group known":             {path: group, accept: typeEMCO, header: http.Header{"If-None-Match": {"*"}}, want: 304},
+		"instance is known":       {path: instance, header: http.Header{"If-None-Match": {"*"}}, want: 304},
 		"instance too early":      {path: instance, ready: func() error { return errors.New("the bundles have not been read yet") }, want: 503, detail: "the bundles have not been read yet"},
 		"instance, partly unread": {path: instance, from: unread, want: 200},
 		"instance, maybe unread":  {path: instance, target: "/v1/instance/odd-fox/status", from: unread, want: 503, detail: `nothing is known of instance "odd-fox", and it may be in a cluster that has not been read yet: east+tokyo`},
-		"instance panics":         {path: instance, from: broken, want: 500, detail: "its log says how"},
+		"EMCO by parameter":       {path: group, target: autumnURL + "?dialect=22.12", accept: "application/json", want: 200},
+		"EMCO, not in text":       {path: group, target: autumnURL + "?dialect=22.12", accept: "text/plain", want: 406, detail: "this path can be answered as application/json or application/vnd.emco.v22+json"},
+		"EMCO, not of instances":  {path: instance, accept: typeEMCO, want: 406, detail: "this path can be answered as application/json"},
+		"EMCO, old":               {path: group, from: stale, accept: typeEMCO, want: 503, detail: "etcd has not answered since"},
+
+		"group unknown before etcd went":    {path: group, from: silent, want: 503, detail: "etcd has not answered since"},
+		"instance unknown before etcd went": {path: group, target: autumnURL + "?instance=99", from: silent, want: 503, detail: "nothing was known of it then"},
+	}
+	for _, path := range []string{group, cluster} {
+		all[path+" is known"] = request{path: path, header: http.Header{"If-None-Match": {"*"}}, want: 304}
+		all[path+" with etcd away"] = request{path: path, from: away, want: 503, detail: "cannot read the AppContexts in etcd: cannot read status: Etcd is not available"}
+		all[path+" with etcd away, EMCO"] = request{path: path, from: away, accept: typeEMCO, want: 503, detail: "Etcd is not available"}
+		all[path+" that cannot be decoded"] = request{path: path, from: failing(appcontext.ErrMalformed), want: 500, detail: "Stored value cannot be read"}
+		all[path+" of bad context"] = request{path: path, from: failing(appcontext.ErrInvalid), want: 400, detail: appcontext.ErrInvalid.Error()}
+	}
+	for name, tt := range map[string]struct {
+		path, target string
+		want         int
+		detail       string
+	}{
+		"group with health":            {group, autumnURL + "?health=true&type=all", 200, ""},
+		"group in detail":              {group, autumnURL + "?output=full", 200, ""},
+		"group, nothing matches":       {group, autumnURL + "?app=a&cluster=a%2Bb&resource=c&resource=d&type=cluster", 200, ""},
+		"group, instances":             {group, autumnURL + "?instance", 200, ""},
+		"group, instance":              {group, autumnURL + "?instance=" + autumnID, 200, ""},
+		"group, instance gone":         {group, autumnURL + "?instance=" + goneID, 200, ""},
+		"group, instance of none":      {group, autumnURL + "?instance=99", 404, `query parameter "instance" has the value "99", which is none of its instances; without a value, instance lists them`},
+		"group before its first":       {group, winterURL, 200, ""},
+		"group that is none":           {group, springURL, 404, `nothing is known of deployment intent group "retail/shop/v2/spring"`},
+		"group of bad name":            {group, strings.Replace(autumnURL, "autumn", "a%2Fb", 1), 400, `parameter "group" has the value "a/b"`},
+		"group of a dot":               {group, strings.Replace(autumnURL, "retail", "%2e", 1), 400, `parameter "project" has the value "."`},
+		"group of dots":                {group, strings.Replace(autumnURL, "retail", "%2e%2e", 1), 400, `parameter "project" has the value ".."`},
+		"group of the longest name":    {group, strings.Replace(autumnURL, "shop", strings.Repeat("x", 253), 1), 404, "nothing is known"},
+		"group of long name":           {group, strings.Replace(autumnURL, "shop", strings.Repeat("x", 254), 1), 400, `parameter "app" has the value "xxx`},
+		"group of no UTF-8":            {group, strings.Replace(autumnURL, "shop", "%ff", 1), 400, `parameter "app" has the value "\xff"`},
+		"group with bad type":          {group, autumnURL + "?type=both", 400, `query parameter "type" with value "both" cannot be used; allowed: rsync, cluster, all`},
+		"group with type twice":        {group, autumnURL + "?type=rsync&type=cluster", 400, `query parameter "type" with value "rsync,cluster" is given 2 times`},
+		"group with unknown parameter": {group, autumnURL + "?namespace=a", 400, `unknown query parameter "namespace" with value "a"; this path takes ["app" "apps" "cluster" "clusters" "dialect" "health" "instance" "output" "resource" "resources" "status" "type"]`},
+		"cluster in detail":            {cluster, networkURL + "?output=detail", 200, ""},
+		"cluster that is none":         {cluster, "/v2/cluster-providers/west/clusters/ulm/status", 404, `nothing is known of the network intents of cluster "west/ulm"`},
+		"cluster of bad name":          {cluster, "/v2/cluster-providers/west/clusters/%00/status", 400, `parameter "cluster"`},
+		"instance that nobody fills":   {instance, "/v1/instance/empty-fox/status", 200, ""},
+		"instance that is lost":        {instance, "/v1/instance/lost-fox/status", 200, ""},
+		"instance that is none":        {instance, "/v1/instance/odd-fox/status", 404, `no ResourceBundleState that can be seen has the label k8splugin.io/rb-instance-id=odd-fox`},
+		"instance of bad name":         {instance, "/v1/instance/-/status", 400, `parameter "id" has the value "-"`},
+		"instance with parameter":      {instance, "/v1/instance/gentle-fox/status?full=true", 400, `unknown query parameter "full"`},
+
+		"EMCO: group":               {group, autumnURL, 200, ""},
+		"EMCO: group, of clusters":  {group, autumnURL + "?type=cluster&output=detail", 200, ""},
+		"EMCO: group, deployed":     {group, autumnURL + "?status=deployed", 200, ""},
+		"EMCO: group, ready":        {group, autumnURL + "?status=ready&app=web&cluster=west%2Bberlin&resource=web", 200, ""},
+		"EMCO: apps":                {group, autumnURL + "?apps", 200, ""},
+		"EMCO: clusters":            {group, autumnURL + "?clusters=", 200, ""},
+		"EMCO: resources":           {group, autumnURL + "?resources=true", 200, ""},
+		"EMCO: before its first":    {group, winterURL, 200, ""},
+		"EMCO: group that is none":  {group, springURL, 404, `DeploymentIntentGroup not found: there is neither`},
+		"EMCO: no such cluster":     {cluster, "/v2/cluster-providers/west/clusters/ulm/status", 404, `Cluster not found: there is neither`},
+		"EMCO: another dialect":     {group, autumnURL + "?dialect=21.03", 400, `Invalid query dialect: query parameter "dialect" with value "21.03" cannot be used; allowed: 22.12`},
+		"EMCO: unknown parameter":   {group, autumnURL + "?namespace=a", 400, `unknown query parameter "namespace"`},
+		"EMCO: unknown app":         {group, autumnURL + "?app=nosuch", 400, "Filter app nosuch not in list of apps for composite app shop"},
+		"EMCO: instance of none":    {group, autumnURL + "?instance=99", 400, "No state information for 99"},
+		"EMCO: apps of a cluster":   {cluster, networkURL + "?apps", 400, "only for deployment intent groups"},
+		"EMCO: cluster":             {cluster, networkURL, 200, ""},
+		"EMCO: cluster, ready":      {cluster, networkURL + "?status=ready", 200, ""},
+		"EMCO: cluster, of cluster": {cluster, networkURL + "?type=cluster", 200, ""},
+		"EMCO: cluster, deployed":   {cluster, networkURL + "?status=deployed", 200, ""},
+	} {
+		r := request{path: tt.path, target: tt.target, want: tt.want, detail: tt.detail}
+		if strings.HasPrefix(name, "EMCO") {
+			r.accept = typeEMCO
+		}
+		all[name] = r
 	}
 	return all
 }
@@ -294,30 +305,26 @@ func clustersOf(t *testing.T, d status.Document, app string) map[string]status.C
 	return found
 }
 
+// TestDocumentsSayWhereWhatTheyShowComesFrom covers a cluster that the hub observes, one that it does not, one that has never been reached, the
+// same with a bundle in the context, and one that cannot be reached any more.
 func TestDocumentsSayWhereWhatTheyShowComesFrom(t *testing.T) {
-	clusters := clustersOf(t, document(t, manyDocuments(t), autumnURL+"?health=true&type=all"), "web")
-	want := map[string]struct{ state, reason, last, source string }{
-		"bonn":   {"Failed", "CrashLoopBackOff", "", ""},
-		"berlin": {"Ready", "", "", "context"},
-		"away":   {"Unknown", string(healthscope.ReasonClusterUnreachable), "", ""},
-		"former": {"Unknown", string(healthscope.ReasonClusterUnreachable), "Ready", "context"},
-		"lost":   {"Unknown", string(healthscope.ReasonClusterUnreachable), "Ready", ""},
-	}
-	for name, tt := range want {
+	clusters := clustersOf(t, document(t, manyDocuments(t), autumnURL+"?output=full"), "web")
+	const unreachable = string(healthscope.ReasonClusterUnreachable)
+	for name, want := range map[string]struct {
+		state, reason, last, source string
+		detail                      bool
+	}{
+		"bonn":   {"Failed", "CrashLoopBackOff", "", "", true},
+		"berlin": {"Ready", "", "", "context", true},
+		"away":   {"Unknown", unreachable, "", "", false},
+		"former": {"Unknown", unreachable, "Ready", "context", true},
+		"lost":   {"Unknown", unreachable, "Ready", "", false},
+	} {
 		c := clusters[name]
-		if len(c.Resources) != 1 || c.Source != tt.source {
-			t.Errorf("%s: %+v, want %+v", name, c, tt)
-		} else if h := c.Resources[0].Health; h.State != tt.state || h.Reason != tt.reason || h.LastState != tt.last {
-			t.Errorf("%s: %+v, want %+v", name, h, tt)
-		}
-	}
-}
-
-func TestDetailIsReadFromTheCluster(t *testing.T) {
-	clusters := clustersOf(t, document(t, manyDocuments(t), autumnURL+"?output=detail&type=cluster"), "web")
-	for name, want := range map[string]bool{"bonn": true, "berlin": true, "away": false, "lost": false} {
-		if got := len(clusters[name].Resources[0].Detail) > 0; got != want {
-			t.Errorf("%s has detail: %t, want %t", name, got, want)
+		if len(c.Resources) != 1 || c.Source != want.source || len(c.Resources[0].Detail) > 0 != want.detail {
+			t.Errorf("%s: %+v, want %+v", name, c, want)
+		} else if h := c.Resources[0].Health; h.State != want.state || h.Reason != want.reason || h.LastState != want.last {
+			t.Errorf("%s: %+v, want %+v", name, h, want)
 		}
 	}
 }
@@ -357,7 +364,7 @@ func TestWholeObjectsHaveALimit(t *testing.T) {
 			}
 			for _, target := range targets { // These wait too long.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-				got := serve(h, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+target, http.NoBody))
+				got := send(ctx, h, http.MethodGet, target, nil, "")
 				checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "are being made already")
 				cancel()
 			}
@@ -366,11 +373,12 @@ func TestWholeObjectsHaveALimit(t *testing.T) {
 			t.Errorf("%d answers read whole bundles, want %d", begun.Load(), maxDetail)
 		}
 		for _, target := range targets {
-			got := httptest.NewRecorder()
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+target, http.NoBody)
-			asking.Go(func() { h.ServeHTTP(got, r) })
-			synctest.Wait() // The response must not depend on time, which does not advance here.
+			began := time.Now()
+			got := get(t, h, target, nil)
 			checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "are being made already")
+			if took := time.Since(began); took > 0 {
+				t.Errorf("%s: failed after %s, want at once", target, took)
+			}
 		}
 		for _, target := range []string{"/scopes", autumnURL} {
 			if got := get(t, h, target, nil); got.Code != http.StatusOK {
