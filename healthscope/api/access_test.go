@@ -53,6 +53,7 @@ func requestsOfCallers() map[string]request {
 		"an empty token":                {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"Bearer "}}, want: 401, detail: "cannot be read"},
 		"a token of two words":          {path: "/scopes", guard: guard, header: bearer("all all"), want: 401, detail: "cannot be read"},
 		"a scheme in lower case":        {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"bearer all"}}, want: 200},
+		"blanks before the token":       {path: "/scopes", guard: guard, header: bearer("  all"), want: 200},
 		"nobody knows whose token":      {path: "/scopes", guard: rights{err: errors.New("no answer")}, header: bearer("all"), want: 503, detail: "cannot find out whose the bearer token is: no answer"},
 		"nobody knows whose right":      {path: "/scopes", guard: undecided{guard}, header: bearer("all"), want: 503, detail: `cannot find out what user "caller-all" may do: no answer`},
 	}

@@ -72,18 +72,13 @@ const savedWeb = `{"ready":true,"resourceCount":1,"deploymentStatuses":[{"metada
 
 // memoryContexts is a Contexts with a few subjects.
 type memoryContexts struct {
-	mu    sync.Mutex
 	views map[appcontext.DeploymentRef]appcontext.View
 	// age is the time since the last response of etcd.
-	age   time.Duration
-	err   error
-	asked int
+	age time.Duration
+	err error
 }
 
 func (m *memoryContexts) View(_ context.Context, subject appcontext.DeploymentRef, instance string) (appcontext.View, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.asked++
 	view := m.views[subject]
 	view.AsOf = time.Now().Add(-m.age)
 	switch {

@@ -3,17 +3,14 @@ package api
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -86,9 +83,11 @@ func listen(t *testing.T, o Options, target string, header http.Header) streamRe
 // listenHTTPS is like listen, over HTTPS and HTTP/2.
 func listenHTTPS(t *testing.T, o Options, target string, header http.Header) streamReader {
 	t.Helper()
-	certificate, trusted := newCertificate(t)
-	s := &Server{Address: "pipe", Handler: NewHandler(o), TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}}
-	client := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS13}}
+	certified := httptest.NewTLSServer(nil) // It has a certificate for example.com.
+	certified.Close()
+	trusted := certified.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	s := &Server{Address: "pipe", Handler: NewHandler(o), TLS: &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS13}}
+	client := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: trusted, ServerName: "example.com", MinVersion: tls.VersionTLS13}}
 	return listenTo(t, s, client, target, header)
 }
 
@@ -368,25 +367,4 @@ func TestStreamsHaveALimit(t *testing.T) {
 	}
 	got := get(t, h, "/scopes?watch=true", nil)
 	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "streams are open already")
-}
-
-// newCertificate returns a certificate for localhost, and a pool with the certificate as the only trusted one.
-func newCertificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{DNSNames: []string{"localhost"}, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trusted := x509.NewCertPool()
-	trusted.AddCert(certificate)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, trusted
 }
