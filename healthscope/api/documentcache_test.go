@@ -25,7 +25,7 @@ func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
 	}
 	saved := func(v appcontext.View) map[string]weak.Pointer[status.Bundle] {
 		contents, found := d.cacheOf(appcontext.DeploymentRef{}, v).decode(v), map[string]weak.Pointer[status.Bundle]{}
-		for _, e := range contents.Expected(appcontext.GroupRef("retail", "shop", "v2", "autumn"), status.Query{}) {
+		for _, e := range contents.Expected(autumn, status.Query{}) {
 			found[e.Cluster] = weak.Make(contents.SavedBundle(e.AppInCluster, nil))
 		}
 		return found

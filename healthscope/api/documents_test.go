@@ -29,9 +29,12 @@ const (
 	springURL  = "/v2/projects/retail/composite-apps/shop/v2/deployment-intent-groups/spring/status"
 	networkURL = "/v2/cluster-providers/west/clusters/bonn/status"
 	autumnID   = "5127746093381250097"
-	goneID     = "2204310587736190422"
+	oldID      = "2204310587736190422"
 	networkID  = "7741902256340018863"
 )
+
+// autumn is the group of autumnURL. Its instance autumnID is running, and oldID is terminated.
+var autumn = appcontext.GroupRef("retail", "shop", "v2", "autumn")
 
 // etcdKeys holds the keys and raw values of a context.
 type etcdKeys map[string]string
@@ -84,8 +87,8 @@ func (m *memoryContexts) View(_ context.Context, subject appcontext.DeploymentRe
 	switch {
 	case m.err != nil:
 		return appcontext.View{}, m.err
-	case instance == goneID && slices.Contains(view.Contexts, goneID):
-		view.ContextID, view.Context, view.StatusContext = goneID, nil, nil
+	case instance == oldID && slices.Contains(view.Contexts, oldID):
+		view.ContextID, view.Context, view.StatusContext = oldID, nil, nil
 	case instance != "" && instance != view.ContextID:
 		return appcontext.View{AsOf: view.AsOf}, fmt.Errorf("No state information for %s: %w", instance, appcontext.ErrNotFound)
 	}
@@ -112,8 +115,8 @@ func (m memoryClusters) Instance(id string) (found []Observation, unread []strin
 	return slices.Clone(m.instances[id]), m.unread
 }
 
-// observationOf returns the observation of a bundle with a Deployment. whole is true if the whole bundle can be read.
-func observationOf(cluster string, state healthscope.State, whole bool) Observation {
+// observationOf returns the observation of a bundle with a Deployment.
+func observationOf(cluster string, state healthscope.State) Observation {
 	r := healthscope.Result{
 		Key:     healthscope.Key{Cluster: cluster, Group: "apps", Kind: "Deployment", Namespace: "store", Name: "web"},
 		Version: "v1", State: state, Since: time.Now().Add(-time.Hour),
@@ -122,24 +125,20 @@ func observationOf(cluster string, state healthscope.State, whole bool) Observat
 		r.Reason, r.Message = "CrashLoopBackOff", "it crashes"
 	}
 	judgement := healthscope.Judge([]healthscope.Result{r}, healthscope.Policy{}, time.Now())
-	s := Observation{Report: status.Report{Members: judgement.Members, Observed: true, LastSeen: time.Now()}}
-	s.Read = func(context.Context) (*status.Bundle, error) {
-		if !whole {
-			return nil, errors.New("no answer")
-		}
-		return status.DecodeBundle(cluster, savedWeb, nil), nil
+	return Observation{
+		Report: status.Report{Members: judgement.Members, Observed: true, LastSeen: time.Now()},
+		Read:   func(context.Context) (*status.Bundle, error) { return status.DecodeBundle(cluster, savedWeb, nil), nil },
 	}
-	return s
 }
 
 // fixtures returns the contexts and clusters of the tests.
 func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 	t.Helper()
-	autumn := etcdKeys{
+	instance := etcdKeys{
 		"/context/" + autumnID + "/meta/":                                  `{"CompositeProfile":"small","ChildContextIDs":["1"]}`,
 		"/context/" + autumnID + "/app/web/cluster/west+away/readystatus/": `"Retrying"`,
 	}.
-		put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Applied", "").
+		put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Applied", savedWeb).
 		put(autumnID, "web", "west+berlin", "web+Deployment", deployment, "Applied", savedWeb).
 		put(autumnID, "web", "west+away", "web+Deployment", deployment, "Applied", "").
 		put(autumnID, "web", "west+former", "web+Deployment", deployment, "Applied", savedWeb).
@@ -147,19 +146,18 @@ func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 		put(autumnID, "broken", "west+bonn", "x+ConfigMap", ": no object", "Failed", "").snapshot(t)
 	network := etcdKeys{}.put(networkID, "network-intents", "west+bonn", "net+Network", "apiVersion: k8s.plugin.opnfv.org/v1alpha1\nkind: Network\n", "Applied", "").snapshot(t)
 	when := time.Date(2026, 3, 2, 8, 58, 21, 186e6, time.UTC)
-	group, winter, cluster := appcontext.GroupRef("retail", "shop", "v2", "autumn"), appcontext.GroupRef("retail", "shop", "v2", "winter"), appcontext.ClusterRef("west", "bonn")
 	contexts := &memoryContexts{views: map[appcontext.DeploymentRef]appcontext.View{
-		group: {
+		autumn: {
 			Info:     appcontext.StateInfo{Actions: []appcontext.Action{{State: "Created", Time: when}, {State: "Instantiated", ContextID: autumnID, Time: when.Add(time.Hour)}}},
-			Contexts: []string{goneID, autumnID}, ContextID: autumnID, Context: autumn, StatusContext: autumn,
+			Contexts: []string{oldID, autumnID}, ContextID: autumnID, Context: instance, StatusContext: instance,
 		},
-		winter:  {Info: appcontext.StateInfo{Actions: []appcontext.Action{{State: "Created", Time: when}}}},
-		cluster: {Contexts: []string{networkID}, ContextID: networkID, Context: network, StatusContext: network},
+		appcontext.GroupRef("retail", "shop", "v2", "winter"): {Info: appcontext.StateInfo{Actions: []appcontext.Action{{State: "Created", Time: when}}}},
+		appcontext.ClusterRef("west", "bonn"):                 {Contexts: []string{networkID}, ContextID: networkID, Context: network, StatusContext: network},
 	}}
-	lost := observationOf("west+lost", healthscope.Ready, false)
+	lost := observationOf("west+lost", healthscope.Ready)
 	lost.Members = healthscope.MarkUnreachable(lost.Members, healthscope.ReasonClusterUnreachable, "no answer", time.Now())
 	lost.Unreachable, lost.Reason, lost.Read = true, healthscope.ReasonClusterUnreachable, nil
-	failed := observationOf("west+bonn", healthscope.Failed, true)
+	failed := observationOf("west+bonn", healthscope.Failed)
 	failed.Truncated, failed.Unlisted = true, healthscope.Summary{Total: 1, Ready: 1}
 	failed.Members[0].Cause = "Pod web-0: exit code 1"
 	failed.Namespace = "store"
@@ -187,7 +185,7 @@ func requestsForDocuments(t testing.TB) map[string]request {
 	old.age = time.Minute
 	stale := NewDocuments(DocumentsOptions{Contexts: old, Clusters: clusters})
 	silent := NewDocuments(DocumentsOptions{Contexts: &memoryContexts{age: time.Minute}, Clusters: memoryClusters{}})
-	unread := NewDocuments(DocumentsOptions{Clusters: memoryClusters{unread: []string{"east+tokyo"}, instances: map[string][]Observation{"gentle-fox": {observationOf("west+bonn", healthscope.Ready, true)}}}})
+	unread := NewDocuments(DocumentsOptions{Clusters: memoryClusters{unread: []string{"east+tokyo"}, instances: map[string][]Observation{"gentle-fox": {observationOf("west+bonn", healthscope.Ready)}}}})
 	contexts, _ := fixtures(t)
 	panics := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: panicking{}})
 	all := map[string]request{
@@ -224,7 +222,7 @@ func requestsForDocuments(t testing.TB) map[string]request {
 		"group, nothing matches":       {group, autumnURL + "?app=a&cluster=a%2Bb&resource=c&resource=d&type=cluster", 200, ""},
 		"group, instances":             {group, autumnURL + "?instance", 200, ""},
 		"group, instance":              {group, autumnURL + "?instance=" + autumnID, 200, ""},
-		"group, instance gone":         {group, autumnURL + "?instance=" + goneID, 200, ""},
+		"group, instance gone":         {group, autumnURL + "?instance=" + oldID, 200, ""},
 		"group, instance of none":      {group, autumnURL + "?instance=99", 404, `query parameter "instance" has the value "99", which is none of its instances; without a value, instance lists them`},
 		"group before its first":       {group, winterURL, 200, ""},
 		"group that is none":           {group, springURL, 404, `nothing is known of deployment intent group "retail/shop/v2/spring"`},
@@ -300,8 +298,8 @@ func clustersOf(t *testing.T, d status.Document, app string) map[string]status.C
 	return found
 }
 
-// TestDocumentsSayWhereWhatTheyShowComesFrom covers a cluster that the hub observes, one that it does not, one that has never been reached, the
-// same with a bundle in the context, and one that cannot be reached any more.
+// TestDocumentsSayWhereWhatTheyShowComesFrom covers a cluster that the hub observes, with a bundle in the context as well; one that it does not
+// observe, with such a bundle; two that have never been reached, the second with such a bundle; and one that cannot be reached any more.
 func TestDocumentsSayWhereWhatTheyShowComesFrom(t *testing.T) {
 	clusters := clustersOf(t, document(t, manyDocuments(t), autumnURL+"?output=full"), "web")
 	const unreachable = string(healthscope.ReasonClusterUnreachable)
@@ -331,7 +329,7 @@ func TestWholeObjectsHaveALimit(t *testing.T) {
 		contexts, clusters := fixtures(t)
 		var begun atomic.Int64
 		over := make(chan struct{})
-		held := observationOf("west+bonn", healthscope.Ready, true)
+		held := observationOf("west+bonn", healthscope.Ready)
 		held.Read = func(context.Context) (*status.Bundle, error) {
 			begun.Add(1)
 			<-over
@@ -386,12 +384,10 @@ func TestWholeObjectsHaveALimit(t *testing.T) {
 func TestWhatEtcdHasNotConfirmedIsShownWithItsAge(t *testing.T) {
 	contexts, clusters := fixtures(t)
 	d := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})
-	if got := document(t, d, autumnURL); got.LastSeen != "" {
-		t.Errorf("current, and last-seen is %q", got.LastSeen)
-	}
-	contexts.age = time.Minute
-	if got := document(t, d, autumnURL); got.LastSeen == "" {
-		t.Error("a minute old, and the document does not say so")
+	for _, contexts.age = range []time.Duration{0, time.Minute, 0} {
+		if got := document(t, d, autumnURL); (got.LastSeen != "") != (contexts.age > 0) {
+			t.Errorf("after %s, last-seen is %q", contexts.age, got.LastSeen)
+		}
 	}
 }
 
@@ -400,7 +396,6 @@ func TestKeptAnswersHold(t *testing.T) {
 	contexts, clusters := fixtures(t)
 	d := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})
 	h := NewHandler(Options{Documents: d})
-	group := appcontext.GroupRef("retail", "shop", "v2", "autumn")
 	tag := func() string { t.Helper(); return get(t, h, autumnURL, nil).Header().Get("ETag") }
 	first := tag()
 	if again := tag(); again != first {
@@ -416,14 +411,14 @@ func TestKeptAnswersHold(t *testing.T) {
 		},
 	}
 	for what, change := range changes {
-		before := contexts.views[group]
+		before := contexts.views[autumn]
 		changed := before
 		change(&changed)
-		contexts.views[group] = changed
+		contexts.views[autumn] = changed
 		if got := tag(); got == first {
 			t.Errorf("%s has changed, and the answer has not", what)
 		}
-		contexts.views[group] = before
+		contexts.views[autumn] = before
 		if got := tag(); got != first {
 			t.Errorf("%s is as before, and the answer is not", what)
 		}
@@ -442,7 +437,7 @@ func (r *oneRule) Evaluate(map[string]any) (result healthscope.Result, rule stri
 // TestDocumentsForManyCallers asserts that all concurrent callers get the right response.
 func TestDocumentsForManyCallers(t *testing.T) {
 	h := NewHandler(Options{Documents: manyDocuments(t)})
-	targets := []string{autumnURL, autumnURL + "?output=summary", autumnURL + "?output=detail", networkURL, autumnURL + "?instance=" + goneID}
+	targets := []string{autumnURL, autumnURL + "?output=summary", autumnURL + "?output=detail", networkURL, autumnURL + "?instance=" + oldID}
 	want := map[string]string{}
 	for _, target := range targets {
 		want[target] = get(t, h, target, nil).Body.String()

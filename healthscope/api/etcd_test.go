@@ -29,12 +29,6 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// The ids of the instances of the group in the golden documents. The instance oldID is terminated.
-const oldID, newID = "2204310587736190422", "5127746093381250097"
-
-// autumn is the group of the tests.
-var autumn = appcontext.GroupRef("retail", "shop", "v2", "autumn")
-
 // storage is an etcd with its clients. The server reads it through a tap.
 type storage struct {
 	etcd   *controlplane.Etcd
@@ -48,7 +42,7 @@ type storage struct {
 // usualProof is the interval at which the stores of tests confirm that they are current, in tests that do not count requests.
 const usualProof = 50 * time.Millisecond
 
-// newStorage starts an etcd. The tap counts the reads of newID.
+// newStorage starts an etcd. The tap counts the reads of autumnID.
 func newStorage(t *testing.T, timeout, proof time.Duration, arguments ...string) *storage {
 	t.Helper()
 	suite.NeedsControlPlane(t)
@@ -66,7 +60,7 @@ func newStorage(t *testing.T, timeout, proof time.Duration, arguments ...string)
 	s.client, err = clientv3.New(clientv3.Config{Endpoints: []string{s.etcd.Endpoint()}, Logger: zap.NewNop()})
 	fatal(err)
 	t.Cleanup(func() { _ = s.client.Close() })
-	s.tap, err = faults.StartEtcdTap(s.etcd.Endpoint(), string(appcontext.ContextHandle(newID)))
+	s.tap, err = faults.StartEtcdTap(s.etcd.Endpoint(), string(appcontext.ContextHandle(autumnID)))
 	fatal(err)
 	t.Cleanup(func() { _ = s.tap.Stop() })
 	open := func(endpoint string, timeout time.Duration) *appcontext.Store {
@@ -158,9 +152,9 @@ func TestGoldenDocumentsOfContextsInEtcd(t *testing.T) {
 	s.record(t, autumn, appcontext.ActionInstantiated, oldID, "2026-03-02T08:59:02.947Z")
 	s.record(t, autumn, appcontext.ActionTerminated, oldID, "2026-03-02T09:14:11.061Z")
 	s.record(t, autumn, appcontext.ActionApproved, "", "2026-03-02T09:15:34.436Z")
-	s.record(t, autumn, appcontext.ActionInstantiated, newID, "2026-03-02T09:15:34.64Z")
+	s.record(t, autumn, appcontext.ActionInstantiated, autumnID, "2026-03-02T09:15:34.64Z")
 	s.record(t, appcontext.ClusterRef("west", "berlin"), appcontext.ActionCreated, "", "2026-03-01T17:02:02.464Z")
-	s.record(t, appcontext.ClusterRef("west", "berlin"), appcontext.ActionApplied, "7741902256340018863", "2026-03-01T17:05:11.983Z")
+	s.record(t, appcontext.ClusterRef("west", "berlin"), appcontext.ActionApplied, networkID, "2026-03-01T17:05:11.983Z")
 	h := s.handler(hub)
 	const berlin = "/v2/cluster-providers/west/clusters/berlin/status"
 	for target, golden := range map[string]string{
@@ -191,7 +185,7 @@ func TestGoldenDocumentsOfContextsInEtcd(t *testing.T) {
 func TestAColdDocumentTakesOneRead(t *testing.T) {
 	s := newStorage(t, 5*time.Second, time.Hour)
 	s.restore(t, "context-new.json")
-	s.record(t, autumn, appcontext.ActionInstantiated, newID, "2026-03-02T09:15:34.64Z")
+	s.record(t, autumn, appcontext.ActionInstantiated, autumnID, "2026-03-02T09:15:34.64Z")
 	if before := s.tap.Take(); before != (faults.EtcdReads{}) {
 		t.Errorf("etcd is read before anything is asked: %+v", before)
 	}
