@@ -51,25 +51,27 @@ func TestSavedBundlesAreKeptAsLongAsTheirContextHasThem(t *testing.T) {
 }
 
 func TestAnswersOfAViewAreBounded(t *testing.T) {
-	d, view := &viewCache{}, appcontext.View{}
+	d, view := &viewCache{}, appcontext.View{Contexts: []string{oldID, autumnID}}
 	third := response{body: make([]byte, maxCachedBytes/3)}
-	for _, query := range []string{"a", "b", "b", "c", "d"} {
+	kept := func(query string) bool {
+		_, ok := d.document(view, query)
+		return ok
+	}
+	d.decode(view)
+	for _, query := range []string{"a", "b", "b", "c"} {
 		d.store(view, query, third)
-		if _, ok := d.document(view, query); !ok {
+		if !kept(query) {
 			t.Errorf("the answer to %q is not kept", query)
 		}
 	}
+	if !kept("a") || !kept("b") {
+		t.Error("answers that fit are not kept together")
+	}
+	d.store(view, "d", third)
 	d.store(view, "e", response{body: make([]byte, maxCachedBytes+1)})
 	d.store(appcontext.View{Contexts: []string{autumnID}}, "f", third)
-	if _, ok := d.document(view, "f"); ok {
-		t.Error("an answer of another view is kept")
-	}
-	kept := 0
-	for _, made := range d.documents {
-		kept += len(made.body)
-	}
-	if kept == 0 || kept > maxCachedBytes || kept != d.size {
-		t.Errorf("answers of %d bytes are kept, counted as %d; there may be %d", kept, d.size, maxCachedBytes)
+	if !kept("d") || kept("a") || kept("e") || kept("f") {
+		t.Errorf("the cache holds documents of %d bytes, or of another view", d.size)
 	}
 }
 

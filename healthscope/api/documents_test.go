@@ -142,6 +142,7 @@ func fixtures(t testing.TB) (*memoryContexts, memoryClusters) {
 		put(autumnID, "web", "west+berlin", "web+Deployment", deployment, "Applied", savedWeb).
 		put(autumnID, "web", "west+away", "web+Deployment", deployment, "Applied", "").
 		put(autumnID, "web", "west+former", "web+Deployment", deployment, "Applied", savedWeb).
+		put(autumnID, "cache", "west+former", "cache+Deployment", strings.Replace(deployment, "web", "cache", 1), "Applied", savedWeb).
 		put(autumnID, "web", "west+lost", "web+Deployment", deployment, "Applied", "").
 		put(autumnID, "broken", "west+bonn", "x+ConfigMap", ": no object", "Failed", "").snapshot(t)
 	network := etcdKeys{}.put(networkID, "network-intents", "west+bonn", "net+Network", "apiVersion: k8s.plugin.opnfv.org/v1alpha1\nkind: Network\n", "Applied", "").snapshot(t)
@@ -301,7 +302,11 @@ func clustersOf(t *testing.T, d status.Document, app string) map[string]status.C
 // TestDocumentsSayWhereWhatTheyShowComesFrom covers a cluster that the hub observes, with a bundle in the context as well; one that it does not
 // observe, with such a bundle; two that have never been reached, the second with such a bundle; and one that cannot be reached any more.
 func TestDocumentsSayWhereWhatTheyShowComesFrom(t *testing.T) {
-	clusters := clustersOf(t, document(t, manyDocuments(t), autumnURL+"?output=full"), "web")
+	d := document(t, manyDocuments(t), autumnURL+"?output=full")
+	if former := clustersOf(t, d, "cache")["former"].Resources; len(former) != 2 || former[0].ClusterStatus != status.PresenceUnknown {
+		t.Errorf("nobody knows whether what the bundle lacks is there: %+v", former)
+	}
+	clusters := clustersOf(t, d, "web")
 	const unreachable = string(healthscope.ReasonClusterUnreachable)
 	for name, want := range map[string]struct {
 		state, reason, last, source string
@@ -318,6 +323,23 @@ func TestDocumentsSayWhereWhatTheyShowComesFrom(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, c, want)
 		} else if h := c.Resources[0].Health; h.State != want.state || h.Reason != want.reason || h.LastState != want.last {
 			t.Errorf("%s: %+v, want %+v", name, h, want)
+		}
+	}
+}
+
+func TestOnlyDetailReadsFromClusters(t *testing.T) {
+	for query, want := range map[string]bool{"?output=detail": false, "?type=cluster": false, "?output=small": false, "?output=full": true} {
+		contexts, clusters := fixtures(t)
+		read := false
+		bonn := observationOf("west+bonn", healthscope.Ready)
+		bonn.Read = func(context.Context) (*status.Bundle, error) {
+			read = true
+			return nil, errors.New("no answer")
+		}
+		clusters.seen[[2]string{"west+bonn", autumnID + "-web"}] = bonn
+		document(t, NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters}), autumnURL+query)
+		if read != want {
+			t.Errorf("%s: a bundle was read from its cluster: %t", query, read)
 		}
 	}
 }
@@ -398,17 +420,24 @@ func TestKeptAnswersHold(t *testing.T) {
 	h := NewHandler(Options{Documents: d})
 	tag := func() string { t.Helper(); return get(t, h, autumnURL, nil).Header().Get("ETag") }
 	first := tag()
-	if again := tag(); again != first {
-		t.Errorf("nothing has changed, and the tag is %s instead of %s", again, first)
+	cache := d.cacheOf(autumn, contexts.views[autumn])
+	kept, ok := cache.document(contexts.views[autumn], "")
+	if !ok || kept.tag != first || kept.document != nil {
+		t.Errorf("kept: %t with tag %s; the answer has the tag %s, and only its encoded form must be kept", ok, kept.tag, first)
 	}
+	kept.tag = `"kept"`
+	cache.store(contexts.views[autumn], "", kept)
+	if again := tag(); again != kept.tag {
+		t.Errorf("nothing has changed, and the answer is made again")
+	}
+	cache.replace(appcontext.View{})
+	failed := etcdKeys{}.put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Failed", "").snapshot(t)
 	changes := map[string]func(*appcontext.View){
 		"a history": func(v *appcontext.View) {
 			v.Info.Actions = append(slices.Clone(v.Info.Actions), appcontext.Action{State: "Terminated", ContextID: autumnID, Time: time.Now()})
 		},
-		"a resource": func(v *appcontext.View) {
-			v.Context = etcdKeys{}.put(autumnID, "web", "west+bonn", "web+Deployment", deployment, "Failed", "").snapshot(t)
-			v.StatusContext = v.Context
-		},
+		"a resource":           func(v *appcontext.View) { v.Context = failed },
+		"a state of resources": func(v *appcontext.View) { v.StatusContext = failed },
 	}
 	for what, change := range changes {
 		before := contexts.views[autumn]

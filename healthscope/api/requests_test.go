@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -117,6 +118,12 @@ func TestEveryAnswerIsAsDescribed(t *testing.T) {
 			c.checkBody(t, method, tt.path, body, got.Code)
 			checkHeader(t, got.Header())
 			checkRetry(t, tt, got.Header())
+			if tagged := got.Header().Get("ETag") != ""; tagged != (tt.want < http.StatusBadRequest && method == http.MethodGet && operations[tt.path].Tag != tagServer) {
+				t.Errorf("ETag is %q", got.Header().Get("ETag"))
+			}
+			if length := got.Header().Get("Content-Length"); length != strconv.Itoa(got.Body.Len()) && tt.want != http.StatusNotModified {
+				t.Errorf("Content-Length is %q, and the content has %d bytes", length, got.Body.Len())
+			}
 			if tt.want >= http.StatusBadRequest {
 				checkError(t, got, tt.accept == typeEMCO || strings.Contains(target, parameterDialect), tt.want, tt.detail)
 			}

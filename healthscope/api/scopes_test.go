@@ -92,6 +92,7 @@ func requestsForScopes() map[string]request {
 	}
 	all["list watched as JSON"] = request{path: listPath, target: "/scopes?watch=true", accept: "application/json", want: 406, detail: `this path can be answered as text/event-stream with watch=true, or without it as application/json or text/plain`}
 	all["list as stream, unwatched"] = request{path: listPath, accept: "text/event-stream", want: 406, detail: `this path can be answered as application/json or text/plain`}
+	all["list of namespace in an outage"] = request{path: listPath, target: "/scopes?namespace=telco", current: out, want: 503, detail: `cannot say how the HealthScopes of namespace "telco" are now`}
 	all["scope missing as text"] = request{path: defaultPath, target: "/scopes/web", accept: "text/plain", want: 404, detail: `there is no HealthScope "web"`}
 	return all
 }

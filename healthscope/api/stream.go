@@ -223,8 +223,6 @@ type events struct {
 // newEvents begins the response.
 func newEvents(w http.ResponseWriter) *events {
 	e := &events{w: w, control: http.NewResponseController(w), writeTimeout: streamWriteTimeout, sent: map[ScopeName]string{}}
-	// A stream lasts longer than the read deadline of a request. Writers that cannot set it have none.
-	_ = e.control.SetReadDeadline(time.Time{})
 	w.Header().Set("Content-Type", typeStream)
 	w.WriteHeader(http.StatusOK)
 	return e
