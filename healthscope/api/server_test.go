@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -152,10 +153,11 @@ func TestServerSaysWhyItCannotListen(t *testing.T) {
 // TestServerCutsOffWhatDoesNotEnd asserts that a request that does not end delays the stop of the server for drainTimeout, and is no error:
 // the program has stopped as it was asked to.
 func TestServerCutsOffWhatDoesNotEnd(t *testing.T) {
+	var log strings.Builder
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
 		endless := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); close(ended) })
-		listener, stop := startPiped(t, &Server{Address: "pipe", Handler: endless})
+		listener, stop := startPiped(t, &Server{Address: "pipe", Handler: endless, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		listener.ask(t, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 		synctest.Wait()
 		began := time.Now()
@@ -165,6 +167,21 @@ func TestServerCutsOffWhatDoesNotEnd(t *testing.T) {
 		}
 		<-ended
 	})
+	for _, want := range []string{"Serving the status API", "Stopping the status API", "Cutting off the requests"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+}
+
+func TestTLSIsVersion12AtLeast(t *testing.T) {
+	for given, want := range map[uint16]uint16{0: tls.VersionTLS12, tls.VersionTLS10: tls.VersionTLS12, tls.VersionTLS13: tls.VersionTLS13} {
+		config := &tls.Config{MinVersion: given}
+		server := (&Server{TLS: config}).newHTTPServer(t.Context(), slog.New(slog.DiscardHandler))
+		if got := server.TLSConfig.MinVersion; got != want || config.MinVersion != given {
+			t.Errorf("%x became %x, want %x", given, got, want)
+		}
+	}
 }
 
 // TestServerHangsUp asserts that the server closes the connections of callers that send their requests too slowly, send none, or never read
@@ -214,13 +231,8 @@ type brokenListener struct{ *pipes }
 func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("out of sockets") }
 
 func TestServerSaysWhyItCannotGoOn(t *testing.T) {
-	var log strings.Builder
-	s := &Server{Address: "pipe", Handler: http.NotFoundHandler(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	err := s.serve(t.Context(), brokenListener{newPipes()})
-	if err == nil || err.Error() != `cannot serve the status API on "pipe": out of sockets` {
+	s := &Server{Address: "pipe", Handler: http.NotFoundHandler()}
+	if err := s.serve(t.Context(), brokenListener{newPipes()}); err == nil || err.Error() != `cannot serve the status API on "pipe": out of sockets` {
 		t.Errorf("serve: %v", err)
-	}
-	if !strings.Contains(log.String(), "Serving the status API") {
-		t.Errorf("log: %s", log.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
@@ -85,7 +86,8 @@ func listenHTTPS(t *testing.T, o Options, target string, header http.Header) str
 	t.Helper()
 	certified := httptest.NewTLSServer(nil) // It has a certificate for example.com.
 	certified.Close()
-	trusted := certified.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	trusted := x509.NewCertPool()
+	trusted.AddCert(certified.Certificate())
 	s := &Server{Address: "pipe", Handler: NewHandler(o), TLS: &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS13}}
 	client := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: trusted, ServerName: "example.com", MinVersion: tls.VersionTLS13}}
 	return listenTo(t, s, client, target, header)
