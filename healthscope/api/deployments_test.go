@@ -81,6 +81,7 @@ func requestsForDeployments() map[string]request {
 		"a number":                     {`{"spec":{"revision":3}}`, 422, "cannot unmarshal number"},
 		"no revision":                  {`{"spec":{}}`, 400, `spec.revision is ""; it must be the number of a revision`},
 		"a revision that is no number": {`{"spec":{"revision":"latest"}}`, 400, `spec.revision is "latest"`},
+		"revision 1":                   {`{"spec":{"revision":"1"}}`, 202, ""},
 		"revision 0":                   {`{"spec":{"revision":"0"}}`, 400, `spec.revision is "0"`},
 		"a negative revision":          {`{"spec":{"revision":"-1"}}`, 400, `spec.revision is "-1"`},
 		"a revision beyond numbers":    {`{"spec":{"revision":"` + strings.Repeat("9", 30) + `"}}`, 400, `spec.revision is "999`},

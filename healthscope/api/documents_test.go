@@ -357,7 +357,7 @@ func TestWholeObjectsHaveALimit(t *testing.T) {
 			<-over
 			return nil, errors.New("no answer")
 		}
-		clusters.instances["held-fox"] = []Observation{held}
+		clusters.instances["held-fox"] = slices.Repeat([]Observation{held}, maxReads+1)
 		h := NewHandler(Options{Scopes: manyScopes(), Documents: NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})})
 		targets := []string{"/v1/instance/held-fox/status", autumnURL + "?output=detail"}
 		var asking sync.WaitGroup
@@ -384,8 +384,8 @@ func TestWholeObjectsHaveALimit(t *testing.T) {
 				cancel()
 			}
 		}
-		if begun.Load() != maxDetail {
-			t.Errorf("%d answers read whole bundles, want %d", begun.Load(), maxDetail)
+		if begun.Load() != maxDetail*maxReads {
+			t.Errorf("%d whole bundles are read at once, want %d for each of %d answers", begun.Load(), maxReads, maxDetail)
 		}
 		for _, target := range targets {
 			began := time.Now()
@@ -450,6 +450,18 @@ func TestKeptAnswersHold(t *testing.T) {
 		contexts.views[autumn] = before
 		if got := tag(); got != first {
 			t.Errorf("%s is as before, and the answer is not", what)
+		}
+	}
+}
+
+func TestWhatDependsOnClustersIsNotKept(t *testing.T) {
+	for _, query := range []string{"?type=cluster", "?health=true"} {
+		contexts, clusters := fixtures(t)
+		d := NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters})
+		before := clustersOf(t, document(t, d, autumnURL+query), "web")["bonn"]
+		delete(clusters.seen, [2]string{"west+bonn", autumnID + "-web"})
+		if after := clustersOf(t, document(t, d, autumnURL+query), "web")["bonn"]; before.Source != "" || after.Source != "context" {
+			t.Errorf("%s: the source is %q, and %q when the hub does not observe the cluster any more", query, before.Source, after.Source)
 		}
 	}
 }

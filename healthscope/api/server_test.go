@@ -87,7 +87,7 @@ func (p *pipes) ask(t *testing.T, request string) net.Conn {
 // documentation of the API describes.
 func TestServerAnswers(t *testing.T) {
 	get := func(target string) string {
-		return "GET " + target + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+		return "GET " + target + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer all\r\nConnection: close\r\n\r\n"
 	}
 	tests := map[string]struct{ request, status, content string }{
 		"a scope":                      {get("/scopes/vfw"), "200 OK", `{"name":"vfw","namespace":"default","health":"unhealthy"`},
@@ -95,12 +95,16 @@ func TestServerAnswers(t *testing.T) {
 		"a path that is not in order":  {get("//scopes/../x"), "404 Not Found", `{"type":"about:blank"`},
 		"an oversize URL":              {get("/scopes/" + strings.Repeat("x", maxURLBytes)), "414 Request URI Too Long", `{"type":"about:blank"`},
 		"a URL that cannot be decoded": {get("/%zz"), "400 Bad Request", "400 Bad Request"},
-		"a header beyond all bounds":   {"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", maxHeaderBytes+8192) + "\r\n\r\n", "431 Request Header Fields Too Large", "431 Request Header Fields Too Large"},
+		"a body that cannot be read": {
+			"POST " + groupURL + "/rollback HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer all\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n",
+			"400 Bad Request", `{"type":"about:blank","title":"Bad Request","status":400,"detail":"cannot read the body: `,
+		},
+		"a header beyond all bounds": {"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", maxHeaderBytes+8192) + "\r\n\r\n", "431 Request Header Fields Too Large", "431 Request Header Fields Too Large"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				listener, _ := startPiped(t, &Server{Address: "pipe", Handler: NewHandler(Options{Scopes: manyScopes()})})
+				listener, _ := startPiped(t, &Server{Address: "pipe", Handler: NewHandler(Options{Scopes: manyScopes(), Deployments: &deployments{}, Guard: rights{may: map[string][]Access{"all": nil}}})})
 				answer, err := io.ReadAll(listener.ask(t, tt.request))
 				head, content, _ := strings.Cut(string(answer), "\r\n\r\n")
 				if err != nil || !strings.HasPrefix(head, "HTTP/1.1 "+tt.status+"\r\n") || !strings.HasPrefix(content, tt.content) {

@@ -28,6 +28,8 @@ type changing struct {
 	mu      sync.Mutex
 	scopes  memory
 	changed func(namespace, name string)
+	// err is the error of Get; nil for none.
+	err error
 	// unsubscribed is closed at the end of the subscription.
 	unsubscribed chan struct{}
 }
@@ -39,6 +41,9 @@ func newChanging(scopes memory) *changing {
 func (c *changing) Get(ctx context.Context, namespace, name string) (*corev1alpha2.HealthScope, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
 	return c.scopes.Get(ctx, namespace, name)
 }
 
@@ -320,6 +325,31 @@ func TestStreamEndsWithAProblem(t *testing.T) {
 				l.expectEnd(t)
 			})
 		})
+	}
+}
+
+// TestStreamEndsWhenAScopeCannotBeSent asserts that a stream does not go on without a change: the response to the next request has the cause.
+func TestStreamEndsWhenAScopeCannotBeSent(t *testing.T) {
+	for name, fail := range map[string]func(*changing){
+		"it cannot be read":    func(c *changing) { c.err = errors.New("no cache"); c.remove("default", "vfw") },
+		"it cannot be encoded": func(c *changing) { c.put(timeless()[0]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				scopes := newChanging(manyScopes())
+				l := listen(t, Options{Scopes: scopes}, "/scopes/vfw?watch=true", nil)
+				synctest.Wait()
+				fail(scopes)
+				l.expectEnd(t)
+			})
+		})
+	}
+}
+
+func TestHeaderOfAStream(t *testing.T) {
+	got := send(t.Context(), NewHandler(Options{Scopes: manyScopes()}), http.MethodHead, "/scopes?watch=true", nil, "")
+	if got.Code != http.StatusOK || got.Header().Get("Content-Type") != typeStream || got.Body.Len() > 0 {
+		t.Errorf("status %d, header %v, content %q", got.Code, got.Header(), got.Body)
 	}
 }
 
