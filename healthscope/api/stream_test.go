@@ -165,7 +165,7 @@ func TestStreamOfScopes(t *testing.T) {
 		scopes := newChanging(manyScopes())
 		l := listen(t, Options{Scopes: scopes}, "/scopes?namespace=telco&watch=true", nil)
 		ill, well := illScope("telco", "web"), wellScope("telco", "new", 0)
-		scopes.remove("default", "vfw") // The stream does not select this namespace.
+		scopes.put(illScope("default", "web")) // The stream does not select this namespace.
 		scopes.put(ill)
 		l.expect(t, event(t, "scope", newScopeItem(&ill)))
 		ill.Annotations = map[string]string{"a": "b"}
@@ -182,6 +182,8 @@ func TestStreamOfOneScope(t *testing.T) {
 		scopes := newChanging(manyScopes())
 		ill, well := broken(), wellScope("default", "vfw", 0)
 		l := listen(t, Options{Scopes: scopes}, "/scopes/vfw?watch=true", nil)
+		scopes.put(illScope("default", "web")) // The stream selects neither this name nor this namespace.
+		scopes.put(illScope("telco", "vfw"))
 		scopes.put(ill) // The document of the scope has not changed.
 		scopes.remove("default", "vfw")
 		l.expect(t, event(t, "deleted", ScopeName{Namespace: "default", Name: "vfw"}))
@@ -226,6 +228,14 @@ func TestSlowReaderGetsTheLatestState(t *testing.T) {
 		}
 		l.expect(t, ": heartbeat")
 	})
+}
+
+func TestChangesAreTakenOnce(t *testing.T) {
+	c := newChanges()
+	c.add(ScopeName{Namespace: "a", Name: "x"})
+	if first, again := c.drain(), c.drain(); len(first) != 1 || len(again) != 0 {
+		t.Errorf("changes %v, and again %v", first, again)
+	}
 }
 
 // TestStreamDropsWhoDoesNotRead asserts that the server ends the stream of a reader that does not read.
