@@ -28,12 +28,12 @@ func big(b *testing.B) *Documents {
 			for r := range 15 {
 				keys.put(autumnID, app, cluster, fmt.Sprintf("web-%02d+Deployment", r), body, "Applied", "")
 			}
-			clusters.seen[[2]string{cluster, autumnID + "-" + app}] = observationOf(cluster, healthscope.Ready, true)
+			clusters.seen[[2]string{cluster, autumnID + "-" + app}] = observationOf(cluster, healthscope.Ready)
 		}
 	}
 	snapshot := keys.snapshot(b)
 	contexts := &memoryContexts{views: map[appcontext.DeploymentRef]appcontext.View{
-		appcontext.GroupRef("retail", "shop", "v2", "autumn"): {Contexts: []string{autumnID}, ContextID: autumnID, Context: snapshot, StatusContext: snapshot},
+		autumn: {Contexts: []string{autumnID}, ContextID: autumnID, Context: snapshot, StatusContext: snapshot},
 	}}
 	return NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: clusters, Policy: healthscope.DefaultPolicy()})
 }

@@ -120,7 +120,7 @@ func (d *Documents) respond(ctx context.Context, subject appcontext.DeploymentRe
 	if err != nil {
 		return response{}, statusErrorf(http.StatusBadRequest, "%w", err)
 	}
-	if d == nil || d.Contexts == nil {
+	if d.Contexts == nil {
 		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: there are no AppContexts to read: the server's configuration has no section appContext, which says in which etcd they are", errNotConfigured)
 	}
 	key := documentKey{subject, query.Encode()}
@@ -284,9 +284,6 @@ func readBundles(ctx context.Context, observations []Observation) {
 
 func (h *handler) instanceStatus(ctx context.Context, q *requestInfo) (response, error) {
 	id := q.PathValue("id")
-	if h.Documents == nil {
-		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: there are no clusters to look into", errNotConfigured)
-	}
 	if err := h.Ready(); err != nil {
 		return response{}, statusErrorf(http.StatusServiceUnavailable, "%w: %w", errNotReady, err)
 	}

@@ -16,6 +16,9 @@ import (
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
 )
 
+// errNoScope is the error of a Scopes for a scope that does not exist.
+var errNoScope = apierrors.NewNotFound(schema.GroupResource{Group: corev1alpha2.GroupVersion.Group, Resource: "healthscopes"}, "")
+
 // memory is a Scopes with scopes that do not change.
 type memory []corev1alpha2.HealthScope
 
@@ -25,7 +28,7 @@ func (m memory) Get(_ context.Context, namespace, name string) (*corev1alpha2.He
 			return &m[i], nil
 		}
 	}
-	return nil, apierrors.NewNotFound(schema.GroupResource{Group: corev1alpha2.GroupVersion.Group, Resource: "healthscopes"}, name)
+	return nil, errNoScope
 }
 
 func (m memory) List(_ context.Context, namespace string) ([]corev1alpha2.HealthScope, error) {
@@ -40,15 +43,18 @@ func (m memory) List(_ context.Context, namespace string) ([]corev1alpha2.Health
 
 func (memory) Subscribe(func(namespace, name string)) (cancel func()) { return func() {} }
 
-// scopesFunc is a Scopes that calls a function for Get and List, and returns its error.
-type scopesFunc func(context.Context) error
+// scopesFunc is a Scopes without scopes that calls a function for Get and List, and returns its error. The name is empty for List.
+type scopesFunc func(ctx context.Context, namespace, name string) error
 
-func (f scopesFunc) Get(ctx context.Context, _, _ string) (*corev1alpha2.HealthScope, error) {
-	return nil, f(ctx)
+func (f scopesFunc) Get(ctx context.Context, namespace, name string) (*corev1alpha2.HealthScope, error) {
+	if err := f(ctx, namespace, name); err != nil {
+		return nil, err
+	}
+	return nil, errNoScope
 }
 
-func (f scopesFunc) List(ctx context.Context, _ string) ([]corev1alpha2.HealthScope, error) {
-	return nil, f(ctx)
+func (f scopesFunc) List(ctx context.Context, namespace string) ([]corev1alpha2.HealthScope, error) {
+	return nil, f(ctx, namespace, "")
 }
 
 func (f scopesFunc) Subscribe(func(namespace, name string)) (cancel func()) { return func() {} }
@@ -98,28 +104,32 @@ func wellScope(namespace, name string, behind int64) corev1alpha2.HealthScope {
 	})
 }
 
-// manyScopes returns unsorted scopes with each value of health.
+// illScope returns an unhealthy scope.
+func illScope(namespace, name string) corev1alpha2.HealthScope {
+	s := broken()
+	s.Namespace, s.Name = namespace, name
+	return s
+}
+
+// manyScopes returns unsorted scopes with each value of health. Those in the namespace telco have the label tier=core.
 func manyScopes() memory {
 	unseen := newTestScope("telco", "lost", 1, corev1alpha2.HealthScopeStatus{
 		Health: corev1alpha2.UnknownHealth, Summary: corev1alpha2.MemberCounts{State: "Unknown", Total: 1, Unknown: 1}, ResourcesReady: "0/1", ClustersReachable: "0/1", ObservedGeneration: 1,
 	})
-	return memory{wellScope("telco", "web", 0), unseen, broken(), newTestScope("default", "new", 1, corev1alpha2.HealthScopeStatus{}), wellScope("default", "edited", 1)}
+	well := wellScope("telco", "web", 0)
+	well.Labels, unseen.Labels = map[string]string{"tier": "core"}, map[string]string{"tier": "core"}
+	return memory{well, unseen, broken(), newTestScope("default", "new", 1, corev1alpha2.HealthScopeStatus{}), wellScope("default", "edited", 1)}
 }
 
 // get sends a GET request to a handler.
 func get(t *testing.T, h http.Handler, target string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
-	return send(t, h, http.MethodGet, target, header)
+	return send(t.Context(), h, http.MethodGet, target, header, "")
 }
 
-func send(t *testing.T, h http.Handler, method, target string, header http.Header) *httptest.ResponseRecorder {
-	t.Helper()
-	return sendBody(t, h, method, target, header, "")
-}
-
-func sendBody(t *testing.T, h http.Handler, method, target string, header http.Header, body string) *httptest.ResponseRecorder {
-	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+// send sends a request to a handler.
+func send(ctx context.Context, h http.Handler, method, target string, header http.Header, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	r.Host = "localhost:8083"
 	maps.Copy(r.Header, header)
 	return serve(h, r)
@@ -129,22 +139,6 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
-}
-
-// recording is a Scopes without scopes that records the namespaces and names that it was called with.
-type recording struct {
-	memory
-	namespaces, names []string
-}
-
-func (s *recording) Get(ctx context.Context, namespace, name string) (*corev1alpha2.HealthScope, error) {
-	s.namespaces, s.names = append(s.namespaces, namespace), append(s.names, name)
-	return s.memory.Get(ctx, namespace, name)
-}
-
-func (s *recording) List(ctx context.Context, namespace string) ([]corev1alpha2.HealthScope, error) {
-	s.namespaces = append(s.namespaces, namespace)
-	return s.memory.List(ctx, namespace)
 }
 
 // stopping returns the context of a request to a server that stops, so that streams end.

@@ -153,6 +153,9 @@ func newHandler(o Options) *handler {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store") // Unless the response is cacheable.
+	w.Header().Set("Vary", "Accept")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	switch size := len(r.URL.RequestURI()); {
 	case h.Guard == nil && !isLoopback(r.Host):
 		h.fail(w, r, statusErrorf(http.StatusMisdirectedRequest, "the request is for host %s; without a token, only requests for localhost or a loopback address are answered", quote(r.Host)))
@@ -304,7 +307,7 @@ func isEMCODialect(r *http.Request) bool {
 // isExpected reports whether an error need not be logged: it is reported elsewhere, or is not a failure of the server.
 func isExpected(err error) bool {
 	_, outage := errors.AsType[*OutageError](err)
-	return outage || errors.Is(err, errNotReady) || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooMany) || errors.Is(err, errNotConfigured)
+	return outage || errors.Is(err, errNotReady) || errors.Is(err, ErrBusy) || errors.Is(err, errNotConfigured)
 }
 
 // etagOf returns the entity tag of a body (RFC 9110 section 8.8.3): two bodies with the same tag are the same.
@@ -345,27 +348,20 @@ func (a response) write(w http.ResponseWriter, r *http.Request, status int) {
 	}
 	// A caller must revalidate a cached response, and shared caches must not store it.
 	header.Set("Cache-Control", "private, no-cache")
-	header.Set("Vary", "Accept")
 	if etagMatches(strings.Join(r.Header.Values("If-None-Match"), ","), a.tag) {
-		header.Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	writeResponse(w, r, status, a.contentType, a.body)
 }
 
-// writeResponse writes a response; for HEAD only the header. It must not be cached, unless the header is already set.
+// writeResponse writes a response; for HEAD only the header.
 func writeResponse(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
 	header := w.Header()
 	if contentType != "" {
 		header.Set("Content-Type", contentType)
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	if header.Get("Cache-Control") == "" {
-		header.Set("Cache-Control", "no-store")
-	}
-	header.Set("Vary", "Accept")
-	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		// A write fails when the caller has gone away, so that the error cannot be reported to it.

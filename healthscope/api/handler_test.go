@@ -1,14 +1,11 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,198 +15,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
-
-// paths holds, for every route, the target of a request that succeeds.
-var paths = map[string]string{
-	"/scopes":                    "/scopes",
-	"/scopes/{name}":             "/scopes/vfw",
-	"/scopes/{namespace}/{name}": "/scopes/telco/web",
-
-	"/v1alpha1/scopes":                    "/v1alpha1/scopes",
-	"/v1alpha1/scopes/{namespace}/{name}": "/v1alpha1/scopes/telco/web",
-
-	"/v2/projects/{project}/composite-apps/{app}/{version}/deployment-intent-groups/{group}/status": autumnURL,
-	"/v2/cluster-providers/{provider}/clusters/{cluster}/status":                                    networkURL,
-	"/v1/instance/{id}/status": "/v1/instance/gentle-fox/status",
-
-	groupPath + "/instantiate": groupURL + "/instantiate",
-	groupPath + "/terminate":   groupURL + "/terminate",
-	groupPath + "/stop":        groupURL + "/stop",
-	groupPath + "/update":      groupURL + "/update",
-	groupPath + "/rollback":    groupURL + "/rollback",
-
-	"/openapi.json": "/openapi.json",
-	"/healthz":      "/healthz",
-	"/readyz":       "/readyz",
-}
-
-// posts reports, by route, whether the route changes something.
-var posts = func() map[string]bool {
-	all := map[string]bool{}
-	for _, o := range Operations() {
-		all[o.Path] = o.Method == http.MethodPost
-	}
-	return all
-}()
-
-// methodOf returns the method of a route, and the status code of its response without an error (fine).
-func methodOf(path string) (method string, fine int) {
-	if posts[path] {
-		return http.MethodPost, http.StatusAccepted
-	}
-	return http.MethodGet, http.StatusOK
-}
-
-// request is a row of a table: a request, and the expected status code and detail of the response.
-type request struct {
-	path       string // The route, as in OpenAPI.
-	target     string // The target of the request. Default: the one in paths.
-	accept     string
-	header     http.Header
-	body       string     // Default without a target: rollbackBody.
-	scopes     Scopes     // Default: manyScopes.
-	from       *Documents // Default: manyDocuments.
-	guard      Guard      // Default: none.
-	deploy     error      // The error of Deployments; undeployed is true for a server without Deployments.
-	undeployed bool
-	ready      func() error
-	// current is Options.Current, and streams is the number of open streams of the caller.
-	current func() error
-	streams int
-	want    int
-	detail  string // A part of the detail of the problem document.
-}
-
-func TestEveryAnswerIsAsDescribed(t *testing.T) {
-	c := newContract(t)
-	for name, tt := range requests(t) {
-		t.Run(name, func(t *testing.T) {
-			header := http.Header{}
-			maps.Copy(header, tt.header)
-			if tt.accept != "" {
-				header.Set("Accept", tt.accept)
-			}
-			target, body := tt.target, tt.body
-			if target == "" {
-				target = paths[tt.path]
-				if body == "" {
-					body = rollbackBody
-				}
-			}
-			h := tt.handler(t)
-			method, _ := methodOf(tt.path)
-			got := sendBody(t, h, method, target, header, body)
-			if got.Code != tt.want {
-				t.Fatalf("status %d, want %d: %s", got.Code, tt.want, got.Body)
-			}
-			c.checkAnswer(t, method, tt.path, got)
-			c.checkBody(t, method, tt.path, body, got.Code)
-			checkHeader(t, got.Header())
-			checkRetry(t, tt, got.Header())
-			if tt.want >= http.StatusBadRequest {
-				checkError(t, got, tt.accept == typeEMCO || strings.Contains(target, parameterDialect), tt.want, tt.detail)
-			}
-			if method != http.MethodGet {
-				return
-			}
-			head := send(t, h, http.MethodHead, target, header)
-			if diff := cmp.Diff(got.Header(), head.Header()); diff != "" || head.Code != got.Code || head.Body.Len() > 0 {
-				t.Errorf("HEAD answers %d with content %q, GET %d; header (-GET +HEAD):\n%s", head.Code, head.Body, got.Code, diff)
-			}
-		})
-	}
-	if unseen := c.unseen(); len(unseen) > 0 {
-		t.Errorf("described, but in no answer of this test: %q", unseen)
-	}
-}
-
-// handler returns the handler for the request.
-func (tt *request) handler(t *testing.T) http.Handler {
-	t.Helper()
-	o := Options{Scopes: manyScopes(), Documents: manyDocuments(t), Guard: tt.guard, Ready: tt.ready, Current: tt.current}
-	if tt.scopes != nil {
-		o.Scopes = tt.scopes
-	}
-	if tt.from != nil {
-		o.Documents = tt.from
-	}
-	if !tt.undeployed {
-		o.Deployments = &deployments{err: tt.deploy}
-	}
-	h := newHandler(o)
-	for range tt.streams {
-		if _, err := h.streams.open("caller-all"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return h
-}
-
-// checkRetry asserts that a response has the header Retry-After if a retry can succeed, and only then.
-func checkRetry(t *testing.T, asked request, got http.Header) {
-	t.Helper()
-	want := asked.want == http.StatusTooManyRequests || asked.want == http.StatusServiceUnavailable && !strings.Contains(asked.detail, "configuration")
-	if told := got.Get("Retry-After") != ""; told != want {
-		t.Errorf("Retry-After is %q", got.Get("Retry-After"))
-	}
-}
-
-func checkHeader(t *testing.T, got http.Header) {
-	t.Helper()
-	caching := "no-store"
-	if got.Get("ETag") != "" {
-		caching = "private, no-cache"
-	}
-	for key, want := range map[string]string{"Cache-Control": caching, "Vary": "Accept", "X-Content-Type-Options": "nosniff"} {
-		if got.Get(key) != want {
-			t.Errorf("%s is %q, want %q", key, got.Get(key), want)
-		}
-	}
-}
-
-// checkError checks the body of an error: text in the dialect of EMCO, otherwise a problem document.
-func checkError(t *testing.T, got *httptest.ResponseRecorder, dialect bool, status int, detail string) {
-	t.Helper()
-	if !dialect {
-		checkProblem(t, got.Body.Bytes(), status, detail)
-		return
-	}
-	if text := got.Body.String(); got.Header().Get("Content-Type") != "text/plain; charset=utf-8" || !strings.Contains(text, detail) || !strings.HasSuffix(text, "\n") {
-		t.Errorf("the error is %q, want %q", text, detail)
-	}
-}
-
-func checkProblem(t *testing.T, body []byte, status int, detail string) {
-	t.Helper()
-	var p Problem
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&p); err != nil {
-		t.Fatalf("cannot decode problem document %s: %v", body, err)
-	}
-	if p.Status != status || p.Title != http.StatusText(status) || !strings.Contains(p.Detail, detail) {
-		t.Errorf("problem %+v, want status %d and detail %q", p, status, detail)
-	}
-	if len(p.Detail) > 3*maxEcho+1000 || len(p.Instance) > 3*maxEcho {
-		t.Errorf("the problem repeats too much of the request: %+v", p)
-	}
-	if strings.Contains(string(body), "secret") {
-		t.Errorf("the problem shows what only the log may: %s", body)
-	}
-}
 
 func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	c := newContract(t)
 	h := NewHandler(Options{Scopes: manyScopes(), Documents: manyDocuments(t)})
-	for path, target := range paths {
+	for path, target := range targets {
 		other, allowed := http.MethodPost, "GET, HEAD"
-		if posts[path] {
+		if changesSomething(path) {
 			other, allowed = http.MethodGet, "POST"
 		}
 		for _, method := range []string{other, "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get"} {
 			t.Run(method+" "+path, func(t *testing.T) {
-				got := send(t, h, method, target, nil)
+				got := send(t.Context(), h, method, target, nil, "")
 				if got.Code != http.StatusMethodNotAllowed || got.Header().Get("Allow") != allowed {
 					t.Errorf("status %d, Allow %q: %s", got.Code, got.Header().Get("Allow"), got.Body)
 				}
@@ -230,7 +50,7 @@ func TestOtherPathsAreNotFound(t *testing.T) {
 				if target == "*" {
 					url = target
 				}
-				got := send(t, h, method, url, nil)
+				got := send(t.Context(), h, method, url, nil, "")
 				if got.Code != http.StatusNotFound {
 					t.Fatalf("status %d: %s", got.Code, got.Body)
 				}
@@ -263,20 +83,30 @@ func TestInstanceIsThePath(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	tests := map[string]struct{ target, want string }{
-		"healthy":       {target: "/scopes/telco/web", want: "healthy\n"},
-		"unhealthy":     {target: "/scopes/vfw", want: "unhealthy\n"},
-		"unknown":       {target: "/scopes/telco/lost", want: "unknown\n"},
-		"not evaluated": {target: "/scopes/new", want: "unknown\n"},
-		"edited since":  {target: "/scopes/edited", want: "unknown\n"},
-		"list":          {target: "/scopes", want: "default/edited unknown\ndefault/new unknown\ndefault/vfw unhealthy\ntelco/lost unknown\ntelco/web healthy\n"},
-		"list of one":   {target: "/scopes?namespace=telco", want: "telco/lost unknown\ntelco/web healthy\n"},
-		"list of none":  {target: "/scopes?namespace=empty", want: ""},
-		"alive":         {target: "/healthz", want: "ok\n"},
+	tests := map[string]struct {
+		target string
+		accept []string // Default: text/plain.
+		want   string
+	}{
+		"healthy":              {target: "/scopes/telco/web", want: "healthy\n"},
+		"unhealthy":            {target: "/scopes/vfw", want: "unhealthy\n"},
+		"unknown":              {target: "/v1alpha1/scopes/telco/lost", want: "unknown\n"},
+		"not evaluated":        {target: "/scopes/new", want: "unknown\n"},
+		"edited since":         {target: "/scopes/edited", want: "unknown\n"},
+		"list":                 {target: "/scopes", want: "default/edited unknown\ndefault/new unknown\ndefault/vfw unhealthy\ntelco/lost unknown\ntelco/web healthy\n"},
+		"list of a namespace":  {target: "/scopes?namespace=telco", want: "telco/lost unknown\ntelco/web healthy\n"},
+		"list of none":         {target: "/scopes?namespace=empty", want: ""},
+		"page":                 {target: "/v1alpha1/scopes?limit=2", want: "default/edited unknown\ndefault/new unknown\n"},
+		"filtered":             {target: "/v1alpha1/scopes?health=healthy", want: "telco/web healthy\n"},
+		"alive":                {target: "/healthz", want: "ok\n"},
+		"in the second header": {target: "/scopes/vfw", accept: []string{"application/json;q=0.5", "text/plain"}, want: "unhealthy\n"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := get(t, NewHandler(Options{Scopes: manyScopes()}), tt.target, http.Header{"Accept": {"text/plain"}})
+			if tt.accept == nil {
+				tt.accept = []string{"text/plain"}
+			}
+			got := get(t, NewHandler(Options{Scopes: manyScopes()}), tt.target, http.Header{"Accept": tt.accept})
 			if diff := cmp.Diff(tt.want, got.Body.String()); diff != "" {
 				t.Errorf("text (-want +got):\n%s", diff)
 			}
@@ -287,50 +117,60 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestDefaultNamespaceIsAnOption(t *testing.T) {
-	h := NewHandler(Options{Scopes: manyScopes(), DefaultNamespace: "telco"})
-	if got := get(t, h, "/scopes/web", nil); got.Code != http.StatusOK {
-		t.Errorf("status %d: %s", got.Code, got.Body)
-	}
-	if got := get(t, h, "/scopes/vfw", nil); got.Code != http.StatusNotFound {
-		t.Errorf("status %d: %s", got.Code, got.Body)
-	}
-}
-
-func TestSeveralAcceptHeadersAreOne(t *testing.T) {
-	got := get(t, NewHandler(Options{Scopes: manyScopes()}), "/scopes/vfw", http.Header{"Accept": {"application/json;q=0.5", "text/plain"}})
-	if got.Body.String() != "unhealthy\n" {
-		t.Errorf("got %s", got.Body)
+// TestEntityTags asserts that If-None-Match is compared as RFC 9110 section 13.1.2 defines.
+func TestEntityTags(t *testing.T) {
+	h := NewHandler(Options{Scopes: manyScopes()})
+	tag := get(t, h, "/scopes", nil).Header().Get("ETag")
+	for header, want := range map[string]int{
+		tag: 304, "W/" + tag: 304, `"b", ` + tag: 304, `"b",W/` + tag: 304, "*": 304,
+		"": 200, `"b"`: 200, `W/"b"`: 200, strings.Trim(tag, `"`): 200,
+	} {
+		if got := get(t, h, "/scopes", http.Header{"If-None-Match": {header}}); got.Code != want {
+			t.Errorf("If-None-Match: %s: status %d, want %d", header, got.Code, want)
+		}
 	}
 }
 
 func TestFailuresAreLogged(t *testing.T) {
 	tests := map[string]struct {
-		scopes Scopes
-		ready  error
-		// current is the error of Options.Current.
-		current error
-		target  string
-		want    []string
+		// scopes is what Scopes does; leave makes the caller go away. Default: no scope is found.
+		scopes         func(ctx context.Context, leave func()) error
+		ready, current error
+		target         string
+		want           []string
 	}{
 		"a panic, with its place": {
-			scopes: scopesFunc(func(context.Context) error { panic("no scopes at all") }), target: "/scopes/vfw",
+			scopes: func(context.Context, func()) error { panic("no scopes at all") }, target: "/scopes/vfw",
 			want: []string{"Recovered from a panic", "no scopes at all", "handler_test.go", "path=/scopes/vfw"},
 		},
+		"a panic for a document, with its place": {target: autumnURL + "?health=true", want: []string{"Cannot answer a request", "panic: no clusters at all", "handler_test.go", "path=" + autumnURL}},
 		"scopes cannot be read": {
-			scopes: scopesFunc(func(context.Context) error { return errors.New("no cache") }), target: "/scopes",
+			scopes: func(context.Context, func()) error { return errors.New("no cache") }, target: "/scopes",
 			want: []string{"Cannot answer a request", "no cache", "path=/scopes", "status=503"},
 		},
-		"a caller's error is none of ours": {scopes: memory{}, target: "/scopes/vfw?x=y"},
-		"nor is a scope that is not there": {scopes: memory{}, target: "/scopes/vfw"},
-		"nor that it is too early":         {ready: errors.New("wait"), target: "/readyz"},
-		"nor an outage, told of elsewhere": {scopes: memory{}, current: &OutageError{Message: "no answer"}, target: "/scopes"},
+		"not for a caller who has left":   {scopes: func(ctx context.Context, leave func()) error { leave(); return ctx.Err() }, target: "/scopes/vfw"},
+		"not an error of the caller":      {target: "/scopes/vfw?x=y"},
+		"not a scope that does not exist": {target: "/scopes/vfw"},
+		"not that it is too early":        {ready: errors.New("wait"), target: "/readyz"},
+		"not an outage, logged elsewhere": {current: &OutageError{Message: "no answer"}, target: "/scopes"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
-			h := NewHandler(Options{Scopes: tt.scopes, Ready: func() error { return tt.ready }, Current: func() error { return tt.current }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			get(t, h, tt.target, nil)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			scopes := scopesFunc(func(ctx context.Context, _, _ string) error {
+				if tt.scopes == nil {
+					return nil
+				}
+				return tt.scopes(ctx, leave)
+			})
+			contexts, _ := fixtures(t)
+			h := NewHandler(Options{
+				Scopes: scopes, Documents: NewDocuments(DocumentsOptions{Contexts: contexts, Clusters: panicking{}}),
+				Ready: func() error { return tt.ready }, Current: func() error { return tt.current }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			})
+			send(ctx, h, http.MethodGet, tt.target, nil, "")
 			for _, want := range tt.want {
 				if !strings.Contains(log.String(), want) {
 					t.Errorf("the log lacks %q:\n%s", want, log.String())
@@ -343,30 +183,49 @@ func TestFailuresAreLogged(t *testing.T) {
 	}
 }
 
-func TestAnswersHaveADeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		hangs := scopesFunc(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		got := get(t, NewHandler(Options{Scopes: hangs}), "/scopes/vfw", nil)
-		checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "context deadline exceeded")
-		if took := time.Since(began); took != requestTimeout {
-			t.Errorf("answered after %s, want %s", took, requestTimeout)
-		}
-	})
+// panicking is a Clusters that cannot be read without a panic.
+type panicking struct{}
+
+func (panicking) Bundle(string, string, string) (Observation, bool) {
+	panic("no clusters at all: secret")
 }
 
-func TestACallerWhoHasGoneIsNotLogged(t *testing.T) {
-	var log strings.Builder
-	ctx, cancel := context.WithCancel(t.Context())
-	hangsUp := scopesFunc(func(ctx context.Context) error { cancel(); <-ctx.Done(); return ctx.Err() })
-	h := NewHandler(Options{Scopes: hangsUp, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/scopes/vfw", nil)
-	if err != nil {
-		t.Fatal(err)
+func (panicking) Instance(string) (found []Observation, unread []string) {
+	panic("no clusters at all: secret")
+}
+
+// hanging is a Contexts that does not answer before the context of a call ends.
+type hanging struct{}
+
+func (hanging) View(ctx context.Context, _ appcontext.DeploymentRef, _ string) (appcontext.View, error) {
+	<-ctx.Done()
+	return appcontext.View{}, ctx.Err()
+}
+
+func TestAnswersHaveADeadline(t *testing.T) {
+	hangs := scopesFunc(func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() })
+	for target, want := range map[string]time.Duration{"/scopes/vfw": requestTimeout, autumnURL: documentTimeout, autumnURL + "?health=true": documentTimeout} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			got := get(t, NewHandler(Options{Scopes: hangs, Documents: NewDocuments(DocumentsOptions{Contexts: hanging{}})}), target, nil)
+			checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "context deadline exceeded")
+			if took := time.Since(began); took != want {
+				t.Errorf("%s: answered after %s, want %s", target, took, want)
+			}
+		})
 	}
-	serve(h, r)
-	if log.Len() > 0 {
-		t.Errorf("logged:\n%s", log.String())
+}
+
+// TestConcurrentRequestsHaveALimit asserts that only requests that need a token take part in the limit.
+func TestConcurrentRequestsHaveALimit(t *testing.T) {
+	h := newHandler(Options{Scopes: manyScopes()})
+	for range maxRequests {
+		acquire(h.requests)
+	}
+	got := get(t, h, "/scopes", nil)
+	checkProblem(t, got.Body.Bytes(), http.StatusServiceUnavailable, "requests are under way already")
+	if got := get(t, h, "/healthz", nil); got.Code != http.StatusOK {
+		t.Errorf("a busy server seems dead: %d", got.Code)
 	}
 }
 
@@ -385,24 +244,19 @@ func FuzzTarget(f *testing.F) {
 		if err != nil {
 			return // net/http rejects it before the handler gets it.
 		}
-		asked := &recording{}
+		asked := scopesFunc(func(_ context.Context, namespace, name string) error {
+			if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 || name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+				t.Errorf("scope %q of namespace %q was asked for", name, namespace)
+			}
+			return nil
+		})
 		r := &http.Request{Method: http.MethodGet, URL: u, RequestURI: target, Header: http.Header{}}
-		got := serve(NewHandler(Options{Scopes: asked}), r.WithContext(stopping(t.Context()))) // Streams end at once.
+		got := serve(NewHandler(Options{Scopes: asked, Documents: NewDocuments(DocumentsOptions{Clusters: memoryClusters{}})}), r.WithContext(stopping(t.Context()))) // Streams end at once.
 		if !slices.Contains(statuses, got.Code) {
 			t.Fatalf("status %d: %s", got.Code, got.Body)
 		}
 		if got.Code != http.StatusOK {
 			checkError(t, got, u.Query().Has(parameterDialect), got.Code, "")
-		}
-		for _, namespace := range asked.namespaces {
-			if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
-				t.Errorf("scopes of namespace %q were asked for", namespace)
-			}
-		}
-		for _, name := range asked.names {
-			if len(validation.IsDNS1123Subdomain(name)) > 0 {
-				t.Errorf("scope %q was asked for", name)
-			}
 		}
 	})
 }

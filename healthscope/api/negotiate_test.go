@@ -11,25 +11,16 @@ import (
 
 var bothTypes = []string{typeJSON, typeText}
 
+// TestNegotiate covers what a header can contain besides the ranges of TestNegotiateKeepsTheRules.
 func TestNegotiate(t *testing.T) {
 	tests := map[string]struct{ accept, want string }{
 		"no header":                            {accept: "", want: typeJSON},
 		"an empty list":                        {accept: " , ,", want: typeJSON},
-		"everything":                           {accept: "*/*", want: typeJSON},
 		"a star alone, as Java sends it":       {accept: "text/html, image/gif, *; q=.2, */*; q=.2", want: typeJSON},
-		"JSON":                                 {accept: "application/json", want: typeJSON},
-		"text":                                 {accept: "text/plain", want: typeText},
 		"case does not matter":                 {accept: "Text/PLAIN", want: typeText},
-		"any text":                             {accept: "text/*", want: typeText},
-		"any application":                      {accept: "application/*", want: typeJSON},
-		"the heavier wins":                     {accept: "application/json;q=0.4, text/plain;q=0.5", want: typeText},
 		"equal weights leave the choice to us": {accept: "text/plain;q=0.5, application/json;q=0.5", want: typeJSON},
 		"the more specific weight counts":      {accept: "*/*, application/json;q=0.1", want: typeText},
-		"specific before heavy, any order":     {accept: "application/json;q=0.1, application/*, text/plain;q=0.2", want: typeText},
-		"a part of a range":                    {accept: "text/*;q=0.9, */*;q=0.1", want: typeText},
-		"refused by zero":                      {accept: "application/json;q=0, */*", want: typeText},
 		"refused by zero among ranges":         {accept: "*/*;q=1, text/*;q=0, application/json;q=0.000", want: ""},
-		"everything refused":                   {accept: "*/*;q=0", want: ""},
 		"nothing we have":                      {accept: "image/png, text/html", want: ""},
 		"only problem documents":               {accept: "application/problem+json", want: ""},
 		"problem documents besides":            {accept: "application/json, application/problem+json", want: typeJSON},
@@ -57,16 +48,8 @@ func TestNegotiate(t *testing.T) {
 	}
 }
 
-func TestTheFirstOfferIsTheDefault(t *testing.T) {
-	for _, accept := range []string{"", "*/*", "text/plain, application/json"} {
-		if got, _ := negotiate(accept, []string{typeText, typeJSON}); got != typeText {
-			t.Errorf("negotiate(%q) = %q", accept, got)
-		}
-	}
-}
-
 // TestNegotiateKeepsTheRules compares negotiate with the rules of RFC 9110: the most specific range that matches an offer gives
-// its weight, and the offer with the highest weight is chosen.
+// its weight, and the offer with the highest weight is chosen; of equal weights, the first offer.
 func TestNegotiateKeepsTheRules(t *testing.T) {
 	ranges := []string{"*/*", "application/*", "text/*", "application/json", "text/plain", "image/png"}
 	levels := map[string][]string{
@@ -74,7 +57,8 @@ func TestNegotiateKeepsTheRules(t *testing.T) {
 		typeText: {"text/plain", "text/*", "*/*"},
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(ranges), 1, 5, rapid.ID).Draw(t, "ranges")
+		offers := rapid.Permutation(bothTypes).Draw(t, "offers")
+		chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(ranges), 0, 5, rapid.ID).Draw(t, "ranges")
 		weights := map[string]int{}
 		elements := make([]string, 0, len(chosen))
 		for _, r := range chosen {
@@ -82,15 +66,18 @@ func TestNegotiateKeepsTheRules(t *testing.T) {
 			elements = append(elements, fmt.Sprintf("%s;q=%d.%03d", r, weights[r]/1000, weights[r]%1000))
 		}
 		want, most := "", 0
-		for _, offer := range bothTypes {
+		for _, offer := range offers {
 			i := slices.IndexFunc(levels[offer], func(r string) bool { return slices.Contains(chosen, r) })
 			if i >= 0 && weights[levels[offer][i]] > most {
 				want, most = offer, weights[levels[offer][i]]
 			}
 		}
+		if len(chosen) == 0 {
+			want = offers[0]
+		}
 		accept := strings.Join(elements, ", ")
-		if got, _ := negotiate(accept, bothTypes); got != want {
-			t.Errorf("negotiate(%q) = %q, want %q", accept, got, want)
+		if got, _ := negotiate(accept, offers); got != want {
+			t.Errorf("negotiate(%q) of %q = %q, want %q", accept, offers, got, want)
 		}
 	})
 }

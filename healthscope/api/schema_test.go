@@ -162,43 +162,22 @@ func (c *contract) unseen() []string {
 	return slices.DeleteFunc(described, func(d string) bool { return c.seen[d] })
 }
 
-// TestContractRefusesWhatIsNotDescribed asserts that the comparison of responses with openapi.json finds differences.
+// TestContractRefusesWhatIsNotDescribed asserts what the comparison with openapi.json needs besides the defaults of its library.
 func TestContractRefusesWhatIsNotDescribed(t *testing.T) {
 	c := newContract(t)
-	tests := map[string]func(map[string]any){
-		"":                                   func(map[string]any) {},
-		"a required property is missing":     func(p map[string]any) { delete(p, "detail") },
-		"a property that is not described":   func(p map[string]any) { p["hint"] = "x" },
-		"null":                               func(p map[string]any) { p["title"] = nil },
-		"text for a number":                  func(p map[string]any) { p["status"] = "404" },
-		"a number for text":                  func(p map[string]any) { p["title"] = 404 },
-		"a list for text":                    func(p map[string]any) { p["title"] = []any{"x"} },
-		"an object for text":                 func(p map[string]any) { p["title"] = map[string]any{} },
-		"true for text":                      func(p map[string]any) { p["title"] = true },
-		"a fraction":                         func(p map[string]any) { p["status"] = 404.5 },
-		"below the minimum":                  func(p map[string]any) { p["status"] = 200 },
-		"above the maximum":                  func(p map[string]any) { p["status"] = 600 },
-		"not in the enumeration":             func(p map[string]any) { p["type"] = "other" },
-		"too short":                          func(p map[string]any) { p["detail"] = "" },
-		"not in the format of the reference": func(p map[string]any) { p["instance"] = "%zz" },
-		"no time":                            func(p map[string]any) { p["lastSeen"] = "yesterday" },
-	}
-	for name, spoil := range tests {
-		t.Run(name, func(t *testing.T) {
-			p := map[string]any{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "x", "instance": "/x"}
-			spoil(p)
-			body, err := json.Marshal(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var value any
-			if err := json.Unmarshal(body, &value); err != nil {
-				t.Fatal(err)
-			}
-			err = c.Components.Schemas["Problem"].Value.VisitJSON(value, formats, openapi3.EnableFormatValidation())
-			if refused := err != nil; refused == (name == "") {
-				t.Errorf("%s: %v", body, err)
-			}
-		})
+	for body, refused := range map[string]bool{
+		`{"type":"about:blank","title":"Not Found","status":404,"detail":"x","instance":"/x"}`:                        false,
+		`{"type":"about:blank","title":"Not Found","status":404,"instance":"/x"}`:                                     true, // A required property is missing.
+		`{"type":"about:blank","title":"Not Found","status":404,"detail":"x","instance":"/x","hint":"x"}`:             true, // One is not described.
+		`{"type":"about:blank","title":"Not Found","status":404,"detail":"x","instance":"%zz"}`:                       true, // It has not its format.
+		`{"type":"about:blank","title":"Not Found","status":404,"detail":"x","instance":"/x","lastSeen":"yesterday"}`: true,
+	} {
+		var value any
+		if err := json.Unmarshal([]byte(body), &value); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Components.Schemas["Problem"].Value.VisitJSON(value, formats, openapi3.EnableFormatValidation()); (err != nil) != refused {
+			t.Errorf("%s: %v", body, err)
+		}
 	}
 }

@@ -41,9 +41,9 @@ func (s selection) covers(namespace, name string) bool {
 	return (s.namespace == "" || s.namespace == namespace) && (s.name == "" || s.name == name)
 }
 
-// matches reports whether a scope with those labels and that item is in the selection.
+// matches reports whether a scope that the selection covers, with those labels and that item, is in the selection.
 func (s selection) matches(set labels.Set, item ScopeItem) bool {
-	return s.covers(item.Namespace, item.Name) && (s.labels == nil || s.labels.Matches(set)) && (s.health == "" || s.health == item.Health)
+	return (s.labels == nil || s.labels.Matches(set)) && (s.health == "" || s.health == item.Health)
 }
 
 // page is a part of a list. The zero value is the whole list.
@@ -150,16 +150,11 @@ func (h *handler) listScopePage(ctx context.Context, q *requestInfo) (response, 
 		return response{}, err
 	}
 	document := ScopePage{ScopeList: list}
-	if q.page.after != (ScopeName{}) {
-		document.Items = slices.DeleteFunc(document.Items, func(item ScopeItem) bool { return item.scopeName().compare(q.page.after) <= 0 })
-	}
+	document.Items = slices.DeleteFunc(document.Items, func(item ScopeItem) bool { return item.scopeName().compare(q.page.after) <= 0 })
 	a := response{cacheable: true}
 	if rest := len(document.Items) - q.page.limit; q.page.limit > 0 && rest > 0 {
 		document.Items = document.Items[:q.page.limit]
-		token, err := json.Marshal(continuation{After: document.Items[q.page.limit-1].scopeName(), Query: listIdentity(q.query)})
-		if err != nil {
-			return response{}, fmt.Errorf("cannot encode the token of the next page: %w", err)
-		}
+		token, _ := json.Marshal(continuation{After: document.Items[q.page.limit-1].scopeName(), Query: listIdentity(q.query)}) // Strings can always be encoded.
 		document.Metadata = ListMetadata{Continue: base64.RawURLEncoding.EncodeToString(token), RemainingItemCount: rest}
 		q.query.Set(parameterContinue, document.Metadata.Continue)
 		a.next = (&url.URL{Path: q.URL.Path, RawQuery: q.query.Encode()}).String()

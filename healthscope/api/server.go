@@ -72,9 +72,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		log.InfoContext(detached, "Cutting off the requests to the status API that are still under way", "after", drainTimeout)
 		err = server.Close()
 	}
-	if stopped := <-served; err == nil && !errors.Is(stopped, http.ErrServerClosed) {
-		return stopped
-	}
+	<-served
 	return err
 }
 

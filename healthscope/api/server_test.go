@@ -2,8 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -13,37 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-// start runs a server on a free loopback port. stop stops it, and returns the error of serve.
-func start(t *testing.T, h http.Handler) (base string, stop func() error) {
-	t.Helper()
-	s := &Server{Address: "127.0.0.1:0", Handler: h}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", s.Address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ran := make(chan error, 1)
-	go func() { ran <- s.serve(ctx, listener) }()
-	return "http://" + listener.Addr().String(), func() error { cancel(); return <-ran }
-}
-
-// ask sends a request on a new connection.
-func ask(ctx context.Context, method, url string) (status int, body string, err error) {
-	r, err := http.NewRequestWithContext(ctx, method, url, nil)
-	if err != nil {
-		return 0, "", err
-	}
-	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-	if err != nil {
-		return 0, "", err
-	}
-	data, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(data), errors.Join(err, response.Body.Close())
-}
 
 // closeAtEnd closes c when the test ends.
 func closeAtEnd(t *testing.T, c io.Closer) {
@@ -53,120 +23,6 @@ func closeAtEnd(t *testing.T, c io.Closer) {
 			t.Error(err)
 		}
 	})
-}
-
-func TestServerServes(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	base, stop := start(t, NewHandler(Options{Scopes: manyScopes()}))
-	tests := map[string]struct {
-		method, target string
-		status         int
-		body           string
-	}{
-		"a scope":                     {method: http.MethodGet, target: "/scopes/vfw", status: 200, body: `{"name":"vfw","namespace":"default","health":"unhealthy"`},
-		"only the header":             {method: http.MethodHead, target: "/scopes/vfw", status: 200},
-		"a problem":                   {method: http.MethodGet, target: "/scopes/web", status: 404, body: `{"type":"about:blank","title":"Not Found","status":404,`},
-		"an oversize URL":             {method: http.MethodGet, target: "/scopes/" + strings.Repeat("x", maxURLBytes), status: 414, body: `{"type":"about:blank"`},
-		"a header beyond all bounds":  {method: http.MethodGet, target: "/scopes/" + strings.Repeat("x", 2*maxHeaderBytes), status: 431},
-		"a path that is not in order": {method: http.MethodGet, target: "//scopes/../x", status: 404, body: `{"type":"about:blank"`},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			status, body, err := ask(t.Context(), tt.method, base+tt.target)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if status != tt.status || !strings.HasPrefix(body, tt.body) || tt.method == http.MethodHead && body != "" {
-				t.Errorf("%d %q, want %d %q", status, body, tt.status, tt.body)
-			}
-		})
-	}
-	if err := stop(); err != nil {
-		t.Errorf("Run: %v", err)
-	}
-}
-
-// TestWhatIsNoRequestIsRefusedInText asserts that requests that no handler can get are rejected in plain text, as the
-// documentation of the API describes.
-func TestWhatIsNoRequestIsRefusedInText(t *testing.T) {
-	base, stop := start(t, NewHandler(Options{}))
-	for request, want := range map[string]string{
-		"GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n":                                                     "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain",
-		"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", maxHeaderBytes+8192) + "\r\n\r\n": "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain",
-	} {
-		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeAtEnd(t, connection)
-		if _, err := io.WriteString(connection, request); err != nil {
-			t.Fatal(err)
-		}
-		answer, err := io.ReadAll(connection)
-		if err != nil || !strings.HasPrefix(string(answer), want) {
-			t.Errorf("%.20q is answered with %q (%v), want %q, and that the connection is closed", request, answer, err, want)
-		}
-	}
-	if err := stop(); err != nil {
-		t.Errorf("Run: %v", err)
-	}
-}
-
-func TestServerFinishesWhatItBegan(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	entered, release := make(chan struct{}), make(chan struct{})
-	slow := scopesFunc(func(ctx context.Context) error {
-		close(entered)
-		select {
-		case <-release:
-			return errors.New("released")
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	})
-	base, stop := start(t, NewHandler(Options{Scopes: slow}))
-	answered := make(chan string, 1)
-	go func() {
-		status, body, err := ask(t.Context(), http.MethodGet, base+"/scopes")
-		if err != nil {
-			answered <- err.Error()
-			return
-		}
-		answered <- fmt.Sprint(status, " ", body)
-	}()
-	<-entered
-	stopped := make(chan error, 1)
-	go func() { stopped <- stop() }()
-	for { // The server refuses new connections while the request is in progress.
-		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(base, "http://"))
-		if err != nil {
-			break
-		}
-		closeAtEnd(t, connection)
-	}
-	close(release)
-	if got := <-answered; !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "released") {
-		t.Errorf("the request under way was answered with %s", got)
-	}
-	if err := <-stopped; err != nil {
-		t.Errorf("Run: %v", err)
-	}
-}
-
-func TestServerSaysWhyItCannotListen(t *testing.T) {
-	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, taken)
-	for name, address := range map[string]string{"in use": taken.Addr().String(), "no port": "127.0.0.1", "no number": "127.0.0.1:http-but-not"} {
-		t.Run(name, func(t *testing.T) {
-			s := &Server{Address: address, Handler: http.NotFoundHandler()}
-			if err := s.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("cannot listen on %q for the status API: ", address)) {
-				t.Errorf("Run: %v", err)
-			}
-		})
-	}
 }
 
 // pipes is a listener whose connections are in memory, so that time can be simulated.
@@ -218,18 +74,95 @@ func startPiped(t *testing.T, s *Server) (listener *pipes, stop func()) {
 	return listener, stop
 }
 
+// ask sends the text of a request on a new connection. It does not wait until the text is read.
+func (p *pipes) ask(t *testing.T, request string) net.Conn {
+	t.Helper()
+	connection := p.dial()
+	closeAtEnd(t, connection)
+	go func() { _, _ = io.WriteString(connection, request) }()
+	return connection
+}
+
+// TestServerAnswers covers what the server itself adds to its handler. What is not a request of HTTP is rejected in plain text, as the
+// documentation of the API describes.
+func TestServerAnswers(t *testing.T) {
+	get := func(target string) string {
+		return "GET " + target + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer all\r\nConnection: close\r\n\r\n"
+	}
+	tests := map[string]struct{ request, status, content string }{
+		"a scope":                      {get("/scopes/vfw"), "200 OK", `{"name":"vfw","namespace":"default","health":"unhealthy"`},
+		"a problem":                    {get("/scopes/web"), "404 Not Found", `{"type":"about:blank","title":"Not Found","status":404,`},
+		"a path that is not in order":  {get("//scopes/../x"), "404 Not Found", `{"type":"about:blank"`},
+		"an oversize URL":              {get("/scopes/" + strings.Repeat("x", maxURLBytes)), "414 Request URI Too Long", `{"type":"about:blank"`},
+		"a URL that cannot be decoded": {get("/%zz"), "400 Bad Request", "400 Bad Request"},
+		"a body that cannot be read": {
+			"POST " + groupURL + "/rollback HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer all\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n",
+			"400 Bad Request", `{"type":"about:blank","title":"Bad Request","status":400,"detail":"cannot read the body: `,
+		},
+		"a header beyond all bounds": {"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", maxHeaderBytes+8192) + "\r\n\r\n", "431 Request Header Fields Too Large", "431 Request Header Fields Too Large"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				listener, _ := startPiped(t, &Server{Address: "pipe", Handler: NewHandler(Options{Scopes: manyScopes(), Deployments: &deployments{}, Guard: rights{may: map[string][]Access{"all": nil}}})})
+				answer, err := io.ReadAll(listener.ask(t, tt.request))
+				head, content, _ := strings.Cut(string(answer), "\r\n\r\n")
+				if err != nil || !strings.HasPrefix(head, "HTTP/1.1 "+tt.status+"\r\n") || !strings.HasPrefix(content, tt.content) {
+					t.Errorf("answered with %q (%v), want %s and %q", answer, err, tt.status, tt.content)
+				}
+			})
+		})
+	}
+}
+
+// TestServerFinishesWhatItBegan asserts that a server that stops refuses connections, and completes the request in progress before it ends.
+func TestServerFinishesWhatItBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		slow := scopesFunc(func(ctx context.Context, _, _ string) error {
+			select {
+			case <-release:
+				return errors.New("released")
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		listener, stop := startPiped(t, &Server{Address: "pipe", Handler: NewHandler(Options{Scopes: slow})})
+		connection := listener.ask(t, "GET /scopes HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		synctest.Wait()
+		stopped := make(chan struct{})
+		go func() { defer close(stopped); stop() }()
+		synctest.Wait()
+		select {
+		case <-listener.closed:
+		default:
+			t.Error("a server that stops takes connections")
+		}
+		close(release)
+		answer, err := io.ReadAll(connection)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 503 ") || !strings.Contains(string(answer), "released") {
+			t.Errorf("the request in progress was answered with %q (%v)", answer, err)
+		}
+		<-stopped
+	})
+}
+
+func TestServerSaysWhyItCannotListen(t *testing.T) {
+	s := &Server{Address: "127.0.0.1:http-but-not", Handler: http.NotFoundHandler()}
+	if err := s.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), `cannot listen on "127.0.0.1:http-but-not" for the status API: `) {
+		t.Errorf("Run: %v", err)
+	}
+}
+
 // TestServerCutsOffWhatDoesNotEnd asserts that a request that does not end delays the stop of the server for drainTimeout, and is no error:
 // the program has stopped as it was asked to.
 func TestServerCutsOffWhatDoesNotEnd(t *testing.T) {
+	var log strings.Builder
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
 		endless := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); close(ended) })
-		listener, stop := startPiped(t, &Server{Address: "pipe", Handler: endless})
-		connection := listener.dial()
-		closeAtEnd(t, connection)
-		if _, err := io.WriteString(connection, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		listener, stop := startPiped(t, &Server{Address: "pipe", Handler: endless, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		listener.ask(t, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 		synctest.Wait()
 		began := time.Now()
 		stop()
@@ -238,6 +171,21 @@ func TestServerCutsOffWhatDoesNotEnd(t *testing.T) {
 		}
 		<-ended
 	})
+	for _, want := range []string{"Serving the status API", "Stopping the status API", "Cutting off the requests"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+}
+
+func TestTLSIsVersion12AtLeast(t *testing.T) {
+	for given, want := range map[uint16]uint16{0: tls.VersionTLS12, tls.VersionTLS10: tls.VersionTLS12, tls.VersionTLS13: tls.VersionTLS13} {
+		config := &tls.Config{MinVersion: given}
+		server := (&Server{TLS: config}).newHTTPServer(t.Context(), slog.New(slog.DiscardHandler))
+		if got := server.TLSConfig.MinVersion; got != want || config.MinVersion != given {
+			t.Errorf("%x became %x, want %x", given, got, want)
+		}
+	}
 }
 
 // TestServerHangsUp asserts that the server closes the connections of callers that send their requests too slowly, send none, or never read
@@ -287,13 +235,8 @@ type brokenListener struct{ *pipes }
 func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("out of sockets") }
 
 func TestServerSaysWhyItCannotGoOn(t *testing.T) {
-	var log strings.Builder
-	s := &Server{Address: "pipe", Handler: http.NotFoundHandler(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	err := s.serve(t.Context(), brokenListener{newPipes()})
-	if err == nil || err.Error() != `cannot serve the status API on "pipe": out of sockets` {
+	s := &Server{Address: "pipe", Handler: http.NotFoundHandler()}
+	if err := s.serve(t.Context(), brokenListener{newPipes()}); err == nil || err.Error() != `cannot serve the status API on "pipe": out of sockets` {
 		t.Errorf("serve: %v", err)
-	}
-	if !strings.Contains(log.String(), "Serving the status API") {
-		t.Errorf("log: %s", log.String())
 	}
 }

@@ -89,10 +89,11 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request, q *requestInfo)
 		h.fail(w, r, err)
 		return
 	}
-	out := newEvents(w, r)
+	out := newEvents(w)
 	if r.Method == http.MethodHead {
 		return
 	}
+	out.write([]byte(fmt.Sprintf("retry: %d\n\n", reconnectMillis)))
 	out.snapshot(first)
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
@@ -220,19 +221,10 @@ type events struct {
 }
 
 // newEvents begins the response.
-func newEvents(w http.ResponseWriter, r *http.Request) *events {
+func newEvents(w http.ResponseWriter) *events {
 	e := &events{w: w, control: http.NewResponseController(w), writeTimeout: streamWriteTimeout, sent: map[ScopeName]string{}}
-	// A stream lasts longer than the read deadline of a request. Writers that cannot set it have none.
-	_ = e.control.SetReadDeadline(time.Time{})
-	header := w.Header()
-	header.Set("Content-Type", typeStream)
-	header.Set("Cache-Control", "no-store")
-	header.Set("Vary", "Accept")
-	header.Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Type", typeStream)
 	w.WriteHeader(http.StatusOK)
-	if r.Method != http.MethodHead {
-		e.write([]byte(fmt.Sprintf("retry: %d\n\n", reconnectMillis)))
-	}
 	return e
 }
 
@@ -255,13 +247,11 @@ func (e *events) snapshot(a response) {
 
 // record records the document that is sent for a scope, and reports whether it differs from the last one.
 func (e *events) record(name ScopeName, document any) bool {
-	body, err := encode(document)
+	body, _ := encode(document) // send returns the error.
 	tag := etagOf(body)
-	if err != nil || e.sent[name] == tag {
-		return false
-	}
+	differs := e.sent[name] != tag
 	e.sent[name] = tag
-	return true
+	return differs
 }
 
 // send sends an event. Its data are one line.
