@@ -39,38 +39,24 @@ func untorn(v appcontext.View) error {
 	return nil
 }
 
-// scenario is a context with writers as untorn expects them.
-type scenario struct {
-	store   *appcontext.Store
-	ac      *appcontext.AppContext
-	subject appcontext.DeploymentRef
-	root    appcontext.Handle
-	cluster appcontext.Handle
-}
-
-func newScenario(t *testing.T, store *appcontext.Store) *scenario {
+// newScenario returns a context for the writers act and report.
+func newScenario(t *testing.T, options appcontext.Options) *fixture {
 	t.Helper()
-	ac := appcontext.NewAppContext(store)
-	ac.InitAppContext()
-	s := &scenario{store: store, ac: ac, subject: group(t)}
-	s.root = must(ac.CreateCompositeApp(t.Context()))(t)
-	_, s.cluster, _ = add(t, ac, s.root, "a", "p+c", "r+Kind")
-	noError(t, errors.Join(s.act(t.Context(), 0), s.report(t.Context(), 0)))
-	return s
-}
-
-func (s *scenario) record(n int64) appcontext.Record {
-	return appcontext.Record{Subject: s.subject, Action: action(appcontext.ActionInstantiated, s.ac.ID(), n)}
+	options.ProgressInterval = 20 * time.Millisecond
+	f := newFixture(t, options)
+	noError(t, errors.Join(f.act(t.Context(), 0), f.report(t.Context(), 0)))
+	return f
 }
 
 // act writes the nth action.
-func (s *scenario) act(ctx context.Context, n int64) error {
-	return set(ctx, s.store, s.root, map[string]any{"status": state{strconv.FormatInt(n, 10)}}, s.record(n))
+func (f *fixture) act(ctx context.Context, n int64) error {
+	r := appcontext.Record{Subject: f.subject, Action: action(appcontext.ActionInstantiated, f.ac.ID(), n)}
+	return set(ctx, f.store, f.h, map[string]any{"status": state{strconv.FormatInt(n, 10)}}, r)
 }
 
 // report writes the nth bundle.
-func (s *scenario) report(ctx context.Context, n int64) error {
-	return set(ctx, s.store, s.cluster, map[string]any{"status": strconv.FormatInt(n, 10), "seen": n})
+func (f *fixture) report(ctx context.Context, n int64) error {
+	return set(ctx, f.store, f.c, map[string]any{"status": strconv.FormatInt(n, 10), "seen": n})
 }
 
 // crowd is a group of readers that read until they are stopped.
@@ -82,12 +68,12 @@ type crowd struct {
 }
 
 // gather starts readers that read and check views.
-func gather(t *testing.T, s *scenario, cache *appcontext.Cache) *crowd {
+func gather(t *testing.T, f *fixture, cache *appcontext.Cache) *crowd {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &crowd{cancel: cancel}
 	for n := range readers {
-		read := s.store.View
+		read := f.store.View
 		if n%2 == 0 {
 			read = cache.View
 		}
@@ -97,7 +83,7 @@ func gather(t *testing.T, s *scenario, cache *appcontext.Cache) *crowd {
 			defer pace.Stop()
 			for ctx.Err() == nil {
 				<-pace.C
-				view, err := read(ctx, s.subject, "")
+				view, err := read(ctx, f.subject, "")
 				switch {
 				case errors.Is(err, appcontext.ErrUnavailable):
 					c.failures.Add(1)
@@ -130,11 +116,10 @@ func (c *crowd) stop() {
 }
 
 func TestReadersSeeOneRevision(t *testing.T) {
-	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
-	s := newScenario(t, store)
-	c := gather(t, s, runCache(t, store, appcontext.CacheOptions{}))
+	f := newScenario(t, appcontext.Options{})
+	c := gather(t, f, runCache(t, f.store, appcontext.CacheOptions{}))
 	var writers sync.WaitGroup
-	for _, write := range []func(context.Context, int64) error{s.act, s.report} {
+	for _, write := range []func(context.Context, int64) error{f.act, f.report} {
 		writers.Go(func() {
 			for n := range int64(100) {
 				if err := write(t.Context(), n+1); err != nil {
@@ -167,16 +152,16 @@ func writeAll(t *testing.T, write func(context.Context, int64) error, last int64
 
 func TestOutageLosesNoWriteAndReadersContinue(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	client := rawClient(t, etcd.Endpoint())
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
-	s := newScenario(t, store)
-	cache := runCache(t, store, appcontext.CacheOptions{})
-	c := gather(t, s, cache)
+	options := optionsOf(etcd)
+	options.Timeout = time.Second
+	f := newScenario(t, options)
+	cache := runCache(t, f.store, appcontext.CacheOptions{})
+	c := gather(t, f, cache)
 	const actions, outages = 120, 3
 	var acknowledged, reported atomic.Int64
 	var writer sync.WaitGroup
-	writer.Go(func() { writeAll(t, s.act, actions, &acknowledged) })
-	writer.Go(func() { writeAll(t, s.report, actions, &reported) })
+	writer.Go(func() { writeAll(t, f.act, actions, &acknowledged) })
+	writer.Go(func() { writeAll(t, f.report, actions, &reported) })
 	for n := range int64(outages) {
 		eventually(t, "no action is acknowledged", func(context.Context) error {
 			if acknowledged.Load() < (n+1)*actions/(outages+1) {
@@ -186,13 +171,13 @@ func TestOutageLosesNoWriteAndReadersContinue(t *testing.T) {
 		})
 		noError(t, etcd.Kill())
 		noError(t, etcd.Start(t.Context()))
-		compact(t, client)
+		compact(t, f.client)
 	}
 	writer.Wait()
 	// Whatever the cache has missed, it gets the last action without a request to do so.
-	for name, read := range map[string]func(context.Context, appcontext.DeploymentRef, string) (appcontext.View, error){"store": store.View, "cache": cache.View} {
+	for name, read := range map[string]func(context.Context, appcontext.DeploymentRef, string) (appcontext.View, error){"store": f.store.View, "cache": cache.View} {
 		eventually(t, "the "+name+" does not catch up", func(ctx context.Context) error {
-			view, err := read(ctx, s.subject, "")
+			view, err := read(ctx, f.subject, "")
 			if err != nil {
 				return err
 			}
@@ -203,7 +188,7 @@ func TestOutageLosesNoWriteAndReadersContinue(t *testing.T) {
 		})
 	}
 	c.stop()
-	info := must(store.GetStateInfo(t.Context(), s.subject))(t)
+	info := must(f.store.GetStateInfo(t.Context(), f.subject))(t)
 	if len(info.Actions) != actions+1 {
 		t.Errorf("want %d actions, got %d", actions+1, len(info.Actions))
 	}
@@ -218,18 +203,13 @@ func TestOutageLosesNoWriteAndReadersContinue(t *testing.T) {
 }
 
 func TestFullEtcdReturnsErrNoSpaceAndCanBeRead(t *testing.T) {
-	etcd := ownEtcd(t, controlplane.EtcdOptions{Arguments: []string{"--quota-backend-bytes=4000000"}})
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	ac, h := newContext(t, store)
-	_, c, _ := add(t, ac, h, "a", "p+c", "r+Kind")
+	f := newFixture(t, optionsOf(ownEtcd(t, controlplane.EtcdOptions{Arguments: []string{"--quota-backend-bytes=4000000"}})))
 	var err error
 	for n := 0; err == nil && n < 100; n++ {
-		_, err = ac.AddResource(t.Context(), c, fmt.Sprintf("r%d+Kind", n), strings.Repeat("x", 200_000))
+		_, err = f.ac.AddResource(t.Context(), f.c, fmt.Sprintf("r%d+Kind", n), strings.Repeat("x", 200_000))
 	}
-	if !errors.Is(err, appcontext.ErrNoSpace) {
-		t.Errorf("want ErrNoSpace, got: %v", err)
-	}
-	if s := must(store.Snapshot(t.Context(), ac.ID()))(t); len(contents(s)) < 4 {
+	wantError(t, err, appcontext.ErrNoSpace)
+	if s := f.snapshot(t); len(contents(s)) < 4 {
 		t.Errorf("want what there was, got %d keys", len(contents(s)))
 	}
 }

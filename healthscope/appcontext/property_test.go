@@ -2,7 +2,6 @@ package appcontext_test
 
 import (
 	"encoding/json"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -97,53 +96,31 @@ func addAll(t *testing.T, rt *rapid.T, ac *appcontext.AppContext, h appcontext.H
 
 func TestAnyContextIsReadAsWritten(t *testing.T) {
 	store := open(t, appcontext.Options{})
-	client := rawClient(t, endpoint(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		m, order := drawContext(rt)
 		ac, h := newContext(t, store)
-		defer func() {
-			if err := ac.DeleteCompositeApp(t.Context()); err != nil {
-				rt.Errorf("DeleteCompositeApp: %v", err)
-			}
-		}()
+		defer func() { noError(rt, ac.DeleteCompositeApp(t.Context())) }()
 		addAll(t, rt, ac, h, m, order)
 		want := map[string]string{string(h): strconv.Quote(ac.ID())}
 		for key, value := range m {
-			data, err := json.Marshal(value)
-			if err != nil {
-				rt.Fatal(err)
-			}
-			want[string(h)+key] = string(data)
+			want[string(h)+key] = string(must(json.Marshal(value))(rt))
 		}
-		s, err := store.Snapshot(t.Context(), ac.ID())
-		if err != nil {
-			rt.Fatal(err)
-		}
+		s := must(store.Snapshot(t.Context(), ac.ID()))(rt)
 		if diff := cmp.Diff(want, contents(s)); diff != "" {
 			rt.Fatalf("(-written +read):\n%s", diff)
-		}
-		// The keys have the order of etcd.
-		response, err := client.Get(t.Context(), string(h), clientv3.WithPrefix(), clientv3.WithKeysOnly())
-		if err != nil {
-			rt.Fatal(err)
-		}
-		var keys []appcontext.Handle
-		for _, kv := range response.Kvs {
-			keys = append(keys, appcontext.Handle(kv.Key))
 		}
 		var got []appcontext.Handle
 		for handle := range s.All() {
 			got = append(got, handle)
 		}
-		if diff := cmp.Diff(keys, got); diff != "" {
+		if diff := cmp.Diff(must(ac.GetAllHandles(t.Context(), h))(rt), got); diff != "" {
 			rt.Fatalf("(-etcd's order +snapshot's):\n%s", diff)
 		}
 	})
 }
 
 func TestSnapshotWithEventsEqualsNewRead(t *testing.T) {
-	store := open(t, appcontext.Options{})
-	client := rawClient(t, endpoint(t))
+	store, client := open(t, appcontext.Options{}), rawClient(t)
 	ac, h := newContext(t, store)
 	cache := runCache(t, store, appcontext.CacheOptions{})
 	random := rand.New(rand.NewPCG(1, 2))
@@ -159,8 +136,7 @@ func TestSnapshotWithEventsEqualsNewRead(t *testing.T) {
 				operations = append(operations, clientv3.OpPut(key, strconv.Itoa(random.IntN(5))))
 			}
 		}
-		response, err := client.Txn(t.Context()).Then(operations...).Commit()
-		noError(t, err)
+		response := must(client.Txn(t.Context()).Then(operations...).Commit())(t)
 		changed := slices.ContainsFunc(response.Responses, func(r *etcdserverpb.ResponseOp) bool {
 			return r.GetResponsePut() != nil || r.GetResponseDeleteRange().GetDeleted() > 0
 		})
@@ -173,14 +149,11 @@ func TestSnapshotWithEventsEqualsNewRead(t *testing.T) {
 		if diff := cmp.Diff(want, contents(s)); diff != "" {
 			t.Fatalf("(-etcd +cache):\n%s", diff)
 		}
-		kept, then = append(kept, s), append(then, maps.Clone(want))
+		kept, then = append(kept, s), append(then, want)
 	}
 	for i, s := range kept {
 		if diff := cmp.Diff(then[i], contents(s)); diff != "" {
 			t.Fatalf("snapshot %d has changed since (-then +now):\n%s", i, diff)
 		}
-	}
-	if _, err := ac.GetCompositeAppHandle(t.Context()); err != nil {
-		t.Error(err)
 	}
 }
