@@ -18,6 +18,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 	f := newFixture(t, appcontext.Options{})
 	ctx, store, ac, h, a, c, r := t.Context(), f.store, f.ac, f.h, f.a, f.c, f.r
 	other, otherHandle := newContext(t, store)
+	putRaw(t, f.client, map[string]string{"/context/4712/": `"4713"`})
 	before := raw(t, f.client, string(h))
 	for name, tc := range map[string]struct {
 		err  error
@@ -27,6 +28,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		"load without id":              {just(other.LoadAppContext(ctx, "")), appcontext.ErrInvalid, []string{"context id"}},
 		"load a path":                  {just(appcontext.NewAppContext(store).LoadAppContext(ctx, "1/app")), appcontext.ErrInvalid, []string{"context id", `"1/app"`, `"/"`}},
 		"load what is not there":       {just(appcontext.NewAppContext(store).LoadAppContext(ctx, "4711")), appcontext.ErrNotFound, []string{"cannot find context: cannot read meta data: Key doesn't exist", "/context/4711/"}},
+		"load one with another id":     {just(appcontext.NewAppContext(store).LoadAppContext(ctx, "4712")), appcontext.ErrMalformed, []string{"/context/4712/"}},
 		"before init":                  {just(appcontext.NewAppContext(store).CreateCompositeApp(ctx)), appcontext.ErrInvalid, []string{"context id"}},
 		"negative id":                  {just(appcontext.NewAppContext(store).InitAppContextWithValue(-1)), appcontext.ErrInvalid, []string{"-1"}},
 		"create again":                 {just(ac.CreateCompositeApp(ctx)), appcontext.ErrExists, []string{"cannot create context: Key exists", string(h)}},

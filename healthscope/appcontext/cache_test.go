@@ -284,9 +284,8 @@ func TestTheCacheLeavesNothingBehind(t *testing.T) {
 	noError(t, ask(ctx, cache, ac.ID()))
 	wantError(t, ask(ctx, cache, "4711"), appcontext.ErrNotFound)
 	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("Run: %v", err)
-	}
+	noError(t, <-done)
+	wantError(t, ask(ctx, cache, ac.ID()), context.Canceled) // It no longer answers from memory.
 	closeStore(t, store)
 	goleak.VerifyNone(t, before)
 }

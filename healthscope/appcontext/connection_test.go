@@ -164,6 +164,8 @@ func TestUsersAndPasswords(t *testing.T) {
 	noError(t, ask(t.Context(), cache, ac.ID()))
 	add(t, ac, h, "a", "p+c", "r+Kind")
 	snapshotSince(t, cache, ac.ID(), must(store.Snapshot(t.Context(), ac.ID()))(t).Revision())
+	denied := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "emco", Password: "secret", Timeout: time.Second})
+	wantError(t, ask(t.Context(), runCache(t, denied, appcontext.CacheOptions{}), ac.ID()), appcontext.ErrDenied)
 	for name, denied := range map[string]*appcontext.Store{"wrong password": as("emco", "secret"), "unknown user": as("nobody", "x"), "no user": as("", "")} {
 		err := just(denied.Snapshot(t.Context(), ac.ID()))
 		if !errors.Is(err, appcontext.ErrDenied) || strings.Contains(err.Error(), "secret") {

@@ -92,7 +92,7 @@ func TestMissingValuesReadAsZero(t *testing.T) {
 			if must(s.StopFlag())(t) {
 				t.Error("a context without a flag is stopped")
 			}
-			if _, ok := s.App("x"); ok {
+			if x, ok := s.App("x"); ok || len(x.Clusters()) > 0 || s.StoredRevision(s.Handle().Level("x")) > 0 {
 				t.Error("there is an app that is not there")
 			}
 		})

@@ -57,7 +57,7 @@ func TestManyWritesGoIntoOneTransactionOnlyIfTheyMust(t *testing.T) {
 		t.Run(name, func(t *testing.T) { wantError(t, err, appcontext.ErrTooLarge, "operations in one transaction") })
 	}
 	noError(t, f.store.WriteLevels(t.Context(), f.ac.ID(), writes, appcontext.Condition{}))
-	if got := raw(t, f.client, string(f.h.Level("level128")[:len(f.h)+5])); len(got) != len(writes) {
+	if got := raw(t, f.client, string(f.h)+"level"); len(got) != len(writes) {
 		t.Errorf("want %d values, got %d", len(writes), len(got))
 	}
 }
@@ -70,7 +70,7 @@ func TestSidecarsAreBesideTheHandle(t *testing.T) {
 	if text := must(f.store.Sidecar(ctx, f.c.Level("reason")))(t); text != "" {
 		t.Errorf("want nothing yet, got %q", text)
 	}
-	noError(t, f.store.WriteLevels(ctx, f.ac.ID(), []appcontext.Write{of("reason"), of("reason/of/another")}, appcontext.Condition{}))
+	noError(t, f.store.WriteLevels(ctx, f.ac.ID(), []appcontext.Write{of("reason"), of("reason/of/another"), {Handle: f.c, Value: "x", Sidecar: true}}, appcontext.Condition{}))
 	if text := must(f.store.Sidecar(ctx, f.c.Level("reason")))(t); text != "reason" {
 		t.Errorf("want a reason, got %q", text)
 	}
