@@ -75,8 +75,9 @@ func TestCacheStaysCurrentWithoutWrites(t *testing.T) {
 		return err
 	})
 	noError(t, f.ac.UpdateResourceValue(t.Context(), f.r, "other"))
-	if s := snapshotSince(t, cache, f.ac.ID(), f.snapshot(t).Revision()); s.Same(first) {
-		t.Error("a snapshot with another value counts as the same")
+	var none *appcontext.Snapshot
+	if s := snapshotSince(t, cache, f.ac.ID(), f.snapshot(t).Revision()); s.Same(first) || s.Same(none) || none.Same(s) || !none.Same(nil) {
+		t.Error("a snapshot with another value, or none, counts as the same, or none does not")
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,87 +23,54 @@ func anyName() *rapid.Generator[string] {
 	).Filter(func(s string) bool { return s != "instruction" })
 }
 
-// model is a context: Go values by handle, relative to the handle of the context.
-type model map[string]any
-
-// drawContext draws a context, and its keys in an order in which they can be added.
-func drawContext(t *rapid.T) (model, []string) {
-	m := model{}
-	var order []string
-	put := func(key string, value any) {
-		if _, ok := m[key]; !ok {
-			m[key] = value
-			order = append(order, key)
+// addAny adds drawn apps, clusters, resources and states to a context with the library, and returns what etcd must hold.
+func addAny(t *testing.T, rt *rapid.T, ac *appcontext.AppContext, h appcontext.Handle) map[string]string {
+	t.Helper()
+	want := map[string]string{string(h): strconv.Quote(ac.ID())}
+	added := func(got appcontext.Handle, err error) func(parent appcontext.Handle, level string, value any) appcontext.Handle {
+		noError(rt, err)
+		return func(parent appcontext.Handle, level string, value any) appcontext.Handle {
+			if got != parent.Level(level) {
+				rt.Fatalf("want a handle of %q below %q, got %q", level, parent, got)
+			}
+			want[string(got)] = string(must(json.Marshal(value))(rt))
+			return got
 		}
 	}
-	text := rapid.String()
-	for _, app := range rapid.SliceOfNDistinct(anyName(), 0, 3, rapid.ID).Draw(t, "apps") {
-		a := "app/" + app + "/"
-		put(a, app)
-		for _, cluster := range rapid.SliceOfNDistinct(anyName(), 0, 3, rapid.ID).Draw(t, "clusters") {
-			c := a + "cluster/" + cluster + "/"
-			put(c, cluster)
-			if rapid.Bool().Draw(t, "grouped") {
-				put(c+"!@#metaGrp/", strconv.Itoa(rapid.IntRange(0, 12).Draw(t, "group")))
+	text := rapid.String().Filter(func(s string) bool { return s != "" })
+	draw := func(what string) []string { return rapid.SliceOfNDistinct(anyName(), 0, 3, rapid.ID).Draw(rt, what) }
+	ctx := t.Context()
+	for _, app := range draw("apps") {
+		a := added(ac.AddApp(ctx, h, app))(h, "app/"+app, app)
+		for _, cluster := range draw("clusters") {
+			c := added(ac.AddCluster(ctx, a, cluster))(a, "cluster/"+cluster, cluster)
+			if rapid.Bool().Draw(rt, "grouped") {
+				group := strconv.Itoa(rapid.IntRange(0, 12).Draw(rt, "group"))
+				added(c.Level("!@#metaGrp"), ac.AddClusterMetaGrp(ctx, c, group))(c, "!@#metaGrp", group)
 			}
-			if rapid.Bool().Draw(t, "reported") {
-				put(c+"status/", text.Filter(func(s string) bool { return s != "" }).Draw(t, "bundle"))
+			if rapid.Bool().Draw(rt, "reported") {
+				bundle := text.Draw(rt, "bundle")
+				added(ac.AddLevelValue(ctx, c, "status", bundle))(c, "status", bundle)
 			}
-			for _, resource := range rapid.SliceOfNDistinct(anyName(), 0, 3, rapid.ID).Draw(t, "resources") {
-				r := c + "resource/" + resource + "/"
-				put(r, text.Filter(func(s string) bool { return s != "" }).Draw(t, "body"))
-				if rapid.Bool().Draw(t, "applied") {
-					put(r+"status/", state{rapid.SampledFrom([]string{"Pending", "Applied", "Deleted"}).Draw(t, "status")})
+			for _, resource := range draw("resources") {
+				body := text.Draw(rt, "body")
+				r := added(ac.AddResource(ctx, c, resource, body))(c, "resource/"+resource, body)
+				if rapid.Bool().Draw(rt, "applied") {
+					status := state{rapid.SampledFrom([]string{"Pending", "Applied", "Deleted"}).Draw(rt, "status")}
+					added(ac.AddLevelValue(ctx, r, "status", status))(r, "status", status)
 				}
 			}
 		}
 	}
-	return m, order
-}
-
-// addAll adds a drawn context with the library.
-func addAll(t *testing.T, rt *rapid.T, ac *appcontext.AppContext, h appcontext.Handle, m model, order []string) {
-	t.Helper()
-	for _, key := range order {
-		parts := strings.Split(strings.TrimSuffix(key, "/"), "/")
-		under := func(n int) appcontext.Handle { // The handle of the first n parts.
-			if n == 0 {
-				return h
-			}
-			return h.Level(strings.Join(parts[:n], "/"))
-		}
-		n, name := len(parts), parts[len(parts)-1]
-		var got appcontext.Handle
-		var err error
-		switch {
-		case n == 2:
-			got, err = ac.AddApp(t.Context(), h, name)
-		case n == 4:
-			got, err = ac.AddCluster(t.Context(), under(2), name)
-		case n == 5 && name == "!@#metaGrp":
-			got, err = under(5), ac.AddClusterMetaGrp(t.Context(), under(4), m[key].(string)) //nolint:forcetypeassert // As drawn.
-		case n == 6:
-			got, err = ac.AddResource(t.Context(), under(4), name, m[key])
-		default:
-			got, err = ac.AddLevelValue(t.Context(), under(n-1), name, m[key])
-		}
-		if err != nil || got != h+appcontext.Handle(key) {
-			rt.Fatalf("cannot add %q: %q, %v", key, got, err)
-		}
-	}
+	return want
 }
 
 func TestAnyContextIsReadAsWritten(t *testing.T) {
 	store := open(t, appcontext.Options{})
 	rapid.Check(t, func(rt *rapid.T) {
-		m, order := drawContext(rt)
 		ac, h := newContext(t, store)
 		defer func() { noError(rt, ac.DeleteCompositeApp(t.Context())) }()
-		addAll(t, rt, ac, h, m, order)
-		want := map[string]string{string(h): strconv.Quote(ac.ID())}
-		for key, value := range m {
-			want[string(h)+key] = string(must(json.Marshal(value))(rt))
-		}
+		want := addAny(t, rt, ac, h)
 		s := must(store.Snapshot(t.Context(), ac.ID()))(rt)
 		if diff := cmp.Diff(want, contents(s)); diff != "" {
 			rt.Fatalf("(-written +read):\n%s", diff)

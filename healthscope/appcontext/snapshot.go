@@ -292,7 +292,7 @@ func plainStatus(data []byte) (string, bool) {
 
 // order reads the instruction that orders what is under a part: a JSON object in a string, whose one field is the list.
 func (l level) order(field string, parts ...string) ([]string, error) {
-	parts = append(slices.Clip(parts), partInstruction, partOrder)
+	parts = append(parts, partInstruction, partOrder)
 	text, err := l.text(parts...)
 	if err != nil || text == "" {
 		return nil, err

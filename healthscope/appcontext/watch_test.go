@@ -29,7 +29,7 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 	reports := make(chan report)
 	save := func() int64 {
 		noError(t, set(t.Context(), f.store, f.c, map[string]any{"status": "{}", "readystatus": "Available"}))
-		return f.snapshot(t).StoredRevision(f.c.Level("status"))
+		return f.snapshot(t).Apps()[0].Clusters()[0].Revision("status")
 	}
 	after := func(revision int64) (stop func()) {
 		return follow(t, func(ctx context.Context) error {
