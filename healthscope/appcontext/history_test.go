@@ -92,12 +92,21 @@ func TestActionIsRecordedAtomicallyWithItsChange(t *testing.T) {
 }
 
 func TestRecordActionIsIdempotent(t *testing.T) {
-	store, subject := open(t, appcontext.Options{}), group(t)
-	for _, n := range []int64{1, 2, 2, 1, 3, 2} {
-		noError(t, store.RecordAction(t.Context(), appcontext.Record{Subject: subject, Action: action(appcontext.ActionApproved, "", n)}))
+	f := newFixture(t, appcontext.Options{})
+	// Actions that differ in one field are different.
+	actions := []appcontext.Action{
+		action(appcontext.ActionApproved, "", 1), action(appcontext.ActionApplied, "", 1), action(appcontext.ActionApproved, f.ac.ID(), 1),
+		action(appcontext.ActionApproved, "", 1), action(appcontext.ActionApproved, "", 1),
 	}
-	if diff := cmp.Diff([]string{"Approved 1", "Approved 2", "Approved 3"}, history(t, store, subject)); diff != "" {
-		t.Errorf("want each action once (-want +got):\n%s", diff)
+	actions[3].Revision++
+	actions[4].Time = actions[4].Time.Add(time.Millisecond)
+	for range 2 {
+		for _, a := range actions {
+			noError(t, f.store.RecordAction(t.Context(), appcontext.Record{Subject: f.subject, Action: a}))
+		}
+	}
+	if got := must(f.store.GetStateInfo(t.Context(), f.subject))(t).Actions; len(got) != len(actions) {
+		t.Errorf("want each action once, got %+v", got)
 	}
 }
 

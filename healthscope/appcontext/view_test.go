@@ -98,8 +98,11 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 		"/context/77/": `"77"`, "/context/77/meta/": `{"Project":"retail","CompositeApp":"shop","Version":"v2","Release":"r1"}`,
 		"/context/300/": `"300"`,
 	})
-	for n := range 1500 { // These are more keys in one context than are read in one step.
-		putRaw(t, client, map[string]string{fmt.Sprintf("/context/300/level%d/", n): "1"})
+	for n := range 1500 { // These are more keys than are read in one step, in one context and of saved bundles.
+		putRaw(t, client, map[string]string{fmt.Sprintf("/context/300/level%d/", n): "1", fmt.Sprintf("/healthscope/context/300/app/a/cluster/p+%d/status/", n): "{}"})
+	}
+	if n := len(must(store.SavedBundles(ctx))(t)); n != 1500 {
+		t.Errorf("want 1500 saved bundles, got %d", n)
 	}
 	// These are ours: groups, one of them with a release only, and network intents in the index.
 	ours := appcontext.NewAppContext(store)

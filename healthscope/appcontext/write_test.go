@@ -1,6 +1,8 @@
 package appcontext_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -106,15 +108,21 @@ func TestLockIsHeldByOneProgram(t *testing.T) {
 	}
 	first := must(f.store.Lock(t.Context(), name))(t)
 	noError(t, write(first, 1))
-	must(f.client.Revoke(t.Context(), clientv3.LeaseID(must(f.client.Get(t.Context(), "/healthscope/lock/"+name+"/", clientv3.WithPrefix()))(t).Kvs[0].Lease)))(t)
-	lost(first) // The next renewal is seconds away.
+	must(f.client.Delete(t.Context(), "/healthscope/lock/"+name+"/", clientv3.WithPrefix()))(t) // Etcd does so when the lease ends.
+	lost(first)
 	wantError(t, write(first, 2), appcontext.ErrConflict)
 	second := must(f.store.Lock(t.Context(), name))(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	wantError(t, just(f.store.Lock(ctx, name)), context.DeadlineExceeded, "cannot take lock")
 	noError(t, second.Release())
 	lost(second)
 	third := must(f.store.Lock(t.Context(), name))(t)
 	if first.Abandoned || !second.Abandoned || third.Abandoned || second.Revision <= first.Revision {
 		t.Errorf("the first holder was killed and the second one released the lock, got %+v, %+v, %+v", first, second, third)
 	}
-	noError(t, third.Release())
+	noError(t, errors.Join(third.Release(), first.Release()))
+	if leases := must(f.client.Leases(t.Context()))(t).Leases; len(leases) > 0 {
+		t.Errorf("%d of those who held or wanted the lock have left a lease", len(leases))
+	}
 }
