@@ -86,7 +86,8 @@ func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 	f := newFixture(t, optionsOf(etcd))
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
 	cache := runCache(t, store, appcontext.CacheOptions{})
-	noError(t, ask(t.Context(), cache, f.ac.ID()))
+	other, _ := newContext(t, f.store)
+	noError(t, errors.Join(ask(t.Context(), cache, f.ac.ID()), ask(t.Context(), cache, other.ID())))
 	noError(t, etcd.Kill())
 	killed := time.Now()
 	read := func() { // The last known context, as of before the outage.
@@ -125,6 +126,8 @@ func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 		}
 		return nil
 	})
+	noError(t, etcd.Kill())
+	noError(t, ask(t.Context(), cache, other.ID())) // It is still held, although nobody has asked for it since.
 }
 
 // These are metrics of etcd: the number of watches, and the number of reads that it has served.

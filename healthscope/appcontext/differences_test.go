@@ -72,6 +72,7 @@ var differences = map[string]difference{
 	"`GetResourceNames`: the cluster has no resources": {
 		emco: "An error.",
 		ours: func(t *testing.T, f *fixture) (any, error) {
+			must(f.ac.AddLevelValue(t.Context(), f.h, "app/b/cluster", "no cluster"))(t)
 			clusters := must(f.ac.GetClusterNames(t.Context(), "b"))(t)
 			names, err := f.ac.GetResourceNames(t.Context(), "a", "p+empty")
 			return len(clusters) + len(names), err
