@@ -98,14 +98,17 @@ func TestDeleteRemovesOnlyKeysBelow(t *testing.T) {
 		must(ac.AddInstruction(ctx, h, "app", "order", `{"apporder":["a"]}`))(t)
 	}
 	c := must(ac.GetClusterHandle(ctx, "a", "p+c"))(t)
-	noError(t, ac.AddClusterMetaGrp(ctx, c, "3"))
+	noError(t, errors.Join(ac.AddClusterMetaGrp(ctx, c, "3"), ac.AddClusterMetaGrp(ctx, "/context/9/app/a/cluster/p+cd/", "3")))
 	left := raw(t, client, "/context/9")
 	for _, step := range []struct {
 		name   string
 		delete func() error
 		want   []string
 	}{
-		{"group", func() error { return ac.DeleteClusterMetaGrpHandle(ctx, c) }, []string{"app/a/cluster/p+c/!@#metaGrp/"}},
+		{"group of a cluster", func() error { return ac.DeleteClusterMetaGrpHandle(ctx, c) }, []string{"app/a/cluster/p+c/!@#metaGrp/"}},
+		{"group", func() error {
+			return ac.DeleteClusterMetaGrpHandle(ctx, must(ac.GetClusterMetaHandle(ctx, "a", "p+cd"))(t))
+		}, []string{"app/a/cluster/p+cd/!@#metaGrp/"}},
 		{"instruction", func() error { return ac.DeleteInstruction(ctx, "/context/9/app/instruction/order/") }, []string{"app/instruction/order/"}},
 		{"cluster", func() error { return ac.DeleteCluster(ctx, c) }, []string{"app/a/cluster/p+c/", "app/a/cluster/p+c/resource/r+Kind/"}},
 		{"app", func() error { return ac.DeleteApp(ctx, "/context/9/app/a/") }, []string{"app/a/", "app/a/cluster/p+cd/"}},
@@ -173,6 +176,9 @@ func TestTooLargeValueIsRejectedBeforeSending(t *testing.T) {
 		t.Errorf("want values up to a little less than %d bytes, got %d", limit, fits)
 	}
 	wantError(t, just(f.ac.AddResource(t.Context(), f.c, strings.Repeat("n", 4096)+"+Kind", "x")), appcontext.ErrTooLarge, "4096")
+	// Etcd has a smaller limit than the options say.
+	store := open(t, appcontext.Options{Timeout: testTimeout, MaxRequestBytes: 2 * limit})
+	wantError(t, set(t.Context(), store, f.h, map[string]any{"x": strings.Repeat("x", limit)}), appcontext.ErrTooLarge)
 }
 
 func TestContextIDsAreUniqueNumbers(t *testing.T) {

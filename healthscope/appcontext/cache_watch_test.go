@@ -134,7 +134,7 @@ func TestCacheReadsContextsWhileTheWatchIsBroken(t *testing.T) {
 	enableUsers(t, rawClient(t, etcd.Endpoint()), [2]string{"/context/", "/context0"}, [2]string{"/healthscope/", "/healthscope0"})
 	root := must(clientv3.New(clientv3.Config{Endpoints: []string{etcd.Endpoint()}, Username: "root", Password: "root", Logger: zap.NewNop()}))(t)
 	defer func() { _ = root.Close() }()
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "emco", Password: "geheim"})
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "emco", Password: "geheim", Timeout: testTimeout})
 	var ids []string
 	subject := func(id string) appcontext.DeploymentRef { return appcontext.GroupRef("p", "ca", "v1", id) }
 	for range 20 {

@@ -168,6 +168,7 @@ func TestUsersAndPasswords(t *testing.T) {
 	noError(t, ask(t.Context(), cache, ac.ID()))
 	add(t, ac, h, "a", "p+c", "r+Kind")
 	snapshotSince(t, cache, ac.ID(), must(store.Snapshot(t.Context(), ac.ID()))(t).Revision())
+	wantError(t, store.WatchActive(t.Context(), nil), appcontext.ErrDenied) // These keys are not in the range.
 	denied := runCache(t, open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "emco", Password: "secret", Timeout: time.Second}), appcontext.CacheOptions{})
 	eventually(t, "the cache does not say why it cannot watch", func(ctx context.Context) error {
 		if err := ask(ctx, denied, ac.ID()); !errors.Is(err, appcontext.ErrDenied) {

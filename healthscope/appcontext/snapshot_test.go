@@ -99,6 +99,12 @@ func TestMissingValuesReadAsZero(t *testing.T) {
 	}
 }
 
+func TestZeroClusterIsEmpty(t *testing.T) {
+	if all := (appcontext.Cluster{}).Resources(); len(all) > 0 {
+		t.Errorf("got %d resources", len(all))
+	}
+}
+
 func TestDecodeErrorsNameTheKey(t *testing.T) {
 	const k = "app/a/cluster/p+c/"
 	const r = k + "resource/r+Kind/"

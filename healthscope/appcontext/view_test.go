@@ -153,6 +153,12 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 // TestContextInForceIsFoundWithoutHistory asserts that states are sufficient to find the context for which EMCO's rsync works.
 // EMCO stores no history in etcd. The states were recorded from an instantiation, an update and a rollback.
 func TestContextInForceIsFoundWithoutHistory(t *testing.T) {
+	t.Run("of contexts of EMCO", func(t *testing.T) { findContextInForce(t, false) })
+	t.Run("of contexts in the index", func(t *testing.T) { findContextInForce(t, true) })
+}
+
+func findContextInForce(t *testing.T, indexed bool) {
+	t.Helper()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	store, client := open(t, optionsOf(etcd)), rawClient(t, etcd.Endpoint())
 	cache := runCache(t, store, appcontext.CacheOptions{})
@@ -177,12 +183,18 @@ func TestContextInForceIsFoundWithoutHistory(t *testing.T) {
 	} {
 		for _, s := range stage.steps {
 			h := appcontext.ContextHandle(s[0])
-			values := map[string]string{string(h.Level("status")): `{"Status":"` + s[1] + `"}`}
-			if s[1] == "" {
-				meta := `{"Project":"retail","CompositeApp":"shop","Version":"v2","DeploymentIntentGroup":"autumn"}`
-				values = map[string]string{string(h): `"` + s[0] + `"`, string(h.Level("statusappctxid")): `"90"`, string(h.Level("meta")): meta}
+			if s[1] != "" {
+				putRaw(t, client, map[string]string{string(h.Level("status")): `{"Status":"` + s[1] + `"}`})
+				continue
 			}
-			putRaw(t, client, values)
+			putRaw(t, client, map[string]string{string(h): `"` + s[0] + `"`, string(h.Level("statusappctxid")): `"90"`})
+			if indexed {
+				ac := appcontext.NewAppContext(store)
+				must(ac.LoadAppContext(t.Context(), s[0]))(t)
+				noError(t, ac.AddCompositeAppMeta(t.Context(), appcontext.CompositeAppMeta{Project: "retail", CompositeApp: "shop", Version: "v2", DeploymentIntentGroup: "autumn"}))
+			} else {
+				putRaw(t, client, map[string]string{string(h.Level("meta")): `{"Project":"retail","CompositeApp":"shop","Version":"v2","DeploymentIntentGroup":"autumn"}`})
+			}
 		}
 		if got := viewOf(t, store, cache, appcontext.GroupRef("retail", "shop", "v2", "autumn"), "").ContextID; got != stage.want {
 			t.Errorf("%s: context %q is in force, want %q", stage.name, got, stage.want)
