@@ -241,6 +241,17 @@ func eventually(t testing.TB, what string, answer func(context.Context) error) {
 	}
 }
 
+// receive returns the next value from a channel, or the zero value if that is closed.
+func receive[T any](t testing.TB, from <-chan T) (value T) {
+	t.Helper()
+	select {
+	case value = <-from:
+	case <-time.After(testTimeout):
+		t.Fatal("nothing is reported")
+	}
+	return value
+}
+
 // contents returns the keys and values of a snapshot, in the form of raw.
 func contents(s *appcontext.Snapshot) map[string]string {
 	values := map[string]string{}

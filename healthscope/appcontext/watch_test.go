@@ -38,7 +38,7 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 	}
 	expect := func(revision int64) {
 		t.Helper()
-		if got, want := <-reports, (report{f.place, revision}); got != want {
+		if got, want := receive(t, reports), (report{f.place, revision}); got != want {
 			t.Errorf("want %+v, got %+v", want, got)
 		}
 	}
@@ -52,7 +52,7 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 	expect(save()) // The second bundle is not reported again.
 	stop()
 	stop = after(1 << 40) // The revision is later than that of etcd, as after a restore from a backup.
-	<-reports
+	receive(t, reports)
 	stop()
 	wantError(t, f.store.WatchBundles(t.Context(), "1/2", 0, nil), appcontext.ErrInvalid)
 }
@@ -73,10 +73,7 @@ func TestActiveContextsAreReported(t *testing.T) {
 		})
 	})
 	for range 2 { // once when the watch begins, and once when the key is written again
-		for id := range ids {
-			if id == f.ac.ID() {
-				break
-			}
+		for receive(t, ids) != f.ac.ID() {
 		}
 		activate()
 	}
@@ -100,12 +97,12 @@ func TestChangesOfLevelsAreReported(t *testing.T) {
 			stop := follow(t, func(ctx context.Context) error {
 				return f.store.WatchLevels(ctx, f.ac.ID(), tc.levels, func() { changes <- true })
 			})
-			<-changes // as soon as it watches
+			receive(t, changes) // as soon as it watches
 			if len(tc.levels) > 1 {
 				noError(t, set(t.Context(), f.store, f.h, map[string]any{"c": 1})) // It is between the levels.
 			}
 			noError(t, set(t.Context(), f.store, f.h, tc.write))
-			<-changes
+			receive(t, changes)
 			stop()
 			if len(changes) > 0 {
 				t.Error("another level is reported")

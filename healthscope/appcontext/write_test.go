@@ -98,25 +98,17 @@ func TestLockIsHeldByOneProgram(t *testing.T) {
 	write := func(lock *appcontext.Lock, value any) error {
 		return f.store.WriteLevels(t.Context(), f.ac.ID(), []appcontext.Write{{Handle: f.h.Level("x"), Value: value}}, appcontext.Condition{Lock: lock})
 	}
-	lost := func(lock *appcontext.Lock) {
-		t.Helper()
-		select {
-		case <-lock.Lost():
-		case <-time.After(testTimeout):
-			t.Fatal("the holder does not learn that the lock is lost")
-		}
-	}
 	first := must(f.store.Lock(t.Context(), name))(t)
 	noError(t, write(first, 1))
 	must(f.client.Delete(t.Context(), "/healthscope/lock/"+name+"/", clientv3.WithPrefix()))(t) // Etcd does so when the lease ends.
-	lost(first)
+	receive(t, first.Lost())
 	wantError(t, write(first, 2), appcontext.ErrConflict)
 	second := must(f.store.Lock(t.Context(), name))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	wantError(t, just(f.store.Lock(ctx, name)), context.DeadlineExceeded, "cannot take lock")
 	noError(t, second.Release())
-	lost(second)
+	receive(t, second.Lost())
 	third := must(f.store.Lock(t.Context(), name))(t)
 	if first.Abandoned || !second.Abandoned || third.Abandoned || second.Revision <= first.Revision {
 		t.Errorf("the first holder was killed and the second one released the lock, got %+v, %+v, %+v", first, second, third)
