@@ -85,7 +85,8 @@ func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	f := newFixture(t, optionsOf(etcd))
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
-	cache := runCache(t, store, appcontext.CacheOptions{})
+	clock := clocktesting.NewFakeClock(time.Now())
+	cache := runCache(t, store, appcontext.CacheOptions{Idle: time.Hour, Clock: clock})
 	other, _ := newContext(t, f.store)
 	noError(t, errors.Join(ask(t.Context(), cache, f.ac.ID()), ask(t.Context(), cache, other.ID())))
 	noError(t, etcd.Kill())
@@ -126,6 +127,10 @@ func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 		}
 		return nil
 	})
+	clock.Step(time.Hour / 4)
+	for n := range 10 { // Between two of these reads, the cache evicts what is idle.
+		wantError(t, ask(t.Context(), cache, fmt.Sprint(n)), appcontext.ErrNotFound)
+	}
 	noError(t, etcd.Kill())
 	noError(t, ask(t.Context(), cache, other.ID())) // It is still held, although nobody has asked for it since.
 }
@@ -142,7 +147,8 @@ func metric(ctx context.Context, t testing.TB, etcd *controlplane.Etcd, name str
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, etcd.Endpoint()+"/metrics", http.NoBody))(t)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	response := must(transport.RoundTrip(request))(t)
+	response, err := transport.RoundTrip(request)
+	noError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
@@ -334,4 +340,9 @@ func TestCacheReportsChanges(t *testing.T) {
 	mu.Unlock()
 	noError(t, set(ctx, f.store, f.c, map[string]any{"readystatus": "Available"}))
 	expect("a change in a cluster", func() bool { return reported[f.ac.ID()] })
+	mu.Lock()
+	clear(reported)
+	mu.Unlock()
+	noError(t, f.store.RecordAction(ctx, appcontext.Record{Subject: f.subject, Action: action(appcontext.ActionApproved, "", 1)}))
+	expect("an action", func() bool { return reported[old.ID()] && reported[next.ID()] })
 }

@@ -3,6 +3,7 @@ package appcontext_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,6 +215,9 @@ func TestViewReturnsRequestedOlderContext(t *testing.T) {
 	}
 	for instance, want := range map[string]string{"": second.ID(), second.ID(): second.ID(), first.ID(): first.ID()} {
 		view := viewOf(t, store, cache, subject, instance)
+		if !slices.Equal(view.Contexts, []string{first.ID(), second.ID()}) {
+			t.Errorf("want both contexts, the oldest first, got %v", view.Contexts)
+		}
 		if view.ContextID != want || view.Context.ID() != want || view.StatusContext.ID() != first.ID() {
 			t.Errorf("for instance %q want context %s and status context %s, got %s and %s", instance, want, first.ID(), view.Context.ID(), view.StatusContext.ID())
 		}

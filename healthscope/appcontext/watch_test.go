@@ -29,7 +29,7 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 	reports := make(chan report)
 	save := func() int64 {
 		noError(t, set(t.Context(), f.store, f.c, map[string]any{"status": "{}", "readystatus": "Available"}))
-		return f.snapshot(t).Apps()[0].Clusters()[0].Revision("status")
+		return f.snapshot(t).Apps()[0].Clusters()[1].Revision("status")
 	}
 	after := func(revision int64) (stop func()) {
 		return follow(t, func(ctx context.Context) error {
@@ -42,16 +42,20 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 			t.Errorf("want %+v, got %+v", want, got)
 		}
 	}
+	other := must(f.ac.AddCluster(t.Context(), f.a, "p+b"))(t)
+	noError(t, set(t.Context(), f.store, other, map[string]any{"status": "{}"}))
 	first := save()
 	stop := after(0)
+	receive(t, reports) // that of the other cluster
 	expect(first)
 	second := save()
 	expect(second)
 	stop()
 	stop = after(second)
-	expect(save()) // The second bundle is not reported again.
+	expect(save()) // What was reported is not reported again.
 	stop()
 	stop = after(1 << 40) // The revision is later than that of etcd, as after a restore from a backup.
+	receive(t, reports)
 	receive(t, reports)
 	stop()
 	wantError(t, f.store.WatchBundles(t.Context(), "1/2", 0, nil), appcontext.ErrInvalid)
