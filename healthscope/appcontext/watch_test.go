@@ -26,7 +26,7 @@ func TestBundlesAreReportedFromARevisionOn(t *testing.T) {
 		place    appcontext.AppInCluster
 		revision int64
 	}
-	reports := make(chan report)
+	reports := make(chan report, 10)
 	save := func() int64 {
 		noError(t, set(t.Context(), f.store, f.c, map[string]any{"status": "{}", "readystatus": "Available"}))
 		return f.snapshot(t).Apps()[0].Clusters()[1].Revision("status")
