@@ -61,15 +61,9 @@ type question struct {
 
 // NewCache returns a cache of a store. The caller must call Run.
 func NewCache(s *Store, o CacheOptions) *Cache {
-	if o.Idle <= 0 {
-		o.Idle = defaultIdle
-	}
-	if o.MaxContexts <= 0 {
-		o.MaxContexts = defaultMaxContexts
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Idle = cmp.Or(o.Idle, defaultIdle)
+	o.MaxContexts = cmp.Or(o.MaxContexts, defaultMaxContexts)
+	o.Clock = cmp.Or[clock.WithTicker](o.Clock, clock.RealClock{})
 	begun := make(chan struct{})
 	c := &Cache{store: s, options: o, questions: make(chan question), begin: sync.OnceFunc(func() { close(begun) }), begun: begun}
 	if o.Changed != nil {

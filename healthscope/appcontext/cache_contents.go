@@ -155,7 +155,7 @@ func (c *contents) apply(events []*clientv3.Event) sets.Set[string] {
 func (c *contents) related(ids sets.Set[string]) []string {
 	all := ids.Clone()
 	for id := range ids {
-		if e := c.known[id]; e != nil && e.meta != (DeploymentRef{}) {
+		if e := c.known[id]; e != nil {
 			all.Insert(c.bySubject()[e.meta]...)
 		}
 	}

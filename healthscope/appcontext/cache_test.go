@@ -5,24 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
-
-func mapKeys(m map[string]string) iter.Seq[string] { return maps.Keys(m) }
 
 // runCache returns a cache that runs until the test ends.
 func runCache(t testing.TB, store *appcontext.Store, options appcontext.CacheOptions) *appcontext.Cache {
@@ -42,90 +37,35 @@ func runCache(t testing.TB, store *appcontext.Store, options appcontext.CacheOpt
 	return cache
 }
 
-// viewSince reads from a cache until the revision of the view is the given one or later.
-func viewSince(t testing.TB, cache *appcontext.Cache, subject appcontext.DeploymentRef, revision int64) (view appcontext.View, err error) {
+// ask reads a context from a cache, and returns the error.
+func ask(ctx context.Context, cache *appcontext.Cache, id string) error {
+	_, _, err := cache.Snapshot(ctx, id)
+	return err
+}
+
+// snapshotSince reads a context from a cache until the revision is the given one or later.
+func snapshotSince(t testing.TB, cache *appcontext.Cache, id string, revision int64) (s *appcontext.Snapshot) {
 	t.Helper()
-	eventually(t, "the cache does not catch up", func(ctx context.Context) error {
-		view, err = cache.View(ctx, subject, "")
-		if err == nil && view.Revision < revision {
-			return fmt.Errorf("revision %d, want %d", view.Revision, revision)
+	eventually(t, "the cache does not catch up", func(ctx context.Context) (err error) {
+		if s, _, err = cache.Snapshot(ctx, id); err == nil && s.Revision() < revision {
+			return fmt.Errorf("revision %d, want %d", s.Revision(), revision)
 		}
-		return nil
+		return err
 	})
-	return view, err
-}
-
-// revisionOf returns the current revision of etcd.
-func revisionOf(t testing.TB, client *clientv3.Client) int64 {
-	t.Helper()
-	return must(client.Get(t.Context(), "/"))(t).Header.Revision
-}
-
-func TestCacheAnswersLikeStore(t *testing.T) {
-	store := open(t, appcontext.Options{ProgressInterval: 20 * time.Millisecond})
-	client := rawClient(t, endpoint(t))
-	ctx, subject := t.Context(), group(t)
-	ac := appcontext.NewAppContext(store)
-	cache := runCache(t, store, appcontext.CacheOptions{})
-	var a, c appcontext.Handle
-	h := appcontext.ContextHandle(ac.InitAppContext())
-	record := func(state appcontext.ActionState, n int64) appcontext.Record {
-		return appcontext.Record{Subject: subject, Action: action(state, ac.ID(), n)}
-	}
-	if view := must(cache.View(ctx, subject, ""))(t); view.ContextID != "" || view.Context != nil || len(view.Info.Actions) != 0 {
-		t.Errorf("want nothing yet, got %+v", view)
-	}
-	for n, change := range []func() error{
-		func() error {
-			_, err := ac.CreateCompositeApp(ctx)
-			return err
-		},
-		func() error { return store.RecordAction(ctx, record(appcontext.ActionInstantiated, 1)) },
-		func() (err error) { a, c, _ = add(t, ac, h, "a", "p+c", "r+Kind"); return nil },
-		func() error { return set(ctx, store, c, map[string]any{"status": "{}"}) },
-		func() error { return set(ctx, store, c, map[string]any{"status": nil}) },
-		func() error { return ac.AddCompositeAppMeta(ctx, appcontext.CompositeAppMeta{Project: "p"}) },
-		func() error { return store.RecordAction(ctx, record(appcontext.ActionTerminated, 2)) },
-		func() error { return ac.DeleteApp(ctx, a) },
-		func() error { return ac.DeleteCompositeApp(ctx) },
-	} {
-		if err := change(); err != nil {
-			t.Fatalf("step %d: %v", n, err)
-		}
-		warm, err := viewSince(t, cache, subject, revisionOf(t, client))
-		if err != nil {
-			t.Fatalf("step %d: %v", n, err)
-		}
-		cold := must(store.View(ctx, subject, ""))(t)
-		if diff := cmp.Diff(viewContents(cold), viewContents(warm)); diff != "" {
-			t.Errorf("step %d (-store +cache):\n%s", n, diff)
-		}
-	}
-}
-
-// viewContents returns the contents of a view, without revision and time.
-func viewContents(v appcontext.View) map[string]any {
-	all := map[string]any{"info": v.Info, "contexts": v.Contexts, "id": v.ContextID}
-	for name, s := range map[string]*appcontext.Snapshot{"context": v.Context, "status": v.StatusContext} {
-		if s != nil {
-			all[name] = contents(s)
-		}
-	}
-	return all
+	return s
 }
 
 func TestCacheStaysCurrentWithoutWrites(t *testing.T) {
-	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	const interval = 250 * time.Millisecond // A watch without progress is given up after five intervals, which must not happen on a busy machine.
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, ProgressInterval: interval})
-	ac, h := newContext(t, store)
-	add(t, ac, h, "cart", "west+bonn", "web+Deployment")
-	cache := runCache(t, store, appcontext.CacheOptions{})
-	first, read, err := cache.Snapshot(t.Context(), ac.ID())
+	options := optionsOf(ownEtcd(t, controlplane.EtcdOptions{}))
+	options.ProgressInterval = interval
+	f := newFixture(t, options)
+	cache := runCache(t, f.store, appcontext.CacheOptions{})
+	first, read, err := cache.Snapshot(t.Context(), f.ac.ID())
 	noError(t, err)
 	// Without progress reports, the watch would have been restarted twice by then, and the context read again.
 	eventually(t, "the cache does not confirm what it knows", func(ctx context.Context) error {
-		last, asOf, err := cache.Snapshot(ctx, ac.ID())
+		last, asOf, err := cache.Snapshot(ctx, f.ac.ID())
 		if err == nil && !last.Same(first) {
 			t.Fatal("the context was read again")
 		}
@@ -134,40 +74,33 @@ func TestCacheStaysCurrentWithoutWrites(t *testing.T) {
 		}
 		return err
 	})
+	noError(t, f.ac.UpdateResourceValue(t.Context(), f.r, "other"))
+	var none *appcontext.Snapshot
+	if s := snapshotSince(t, cache, f.ac.ID(), f.snapshot(t).Revision()); s.Same(first) || s.Same(none) || none.Same(s) || !none.Same(nil) {
+		t.Error("a snapshot with another value, or none, counts as the same, or none does not")
+	}
 }
 
 func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	f := newFixture(t, optionsOf(etcd))
 	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Timeout: time.Second, ProgressInterval: 20 * time.Millisecond})
-	ac, h := newContext(t, open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}}))
-	cache := runCache(t, store, appcontext.CacheOptions{})
-	begin := time.Now()
-	read := func() (*appcontext.Snapshot, time.Time) {
-		t.Helper()
-		s, asOf, err := cache.Snapshot(t.Context(), ac.ID())
-		if err != nil {
-			t.Fatalf("Snapshot: %v", err)
-		}
-		return s, asOf
-	}
-	read()
-	// The age stays small although nothing changes.
-	eventually(t, "the answer grows old", func(context.Context) error {
-		if _, asOf := read(); !asOf.After(begin.Add(200 * time.Millisecond)) {
-			return fmt.Errorf("as of %s", asOf)
-		}
-		return nil
-	})
+	clock := clocktesting.NewFakeClock(time.Now())
+	cache := runCache(t, store, appcontext.CacheOptions{Idle: time.Hour, Clock: clock})
+	other, _ := newContext(t, f.store)
+	noError(t, errors.Join(ask(t.Context(), cache, f.ac.ID()), ask(t.Context(), cache, other.ID())))
 	noError(t, etcd.Kill())
 	killed := time.Now()
-	if s, asOf := read(); len(contents(s)) == 0 || asOf.After(killed) {
-		t.Errorf("want the last known context, as of before %s, got %d keys at %s", killed, len(contents(s)), asOf)
+	read := func() { // The last known context, as of before the outage.
+		t.Helper()
+		s, asOf, err := cache.Snapshot(t.Context(), f.ac.ID())
+		if err != nil || len(contents(s)) == 0 || asOf.IsZero() || asOf.After(killed) {
+			t.Fatalf("want the last known context, as of before %s, got %s: %v", killed, asOf, err)
+		}
 	}
+	read()
 	unknown := make(chan error, 1)
-	go func() {
-		_, _, err := cache.Snapshot(t.Context(), "4711")
-		unknown <- err
-	}()
+	go func() { unknown <- ask(t.Context(), cache, "4711") }()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	answers := 0
@@ -184,54 +117,22 @@ func TestCacheAnswersWithAsOfDuringOutage(t *testing.T) {
 	if answers < 5 {
 		t.Errorf("the cache gave %d answers about what it knows while it tried to read what it does not", answers)
 	}
-	if _, asOf := read(); asOf.After(killed) {
-		t.Errorf("the answer is as of %s, after %s", asOf, killed)
-	}
+	read()
 	noError(t, etcd.Start(t.Context()))
-	eventually(t, "nothing can be written", func(ctx context.Context) error { return just(ac.AddApp(ctx, h, "a")) })
-	eventually(t, "the cache does not come back", func(context.Context) error {
-		s, asOf := read()
-		if _, ok := s.App("a"); !ok || !asOf.After(killed) {
-			return fmt.Errorf("%d keys, as of %s", len(contents(s)), asOf)
+	eventually(t, "nothing can be written", func(ctx context.Context) error { return just(f.ac.AddApp(ctx, f.h, "b")) })
+	eventually(t, "the cache does not come back", func(ctx context.Context) error {
+		s, asOf, err := cache.Snapshot(ctx, f.ac.ID())
+		if _, ok := s.App("b"); !ok || !asOf.After(killed) {
+			return fmt.Errorf("%d keys, as of %s: %w", len(contents(s)), asOf, err)
 		}
 		return nil
 	})
-}
-
-func TestIdleContextIsEvictedWhileOthersStay(t *testing.T) {
-	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	const idle = time.Hour
-	clock := clocktesting.NewFakeClock(time.Now())
-	wanted, _ := newContext(t, store)
-	other, _ := newContext(t, store)
-	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle, Clock: clock})
-	// reads reports whether the cache reads a context from etcd.
-	reads := func(ctx context.Context, ac *appcontext.AppContext) bool {
-		before := metric(ctx, t, etcd.Endpoint(), ranges)
-		if _, _, err := cache.Snapshot(ctx, ac.ID()); err != nil {
-			t.Fatal(err)
-		}
-		return metric(ctx, t, etcd.Endpoint(), ranges) != before
+	clock.Step(time.Hour / 4)
+	for n := range 10 { // Between two of these reads, the cache evicts what is idle.
+		wantError(t, ask(t.Context(), cache, fmt.Sprint(n)), appcontext.ErrNotFound)
 	}
-	if n := metric(t.Context(), t, etcd.Endpoint(), watchers); n != "0" {
-		t.Errorf("nothing was asked for yet, but etcd has %s watchers", n)
-	}
-	if !reads(t.Context(), wanted) || !reads(t.Context(), other) {
-		t.Fatal("etcd does not count what is read")
-	}
-	eventually(t, "the context that is not asked for is still held", func(ctx context.Context) error {
-		for range 8 {
-			clock.Step(idle / 4)
-			if reads(ctx, wanted) {
-				t.Fatal("the context that is asked for all the time was read again")
-			}
-		}
-		if !reads(ctx, other) {
-			return errors.New("it was not read again")
-		}
-		return nil
-	})
+	noError(t, etcd.Kill())
+	noError(t, ask(t.Context(), cache, other.ID())) // It is still held, although nobody has asked for it since.
 }
 
 // These are metrics of etcd: the number of watches, and the number of reads that it has served.
@@ -241,9 +142,9 @@ const (
 )
 
 // metric returns the value of one of etcd's metrics.
-func metric(ctx context.Context, t testing.TB, endpoint, name string) string {
+func metric(ctx context.Context, t testing.TB, etcd *controlplane.Etcd, name string) string {
 	t.Helper()
-	request := must(http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/metrics", http.NoBody))(t)
+	request := must(http.NewRequestWithContext(ctx, http.MethodGet, etcd.Endpoint()+"/metrics", http.NoBody))(t)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
@@ -258,9 +159,45 @@ func metric(ctx context.Context, t testing.TB, endpoint, name string) string {
 	return ""
 }
 
+// reads reports whether a cache reads a context from etcd.
+func reads(ctx context.Context, t testing.TB, etcd *controlplane.Etcd, cache *appcontext.Cache, id string) bool {
+	t.Helper()
+	before := metric(ctx, t, etcd, ranges)
+	noError(t, ask(ctx, cache, id))
+	return metric(ctx, t, etcd, ranges) != before
+}
+
+func TestIdleContextIsEvictedWhileOthersStay(t *testing.T) {
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	store := open(t, optionsOf(etcd))
+	const idle = time.Hour
+	clock := clocktesting.NewFakeClock(time.Now())
+	wanted, _ := newContext(t, store)
+	other, _ := newContext(t, store)
+	cache := runCache(t, store, appcontext.CacheOptions{Idle: idle, Clock: clock})
+	if n := metric(t.Context(), t, etcd, watchers); n != "0" {
+		t.Errorf("nothing was asked for yet, but etcd has %s watchers", n)
+	}
+	if !reads(t.Context(), t, etcd, cache, wanted.ID()) || !reads(t.Context(), t, etcd, cache, other.ID()) {
+		t.Fatal("etcd does not count what is read")
+	}
+	eventually(t, "the context that is not asked for is still held", func(ctx context.Context) error {
+		for range 8 {
+			clock.Step(idle / 4)
+			if reads(ctx, t, etcd, cache, wanted.ID()) {
+				t.Fatal("the context that is asked for all the time was read again")
+			}
+		}
+		if !reads(ctx, t, etcd, cache, other.ID()) {
+			return errors.New("it was not read again")
+		}
+		return nil
+	})
+}
+
 func TestCacheEvictsBeyondMaxContexts(t *testing.T) {
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
+	store := open(t, optionsOf(etcd))
 	var ids []string
 	for range 20 {
 		ac, _ := newContext(t, store)
@@ -279,16 +216,13 @@ func TestCacheEvictsBeyondMaxContexts(t *testing.T) {
 	}
 	wait.Wait()
 	for _, id := range ids {
-		if _, _, err := cache.Snapshot(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, ask(t.Context(), cache, id))
 	}
-	reads := metric(t.Context(), t, etcd.Endpoint(), ranges)
-	if _, _, err := cache.Snapshot(t.Context(), ids[19]); err != nil || metric(t.Context(), t, etcd.Endpoint(), ranges) != reads {
-		t.Errorf("the context that was asked for last was read again: %v", err)
+	if reads(t.Context(), t, etcd, cache, ids[19]) {
+		t.Error("the context that was asked for last was read again")
 	}
-	if _, _, err := cache.Snapshot(t.Context(), ids[0]); err != nil || metric(t.Context(), t, etcd.Endpoint(), ranges) == reads {
-		t.Errorf("the context that was asked for longest ago is still held: %v", err)
+	if !reads(t.Context(), t, etcd, cache, ids[0]) {
+		t.Error("the context that was asked for longest ago is still held")
 	}
 }
 
@@ -324,36 +258,91 @@ func TestCacheKeepsChangesDuringRead(t *testing.T) {
 }
 
 func TestCacheWithoutRunIsUnavailable(t *testing.T) {
-	store := open(t, appcontext.Options{Timeout: 50 * time.Millisecond})
-	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
-	if _, _, err := cache.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrUnavailable) {
-		t.Errorf("want ErrUnavailable, got: %v", err)
-	}
+	cache := appcontext.NewCache(open(t, appcontext.Options{Timeout: 50 * time.Millisecond}), appcontext.CacheOptions{})
+	wantError(t, ask(t.Context(), cache, "1"), appcontext.ErrUnavailable)
+	wantError(t, ask(t.Context(), cache, ""), appcontext.ErrInvalid)
 	wantError(t, just(cache.View(t.Context(), appcontext.ClusterRef("p", "a/b"), "")), appcontext.ErrInvalid)
-	if _, _, err := cache.Snapshot(t.Context(), ""); !errors.Is(err, appcontext.ErrInvalid) {
-		t.Errorf("want ErrInvalid, got: %v", err)
-	}
+}
+
+func TestClosedStoreEndsWaitForCache(t *testing.T) {
+	t.Parallel()
+	listener := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
+	defer func() { _ = listener.Close() }()
+	store := open(t, appcontext.Options{Endpoints: []string{"http://" + listener.Addr().String()}, Timeout: testTimeout})
+	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout/2)
+	defer cancel()
+	ran, answered := make(chan error, 1), make(chan error, 1)
+	go func() { ran <- cache.Run(ctx) }()
+	go func() { answered <- ask(ctx, cache, "1") }()
+	connection := must(listener.Accept())(t) // The cache sends a read, and gets no response.
+	defer func() { _ = connection.Close() }()
+	closeStore(t, store)
+	wantError(t, <-answered, appcontext.ErrClosed)
+	wantError(t, <-ran, appcontext.ErrClosed)
 }
 
 func TestTheCacheLeavesNothingBehind(t *testing.T) {
-	url := endpoint(t)
+	client := rawClient(t)
 	before := goleak.IgnoreCurrent()
-	store := must(appcontext.Open(appcontext.Options{Endpoints: []string{url}, ProgressInterval: 10 * time.Millisecond}))(t)
+	store := must(appcontext.Open(appcontext.Options{Endpoints: client.Endpoints(), ProgressInterval: 10 * time.Millisecond}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ac, _ := newContext(t, store)
 	cache := appcontext.NewCache(store, appcontext.CacheOptions{})
 	done := make(chan error, 1)
 	go func() { done <- cache.Run(ctx) }()
-	if _, _, err := cache.Snapshot(ctx, ac.ID()); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := cache.Snapshot(ctx, "4711"); !errors.Is(err, appcontext.ErrNotFound) {
-		t.Errorf("want ErrNotFound, got: %v", err)
-	}
+	noError(t, ask(ctx, cache, ac.ID()))
+	wantError(t, ask(ctx, cache, "4711"), appcontext.ErrNotFound)
 	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("Run: %v", err)
-	}
+	noError(t, <-done)
+	wantError(t, ask(ctx, cache, ac.ID()), context.Canceled) // It no longer answers from memory.
 	closeStore(t, store)
 	goleak.VerifyNone(t, before)
+}
+
+// TestCacheReportsChanges asserts that the cache reports changes although no context is requested, and for all contexts of a
+// group. It does not report saved bundles.
+func TestCacheReportsChanges(t *testing.T) {
+	f, ctx := newFixture(t, appcontext.Options{}), t.Context()
+	old, h := newContext(t, f.store)
+	next, _ := newContext(t, f.store)
+	noError(t, old.AddCompositeAppMeta(ctx, f.meta()))
+	noError(t, next.AddCompositeAppMeta(ctx, f.meta()))
+	var mu sync.Mutex
+	all, reported := false, map[string]bool{}
+	runCache(t, f.store, appcontext.CacheOptions{Idle: time.Millisecond, Changed: func(ids []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		all = all || ids == nil
+		for _, id := range ids {
+			reported[id] = true
+		}
+	}})
+	expect := func(what string, is func() bool) {
+		t.Helper()
+		eventually(t, what+" is not reported", func(context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if !is() {
+				return fmt.Errorf("what is reported: %v", reported)
+			}
+			return nil
+		})
+	}
+	expect("the beginning", func() bool { return all })
+	noError(t, set(ctx, f.store, f.c, map[string]any{"status": "{}"}))
+	noError(t, set(ctx, f.store, h, map[string]any{"status": state{"Updated"}}))
+	expect("a change, or what was made for the same", func() bool { return reported[old.ID()] && reported[next.ID()] })
+	mu.Lock()
+	if reported[f.ac.ID()] {
+		t.Error("a bundle that is saved is a change")
+	}
+	mu.Unlock()
+	noError(t, set(ctx, f.store, f.c, map[string]any{"readystatus": "Available"}))
+	expect("a change in a cluster", func() bool { return reported[f.ac.ID()] })
+	mu.Lock()
+	clear(reported)
+	mu.Unlock()
+	noError(t, f.store.RecordAction(ctx, appcontext.Record{Subject: f.subject, Action: action(appcontext.ActionApproved, "", 1)}))
+	expect("an action", func() bool { return reported[old.ID()] && reported[next.ID()] })
 }

@@ -104,7 +104,7 @@ func (c *Cache) listAndWatch(ctx context.Context) error {
 		return err
 	}
 	c.report(nil)
-	idle := c.options.Clock.NewTicker(max(c.options.Idle/4, time.Millisecond))
+	idle := c.options.Clock.NewTicker(c.options.Idle / 4)
 	defer idle.Stop()
 	client, err := c.store.connect(ctx)
 	if err != nil {

@@ -11,49 +11,17 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/healthscope/healthscope/e2e/controlplane"
 	"github.com/healthscope/healthscope/e2e/faults"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// snapshotSince reads a context from a cache until the revision is the given one or later.
-func snapshotSince(t testing.TB, cache *appcontext.Cache, id string, revision int64) (s *appcontext.Snapshot) {
-	t.Helper()
-	eventually(t, "the cache does not catch up", func(ctx context.Context) (err error) {
-		if s, _, err = cache.Snapshot(ctx, id); err == nil && s.Revision() < revision {
-			return fmt.Errorf("revision %d, want %d", s.Revision(), revision)
-		}
-		return err
-	})
-	return s
-}
-
-// wantStatus reads a context from a cache until it has the status.
-func wantStatus(t testing.TB, cache *appcontext.Cache, id string, status appcontext.State) {
-	t.Helper()
-	eventually(t, "the cache does not follow", func(ctx context.Context) error {
-		s, _, err := cache.Snapshot(ctx, id)
-		if err != nil {
-			return err
-		}
-		if got, err := s.Status(); err != nil || got != status {
-			return fmt.Errorf("the status is %q, want %q: %w", got, status, err)
-		}
-		return nil
-	})
-}
-
-// setStatus writes the status of a context.
-func setStatus(t testing.TB, store *appcontext.Store, h appcontext.Handle, status appcontext.State) {
-	t.Helper()
-	noError(t, set(t.Context(), store, h, map[string]any{"status": map[string]any{"Status": status}}))
-}
-
 // compact removes all revisions from etcd but the current one.
 func compact(t testing.TB, client *clientv3.Client) {
 	t.Helper()
-	response, err := client.Get(t.Context(), "/")
+	response, err := client.Get(t.Context(), "/context/")
 	if err == nil {
 		_, err = client.Compact(t.Context(), response.Header.Revision)
 	}
@@ -63,92 +31,130 @@ func compact(t testing.TB, client *clientv3.Client) {
 }
 
 // newWire returns a connection to etcd that can be broken, and its URL.
-func newWire(t testing.TB, endpoint string) (w *faults.Wire, url string) {
+func newWire(t testing.TB, etcd *controlplane.Etcd) (w *faults.Wire, url string) {
 	t.Helper()
-	w = must(faults.NewWire(strings.TrimPrefix(endpoint, "http://")))(t)
+	w = must(faults.NewWire(strings.TrimPrefix(etcd.Endpoint(), "http://")))(t)
 	t.Cleanup(func() { _ = w.Close() })
 	return w, "http://" + w.Addr()
 }
 
+// watched is a context in an etcd, and a cache whose connection to the etcd can be broken.
+type watched struct {
+	*fixture
+
+	wire  *faults.Wire
+	cache *appcontext.Cache
+}
+
+// newWatched returns a cache that has the context, in state Instantiating. The cache knows other members of etcd too.
+func newWatched(t testing.TB, others ...string) *watched {
+	t.Helper()
+	etcd := ownEtcd(t, controlplane.EtcdOptions{})
+	w := &watched{fixture: newFixture(t, optionsOf(etcd))}
+	var url string
+	w.wire, url = newWire(t, etcd)
+	w.setState(t, appcontext.StateInstantiating)
+	options := appcontext.Options{Endpoints: append([]string{url}, others...), Timeout: time.Second, ProgressInterval: 50 * time.Millisecond}
+	w.cache = runCache(t, open(t, options), appcontext.CacheOptions{})
+	w.wantState(t, appcontext.StateInstantiating)
+	return w
+}
+
+// setState writes the state, not through the wire.
+func (w *watched) setState(t testing.TB, s appcontext.State) {
+	t.Helper()
+	noError(t, set(t.Context(), w.store, w.h, map[string]any{"status": state{string(s)}}))
+}
+
+// wantState reads the context from the cache until it has the state.
+func (w *watched) wantState(t testing.TB, want appcontext.State) {
+	t.Helper()
+	eventually(t, "the cache does not follow", func(ctx context.Context) error {
+		s, _, err := w.cache.Snapshot(ctx, w.ac.ID())
+		if err != nil {
+			return err
+		}
+		if got, err := s.Status(); err != nil || got != want {
+			return fmt.Errorf("the state is %q, want %q: %w", got, want, err)
+		}
+		return nil
+	})
+}
+
 // cut breaks all connections and refuses new ones.
-func cut(w *faults.Wire) {
-	w.Refuse(true)
-	w.Reset()
+func (w *watched) cut() {
+	w.wire.Refuse(true)
+	w.wire.Reset()
 }
 
 func TestCacheRecoversFromDisconnectAndCompaction(t *testing.T) {
-	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	wire, url := newWire(t, etcd.Endpoint())
-	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: time.Second, ProgressInterval: 50 * time.Millisecond})
-	ac, h := newContext(t, direct)
-	setStatus(t, direct, h, appcontext.StateInstantiating)
-	cache := runCache(t, watched, appcontext.CacheOptions{})
-	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
-
-	cut(wire)
-	must(ac.AddApp(t.Context(), h, "gone"))(t)
-	noError(t, ac.DeleteApp(t.Context(), h.Level("app/gone")))
-	setStatus(t, direct, h, appcontext.StateInstantiated)
-	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
-	compact(t, rawClient(t, etcd.Endpoint()))
-	wire.Refuse(false)
-	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
+	w := newWatched(t)
+	w.cut()
+	noError(t, w.ac.DeleteApp(t.Context(), w.a))
+	w.setState(t, appcontext.StateInstantiated)
+	w.wantState(t, appcontext.StateInstantiating)
+	compact(t, w.client)
+	w.wire.Refuse(false)
+	w.wantState(t, appcontext.StateInstantiated)
 }
 
 func TestCacheRecoversFromStalledConnection(t *testing.T) {
-	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	wire, url := newWire(t, etcd.Endpoint())
-	watched := open(t, appcontext.Options{Endpoints: []string{url}, Timeout: 500 * time.Millisecond, ProgressInterval: 50 * time.Millisecond})
-	ac, h := newContext(t, direct)
-	setStatus(t, direct, h, appcontext.StateInstantiating)
-	cache := runCache(t, watched, appcontext.CacheOptions{})
-	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiating)
-
-	wire.HalfOpen()
+	t.Parallel() // It takes gRPC fifteen seconds to give up the connection.
+	w := newWatched(t)
+	w.wire.HalfOpen()
 	frozen := time.Now()
-	setStatus(t, direct, h, appcontext.StateInstantiated)
-	if _, asOf, err := cache.Snapshot(t.Context(), ac.ID()); err != nil || asOf.After(frozen) {
+	w.setState(t, appcontext.StateInstantiated)
+	if _, asOf, err := w.cache.Snapshot(t.Context(), w.ac.ID()); err != nil || asOf.After(frozen) {
 		t.Errorf("the answer is as of %s after the connection went silent: %v", asOf.Sub(frozen), err)
 	}
-	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
+	w.wantState(t, appcontext.StateInstantiated)
 }
 
 func TestCacheRecoversFromEtcdRestore(t *testing.T) {
-	etcd, restored := ownEtcd(t, controlplane.EtcdOptions{}), ownEtcd(t, controlplane.EtcdOptions{})
-	direct := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}})
-	wire, url := newWire(t, etcd.Endpoint())
-	backup, backupURL := newWire(t, restored.Endpoint())
+	restored := ownEtcd(t, controlplane.EtcdOptions{})
+	backup, url := newWire(t, restored)
 	backup.Refuse(true)
-	watched := open(t, appcontext.Options{Endpoints: []string{url, backupURL}, Timeout: time.Second, ProgressInterval: 50 * time.Millisecond})
-	ac, h := newContext(t, direct)
+	w := newWatched(t, url)
 	for n := range 20 { // This moves the revision far ahead of that of the backup.
-		must(ac.AddApp(t.Context(), h, strconv.Itoa(n)))(t)
+		must(w.ac.AddApp(t.Context(), w.h, strconv.Itoa(n)))(t)
 	}
-	cache := runCache(t, watched, appcontext.CacheOptions{})
-	setStatus(t, direct, h, appcontext.StateInstantiated)
-	wantStatus(t, cache, ac.ID(), appcontext.StateInstantiated)
-	putRaw(t, rawClient(t, restored.Endpoint()), map[string]string{string(h): strconv.Quote(ac.ID()), string(h) + "status/": `{"Status":"Terminated"}`})
-	cut(wire)
+	w.setState(t, appcontext.StateInstantiated)
+	w.wantState(t, appcontext.StateInstantiated)
+	putRaw(t, rawClient(t, restored.Endpoint()), map[string]string{string(w.h): strconv.Quote(w.ac.ID()), string(w.h) + "status/": `{"Status":"Terminated"}`})
+	w.cut()
 	backup.Refuse(false)
-	wantStatus(t, cache, ac.ID(), appcontext.StateTerminated)
+	w.wantState(t, appcontext.StateTerminated)
 }
 
-// TestCacheReadsContextsWhileTheWatchIsBroken lets a user read both ranges that the cache loads, but not watch them as one.
+// TestCacheReadsContextsWhileTheWatchIsBroken lets a user read both ranges that the cache loads, but not watch them as one. Before
+// each context is requested, etcd forgets the revision that the cache has loaded.
 func TestCacheReadsContextsWhileTheWatchIsBroken(t *testing.T) {
 	t.Parallel()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	enableUsers(t, rawClient(t, etcd.Endpoint()), [2]string{"/context/", "/context0"}, [2]string{"/healthscope/", "/healthscope0"})
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "emco", Password: "geheim", Timeout: time.Second})
-	var contexts []*appcontext.AppContext
+	root := must(clientv3.New(clientv3.Config{Endpoints: []string{etcd.Endpoint()}, Username: "root", Password: "root", Logger: zap.NewNop()}))(t)
+	defer func() { _ = root.Close() }()
+	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "emco", Password: "geheim", Timeout: testTimeout})
+	var ids []string
+	subject := func(id string) appcontext.DeploymentRef { return appcontext.GroupRef("p", "ca", "v1", id) }
 	for range 20 {
 		ac, _ := newContext(t, store)
-		contexts = append(contexts, ac)
+		noError(t, ac.AddCompositeAppMeta(t.Context(), appcontext.CompositeAppMeta{Project: "p", CompositeApp: "ca", Version: "v1", Release: ac.ID()}))
+		ids = append(ids, ac.ID())
 	}
 	cache := runCache(t, store, appcontext.CacheOptions{})
-	for n, ac := range contexts {
-		if _, _, err := cache.Snapshot(t.Context(), ac.ID()); err != nil {
+	for n, id := range ids {
+		if n > 10 {
+			newContext(t, store)
+			compact(t, root)
+		}
+		var err error
+		if n%2 == 0 {
+			err = ask(t.Context(), cache, id)
+		} else {
+			err = just(cache.View(t.Context(), subject(id), ""))
+		}
+		if err != nil {
 			t.Fatalf("context %d: %v", n, err)
 		}
 	}

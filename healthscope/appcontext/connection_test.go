@@ -28,7 +28,7 @@ func TestOpenValidatesOptions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "empty.pem")
 	noError(t, os.WriteFile(file, []byte("nothing"), 0o600))
 	one := []string{"https://etcd:2379"}
-	cases := map[string]struct {
+	for name, tc := range map[string]struct {
 		options appcontext.Options
 		want    string
 	}{
@@ -46,8 +46,7 @@ func TestOpenValidatesOptions(t *testing.T) {
 		"negative timeout":  {appcontext.Options{Endpoints: one, Timeout: -1}, "Timeout"},
 		"tiny requests":     {appcontext.Options{Endpoints: one, MaxRequestBytes: 1}, "MaxRequestBytes 1"},
 		"negative interval": {appcontext.Options{Endpoints: one, ProgressInterval: -1}, "ProgressInterval"},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := appcontext.Open(tc.options)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "cannot open AppContext store: ") {
@@ -58,6 +57,10 @@ func TestOpenValidatesOptions(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestOpenAcceptsTheSmallestRequests(t *testing.T) {
+	closeStore(t, must(appcontext.Open(appcontext.Options{Endpoints: []string{"http://etcd:2379"}, MaxRequestBytes: 1024}))(t))
 }
 
 func TestOptionsDoNotShowThePassword(t *testing.T) {
@@ -71,8 +74,7 @@ func TestOptionsDoNotShowThePassword(t *testing.T) {
 
 func TestUnreachableEtcdIsReportedInTime(t *testing.T) {
 	t.Parallel()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // It accepts connections and never responds.
-	noError(t, err)
+	listener := must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t) // It accepts connections and never responds.
 	t.Cleanup(func() { _ = listener.Close() })
 	silent := "http://" + listener.Addr().String()
 	gone := ownEtcd(t, controlplane.EtcdOptions{})
@@ -89,27 +91,33 @@ func TestUnreachableEtcdIsReportedInTime(t *testing.T) {
 			store := open(t, options)
 			begin := time.Now()
 			wantError(t, just(store.Snapshot(t.Context(), "1")), appcontext.ErrUnavailable)
-			ac := appcontext.NewAppContext(store)
-			ac.InitAppContext()
-			wantError(t, just(ac.CreateCompositeApp(t.Context())), appcontext.ErrUnavailable)
-			r := appcontext.Record{Subject: appcontext.ClusterRef("p", "c"), Action: appcontext.Action{State: appcontext.ActionCreated, Time: begin}}
+			wantError(t, makeContext(t.Context(), store), appcontext.ErrUnavailable)
+			r := appcontext.Record{Subject: appcontext.ClusterRef("p", "c"), Action: action(appcontext.ActionCreated, "", 0)}
 			wantError(t, store.RecordAction(t.Context(), r), appcontext.ErrUnavailable)
+			wantError(t, just(store.Lock(t.Context(), "name")), appcontext.ErrUnavailable)
 			if took := time.Since(begin); took > testTimeout/2 {
-				t.Errorf("three calls with a deadline of 300 ms took %s", took)
+				t.Errorf("four calls with a deadline of 300 ms took %s", took)
 			}
 		})
 	}
 }
 
-func TestStoreConnectsWhenEtcdStarts(t *testing.T) {
+func TestStoreAndCacheConnectWhenEtcdStarts(t *testing.T) {
 	t.Parallel()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
 	noError(t, etcd.Kill())
-	store := open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "u", Password: "p", Timeout: time.Second})
-	ac := appcontext.NewAppContext(store)
-	ac.InitAppContext()
-	wantError(t, just(ac.CreateCompositeApp(t.Context())), appcontext.ErrUnavailable)
+	options := optionsOf(etcd)
+	options.Timeout = 100 * time.Millisecond // The cache cannot be loaded while this call ends.
+	wantError(t, ask(t.Context(), runCache(t, open(t, options), appcontext.CacheOptions{}), "4711"), appcontext.ErrUnavailable)
+	options.Timeout = testTimeout
+	patient := runCache(t, open(t, options), appcontext.CacheOptions{})
+	answered := make(chan error, 1)
+	go func() { answered <- ask(t.Context(), patient, "4711") }()
+	options.Timeout, options.Username, options.Password = time.Second, "u", "p"
+	store := open(t, options)
+	wantError(t, makeContext(t.Context(), store), appcontext.ErrUnavailable)
 	noError(t, etcd.Start(t.Context()))
+	wantError(t, <-answered, appcontext.ErrNotFound)
 	eventually(t, "the store does not connect", func(ctx context.Context) error { return makeContext(ctx, store) })
 }
 
@@ -122,7 +130,7 @@ func makeContext(ctx context.Context, store *appcontext.Store) error {
 
 func TestClosedStoreReturnsErrClosed(t *testing.T) {
 	store := open(t, appcontext.Options{})
-	_, _ = newContext(t, store)
+	noError(t, makeContext(t.Context(), store))
 	closeStore(t, store)
 	wantError(t, just(store.Snapshot(t.Context(), "1")), appcontext.ErrClosed)
 	closeStore(t, store)
@@ -150,38 +158,31 @@ func enableUsers(t testing.TB, client *clientv3.Client, ranges ...[2]string) {
 func TestUsersAndPasswords(t *testing.T) {
 	t.Parallel()
 	etcd := ownEtcd(t, controlplane.EtcdOptions{})
-	client := rawClient(t, etcd.Endpoint())
-	ctx := t.Context()
-	enableUsers(t, client, [2]string{"/context/", "/healthscope0"})
-	options := func(user, password string) appcontext.Options {
-		return appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: user, Password: password}
+	enableUsers(t, rawClient(t, etcd.Endpoint()), [2]string{"/context/", "/healthscope0"})
+	as := func(user, password string) *appcontext.Store {
+		return open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: user, Password: password})
 	}
-	store := open(t, options("emco", "geheim"))
+	store := as("emco", "geheim")
 	ac, h := newContext(t, store)
 	cache := runCache(t, store, appcontext.CacheOptions{})
-	if s, _, err := cache.Snapshot(ctx, ac.ID()); err != nil || len(contents(s)) != 1 {
-		t.Errorf("want the context in the cache, got %d keys: %v", len(contents(s)), err)
-	}
+	noError(t, ask(t.Context(), cache, ac.ID()))
 	add(t, ac, h, "a", "p+c", "r+Kind")
-	eventually(t, "the cache does not follow", func(ctx context.Context) error {
-		s, _, err := cache.Snapshot(ctx, ac.ID())
-		if err == nil && len(contents(s)) < 4 {
-			return fmt.Errorf("%d keys", len(contents(s)))
+	snapshotSince(t, cache, ac.ID(), must(store.Snapshot(t.Context(), ac.ID()))(t).Revision())
+	wantError(t, store.WatchActive(t.Context(), nil), appcontext.ErrDenied) // These keys are not in the range.
+	denied := runCache(t, open(t, appcontext.Options{Endpoints: []string{etcd.Endpoint()}, Username: "emco", Password: "secret", Timeout: time.Second}), appcontext.CacheOptions{})
+	eventually(t, "the cache does not say why it cannot watch", func(ctx context.Context) error {
+		if err := ask(ctx, denied, ac.ID()); !errors.Is(err, appcontext.ErrDenied) {
+			return fmt.Errorf("want ErrDenied, got: %w", err)
 		}
-		return err
+		return nil
 	})
-	for name, o := range map[string]appcontext.Options{"wrong password": options("emco", "secret"), "unknown user": options("nobody", "x"), "no user": options("", "")} {
-		_, err := open(t, o).Snapshot(ctx, ac.ID())
-		if !errors.Is(err, appcontext.ErrDenied) {
-			t.Errorf("%s: want ErrDenied, got: %v", name, err)
-		}
-		if err != nil && strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: the error shows the password: %v", name, err)
+	for name, denied := range map[string]*appcontext.Store{"wrong password": as("emco", "secret"), "unknown user": as("nobody", "x"), "no user": as("", "")} {
+		err := just(denied.Snapshot(t.Context(), ac.ID()))
+		if !errors.Is(err, appcontext.ErrDenied) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: want ErrDenied without the password, got: %v", name, err)
 		}
 	}
 }
-
-func just[T any](_ T, err error) error { return err }
 
 // certificate writes a certificate and its key, and returns both. parent signs the certificate. Without a parent, it is
 // self-signed.
@@ -215,42 +216,32 @@ func TestTLSWithCertificatesOnBothSides(t *testing.T) {
 	certificate(t, dir, "client", ca, key)
 	certificate(t, dir, "other", nil, nil)
 	etcd := ownEtcd(t, controlplane.EtcdOptions{CertFile: file("server.crt"), KeyFile: file("server.key"), ClientCAFile: file("ca.crt")})
-	options := appcontext.Options{
-		Endpoints: []string{etcd.Endpoint()}, CAFile: file("ca.crt"), CertFile: file("client.crt"), KeyFile: file("client.key"),
-		Timeout: time.Second,
+	with := func(ca, certificate, key, name string) *appcontext.Store {
+		return open(t, appcontext.Options{
+			Endpoints: []string{etcd.Endpoint()}, CAFile: file(ca), CertFile: certificate, KeyFile: key, ServerName: name, Timeout: time.Second,
+		})
 	}
-	store := open(t, options)
 	welcome := func(what string, store *appcontext.Store) {
 		t.Helper()
 		eventually(t, what, func(ctx context.Context) error { return makeContext(ctx, store) })
 	}
+	store := with("ca.crt", file("client.crt"), file("client.key"), "")
 	welcome("the certificate is not accepted", store)
-
-	stranger := options
-	stranger.CAFile = file("other.crt")
-	named := options
-	named.ServerName = "server.example.org"
-	welcome("another name of etcd is not accepted", open(t, named))
-	named.ServerName = "another.example.org"
-	anonymous := options
-	anonymous.CertFile, anonymous.KeyFile = "", ""
-	t.Run("refused", func(t *testing.T) {
-		for name, o := range map[string]appcontext.Options{"another authority": stranger, "another name": named, "no certificate of ours": anonymous} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				if _, err := open(t, o).Snapshot(t.Context(), "1"); err == nil || errors.Is(err, appcontext.ErrNotFound) {
-					t.Errorf("want no connection, got: %v", err)
-				}
-			})
+	welcome("another name of etcd is not accepted", with("ca.crt", file("client.crt"), file("client.key"), "server.example.org"))
+	for name, stranger := range map[string]*appcontext.Store{
+		"another authority":      with("other.crt", file("client.crt"), file("client.key"), ""),
+		"another name":           with("ca.crt", file("client.crt"), file("client.key"), "another.example.org"),
+		"no certificate of ours": with("ca.crt", "", "", ""),
+	} {
+		if err := just(stranger.Snapshot(t.Context(), "1")); err == nil || errors.Is(err, appcontext.ErrNotFound) {
+			t.Errorf("%s: want no connection, got: %v", name, err)
 		}
-	})
+	}
 	// A renewed certificate is used for the next connection, without opening the store again.
 	noError(t, etcd.Kill())
 	certificate(t, dir, "client", nil, nil) // Etcd does not trust it.
 	noError(t, etcd.Start(t.Context()))
-	if _, err := store.Snapshot(t.Context(), "1"); !errors.Is(err, appcontext.ErrUnavailable) {
-		t.Errorf("the old certificate is still used: %v", err)
-	}
+	wantError(t, just(store.Snapshot(t.Context(), "1")), appcontext.ErrUnavailable)
 	certificate(t, dir, "client", ca, key)
 	welcome("the renewed certificate is not used", store)
 }

@@ -80,19 +80,14 @@ func backReferencePrefix(id string) string { return ownPrefix + ownContext + "/"
 // subjectOf returns the subject that a key under ownPrefix, without that, belongs to, and what follows the subject's key,
 // in parts. It is false for other keys.
 func subjectOf(rest string) (s DeploymentRef, below []string, ok bool) {
-	rest, ok = strings.CutSuffix(rest, "/")
-	if !ok {
-		return DeploymentRef{}, nil, false
-	}
-	switch parts := strings.Split(rest, "/"); {
+	switch parts := strings.Split(strings.TrimSuffix(rest, "/"), "/"); {
 	case parts[0] == ownGroup && len(parts) >= 5:
-		s, below = GroupRef(parts[1], parts[2], parts[3], parts[4]), parts[5:]
+		return GroupRef(parts[1], parts[2], parts[3], parts[4]), parts[5:], true
 	case parts[0] == ownCluster && len(parts) >= 3:
-		s, below = ClusterRef(parts[1], parts[2]), parts[3:]
+		return ClusterRef(parts[1], parts[2]), parts[3:], true
 	default:
 		return DeploymentRef{}, nil, false
 	}
-	return s, below, s.check() == nil
 }
 
 // subjectOfCluster returns the subject of a context's cluster, if the name of app and cluster make one.

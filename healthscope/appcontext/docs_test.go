@@ -14,8 +14,7 @@ import (
 // table returns the cells of a table in config/docs/appcontext.md. first is the heading of its first column.
 func table(t *testing.T, first string) [][]string {
 	t.Helper()
-	data, err := os.ReadFile("../../config/docs/appcontext.md")
-	noError(t, err)
+	data := must(os.ReadFile("../../config/docs/appcontext.md"))(t)
 	_, rest, ok := strings.Cut(string(data), "\n| "+first+" |")
 	if !ok {
 		t.Fatalf("config/docs/appcontext.md has no table whose first column is %q", first)
@@ -48,27 +47,21 @@ func codes(rows [][]string) []string {
 	return found
 }
 
-func TestThePageNamesEveryOption(t *testing.T) {
-	var fields []string
+func TestThePageNamesEveryOptionAndError(t *testing.T) {
+	want := map[string][]string{}
 	for field := range reflect.TypeFor[appcontext.Options]().Fields() {
-		fields = append(fields, field.Name)
+		want["option"] = append(want["option"], field.Name)
 	}
-	slices.Sort(fields)
-	if got := codes(table(t, "option")); !slices.Equal(got, fields) {
-		t.Errorf("want the options %v, the page has %v", fields, got)
-	}
-}
-
-func TestThePageNamesEveryError(t *testing.T) {
-	source, err := os.ReadFile("errors.go")
-	noError(t, err)
-	var names []string
+	source := must(os.ReadFile("errors.go"))(t)
 	for _, match := range regexp.MustCompile(`(?m)^\t(Err\w+) sentinelError`).FindAllStringSubmatch(string(source), -1) {
-		names = append(names, match[1])
+		want["error"] = append(want["error"], match[1])
 	}
-	slices.Sort(names)
-	if got := codes(table(t, "error")); len(names) == 0 || !slices.Equal(got, names) {
-		t.Errorf("want the errors %v, the page has %v", names, got)
+	for _, column := range []string{"option", "error"} {
+		names := want[column]
+		slices.Sort(names)
+		if got := codes(table(t, column)); len(names) == 0 || !slices.Equal(got, names) {
+			t.Errorf("%s: want %v, the page has %v", column, names, got)
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func kindOf(err error) error {
 		return ErrNoSpace
 	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return ErrTooLarge
-	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrInvalidAuthToken):
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty):
 		return ErrDenied
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, rpctypes.ErrTooManyRequests):
 		return ErrUnavailable

@@ -13,6 +13,7 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add("app/a/cluster/p+c/", []byte(`"p+c"`), "app/a/cluster/p+c/status/", []byte(`"{}"`))
 	f.Add("app/a/cluster/p+c/resource/r+K/", []byte(`"x"`), "app/a/cluster/p+c/resource/instruction/order/", []byte(`"{\"resorder\":[\"r+K\"]}"`))
 	f.Add("app/instruction/", []byte(`"instruction"`), "app//", []byte(`""`))
+	f.Add("app/", []byte(`"x"`), "app/a/cluster/", []byte(`"x"`))
 	f.Add("statusappctxid/", []byte(`"5"`), "stopflag/", []byte(`maybe`))
 	f.Fuzz(func(t *testing.T, key1 string, value1 []byte, key2 string, value2 []byte) {
 		values := map[string][]byte{

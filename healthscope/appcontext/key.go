@@ -61,7 +61,7 @@ func splitKey(key string) (id string, parts []string, ok bool) {
 // isKey reports whether a key is one of a context that EMCO would write.
 func isKey(key string) bool {
 	rest, ok := strings.CutPrefix(key, contextPrefix)
-	return ok && len(rest) > 1 && rest[0] != '/' && strings.HasSuffix(rest, "/") && !strings.Contains(rest, "//")
+	return ok && strings.HasSuffix(rest, "/") && !strings.HasPrefix(rest, "/") && !strings.Contains(rest, "//")
 }
 
 // kind is what a handle leads to.
@@ -78,7 +78,7 @@ const (
 // kindOfParts returns the kind of a key from its parts after the context's id.
 func kindOfParts(parts []string) kind {
 	named := func(at int, part string) bool {
-		return len(parts) > at && parts[at] == part && (at+1 >= len(parts) || part == partCluster || parts[at+1] != partInstruction)
+		return parts[at] == part && (part == partCluster || parts[at+1] != partInstruction)
 	}
 	switch {
 	case len(parts) == 0:

@@ -1,6 +1,7 @@
 package appcontext_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -101,116 +102,71 @@ func TestWritesHaveEMCOKeysAndValues(t *testing.T) {
 	ac, h := newContext(t, store)
 	writeGroup(t, ac, h)
 	want := dump(t, ac.ID())
-	client := rawClient(t, endpoint(t))
-	if diff := cmp.Diff(want, raw(t, client, string(h))); diff != "" {
+	if diff := cmp.Diff(want, raw(t, rawClient(t), string(h))); diff != "" {
 		t.Errorf("etcd holds something else than EMCO's layout (-want +got):\n%s", diff)
 	}
-	snapshot := must(store.Snapshot(t.Context(), ac.ID()))(t)
-	if diff := cmp.Diff(want, contents(snapshot)); diff != "" {
+	if diff := cmp.Diff(want, contents(must(store.Snapshot(t.Context(), ac.ID()))(t))); diff != "" {
 		t.Errorf("the snapshot differs from what etcd holds (-want +got):\n%s", diff)
 	}
 }
 
-// summary holds what a reader uses of a snapshot.
-type summary struct {
-	Meta  appcontext.CompositeAppMeta
-	State appcontext.State
-	Apps  []appSummary
-}
-
-type appSummary struct {
-	Name, Bundle string
-	Clusters     []clusterSummary
-}
-
-type clusterSummary struct {
-	Provider, Name, Bundle string
-	Connectivity           appcontext.Connectivity
-	Resources              []resourceSummary
-}
-
-type resourceSummary struct {
-	Object, Kind, Body string
-	Status             appcontext.ResourceStatus
-}
-
-func summarize(t *testing.T, s *appcontext.Snapshot) summary {
+// summarize returns what a reader uses of a snapshot, with a line for each app, cluster and resource.
+func summarize(t *testing.T, s *appcontext.Snapshot) []string {
 	t.Helper()
-	sum := summary{Meta: must(s.Meta())(t), State: must(s.Status())(t)}
+	lines := []string{fmt.Sprintf("context %q: %+v", must(s.Status())(t), must(s.Meta())(t))}
 	for _, a := range s.Apps() {
-		as := appSummary{Name: a.Name(), Bundle: a.BundleName()}
+		lines = append(lines, fmt.Sprintf("app %s: bundle %s", a.Name(), a.BundleName()))
 		for _, c := range a.Clusters() {
-			as.Clusters = append(as.Clusters, summarizeCluster(t, c))
+			provider, name, _ := c.Split()
+			lines = append(lines, fmt.Sprintf("cluster %s of %s: %q %s", name, provider, must(c.Connectivity())(t), must(c.Bundle())(t)))
+			for _, r := range c.Resources() {
+				object, kind, _ := r.Split()
+				lines = append(lines, fmt.Sprintf("%s %s: %q %s", kind, object, must(r.Status())(t), must(r.Body())(t)))
+			}
 		}
-		sum.Apps = append(sum.Apps, as)
 	}
-	return sum
-}
-
-func summarizeCluster(t *testing.T, c appcontext.Cluster) clusterSummary {
-	t.Helper()
-	cs := clusterSummary{Bundle: must(c.Bundle())(t), Connectivity: must(c.Connectivity())(t)}
-	cs.Provider, cs.Name, _ = c.Split()
-	for _, r := range c.Resources() {
-		rs := resourceSummary{Body: must(r.Body())(t), Status: must(r.Status())(t)}
-		rs.Object, rs.Kind, _ = r.Split()
-		cs.Resources = append(cs.Resources, rs)
-	}
-	return cs
+	return lines
 }
 
 func TestReadsContextWrittenByEMCO(t *testing.T) {
 	store := open(t, appcontext.Options{})
-	client := rawClient(t, endpoint(t))
 	const id = "1500450271"
-	putRaw(t, client, dump(t, id))
-	berlin := func(resources ...resourceSummary) clusterSummary {
-		return clusterSummary{Provider: "west", Name: "berlin", Bundle: bundle, Connectivity: appcontext.ConnectivityAvailable, Resources: resources}
+	putRaw(t, rawClient(t), dump(t, id))
+	meta := appcontext.CompositeAppMeta{
+		Project: "retail", CompositeApp: "shop", Version: "v2", Release: "r1", DeploymentIntentGroup: "autumn", Namespace: "shop", Level: "0", LogicalCloud: "lc1",
 	}
-	applied := func(object, kind, body string) resourceSummary {
-		return resourceSummary{object, kind, body, appcontext.ResourceApplied}
-	}
-	pending := func(object, kind, body string) resourceSummary {
-		return resourceSummary{object, kind, body, appcontext.ResourcePending}
-	}
-	want := summary{
-		Meta: appcontext.CompositeAppMeta{
-			Project: "retail", CompositeApp: "shop", Version: "v2", Release: "r1", DeploymentIntentGroup: "autumn",
-			Namespace: "shop", Level: "0", LogicalCloud: "lc1",
-		},
-		State: appcontext.StateInstantiated,
-		Apps: []appSummary{
-			{Name: "store", Bundle: id + "-store", Clusters: []clusterSummary{
-				berlin(applied("web", "Deployment", deployment("web")), applied("settings", "ConfigMap", settings)),
-				{Provider: "west", Name: "bonn", Connectivity: appcontext.ConnectivityRetrying, Resources: []resourceSummary{
-					pending("web", "Deployment", deployment("web")), pending("settings", "ConfigMap", settings),
-				}},
-			}},
-			{Name: "cart", Bundle: id + "-cart", Clusters: []clusterSummary{berlin(applied("cart", "Deployment", deployment("cart")))}},
-		},
+	want := []string{
+		fmt.Sprintf(`context "Instantiated": %+v`, meta),
+		"app store: bundle " + id + "-store",
+		`cluster berlin of west: "Available" ` + bundle,
+		`Deployment web: "Applied" ` + deployment("web"),
+		`ConfigMap settings: "Applied" ` + settings,
+		`cluster bonn of west: "Retrying" `,
+		`Deployment web: "Pending" ` + deployment("web"),
+		`ConfigMap settings: "Pending" ` + settings,
+		"app cart: bundle " + id + "-cart",
+		`cluster berlin of west: "Available" ` + bundle,
+		`Deployment cart: "Applied" ` + deployment("cart"),
 	}
 	if diff := cmp.Diff(want, summarize(t, must(store.Snapshot(t.Context(), id))(t))); diff != "" {
 		t.Errorf("EMCO's context is read wrongly (-want +got):\n%s", diff)
 	}
 	ac := appcontext.NewAppContext(store)
-	must(ac.LoadAppContext(t.Context(), id))(t)
-	if diff := cmp.Diff(map[string][]string{"1": {"west+berlin"}, "2": {"west+bonn"}}, must(ac.GetClusterGroupMap(t.Context(), "store"))(t)); diff != "" {
-		t.Errorf("GetClusterGroupMap (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"settings+ConfigMap", "web+Deployment"}, must(ac.GetResourceNames(t.Context(), "store", "west+bonn"))(t)); diff != "" {
-		t.Errorf("GetResourceNames (-want +got):\n%s", diff)
-	}
+	h := must(ac.LoadAppContext(t.Context(), id))(t)
 	var keys []appcontext.Handle
 	for _, key := range slices.Sorted(maps.Keys(dump(t, id))) {
 		keys = append(keys, appcontext.Handle(key))
 	}
-	if diff := cmp.Diff(keys, must(ac.GetAllHandles(t.Context(), appcontext.ContextHandle(id)))(t)); diff != "" {
-		t.Errorf("GetAllHandles (-want +got):\n%s", diff)
-	}
-	if got := must(ac.GetResourceInstruction(t.Context(), "store", "west+bonn", "order"))(t); got != `{"resorder":["web+Deployment","settings+ConfigMap"]}` {
-		t.Errorf("GetResourceInstruction: got %s", got)
-	}
-	if got := must(ac.GetAppLevelInstruction(t.Context(), "store", "dependency"))(t); got != `[{"app":"cart","opstatus":"Ready","wait":5}]` {
-		t.Errorf("GetAppLevelInstruction: got %s", got)
+	for name, tc := range map[string]struct{ got, want any }{
+		"GetCompositeAppMeta":    {must(ac.GetCompositeAppMeta(t.Context()))(t), meta},
+		"GetClusterNames":        {must(ac.GetClusterNames(t.Context(), "store"))(t), []string{"west+berlin", "west+bonn"}},
+		"GetClusterGroupMap":     {must(ac.GetClusterGroupMap(t.Context(), "store"))(t), map[string][]string{"1": {"west+berlin"}, "2": {"west+bonn"}}},
+		"GetResourceNames":       {must(ac.GetResourceNames(t.Context(), "store", "west+bonn"))(t), []string{"settings+ConfigMap", "web+Deployment"}},
+		"GetAllHandles":          {must(ac.GetAllHandles(t.Context(), h))(t), keys},
+		"GetResourceInstruction": {must(ac.GetResourceInstruction(t.Context(), "store", "west+bonn", "order"))(t), `{"resorder":["web+Deployment","settings+ConfigMap"]}`},
+	} {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -2,11 +2,9 @@ package appcontext_test
 
 import (
 	"encoding/json"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,125 +23,70 @@ func anyName() *rapid.Generator[string] {
 	).Filter(func(s string) bool { return s != "instruction" })
 }
 
-// model is a context: Go values by handle, relative to the handle of the context.
-type model map[string]any
-
-// drawContext draws a context, and its keys in an order in which they can be added.
-func drawContext(t *rapid.T) (model, []string) {
-	m := model{}
-	var order []string
-	put := func(key string, value any) {
-		if _, ok := m[key]; !ok {
-			m[key] = value
-			order = append(order, key)
+// addAny adds drawn apps, clusters, resources and states to a context with the library, and returns what etcd must hold.
+func addAny(t *testing.T, rt *rapid.T, ac *appcontext.AppContext, h appcontext.Handle) map[string]string {
+	t.Helper()
+	want := map[string]string{string(h): strconv.Quote(ac.ID())}
+	added := func(got appcontext.Handle, err error) func(parent appcontext.Handle, level string, value any) appcontext.Handle {
+		noError(rt, err)
+		return func(parent appcontext.Handle, level string, value any) appcontext.Handle {
+			if got != parent.Level(level) {
+				rt.Fatalf("want a handle of %q below %q, got %q", level, parent, got)
+			}
+			want[string(got)] = string(must(json.Marshal(value))(rt))
+			return got
 		}
 	}
-	text := rapid.String()
-	for _, app := range rapid.SliceOfNDistinct(anyName(), 0, 3, rapid.ID).Draw(t, "apps") {
-		a := "app/" + app + "/"
-		put(a, app)
-		for _, cluster := range rapid.SliceOfNDistinct(anyName(), 0, 3, rapid.ID).Draw(t, "clusters") {
-			c := a + "cluster/" + cluster + "/"
-			put(c, cluster)
-			if rapid.Bool().Draw(t, "grouped") {
-				put(c+"!@#metaGrp/", strconv.Itoa(rapid.IntRange(0, 12).Draw(t, "group")))
+	text := rapid.String().Filter(func(s string) bool { return s != "" })
+	draw := func(what string) []string { return rapid.SliceOfNDistinct(anyName(), 0, 3, rapid.ID).Draw(rt, what) }
+	ctx := t.Context()
+	for _, app := range draw("apps") {
+		a := added(ac.AddApp(ctx, h, app))(h, "app/"+app, app)
+		for _, cluster := range draw("clusters") {
+			c := added(ac.AddCluster(ctx, a, cluster))(a, "cluster/"+cluster, cluster)
+			if rapid.Bool().Draw(rt, "grouped") {
+				group := strconv.Itoa(rapid.IntRange(0, 12).Draw(rt, "group"))
+				added(c.Level("!@#metaGrp"), ac.AddClusterMetaGrp(ctx, c, group))(c, "!@#metaGrp", group)
 			}
-			if rapid.Bool().Draw(t, "reported") {
-				put(c+"status/", text.Filter(func(s string) bool { return s != "" }).Draw(t, "bundle"))
+			if rapid.Bool().Draw(rt, "reported") {
+				bundle := text.Draw(rt, "bundle")
+				added(ac.AddLevelValue(ctx, c, "status", bundle))(c, "status", bundle)
 			}
-			for _, resource := range rapid.SliceOfNDistinct(anyName(), 0, 3, rapid.ID).Draw(t, "resources") {
-				r := c + "resource/" + resource + "/"
-				put(r, text.Filter(func(s string) bool { return s != "" }).Draw(t, "body"))
-				if rapid.Bool().Draw(t, "applied") {
-					put(r+"status/", state{rapid.SampledFrom([]string{"Pending", "Applied", "Deleted"}).Draw(t, "status")})
+			for _, resource := range draw("resources") {
+				body := text.Draw(rt, "body")
+				r := added(ac.AddResource(ctx, c, resource, body))(c, "resource/"+resource, body)
+				if rapid.Bool().Draw(rt, "applied") {
+					status := state{rapid.SampledFrom([]string{"Pending", "Applied", "Deleted"}).Draw(rt, "status")}
+					added(ac.AddLevelValue(ctx, r, "status", status))(r, "status", status)
 				}
 			}
 		}
 	}
-	return m, order
-}
-
-// addAll adds a drawn context with the library.
-func addAll(t *testing.T, rt *rapid.T, ac *appcontext.AppContext, h appcontext.Handle, m model, order []string) {
-	t.Helper()
-	for _, key := range order {
-		parts := strings.Split(strings.TrimSuffix(key, "/"), "/")
-		under := func(n int) appcontext.Handle { // The handle of the first n parts.
-			if n == 0 {
-				return h
-			}
-			return h.Level(strings.Join(parts[:n], "/"))
-		}
-		n, name := len(parts), parts[len(parts)-1]
-		var got appcontext.Handle
-		var err error
-		switch {
-		case n == 2:
-			got, err = ac.AddApp(t.Context(), h, name)
-		case n == 4:
-			got, err = ac.AddCluster(t.Context(), under(2), name)
-		case n == 5 && name == "!@#metaGrp":
-			got, err = under(5), ac.AddClusterMetaGrp(t.Context(), under(4), m[key].(string)) //nolint:forcetypeassert // As drawn.
-		case n == 6:
-			got, err = ac.AddResource(t.Context(), under(4), name, m[key])
-		default:
-			got, err = ac.AddLevelValue(t.Context(), under(n-1), name, m[key])
-		}
-		if err != nil || got != h+appcontext.Handle(key) {
-			rt.Fatalf("cannot add %q: %q, %v", key, got, err)
-		}
-	}
+	return want
 }
 
 func TestAnyContextIsReadAsWritten(t *testing.T) {
 	store := open(t, appcontext.Options{})
-	client := rawClient(t, endpoint(t))
 	rapid.Check(t, func(rt *rapid.T) {
-		m, order := drawContext(rt)
 		ac, h := newContext(t, store)
-		defer func() {
-			if err := ac.DeleteCompositeApp(t.Context()); err != nil {
-				rt.Errorf("DeleteCompositeApp: %v", err)
-			}
-		}()
-		addAll(t, rt, ac, h, m, order)
-		want := map[string]string{string(h): strconv.Quote(ac.ID())}
-		for key, value := range m {
-			data, err := json.Marshal(value)
-			if err != nil {
-				rt.Fatal(err)
-			}
-			want[string(h)+key] = string(data)
-		}
-		s, err := store.Snapshot(t.Context(), ac.ID())
-		if err != nil {
-			rt.Fatal(err)
-		}
+		defer func() { noError(rt, ac.DeleteCompositeApp(t.Context())) }()
+		want := addAny(t, rt, ac, h)
+		s := must(store.Snapshot(t.Context(), ac.ID()))(rt)
 		if diff := cmp.Diff(want, contents(s)); diff != "" {
 			rt.Fatalf("(-written +read):\n%s", diff)
-		}
-		// The keys have the order of etcd.
-		response, err := client.Get(t.Context(), string(h), clientv3.WithPrefix(), clientv3.WithKeysOnly())
-		if err != nil {
-			rt.Fatal(err)
-		}
-		var keys []appcontext.Handle
-		for _, kv := range response.Kvs {
-			keys = append(keys, appcontext.Handle(kv.Key))
 		}
 		var got []appcontext.Handle
 		for handle := range s.All() {
 			got = append(got, handle)
 		}
-		if diff := cmp.Diff(keys, got); diff != "" {
+		if diff := cmp.Diff(must(ac.GetAllHandles(t.Context(), h))(rt), got); diff != "" {
 			rt.Fatalf("(-etcd's order +snapshot's):\n%s", diff)
 		}
 	})
 }
 
 func TestSnapshotWithEventsEqualsNewRead(t *testing.T) {
-	store := open(t, appcontext.Options{})
-	client := rawClient(t, endpoint(t))
+	store, client := open(t, appcontext.Options{}), rawClient(t)
 	ac, h := newContext(t, store)
 	cache := runCache(t, store, appcontext.CacheOptions{})
 	random := rand.New(rand.NewPCG(1, 2))
@@ -159,8 +102,7 @@ func TestSnapshotWithEventsEqualsNewRead(t *testing.T) {
 				operations = append(operations, clientv3.OpPut(key, strconv.Itoa(random.IntN(5))))
 			}
 		}
-		response, err := client.Txn(t.Context()).Then(operations...).Commit()
-		noError(t, err)
+		response := must(client.Txn(t.Context()).Then(operations...).Commit())(t)
 		changed := slices.ContainsFunc(response.Responses, func(r *etcdserverpb.ResponseOp) bool {
 			return r.GetResponsePut() != nil || r.GetResponseDeleteRange().GetDeleted() > 0
 		})
@@ -173,14 +115,11 @@ func TestSnapshotWithEventsEqualsNewRead(t *testing.T) {
 		if diff := cmp.Diff(want, contents(s)); diff != "" {
 			t.Fatalf("(-etcd +cache):\n%s", diff)
 		}
-		kept, then = append(kept, s), append(then, maps.Clone(want))
+		kept, then = append(kept, s), append(then, want)
 	}
 	for i, s := range kept {
 		if diff := cmp.Diff(then[i], contents(s)); diff != "" {
 			t.Fatalf("snapshot %d has changed since (-then +now):\n%s", i, diff)
 		}
-	}
-	if _, err := ac.GetCompositeAppHandle(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

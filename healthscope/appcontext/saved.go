@@ -222,13 +222,9 @@ func (s *Store) SavedBundles(ctx context.Context) (map[AppInCluster]SavedBundle,
 	}
 }
 
-// placeOfSidecar returns the place of a key that SaveBundle keeps beside a bundle. It is false for other keys.
+// placeOfSidecar returns the place of a key that SaveBundle keeps beside a bundle. It is false for other keys under ownPrefix.
 func placeOfSidecar(key string) (AppInCluster, bool) {
-	rest, ok := strings.CutPrefix(key, strings.TrimSuffix(ownPrefix, "/"))
-	if !ok {
-		return AppInCluster{}, false
-	}
-	return placeOfStatus(rest)
+	return placeOfStatus(strings.TrimPrefix(key, strings.TrimSuffix(ownPrefix, "/")))
 }
 
 // observation is when a saved bundle was seen, and the revision at which both were written.

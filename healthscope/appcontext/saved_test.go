@@ -1,8 +1,7 @@
 package appcontext_test
 
 import (
-	"errors"
-	"strings"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,18 +10,6 @@ import (
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 )
 
-// placed returns a new context, its only place, and the group that has the context.
-func placed(t *testing.T, store *appcontext.Store) (*appcontext.AppContext, appcontext.AppInCluster, appcontext.DeploymentRef) {
-	t.Helper()
-	ctx, subject := t.Context(), group(t)
-	ac, h := newContext(t, store)
-	meta := appcontext.CompositeAppMeta{Project: subject.Project, CompositeApp: subject.CompositeApp, Version: subject.Version, DeploymentIntentGroup: subject.Group}
-	noError(t, ac.AddCompositeAppMeta(ctx, meta))
-	app := must(ac.AddApp(ctx, h, "sink"))(t)
-	must(ac.AddCluster(ctx, app, "provider+edge01"))(t)
-	return ac, appcontext.AppInCluster{ContextID: ac.ID(), App: "sink", Cluster: "provider+edge01"}, subject
-}
-
 // saved returns the data that the tests save with a bundle.
 func saved(version string) appcontext.SavedBundle {
 	return appcontext.SavedBundle{
@@ -30,127 +17,141 @@ func saved(version string) appcontext.SavedBundle {
 	}
 }
 
+// stored returns what is stored at the place.
+func (f *fixture) stored(t testing.TB) appcontext.StoredBundle {
+	t.Helper()
+	return must(f.store.ReadBundle(t.Context(), f.place))(t)
+}
+
+// save saves a bundle at the place, whatever is there.
+func (f *fixture) save(t testing.TB, b appcontext.SavedBundle) error {
+	t.Helper()
+	return f.store.SaveBundle(t.Context(), f.stored(t), "{}", b)
+}
+
 func TestSaveBundleWritesLikeRsync(t *testing.T) {
-	store := open(t, appcontext.Options{})
-	client := rawClient(t, endpoint(t))
-	_, place, _ := placed(t, store)
-	at := must(store.ReadBundle(t.Context(), place))(t)
-	if !at.Exists || at.Revision != 0 || at.Saved != nil || at.IsOurs() {
-		t.Errorf("nothing has been saved yet, but there is %+v", at)
+	f := newFixture(t, appcontext.Options{})
+	before := f.stored(t)
+	if diff := cmp.Diff(appcontext.StoredBundle{Place: f.place, AsOf: before.AsOf, Exists: true}, before); diff != "" || before.IsOurs() {
+		t.Errorf("nothing has been saved yet (-want +got):\n%s", diff)
 	}
-	noError(t, store.SaveBundle(t.Context(), at, `{"ready":true,"csrStatuses":[{"status":{"certificate":"LS0t"}}]}`, saved("7")))
-	key := "/context/" + place.ContextID + "/app/sink/cluster/provider+edge01/status/"
+	noError(t, f.store.SaveBundle(t.Context(), before, `{"ready":true,"csrStatuses":[{"status":{"certificate":"LS0t"}}]}`, saved("7")))
+	key := string(f.c) + "status/"
 	want := map[string]string{
 		key:                  `"{\"ready\":true,\"csrStatuses\":[{\"status\":{\"certificate\":\"LS0t\"}}]}"`,
 		"/healthscope" + key: `{"seen":"2026-03-04T11:00:00.123Z","namespace":"shop","name":"1-sink","uid":"uid","resourceVersion":"7","digest":"d","hub":"h"}`,
 	}
-	if diff := cmp.Diff(want, merged(raw(t, client, key), raw(t, client, "/healthscope"+key))); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	for key, value := range want {
+		if got := raw(t, f.client, key)[key]; got != value {
+			t.Errorf("%s: want %s, got %s", key, value, got)
+		}
 	}
-	at = must(store.ReadBundle(t.Context(), place))(t)
-	if !at.IsOurs() || at.Saved == nil || at.Saved.ResourceVersion != "7" {
-		t.Errorf("what was saved is ours, but there is %+v", at)
+	if now := f.stored(t); !now.IsOurs() || now.Saved.ResourceVersion != "7" || now.AsOf < now.Revision {
+		t.Errorf("what was saved is ours, but there is %+v", now)
 	}
-	if all := must(store.SavedBundles(t.Context()))(t); all[place].ResourceVersion != "7" {
-		t.Errorf("%v is not among the saved bundles: %v", place, all)
+	if all := must(f.store.SavedBundles(t.Context()))(t); all[f.place].ResourceVersion != "7" {
+		t.Errorf("%v is not among the saved bundles: %v", f.place, all)
 	}
 }
 
 func TestBundleOfAnotherProgramIsNotOurs(t *testing.T) {
-	store := open(t, appcontext.Options{})
-	ctx := t.Context()
-	ac, place, _ := placed(t, store)
-	before := must(store.ReadBundle(ctx, place))(t)
-	noError(t, store.SaveBundle(ctx, before, "{}", saved("1")))
-	ours := must(store.ReadBundle(ctx, place))(t)
-	if err := ac.UpdateStatusValue(ctx, place.Handle().Level("status"), "{}"); err != nil { // rsync writes in this way, even the same value.
-		t.Fatal(err)
-	}
-	wantError(t, store.SaveBundle(ctx, ours, "{}", saved("2")), appcontext.ErrConflict)
-	wantError(t, store.RemoveBundle(ctx, ours), appcontext.ErrConflict)
-	now := must(store.ReadBundle(ctx, place))(t)
+	f := newFixture(t, appcontext.Options{})
+	ctx, status := t.Context(), f.c.Level("status")
+	noError(t, f.save(t, saved("1")))
+	ours := f.stored(t)
+	noError(t, f.ac.UpdateStatusValue(ctx, status, "{}")) // rsync writes in this way, even the same value.
+	wantError(t, f.store.SaveBundle(ctx, ours, "{}", saved("2")), appcontext.ErrConflict, `cannot save bundle "`+f.ac.ID()+`/a/p+c"`)
+	wantError(t, f.store.RemoveBundle(ctx, ours), appcontext.ErrConflict)
+	now := f.stored(t)
 	if now.Revision == 0 || now.IsOurs() || now.Saved == nil {
 		t.Errorf("another program has written, but there is %+v", now)
 	}
-	noError(t, store.RemoveBundle(ctx, now))
-	if got := must(ac.GetValue(ctx, place.Handle().Level("status")))(t); got != "{}" {
+	noError(t, f.store.RemoveBundle(ctx, now))
+	if got := must(f.ac.GetValue(ctx, status))(t); got != "{}" {
 		t.Errorf("another program's bundle must stay, it is %v", got)
 	}
-	if all := must(store.SavedBundles(ctx))(t); all[place].Name != "" {
-		t.Errorf("%v is still among the saved bundles", place)
+	if _, ok := must(f.store.SavedBundles(ctx))(t)[f.place]; ok {
+		t.Errorf("%v is still among the saved bundles", f.place)
+	}
+}
+
+// TestBrokenDescriptionIsStillOurs stores a description that cannot be decoded.
+func TestBrokenDescriptionIsStillOurs(t *testing.T) {
+	f := newFixture(t, appcontext.Options{})
+	status := f.c.Level("status")
+	write := []appcontext.Write{{Handle: status, Value: "{}"}, {Handle: status, Value: "broken", Sidecar: true}}
+	noError(t, f.store.WriteLevels(t.Context(), f.ac.ID(), write, appcontext.Condition{}))
+	if at := f.stored(t); !at.IsOurs() || at.Saved == nil {
+		t.Errorf("got %+v", at)
+	}
+	if _, ok := must(f.store.SavedBundles(t.Context()))(t)[f.place]; !ok {
+		t.Errorf("%v is not among the saved bundles", f.place)
 	}
 }
 
 func TestSaveBundleRequiresExistingPlace(t *testing.T) {
-	store := open(t, appcontext.Options{})
-	ctx := t.Context()
-	ac, place, _ := placed(t, store)
-	at := must(store.ReadBundle(ctx, place))(t)
-	noError(t, ac.DeleteCluster(ctx, place.Handle()))
-	wantError(t, store.SaveBundle(ctx, at, "{}", saved("1")), appcontext.ErrNotFound)
+	f := newFixture(t, appcontext.Options{})
+	at := f.stored(t)
+	noError(t, f.ac.DeleteCluster(t.Context(), f.c))
+	wantError(t, f.store.SaveBundle(t.Context(), at, "{}", saved("1")), appcontext.ErrNotFound)
 	for _, p := range []appcontext.AppInCluster{{App: "a", Cluster: "p+c"}, {ContextID: "1", App: "instruction", Cluster: "p+c"}, {ContextID: "1", App: "a", Cluster: "p/c"}} {
-		if _, err := store.ReadBundle(ctx, p); !errors.Is(err, appcontext.ErrInvalid) {
-			t.Errorf("%v: want ErrInvalid, got: %v", p, err)
+		wantError(t, just(f.store.ReadBundle(t.Context(), p)), appcontext.ErrInvalid)
+		wantError(t, just(f.store.ReadCluster(t.Context(), p)), appcontext.ErrInvalid)
+	}
+}
+
+// TestReadinessIsWrittenWhereItChanges saves readiness keys of more resources than one transaction takes, and of the app.
+func TestReadinessIsWrittenWhereItChanges(t *testing.T) {
+	f := newFixture(t, appcontext.Options{})
+	b := saved("1")
+	b.Ready = map[string]bool{"resourcesready": false}
+	for n := range 150 {
+		b.Ready["resource/r"+strconv.Itoa(n)+"+Kind/resready"] = true
+	}
+	noError(t, f.save(t, b))
+	first := f.snapshot(t)
+	for level, ready := range b.Ready {
+		if value, _ := first.Stored(f.c.Level(level)); string(value) != strconv.FormatBool(ready) {
+			t.Errorf("%s: want %t, got %q", level, ready, value)
 		}
+	}
+	b.Ready["resourcesready"] = true
+	noError(t, f.save(t, b))
+	second := f.snapshot(t)
+	for level := range b.Ready {
+		if changed := first.StoredRevision(f.c.Level(level)) != second.StoredRevision(f.c.Level(level)); changed != (level == "resourcesready") {
+			t.Errorf("%s is written again: %t", level, changed)
+		}
+	}
+}
+
+func TestReadClusterReadsKeysAndTheOrderOfResources(t *testing.T) {
+	f := newFixture(t, appcontext.Options{})
+	must(f.ac.AddResource(t.Context(), f.c, "a+Kind", "x"))(t)
+	must(f.ac.AddInstruction(t.Context(), f.c, "resource", "order", `{"resorder":["r+Kind","a+Kind"]}`))(t)
+	cluster := must(f.store.ReadCluster(t.Context(), f.place))(t)
+	if got := names(cluster.Resources()); !cmp.Equal(got, []string{"r+Kind", "a+Kind"}) {
+		t.Errorf("got %v", got)
+	}
+	if value, ok := cluster.Resources()[0].Value(); !ok || len(value) > 0 {
+		t.Errorf("want a resource without its value, got %t and %q", ok, value)
 	}
 }
 
 func TestADeletionTakesWhatIsOursAlong(t *testing.T) {
-	store := open(t, appcontext.Options{})
-	client := rawClient(t, endpoint(t))
 	ctx := t.Context()
-	for name, remove := range map[string]func(*appcontext.AppContext, appcontext.AppInCluster) error{
-		"cluster": func(ac *appcontext.AppContext, p appcontext.AppInCluster) error {
-			return ac.DeleteCluster(ctx, p.Handle())
-		},
-		"app": func(ac *appcontext.AppContext, p appcontext.AppInCluster) error {
-			return ac.DeleteApp(ctx, appcontext.ContextHandle(p.ContextID).Level("app/sink"))
-		},
-		"context": func(ac *appcontext.AppContext, _ appcontext.AppInCluster) error { return ac.DeleteCompositeApp(ctx) },
+	for name, remove := range map[string]func(*fixture) error{
+		"cluster": func(f *fixture) error { return f.ac.DeleteCluster(ctx, f.c) },
+		"app":     func(f *fixture) error { return f.ac.DeleteApp(ctx, f.a) },
+		"context": func(f *fixture) error { return f.ac.DeleteCompositeApp(ctx) },
 	} {
-		ac, place, _ := placed(t, store)
-		noError(t, store.SaveBundle(ctx, must(store.ReadBundle(ctx, place))(t), "{}", saved("1")))
-		if err := remove(ac, place); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if left := raw(t, client, "/healthscope/context/"+place.ContextID+"/app/"); len(left) != 0 {
-			t.Errorf("%s: %v is left", name, left)
-		}
-	}
-}
-
-func TestViewSeenReturnsTimeOfBundle(t *testing.T) {
-	store := open(t, appcontext.Options{})
-	client := rawClient(t, endpoint(t))
-	cache := runCache(t, store, appcontext.CacheOptions{})
-	ctx := t.Context()
-	ac, place, subject := placed(t, store)
-	ask := func() (fromStore, fromCache time.Time) {
-		t.Helper()
-		status := place.Handle().Level("status")
-		a := must(store.View(ctx, subject, ""))(t)
-		b := must(viewSince(t, cache, subject, revisionOf(t, client)))(t) //nolint:contextcheck // The client has the test's.
-		seen := func(v appcontext.View) time.Time {
-			app, _ := v.StatusContext.App(place.App)
-			cluster, _ := app.Cluster(place.Cluster)
-			return v.Seen(status, cluster.Revision("status"))
-		}
-		return seen(a), seen(b)
-	}
-	expect := func(when string, want time.Time) {
-		t.Helper()
-		if a, b := ask(); !a.Equal(want) || !b.Equal(want) {
-			t.Errorf("%s: want %s, store and cache say %s and %s", when, want, a, b)
-		}
-	}
-	expect("nothing is saved", time.Time{})
-	noError(t, store.SaveBundle(ctx, must(store.ReadBundle(ctx, place))(t), "{}", saved("1")))
-	expect("saved", saved("1").Seen.Truncate(time.Millisecond))
-	noError(t, ac.UpdateStatusValue(ctx, place.Handle().Level("status"), "{}"))
-	expect("written by another program", time.Time{})
-	noError(t, store.RemoveBundle(ctx, must(store.ReadBundle(ctx, place))(t)))
-	expect("removed", time.Time{})
-	if strings.Contains(place.String(), " ") {
-		t.Errorf("a place is one word for log lines, it is %q", place)
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, appcontext.Options{})
+			noError(t, f.save(t, saved("1")))
+			noError(t, remove(f))
+			if left := raw(t, f.client, "/healthscope"+string(f.h)); len(left) != 0 {
+				t.Errorf("%v is left", left)
+			}
+		})
 	}
 }

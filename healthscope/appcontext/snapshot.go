@@ -53,19 +53,15 @@ func NewSnapshot(revision int64, values map[string][]byte) (*Snapshot, error) {
 	return s, nil
 }
 
-// withEvents returns the snapshot with changes, which are in the order in which they were made.
+// withEvents returns the snapshot with changes, which are in the order in which they were made. The revision stays.
 func (s *Snapshot) withEvents(events []*clientv3.Event) *Snapshot {
-	changed := *s
 	last := map[string]*clientv3.Event{}
 	for _, event := range events {
-		changed.revision = max(changed.revision, event.Kv.ModRevision)
 		if key := string(event.Kv.Key); isKey(key) {
 			last[key] = event
 		}
 	}
-	if len(last) == 0 {
-		return &changed
-	}
+	changed := *s
 	changed.values = make([]keyValue, 0, len(s.values)+len(last))
 	rest := s.values
 	for _, key := range slices.Sorted(maps.Keys(last)) {
@@ -87,11 +83,17 @@ func search(values []keyValue, prefixLength int, path string) (int, bool) {
 	return slices.BinarySearchFunc(values, path, func(v keyValue, path string) int { return strings.Compare(v.key[prefixLength:], path) })
 }
 
+// find returns the value at a path, where search finds it.
+func find(values []keyValue, prefixLength int, path string) (keyValue, bool) {
+	i, ok := search(values, prefixLength, path)
+	if !ok {
+		return keyValue{}, false
+	}
+	return values[i], true
+}
+
 // atRevision returns the same contents with a later revision.
 func (s *Snapshot) atRevision(revision int64) *Snapshot {
-	if s == nil || s.revision >= revision {
-		return s
-	}
 	later := *s
 	later.revision = revision
 	return &later
@@ -128,17 +130,14 @@ func (s *Snapshot) All() iter.Seq2[Handle, []byte] {
 
 // Stored returns the raw value at a handle, and whether it is there.
 func (s *Snapshot) Stored(h Handle) ([]byte, bool) {
-	_, parts, ok := h.split()
-	if !ok {
-		return nil, false
-	}
-	return s.root().Value(parts...)
+	v, ok := find(s.values, 0, string(h))
+	return v.value, ok
 }
 
 // StoredRevision returns the revision of etcd at which the value at a handle was last written; 0 when it is not there.
 func (s *Snapshot) StoredRevision(h Handle) int64 {
-	_, parts, _ := h.split()
-	return s.root().Revision(parts...)
+	v, _ := find(s.values, 0, string(h))
+	return v.revision
 }
 
 // Meta returns what the context was made for; the zero value when that is not recorded.
@@ -224,12 +223,7 @@ func (l level) Revision(levels ...string) int64 {
 
 // lookup returns what is stored at a path.
 func (l level) lookup(parts []string) (keyValue, bool) {
-	values := l.values()
-	i, ok := search(values, len(l.key), pathOf(parts))
-	if !ok {
-		return keyValue{}, false
-	}
-	return values[i], true
+	return find(l.values(), len(l.key), pathOf(parts))
 }
 
 // pathOf returns the parts as the end of a key.
@@ -298,7 +292,7 @@ func plainStatus(data []byte) (string, bool) {
 
 // order reads the instruction that orders what is under a part: a JSON object in a string, whose one field is the list.
 func (l level) order(field string, parts ...string) ([]string, error) {
-	parts = append(slices.Clip(parts), partInstruction, partOrder)
+	parts = append(parts, partInstruction, partOrder)
 	text, err := l.text(parts...)
 	if err != nil || text == "" {
 		return nil, err
@@ -338,9 +332,6 @@ func (l level) children(order []string, parts ...string) []level {
 
 // inOrder returns the levels whose names are in the order first, then the others.
 func inOrder(levels []level, order []string) []level {
-	if len(order) == 0 {
-		return levels
-	}
 	others := make(map[string]level, len(levels))
 	for _, l := range levels {
 		others[l.name()] = l

@@ -1,6 +1,7 @@
 package appcontext
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -60,12 +61,10 @@ func (t *transaction) compare(c clientv3.Cmp) {
 // put stores a value as EMCO does.
 func (t *transaction) put(key string, value any) {
 	data, err := encode(value)
-	if err != nil && t.err == nil {
-		t.err = err
+	if len(key) > maxKeyBytes {
+		err = fmt.Errorf("%w: key %.100q… has %d bytes, and may have %d", ErrTooLarge, key, len(key), maxKeyBytes)
 	}
-	if len(key) > maxKeyBytes && t.err == nil {
-		t.err = fmt.Errorf("%w: key %.100q… has %d bytes, and may have %d", ErrTooLarge, key, len(key), maxKeyBytes)
-	}
+	t.err = cmp.Or(t.err, err)
 	t.operations = append(t.operations, clientv3.OpPut(key, string(data)))
 	t.size += len(key) + len(data) + operationOverhead
 }

@@ -244,20 +244,19 @@ func (s *Store) listContexts(ctx context.Context, known knownContexts, revision 
 		if err != nil {
 			return nil, err
 		}
-		last := ""
 		for _, kv := range page {
 			id, parts, ok := splitKey(string(kv.Key))
 			if ok && len(parts) == 0 {
 				known.update(string(kv.Key), kv)
 			}
-			if ok && id != last {
+			if ok && (len(ids) == 0 || ids[len(ids)-1] != id) {
 				ids = append(ids, id)
 			}
-			last, _, _ = strings.Cut(string(kv.Key[len(contextPrefix):]), "/")
 		}
 		if len(page) < pageSize {
-			return slices.Compact(ids), nil
+			return ids, nil
 		}
+		last, _, _ := strings.Cut(string(page[pageSize-1].Key[len(contextPrefix):]), "/")
 		from = contextPrefix + last + "0" // The first key after those of the last context seen.
 	}
 }
@@ -368,7 +367,7 @@ func (c knownContexts) inForce(ids []string) string {
 	best, bestInfo := "", &contextInfo{}
 	for _, id := range ids {
 		e := cmp.Or(c[id], &contextInfo{})
-		if best == "" || cmp.Or(cmp.Compare(e.rank(), bestInfo.rank()), cmp.Compare(e.changed, bestInfo.changed)) >= 0 {
+		if cmp.Or(cmp.Compare(e.rank(), bestInfo.rank()), cmp.Compare(e.changed, bestInfo.changed)) >= 0 {
 			best, bestInfo = id, e
 		}
 	}
