@@ -6,92 +6,61 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// words returns the rsync-status, the cluster-status and the health of each resource of a document, by app/cluster/kind/name.
-func words(d status.Document) map[string]string {
-	found := map[string]string{}
-	for _, a := range d.Apps {
-		for _, c := range a.Clusters {
-			for _, r := range c.Resources {
-				text := r.RsyncStatus + "|" + string(r.ClusterStatus)
-				if r.Health != nil {
-					text += "|" + r.Health.State + "|" + r.Health.Reason + "|" + r.Health.CountsAs
-				}
-				found[a.Name+"/"+c.Name+"/"+r.GVK.Kind+"/"+r.Name] = text
-			}
-		}
-	}
-	return found
-}
-
-func check[T any](t *testing.T, what string, want, got T) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-// edge returns the keys of a context with one app in one cluster.
-func edge(state string, resources ...string) keys {
-	return newKeys("42", state).order("web").cluster("web", "west+berlin", resources...)
-}
-
-var berlin = status.AppInCluster{App: "web", Cluster: "west+berlin"}
-
-// TestWhatIsInTheCluster covers each way in which an expected or an unexpected resource can be present or absent.
+// TestWhatIsInTheCluster covers each way in which an expected or an unexpected resource can be present or absent, in the words of a
+// document and in those of EMCO 22.12: readyStatus and readyCounts.
 func TestWhatIsInTheCluster(t *testing.T) {
-	web := []string{"web+Deployment", object("apps/v1", "Deployment", "web"), "Applied"}
-	deployment := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
-	pod := member("west+berlin", "", "Pod", "web-0", healthscope.Pending)
-	other := deployment
-	other.Namespace = "elsewhere"
-	in := func(report status.Report, change func(*status.Report)) status.Report {
+	body := object("apps/v1", "Deployment", "web")
+	ready, elsewhere := deployment(healthscope.Ready), deployment(healthscope.Ready)
+	elsewhere.Namespace = "elsewhere"
+	pod, gadget := member("west+berlin", "", "Pod", "web", healthscope.Pending), member("west+berlin", "acme.example", "Gadget", "x", healthscope.Ready)
+	with := func(report status.Report, change func(*status.Report)) status.Report {
 		change(&report)
 		return report
 	}
+	truncated := func(unlisted healthscope.Summary, members ...healthscope.Member) status.Report {
+		return with(seen(members...), func(r *status.Report) { r.Truncated, r.Unlisted = true, unlisted })
+	}
+	well := healthscope.Summary{Total: 2, Ready: 2}
 	tests := map[string]struct {
-		resources []string
-		report    status.Report
-		want      map[string]string
+		kind, body, rsync string
+		report            status.Report
+		want, emco        string
 	}{
-		"there":               {web, seen(deployment), map[string]string{"web/berlin/Deployment/web": "Applied|Present"}},
-		"in another version":  {[]string{"web+Deployment", object("extensions/v1beta1", "Deployment", "web"), "Applied"}, seen(deployment), map[string]string{"web/berlin/Deployment/web": "Applied|Present"}},
-		"another group":       {[]string{"web+Deployment", object("acme.example/v1", "Deployment", "web"), "Applied"}, seen(deployment), map[string]string{"web/berlin/Deployment/web": "|Present"}},
-		"namespace unsaid":    {web, seen(other), map[string]string{"web/berlin/Deployment/web": "Applied|Present"}},
-		"other namespace":     {[]string{"web+Deployment", object("apps/v1", "Deployment", "web") + "  namespace: store\n", "Applied"}, seen(other), map[string]string{"web/berlin/Deployment/web": "|Present"}},
-		"gone":                {web, seen(), map[string]string{"web/berlin/Deployment/web": "Applied|NotPresent"}},
-		"more":                {web, seen(pod, deployment), map[string]string{"web/berlin/Deployment/web": "Applied|Present", "web/berlin/Pod/web-0": "|Present"}},
-		"no bundle":           {web, status.Report{}, map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"not filled":          {web, in(seen(), func(r *status.Report) { r.Observed = false }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"too large":           {web, in(seen(pod), func(r *status.Report) { r.Truncated = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown", "web/berlin/Pod/web-0": "|Present"}},
-		"partly unreadable":   {web, in(seen(), func(r *status.Report) { r.Malformed = []string{"deploymentStatuses"} }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"lost":                {web, in(seen(), func(r *status.Report) { r.Unreachable = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"lost, known before":  {web, in(seen(healthscope.MarkUnreachable([]healthscope.Member{deployment}, healthscope.ReasonClusterUnreachable, "no answer", noon)...), func(r *status.Report) { r.Unreachable = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"kind not followed":   {[]string{"web+Gadget", object("acme.example/v1", "Gadget", "web"), "Applied"}, seen(), map[string]string{"web/berlin/Gadget/web": "Applied|Unknown"}},
-		"kind followed":       {[]string{"web+Gadget", object("acme.example/v1", "Gadget", "web"), "Applied"}, seen(member("west+berlin", "acme.example", "Gadget", "x", healthscope.Ready)), map[string]string{"web/berlin/Gadget/web": "Applied|NotPresent", "web/berlin/Gadget/x": "|Present"}},
-		"not applied":         {[]string{"web+Pod", object("v1", "Pod", "web"), ""}, seen(), map[string]string{"web/berlin/Pod/web": "Pending|NotPresent"}},
-		"word of another age": {[]string{"web+Pod", object("v1", "Pod", "web"), "Paused"}, seen(), map[string]string{"web/berlin/Pod/web": "Paused|NotPresent"}},
-		"body of an update":   {[]string{"web+Pod", "nil", "Applied"}, seen(member("west+berlin", "", "Pod", "web", healthscope.Ready)), map[string]string{"web/berlin/Pod/web": "Applied|Present"}},
+		"there":                           {"Deployment", body, "Applied", seen(ready), "Deployment/web: Applied|Present", `Ready {"Ready":1}`},
+		"there, and failed":               {"Deployment", body, "Applied", seen(deployment(healthscope.Failed)), "Deployment/web: Applied|Present", `NotReady {"NotReady":1}`},
+		"in another version":              {"Deployment", object("extensions/v1beta1", "Deployment", "web"), "Applied", seen(ready), "Deployment/web: Applied|Present", `Ready {"Ready":1}`},
+		"another group":                   {"Deployment", object("acme.example/v1", "Deployment", "web"), "Applied", seen(ready), "Deployment/web: Applied|Unknown, Deployment/web: |Present", `Ready {"Ready":1}`},
+		"namespace unsaid":                {"Deployment", body, "Applied", seen(elsewhere), "Deployment/web: Applied|Present", `Ready {"Ready":1}`},
+		"other namespace":                 {"Deployment", body + "  namespace: store\n", "Applied", seen(elsewhere), "Deployment/web: Applied|NotPresent, Deployment/web: |Present", `NotReady {"NotPresent":1,"Ready":1}`},
+		"gone":                            {"Deployment", body, "Applied", seen(), "Deployment/web: Applied|NotPresent", `NotReady {"NotPresent":1}`},
+		"more":                            {"Deployment", body, "Applied", seen(pod, ready), "Deployment/web: Applied|Present, Pod/web: |Present", `NotReady {"NotReady":1,"Ready":1}`},
+		"no bundle":                       {"Deployment", body, "Applied", status.Report{}, "Deployment/web: Applied|Unknown", `NotReady {"NotPresent":1}`},
+		"not filled":                      {"Deployment", body, "Applied", with(seen(), func(r *status.Report) { r.Observed = false }), "Deployment/web: Applied|Unknown", `NotReady {"NotPresent":1}`},
+		"too large":                       {"Deployment", body, "Applied", truncated(well, pod), "Deployment/web: Applied|Unknown, Pod/web: |Present", `NotReady {"NotReady":1}`},
+		"too large, and named":            {"Deployment", body, "Applied", truncated(well, ready), "Deployment/web: Applied|Present", `Ready {"Ready":1}`},
+		"too large, and the rest is well": {"ConfigMap", object("v1", "ConfigMap", "web"), "Applied", truncated(well, ready), "ConfigMap/web: Applied|Unknown, Deployment/web: |Present", `Ready {"Ready":1}`},
+		"too large, and the rest is not":  {"Deployment", body, "Applied", truncated(healthscope.Summary{Total: 2, Ready: 1}, ready), "Deployment/web: Applied|Present", `NotReady {"Ready":1}`},
+		"partly unreadable":               {"Deployment", body, "Applied", with(seen(), func(r *status.Report) { r.Malformed = []string{"deploymentStatuses"} }), "Deployment/web: Applied|Unknown", `NotReady {"NotPresent":1}`},
+		"lost":                            {"Deployment", body, "Applied", lost(), "Deployment/web: Applied|Unknown", `NotReady {"NotPresent":1}`},
+		"lost, known before":              {"Deployment", body, "Applied", lost(ready), "Deployment/web: Applied|Unknown", `NotReady {"NotReady":1}`},
+		"kind not followed":               {"Gadget", object("acme.example/v1", "Gadget", "web"), "Applied", seen(), "Gadget/web: Applied|Unknown", `Ready {}`},
+		"kind followed":                   {"Gadget", object("acme.example/v1", "Gadget", "web"), "Applied", seen(gadget), "Gadget/web: Applied|NotPresent, Gadget/x: |Present", `NotReady {"NotPresent":1,"Ready":1}`},
+		"not applied":                     {"Pod", object("v1", "Pod", "web"), "", seen(), "Pod/web: Pending|NotPresent", `NotReady {"NotPresent":1}`},
+		"word of another age":             {"Pod", object("v1", "Pod", "web"), "Paused", seen(), "Pod/web: Paused|NotPresent", `NotReady {"NotPresent":1}`},
+		"body of an update":               {"Pod", "nil", "Applied", seen(pod), "Pod/web: Applied|Present", `NotReady {"NotReady":1}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := edge("Instantiated", tt.resources...).input(t)
+			in := edge("Instantiated", "web+"+tt.kind, tt.body, tt.rsync).input(t)
 			in.Reports[berlin] = tt.report
-			got := words(status.New(in, query(t, "type=all")))
-			for name, want := range tt.want {
-				if got[name] != want {
-					t.Errorf("%s is %q, want %q", name, got[name], want)
-				}
-			}
-			if name != "another group" && name != "other namespace" {
-				check(t, "resources", len(tt.want), len(got))
-			}
+			check(t, "resources", tt.want, strings.ReplaceAll(strings.Join(words(status.New(in, query(t, "type=all"))), ", "), "web/berlin/", ""))
+			emco := emcoGroup(t, in, "status=ready&output=summary")
+			check(t, "in the words of EMCO", tt.emco, emco.ReadyStatus+" "+marshal(emco.ReadyCounts))
 		})
 	}
 }
@@ -113,7 +82,7 @@ func TestSameNameTwice(t *testing.T) {
 // TestATerminatedInstanceIsNeverShownAsRunning checks that a document ignores the saved bundles of a terminated instance, and that
 // it shows an object that still exists as such.
 func TestATerminatedInstanceIsNeverShownAsRunning(t *testing.T) {
-	ready := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
+	ready := deployment(healthscope.Ready)
 	bundle := `{"ready":false,"resourceCount":0,"deploymentStatuses":[{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
 	ended := []appcontext.Action{action(appcontext.ActionInstantiated, "42", 7200), action(appcontext.ActionTerminated, "42", 60)}
 	saved := func(in status.Input) status.Report {
@@ -137,10 +106,10 @@ func TestATerminatedInstanceIsNeverShownAsRunning(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := edge(tt.state, "web+Deployment", object("apps/v1", "Deployment", "web"), tt.resource).bundle("web", "west+berlin", bundle).input(t, ended...)
+			in := web(tt.state, tt.resource).bundle("web", "west+berlin", bundle).input(t, ended...)
 			in.Reports[berlin] = tt.report(in)
 			d := status.New(in, query(t, "output=small"))
-			check(t, "resource", map[string]string{"web/berlin/Deployment/web": tt.want}, words(d))
+			check(t, "resource", []string{"web/berlin/Deployment/web: " + tt.want}, words(d))
 			check(t, "counts", tt.counts, d.ClusterStatus)
 			check(t, "status", tt.state, d.Status)
 			for _, h := range []*status.Health{d.Health, d.Apps[0].Health, d.Apps[0].Clusters[0].Health} {
@@ -155,18 +124,10 @@ func TestATerminatedInstanceIsNeverShownAsRunning(t *testing.T) {
 // TestStatesOfContextsThatEnd checks that the state of a context counts even without a history, which EMCO keeps elsewhere.
 func TestStatesOfContextsThatEnd(t *testing.T) {
 	for state, want := range map[string]string{"Terminating": "Terminating", "TerminateFailed": "Terminating", "Terminated": "Terminating", "Instantiated": "Ready", "Updating": "Ready"} {
-		in := edge(state, "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
+		in := web(state, "Applied").input(t)
 		in.Info.Actions = nil
-		in.Reports[berlin] = seen(member("west+berlin", "apps", "Deployment", "web", healthscope.Ready))
+		in.Reports[berlin] = seen(deployment(healthscope.Ready))
 		check(t, state, want, status.New(in, query(t, "output=small")).Health.State)
-	}
-}
-
-// lost returns a report of a bundle in an unreachable cluster.
-func lost(members ...healthscope.Member) status.Report {
-	return status.Report{
-		Members: healthscope.MarkUnreachable(members, healthscope.ReasonClusterUnreachable, "no answer", noon.Add(-time.Minute)), Observed: true,
-		Unreachable: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer", LastSeen: noon.Add(-time.Minute),
 	}
 }
 
@@ -232,11 +193,12 @@ func TestBeforeAndAfterContexts(t *testing.T) {
 	}
 }
 
-// TestAGroupWithoutHistory checks that the document of a group without a history lists the known contexts, and no actions.
+// TestAGroupWithoutHistory checks that the document of a group without a history lists the known contexts, and reports the history as
+// unknown, not as empty.
 func TestAGroupWithoutHistory(t *testing.T) {
-	in := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied").input(t, []appcontext.Action{}...)
+	in := web("Instantiated", "Applied").input(t)
 	in.Info.Actions = nil
-	if got := wire(t, status.New(in, query(t, "output=summary"))); strings.Contains(got, `"Actions"`) {
+	if got := wire(t, status.New(in, query(t, "output=summary"))); strings.Contains(got, `"Actions"`) || !strings.Contains(got, `"state":{"Unknown":"no history of it is kept`) {
 		t.Errorf("document %s", got)
 	}
 	check(t, "instances", []string{"42"}, status.New(in, query(t, "instance")).Instances)
@@ -259,7 +221,7 @@ func TestAnUpdatedGroup(t *testing.T) {
 	in.Contents = status.Decode(in.View, nil)
 	d := status.New(in, query(t, ""))
 	check(t, "status", "Updated", d.Status)
-	check(t, "resources", map[string]string{"web/berlin/Pod/web": "Applied|", "web/berlin/Pod/new": "Failed|", "web/berlin/Pod/later": "Pending|"}, words(d))
+	check(t, "resources", []string{"web/berlin/Pod/later: Pending|", "web/berlin/Pod/new: Failed|", "web/berlin/Pod/web: Applied|"}, words(d))
 	want := []status.Expected{{AppInCluster: berlin, BundleName: "42-web", Saved: "/context/42/app/web/cluster/west+berlin/status/", SavedRevision: 7}}
 	check(t, "expected", want, in.Contents.Expected(group, query(t, "type=cluster")))
 	check(t, "expected of rsync", 0, len(in.Contents.Expected(group, query(t, "type=rsync"))))
@@ -299,9 +261,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	k["/context/42/app/web/cluster/west+berlin/resource/odd+Pod/status/"] = `{"Status":`
 	k["/context/42/status/"] = "top-secret"
 	d := status.New(k.input(t), query(t, ""))
-	check(t, "resources", map[string]string{
-		"web/berlin/Pod/broken": "Applied|", "web/berlin/Pod/odd": "Unknown|", "web/berlin/Service/nameless": "Applied|", "web/stray/Pod/web": "Applied|",
-	}, words(d))
+	check(t, "resources", []string{"web/stray/Pod/web: Applied|", "web/berlin/Pod/broken: Applied|", "web/berlin/Service/nameless: Applied|", "web/berlin/Pod/odd: Unknown|"}, words(d))
 	check(t, "counts", map[string]int{"Applied": 3, "Unknown": 1}, d.RsyncStatus)
 	check(t, "problems", []string{
 		`the name of cluster "stray" at "/context/42/app/web/cluster/stray/" is not <provider>+<cluster>`,
@@ -352,25 +312,6 @@ func TestDetailHidesSecrets(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestAMissingHistoryIsNotAnEmptyOne checks that, without recorded actions, a document reports the history as unknown, and not as an
-// empty list of actions.
-func TestAMissingHistoryIsNotAnEmptyOne(t *testing.T) {
-	in := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied").input(t, []appcontext.Action{}...)
-	in.Info.Actions = nil
-	text := wire(t, status.New(in, query(t, "output=summary")))
-	if strings.Contains(text, `"Actions"`) || !strings.Contains(text, `"state":{"Unknown":"no history of it is kept`) {
-		t.Errorf("document %s", text)
-	}
-}
-
-// TestTheCompositeProfile checks that the document has the composite profile when the context's metadata has it.
-func TestTheCompositeProfile(t *testing.T) {
-	k := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied")
-	check(t, "without", false, strings.Contains(wire(t, status.New(k.input(t), query(t, ""))), "composite-profile-name"))
-	k["/context/42/meta/"] = `{"Project":"retail","CompositeApp":"shop","Version":"v2","DeploymentIntentGroup":"autumn","CompositeProfile":"small"}`
-	check(t, "with", true, strings.Contains(wire(t, status.New(k.input(t), query(t, ""))), `"composite-app-version":"v2","composite-profile-name":"small","name":"autumn"`))
 }
 
 // TestADocumentOfAClusterShowsNoOther checks that a user who may read the network intents of a cluster sees nothing else of their

@@ -86,42 +86,6 @@ func TestAnswersDifferFromThoseOfEMCO(t *testing.T) {
 	})
 }
 
-func TestReadyInTheWordsOfEMCO(t *testing.T) {
-	web, role := object("apps/v1", "Deployment", "web"), object("rbac.authorization.k8s.io/v1", "Role", "web")
-	ready, failed := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready), member("west+berlin", "apps", "Deployment", "web", healthscope.Failed)
-	lost := seen(healthscope.MarkUnreachable([]healthscope.Member{ready}, healthscope.ReasonClusterUnreachable, "no answer", noon)...)
-	lost.Unreachable, lost.Reason = true, healthscope.ReasonClusterUnreachable
-	truncated := seen(ready)
-	truncated.Truncated, truncated.Unlisted = true, healthscope.Summary{Total: 2, Ready: 2}
-	unwell := truncated
-	unwell.Unlisted.Ready = 1
-	tests := map[string]struct {
-		kind, body string
-		report     status.Report
-		ready      string
-		counts     map[string]int
-	}{
-		"ready":                              {"Deployment", web, seen(ready), "Ready", map[string]int{"Ready": 1}},
-		"failed":                             {"Deployment", web, seen(failed), "NotReady", map[string]int{"NotReady": 1}},
-		"not there":                          {"Deployment", web, seen(), "NotReady", map[string]int{"NotPresent": 1}},
-		"in a cluster that is lost":          {"Deployment", web, lost, "NotReady", map[string]int{"NotReady": 1}},
-		"of a cluster that has not reported": {"Role", role, status.Report{}, "NotReady", map[string]int{"NotPresent": 1}},
-		"of a kind that is not reported":     {"Role", role, seen(), "Ready", map[string]int{}},
-		"in a truncated bundle":              {"Deployment", web, truncated, "Ready", map[string]int{"Ready": 1}},
-		"beside others that are not Ready":   {"Deployment", web, unwell, "NotReady", map[string]int{"Ready": 1}},
-		"not named by a truncated bundle":    {"ConfigMap", object("v1", "ConfigMap", "web"), truncated, "Ready", map[string]int{"Ready": 1}},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			in := edge("Instantiated", "web+"+tt.kind, tt.body, "Applied").input(t)
-			in.Reports[berlin] = tt.report
-			got := emcoGroup(t, in, "status=ready&output=summary")
-			check(t, "readyStatus", tt.ready, got.ReadyStatus)
-			check(t, "readyCounts", tt.counts, got.ReadyCounts)
-		})
-	}
-}
-
 func TestConnectivityInTheWordsOfEMCO(t *testing.T) {
 	for stored, want := range map[string]string{`"Available"`: "Available", `"Retrying"`: "Retrying", "": "Unknown"} {
 		k := edge("Instantiating", "web+Pod", object("v1", "Pod", "web"), "Applied")

@@ -14,12 +14,9 @@ import (
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// since returns the time that is the given duration before noon, as it is served.
-func since(before time.Duration) string { return noon.Add(-before).Format(time.RFC3339) }
-
 // TestHealthOfResources covers the states of a resource for each rsync status and presence.
 func TestHealthOfResources(t *testing.T) {
-	ready := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
+	ready := deployment(healthscope.Ready)
 	crashed := healthscope.Judge([]healthscope.Result{
 		{Key: ready.Key, Version: "v1", State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "0/1 ready", Since: noon.Add(-time.Minute)},
 		{
@@ -126,38 +123,22 @@ func TestHealthOfMany(t *testing.T) {
 	check(t, "summary", &all, status.New(in, query(t, "health=true&output=summary")).Health)
 }
 
-// TestStatesRollUp checks that states roll up as those of the members of a scope, and never to Ready when a resource cannot be read.
-func TestStatesRollUp(t *testing.T) {
-	a, b := status.AppInCluster{App: "web", Cluster: "west+berlin"}, status.AppInCluster{App: "db", Cluster: "west+bonn"}
-	for _, x := range []healthscope.State{healthscope.Ready, healthscope.Pending, healthscope.Failed, healthscope.Unknown} {
-		for _, y := range []healthscope.State{healthscope.Ready, healthscope.Pending, healthscope.Failed, healthscope.Unknown} {
-			states := map[status.AppInCluster]healthscope.State{a: x, b: y, {App: "web", Cluster: "west+bonn"}: healthscope.Ready, {App: "db", Cluster: "west+berlin"}: healthscope.Ready}
-			var want healthscope.Summary
-			for _, s := range states {
-				want.Add(healthscope.Member{Counts: s})
-			}
-			d := status.New(shop(t, states), query(t, "output=small"))
-			check(t, string(x)+" and "+string(y), string(want.State()), d.Health.State)
-		}
-	}
-}
-
 // TestOwnedObjectsAreListedAndDoNotCount checks that a terminating pod does not make the app of its Deployment unhealthy.
 func TestOwnedObjectsAreListedAndDoNotCount(t *testing.T) {
-	d := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
+	d := deployment(healthscope.Ready)
 	pod := healthscope.Result{Key: healthscope.Key{Cluster: "west+berlin", Kind: "Pod", Namespace: "store", Name: "web-1"}, State: healthscope.Terminating, Owner: &healthscope.Owner{Group: "apps", Kind: "Deployment", Name: "web"}}
-	in := edge("Instantiated", "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
+	in := web("Instantiated", "Applied").input(t)
 	in.Reports[berlin] = seen(healthscope.Judge([]healthscope.Result{d.Result, pod}, in.Policy, noon).Members...)
 	got := status.New(in, query(t, "type=cluster&health=true"))
-	check(t, "resources", map[string]string{"web/berlin/Deployment/web": "||Ready||Ready", "web/berlin/Pod/web-1": "||Terminating||"}, words(got))
+	check(t, "resources", []string{"web/berlin/Deployment/web: ||Ready||Ready", "web/berlin/Pod/web-1: ||Terminating||"}, words(got))
 	check(t, "health", "Ready", got.Health.State)
 	check(t, "counts", map[string]int{"Present": 2}, got.ClusterStatus)
 }
 
 // TestWhatABundleDoesNotNameCounts checks that the unlisted objects of a bundle count, unless the query filters by name.
 func TestWhatABundleDoesNotNameCounts(t *testing.T) {
-	in := edge("Instantiated", "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
-	r := seen(member("west+berlin", "apps", "Deployment", "web", healthscope.Ready))
+	in := web("Instantiated", "Applied").input(t)
+	r := seen(deployment(healthscope.Ready))
 	r.Truncated, r.Unlisted = true, healthscope.Summary{Total: 500, Ready: 499, Pending: 1, Healthy: 499}
 	in.Reports[berlin] = r
 	d := status.New(in, query(t, "health=true&type=cluster"))
@@ -170,7 +151,7 @@ func TestWhatABundleDoesNotNameCounts(t *testing.T) {
 	ending := in
 	ending.Info.Actions = append(ending.Info.Actions, action(appcontext.ActionTerminated, "42", 1))
 	check(t, "terminating", &status.Counts{}, status.New(ending, query(t, "health=true")).Health.Resources)
-	gone := edge("Terminated", "web+Deployment", object("apps/v1", "Deployment", "web"), "Deleted").input(t)
+	gone := web("Terminated", "Deleted").input(t)
 	gone.Reports[berlin] = status.Report{Observed: true, Truncated: true, Unlisted: r.Unlisted}
 	check(t, "terminated, and not gone", "Terminating", status.New(gone, query(t, "health=true")).Health.State)
 	r = lost(r.Members...)
@@ -187,17 +168,15 @@ func TestAnAppOfUnfollowedKindsIsNotReady(t *testing.T) {
 	check(t, "counts", map[string]int{"Unknown": 3}, d.ClusterStatus)
 	check(t, "health", "Unknown NotFollowed", d.Health.State+" "+d.Health.Reason)
 	empty := newKeys("42", "Instantiated").order().input(t)
-	check(t, "empty context", "Unknown NoResources", func() string {
-		h := status.New(empty, query(t, "output=small")).Health
-		return h.State + " " + h.Reason
-	}())
+	d = status.New(empty, query(t, "output=small"))
+	check(t, "empty context", "Unknown NoResources", d.Health.State+" "+d.Health.Reason)
 }
 
 // TestTheContextsOwnFailureCounts checks that a failed state of the context counts even when every resource is Ready.
 func TestTheContextsOwnFailureCounts(t *testing.T) {
 	for _, state := range []string{"InstantiateFailed", "UpdatedFailed"} {
-		in := edge(state, "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
-		in.Reports[berlin] = seen(member("west+berlin", "apps", "Deployment", "web", healthscope.Ready))
+		in := web(state, "Applied").input(t)
+		in.Reports[berlin] = seen(deployment(healthscope.Ready))
 		check(t, state, "Failed", status.New(in, query(t, "output=small")).Health.State)
 		check(t, state+", its app", "Ready", status.New(in, query(t, "output=small&app=web")).Health.State)
 	}
@@ -248,14 +227,14 @@ func TestOneClusterSaysNothingOfAnother(t *testing.T) {
 	in := newKeys("42", "Instantiated").order("web").cluster("web", "west+berlin", gadget...).cluster("web", "west+bonn", gadget...).input(t)
 	in.Reports[berlin] = seen(member("west+berlin", "acme.example", "Gadget", "y", healthscope.Ready))
 	in.Reports[status.AppInCluster{App: "web", Cluster: "west+bonn"}] = seen()
-	want := map[string]string{"web/berlin/Gadget/x": "Applied|NotPresent", "web/berlin/Gadget/y": "|Present", "web/bonn/Gadget/x": "Applied|Unknown"}
+	want := []string{"web/berlin/Gadget/x: Applied|NotPresent", "web/berlin/Gadget/y: |Present", "web/bonn/Gadget/x: Applied|Unknown"}
 	check(t, "resources", want, words(status.New(in, query(t, "type=all"))))
 }
 
 // TestOldFactsSaySo checks that a default document shows the age only of facts that are not current.
 func TestOldFactsSaySo(t *testing.T) {
 	bundle := `{"deploymentStatuses":[{"metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
-	ready := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
+	ready := deployment(healthscope.Ready)
 	long := noon.Add(-time.Hour)
 	saved := func(in status.Input, seen time.Time) status.Report {
 		return status.SavedReport(in.Contents.SavedBundle(berlin, nil), in.Policy, seen, noon)
@@ -278,7 +257,7 @@ func TestOldFactsSaySo(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := edge("Instantiated", "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").bundle("web", "west+berlin", bundle).input(t)
+			in := web("Instantiated", "Applied").bundle("web", "west+berlin", bundle).input(t)
 			in.Reports[berlin], in.AsOf = tt.report(in), tt.proven
 			d := status.New(in, query(t, tt.query))
 			check(t, "document", tt.document, d.Freshness)
@@ -302,7 +281,7 @@ func TestWhatIsSavedIsJudged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied").bundle("web", "west+berlin", tt.text).input(t)
 			in.Reports[berlin] = status.SavedReport(in.Contents.SavedBundle(berlin, nil), in.Policy, noon, noon)
-			check(t, "pod", map[string]string{"web/berlin/Pod/web": tt.want}, words(status.New(in, query(t, "output=small"))))
+			check(t, "pod", []string{"web/berlin/Pod/web: " + tt.want}, words(status.New(in, query(t, "output=small"))))
 		})
 	}
 	in := edge("Instantiated").input(t)

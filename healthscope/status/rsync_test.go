@@ -20,10 +20,10 @@ func TestWhatAnAbandonedUpdateHasAddedIsNoPart(t *testing.T) {
 	k.cluster("cache", "west+berlin", "cache+Deployment", "nil", "Deleted").bundle("cache", "west+berlin", `{"podStatuses":[{"metadata":{"name":"cache-0","namespace":"store"}}]}`)
 	k["/context/42/app/cache/cluster/west+berlin/resource/cache+Deployment/reference/"] = `"43"`
 	in := k.input(t)
-	in.Reports[berlin] = seen(member("west+berlin", "apps", "Deployment", "web", healthscope.Ready))
+	in.Reports[berlin] = seen(deployment(healthscope.Ready))
 	d := status.New(in, query(t, "output=small"))
 	check(t, "problems", nil, d.Problems)
-	check(t, "resources", map[string]string{"web/berlin/Deployment/web": "Applied|Present|Ready||Ready"}, words(d))
+	check(t, "resources", []string{"web/berlin/Deployment/web: Applied|Present|Ready||Ready"}, words(d))
 	check(t, "counts", map[string]int{"Applied": 1}, d.RsyncStatus)
 	check(t, "state", "Ready", d.Health.State)
 	check(t, "places", 1, len(in.Contents.Expected(group, query(t, "type=cluster"))))
@@ -34,7 +34,7 @@ func TestAPlaceholderOfItsOwnContextIsNamed(t *testing.T) {
 	k := edge("Instantiated", "added+ConfigMap", "nil", "Applied")
 	k["/context/42/app/web/cluster/west+berlin/resource/added+ConfigMap/reference/"] = `"42"`
 	d := status.New(k.input(t), query(t, ""))
-	check(t, "resources", map[string]string{"web/berlin/ConfigMap/added": "Applied|"}, words(d))
+	check(t, "resources", []string{"web/berlin/ConfigMap/added: Applied|"}, words(d))
 	check(t, "problems", []string{`the object at "/context/42/app/web/cluster/west+berlin/resource/added+ConfigMap/" cannot be read`}, d.Problems)
 }
 
@@ -74,7 +74,7 @@ func TestAClusterThatRsyncCannotReach(t *testing.T) {
 	k["/context/42/app/web/cluster/west+berlin/readystatus/"] = `"Retrying"`
 	in := k.input(t, action(appcontext.ActionInstantiated, "42", 30))
 	d := status.New(in, query(t, "health=true"))
-	check(t, "health", map[string]string{"web/berlin/Pod/web": "Retrying||Pending|RsyncRetrying|Pending"}, words(d))
+	check(t, "health", []string{"web/berlin/Pod/web: Retrying||Pending|RsyncRetrying|Pending"}, words(d))
 	k["/context/42/app/web/cluster/west+berlin/readystatus/"] = `{`
 	check(t, "problems", []string{`the value at "/context/42/app/web/cluster/west+berlin/readystatus/" cannot be read`}, status.New(k.input(t), query(t, "")).Problems)
 }
