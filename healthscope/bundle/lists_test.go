@@ -2,7 +2,6 @@ package bundle_test
 
 import (
 	"encoding/base64"
-	"fmt"
 	"math"
 	"testing"
 
@@ -12,28 +11,26 @@ import (
 )
 
 func TestObjectsGoIntoTheirLists(t *testing.T) {
-	cases := map[string]struct{ apiVersion, kind, list string }{
-		"pod":                            {"v1", "Pod", "podStatuses"},
-		"service":                        {"v1", "Service", "serviceStatuses"},
-		"config map":                     {"v1", "ConfigMap", "configMapStatuses"},
-		"secret":                         {"v1", "Secret", "secretStatuses"},
-		"deployment":                     {"apps/v1", "Deployment", "deploymentStatuses"},
-		"daemon set":                     {"apps/v1", "DaemonSet", "daemonSetStatuses"},
-		"stateful set":                   {"apps/v1", "StatefulSet", "statefulSetStatuses"},
-		"job":                            {"batch/v1", "Job", "jobStatuses"},
-		"ingress":                        {"networking.k8s.io/v1", "Ingress", "ingressStatuses"},
-		"signing request":                {"certificates.k8s.io/v1", "CertificateSigningRequest", "csrStatuses"},
-		"replica set":                    {"apps/v1", "ReplicaSet", "resourceStatuses"},
-		"claim":                          {"v1", "PersistentVolumeClaim", "resourceStatuses"},
-		"ingress of a forgotten version": {"extensions/v1beta1", "Ingress", "resourceStatuses"},
-		"custom resource":                {"acme.example/v1", "Pod", "resourceStatuses"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			objects := parseAll(fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: x, namespace: store}}`, tc.apiVersion, tc.kind))
-			status := bundle.Build(objects, nil, noon, bundle.Options{})
+	for object, want := range map[string]string{
+		"apiVersion: v1, kind: Pod":                                           "podStatuses",
+		"apiVersion: v1, kind: Service":                                       "serviceStatuses",
+		"apiVersion: v1, kind: ConfigMap":                                     "configMapStatuses",
+		"apiVersion: v1, kind: Secret":                                        "secretStatuses",
+		"apiVersion: apps/v1, kind: Deployment":                               "deploymentStatuses",
+		"apiVersion: apps/v1, kind: DaemonSet":                                "daemonSetStatuses",
+		"apiVersion: apps/v1, kind: StatefulSet":                              "statefulSetStatuses",
+		"apiVersion: batch/v1, kind: Job":                                     "jobStatuses",
+		"apiVersion: networking.k8s.io/v1, kind: Ingress":                     "ingressStatuses",
+		"apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest": "csrStatuses",
+		"apiVersion: apps/v1, kind: ReplicaSet":                               "resourceStatuses",
+		"apiVersion: v1, kind: PersistentVolumeClaim":                         "resourceStatuses",
+		"apiVersion: extensions/v1beta1, kind: Ingress":                       "resourceStatuses",
+		"apiVersion: acme.example/v1, kind: Pod":                              "resourceStatuses",
+	} {
+		t.Run(object, func(t *testing.T) {
+			status := bundle.Build(parseAll(`{`+object+`, metadata: {name: x, namespace: store}}`), nil, noon, bundle.Options{})
 			for list, raw := range status.Lists() {
-				if filled := len(*raw) > 0; filled != (list == tc.list) {
+				if filled := len(*raw) > 0; filled != (list == want) {
 					t.Errorf("%s holds %s", list, *raw)
 				}
 			}

@@ -83,31 +83,27 @@ func TestSameNameTwice(t *testing.T) {
 // it shows an object that still exists as such.
 func TestATerminatedInstanceIsNeverShownAsRunning(t *testing.T) {
 	ready := deployment(healthscope.Ready)
-	bundle := `{"ready":false,"resourceCount":0,"deploymentStatuses":[{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
 	ended := []appcontext.Action{action(appcontext.ActionInstantiated, "42", 7200), action(appcontext.ActionTerminated, "42", 60)}
-	saved := func(in status.Input) status.Report {
-		return status.SavedReport(in.Contents.SavedBundle(berlin, nil), in.Policy, time.Time{}, noon)
-	}
 	tests := map[string]struct {
 		state, resource string
-		report          func(status.Input) status.Report
+		report          status.Report
 		want            string
 		counts          map[string]int
 		overall, reason string
 	}{
-		"saved bundle":            {"Terminated", "Deleted", saved, "Deleted|Unknown|NotPresent|Terminated|", map[string]int{"Unknown": 1}, "NotPresent", "Terminated"},
-		"states left behind":      {"Terminated", "Applied", saved, "Deleted|Unknown|NotPresent|Terminated|", map[string]int{"Unknown": 1}, "NotPresent", "Terminated"},
-		"empty bundle":            {"Terminated", "Deleted", func(status.Input) status.Report { return seen() }, "Deleted|NotPresent|NotPresent|Terminated|", map[string]int{"NotPresent": 1}, "NotPresent", "Terminated"},
-		"still there":             {"Terminated", "Deleted", func(status.Input) status.Report { return seen(ready) }, "Deleted|Present|Terminating|StillPresent|", map[string]int{"Present": 1}, "Terminating", "StillPresent"},
-		"lost":                    {"Terminated", "Deleted", func(status.Input) status.Report { return lost(ready) }, "Deleted|Unknown|Unknown|ClusterUnreachable|", map[string]int{"Unknown": 1}, "Unknown", "ClusterUnreachable"},
-		"terminating":             {"Terminating", "Applied", func(status.Input) status.Report { return seen(ready) }, "Applied|Present|Terminating|Deleting|", map[string]int{"Present": 1}, "Terminating", "Deleting"},
-		"asked for":               {"Instantiated", "Applied", func(status.Input) status.Report { return seen(ready) }, "Applied|Present|Terminating|Deleting|", map[string]int{"Present": 1}, "Terminating", "Deleting"},
-		"could not be terminated": {"TerminateFailed", "Failed", func(status.Input) status.Report { return seen(ready) }, "Failed|Present|Failed|RsyncFailed|", map[string]int{"Present": 1}, "Failed", "RsyncFailed"},
+		"saved bundle":            {"Terminated", "Deleted", savedWeb(time.Time{}), "Deleted|Unknown|NotPresent|Terminated|", map[string]int{"Unknown": 1}, "NotPresent", "Terminated"},
+		"states left behind":      {"Terminated", "Applied", savedWeb(time.Time{}), "Deleted|Unknown|NotPresent|Terminated|", map[string]int{"Unknown": 1}, "NotPresent", "Terminated"},
+		"empty bundle":            {"Terminated", "Deleted", seen(), "Deleted|NotPresent|NotPresent|Terminated|", map[string]int{"NotPresent": 1}, "NotPresent", "Terminated"},
+		"still there":             {"Terminated", "Deleted", seen(ready), "Deleted|Present|Terminating|StillPresent|", map[string]int{"Present": 1}, "Terminating", "StillPresent"},
+		"lost":                    {"Terminated", "Deleted", lost(ready), "Deleted|Unknown|Unknown|ClusterUnreachable|", map[string]int{"Unknown": 1}, "Unknown", "ClusterUnreachable"},
+		"terminating":             {"Terminating", "Applied", seen(ready), "Applied|Present|Terminating|Deleting|", map[string]int{"Present": 1}, "Terminating", "Deleting"},
+		"asked for":               {"Instantiated", "Applied", seen(ready), "Applied|Present|Terminating|Deleting|", map[string]int{"Present": 1}, "Terminating", "Deleting"},
+		"could not be terminated": {"TerminateFailed", "Failed", seen(ready), "Failed|Present|Failed|RsyncFailed|", map[string]int{"Present": 1}, "Failed", "RsyncFailed"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := web(tt.state, tt.resource).bundle("web", "west+berlin", bundle).input(t, ended...)
-			in.Reports[berlin] = tt.report(in)
+			in := web(tt.state, tt.resource).input(t, ended...)
+			in.Reports[berlin] = tt.report
 			d := status.New(in, query(t, "output=small"))
 			check(t, "resource", []string{"web/berlin/Deployment/web: " + tt.want}, words(d))
 			check(t, "counts", tt.counts, d.ClusterStatus)
@@ -131,36 +127,18 @@ func TestStatesOfContextsThatEnd(t *testing.T) {
 	}
 }
 
-// TestAFilterThatMatchesNothingSaysSo covers single filter values, several values, and combinations of filters.
-func TestAFilterThatMatchesNothingSaysSo(t *testing.T) {
+// TestFiltersThatMatchNothingTogether checks that nothing is counted and the health is Unknown, for each type. TestCountsAreThoseOfWhatIsListed
+// checks that the document names such filters.
+func TestFiltersThatMatchNothingTogether(t *testing.T) {
 	in := autumn(t, newID)
-	tests := map[string]struct {
-		query string
-		want  *status.Unmatched
-		apps  int
-		state string
-	}{
-		"all match":          {"app=web&cluster=west%2Bbonn&resource=web-server", nil, 1, "Ready"},
-		"no such app":        {"app=nope", &status.Unmatched{Apps: []string{"nope"}}, 0, "Unknown"},
-		"one of two apps":    {"app=nope&app=web", &status.Unmatched{Apps: []string{"nope"}}, 1, "Ready"},
-		"no such cluster":    {"cluster=west%2Bnope", &status.Unmatched{Clusters: []string{"west+nope"}}, 0, "Unknown"},
-		"no such resource":   {"resource=nope", &status.Unmatched{Resources: []string{"nope"}}, 0, "Unknown"},
-		"not together":       {"app=web&resource=cache-server", &status.Unmatched{Apps: []string{"web"}, Resources: []string{"cache-server"}}, 0, "Unknown"},
-		"summary, not there": {"output=summary&app=nope", &status.Unmatched{Apps: []string{"nope"}}, 0, "Unknown"},
+	for _, filters := range []string{"app=nope", "cluster=west%2Bnope", "resource=nope", "app=web&resource=cache-server", "output=summary&app=nope"} {
+		for _, kind := range []string{"&type=rsync", "&type=cluster", "&type=all"} {
+			d := status.New(in, query(t, filters+kind+"&health=true"))
+			check(t, filters+kind, "Unknown NoMatch", d.Health.State+" "+d.Health.Reason)
+			check(t, filters+kind+": apps and counts", 0, len(d.Apps)+len(d.RsyncStatus)+len(d.ClusterStatus))
+		}
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			for _, kind := range []string{"&type=rsync", "&type=cluster", "&type=all"} {
-				d := status.New(in, query(t, tt.query+kind+"&health=true"))
-				check(t, "unmatched"+kind, tt.want, d.Unmatched)
-				check(t, "apps"+kind, tt.apps, len(d.Apps))
-				check(t, "state"+kind, tt.state, d.Health.State)
-				if tt.apps == 0 && (d.Health.Reason != "NoMatch" || len(d.RsyncStatus)+len(d.ClusterStatus) > 0) {
-					t.Errorf("%s: health %+v, counts %v %v", kind, d.Health, d.RsyncStatus, d.ClusterStatus)
-				}
-			}
-		})
-	}
+	check(t, "one of two apps", "Ready", status.New(in, query(t, "app=nope&app=web&health=true")).Health.State)
 }
 
 // TestBeforeAndAfterContexts covers a group that has not been instantiated yet, and groups whose context no longer exists.

@@ -168,6 +168,12 @@ func lost(members ...healthscope.Member) status.Report {
 	}
 }
 
+// savedWeb returns a report of a bundle that was saved in the context at a time, with the Deployment of web, which is Ready.
+func savedWeb(lastSeen time.Time) status.Report {
+	const text = `{"deploymentStatuses":[{"metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
+	return status.SavedReport(status.DecodeBundle("west+berlin", text, nil), healthscope.DefaultPolicy(), lastSeen, noon)
+}
+
 // since returns the time that is the given duration before noon, as it is served.
 func since(before time.Duration) string { return noon.Add(-before).Format(time.RFC3339) }
 
