@@ -97,13 +97,20 @@ func checkSize(t *testing.T, whole, status k8spluginv1alpha1.ResourceBundleState
 	}
 }
 
-// checkLeftOut fails the test when an entry is left out before one that matters less: an owner before what it owns, or an object
-// that is not Ready before one that is and that no other entry needs.
+// checkLeftOut fails the test when an entry is left out before one that matters less: an owner before what it owns, an object that is
+// not Ready before one that is and that no other entry needs, or an object that counts before pods that are Ready, except for the one
+// that shows that a workload works in part.
 func checkLeftOut(t *testing.T, whole, status k8spluginv1alpha1.ResourceBundleStateStatus) {
 	t.Helper()
-	named := map[string]bool{}
+	named, readyPods := map[string]bool{}, 0
 	for _, r := range status.Resources {
 		named[r.Kind+"/"+r.Name] = true
+		if r.Kind == "Pod" && r.State == "Ready" {
+			readyPods++
+		}
+	}
+	if entryNamed(whole, "Service", "shop") != nil && !named["Service/shop"] && readyPods > 1 {
+		t.Errorf("the Service is left out, %d pods that are Ready are not", readyPods)
 	}
 	for _, r := range whole.Resources {
 		switch name := r.Kind + "/" + r.Name; {

@@ -53,10 +53,12 @@ func TestEntriesOfLists(t *testing.T) {
 		`{apiVersion: v1, kind: Service, metadata: {name: c, namespace: another}}`,
 		`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: shop, namespace: store, managedFields: [{manager: x}]}, rules: [{verbs: [get]}]}`,
 		`{apiVersion: v1, kind: Namespace, metadata: {name: store}}`,
+		`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: shop-data, namespace: store}}`,
 	)
 	status := bundle.Build(objects, nil, noon, bundle.Options{})
 	role := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"shop","namespace":"store"},"rules":[{"verbs":["get"]}]}`
 	namespace := `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"store"}}`
+	claim := `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"shop-data","namespace":"store"}}`
 	want := map[string]string{
 		"deploymentStatuses": `[{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{"note":"keep"},"generation":3,"labels":{"app":"shop"},"name":"shop","namespace":"store",` +
 			`"ownerReferences":[{"apiVersion":"acme.example/v1","controller":true,"kind":"Shop","name":"shop","uid":"g"}],"resourceVersion":"17","uid":"d-1"},` +
@@ -66,7 +68,8 @@ func TestEntriesOfLists(t *testing.T) {
 		"serviceStatuses": `[{"apiVersion":"v1","kind":"Service","metadata":{"name":"c","namespace":"another"}},{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"store"}},` +
 			`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b","namespace":"store"}}]`,
 		"resourceStatuses": `[{"group":"","version":"v1","kind":"Namespace","name":"store","res":"` + base64Of(namespace) + `"},` +
-			`{"group":"rbac.authorization.k8s.io","version":"v1","kind":"Role","namespace":"store","name":"shop","res":"` + base64Of(role) + `"}]`,
+			`{"group":"rbac.authorization.k8s.io","version":"v1","kind":"Role","namespace":"store","name":"shop","res":"` + base64Of(role) + `"},` +
+			`{"group":"","version":"v1","kind":"PersistentVolumeClaim","namespace":"store","name":"shop-data","res":"` + base64Of(claim) + `"}]`,
 	}
 	got := map[string]string{}
 	for list, raw := range status.Lists() {

@@ -366,10 +366,7 @@ func (c *Contents) SavedBundle(p AppInCluster, user rules.UserRules) *Bundle {
 	if known := at.savedBundle.Load(); known != nil {
 		return known
 	}
-	text, err := at.saved.Bundle()
-	if err != nil {
-		text = ""
-	}
+	text, _ := at.saved.Bundle() // What cannot be read is malformed.
 	at.savedBundle.CompareAndSwap(nil, DecodeBundle(p.Cluster, text, user))
 	return at.savedBundle.Load()
 }

@@ -124,6 +124,8 @@ func TestStatesOfContextsThatEnd(t *testing.T) {
 		in.Info.Actions = nil
 		in.Reports[berlin] = seen(deployment(healthscope.Ready))
 		check(t, state, want, status.New(in, query(t, "output=small")).Health.State)
+		in.Info.Actions = []appcontext.Action{action(appcontext.ActionTerminated, "41", 60)}
+		check(t, state+", after another context", want, status.New(in, query(t, "output=small")).Health.State)
 	}
 }
 
@@ -204,12 +206,18 @@ func TestAnUpdatedGroup(t *testing.T) {
 	check(t, "expected", want, in.Contents.Expected(group, query(t, "type=cluster")))
 	check(t, "expected of rsync", 0, len(in.Contents.Expected(group, query(t, "type=rsync"))))
 	check(t, "expected elsewhere", 0, len(in.Contents.Expected(group, query(t, "type=cluster&cluster=west%2Bbonn"))))
+	in.StatusContext = nil
+	in.Contents = status.Decode(in.View, nil)
+	d = status.New(in, query(t, ""))
+	check(t, "without the first context", []string{"web/berlin/Pod/later: Pending|", "web/berlin/Pod/new: Pending|", "web/berlin/Pod/web: Pending|"}, words(d))
+	check(t, "problems", []string{`the context that keeps the states is not there any more: states are those of context "43" itself`}, d.Problems)
 }
 
-// TestWhatIsUnchangedIsNotParsedAgain checks that Decode parses only the objects that have changed.
+// TestWhatIsUnchangedIsNotParsedAgain checks that Decode parses only the objects and saved bundles that have changed.
 func TestWhatIsUnchangedIsNotParsedAgain(t *testing.T) {
-	k := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Pending")
+	k := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Pending").bundle("web", "west+berlin", "{}")
 	before := k.input(t)
+	saved := before.Contents.SavedBundle(berlin, nil)
 	k.cluster("web", "west+berlin", "web+Pod", object("acme.example/v2", "Pod", "web"), "Applied")
 	after := k.input(t)
 	same := after.View // Decode assumes that a body with the same revision is the same.
@@ -219,6 +227,7 @@ func TestWhatIsUnchangedIsNotParsedAgain(t *testing.T) {
 		return status.New(in, query(t, "")).Apps[0].Clusters[0].Resources[0]
 	}
 	check(t, "same revision", status.Resource{GVK: status.GVK{Version: "v1", Kind: "Pod"}, Name: "web", RsyncStatus: "Applied"}, gvk(status.Decode(same, before.Contents)))
+	check(t, "same revision of the bundle", true, status.Decode(same, before.Contents).SavedBundle(berlin, nil) == saved)
 	values := map[string][]byte{}
 	for h, v := range after.Context.All() {
 		values[string(h)] = v
@@ -227,6 +236,7 @@ func TestWhatIsUnchangedIsNotParsedAgain(t *testing.T) {
 	noError(t, err)
 	same.Context, same.StatusContext = newer, newer
 	check(t, "next revision", status.Resource{GVK: status.GVK{Group: "acme.example", Version: "v2", Kind: "Pod"}, Name: "web", RsyncStatus: "Applied"}, gvk(status.Decode(same, before.Contents)))
+	check(t, "next revision of the bundle", false, status.Decode(same, before.Contents).SavedBundle(berlin, nil) == saved)
 }
 
 // TestWhatCannotBeReadIsNamed checks that the document names what cannot be read, and omits no resource.

@@ -127,6 +127,18 @@ func TestAnswersAboutOtherSubjectsInTheDialectOfEMCO(t *testing.T) {
 	}
 }
 
+// TestDetailInTheDialectOfEMCO checks that the object in the context stands only for an object that is not in the cluster, and not for
+// one that its bundle does not contain.
+func TestDetailInTheDialectOfEMCO(t *testing.T) {
+	in := edge("Instantiated", "gone+Pod", object("v1", "Pod", "gone"), "Applied", "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
+	in.Reports[berlin] = seen(deployment(healthscope.Ready), member("west+berlin", "", "Pod", "other", healthscope.Ready))
+	got := map[string]bool{}
+	for _, r := range emcoGroup(t, in, "status=ready&output=detail").Apps[0].Clusters[0].Resources {
+		got[r.Name] = r.Detail != nil
+	}
+	check(t, "with detail", map[string]bool{"gone": true, "web": false, "other": false}, got)
+}
+
 // TestRefusalsInTheDialectOfEMCO checks that errors begin with EMCO's words, and then add details.
 func TestRefusalsInTheDialectOfEMCO(t *testing.T) {
 	for raw, want := range map[string]string{
@@ -155,7 +167,12 @@ func TestRefusalsInTheDialectOfEMCO(t *testing.T) {
 	if _, err := status.Answer(network(t), query(t, "dialect=22.12&apps")); err == nil || !strings.Contains(err.Error(), "only for deployment intent groups") {
 		t.Errorf("apps of a cluster: %v", err)
 	}
-	if _, err := status.Answer(spring(t), query(t, "dialect=22.12&apps&app=nosuch")); err != nil {
-		t.Errorf("EMCO does not read app beside apps: %v", err)
+	for _, raw := range []string{"app=store", "apps&app=nosuch"} { // EMCO does not read app beside apps.
+		if _, err := status.Answer(spring(t), query(t, "dialect=22.12&"+raw)); err != nil {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+	if _, err := status.Answer(status.Input{Subject: group}, query(t, "dialect=22.12&app=nosuch")); err != nil {
+		t.Errorf("before the first instantiation, the apps are not known: %v", err)
 	}
 }
