@@ -116,6 +116,16 @@ func statefulSet(ready int) []*unstructured.Unstructured {
 		status: {observedGeneration: 1, replicas: %d, readyReplicas: %d, updatedReplicas: %[1]d}}`, ready+1, ready))
 }
 
+// TestProgressIsNotInTheFuture asserts that a time that a wrong clock has written is replaced.
+func TestProgressIsNotInTheFuture(t *testing.T) {
+	begun := bundle.Build(statefulSet(0), nil, noon.Add(time.Hour), bundle.Options{})
+	ahead := bundle.Build(statefulSet(3), &begun, noon.Add(time.Hour), bundle.Options{})
+	right := bundle.Build(statefulSet(3), &ahead, noon, bundle.Options{})
+	if got, want := right.Resources[0].ProgressedAt, noon.Truncate(time.Second); got == nil || !got.Time.Equal(want) {
+		t.Errorf("progressed at %v, want %v", got, want)
+	}
+}
+
 // TestProgressSurvivesARestart asserts that the bundle holds the time of the last progress. A program that sees the object for
 // the first time then judges it correctly.
 func TestProgressSurvivesARestart(t *testing.T) {

@@ -152,6 +152,18 @@ func judged(status k8spluginv1alpha1.ResourceBundleStateStatus) map[healthscope.
 	return states
 }
 
+// TestOwnersInACircleAreNotFollowedForever builds a bundle of objects that own each other, which nothing prevents in a cluster.
+func TestOwnersInACircleAreNotFollowedForever(t *testing.T) {
+	objects := parseAll(
+		`{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: store, uid: a, ownerReferences: [{apiVersion: v1, kind: Pod, name: b, controller: true}]}, status: {phase: Failed}}`,
+		`{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: store, uid: b, ownerReferences: [{apiVersion: v1, kind: Pod, name: a, controller: true}]}, status: {phase: Running, containerStatuses: [{name: web, ready: true}]}}`,
+	)
+	status := bundle.Build(objects, nil, noon, bundle.Options{HardLimit: 450})
+	if len(status.Resources) != 1 || entryNamed(status, "Pod", "a") == nil {
+		t.Errorf("resources %+v, want that of the pod that has failed", status.Resources)
+	}
+}
+
 func TestTwoThousandPodsAreAllNamed(t *testing.T) {
 	status := bundle.Build(crowd(2000), nil, noon, bundle.Options{})
 	if size := len(encode(status)); len(status.Resources) != 2003 || size > bundle.DefaultHardLimit {

@@ -155,7 +155,7 @@ func (b *builder) addCluster(to *App, u *rollup, p *appInCluster) {
 	if p.retrying {
 		cluster.Connectivity = string(appcontext.ConnectivityRetrying)
 	}
-	if b.query.usesClusters() && len(rows) > 0 {
+	if len(rows) > 0 {
 		cluster.Freshness = b.age()
 	}
 	if b.query.Health {

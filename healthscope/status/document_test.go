@@ -77,6 +77,9 @@ func TestSameNameTwice(t *testing.T) {
 		got = append(got, r.RsyncStatus+" "+r.Namespace+" "+r.Health.State)
 	}
 	check(t, "services", []string{"Applied store Ready", " back Failed"}, got)
+	here.Namespace = "aside"
+	in.Reports[berlin] = seen(there, here)
+	check(t, "neither in its namespace", "aside", status.New(in, query(t, "health=true")).Apps[0].Clusters[0].Resources[0].Namespace)
 }
 
 // TestATerminatedInstanceIsNeverShownAsRunning checks that a document ignores the saved bundles of a terminated instance, and that
@@ -96,6 +99,7 @@ func TestATerminatedInstanceIsNeverShownAsRunning(t *testing.T) {
 		"empty bundle":            {"Terminated", "Deleted", seen(), "Deleted|NotPresent|NotPresent|Terminated|", map[string]int{"NotPresent": 1}, "NotPresent", "Terminated"},
 		"still there":             {"Terminated", "Deleted", seen(ready), "Deleted|Present|Terminating|StillPresent|", map[string]int{"Present": 1}, "Terminating", "StillPresent"},
 		"lost":                    {"Terminated", "Deleted", lost(ready), "Deleted|Unknown|Unknown|ClusterUnreachable|", map[string]int{"Unknown": 1}, "Unknown", "ClusterUnreachable"},
+		"terminating, unseen":     {"Terminating", "Applied", status.Report{}, "Applied|Unknown|Unknown|NotObserved|", map[string]int{"Unknown": 1}, "Terminating", "Deleting"},
 		"terminating":             {"Terminating", "Applied", seen(ready), "Applied|Present|Terminating|Deleting|", map[string]int{"Present": 1}, "Terminating", "Deleting"},
 		"asked for":               {"Instantiated", "Applied", seen(ready), "Applied|Present|Terminating|Deleting|", map[string]int{"Present": 1}, "Terminating", "Deleting"},
 		"could not be terminated": {"TerminateFailed", "Failed", seen(ready), "Failed|Present|Failed|RsyncFailed|", map[string]int{"Present": 1}, "Failed", "RsyncFailed"},
@@ -129,13 +133,19 @@ func TestStatesOfContextsThatEnd(t *testing.T) {
 	}
 }
 
-// TestFiltersThatMatchNothingTogether checks that nothing is counted and the health is Unknown, for each type. TestCountsAreThoseOfWhatIsListed
-// checks that the document names such filters.
+// TestFiltersThatMatchNothingTogether checks that the document names the filters and counts nothing, and that the health is Unknown.
 func TestFiltersThatMatchNothingTogether(t *testing.T) {
 	in := autumn(t, newID)
-	for _, filters := range []string{"app=nope", "cluster=west%2Bnope", "resource=nope", "app=web&resource=cache-server", "output=summary&app=nope"} {
+	for filters, unmatched := range map[string]status.Unmatched{
+		"app=nope":                       {Apps: []string{"nope"}},
+		"output=summary&app=nope":        {Apps: []string{"nope"}},
+		"cluster=west%2Bnope&app=nope":   {Apps: []string{"nope"}, Clusters: []string{"west+nope"}},
+		"cluster=west%2Bnope&resource=x": {Clusters: []string{"west+nope"}, Resources: []string{"x"}},
+		"app=web&resource=cache-server":  {Apps: []string{"web"}, Resources: []string{"cache-server"}},
+	} {
 		for _, kind := range []string{"&type=rsync", "&type=cluster", "&type=all"} {
 			d := status.New(in, query(t, filters+kind+"&health=true"))
+			check(t, filters+kind+": unmatched", &unmatched, d.Unmatched)
 			check(t, filters+kind, "Unknown NoMatch", d.Health.State+" "+d.Health.Reason)
 			check(t, filters+kind+": apps and counts", 0, len(d.Apps)+len(d.RsyncStatus)+len(d.ClusterStatus))
 		}
@@ -194,22 +204,26 @@ func TestAGroupWithoutHistory(t *testing.T) {
 // TestAnUpdatedGroup checks that the newest context holds the expected resources, and the first context their states.
 func TestAnUpdatedGroup(t *testing.T) {
 	first := edge("Instantiated", "old+Pod", object("v1", "Pod", "old"), "Applied", "web+Pod", object("v1", "Pod", "web"), "Applied", "new+Pod", "nil", "Failed").bundle("web", "west+berlin", `{"podStatuses":[]}`)
-	newest := newKeys("43", "Updated").order("web").cluster("web", "west+berlin", "web+Pod", object("v1", "Pod", "web"), "Pending", "new+Pod", object("v1", "Pod", "new"), "", "later+Pod", object("v1", "Pod", "later"), "")
+	newest := newKeys("43", "Updated").order("web").cluster("web", "west+berlin", "web+Pod", object("v1", "Pod", "web"), "Pending", "new+Pod", object("v1", "Pod", "new"), "", "later+Pod", object("v1", "Pod", "later"), "").
+		cluster("web", "west+bonn", "web+Pod", object("v1", "Pod", "web"), "Applied")
 	newest["/context/43/statusappctxid/"] = `"42"`
 	in := newest.input(t)
 	in.StatusContext = first.snapshot(t)
 	in.Contents = status.Decode(in.View, nil)
 	d := status.New(in, query(t, ""))
 	check(t, "status", "Updated", d.Status)
-	check(t, "resources", []string{"web/berlin/Pod/later: Pending|", "web/berlin/Pod/new: Failed|", "web/berlin/Pod/web: Applied|"}, words(d))
-	want := []status.Expected{{AppInCluster: berlin, BundleName: "42-web", Saved: "/context/42/app/web/cluster/west+berlin/status/", SavedRevision: 7}}
+	check(t, "resources", []string{"web/berlin/Pod/later: Pending|", "web/berlin/Pod/new: Failed|", "web/berlin/Pod/web: Applied|", "web/bonn/Pod/web: Pending|"}, words(d))
+	want := []status.Expected{
+		{AppInCluster: berlin, BundleName: "42-web", Saved: "/context/42/app/web/cluster/west+berlin/status/", SavedRevision: 7},
+		{AppInCluster: status.AppInCluster{App: "web", Cluster: "west+bonn"}, BundleName: "42-web"},
+	}
 	check(t, "expected", want, in.Contents.Expected(group, query(t, "type=cluster")))
 	check(t, "expected of rsync", 0, len(in.Contents.Expected(group, query(t, "type=rsync"))))
-	check(t, "expected elsewhere", 0, len(in.Contents.Expected(group, query(t, "type=cluster&cluster=west%2Bbonn"))))
+	check(t, "expected elsewhere", 0, len(in.Contents.Expected(group, query(t, "type=cluster&cluster=west%2Bulm"))))
 	in.StatusContext = nil
 	in.Contents = status.Decode(in.View, nil)
 	d = status.New(in, query(t, ""))
-	check(t, "without the first context", []string{"web/berlin/Pod/later: Pending|", "web/berlin/Pod/new: Pending|", "web/berlin/Pod/web: Pending|"}, words(d))
+	check(t, "without the first context", []string{"web/berlin/Pod/later: Pending|", "web/berlin/Pod/new: Pending|", "web/berlin/Pod/web: Pending|", "web/bonn/Pod/web: Applied|"}, words(d))
 	check(t, "problems", []string{`the context that keeps the states is not there any more: states are those of context "43" itself`}, d.Problems)
 }
 

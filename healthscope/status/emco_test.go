@@ -99,6 +99,7 @@ func TestConnectivityInTheWordsOfEMCO(t *testing.T) {
 }
 
 func TestAnswersAboutOtherSubjectsInTheDialectOfEMCO(t *testing.T) {
+	check(t, "apps are sorted", true, strings.Contains(wire(t, answer(t, shop(t, nil), "apps")), `"apps":["db","web"]`))
 	in := network(t)
 	text := wire(t, answer(t, in, "status=deployed"))
 	for _, part := range []string{`{"name":"west+berlin","states":{"statusctxid":"` + networkID + `","actions":[`, `"deployedStatus":"Instantiated","deployedCounts":{`, `"cluster":{"clusterProvider":"west","cluster":"berlin","connectivity":"Unknown","resources":[{"GVK":`} {

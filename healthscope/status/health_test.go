@@ -174,7 +174,8 @@ func TestTheContextsOwnFailureCounts(t *testing.T) {
 	for _, state := range []string{"InstantiateFailed", "UpdatedFailed"} {
 		in := web(state, "Applied").input(t)
 		in.Reports[berlin] = seen(deployment(healthscope.Ready))
-		check(t, state, "Failed", status.New(in, query(t, "output=small")).Health.State)
+		want := status.Health{State: "Failed", Reason: "RsyncFailed", Message: "the state of the context is " + state, Resources: &status.Counts{Total: 1, Ready: 1}}
+		check(t, state, &want, status.New(in, query(t, "output=small")).Health)
 		check(t, state+", its app", "Ready", status.New(in, query(t, "output=small&app=web")).Health.State)
 	}
 }
@@ -262,6 +263,13 @@ func TestOldFactsSaySo(t *testing.T) {
 	}
 }
 
+// TestOnlyWhatIsListedHasAnAge checks that the age of a cluster in which a filter matches nothing does not count.
+func TestOnlyWhatIsListedHasAnAge(t *testing.T) {
+	in := web("Instantiated", "Applied").cluster("web", "west+bonn", "x+Pod", object("v1", "Pod", "x"), "Applied").input(t)
+	in.Reports[berlin], in.Reports[status.AppInCluster{App: "web", Cluster: "west+bonn"}] = seen(deployment(healthscope.Ready)), lost()
+	check(t, "document", status.Freshness{}, status.New(in, query(t, "type=cluster&resource=web")).Freshness)
+}
+
 // TestWhatIsSavedIsJudged checks that saved bundles are judged like others, with the built-in rules.
 func TestWhatIsSavedIsJudged(t *testing.T) {
 	pod := `{"podStatuses":[{"metadata":{"name":"web","namespace":"store"},"status":{"phase":"Running","containerStatuses":[{"name":"c","ready":false,"state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}]}`
@@ -279,6 +287,9 @@ func TestWhatIsSavedIsJudged(t *testing.T) {
 			check(t, "pod", []string{"web/berlin/Pod/web: " + tt.want}, words(status.New(in, query(t, "output=small"))))
 		})
 	}
+	saved := status.DecodeBundle("west+berlin", pod, nil)
+	first, second := status.SavedReport(saved, healthscope.DefaultPolicy(), noon, noon), status.SavedReport(saved, healthscope.DefaultPolicy(), noon, noon.Add(time.Second))
+	check(t, "not judged again while nothing changes", true, &first.Members[0] == &second.Members[0])
 	in := edge("Instantiated").input(t)
 	if b := in.Contents.SavedBundle(berlin, nil); b != nil || status.SavedReport(b, in.Policy, noon, noon).Observed {
 		t.Error("a bundle was found that was never saved")

@@ -19,7 +19,8 @@ func instance(t *testing.T, text string) status.Report {
 	return r
 }
 
-const instanceBundle = `{"ready":true,"resourceCount":2,
+// instanceBundle is a bundle of another monitor, whose resourceCount is not that of its objects.
+const instanceBundle = `{"ready":true,"resourceCount":9,
 "serviceStatuses":[{"kind":"Service","apiVersion":"v1","metadata":{"name":"sink","namespace":"store","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}},"spec":{"type":"ClusterIP","clusterIP":"10.0.0.1"},"status":{"loadBalancer":{}}}],
 "deploymentStatuses":[{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"sink","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
 
@@ -60,7 +61,7 @@ func TestWhenAnInstanceIsReady(t *testing.T) {
 		"one fails":              {[]status.Report{well, failed}, nil, false, 3, 3, "", "", ""},
 		"malformed":              {[]status.Report{change(func(r *status.Report) { r.Malformed = []string{"podStatuses"} })}, nil, false, 2, 2, "", "", ""},
 		"unlisted fails": {[]status.Report{change(func(r *status.Report) {
-			r.Truncated, r.Unlisted = true, healthscope.Summary{Total: 3, Ready: 2, Failed: 1}
+			r.Truncated, r.Unlisted, r.Bundle = true, healthscope.Summary{Total: 3, Ready: 2, Failed: 1}, nil
 		})}, nil, false, 5, 2, "", "", ""},
 		"lost, and empty":  {[]status.Report{well, {Namespace: "store", Observed: true, Unreachable: true, LastSeen: noon.Add(-time.Minute)}}, nil, false, 2, 2, "store", since(time.Minute), ""},
 		"lost":             {[]status.Report{gone}, nil, false, 2, 2, "", since(time.Minute), ""},

@@ -63,6 +63,9 @@ func TestWhichContextsRequireAnything(t *testing.T) {
 		ended := []appcontext.Action{action(appcontext.ActionInstantiated, "42", 60), action(appcontext.ActionTerminated, "42", 1)}
 		check(t, state+", and a user has ended it", 0, len(missing(in.Contents.Requirements(ended), nil)))
 	}
+	unordered := web("Instantiated", "Applied")
+	unordered["/context/42/app/web/cluster/west+berlin/resource/instruction/order/"] = "{"
+	check(t, "an order that cannot be read", 1, len(missing(unordered.input(t).Contents.Requirements(nil), nil)))
 	none := web("", "Applied")
 	delete(none, "/context/42/status/")
 	check(t, "no state", 0, len(missing(none.input(t).Contents.Requirements(nil), nil)))
