@@ -62,6 +62,7 @@ func TestOwners(t *testing.T) {
 		"by selector: one that is no selector is none":                {pruned("Pod", "x", "labels: {app: shop}", ""), []string{pruned("Deployment", "a", "", "selector: {matchLabels: 5}")}, ""},
 		"by selector: one with an operator that is not known is none": {pruned("Pod", "x", "labels: {app: shop}", ""), []string{pruned("Deployment", "a", "", "selector: {matchExpressions: [{key: app, operator: Resembles}]}")}, ""},
 		"by selector: that of a Service makes no owner":               {pruned("Pod", "x", "labels: {app: shop}", ""), []string{pruned("Service", "shop", "", "selector: {app: shop}")}, ""},
+		"by selector: that of another API's Deployment is none":       {pruned("Pod", "x", "labels: {app: shop}", ""), []string{strings.Replace(deployment, "apps/v1", "acme.example/v1", 1)}, ""},
 		"by selector: a ReplicaSet and its Deployment":                {pruned("ReplicaSet", "x", "labels: {app: shop}", ""), []string{deployment}, "Deployment/shop"},
 		"by selector: a Deployment has no owner":                      {pruned("Deployment", "shop-77", "labels: {app: shop}", ""), []string{deployment}, ""},
 
