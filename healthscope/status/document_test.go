@@ -258,16 +258,16 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	k := edge("Instantiated",
 		"broken+Pod", "a: b: c: top-secret", "Applied",
 		"odd+Pod", object("v1", "Pod", "odd"), "",
-		"nameless", object("v1", "Service", "nameless"), "Applied",
+		"name+less+x", object("v1", "Service", "nameless"), "Applied",
 	).cluster("web", "stray", "web+Pod", object("v1", "Pod", "web"), "Applied")
 	k["/context/42/app/web/cluster/west+berlin/resource/odd+Pod/status/"] = `{"Status":`
 	k["/context/42/status/"] = "top-secret"
 	d := status.New(k.input(t), query(t, ""))
-	check(t, "resources", []string{"web/stray/Pod/web: Applied|", "web/berlin/Pod/broken: Applied|", "web/berlin/Service/nameless: Applied|", "web/berlin/Pod/odd: Unknown|"}, words(d))
+	check(t, "resources", []string{"web/stray/Pod/web: Applied|", "web/berlin/Pod/broken: Applied|", "web/berlin/Service/name+less+x: Applied|", "web/berlin/Pod/odd: Unknown|"}, words(d))
 	check(t, "counts", map[string]int{"Applied": 3, "Unknown": 1}, d.RsyncStatus)
 	check(t, "problems", []string{
 		`the name of cluster "stray" at "/context/42/app/web/cluster/stray/" is not <provider>+<cluster>`,
-		`the name of resource "nameless" at "/context/42/app/web/cluster/west+berlin/resource/nameless/" is not <name>+<Kind>`,
+		`the name of resource "name+less+x" at "/context/42/app/web/cluster/west+berlin/resource/name+less+x/" is not <name>+<Kind>`,
 		`the object at "/context/42/app/web/cluster/west+berlin/resource/broken+Pod/" cannot be read`,
 		`the value at "/context/42/app/web/cluster/west+berlin/resource/odd+Pod/status/" cannot be read`,
 		`the value at "/context/42/status/" cannot be read`,
