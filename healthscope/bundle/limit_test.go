@@ -2,6 +2,7 @@ package bundle_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,16 +51,17 @@ func TestABundleOfLimitedSize(t *testing.T) {
 	cases := map[string]struct {
 		objects []*unstructured.Unstructured
 		limits  []int
+		kept    []string // What has an entry with 1500 bytes and more.
 	}{
-		"one of many pods crashes":       {crowd(400), []int{100, 1500, 4000, 20000, 60000, 100000}},
-		"one of few pods crashes":        {crowdWith(12, 6), every(50, 200, 8000)},
-		"all pods are Ready":             {crowdWith(12, -1), every(50, 200, 8000)},
-		"one pod of a StatefulSet works": {database(), every(50, 300, 8000)},
-		"an update that crashes":         {update(), every(110, 900, 6000)},
-		"pods without an owner":          {standalone(300), []int{3000, 20000}},
-		"no room at all":                 {standalone(30), []int{1}},
-		"room for all":                   {standalone(30), []int{0}},
-		"five thousand pods":             {crowd(5000), []int{0}},
+		"one of many pods crashes":       {crowd(400), []int{100, 1500, 4000, 20000, 60000, 100000}, []string{"Pod/shop-6b7f-00200", "ReplicaSet/shop-6b7f", "Deployment/shop"}},
+		"one of five thousand crashes":   {crowd(5000), []int{0}, []string{"Pod/shop-6b7f-02500", "ReplicaSet/shop-6b7f", "Deployment/shop"}},
+		"one of few pods crashes":        {crowdWith(12, 6), every(50, 200, 8000), []string{"Pod/shop-6b7f-00006", "ReplicaSet/shop-6b7f", "Deployment/shop"}},
+		"all pods are Ready":             {crowdWith(12, -1), every(50, 200, 8000), nil},
+		"one pod of a StatefulSet works": {database(), every(50, 300, 8000), []string{"Pod/db-7", "StatefulSet/db"}},
+		"an update that crashes":         {update(), every(110, 900, 6000), []string{"ReplicaSet/shop-9f9f", "Deployment/shop"}},
+		"pods without an owner":          {standalone(300), []int{3000, 20000}, []string{"Pod/web-000"}},
+		"no room at all":                 {standalone(30), []int{1}, nil},
+		"room for all":                   {standalone(30), []int{0}, []string{"Pod/web-029"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +75,11 @@ func TestABundleOfLimitedSize(t *testing.T) {
 					}
 					checkSize(t, whole, status, limit)
 					checkLeftOut(t, whole, status)
+					for _, name := range tc.kept {
+						if kind, name, _ := strings.Cut(name, "/"); limit >= 1500 && entryNamed(status, kind, name) == nil {
+							t.Errorf("%s/%s is left out", kind, name)
+						}
+					}
 					checkCounted(t, status)
 					for key, state := range judged(status) {
 						if state != want[key] {
