@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
@@ -26,6 +25,8 @@ var places = []string{
 	`{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: web, uid: c}, spec: {signerName: example.com/serving}, status: {conditions: [{type: Approved, status: "True"}], certificate: YQ==}}`,
 }
 
+// TestObjectsOfManyNamespacesAreKeptApart asserts that every object is judged together with the objects in its own namespace, whichever
+// monitor writes the bundle.
 func TestObjectsOfManyNamespacesAreKeptApart(t *testing.T) {
 	status := bundle.Build(parseAll(places...), nil, noon, bundle.Options{})
 	if status.ResourceCount != 8 || status.Summary.Total != 6 || status.Summary.Failed != 1 {
@@ -33,16 +34,6 @@ func TestObjectsOfManyNamespacesAreKeptApart(t *testing.T) {
 	}
 	own, other := &k8spluginv1alpha1.ResourceBundleState{Status: roundTrip(status)}, &k8spluginv1alpha1.ResourceBundleState{Status: roundTrip(status)}
 	other.Status.Summary, other.Status.Resources = nil, nil
-	for monitor, b := range map[string]*k8spluginv1alpha1.ResourceBundleState{"HealthScope's": own, "another": other} {
-		checkPlaces(t, monitor+" monitor", bundle.Read("edge", b))
-		bundle.Trim(b, nil)
-		checkPlaces(t, monitor+" monitor, trimmed", bundle.Read("edge", b))
-	}
-}
-
-// checkPlaces checks that every object of places is judged together with the objects in its own namespace.
-func checkPlaces(t *testing.T, how string, contents bundle.Contents) {
-	t.Helper()
 	type place struct {
 		Kind, Namespace, Name string
 		State                 healthscope.State
@@ -54,11 +45,16 @@ func checkPlaces(t *testing.T, how string, contents bundle.Contents) {
 		{"StatefulSet", "a", "web", healthscope.Ready, false}, {"StatefulSet", "b", "web", healthscope.Failed, false},
 		{"CertificateSigningRequest", "", "web", healthscope.Ready, false}, {"ClusterRole", "", "web", healthscope.Ready, false},
 	}
-	var got []place
-	for _, m := range healthscope.Judge(contents.Results, healthscope.DefaultPolicy(), noon).Members {
-		got = append(got, place{m.Kind, m.Namespace, m.Name, m.State, m.Owned})
-	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", how, diff)
+	for monitor, b := range map[string]*k8spluginv1alpha1.ResourceBundleState{"HealthScope's": own, "another": other} {
+		for _, when := range []string{"before", "after"} {
+			var got []place
+			for _, m := range healthscope.Judge(bundle.Read("edge", b).Results, healthscope.DefaultPolicy(), noon).Members {
+				got = append(got, place{m.Kind, m.Namespace, m.Name, m.State, m.Owned})
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s monitor, %s Trim (-want +got):\n%s", monitor, when, diff)
+			}
+			bundle.Trim(b, nil)
+		}
 	}
 }
