@@ -65,17 +65,20 @@ func TestWhatIsUnchangedIsNotParsedAgain(t *testing.T) {
 func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	k := edge("Instantiated",
 		"broken+Pod", "a: b: c: top-secret", "Applied",
+		"added+ConfigMap", "nil", "Applied", // A placeholder, which belongs to this context.
 		"odd+Pod", object("v1", "Pod", "odd"), "",
 		"name+less+x", object("v1", "Service", "nameless"), "Applied",
 	).cluster("web", "stray", "web+Pod", object("v1", "Pod", "web"), "Applied")
 	k["/context/42/app/web/cluster/west+berlin/resource/odd+Pod/status/"] = `{"Status":`
+	k["/context/42/app/web/cluster/west+berlin/resource/added+ConfigMap/reference/"] = `"42"`
 	k["/context/42/status/"] = "top-secret"
 	d := status.New(k.input(t), query(t, ""))
-	check(t, "resources", []string{"web/stray/Pod/web: Applied|", "web/berlin/Pod/broken: Applied|", "web/berlin/Service/name+less+x: Applied|", "web/berlin/Pod/odd: Unknown|"}, words(d))
-	check(t, "counts", map[string]int{"Applied": 3, "Unknown": 1}, d.RsyncStatus)
+	check(t, "resources", []string{"web/stray/Pod/web: Applied|", "web/berlin/ConfigMap/added: Applied|", "web/berlin/Pod/broken: Applied|", "web/berlin/Service/name+less+x: Applied|", "web/berlin/Pod/odd: Unknown|"}, words(d))
+	check(t, "counts", map[string]int{"Applied": 4, "Unknown": 1}, d.RsyncStatus)
 	check(t, "problems", []string{
 		`the name of cluster "stray" at "/context/42/app/web/cluster/stray/" is not <provider>+<cluster>`,
 		`the name of resource "name+less+x" at "/context/42/app/web/cluster/west+berlin/resource/name+less+x/" is not <name>+<Kind>`,
+		`the object at "/context/42/app/web/cluster/west+berlin/resource/added+ConfigMap/" cannot be read`,
 		`the object at "/context/42/app/web/cluster/west+berlin/resource/broken+Pod/" cannot be read`,
 		`the value at "/context/42/app/web/cluster/west+berlin/resource/odd+Pod/status/" cannot be read`,
 		`the value at "/context/42/status/" cannot be read`,
@@ -111,15 +114,6 @@ func TestWhatAnAbandonedUpdateHasAddedIsNoPart(t *testing.T) {
 	check(t, "counts", map[string]int{"Applied": 1}, d.RsyncStatus)
 	check(t, "state", "Ready", d.Health.State)
 	check(t, "places", 1, len(in.Contents.Expected(group, query(t, "type=cluster"))))
-}
-
-// TestAPlaceholderOfItsOwnContextIsNamed checks that a resource without an object that belongs to the context itself is a problem.
-func TestAPlaceholderOfItsOwnContextIsNamed(t *testing.T) {
-	k := edge("Instantiated", "added+ConfigMap", "nil", "Applied")
-	k["/context/42/app/web/cluster/west+berlin/resource/added+ConfigMap/reference/"] = `"42"`
-	d := status.New(k.input(t), query(t, ""))
-	check(t, "resources", []string{"web/berlin/ConfigMap/added: Applied|"}, words(d))
-	check(t, "problems", []string{`the object at "/context/42/app/web/cluster/west+berlin/resource/added+ConfigMap/" cannot be read`}, d.Problems)
 }
 
 // TestAClusterThatRsyncCannotReach checks the state Retrying. EMCO's rsync records it for the cluster. The design requires it for each

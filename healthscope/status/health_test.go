@@ -97,14 +97,25 @@ func TestATerminatedInstanceIsNeverShownAsRunning(t *testing.T) {
 	}
 }
 
-// TestStatesOfContextsThatEnd checks that the state of a context counts even without a history, which EMCO keeps elsewhere.
-func TestStatesOfContextsThatEnd(t *testing.T) {
-	for state, want := range map[string]string{"Terminating": "Terminating", "TerminateFailed": "Terminating", "Terminated": "Terminating", "Instantiated": "Ready", "Updating": "Ready"} {
+// TestTheStateOfTheContextCounts checks that a context that ends or has failed is not Ready, even without a history, which EMCO keeps
+// elsewhere, and even when every resource is Ready. A failed state says nothing of what a filter selects.
+func TestTheStateOfTheContextCounts(t *testing.T) {
+	ready := &status.Health{State: "Ready", Since: since(time.Hour), Age: new(int64(3600)), Resources: &status.Counts{Total: 1, Ready: 1}}
+	failed := func(state string) *status.Health {
+		return &status.Health{State: "Failed", Reason: "RsyncFailed", Message: "the state of the context is " + state, Resources: ready.Resources}
+	}
+	ending := &status.Health{State: "Terminating", Reason: "Deleting", Message: "not everything has been deleted yet", Resources: &status.Counts{}}
+	ended := &status.Health{State: "Terminating", Reason: "StillPresent", Message: "rsync has deleted everything, and something is still there", Resources: &status.Counts{}}
+	for state, want := range map[string]struct{ all, app *status.Health }{
+		"Instantiated": {ready, ready}, "Updating": {ready, ready}, "InstantiateFailed": {failed("InstantiateFailed"), ready}, "UpdatedFailed": {failed("UpdatedFailed"), ready},
+		"Terminating": {ending, ending}, "TerminateFailed": {ending, ending}, "Terminated": {ended, ended},
+	} {
 		in := web(state, "Applied").input(t)
-		in.Info.Actions = nil
 		in.Reports[berlin] = seen(deployment(healthscope.Ready))
-		check(t, state, want, status.New(in, query(t, "output=small")).Health.State)
-		in.Info.Actions = []appcontext.Action{action(appcontext.ActionTerminated, "41", 60)}
-		check(t, state+", after another context", want, status.New(in, query(t, "output=small")).Health.State)
+		for _, actions := range [][]appcontext.Action{nil, {action(appcontext.ActionTerminated, "41", 60)}} { // Another context has been terminated.
+			in.Info.Actions = actions
+			check(t, state, want.all, status.New(in, query(t, "output=small")).Health)
+			check(t, state+", its app", want.app, status.New(in, query(t, "output=small&app=web")).Health)
+		}
 	}
 }

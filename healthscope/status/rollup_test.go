@@ -154,14 +154,3 @@ func TestAnAppOfUnfollowedKindsIsNotReady(t *testing.T) {
 	d = status.New(empty, query(t, "output=small"))
 	check(t, "empty context", "Unknown NoResources", d.Health.State+" "+d.Health.Reason)
 }
-
-// TestTheContextsOwnFailureCounts checks that a failed state of the context counts even when every resource is Ready.
-func TestTheContextsOwnFailureCounts(t *testing.T) {
-	for _, state := range []string{"InstantiateFailed", "UpdatedFailed"} {
-		in := web(state, "Applied").input(t)
-		in.Reports[berlin] = seen(deployment(healthscope.Ready))
-		want := status.Health{State: "Failed", Reason: "RsyncFailed", Message: "the state of the context is " + state, Resources: &status.Counts{Total: 1, Ready: 1}}
-		check(t, state, &want, status.New(in, query(t, "output=small")).Health)
-		check(t, state+", its app", "Ready", status.New(in, query(t, "output=small&app=web")).Health.State)
-	}
-}
