@@ -160,7 +160,7 @@ func (e previousEntries) carryOver(r *healthscope.Result, now time.Time) {
 			r.Since = before.Since
 		}
 	}
-	if same && before.Progress != nil && r.Progress != nil && tracksProgress(*r) {
+	if same && before.Progress != nil && r.Progress != nil {
 		progress := r.Progress.Merge(*before.Progress, now)
 		if progress.At.After(now) {
 			progress.At = now

@@ -72,6 +72,10 @@ func TestRedact(t *testing.T) {
 			`{kind: Pod, spec: {containers: [{env: [{name: A, value: b}, {name: C, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], envFrom: [{secretRef: {name: s}}]}]}}`,
 			`{kind: Pod, spec: {containers: [{env: [{name: A}, {name: C, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], envFrom: [{secretRef: {name: s}}]}]}}`,
 		},
+		"variables that are no objects go": {
+			`{kind: Gadget, spec: {env: [{name: A}, b, 3]}}`,
+			`{kind: Gadget, spec: {env: [{name: A}]}}`,
+		},
 		"a field of that name that is no list": {
 			`{kind: Gadget, spec: {env: production, httpHeaders: {a: b}}}`,
 			`{kind: Gadget, spec: {env: production, httpHeaders: {a: b}}}`,
