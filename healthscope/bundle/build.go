@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,21 +92,16 @@ func Build(objects []*unstructured.Unstructured, previous *k8spluginv1alpha1.Res
 func itemsOf(objects []*unstructured.Unstructured, user rules.UserRules) []item {
 	items := make([]item, 0, len(objects))
 	for _, object := range objects {
-		if object != nil && len(object.Object) > 0 {
-			items = append(items, evaluate("", object.Object, user))
-		}
+		items = append(items, evaluate("", object.Object, user))
 	}
 	slices.SortFunc(items, compareItems)
 	return slices.CompactFunc(items, func(a, b item) bool { return a.result.Key == b.result.Key })
 }
 
 // compareItems sorts items by key. A cache may briefly hold two items with the same
-// key; the remaining comparisons make their order stable.
+// key; their content makes the order stable.
 func compareItems(a, b item) int {
 	if c := a.result.Compare(b.result.Key); c != 0 {
-		return c
-	}
-	if c := cmp.Or(strings.Compare(a.result.Version, b.result.Version), strings.Compare(a.result.UID, b.result.UID)); c != 0 {
 		return c
 	}
 	return bytes.Compare(encode(a.object), encode(b.object))
@@ -163,10 +157,10 @@ func (e previousEntries) carryOver(r *healthscope.Result, now time.Time) {
 	if r.Since.IsZero() {
 		r.Since = now
 		if same && !before.Since.IsZero() && !before.Since.After(now) {
-			r.Since = before.Since.UTC().Truncate(time.Second)
+			r.Since = before.Since
 		}
 	}
-	if same && before.Progress != nil && r.Progress != nil && tracksProgress(*r) {
+	if same && before.Progress != nil && r.Progress != nil {
 		progress := r.Progress.Merge(*before.Progress, now)
 		if progress.At.After(now) {
 			progress.At = now

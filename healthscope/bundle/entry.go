@@ -17,7 +17,7 @@ func entryOf(r healthscope.Result) k8spluginv1alpha1.ResourceHealth {
 		State: string(r.State), Reason: string(r.Reason), Message: r.Message, Labels: r.Labels,
 		Serving: r.Serving, Suspended: r.Suspended, Warning: r.Warning, Timed: r.Timed,
 	}
-	if p := r.Progress; p != nil && tracksProgress(r) {
+	if p := r.Progress; p != nil {
 		entry.Progress = &k8spluginv1alpha1.ResourceProgress{
 			Generation: p.Generation, Updated: p.Updated, Ready: p.Ready, Available: p.Available, Succeeded: p.Succeeded,
 		}
@@ -40,9 +40,6 @@ func entryOf(r healthscope.Result) k8spluginv1alpha1.ResourceHealth {
 	}
 	return entry
 }
-
-// tracksProgress reports whether the progress of an object matters: only an object that is Pending and does not serve can time out.
-func tracksProgress(r healthscope.Result) bool { return r.State == healthscope.Pending && !r.Serving }
 
 // resultOf reads an entry of status.resources. It returns false when the entry does not name an object, or its state is not valid.
 func resultOf(cluster string, entry k8spluginv1alpha1.ResourceHealth) (healthscope.Result, bool) {

@@ -14,8 +14,8 @@ import (
 
 // Equal reports whether two statuses are the same to a reader, so that nothing
 // needs to be written. The order of JSON keys, null or an empty list instead of
-// an absent value, the spelling of numbers and fractions of a second make no
-// difference. The order of lists does.
+// an absent value and fractions of a second make no difference. The order of lists
+// does.
 func Equal(a, b *k8spluginv1alpha1.ResourceBundleStateStatus) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -65,7 +65,7 @@ func sameList(a, b k8spluginv1alpha1.RawList) bool {
 	return errX == nil && errY == nil && sameValue(x, y)
 }
 
-// decodeNumbers decodes JSON and keeps numbers as they are written. Nothing, null and an empty list all decode to nil.
+// decodeNumbers decodes JSON and keeps numbers as they are written, because floats confuse large ones. Nothing, null and an empty list all decode to nil.
 func decodeNumbers(list k8spluginv1alpha1.RawList) (any, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -91,9 +91,6 @@ func sameValue(a, b any) bool {
 	case []any:
 		y, ok := b.([]any)
 		return ok && slices.EqualFunc(x, y, sameValue)
-	case json.Number:
-		y, ok := b.(json.Number)
-		return ok && sameNumber(x, y)
 	default:
 		return a == b
 	}
@@ -107,16 +104,4 @@ func hasFieldsOf(a, b map[string]any) bool {
 		}
 	}
 	return true
-}
-
-// sameNumber reports whether two numbers have the same value, such as 1 and 1.0.
-func sameNumber(a, b json.Number) bool {
-	if a == b {
-		return true
-	}
-	x, errX := a.Float64()
-	y, errY := b.Float64()
-	_, intErrX := a.Int64()
-	_, intErrY := b.Int64()
-	return errX == nil && errY == nil && x == y && (intErrX != nil || intErrY != nil)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sjson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/bundle"
@@ -17,11 +16,7 @@ import (
 // FuzzRead asserts that any status can be read, that every result has a state, and that the contents do not change with Trim.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{oldBundle, newBundle, `{summary: {state: Ready}, resources: [{kind: Pod, name: a, state: Ready, since: null, owner: {kind: Job, name: j}}]}`, `{resources: 5, podStatuses: [[]]}`} {
-		encoded, err := yaml.YAMLToJSON([]byte(text))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(encoded)
+		f.Add(toJSON(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b := &k8spluginv1alpha1.ResourceBundleState{}
@@ -45,11 +40,7 @@ func FuzzRead(f *testing.F) {
 // whether the object was redacted before.
 func FuzzBuild(f *testing.F) {
 	for _, text := range secretive {
-		encoded, err := yaml.YAMLToJSON([]byte(text))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(encoded, 100000)
+		f.Add(toJSON(text), 100000)
 	}
 	f.Add([]byte(`{"kind":"Pod","metadata":{"name":"a","labels":5,"annotations":[],"ownerReferences":{}},"spec":{"env":[[{"value":1}]]}}`), 300)
 	f.Fuzz(func(t *testing.T, data []byte, limit int) {
@@ -62,11 +53,11 @@ func FuzzBuild(f *testing.F) {
 		bundle.Redact(&unstructured.Unstructured{Object: stripped})
 		second := bundle.Build([]*unstructured.Unstructured{{Object: stripped}}, nil, noon, opts)
 		if !bundle.Equal(&first, &second) {
-			t.Errorf("whole:\n%s\nstripped:\n%s", encode(t, first), encode(t, second))
+			t.Errorf("whole:\n%s\nstripped:\n%s", encode(first), encode(second))
 		}
-		stored := roundTrip(t, first)
+		stored := roundTrip(first)
 		if !bundle.Equal(&first, &stored) {
-			t.Errorf("a round trip makes\n%s\ninto\n%s", encode(t, first), encode(t, stored))
+			t.Errorf("a round trip makes\n%s\ninto\n%s", encode(first), encode(stored))
 		}
 	})
 }

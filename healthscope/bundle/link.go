@@ -179,9 +179,6 @@ func parseSelector(raw map[string]any) (labels.Selector, int) {
 func (l *linker) byName(of healthscope.Result, kinds []string, name string) *healthscope.Owner {
 	for end := strings.LastIndexByte(name, '-'); end > 0; end = strings.LastIndexByte(name[:end], '-') {
 		suffix := name[end+1:]
-		if strings.Count(suffix, "-") > 1 {
-			return nil
-		}
 		for _, kind := range kinds {
 			if !isGeneratedName(kind, of.Kind, name != of.Name, suffix) {
 				continue

@@ -1,175 +1,98 @@
 package bundle_test
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// These objects may be owners of others.
-const (
-	shopDeployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop, namespace: store}, spec: {selector: {matchLabels: {app: shop}}}}`
-	shopReplicaSet = `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: shop-6b7f, namespace: store, labels: {app: shop, hash: 6b7f}}, spec: {selector: {matchLabels: {app: shop, hash: 6b7f}}}}`
-	shopAPI        = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop-api, namespace: store}, spec: {selector: {matchLabels: {app: shop}, matchExpressions: [{key: part, operator: In, values: [api]}]}}}`
-	bareDeployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop, namespace: store}, spec: {selector: null}}`
-)
+// apiVersions are those of the kinds that are not in apps/v1.
+var apiVersions = map[string]string{"Pod": "v1", "Service": "v1", "Job": "batch/v1", "CronJob": "batch/v1"}
+
+// pruned returns an object as EMCO's API server keeps it, without uid and ownerReferences, but with further fields of its metadata
+// and with the given fields of its spec.
+func pruned(kind, name, metadata, spec string) string {
+	return fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: store, %s}, spec: {%s}}`, cmp.Or(apiVersions[kind], "apps/v1"), kind, name, metadata, spec)
+}
+
+// inBack returns an object in the namespace back.
+func inBack(object string) string {
+	return strings.Replace(object, "namespace: store", "namespace: back", 1)
+}
+
+// owned returns a pod with whole metadata and an ownerReference.
+func owned(name, labels, apiVersion, kind, owner string) string {
+	return pruned("Pod", name, fmt.Sprintf(`uid: p, labels: {%s}, ownerReferences: [{apiVersion: %s, kind: %s, name: %s, controller: true}]`, labels, apiVersion, kind, owner), "")
+}
 
 func TestOwners(t *testing.T) {
+	var (
+		deployment = pruned("Deployment", "shop", "", "selector: {matchLabels: {app: shop}}")
+		bare       = pruned("Deployment", "shop", "", "selector: null")
+		api        = pruned("Deployment", "shop-api", "", "selector: {matchLabels: {app: shop}, matchExpressions: [{key: part, operator: In, values: [api]}]}")
+		green      = pruned("Deployment", "shop-green", "", "selector: {matchLabels: {app: shop}}")
+		replicaSet = pruned("ReplicaSet", "shop-6b7f", "labels: {app: shop, hash: 6b7f}", "selector: {matchLabels: {app: shop, hash: 6b7f}}")
+		set        = pruned("StatefulSet", "shop", "", "")
+		job        = pruned("Job", "import", "", "")
+	)
 	cases := map[string]struct {
 		owned  string
 		others []string
 		want   string
 	}{
-		"the ownerReference leads to an object of the bundle": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: store, uid: p, labels: {app: db}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: shop-6b7f, controller: true}]}}`,
-			[]string{shopDeployment, shopReplicaSet}, "ReplicaSet/shop-6b7f",
-		},
-		"it leads to a ReplicaSet that is not there, the Deployment's selector matches": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: store, uid: p, labels: {app: shop}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: other-1, controller: true}]}}`,
-			[]string{shopDeployment}, "Deployment/shop",
-		},
-		"it leads to a ReplicaSet that is not there, and is named after the Deployment": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-77-kx2wz, namespace: store, uid: p, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: shop-77, controller: true}]}}`,
-			[]string{bareDeployment}, "Deployment/shop",
-		},
-		"it leads to a ReplicaSet that is not there, nor is its Deployment": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-77-kx2wz, namespace: store, uid: p, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: shop-77, controller: true}]}}`,
-			[]string{`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: shop, namespace: store}}`}, "ReplicaSet/shop-77",
-		},
-		"it leads to something else that is not there": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-77-kx2wz, namespace: store, uid: p, labels: {app: shop}, ownerReferences: [{apiVersion: acme.example/v1, kind: Gadget, name: g, controller: true}]}}`,
-			[]string{shopDeployment}, "Gadget/g",
-		},
-		"a pod with whole metadata and no ownerReference has no owner": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-6b7f-kx2wz, namespace: store, uid: p, labels: {app: shop}}}`,
-			[]string{shopDeployment, shopReplicaSet}, "",
-		},
-		"pruned: the selector matches": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: anything, namespace: store, labels: {app: shop, part: web}}}`,
-			[]string{shopDeployment, shopAPI}, "Deployment/shop",
-		},
-		"pruned: the most specific selector wins": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-kx2wz, namespace: store, labels: {app: shop, part: api}}}`,
-			[]string{shopDeployment, shopAPI}, "Deployment/shop-api",
-		},
-		"pruned: the ReplicaSet is more specific than its Deployment": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: store, labels: {app: shop, hash: 6b7f}}}`,
-			[]string{shopDeployment, shopReplicaSet}, "ReplicaSet/shop-6b7f",
-		},
-		"pruned: of equal selectors the better name wins": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-green-77-kx2wz, namespace: store, labels: {app: shop}}}`,
-			[]string{shopDeployment, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop-green, namespace: store}, spec: {selector: {matchLabels: {app: shop}}}}`}, "Deployment/shop-green",
-		},
-		"pruned: a selector in another namespace does not match": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: back, labels: {app: shop}}}`, []string{shopDeployment}, "",
-		},
-		"pruned: a selector that selects all is none": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: store, labels: {app: shop}}}`,
-			[]string{`{apiVersion: apps/v1, kind: Deployment, metadata: {name: all, namespace: store}, spec: {selector: {}}}`}, "",
-		},
-		"pruned: selectors that cannot be read are none": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: store, labels: {app: shop}}}`,
-			[]string{
-				`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: store}, spec: {selector: {matchLabels: 5}}}`,
-				`{apiVersion: apps/v1, kind: Deployment, metadata: {name: b, namespace: store}, spec: {selector: {matchExpressions: [{key: app, operator: Resembles}]}}}`,
-			}, "",
-		},
-		"pruned: a Service's selector makes no owner": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: store, labels: {app: shop}}}`,
-			[]string{`{apiVersion: v1, kind: Service, metadata: {name: shop, namespace: store}, spec: {selector: {app: shop}}}`}, "",
-		},
-		"pruned: a ReplicaSet and its Deployment": {
-			`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: x, namespace: store, labels: {app: shop}}}`, []string{shopDeployment}, "Deployment/shop",
-		},
-		"pruned: a Deployment has no owner": {
-			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop-77, namespace: store, labels: {app: shop}}}`, []string{shopDeployment}, "",
-		},
-		"by name: pod of a ReplicaSet": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-6b7f-kx2wz, namespace: store}}`, []string{bareDeployment, shopReplicaSet}, "ReplicaSet/shop-6b7f",
-		},
-		"by name: pod of a Deployment": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-6b7f-kx2wz, namespace: store}}`, []string{bareDeployment}, "Deployment/shop",
-		},
-		"by name: ReplicaSet of a Deployment": {
-			`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: shop-6b7f, namespace: store}}`, []string{bareDeployment}, "Deployment/shop",
-		},
-		"by name: pod of a StatefulSet": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-12, namespace: store}}`,
-			[]string{bareDeployment, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: shop, namespace: store}}`}, "StatefulSet/shop",
-		},
-		"by name: pod of a DaemonSet": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-kx2wz, namespace: store}}`,
-			[]string{bareDeployment, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: shop, namespace: store}}`}, "DaemonSet/shop",
-		},
-		"by name: the longest name wins": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-api-kx2wz, namespace: store}}`,
-			[]string{bareDeployment, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: shop-api, namespace: store}}`}, "DaemonSet/shop-api",
-		},
-		"by name: pod of a Job": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: import-kx2wz, namespace: store}}`, []string{`{apiVersion: batch/v1, kind: Job, metadata: {name: import, namespace: store}}`}, "Job/import",
-		},
-		"by name: pod of an indexed Job": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: import-3-kx2wz, namespace: store}}`, []string{`{apiVersion: batch/v1, kind: Job, metadata: {name: import, namespace: store}}`}, "Job/import",
-		},
-		"by name: Job of a CronJob": {
-			`{apiVersion: batch/v1, kind: Job, metadata: {name: nightly-29512800, namespace: store}}`, []string{`{apiVersion: batch/v1, kind: CronJob, metadata: {name: nightly, namespace: store}}`}, "CronJob/nightly",
-		},
-		"by name: a word that no controller makes": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-debug-session-1, namespace: store}}`, []string{bareDeployment}, "",
-		},
-		"by name: a pod of another namespace": {
-			`{apiVersion: v1, kind: Pod, metadata: {name: shop-6b7f-kx2wz, namespace: back}}`, []string{bareDeployment}, "",
-		},
+		"the ownerReference leads to an object of the bundle":                           {owned("x", "app: db", "apps/v1", "ReplicaSet", "shop-6b7f"), []string{deployment, replicaSet}, "ReplicaSet/shop-6b7f"},
+		"it leads to a ReplicaSet that is not there, the Deployment's selector matches": {owned("x", "app: shop", "apps/v1", "ReplicaSet", "other-1"), []string{deployment}, "Deployment/shop"},
+		"it leads to a ReplicaSet that is not there, and is named after the Deployment": {owned("shop-77-kx2wz", "", "apps/v1", "ReplicaSet", "shop-77"), []string{bare}, "Deployment/shop"},
+		"it leads to a ReplicaSet that is not there, nor is its Deployment":             {owned("shop-77-kx2wz", "", "apps/v1", "ReplicaSet", "shop-77"), []string{set}, "ReplicaSet/shop-77"},
+		"it leads to something else that is not there":                                  {owned("shop-77-kx2wz", "app: shop", "acme.example/v1", "Gadget", "g"), []string{deployment}, "Gadget/g"},
+		"a pod with whole metadata and no ownerReference has no owner":                  {pruned("Pod", "shop-6b7f-kx2wz", "uid: p, labels: {app: shop}", ""), []string{deployment, replicaSet}, ""},
+
+		"by selector: it matches":                                     {pruned("Pod", "anything", "labels: {app: shop, part: web}", ""), []string{deployment, api}, "Deployment/shop"},
+		"by selector: the most specific one wins":                     {pruned("Pod", "shop-kx2wz", "labels: {app: shop, part: api}", ""), []string{deployment, api}, "Deployment/shop-api"},
+		"by selector: the ReplicaSet's is more specific":              {pruned("Pod", "x", "labels: {app: shop, hash: 6b7f}", ""), []string{deployment, replicaSet}, "ReplicaSet/shop-6b7f"},
+		"by selector: of equal ones the better name wins":             {pruned("Pod", "shop-green-77-kx2wz", "labels: {app: shop}", ""), []string{deployment, green}, "Deployment/shop-green"},
+		"by selector: one in another namespace does not match":        {inBack(pruned("Pod", "x", "labels: {app: shop}", "")), []string{deployment}, ""},
+		"by selector: one that selects all is none":                   {pruned("Pod", "x", "labels: {app: shop}", ""), []string{pruned("Deployment", "all", "", "selector: {}")}, ""},
+		"by selector: one that is no selector is none":                {pruned("Pod", "x", "labels: {app: shop}", ""), []string{pruned("Deployment", "a", "", "selector: {matchLabels: 5}")}, ""},
+		"by selector: one with an operator that is not known is none": {pruned("Pod", "x", "labels: {app: shop}", ""), []string{pruned("Deployment", "a", "", "selector: {matchExpressions: [{key: app, operator: Resembles}]}")}, ""},
+		"by selector: that of a Service makes no owner":               {pruned("Pod", "x", "labels: {app: shop}", ""), []string{pruned("Service", "shop", "", "selector: {app: shop}")}, ""},
+		"by selector: that of another API's Deployment is none":       {pruned("Pod", "x", "labels: {app: shop}", ""), []string{strings.Replace(deployment, "apps/v1", "acme.example/v1", 1)}, ""},
+		"by selector: a ReplicaSet and its Deployment":                {pruned("ReplicaSet", "x", "labels: {app: shop}", ""), []string{deployment}, "Deployment/shop"},
+		"by selector: a Deployment has no owner":                      {pruned("Deployment", "shop-77", "labels: {app: shop}", ""), []string{deployment}, ""},
+
+		"by name: pod of a ReplicaSet":                      {pruned("Pod", "shop-6b7f-kx2wz", "", ""), []string{bare, replicaSet}, "ReplicaSet/shop-6b7f"},
+		"by name: pod of a Deployment":                      {pruned("Pod", "shop-6b7f-kx2wz", "", ""), []string{bare}, "Deployment/shop"},
+		"by name: ReplicaSet of a Deployment":               {pruned("ReplicaSet", "shop-6b7f", "", ""), []string{bare}, "Deployment/shop"},
+		"by name: pod of a StatefulSet":                     {pruned("Pod", "shop-12", "", ""), []string{bare, set}, "StatefulSet/shop"},
+		"by name: pod of a DaemonSet":                       {pruned("Pod", "shop-kx2wz", "", ""), []string{bare, pruned("DaemonSet", "shop", "", "")}, "DaemonSet/shop"},
+		"by name: the longest name wins":                    {pruned("Pod", "shop-api-kx2wz", "", ""), []string{bare, pruned("DaemonSet", "shop-api", "", "")}, "DaemonSet/shop-api"},
+		"by name: pod of a Job":                             {pruned("Pod", "import-kx2wz", "", ""), []string{job}, "Job/import"},
+		"by name: pod of an indexed Job":                    {pruned("Pod", "import-3-kx2wz", "", ""), []string{job}, "Job/import"},
+		"by name: Job of a CronJob":                         {pruned("Job", "nightly-29512800", "", ""), []string{pruned("CronJob", "nightly", "", "")}, "CronJob/nightly"},
+		"by name: not of a DaemonSet, with six characters":  {pruned("Pod", "shop-canary", "", ""), []string{pruned("DaemonSet", "shop", "", "")}, ""},
+		"by name: not of a DaemonSet, with a second part":   {pruned("Pod", "shop-kx2wz-aaaaa", "", ""), []string{pruned("DaemonSet", "shop", "", "")}, ""},
+		"by name: not of a StatefulSet, with letters":       {pruned("Pod", "shop-a", "", ""), []string{set}, ""},
+		"by name: not of a StatefulSet, with a second part": {pruned("Pod", "shop-1-2", "", ""), []string{set}, ""},
+		"by name: not of a Job, with a word as its index":   {pruned("Pod", "import-x-kx2wz", "", ""), []string{job}, ""},
+		"by name: not of a Job, with a short random part":   {pruned("Pod", "import-3-kx", "", ""), []string{job}, ""},
+		"by name: not of a Deployment, with one part":       {pruned("Pod", "shop-kx2wz", "", ""), []string{bare}, ""},
+		"by name: not of a Deployment, with a long hash":    {pruned("Pod", "shop-aaaaaaaaaaaaaaaaa-kx2wz", "", ""), []string{bare}, ""},
+		"by name: not of a Deployment, with capitals":       {pruned("Pod", "shop-6B7F-kx2wz", "", ""), []string{bare}, ""},
+		"by name: a word that no controller makes":          {pruned("Pod", "shop-debug-session-1", "", ""), []string{bare}, ""},
+		"by name: not of one in another namespace":          {inBack(pruned("Pod", "shop-6b7f-kx2wz", "", "")), []string{bare}, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			status := bundle.Build(parseAll(t, append(tc.others, tc.owned)...), nil, noon, bundle.Options{})
-			owned := parse(t, tc.owned)
-			var got string
-			for _, r := range status.Resources {
-				if r.Kind == owned.GetKind() && r.Name == owned.GetName() && r.Owner != nil {
-					got = r.Owner.Kind + "/" + r.Owner.Name
-				}
+			status := bundle.Build(parseAll(append(tc.others, tc.owned)...), nil, noon, bundle.Options{})
+			object, got := parse(tc.owned), ""
+			if owner := entryNamed(status, object.GetKind(), object.GetName()).Owner; owner != nil {
+				got = owner.Kind + "/" + owner.Name
 			}
 			if got != tc.want {
 				t.Errorf("the owner is %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestApp(t *testing.T) {
-	cases := map[string]struct {
-		label    string
-		selector map[string]string
-		name     string
-		want     string
-	}{
-		"label":                        {"17-sink", nil, "other-name", "sink"},
-		"label, with dashes":           {"17-fw-sink", nil, "x", "fw-sink"},
-		"label without dash":           {"sink", nil, "x", "sink"},
-		"label with nothing behind":    {"17-", nil, "x", "17-"},
-		"selector":                     {"", map[string]string{"a": "9-wrong", k8spluginv1alpha1.LabelDeploymentID: "17-sink"}, "x", "sink"},
-		"selector with another key":    {"", map[string]string{"k8splugin.io/rb-instance-id": "brave-lion"}, "x", "lion"},
-		"selector with several others": {"", map[string]string{"b": "1-second", "a": "1-first", "": ""}, "x", "first"},
-		"name":                         {"", nil, "17-sink", "sink"},
-		"nothing":                      {"", map[string]string{}, "", ""},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			b := withStatus(t, `{}`)
-			b.Name = tc.name
-			if tc.label != "" {
-				b.Labels = map[string]string{k8spluginv1alpha1.LabelDeploymentID: tc.label}
-			}
-			if tc.selector != nil {
-				b.Spec.Selector = selectorItem(tc.selector)
-			}
-			if diff := cmp.Diff(tc.want, bundle.App(b)); diff != "" {
-				t.Errorf("app (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -66,9 +66,8 @@ func fillLists(status *k8spluginv1alpha1.ResourceBundleStateStatus, items []item
 	fields := status.Lists()
 	for name, members := range byList {
 		slices.SortFunc(members, compareByName)
-		list, ok := encodeList(name, members, budget)
-		status.Truncated = status.Truncated || !ok
-		*fields[name] = list
+		*fields[name] = encodeList(name, members, budget)
+		status.Truncated = status.Truncated || *fields[name] == nil
 	}
 	dropLists(status, func() bool { return listsSize(status) <= budget })
 }
@@ -85,35 +84,24 @@ func compareByName(a, b item) int {
 }
 
 // encodeList returns the JSON of a list, without blanks because EMCO's readers
-// search it for text. It returns false when an object cannot be encoded, and stops
-// with nil and false as soon as the list alone exceeds the budget, because fillLists
-// would drop it.
-func encodeList(name string, items []item, budget int) (k8spluginv1alpha1.RawList, bool) {
+// search it for text. It stops with nil as soon as the list alone exceeds the budget,
+// because fillLists would drop it.
+func encodeList(name string, items []item, budget int) k8spluginv1alpha1.RawList {
 	var list bytes.Buffer
-	list.WriteByte('[')
-	complete := true
+	separator := byte('[')
 	for _, it := range items {
-		encoded := encodeEntry(name, it)
-		if encoded == nil {
-			complete = false
-			continue
-		}
-		if list.Len() > 1 {
-			list.WriteByte(',')
-		}
-		list.Write(encoded)
+		list.WriteByte(separator)
+		list.Write(encodeEntry(name, it))
 		if list.Len() >= budget {
-			return nil, false
+			return nil
 		}
-	}
-	if list.Len() == 1 {
-		return nil, complete
+		separator = ','
 	}
 	list.WriteByte(']')
-	return list.Bytes(), complete
+	return list.Bytes()
 }
 
-// encodeEntry returns the JSON of an entry of a list; nil for an object that has no JSON form.
+// encodeEntry returns the JSON of an entry of a list.
 func encodeEntry(list string, it item) []byte {
 	kept := trim(it.object)
 	if list != resourceStatusesList {
@@ -128,12 +116,8 @@ func encodeEntry(list string, it item) []byte {
 		}
 		return encode(kept)
 	}
-	res := encode(kept)
-	if res == nil {
-		return nil
-	}
 	r := it.result
-	return encode(OtherResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Res: res})
+	return encode(OtherResource{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Res: encode(kept)})
 }
 
 // listsSize returns how many bytes the lists take together.

@@ -1,13 +1,9 @@
 package bundle_test
 
 import (
-	"encoding/base64"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
@@ -29,39 +25,15 @@ var places = []string{
 	`{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: web, uid: c}, spec: {signerName: example.com/serving}, status: {conditions: [{type: Approved, status: "True"}], certificate: YQ==}}`,
 }
 
+// TestObjectsOfManyNamespacesAreKeptApart asserts that every object is judged together with the objects in its own namespace, whichever
+// monitor writes the bundle.
 func TestObjectsOfManyNamespacesAreKeptApart(t *testing.T) {
-	status := bundle.Build(parseAll(t, places...), nil, noon, bundle.Options{})
+	status := bundle.Build(parseAll(places...), nil, noon, bundle.Options{})
 	if status.ResourceCount != 8 || status.Summary.Total != 6 || status.Summary.Failed != 1 {
 		t.Errorf("resourceCount %d, summary %+v", status.ResourceCount, status.Summary)
 	}
-	if csrs := string(status.CSRStatuses); !strings.Contains(csrs, `"name":"web"`) || strings.Contains(csrs, "namespace") {
-		t.Errorf("csrStatuses %s", csrs)
-	}
-	if others := string(status.ResourceStatuses); !strings.Contains(others, `"kind":"ClusterRole","name":"web"`) {
-		t.Errorf("resourceStatuses %s", others)
-	}
-	previous := roundTrip(t, status)
-	if again := bundle.Build(parseAll(t, places...), &previous, noon.Add(time.Hour), bundle.Options{}); !bundle.Equal(&previous, &again) {
-		t.Errorf("building again gives\n%s\nnot\n%s", encode(t, again), encode(t, previous))
-	}
-	b := &k8spluginv1alpha1.ResourceBundleState{Status: previous}
-	checkPlaces(t, "as its own monitor writes it", bundle.Read("edge", b))
-	bundle.Trim(b, nil)
-	checkPlaces(t, "trimmed", bundle.Read("edge", b))
-}
-
-func TestObjectsOfManyPlacesInABundleOfAnotherMonitor(t *testing.T) {
-	status := bundle.Build(parseAll(t, places...), nil, noon, bundle.Options{})
-	status.Summary, status.Resources = nil, nil
-	b := &k8spluginv1alpha1.ResourceBundleState{Status: roundTrip(t, status)}
-	checkPlaces(t, "of another monitor", bundle.Read("edge", b))
-	bundle.Trim(b, nil)
-	checkPlaces(t, "trimmed", bundle.Read("edge", b))
-}
-
-// checkPlaces checks that every object of places is judged together with the objects in its own namespace.
-func checkPlaces(t *testing.T, how string, contents bundle.Contents) {
-	t.Helper()
+	own, other := &k8spluginv1alpha1.ResourceBundleState{Status: roundTrip(status)}, &k8spluginv1alpha1.ResourceBundleState{Status: roundTrip(status)}
+	other.Status.Summary, other.Status.Resources = nil, nil
 	type place struct {
 		Kind, Namespace, Name string
 		State                 healthscope.State
@@ -73,31 +45,16 @@ func checkPlaces(t *testing.T, how string, contents bundle.Contents) {
 		{"StatefulSet", "a", "web", healthscope.Ready, false}, {"StatefulSet", "b", "web", healthscope.Failed, false},
 		{"CertificateSigningRequest", "", "web", healthscope.Ready, false}, {"ClusterRole", "", "web", healthscope.Ready, false},
 	}
-	var got []place
-	for _, m := range healthscope.Judge(contents.Results, healthscope.DefaultPolicy(), noon).Members {
-		got = append(got, place{m.Kind, m.Namespace, m.Name, m.State, m.Owned})
-	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", how, diff)
-	}
-}
-
-// TestOwnersOfOtherMonitorsAreInTheirOwnNamespace reads a bundle of EMCO's monitor. It lists objects without uid and owner, and
-// cluster-scoped objects without namespace.
-func TestOwnersOfOtherMonitorsAreInTheirOwnNamespace(t *testing.T) {
-	role := base64.StdEncoding.EncodeToString([]byte(`{"metadata":{"name":"web"}}`))
-	b := withStatus(t, `{
-	  statefulSetStatuses: [{metadata: {name: web, namespace: a}, spec: {replicas: 1, selector: {matchLabels: {app: web}}}, status: {observedGeneration: 1, replicas: 1, readyReplicas: 1}}],
-	  podStatuses: [{metadata: {name: web-0, namespace: a, labels: {app: web}}, status: {phase: Running}}, {metadata: {name: web-0, namespace: b, labels: {app: web}}, status: {phase: Running}}],
-	  csrStatuses: [{metadata: {name: web}}],
-	  resourceStatuses: [{group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: web, res: `+role+`}]}`)
-	contents := bundle.Read("edge", b)
-	owners := map[string]bool{}
-	for _, r := range contents.Results {
-		owners[r.Kind+" "+r.Namespace+"/"+r.Name] = r.Owner != nil
-	}
-	want := map[string]bool{"Pod a/web-0": true, "Pod b/web-0": false, "StatefulSet a/web": false, "CertificateSigningRequest /web": false, "ClusterRole /web": false}
-	if diff := cmp.Diff(want, owners); diff != "" || len(contents.Malformed) > 0 {
-		t.Errorf("malformed %q, who has an owner (-want +got):\n%s", contents.Malformed, diff)
+	for monitor, b := range map[string]*k8spluginv1alpha1.ResourceBundleState{"HealthScope's": own, "another": other} {
+		for _, when := range []string{"before", "after"} {
+			var got []place
+			for _, m := range healthscope.Judge(bundle.Read("edge", b).Results, healthscope.DefaultPolicy(), noon).Members {
+				got = append(got, place{m.Kind, m.Namespace, m.Name, m.State, m.Owned})
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s monitor, %s Trim (-want +got):\n%s", monitor, when, diff)
+			}
+			bundle.Trim(b, nil)
+		}
 	}
 }

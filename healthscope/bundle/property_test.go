@@ -1,8 +1,6 @@
 package bundle_test
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -71,27 +69,14 @@ func drawStatus(t *rapid.T) k8spluginv1alpha1.ResourceBundleStateStatus {
 			for i := range entries {
 				var entry any = drawObject(t)
 				if list == "resourceStatuses" {
-					entry = map[string]any{"name": "x", "kind": "Role", "res": base64.StdEncoding.EncodeToString(mustEncode(entry))}
+					entry = map[string]any{"name": "x", "kind": "Role", "res": base64Of(encode(entry))}
 				}
 				entries[i] = rapid.SampledFrom([]any{entry, entry, entry, nil, 7, "text"}).Draw(t, "entry")
 			}
 			fields[list] = entries
 		}
 	}
-	var status k8spluginv1alpha1.ResourceBundleStateStatus
-	if err := json.Unmarshal(mustEncode(fields), &status); err != nil {
-		t.Fatal(err)
-	}
-	return status
-}
-
-// mustEncode returns a value of a test as JSON.
-func mustEncode(value any) []byte {
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		panic(err)
-	}
-	return encoded
+	return withStatus(encode(fields)).Status
 }
 
 func TestReadGivesTheSameBeforeAndAfterTrim(t *testing.T) {
@@ -103,8 +88,11 @@ func TestReadGivesTheSameBeforeAndAfterTrim(t *testing.T) {
 		default:
 			b.Status = drawStatus(t)
 		}
-		before := bundle.Read("edge", b)
+		before, entries := bundle.Read("edge", b), b.Status.Resources
 		bundle.Trim(b, nil)
+		if diff := cmp.Diff(entries, b.Status.Resources, cmpopts.EquateEmpty()); before.Own && diff != "" {
+			t.Fatalf("entries of HealthScope's monitor (-before +after):\n%s", diff)
+		}
 		after := bundle.Read("edge", b)
 		if diff := cmp.Diff(before, after, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("contents (-before +after):\n%s", diff)
@@ -124,19 +112,16 @@ func TestBuildIsStable(t *testing.T) {
 		opts := bundle.Options{ListBudget: rapid.IntRange(0, 2000).Draw(t, "budget"), HardLimit: rapid.IntRange(2000, 9000).Draw(t, "limit")}
 		first := bundle.Build(objects, nil, noon, opts)
 		shuffled := bundle.Build(rapid.Permutation(objects).Draw(t, "order"), nil, noon, opts)
-		if a, b := string(mustEncode(first)), string(mustEncode(shuffled)); a != b {
+		if a, b := encode(first), encode(shuffled); a != b {
 			t.Fatalf("another order gives\n%s\nnot\n%s", b, a)
 		}
-		var stored k8spluginv1alpha1.ResourceBundleStateStatus
-		if err := json.Unmarshal(mustEncode(first), &stored); err != nil {
-			t.Fatal(err)
-		}
+		stored := roundTrip(first)
 		if !bundle.Equal(&first, &stored) || !bundle.Equal(&stored, &first) {
-			t.Fatalf("a round trip changes\n%s", mustEncode(first))
+			t.Fatalf("a round trip changes\n%s", encode(first))
 		}
 		again := bundle.Build(objects, &stored, noon.Add(time.Hour), opts)
 		if !bundle.Equal(&stored, &again) {
-			t.Fatalf("building again gives\n%s\nnot\n%s", mustEncode(again), mustEncode(stored))
+			t.Fatalf("building again gives\n%s\nnot\n%s", encode(again), encode(stored))
 		}
 	})
 }
@@ -145,8 +130,8 @@ func TestEqualSeesEveryDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := bundle.Build(drawObjects(t), nil, noon, bundle.Options{})
 		b := bundle.Build(drawObjects(t), nil, noon, bundle.Options{})
-		if same := string(mustEncode(a)) == string(mustEncode(b)); bundle.Equal(&a, &b) != same {
-			t.Fatalf("equal is %v for\n%s\nand\n%s", !same, mustEncode(a), mustEncode(b))
+		if same := encode(a) == encode(b); bundle.Equal(&a, &b) != same {
+			t.Fatalf("equal is %v for\n%s\nand\n%s", !same, encode(a), encode(b))
 		}
 	})
 }
@@ -154,7 +139,7 @@ func TestEqualSeesEveryDifference(t *testing.T) {
 func TestReadNamesEveryResourceOfAnOwnBundle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		status := bundle.Build(drawObjects(t), nil, noon, bundle.Options{})
-		contents := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: status})
+		contents := read(status)
 		if len(contents.Results) != int(status.ResourceCount) || len(contents.Malformed) > 0 || !contents.Observed {
 			t.Fatalf("%d results of %d, malformed %q", len(contents.Results), status.ResourceCount, contents.Malformed)
 		}

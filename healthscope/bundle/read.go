@@ -144,7 +144,6 @@ func (r *reader) objects(status *k8spluginv1alpha1.ResourceBundleStateStatus) (o
 		var entries []json.RawMessage
 		if json.Unmarshal(list, &entries) != nil {
 			r.malformedf("%s", name)
-			continue
 		}
 		for i, entry := range entries {
 			if object := objectOf(name, entry); object != nil {

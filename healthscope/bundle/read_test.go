@@ -1,8 +1,6 @@
 package bundle_test
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,33 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/bundle"
 )
 
-// withStatus returns a bundle with a status written in YAML.
-func withStatus(t testing.TB, status string) *k8spluginv1alpha1.ResourceBundleState {
-	t.Helper()
-	b := &k8spluginv1alpha1.ResourceBundleState{}
-	b.Name, b.Namespace = "17-shop", "store"
-	encoded, err := yaml.YAMLToJSON([]byte(status))
-	if err != nil {
-		t.Fatalf("cannot read the test's own status: %v", err)
-	}
-	if err := json.Unmarshal(encoded, &b.Status); err != nil {
-		t.Fatalf("cannot decode the test's own status: %v", err)
-	}
-	return b
-}
-
-// lines returns a line for each result: its key, state, reason and owner.
+// lines returns a line for each result: what it is of, its state, reason and owner.
 func lines(results []healthscope.Result) []string {
 	text := make([]string, 0, len(results))
 	for _, r := range results {
-		line := fmt.Sprintf("%s %s %s", r.Key, r.State, r.Reason)
+		line := fmt.Sprintf("%s %s %s/%s %s %s", strings.TrimPrefix(r.Group+"/"+r.Version, "/"), r.Kind, r.Namespace, r.Name, r.State, r.Reason)
 		if r.Owner != nil {
 			line += " of " + r.Owner.Kind + "/" + r.Owner.Name
 		}
@@ -96,17 +78,19 @@ func TestReadOtherMonitors(t *testing.T) {
 		want   []string
 	}{
 		"metadata whole, spec cut off": {oldBundle, []string{
-			"Pod/shop-7c9d-kx2wz Ready  of Deployment/shop", "Secret/shop Ready Exists", "Service/shop Ready ", "Deployment/shop Ready ",
-			"CertificateSigningRequest/shop Ready Exists", "Ingress/shop Ready ",
+			"v1 Pod store/shop-7c9d-kx2wz Ready  of Deployment/shop", "v1 Secret store/shop Ready Exists", "v1 Service store/shop Ready ", "apps/v1 Deployment store/shop Ready ",
+			"certificates.k8s.io/v1beta1 CertificateSigningRequest /shop Ready Exists", "extensions/v1beta1 Ingress store/shop Ready ",
 		}},
 		"metadata pruned, spec kept": {newBundle, []string{
-			"Pod/db-0 Ready  of StatefulSet/db", "Pod/shop-7c9d-kx2wz Failed CrashLoopBackOff of Deployment/shop",
-			"Deployment/shop Pending ReplicasNotReady", "StatefulSet/db Ready ", "Role/reader Ready Exists",
+			"v1 Pod store/db-0 Ready  of StatefulSet/db", "v1 Pod store/shop-7c9d-kx2wz Failed CrashLoopBackOff of Deployment/shop",
+			"apps/v1 Deployment store/shop Pending ReplicasNotReady", "apps/v1 StatefulSet store/db Ready ", "rbac.authorization.k8s.io/v1 Role store/reader Ready Exists",
 		}},
+		"the entry, and not the object, has kind and names": {`{resourceStatuses: [{group: apps, version: v1, kind: ReplicaSet, name: web, namespace: store, res: ` +
+			base64Of(`{"spec": {"replicas": 2}, "status": {"replicas": 2, "readyReplicas": 1}}`) + `}]}`, []string{"apps/v1 ReplicaSet store/web Pending ReplicasNotReady"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := bundle.Read("north+edge", withStatus(t, tc.status))
+			got := bundle.Read("north+edge", withStatus(tc.status))
 			if diff := cmp.Diff(tc.want, lines(got.Results)); diff != "" {
 				t.Errorf("results (-want +got):\n%s", diff)
 			}
@@ -122,68 +106,20 @@ func TestReadOtherMonitors(t *testing.T) {
 	}
 }
 
-// TestAnObjectOfAnotherKindIsWhatItsEntrySays asserts that apiVersion and kind come from the entry. A monitor may write objects
-// as typed clients return them, without these fields.
-func TestAnObjectOfAnotherKindIsWhatItsEntrySays(t *testing.T) {
-	res := base64.StdEncoding.EncodeToString([]byte(`{"metadata": {"generation": 1}, "spec": {"replicas": 2}, "status": {"observedGeneration": 1, "replicas": 2, "readyReplicas": 1}}`))
-	got := bundle.Read("edge", withStatus(t, `{resourceStatuses: [{group: apps, version: v1, kind: ReplicaSet, name: web, namespace: store, res: `+res+`}]}`))
-	if len(got.Results) != 1 {
-		t.Fatalf("results %q, malformed %q", lines(got.Results), got.Malformed)
-	}
-	want := healthscope.Key{Cluster: "edge", Group: "apps", Kind: "ReplicaSet", Namespace: "store", Name: "web"}
-	if r := got.Results[0]; r.Key != want || r.Version != "v1" || r.State != healthscope.Pending || r.Reason != healthscope.ReasonReplicasNotReady {
-		t.Errorf("got %+v, version %q, %s %s; want %+v, v1, judged as what it is", r.Key, r.Version, r.State, r.Reason, want)
-	}
-}
-
-func TestACrashIsTheFailureOfItsWorkload(t *testing.T) {
-	results := bundle.Read("edge", withStatus(t, newBundle)).Results
-	summary := healthscope.Summarize(healthscope.Judge(results, healthscope.DefaultPolicy(), noon).Members)
-	if diff := cmp.Diff(healthscope.Summary{Total: 3, Ready: 2, Failed: 1, Healthy: 2}, summary); diff != "" {
-		t.Errorf("summary (-want +got):\n%s", diff)
-	}
-}
-
+// TestReadOwnBundle asserts what a reader gets of an entry with all its fields.
 func TestReadOwnBundle(t *testing.T) {
-	status := roundTrip(t, bundle.Build(shop(t), nil, noon, bundle.Options{AllowedLabels: []string{"team"}}))
-	got := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: status})
-	want := []string{
-		"ConfigMap/shop Ready Exists", "Pod/shop-6b7f-aaaaa Ready  of ReplicaSet/shop-6b7f", "Pod/shop-6b7f-bbbbb Failed CrashLoopBackOff of ReplicaSet/shop-6b7f",
-		"Service/shop Ready ", "Deployment/shop Pending ReplicasNotReady", "ReplicaSet/shop-6b7f Pending ReplicasNotReady of Deployment/shop", "Role/shop Ready Exists",
-	}
-	if diff := cmp.Diff(want, lines(got.Results)); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	got := read(roundTrip(bundle.Build(shop(), nil, noon, bundle.Options{AllowedLabels: []string{"team"}}))).Results
 	deployment := healthscope.Result{
 		Key: healthscope.Key{Cluster: "edge", Group: "apps", Kind: "Deployment", Namespace: "store", Name: "shop"}, Version: "v1", UID: "d-1",
 		State: healthscope.Pending, Reason: healthscope.ReasonReplicasNotReady, Message: "1 of 2 replicas are ready",
 		Since: noon.Truncate(time.Second), Labels: map[string]string{"team": "blue"}, Replicas: &healthscope.Replicas{Ready: 1, Desired: 2}, ProgressDeadline: 300 * time.Second,
 		Progress: &healthscope.Progress{Generation: 2, Updated: 2, Ready: 1, Available: 1},
 	}
-	if diff := cmp.Diff(deployment, got.Results[4]); diff != "" {
+	if diff := cmp.Diff(deployment, got[4]); diff != "" {
 		t.Errorf("deployment (-want +got):\n%s", diff)
 	}
-}
-
-func TestObserved(t *testing.T) {
-	cases := map[string]struct {
-		status string
-		want   bool
-	}{
-		"as it was created":                   {`{}`, false},
-		"as EMCO creates it":                  {`{ready: false, resourceCount: 0}`, false},
-		"as ONAP creates it":                  {`{ready: false, resourceCount: 0, podStatuses: null, serviceStatuses: null, csrStatuses: null}`, false},
-		"a monitor saw nothing":               {`{ready: false, resourceCount: 0, podStatuses: [], csrStatuses: []}`, true},
-		"a HealthScope monitor saw nothing":   {`{ready: false, resourceCount: 0, summary: {state: Ready, total: 0}}`, true},
-		"a monitor wrote what cannot be read": {`{podStatuses: 7}`, true},
-		"a status that is a list":             {`[]`, true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := bundle.Read("edge", withStatus(t, tc.status)).Observed; got != tc.want {
-				t.Errorf("observed is %v", got)
-			}
-		})
+	if want := (healthscope.Owner{Group: "apps", Kind: "ReplicaSet", Name: "shop-6b7f"}); *got[1].Owner != want || !got[1].Serving {
+		t.Errorf("pod %+v, want owner %+v", got[1], want)
 	}
 }
 
@@ -214,7 +150,7 @@ func TestMalformedPartsAreNamedAndTheRestCounts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := bundle.Read("edge", withStatus(t, tc.status))
+			got := bundle.Read("edge", withStatus(tc.status))
 			if diff := cmp.Diff(tc.malformed, got.Malformed, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("malformed (-want +got):\n%s", diff)
 			}
@@ -226,8 +162,7 @@ func TestMalformedPartsAreNamedAndTheRestCounts(t *testing.T) {
 }
 
 func TestMalformedIsBounded(t *testing.T) {
-	status := k8spluginv1alpha1.ResourceBundleStateStatus{PodStatuses: []byte("[0" + strings.Repeat(",0", 5000) + "]")}
-	got := bundle.Read("edge", &k8spluginv1alpha1.ResourceBundleState{Status: status})
+	got := read(k8spluginv1alpha1.ResourceBundleStateStatus{PodStatuses: []byte("[0" + strings.Repeat(",0", 5000) + "]")})
 	if len(got.Malformed) != 100 || len(got.Results) != 0 {
 		t.Errorf("%d places are named, %d results", len(got.Malformed), len(got.Results))
 	}
@@ -242,13 +177,13 @@ func TestABundleMadeToCostTime(t *testing.T) {
 		fmt.Fprintf(&pods, `,{"metadata":{"name":"p%04d","labels":{"a":"b"}}}`, i)
 		fmt.Fprintf(&deployments, `,{"metadata":{"name":"d%04d"},"spec":{"selector":{"matchLabels":{"a":"d%04d"}}}}`, i, i)
 	}
-	b := &k8spluginv1alpha1.ResourceBundleState{Status: k8spluginv1alpha1.ResourceBundleStateStatus{
+	contents := read(k8spluginv1alpha1.ResourceBundleStateStatus{
 		PodStatuses:         []byte(`[{"metadata":{"name":"first-0","labels":{"a":"d0007"}}},{"metadata":{"name":"z-0","labels":{"a":"d0007"}}}` + pods.String() + `]`),
 		DeploymentStatuses:  []byte("[" + deployments.String()[1:] + "]"),
 		StatefulSetStatuses: []byte(`[{"metadata":{"name":"first"}},{"metadata":{"name":"z"}}]`),
-	}}
+	})
 	owners := map[string]string{}
-	for _, r := range bundle.Read("edge", b).Results {
+	for _, r := range contents.Results {
 		if r.Owner != nil {
 			owners[r.Name] = r.Owner.Kind + "/" + r.Owner.Name
 		}
@@ -260,7 +195,7 @@ func TestABundleMadeToCostTime(t *testing.T) {
 }
 
 func TestTrimKeepsWhatIsNeeded(t *testing.T) {
-	b := withStatus(t, newBundle)
+	b := withStatus(newBundle)
 	b.Labels = map[string]string{k8spluginv1alpha1.LabelDeploymentID: "17-shop"}
 	b.Annotations = map[string]string{"a": "b"}
 	b.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "monitor"}}
@@ -283,26 +218,29 @@ func TestTrimKeepsWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// TestTrimKeepsWhoFilledTheBundle asserts that Trim keeps the information which monitor has written a bundle. Time limits and
-// counts depend on it.
-func TestTrimKeepsWhoFilledTheBundle(t *testing.T) {
+// TestWhoFilledABundle asserts that a reader knows, before and after Trim, whether a monitor has filled a bundle, and whether it is
+// HealthScope's. Time limits and counts depend on it.
+func TestWhoFilledABundle(t *testing.T) {
 	cases := map[string]struct {
 		status        string
 		own, observed bool
 		results       int
 	}{
+		"none, as it was created":                    {`{}`, false, false, 0},
+		"none, as EMCO creates it":                   {`{ready: false, resourceCount: 0}`, false, false, 0},
+		"none, as ONAP creates it":                   {`{ready: false, resourceCount: 0, podStatuses: null, serviceStatuses: null, csrStatuses: null}`, false, false, 0},
 		"HealthScope's monitor":                      {`{summary: {state: Ready, total: 1, ready: 1}, resourceCount: 1, resources: [{version: v1, kind: Service, name: shop, state: Ready}]}`, true, true, 1},
 		"HealthScope's monitor that has found none":  {`{summary: {state: Ready}, resourceCount: 0}`, true, true, 0},
 		"another monitor":                            {`{serviceStatuses: [{metadata: {name: shop}}]}`, false, true, 1},
-		"another monitor that has found none":        {`{serviceStatuses: []}`, false, true, 0},
+		"another monitor that has found none":        {`{ready: false, resourceCount: 0, podStatuses: [], serviceStatuses: []}`, false, true, 0},
 		"another monitor that writes nonsense":       {`{serviceStatuses: 5}`, false, true, 0},
 		"another monitor, beside a summary it broke": {`{serviceStatuses: [{metadata: {name: shop}}], summary: 5, resources: [{version: v1, kind: Pod, name: old, state: Ready}]}`, false, true, 1},
 		"lists left out beside a broken summary":     {`{summary: 5, resources: [{version: v1, kind: Pod, name: web, state: Ready}]}`, false, true, 1},
-		"not a monitor":                              {`{ready: false, resourceCount: 0}`, false, false, 0},
+		"a status that is a list":                    {`[]`, false, true, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := withStatus(t, tc.status)
+			b := withStatus(tc.status)
 			before := bundle.Read("edge", b)
 			if before.Own != tc.own || before.Observed != tc.observed || len(before.Results) != tc.results {
 				t.Errorf("own %t, observed %t, %d results; want %t, %t, %d", before.Own, before.Observed, len(before.Results), tc.own, tc.observed, tc.results)
@@ -317,56 +255,36 @@ func TestTrimKeepsWhoFilledTheBundle(t *testing.T) {
 	}
 }
 
-func TestTrimKeepsABundleUnobserved(t *testing.T) {
-	b := withStatus(t, `{ready: false, resourceCount: 0}`)
-	bundle.Trim(b, nil)
-	if b.Status.Summary != nil || bundle.Read("edge", b).Observed {
-		t.Errorf("a bundle that no monitor has touched has summary %v", b.Status.Summary)
-	}
-}
-
-// TestForeignTextsAreClean asserts that results contain no characters that control a terminal, whatever a member writes into a
-// bundle.
+// TestForeignTextsAreClean asserts that contents have no characters that control a terminal, and no time that cannot be written,
+// whatever a member writes into a bundle.
 func TestForeignTextsAreClean(t *testing.T) {
 	const evil = "a\x1b[2J\u009b\u202eb\r\nc\u2028d"
 	far := metav1.NewTime(time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC))
-	entries := &k8spluginv1alpha1.ResourceBundleState{Status: k8spluginv1alpha1.ResourceBundleStateStatus{
-		Summary: &k8spluginv1alpha1.ResourceCounts{Total: 1, Failed: 1},
-		Resources: []k8spluginv1alpha1.ResourceHealth{{
-			Group: evil, Version: evil, Kind: evil, Namespace: evil, Name: evil, UID: evil, State: "Failed", Reason: evil, Message: evil, Since: &far,
-			Owner: &k8spluginv1alpha1.ResourceOwner{Group: evil, Kind: evil, Name: evil}, Labels: map[string]string{evil: evil},
-		}},
-		Malformed: []string{evil},
-	}}
-	encoded, err := json.Marshal([]any{map[string]any{
+	pod := map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": evil, "namespace": evil},
 		"status": map[string]any{"phase": "Failed", "reason": evil, "message": evil},
-	}})
-	if err != nil {
-		t.Fatal(err)
 	}
-	lists := &k8spluginv1alpha1.ResourceBundleState{Status: k8spluginv1alpha1.ResourceBundleStateStatus{PodStatuses: encoded}}
-	for name, b := range map[string]*k8spluginv1alpha1.ResourceBundleState{"entries": entries, "lists": lists} {
+	for name, status := range map[string]k8spluginv1alpha1.ResourceBundleStateStatus{
+		"lists": {PodStatuses: []byte(encode([]any{pod}))},
+		"entries": {
+			Summary: &k8spluginv1alpha1.ResourceCounts{Total: 1, Failed: 1},
+			Resources: []k8spluginv1alpha1.ResourceHealth{{
+				Group: evil, Version: evil, Kind: evil, Namespace: evil, Name: evil, UID: evil, State: "Failed", Reason: evil, Message: evil, Since: &far,
+				Owner: &k8spluginv1alpha1.ResourceOwner{Group: evil, Kind: evil, Name: evil}, Labels: map[string]string{evil: evil},
+			}},
+			Malformed: []string{evil},
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
-			read := bundle.Read("edge", b)
-			if len(read.Results) != 1 {
-				t.Fatalf("%d results were read, want 1", len(read.Results))
+			contents := read(status)
+			if len(contents.Results) != 1 || !contents.Results[0].Since.IsZero() {
+				t.Errorf("results %+v, want one without since", contents.Results)
 			}
-			r := read.Results[0]
-			texts := append([]string{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r.UID, string(r.Reason), r.Message}, read.Malformed...)
-			if r.Owner != nil {
-				texts = append(texts, r.Owner.Group, r.Owner.Kind, r.Owner.Name)
-			}
-			for key, value := range r.Labels {
-				texts = append(texts, key, value)
-			}
-			for _, text := range texts {
-				if strings.ContainsAny(text, "\x1b\u009b\u202e\r\n\u2028") {
-					t.Errorf("%q is not clean", text)
+			text := encode(contents)
+			for _, unsafe := range []string{`\u001b`, "\u009b", "\u202e", `\r`, `\n`, `\u2028`} {
+				if strings.Contains(text, unsafe) {
+					t.Errorf("%s contains %q", text, unsafe)
 				}
-			}
-			if !r.Since.IsZero() {
-				t.Errorf("since is %s, want none", r.Since)
 			}
 		})
 	}

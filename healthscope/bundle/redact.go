@@ -34,9 +34,7 @@ var envListSuffixes = []string{"env", "Env", "envVars", "EnvVars"}
 // Redact keeps commands, arguments and other annotations, which everyone who may read
 // the pod may read, and a manifest that is a single string.
 func Redact(object *unstructured.Unstructured) {
-	if object != nil {
-		redactValue(object.Object)
-	}
+	redactValue(object.Object)
 }
 
 // isDataHolder reports whether the object is a ConfigMap or a Secret.

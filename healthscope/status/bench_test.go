@@ -2,13 +2,8 @@ package status_test
 
 import (
 	"fmt"
-	"runtime"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/status"
@@ -79,46 +74,6 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// BenchmarkClients serves 20 clients with one worker for each processor, and reports the 95th percentile of the latency. Each client
-// sends its next request when it has its response.
-func BenchmarkClients(b *testing.B) {
-	const clients = 20
-	in := big(b)
-	for _, raw := range []string{"output=summary", "output=summary&type=cluster", "output=summary&health=true", "output=all", "output=all&type=cluster", "output=small"} {
-		q := query(b, raw)
-		b.Run(raw, func(b *testing.B) {
-			requests := make(chan chan struct{}, clients)
-			for range runtime.GOMAXPROCS(0) {
-				go func() {
-					for done := range requests {
-						wire(b, status.New(in, q))
-						done <- struct{}{}
-						runtime.Gosched() // Writing the response to a connection yields too.
-					}
-				}()
-			}
-			var left atomic.Int64
-			left.Store(int64(b.N))
-			times := make([][]time.Duration, clients)
-			var all sync.WaitGroup
-			for c := range times {
-				all.Go(func() {
-					for done := make(chan struct{}); left.Add(-1) >= 0; {
-						begin := time.Now()
-						requests <- done
-						<-done
-						times[c] = append(times[c], time.Since(begin))
-					}
-				})
-			}
-			all.Wait()
-			close(requests)
-			sorted := slices.Sorted(slices.Values(slices.Concat(times...)))
-			b.ReportMetric(float64(sorted[len(sorted)*95/100].Microseconds())/1000, "p95-ms")
-		})
-	}
-}
-
 // BenchmarkDecode decodes the contexts: for the first time, and again after one state has changed.
 func BenchmarkDecode(b *testing.B) {
 	in := big(b)
@@ -138,11 +93,14 @@ func BenchmarkDecode(b *testing.B) {
 
 // BenchmarkDecodeBundle decodes one saved bundle of 8 KB.
 func BenchmarkDecodeBundle(b *testing.B) {
-	in := big(b)
-	place := status.AppInCluster{App: "app-0", Cluster: "provider+edge00"}
+	var resources []string
+	for r := range benchResources {
+		resources = append(resources, fmt.Sprintf("workload-%02d+Deployment", r), "", "")
+	}
+	text := padded(resources)
 	b.ReportAllocs()
 	for b.Loop() {
-		if in.Contents.SavedBundle(place, nil) == nil {
+		if status.DecodeBundle("provider+edge00", text, nil) == nil {
 			b.Fatal("no bundle")
 		}
 	}

@@ -41,9 +41,8 @@ type builder struct {
 	oldest    oldestSeen
 	matched   struct{ apps, clusters, resources map[string]bool }
 
-	// view is the app in a cluster that is being built, scratch holds its rows, and objects its whole objects; nil until they are used.
+	// view is the app in a cluster that is being built, and objects its whole objects; nil until they are used.
 	view    view
-	scratch []row
 	objects map[healthscope.Key]map[string]any
 }
 
@@ -156,7 +155,7 @@ func (b *builder) addCluster(to *App, u *rollup, p *appInCluster) {
 	if p.retrying {
 		cluster.Connectivity = string(appcontext.ConnectivityRetrying)
 	}
-	if b.query.usesClusters() && len(rows) > 0 {
+	if len(rows) > 0 {
 		cluster.Freshness = b.age()
 	}
 	if b.query.Health {
@@ -171,15 +170,14 @@ func (b *builder) addCluster(to *App, u *rollup, p *appInCluster) {
 	to.Clusters = append(to.Clusters, cluster)
 }
 
-// rows returns the expected and the existing resources of an app in a cluster that the query selects. The next call overwrites the
-// result.
+// rows returns the expected and the existing resources of an app in a cluster that the query selects.
 func (b *builder) rows(p *appInCluster) []row {
 	v := &b.view
 	b.objects = nil
 	if b.query.usesClusters() {
 		v.setReport(p, b.Reports[p.AppInCluster], b.lifecycle.terminated)
 	}
-	rows := b.scratch[:0]
+	rows := make([]row, 0, len(p.resources))
 	for i := range p.resources {
 		r := &p.resources[i]
 		if !filterMatches(b.query.Resources, r.name) {
@@ -200,7 +198,6 @@ func (b *builder) rows(p *appInCluster) []row {
 			b.judgeRow(&rows[i])
 		}
 	}
-	b.scratch = rows
 	return rows
 }
 

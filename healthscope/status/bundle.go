@@ -56,10 +56,7 @@ func (b *Bundle) objects() map[healthscope.Key]map[string]any {
 	}
 	found := map[healthscope.Key]map[string]any{}
 	for _, object := range bundle.Objects(&b.lists) {
-		key := keyOf(b.cluster, object)
-		if _, twice := found[key]; !twice {
-			found[key] = redact(object)
-		}
+		found[keyOf(b.cluster, object)] = redact(object)
 	}
 	return found
 }

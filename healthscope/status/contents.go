@@ -158,8 +158,8 @@ func (d *decoder) decodeApp(a appcontext.App) {
 			p.provider, p.cluster = "", c.Name()
 			d.problemf("the name of cluster %q at %q is not <provider>+<cluster>", c.Name(), c.Handle())
 		}
-		saved, found := states.Cluster(c.Name())
-		if _, reported := saved.Value("status"); found && reported {
+		saved, _ := states.Cluster(c.Name())
+		if _, reported := saved.Value("status"); reported {
 			p.setSaved(saved, d.previous[d.location])
 		}
 		var err error
@@ -174,7 +174,7 @@ func (d *decoder) decodeApp(a appcontext.App) {
 				continue
 			}
 			stored, _ := saved.Resource(r.Name())
-			result := d.decodeResource(r, stored, found)
+			result := d.decodeResource(r, stored)
 			result.hook = len(inOrder) > 0 && !inOrder[r.Name()]
 			p.resources = append(p.resources, result)
 		}
@@ -236,8 +236,8 @@ func (d *decoder) markRetrying(resources []resource) {
 	}
 }
 
-// decodeResource decodes an expected object. states holds its state. found is false if the status context does not have the cluster.
-func (d *decoder) decodeResource(r, states appcontext.Resource, found bool) resource {
+// decodeResource decodes an expected object. states holds its state; it is empty if the status context does not have the object.
+func (d *decoder) decodeResource(r, states appcontext.Resource) resource {
 	decoded := resource{identity: d.identify(r), rsync: string(appcontext.ResourcePending), defaultNamespace: d.namespace, stored: r}
 	object, kind, ok := r.Split()
 	if !ok {
@@ -247,9 +247,6 @@ func (d *decoder) decodeResource(r, states appcontext.Resource, found bool) reso
 	decoded.name = object
 	if decoded.kind == "" {
 		decoded.kind = kind
-	}
-	if !found {
-		return decoded
 	}
 	state, err := states.Status()
 	d.checkError(err, states.Handle().Level("status"))
@@ -356,9 +353,6 @@ func (c *Contents) Expected(s appcontext.DeploymentRef, q Query) []Expected {
 // is none. It decodes the bundle once for each revision, with the rules of the first call. When the rules change, call Decode
 // again, without previous.
 func (c *Contents) SavedBundle(p AppInCluster, user rules.UserRules) *Bundle {
-	if c == nil {
-		return nil
-	}
 	at, ok := c.appsInClusters[p]
 	if !ok || !at.hasSaved {
 		return nil
@@ -366,10 +360,7 @@ func (c *Contents) SavedBundle(p AppInCluster, user rules.UserRules) *Bundle {
 	if known := at.savedBundle.Load(); known != nil {
 		return known
 	}
-	text, err := at.saved.Bundle()
-	if err != nil {
-		text = ""
-	}
+	text, _ := at.saved.Bundle() // What cannot be read is malformed.
 	at.savedBundle.CompareAndSwap(nil, DecodeBundle(p.Cluster, text, user))
 	return at.savedBundle.Load()
 }

@@ -4,202 +4,30 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/status"
 )
 
-// words returns the rsync-status, the cluster-status and the health of each resource of a document, by app/cluster/kind/name.
-func words(d status.Document) map[string]string {
-	found := map[string]string{}
-	for _, a := range d.Apps {
-		for _, c := range a.Clusters {
-			for _, r := range c.Resources {
-				text := r.RsyncStatus + "|" + string(r.ClusterStatus)
-				if r.Health != nil {
-					text += "|" + r.Health.State + "|" + r.Health.Reason + "|" + r.Health.CountsAs
-				}
-				found[a.Name+"/"+c.Name+"/"+r.GVK.Kind+"/"+r.Name] = text
-			}
+// TestFiltersThatMatchNothingTogether checks that the document names the filters and counts nothing, and that the health is Unknown.
+func TestFiltersThatMatchNothingTogether(t *testing.T) {
+	in := autumn(t, newID)
+	for filters, unmatched := range map[string]status.Unmatched{
+		"app=nope":                       {Apps: []string{"nope"}},
+		"output=summary&app=nope":        {Apps: []string{"nope"}},
+		"cluster=west%2Bnope&app=nope":   {Apps: []string{"nope"}, Clusters: []string{"west+nope"}},
+		"cluster=west%2Bnope&resource=x": {Clusters: []string{"west+nope"}, Resources: []string{"x"}},
+		"app=web&resource=cache-server":  {Apps: []string{"web"}, Resources: []string{"cache-server"}},
+	} {
+		for _, kind := range []string{"&type=rsync", "&type=cluster", "&type=all"} {
+			d := status.New(in, query(t, filters+kind+"&health=true"))
+			check(t, filters+kind+": unmatched", &unmatched, d.Unmatched)
+			check(t, filters+kind, "Unknown NoMatch", d.Health.State+" "+d.Health.Reason)
+			check(t, filters+kind+": apps and counts", 0, len(d.Apps)+len(d.RsyncStatus)+len(d.ClusterStatus))
 		}
 	}
-	return found
-}
-
-func check[T any](t *testing.T, what string, want, got T) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
-// edge returns the keys of a context with one app in one cluster.
-func edge(state string, resources ...string) keys {
-	return newKeys("42", state).order("web").cluster("web", "west+berlin", resources...)
-}
-
-var berlin = status.AppInCluster{App: "web", Cluster: "west+berlin"}
-
-// TestWhatIsInTheCluster covers each way in which an expected or an unexpected resource can be present or absent.
-func TestWhatIsInTheCluster(t *testing.T) {
-	web := []string{"web+Deployment", object("apps/v1", "Deployment", "web"), "Applied"}
-	deployment := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
-	pod := member("west+berlin", "", "Pod", "web-0", healthscope.Pending)
-	other := deployment
-	other.Namespace = "elsewhere"
-	in := func(report status.Report, change func(*status.Report)) status.Report {
-		change(&report)
-		return report
-	}
-	tests := map[string]struct {
-		resources []string
-		report    status.Report
-		want      map[string]string
-	}{
-		"there":               {web, seen(deployment), map[string]string{"web/berlin/Deployment/web": "Applied|Present"}},
-		"in another version":  {[]string{"web+Deployment", object("extensions/v1beta1", "Deployment", "web"), "Applied"}, seen(deployment), map[string]string{"web/berlin/Deployment/web": "Applied|Present"}},
-		"another group":       {[]string{"web+Deployment", object("acme.example/v1", "Deployment", "web"), "Applied"}, seen(deployment), map[string]string{"web/berlin/Deployment/web": "|Present"}},
-		"namespace unsaid":    {web, seen(other), map[string]string{"web/berlin/Deployment/web": "Applied|Present"}},
-		"other namespace":     {[]string{"web+Deployment", object("apps/v1", "Deployment", "web") + "  namespace: store\n", "Applied"}, seen(other), map[string]string{"web/berlin/Deployment/web": "|Present"}},
-		"gone":                {web, seen(), map[string]string{"web/berlin/Deployment/web": "Applied|NotPresent"}},
-		"more":                {web, seen(pod, deployment), map[string]string{"web/berlin/Deployment/web": "Applied|Present", "web/berlin/Pod/web-0": "|Present"}},
-		"no bundle":           {web, status.Report{}, map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"not filled":          {web, in(seen(), func(r *status.Report) { r.Observed = false }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"too large":           {web, in(seen(pod), func(r *status.Report) { r.Truncated = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown", "web/berlin/Pod/web-0": "|Present"}},
-		"partly unreadable":   {web, in(seen(), func(r *status.Report) { r.Malformed = []string{"deploymentStatuses"} }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"lost":                {web, in(seen(), func(r *status.Report) { r.Unreachable = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"lost, known before":  {web, in(seen(healthscope.MarkUnreachable([]healthscope.Member{deployment}, healthscope.ReasonClusterUnreachable, "no answer", noon)...), func(r *status.Report) { r.Unreachable = true }), map[string]string{"web/berlin/Deployment/web": "Applied|Unknown"}},
-		"kind not followed":   {[]string{"web+Gadget", object("acme.example/v1", "Gadget", "web"), "Applied"}, seen(), map[string]string{"web/berlin/Gadget/web": "Applied|Unknown"}},
-		"kind followed":       {[]string{"web+Gadget", object("acme.example/v1", "Gadget", "web"), "Applied"}, seen(member("west+berlin", "acme.example", "Gadget", "x", healthscope.Ready)), map[string]string{"web/berlin/Gadget/web": "Applied|NotPresent", "web/berlin/Gadget/x": "|Present"}},
-		"not applied":         {[]string{"web+Pod", object("v1", "Pod", "web"), ""}, seen(), map[string]string{"web/berlin/Pod/web": "Pending|NotPresent"}},
-		"word of another age": {[]string{"web+Pod", object("v1", "Pod", "web"), "Paused"}, seen(), map[string]string{"web/berlin/Pod/web": "Paused|NotPresent"}},
-		"body of an update":   {[]string{"web+Pod", "nil", "Applied"}, seen(member("west+berlin", "", "Pod", "web", healthscope.Ready)), map[string]string{"web/berlin/Pod/web": "Applied|Present"}},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			in := edge("Instantiated", tt.resources...).input(t)
-			in.Reports[berlin] = tt.report
-			got := words(status.New(in, query(t, "type=all")))
-			for name, want := range tt.want {
-				if got[name] != want {
-					t.Errorf("%s is %q, want %q", name, got[name], want)
-				}
-			}
-			if name != "another group" && name != "other namespace" {
-				check(t, "resources", len(tt.want), len(got))
-			}
-		})
-	}
-}
-
-// TestSameNameTwice checks that, of several objects that match the expected one, the one in the context's namespace is chosen.
-func TestSameNameTwice(t *testing.T) {
-	here, there := member("west+berlin", "", "Service", "web", healthscope.Ready), member("west+berlin", "", "Service", "web", healthscope.Failed)
-	there.Namespace = "back"
-	in := edge("Instantiated", "web+Service", object("v1", "Service", "web"), "Applied").input(t)
-	in.Reports[berlin] = seen(there, here)
-	d := status.New(in, query(t, "type=all&health=true"))
-	var got []string
-	for _, r := range d.Apps[0].Clusters[0].Resources {
-		got = append(got, r.RsyncStatus+" "+r.Namespace+" "+r.Health.State)
-	}
-	check(t, "services", []string{"Applied store Ready", " back Failed"}, got)
-}
-
-// TestATerminatedInstanceIsNeverShownAsRunning checks that a document ignores the saved bundles of a terminated instance, and that
-// it shows an object that still exists as such.
-func TestATerminatedInstanceIsNeverShownAsRunning(t *testing.T) {
-	ready := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready)
-	bundle := `{"ready":false,"resourceCount":0,"deploymentStatuses":[{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
-	ended := []appcontext.Action{action(appcontext.ActionInstantiated, "42", 7200), action(appcontext.ActionTerminated, "42", 60)}
-	saved := func(in status.Input) status.Report {
-		return status.SavedReport(in.Contents.SavedBundle(berlin, nil), in.Policy, time.Time{}, noon)
-	}
-	tests := map[string]struct {
-		state, resource string
-		report          func(status.Input) status.Report
-		want            string
-		counts          map[string]int
-		overall, reason string
-	}{
-		"saved bundle":            {"Terminated", "Deleted", saved, "Deleted|Unknown|NotPresent|Terminated|", map[string]int{"Unknown": 1}, "NotPresent", "Terminated"},
-		"states left behind":      {"Terminated", "Applied", saved, "Deleted|Unknown|NotPresent|Terminated|", map[string]int{"Unknown": 1}, "NotPresent", "Terminated"},
-		"empty bundle":            {"Terminated", "Deleted", func(status.Input) status.Report { return seen() }, "Deleted|NotPresent|NotPresent|Terminated|", map[string]int{"NotPresent": 1}, "NotPresent", "Terminated"},
-		"still there":             {"Terminated", "Deleted", func(status.Input) status.Report { return seen(ready) }, "Deleted|Present|Terminating|StillPresent|", map[string]int{"Present": 1}, "Terminating", "StillPresent"},
-		"lost":                    {"Terminated", "Deleted", func(status.Input) status.Report { return lost(ready) }, "Deleted|Unknown|Unknown|ClusterUnreachable|", map[string]int{"Unknown": 1}, "Unknown", "ClusterUnreachable"},
-		"terminating":             {"Terminating", "Applied", func(status.Input) status.Report { return seen(ready) }, "Applied|Present|Terminating|Deleting|", map[string]int{"Present": 1}, "Terminating", "Deleting"},
-		"asked for":               {"Instantiated", "Applied", func(status.Input) status.Report { return seen(ready) }, "Applied|Present|Terminating|Deleting|", map[string]int{"Present": 1}, "Terminating", "Deleting"},
-		"could not be terminated": {"TerminateFailed", "Failed", func(status.Input) status.Report { return seen(ready) }, "Failed|Present|Failed|RsyncFailed|", map[string]int{"Present": 1}, "Failed", "RsyncFailed"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			in := edge(tt.state, "web+Deployment", object("apps/v1", "Deployment", "web"), tt.resource).bundle("web", "west+berlin", bundle).input(t, ended...)
-			in.Reports[berlin] = tt.report(in)
-			d := status.New(in, query(t, "output=small"))
-			check(t, "resource", map[string]string{"web/berlin/Deployment/web": tt.want}, words(d))
-			check(t, "counts", tt.counts, d.ClusterStatus)
-			check(t, "status", tt.state, d.Status)
-			for _, h := range []*status.Health{d.Health, d.Apps[0].Health, d.Apps[0].Clusters[0].Health} {
-				if h.State != tt.overall || h.Reason != tt.reason || h.Resources.Total != 0 {
-					t.Errorf("health %+v %+v", h, h.Resources)
-				}
-			}
-		})
-	}
-}
-
-// TestStatesOfContextsThatEnd checks that the state of a context counts even without a history, which EMCO keeps elsewhere.
-func TestStatesOfContextsThatEnd(t *testing.T) {
-	for state, want := range map[string]string{"Terminating": "Terminating", "TerminateFailed": "Terminating", "Terminated": "Terminating", "Instantiated": "Ready", "Updating": "Ready"} {
-		in := edge(state, "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
-		in.Info.Actions = nil
-		in.Reports[berlin] = seen(member("west+berlin", "apps", "Deployment", "web", healthscope.Ready))
-		check(t, state, want, status.New(in, query(t, "output=small")).Health.State)
-	}
-}
-
-// lost returns a report of a bundle in an unreachable cluster.
-func lost(members ...healthscope.Member) status.Report {
-	return status.Report{
-		Members: healthscope.MarkUnreachable(members, healthscope.ReasonClusterUnreachable, "no answer", noon.Add(-time.Minute)), Observed: true,
-		Unreachable: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer", LastSeen: noon.Add(-time.Minute),
-	}
-}
-
-// TestAFilterThatMatchesNothingSaysSo covers single filter values, several values, and combinations of filters.
-func TestAFilterThatMatchesNothingSaysSo(t *testing.T) {
-	in := autumn(t, newID)
-	tests := map[string]struct {
-		query string
-		want  *status.Unmatched
-		apps  int
-		state string
-	}{
-		"all match":          {"app=web&cluster=west%2Bbonn&resource=web-server", nil, 1, "Ready"},
-		"no such app":        {"app=nope", &status.Unmatched{Apps: []string{"nope"}}, 0, "Unknown"},
-		"one of two apps":    {"app=nope&app=web", &status.Unmatched{Apps: []string{"nope"}}, 1, "Ready"},
-		"no such cluster":    {"cluster=west%2Bnope", &status.Unmatched{Clusters: []string{"west+nope"}}, 0, "Unknown"},
-		"no such resource":   {"resource=nope", &status.Unmatched{Resources: []string{"nope"}}, 0, "Unknown"},
-		"not together":       {"app=web&resource=cache-server", &status.Unmatched{Apps: []string{"web"}, Resources: []string{"cache-server"}}, 0, "Unknown"},
-		"summary, not there": {"output=summary&app=nope", &status.Unmatched{Apps: []string{"nope"}}, 0, "Unknown"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			for _, kind := range []string{"&type=rsync", "&type=cluster", "&type=all"} {
-				d := status.New(in, query(t, tt.query+kind+"&health=true"))
-				check(t, "unmatched"+kind, tt.want, d.Unmatched)
-				check(t, "apps"+kind, tt.apps, len(d.Apps))
-				check(t, "state"+kind, tt.state, d.Health.State)
-				if tt.apps == 0 && (d.Health.Reason != "NoMatch" || len(d.RsyncStatus)+len(d.ClusterStatus) > 0) {
-					t.Errorf("%s: health %+v, counts %v %v", kind, d.Health, d.RsyncStatus, d.ClusterStatus)
-				}
-			}
-		})
-	}
+	check(t, "one of two apps", "Ready", status.New(in, query(t, "app=nope&app=web&health=true")).Health.State)
 }
 
 // TestBeforeAndAfterContexts covers a group that has not been instantiated yet, and groups whose context no longer exists.
@@ -232,11 +60,12 @@ func TestBeforeAndAfterContexts(t *testing.T) {
 	}
 }
 
-// TestAGroupWithoutHistory checks that the document of a group without a history lists the known contexts, and no actions.
+// TestAGroupWithoutHistory checks that the document of a group without a history lists the known contexts, and reports the history as
+// unknown, not as empty.
 func TestAGroupWithoutHistory(t *testing.T) {
-	in := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied").input(t, []appcontext.Action{}...)
+	in := web("Instantiated", "Applied").input(t)
 	in.Info.Actions = nil
-	if got := wire(t, status.New(in, query(t, "output=summary"))); strings.Contains(got, `"Actions"`) {
+	if got := wire(t, status.New(in, query(t, "output=summary"))); strings.Contains(got, `"Actions"`) || !strings.Contains(got, `"state":{"Unknown":"no history of it is kept`) {
 		t.Errorf("document %s", got)
 	}
 	check(t, "instances", []string{"42"}, status.New(in, query(t, "instance")).Instances)
@@ -246,80 +75,6 @@ func TestAGroupWithoutHistory(t *testing.T) {
 	in.Info.Actions = nil
 	if got := wire(t, status.New(in, query(t, "instance"))); !strings.Contains(got, `"instances":[]`) {
 		t.Errorf("document %s", got)
-	}
-}
-
-// TestAnUpdatedGroup checks that the newest context holds the expected resources, and the first context their states.
-func TestAnUpdatedGroup(t *testing.T) {
-	first := edge("Instantiated", "old+Pod", object("v1", "Pod", "old"), "Applied", "web+Pod", object("v1", "Pod", "web"), "Applied", "new+Pod", "nil", "Failed").bundle("web", "west+berlin", `{"podStatuses":[]}`)
-	newest := newKeys("43", "Updated").order("web").cluster("web", "west+berlin", "web+Pod", object("v1", "Pod", "web"), "Pending", "new+Pod", object("v1", "Pod", "new"), "", "later+Pod", object("v1", "Pod", "later"), "")
-	newest["/context/43/statusappctxid/"] = `"42"`
-	in := newest.input(t)
-	in.StatusContext = first.snapshot(t)
-	in.Contents = status.Decode(in.View, nil)
-	d := status.New(in, query(t, ""))
-	check(t, "status", "Updated", d.Status)
-	check(t, "resources", map[string]string{"web/berlin/Pod/web": "Applied|", "web/berlin/Pod/new": "Failed|", "web/berlin/Pod/later": "Pending|"}, words(d))
-	want := []status.Expected{{AppInCluster: berlin, BundleName: "42-web", Saved: "/context/42/app/web/cluster/west+berlin/status/", SavedRevision: 7}}
-	check(t, "expected", want, in.Contents.Expected(group, query(t, "type=cluster")))
-	check(t, "expected of rsync", 0, len(in.Contents.Expected(group, query(t, "type=rsync"))))
-	check(t, "expected elsewhere", 0, len(in.Contents.Expected(group, query(t, "type=cluster&cluster=west%2Bbonn"))))
-}
-
-// TestWhatIsUnchangedIsNotParsedAgain checks that Decode parses only the objects that have changed.
-func TestWhatIsUnchangedIsNotParsedAgain(t *testing.T) {
-	k := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Pending")
-	before := k.input(t)
-	k.cluster("web", "west+berlin", "web+Pod", object("acme.example/v2", "Pod", "web"), "Applied")
-	after := k.input(t)
-	same := after.View // Decode assumes that a body with the same revision is the same.
-	gvk := func(c *status.Contents) status.Resource {
-		in := after
-		in.Contents = c
-		return status.New(in, query(t, "")).Apps[0].Clusters[0].Resources[0]
-	}
-	check(t, "same revision", status.Resource{GVK: status.GVK{Version: "v1", Kind: "Pod"}, Name: "web", RsyncStatus: "Applied"}, gvk(status.Decode(same, before.Contents)))
-	values := map[string][]byte{}
-	for h, v := range after.Context.All() {
-		values[string(h)] = v
-	}
-	newer, err := appcontext.NewSnapshot(8, values)
-	noError(t, err)
-	same.Context, same.StatusContext = newer, newer
-	check(t, "next revision", status.Resource{GVK: status.GVK{Group: "acme.example", Version: "v2", Kind: "Pod"}, Name: "web", RsyncStatus: "Applied"}, gvk(status.Decode(same, before.Contents)))
-}
-
-// TestWhatCannotBeReadIsNamed checks that the document names what cannot be read, and omits no resource.
-func TestWhatCannotBeReadIsNamed(t *testing.T) {
-	k := edge("Instantiated",
-		"broken+Pod", "a: b: c: top-secret", "Applied",
-		"odd+Pod", object("v1", "Pod", "odd"), "",
-		"nameless", object("v1", "Service", "nameless"), "Applied",
-	).cluster("web", "stray", "web+Pod", object("v1", "Pod", "web"), "Applied")
-	k["/context/42/app/web/cluster/west+berlin/resource/odd+Pod/status/"] = `{"Status":`
-	k["/context/42/status/"] = "top-secret"
-	d := status.New(k.input(t), query(t, ""))
-	check(t, "resources", map[string]string{
-		"web/berlin/Pod/broken": "Applied|", "web/berlin/Pod/odd": "Unknown|", "web/berlin/Service/nameless": "Applied|", "web/stray/Pod/web": "Applied|",
-	}, words(d))
-	check(t, "counts", map[string]int{"Applied": 3, "Unknown": 1}, d.RsyncStatus)
-	check(t, "problems", []string{
-		`the name of cluster "stray" at "/context/42/app/web/cluster/stray/" is not <provider>+<cluster>`,
-		`the name of resource "nameless" at "/context/42/app/web/cluster/west+berlin/resource/nameless/" is not <name>+<Kind>`,
-		`the object at "/context/42/app/web/cluster/west+berlin/resource/broken+Pod/" cannot be read`,
-		`the value at "/context/42/app/web/cluster/west+berlin/resource/odd+Pod/status/" cannot be read`,
-		`the value at "/context/42/status/" cannot be read`,
-	}, d.Problems)
-}
-
-func TestProblemsAreBounded(t *testing.T) {
-	var resources []string
-	for i := range 50 {
-		resources = append(resources, "r"+strings.Repeat("x", i)+"+Pod", "{", "Applied")
-	}
-	d := status.New(edge("Instantiated", resources...).input(t), query(t, ""))
-	if len(d.Problems) != 20 || d.Problems[19] != "31 more" {
-		t.Errorf("%d problems, the last %q", len(d.Problems), d.Problems[len(d.Problems)-1])
 	}
 }
 
@@ -352,25 +107,6 @@ func TestDetailHidesSecrets(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestAMissingHistoryIsNotAnEmptyOne checks that, without recorded actions, a document reports the history as unknown, and not as an
-// empty list of actions.
-func TestAMissingHistoryIsNotAnEmptyOne(t *testing.T) {
-	in := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied").input(t, []appcontext.Action{}...)
-	in.Info.Actions = nil
-	text := wire(t, status.New(in, query(t, "output=summary")))
-	if strings.Contains(text, `"Actions"`) || !strings.Contains(text, `"state":{"Unknown":"no history of it is kept`) {
-		t.Errorf("document %s", text)
-	}
-}
-
-// TestTheCompositeProfile checks that the document has the composite profile when the context's metadata has it.
-func TestTheCompositeProfile(t *testing.T) {
-	k := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied")
-	check(t, "without", false, strings.Contains(wire(t, status.New(k.input(t), query(t, ""))), "composite-profile-name"))
-	k["/context/42/meta/"] = `{"Project":"retail","CompositeApp":"shop","Version":"v2","DeploymentIntentGroup":"autumn","CompositeProfile":"small"}`
-	check(t, "with", true, strings.Contains(wire(t, status.New(k.input(t), query(t, ""))), `"composite-app-version":"v2","composite-profile-name":"small","name":"autumn"`))
 }
 
 // TestADocumentOfAClusterShowsNoOther checks that a user who may read the network intents of a cluster sees nothing else of their

@@ -86,42 +86,6 @@ func TestAnswersDifferFromThoseOfEMCO(t *testing.T) {
 	})
 }
 
-func TestReadyInTheWordsOfEMCO(t *testing.T) {
-	web, role := object("apps/v1", "Deployment", "web"), object("rbac.authorization.k8s.io/v1", "Role", "web")
-	ready, failed := member("west+berlin", "apps", "Deployment", "web", healthscope.Ready), member("west+berlin", "apps", "Deployment", "web", healthscope.Failed)
-	lost := seen(healthscope.MarkUnreachable([]healthscope.Member{ready}, healthscope.ReasonClusterUnreachable, "no answer", noon)...)
-	lost.Unreachable, lost.Reason = true, healthscope.ReasonClusterUnreachable
-	truncated := seen(ready)
-	truncated.Truncated, truncated.Unlisted = true, healthscope.Summary{Total: 2, Ready: 2}
-	unwell := truncated
-	unwell.Unlisted.Ready = 1
-	tests := map[string]struct {
-		kind, body string
-		report     status.Report
-		ready      string
-		counts     map[string]int
-	}{
-		"ready":                              {"Deployment", web, seen(ready), "Ready", map[string]int{"Ready": 1}},
-		"failed":                             {"Deployment", web, seen(failed), "NotReady", map[string]int{"NotReady": 1}},
-		"not there":                          {"Deployment", web, seen(), "NotReady", map[string]int{"NotPresent": 1}},
-		"in a cluster that is lost":          {"Deployment", web, lost, "NotReady", map[string]int{"NotReady": 1}},
-		"of a cluster that has not reported": {"Role", role, status.Report{}, "NotReady", map[string]int{"NotPresent": 1}},
-		"of a kind that is not reported":     {"Role", role, seen(), "Ready", map[string]int{}},
-		"in a truncated bundle":              {"Deployment", web, truncated, "Ready", map[string]int{"Ready": 1}},
-		"beside others that are not Ready":   {"Deployment", web, unwell, "NotReady", map[string]int{"Ready": 1}},
-		"not named by a truncated bundle":    {"ConfigMap", object("v1", "ConfigMap", "web"), truncated, "Ready", map[string]int{"Ready": 1}},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			in := edge("Instantiated", "web+"+tt.kind, tt.body, "Applied").input(t)
-			in.Reports[berlin] = tt.report
-			got := emcoGroup(t, in, "status=ready&output=summary")
-			check(t, "readyStatus", tt.ready, got.ReadyStatus)
-			check(t, "readyCounts", tt.counts, got.ReadyCounts)
-		})
-	}
-}
-
 func TestConnectivityInTheWordsOfEMCO(t *testing.T) {
 	for stored, want := range map[string]string{`"Available"`: "Available", `"Retrying"`: "Retrying", "": "Unknown"} {
 		k := edge("Instantiating", "web+Pod", object("v1", "Pod", "web"), "Applied")
@@ -135,6 +99,7 @@ func TestConnectivityInTheWordsOfEMCO(t *testing.T) {
 }
 
 func TestAnswersAboutOtherSubjectsInTheDialectOfEMCO(t *testing.T) {
+	check(t, "apps are sorted", true, strings.Contains(wire(t, answer(t, shop(t, nil), "apps")), `"apps":["db","web"]`))
 	in := network(t)
 	text := wire(t, answer(t, in, "status=deployed"))
 	for _, part := range []string{`{"name":"west+berlin","states":{"statusctxid":"` + networkID + `","actions":[`, `"deployedStatus":"Instantiated","deployedCounts":{`, `"cluster":{"clusterProvider":"west","cluster":"berlin","connectivity":"Unknown","resources":[{"GVK":`} {
@@ -161,6 +126,18 @@ func TestAnswersAboutOtherSubjectsInTheDialectOfEMCO(t *testing.T) {
 	if !strings.Contains(text, `"compositeProfile":"small"`) || !strings.HasSuffix(text, `"ChildContextIDs":["7","8"]}`+"\n") {
 		t.Errorf("with children: %s", text)
 	}
+}
+
+// TestDetailInTheDialectOfEMCO checks that the object in the context stands only for an object that is not in the cluster, and not for
+// one that its bundle does not contain.
+func TestDetailInTheDialectOfEMCO(t *testing.T) {
+	in := edge("Instantiated", "gone+Pod", object("v1", "Pod", "gone"), "Applied", "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
+	in.Reports[berlin] = seen(deployment(healthscope.Ready), member("west+berlin", "", "Pod", "other", healthscope.Ready))
+	got := map[string]bool{}
+	for _, r := range emcoGroup(t, in, "status=ready&output=detail").Apps[0].Clusters[0].Resources {
+		got[r.Name] = r.Detail != nil
+	}
+	check(t, "with detail", map[string]bool{"gone": true, "web": false, "other": false}, got)
 }
 
 // TestRefusalsInTheDialectOfEMCO checks that errors begin with EMCO's words, and then add details.
@@ -191,7 +168,12 @@ func TestRefusalsInTheDialectOfEMCO(t *testing.T) {
 	if _, err := status.Answer(network(t), query(t, "dialect=22.12&apps")); err == nil || !strings.Contains(err.Error(), "only for deployment intent groups") {
 		t.Errorf("apps of a cluster: %v", err)
 	}
-	if _, err := status.Answer(spring(t), query(t, "dialect=22.12&apps&app=nosuch")); err != nil {
-		t.Errorf("EMCO does not read app beside apps: %v", err)
+	for _, raw := range []string{"app=store", "apps&app=nosuch"} { // EMCO does not read app beside apps.
+		if _, err := status.Answer(spring(t), query(t, "dialect=22.12&"+raw)); err != nil {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+	if _, err := status.Answer(status.Input{Subject: group}, query(t, "dialect=22.12&app=nosuch")); err != nil {
+		t.Errorf("before the first instantiation, the apps are not known: %v", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
 	"github.com/healthscope/healthscope/healthscope/status"
@@ -130,6 +132,23 @@ func object(apiVersion, kind, name string) string {
 	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n", apiVersion, kind, name)
 }
 
+// edge returns the keys of a context with one app in one cluster.
+func edge(state string, resources ...string) keys {
+	return newKeys("42", state).order("web").cluster("web", "west+berlin", resources...)
+}
+
+var berlin = status.AppInCluster{App: "web", Cluster: "west+berlin"}
+
+// web returns the keys of a context with a Deployment in one cluster, and the state that rsync gives it.
+func web(state, rsync string) keys {
+	return edge(state, "web+Deployment", object("apps/v1", "Deployment", "web"), rsync)
+}
+
+// deployment returns the judged Deployment of web.
+func deployment(state healthscope.State) healthscope.Member {
+	return member("west+berlin", "apps", "Deployment", "web", state)
+}
+
 // member returns a judged object.
 func member(cluster, group, kind, name string, state healthscope.State) healthscope.Member {
 	r := healthscope.Result{Key: healthscope.Key{Cluster: cluster, Group: group, Kind: kind, Namespace: "store", Name: name}, Version: "v1", State: state, Since: noon.Add(-time.Hour)}
@@ -140,6 +159,23 @@ func member(cluster, group, kind, name string, state healthscope.State) healthsc
 func seen(members ...healthscope.Member) status.Report {
 	return status.Report{Members: members, Observed: true, LastSeen: noon}
 }
+
+// lost returns a report of a bundle in an unreachable cluster.
+func lost(members ...healthscope.Member) status.Report {
+	return status.Report{
+		Members: healthscope.MarkUnreachable(members, healthscope.ReasonClusterUnreachable, "no answer", noon.Add(-time.Minute)), Observed: true,
+		Unreachable: true, Reason: healthscope.ReasonClusterUnreachable, Message: "no answer", LastSeen: noon.Add(-time.Minute),
+	}
+}
+
+// savedWeb returns a report of a bundle that was saved in the context at a time, with the Deployment of web, which is Ready.
+func savedWeb(lastSeen time.Time) status.Report {
+	const text = `{"deploymentStatuses":[{"metadata":{"name":"web","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
+	return status.SavedReport(status.DecodeBundle("west+berlin", text, nil), healthscope.DefaultPolicy(), lastSeen, noon)
+}
+
+// since returns the time that is the given duration before noon, as it is served.
+func since(before time.Duration) string { return noon.Add(-before).Format(time.RFC3339) }
 
 // query parses a query.
 func query(t testing.TB, raw string) status.Query {
@@ -160,3 +196,34 @@ func wire(t testing.TB, document any) string {
 }
 
 func base64JSON(value any) string { return base64.StdEncoding.EncodeToString([]byte(marshal(value))) }
+
+func check[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// words returns the kind, name, rsync-status, cluster-status and, if it has it, the health of each resource of a document, by app and
+// cluster, in the order of the document.
+func words(d status.Document) (found []string) {
+	each(d, func(a status.App, c status.Cluster, r status.Resource) {
+		text := a.Name + "/" + c.Name + "/" + r.GVK.Kind + "/" + r.Name + ": " + r.RsyncStatus + "|" + string(r.ClusterStatus)
+		if r.Health != nil {
+			text += "|" + r.Health.State + "|" + r.Health.Reason + "|" + r.Health.CountsAs
+		}
+		found = append(found, text)
+	})
+	return found
+}
+
+// each calls visit for each resource of a document.
+func each(d status.Document, visit func(a status.App, c status.Cluster, r status.Resource)) {
+	for _, a := range d.Apps {
+		for _, c := range a.Clusters {
+			for _, r := range c.Resources {
+				visit(a, c, r)
+			}
+		}
+	}
+}

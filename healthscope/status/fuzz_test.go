@@ -54,37 +54,48 @@ func FuzzStatus(f *testing.F) {
 	})
 }
 
-// FuzzIdentity checks that the identity of an object is the one that a parser reads.
+// FuzzIdentity checks that the identity of an object in YAML or JSON, as users have written it, is the one that a parser reads, and that
+// a text that identifies no object is a problem.
 func FuzzIdentity(f *testing.F) {
 	for _, text := range []string{
 		object("apps/v1", "Deployment", "web"), object("v1", "Pod", "web") + "  namespace: store\n",
-		"kind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: b}\n", "kind: \"Pod\"\napiVersion: v1 # the first\n", "---\nkind: Pod\napiVersion: v1\n",
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"x"}}`, "apiVersion: v1\nkind: Pod\n  Template\n", "apiVersion: v1\nkind: Pod\ndata:\n  x: \"\nkind: Service\n\"\n",
-		"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    namespace: other\n  namespace: yes-it-is\n", "apiVersion: v1\nkind: Pod\nkind: Service\n", "apiVersion: v1\nkind: true\n", "nil", "",
-		"apiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    a: |\n      namespace: other\n\n  namespace: x\nspec:\n  a: {b: c}\n", "apiVersion: v1\nkind: Pod\nmetadata:\n |\n  namespace:x", "apiVersion: v1\nkind: Pod\nmetadata:\n  namespace:x\n", "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    namespace: other\n",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"x"}}`, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}",
+		"kind: Pod\napiVersion: v1\nmetadata: {name: a, namespace: b}\n", "---\nkind: Pod\napiVersion: v1\n", "a: [\nkind: Pod]\nkind: Job\napiVersion: batch/v1\n",
+		"kind: \"Pod\"\napiVersion: v1 # the first\n", "\"apiVersion\": 'apps/v1'\n'kind': \"Deployment\"\nmetadata: {\"namespace\": \"shop\"}\n",
+		"# kind: Service\n---\nkind: Deployment # of the shop\napiVersion: apps/v1\nmetadata:\n    # namespace: other\n    namespace: shop\n",
 		"apiVersion: v1\nkind: Pod\nmetadata:\n    # who\n  name: a\n  namespace: store\n", "# it's\napiVersion: v1\nkind: Pod\n  # not more\nmetadata:\n# who\n  namespace: store # {\n",
-		"apiVersion: v1\nkind: Pod\nmetadata:\n  x: \"a\n  namespace: other\n  b\"\n", "a: [\nkind: Pod]\nkind: Job\napiVersion: batch/v1\n",
+		"spec:\n  template:\n    kind: Pod\n    metadata: {namespace: other}\nkind: Deployment\napiVersion: apps/v1\nmetadata: {namespace: shop}\n",
+		"metadata:\n  annotations:\n    note: |\n      kind: Service\n      apiVersion: v1\n  namespace: shop\nkind: Deployment\napiVersion: apps/v1\n",
+		"apiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    a: |\n      namespace: other\n\n  namespace: x\nspec:\n  a: {b: c}\n",
+		"apiVersion: v1\nkind: Pod\nmetadata:\n  x: \"a\n  namespace: other\n  b\"\n", "apiVersion: v1\nkind: Pod\ndata:\n  x: \"\nkind: Service\n\"\n",
+		"apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    namespace: other\n  namespace: yes-it-is\n", "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    namespace: other\n",
+		"metadata: {namespace: &where shop, labels: {of: *where}}\nkind: Deployment\napiVersion: apps/v1\n",
+		"nil", "", "apiVersion: v1\n", `{"kind":"Pod"}`, "- kind: Pod\n", "\tkind: Pod\n", "apiVersion: v1\nkind: true\n", "apiVersion: apps/\nkind: Pod\n", "apiVersion: v1\nkind: Pod\nmetadata: {namespace: 5}\n",
+		"apiVersion: v1\nkind: Pod\n  Template\n", "apiVersion: v1\nkind: Pod\nkind: Service\n", "apiVersion: v1\nkind: Pod\nmetadata:\n |\n  namespace:x", "apiVersion: v1\nkind: Pod\nmetadata:\n  namespace:x\n",
 	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		in := edge("Instantiated", "x+Kind", text, "Applied").input(t)
-		d := status.New(in, status.Query{Type: status.TypeRsync, Output: status.OutputDetail, Health: true})
-		r := d.Apps[0].Clusters[0].Resources[0]
-		encoded, err := yaml.YAMLToJSON([]byte(text))
-		var object map[string]any
-		if !utf8.ValidString(text) || err != nil || json.Unmarshal(encoded, &object) != nil {
-			return // The parser cannot read the object, so there is nothing to compare.
+		d := status.New(edge("Instantiated", "x+Kind", text, "Applied").input(t), status.Query{Type: status.TypeRsync, Output: status.OutputDetail, Health: true})
+		r, problem := d.Apps[0].Clusters[0].Resources[0], len(d.Problems) > 0
+		var parsed map[string]any
+		if encoded, err := yaml.YAMLToJSON([]byte(text)); !utf8.ValidString(text) || err == nil && json.Unmarshal(encoded, &parsed) != nil && parsed != nil {
+			return // A part of the object that does not identify it cannot be parsed.
 		}
-		version, _ := object["apiVersion"].(string)
-		kind, _ := object["kind"].(string)
-		metadata, _ := object["metadata"].(map[string]any)
-		namespace, _ := metadata["namespace"].(string)
-		if version == "" || kind == "" {
-			return
+		apiVersion, isVersion := parsed["apiVersion"].(string)
+		kind, isKind := parsed["kind"].(string)
+		metadata, isMetadata := parsed["metadata"].(map[string]any)
+		namespace, isNamespace := metadata["namespace"].(string)
+		readable := isVersion && isKind && kind != "" && (isMetadata || parsed["metadata"] == nil) && (isNamespace || metadata["namespace"] == nil)
+		group, version, ok := strings.Cut(apiVersion, "/")
+		if !ok {
+			group, version = "", apiVersion
 		}
-		if got := strings.TrimPrefix(r.GVK.Group+"/"+r.GVK.Version, "/"); len(d.Problems) == 0 && (got != strings.TrimPrefix(version, "/") || r.GVK.Kind != kind || r.Namespace != namespace) {
-			t.Errorf("%q %q %q is taken for %q %q %q", version, kind, namespace, got, r.GVK.Kind, r.Namespace)
+		if readable = readable && version != ""; readable == problem {
+			t.Errorf("problems %q, readable %t", d.Problems, readable)
+		}
+		if want := (status.GVK{Group: group, Version: version, Kind: kind}); readable && (r.GVK != want || r.Namespace != namespace) {
+			t.Errorf("%+v in %q is taken for %+v in %q", want, namespace, r.GVK, r.Namespace)
 		}
 	})
 }

@@ -94,16 +94,13 @@ func TestGoldenDocuments(t *testing.T) {
 		query string
 		want  string
 	}{
-		"default":                      {autumn(t, newID), "", "golden-all.json"},
-		"default, said":                {autumn(t, newID), "type=rsync&output=all", "golden-all.json"},
-		"summary":                      {autumn(t, newID), "output=summary", "golden-summary.json"},
-		"detail of one":                {autumn(t, newID), "output=detail&type=cluster&app=store&resource=store-settings", "golden-detail.json"},
-		"instance, several resources":  {autumn(t, oldID), "output=all&type=rsync&resource=web-server&resource=store-settings&instance=" + oldID, "golden-instance.json"},
-		"cluster":                      {autumn(t, newID), "cluster=west%2Bbonn", "golden-cluster.json"},
-		"network intents":              {network(t), "", "golden-network.json"},
-		"network intents by cluster":   {network(t), "cluster=west%2Bberlin&app=network-intents", "golden-network.json"},
-		"list of instances":            {autumn(t, newID), "instance", "golden-instances.json"},
-		"list of instances, with sign": {autumn(t, newID), "instance=", "golden-instances.json"},
+		"default":                     {autumn(t, newID), "", "golden-all.json"},
+		"summary":                     {autumn(t, newID), "output=summary", "golden-summary.json"},
+		"detail of one":               {autumn(t, newID), "output=detail&type=cluster&app=store&resource=store-settings", "golden-detail.json"},
+		"instance, several resources": {autumn(t, oldID), "output=all&type=rsync&resource=web-server&resource=store-settings&instance=" + oldID, "golden-instance.json"},
+		"cluster":                     {autumn(t, newID), "cluster=west%2Bbonn", "golden-cluster.json"},
+		"network intents":             {network(t), "", "golden-network.json"},
+		"list of instances":           {autumn(t, newID), "instance", "golden-instances.json"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

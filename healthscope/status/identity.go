@@ -24,11 +24,10 @@ type identity struct {
 
 func (i identity) gvk() GVK { return GVK{Group: i.group, Version: i.version, Kind: i.kind} }
 
-// matches reports whether the object with a key is the expected one. The version makes no difference. group and namespace count
-// where they are known.
+// matches reports whether the object with a key, of the same kind and name, is the expected one. The version makes no difference.
+// group and namespace count where they are known.
 func (i identity) matches(k healthscope.Key) bool {
-	return i.kind == k.Kind && i.name == k.Name &&
-		(i.version == "" || i.group == k.Group || i.group == legacyGroup) &&
+	return (i.version == "" || i.group == k.Group || i.group == legacyGroup) &&
 		(i.namespace == "" || k.Namespace == "" || i.namespace == k.Namespace)
 }
 
@@ -68,8 +67,6 @@ func parseRedacted(text string) map[string]any {
 
 // redact removes confidential data from an object, in place.
 func redact(object map[string]any) map[string]any {
-	if object != nil {
-		bundle.Redact(&unstructured.Unstructured{Object: object})
-	}
+	bundle.Redact(&unstructured.Unstructured{Object: object})
 	return object
 }

@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,8 @@ func instance(t *testing.T, text string) status.Report {
 	return r
 }
 
-const instanceBundle = `{"ready":true,"resourceCount":2,
+// instanceBundle is a bundle of another monitor, whose resourceCount is not that of its objects.
+const instanceBundle = `{"ready":true,"resourceCount":9,
 "serviceStatuses":[{"kind":"Service","apiVersion":"v1","metadata":{"name":"sink","namespace":"store","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}},"spec":{"type":"ClusterIP","clusterIP":"10.0.0.1"},"status":{"loadBalancer":{}}}],
 "deploymentStatuses":[{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"sink","namespace":"store"},"spec":{"replicas":1},"status":{"replicas":1,"readyReplicas":1,"updatedReplicas":1,"availableReplicas":1}}]}`
 
@@ -29,38 +31,55 @@ func TestInstance(t *testing.T) {
 	check(t, "document", want, wire(t, status.NewInstance("fnKPvVAL", []status.Report{instance(t, instanceBundle)}, nil)))
 }
 
-// TestAnInstanceInDoubtIsNotReady checks that an instance that is not fully known is not Ready, and shows what is known.
-func TestAnInstanceInDoubtIsNotReady(t *testing.T) {
-	well := func() status.Report { return instance(t, instanceBundle) }
+// TestWhenAnInstanceIsReady checks that an instance that is not fully known is not Ready, and shows what is known, in any order of its
+// bundles. An empty instance has a message, because the monitor follows the label of EMCO by default, and not that of k8splugin.
+func TestWhenAnInstanceIsReady(t *testing.T) {
 	change := func(f func(*status.Report)) status.Report {
-		r := well()
+		r := instance(t, instanceBundle)
 		f(&r)
 		return r
 	}
-	gone := lost(well().Members...)
+	well := change(func(r *status.Report) { r.Namespace = "store" })
+	other, failed := seen(member("west+bonn", "", "Pod", "x", healthscope.Ready)), seen(member("west+bonn", "", "Pod", "x", healthscope.Failed))
+	gone := lost(well.Members...)
 	tests := map[string]struct {
-		reports  []status.Report
-		count    int
-		listed   int
-		lastSeen string
+		reports   []status.Report
+		unread    []string
+		ready     bool
+		count     int
+		listed    int
+		namespace string
+		lastSeen  string
+		message   string
 	}{
-		"never filled":  {[]status.Report{well(), {}}, 2, 2, ""},
-		"nothing in it": {[]status.Report{seen()}, 0, 0, ""},
-		"one fails":     {[]status.Report{well(), seen(member("west+bonn", "", "Pod", "x", healthscope.Failed))}, 3, 3, ""},
-		"malformed":     {[]status.Report{change(func(r *status.Report) { r.Malformed = []string{"podStatuses"} })}, 2, 2, ""},
+		"all is known":           {[]status.Report{well}, nil, true, 2, 2, "store", "", ""},
+		"in two clusters":        {[]status.Report{well, other}, nil, true, 3, 3, "", "", ""},
+		"a cluster is unread":    {[]status.Report{well}, []string{"east+tokyo"}, false, 2, 2, "store", "", ""},
+		"never filled":           {[]status.Report{{Namespace: "store"}}, nil, false, 0, 0, "store", "", "1 of 1 bundles"},
+		"one of two, not filled": {[]status.Report{well, {}}, nil, false, 2, 2, "", "", "1 of 2 bundles"},
+		"nothing in it":          {[]status.Report{seen()}, nil, false, 0, 0, "", "", ""},
+		"one fails":              {[]status.Report{well, failed}, nil, false, 3, 3, "", "", ""},
+		"malformed":              {[]status.Report{change(func(r *status.Report) { r.Malformed = []string{"podStatuses"} })}, nil, false, 2, 2, "", "", ""},
 		"unlisted fails": {[]status.Report{change(func(r *status.Report) {
-			r.Truncated, r.Unlisted = true, healthscope.Summary{Total: 3, Ready: 2, Failed: 1}
-		})}, 5, 2, ""},
-		"lost, and empty":  {[]status.Report{well(), {Observed: true, Unreachable: true, LastSeen: noon.Add(-time.Minute)}}, 2, 2, since(time.Minute)},
-		"lost":             {[]status.Report{gone}, 2, 2, since(time.Minute)},
-		"one of two, lost": {[]status.Report{gone, seen(member("west+bonn", "", "Pod", "x", healthscope.Ready))}, 3, 3, since(time.Minute)},
+			r.Truncated, r.Unlisted, r.Bundle = true, healthscope.Summary{Total: 3, Ready: 2, Failed: 1}, nil
+		})}, nil, false, 5, 2, "", "", ""},
+		"lost, and empty":  {[]status.Report{well, {Namespace: "store", Observed: true, Unreachable: true, LastSeen: noon.Add(-time.Minute)}}, nil, false, 2, 2, "store", since(time.Minute), ""},
+		"lost":             {[]status.Report{gone}, nil, false, 2, 2, "", since(time.Minute), ""},
+		"one of two, lost": {[]status.Report{gone, other}, nil, false, 3, 3, "", since(time.Minute), ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := status.NewInstance("fnKPvVAL", tt.reports, nil)
-			if d.Ready || d.ResourceCount != tt.count || len(d.Resources) != tt.listed || d.LastSeen != tt.lastSeen || d.Resources == nil {
-				t.Errorf("document %s", wire(t, d))
+			d := status.NewInstance("fnKPvVAL", tt.reports, tt.unread)
+			text := wire(t, d)
+			if d.Ready != tt.ready || d.ResourceCount != tt.count || len(d.Resources) != tt.listed || d.Resources == nil || d.LastSeen != tt.lastSeen || d.Namespace != tt.namespace {
+				t.Errorf("document %s", text)
 			}
+			if !strings.HasPrefix(d.Message, tt.message) || (d.Message == "") != (tt.message == "") || d.Message != "" && !strings.Contains(d.Message, status.InstanceLabel+" in monitor.labelKeys") {
+				t.Errorf("message %q", d.Message)
+			}
+			check(t, "unread", tt.unread, d.UnreadClusters)
+			slices.Reverse(tt.reports)
+			check(t, "in another order", text, wire(t, status.NewInstance("fnKPvVAL", tt.reports, tt.unread)))
 		})
 	}
 }
@@ -82,46 +101,5 @@ func TestABundleThatIsTooLargeIsCountedWhole(t *testing.T) {
 	}
 	if string(b.Status.ServiceStatuses) != "[]" {
 		t.Errorf("the bundle was changed: %+v", b.Status)
-	}
-}
-
-// TestOrderOfBundlesMakesNoDifference covers an instance in several clusters.
-func TestOrderOfBundlesMakesNoDifference(t *testing.T) {
-	a := seen(member("west+bonn", "", "Pod", "a", healthscope.Ready), member("west+bonn", "", "Pod", "b", healthscope.Ready))
-	b := seen(member("west+berlin", "", "Pod", "c", healthscope.Ready))
-	check(t, "document", wire(t, status.NewInstance("fnKPvVAL", []status.Report{a, b}, nil)), wire(t, status.NewInstance("fnKPvVAL", []status.Report{b, a}, nil)))
-}
-
-// An instance is not ready while a cluster that has not been read yet may hold more of it.
-func TestAnInstanceIsNotReadyAsLongAsAClusterIsUnread(t *testing.T) {
-	t.Parallel()
-	reports := []status.Report{seen(member("west+bonn", "apps", "Deployment", "web", healthscope.Ready))}
-	if d := status.NewInstance("fnKPvVAL", reports, nil); !d.Ready {
-		t.Errorf("not ready though all is known: %+v", d)
-	}
-	if d := status.NewInstance("fnKPvVAL", reports, []string{"east+tokyo"}); d.Ready || len(d.UnreadClusters) != 1 {
-		t.Errorf("ready though a cluster has not been read: %+v", d)
-	}
-}
-
-// TestAnInstanceThatNoMonitorFollowsSaysWhy checks that an empty instance has a message. By default, the monitor follows the label of
-// EMCO, and not that of k8splugin.
-func TestAnInstanceThatNoMonitorFollowsSaysWhy(t *testing.T) {
-	empty := status.Report{Namespace: "store"}
-	text := wire(t, status.NewInstance("fnKPvVAL", []status.Report{empty}, nil))
-	for _, want := range []string{`"id":"fnKPvVAL"`, `"namespace":"store"`, `"ready":false`, "k8splugin.io/rb-instance-id in monitor.labelKeys"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the document has no %s: %s", want, text)
-		}
-	}
-	filled := instance(t, instanceBundle)
-	filled.Namespace = "back"
-	text = wire(t, status.NewInstance("fnKPvVAL", []status.Report{filled}, nil))
-	if strings.Contains(text, `"message"`) || !strings.Contains(text, `"namespace":"back"`) {
-		t.Errorf("document %s", text)
-	}
-	text = wire(t, status.NewInstance("fnKPvVAL", []status.Report{filled, empty}, nil))
-	if strings.Contains(text, `"namespace":"back"`) || !strings.Contains(text, `"message":"1 of 2 bundles`) {
-		t.Errorf("document %s", text)
 	}
 }

@@ -105,17 +105,6 @@ func drawQuery(t *rapid.T) status.Query {
 	}
 }
 
-// each calls visit for each resource of a document.
-func each(d status.Document, visit func(a status.App, c status.Cluster, r status.Resource)) {
-	for _, a := range d.Apps {
-		for _, c := range a.Clusters {
-			for _, r := range c.Resources {
-				visit(a, c, r)
-			}
-		}
-	}
-}
-
 // TestCountsAreThoseOfWhatIsListed checks that the counts are those of the listed resources, in the document and in the summary of the
 // same query. Listed resources match the filters, and every filter value is either in the document or unmatched.
 func TestCountsAreThoseOfWhatIsListed(t *testing.T) {
@@ -215,14 +204,20 @@ func TestHealthDoesNotDependOnTheType(t *testing.T) {
 	})
 }
 
-// checkWhole fails the test when the counts of a document with health do not add up, or when it is Ready without reason.
+// checkWhole fails the test when a document with health is Ready without reason, when its counts do not add up, or when they do not give
+// its state, as they do unless the context fails or ends.
 func checkWhole(t *rapid.T, d status.Document, text string) {
 	counts := d.Health.Resources
+	summary := healthscope.Summary{Total: counts.Total, Ready: counts.Ready, Pending: counts.Pending, Failed: counts.Failed, Unknown: counts.Unknown}
 	if counts.Ready+counts.Pending+counts.Failed+counts.Unknown != counts.Total {
 		t.Errorf("counts do not add up: %+v", counts)
 	}
 	if d.Health.State == "Ready" && (counts.Total == 0 || counts.Ready != counts.Total || d.Status == "Terminated") {
 		t.Errorf("it is Ready: %s", text)
+	}
+	runs := slices.Contains([]string{"Instantiating", "Instantiated", "Updated"}, d.Status) && d.State.Actions[len(d.State.Actions)-1].State != "Terminated"
+	if runs && d.Health.State != string(summary.State()) {
+		t.Errorf("it is %s with %+v", d.Health.State, counts)
 	}
 }
 

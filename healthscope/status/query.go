@@ -328,8 +328,8 @@ func (q *Query) setInstance(values []string) error {
 
 // parseFilter returns the sorted, unique values of a filter. check reports whether a value can be a name, and returns what is allowed.
 func parseFilter(parameter string, values []string, check func(string) (ok bool, allowed string)) ([]string, error) {
-	if len(values) == 0 || len(values) > MaxFilters {
-		return nil, newParameterError(parameter, strings.Join(values[:min(len(values), 3)], ","), fmt.Sprintf("is given %d times", len(values)), "1 to "+strconv.Itoa(MaxFilters)+" values")
+	if len(values) > MaxFilters {
+		return nil, newParameterError(parameter, strings.Join(values[:3], ","), fmt.Sprintf("is given %d times", len(values)), "1 to "+strconv.Itoa(MaxFilters)+" values")
 	}
 	for _, value := range values {
 		if ok, allowed := check(value); !ok {

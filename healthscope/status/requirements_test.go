@@ -41,7 +41,7 @@ func TestAContextRequiresWhatRsyncHasDone(t *testing.T) {
 	}, missing(required, nil))
 	volume := member("west+berlin", "", "PersistentVolumeClaim", "other", healthscope.Ready)
 	check(t, "with bundles", []string{"west+berlin/ConfigMap/own", "west+berlin/PersistentVolumeClaim/claim", "west+berlin/Service/refused"}, missing(required, map[string][]healthscope.Member{
-		"west+berlin": {old, volume, member("west+berlin", "apps", "Deployment", "web", healthscope.Failed)},
+		"west+berlin": {old, volume, deployment(healthscope.Failed)},
 		"west+bonn":   {member("west+bonn", "apps", "Deployment", "web", healthscope.Ready)},
 	}))
 	check(t, "equal to itself", true, required.Equal(k.input(t).Contents.Requirements(nil)))
@@ -58,12 +58,15 @@ func TestWhichContextsRequireAnything(t *testing.T) {
 		"Created": false, "Instantiating": true, "Instantiated": true, "InstantiateFailed": true, "Updating": true, "Updated": true, "UpdatedFailed": true,
 		"Terminating": false, "Terminated": false, "TerminateFailed": false,
 	} {
-		in := edge(state, "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied").input(t)
+		in := web(state, "Applied").input(t)
 		check(t, state, want, len(missing(in.Contents.Requirements(nil), nil)) == 1)
 		ended := []appcontext.Action{action(appcontext.ActionInstantiated, "42", 60), action(appcontext.ActionTerminated, "42", 1)}
 		check(t, state+", and a user has ended it", 0, len(missing(in.Contents.Requirements(ended), nil)))
 	}
-	none := edge("", "web+Deployment", object("apps/v1", "Deployment", "web"), "Applied")
+	unordered := web("Instantiated", "Applied")
+	unordered["/context/42/app/web/cluster/west+berlin/resource/instruction/order/"] = "{"
+	check(t, "an order that cannot be read", 1, len(missing(unordered.input(t).Contents.Requirements(nil), nil)))
+	none := web("", "Applied")
 	delete(none, "/context/42/status/")
 	check(t, "no state", 0, len(missing(none.input(t).Contents.Requirements(nil), nil)))
 	check(t, "no context", 0, len(missing((*status.Contents)(nil).Requirements(nil), nil)))
