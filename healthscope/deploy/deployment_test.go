@@ -59,13 +59,13 @@ func TestDeploymentInterrupted(t *testing.T) {
 // any state that follows.
 func TestWantedIgnoresEventsThatWillBeSkipped(t *testing.T) {
 	queue := func(events ...deploy.QueuedEvent) []deploy.QueuedEvent { return events }
-	instantiate := deploy.QueuedEvent{Event: deploy.EventInstantiate, Status: deploy.EventPending}
-	terminate := deploy.QueuedEvent{Event: deploy.EventTerminate, Status: deploy.EventPending}
-	terminated := deploy.QueuedEvent{Event: deploy.EventTerminate, Status: deploy.EventDone}
-	instantiated := deploy.QueuedEvent{Event: deploy.EventInstantiate, Status: deploy.EventDone}
-	read := deploy.QueuedEvent{Event: deploy.EventRead, Status: deploy.EventDone}
-	update := deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: "43", Status: deploy.EventPending}
-	failed := deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: "43", Status: deploy.EventError}
+	event := func(event deploy.Event, status deploy.EventStatus) deploy.QueuedEvent {
+		return deploy.QueuedEvent{Event: event, Status: status}
+	}
+	instantiate, instantiated := event(deploy.EventInstantiate, deploy.EventPending), event(deploy.EventInstantiate, deploy.EventDone)
+	terminate, terminated := event(deploy.EventTerminate, deploy.EventPending), event(deploy.EventTerminate, deploy.EventDone)
+	update, failed := event(deploy.EventUpdate, deploy.EventPending), event(deploy.EventUpdate, deploy.EventError)
+	read := event(deploy.EventRead, deploy.EventDone)
 	for name, tt := range map[string]struct {
 		lifecycle deploy.Lifecycle
 		want      bool

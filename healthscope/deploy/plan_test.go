@@ -42,24 +42,38 @@ func run(w *deploy.Progress, refuse func(deploy.Step) bool) map[string][]string 
 
 func never(deploy.Step) bool { return false }
 
-// TestRefusalEndsOnlyItsSequence asserts that a refusal does not stop the app's other cluster and other apps. A termination also
-// deletes all other resources of the sequence.
-func TestRefusalEndsOnlyItsSequence(t *testing.T) {
+// TestRefusalBlocksItsSequenceUntilRetry asserts that a refusal does not stop the app's other cluster and other apps, and that a retry takes
+// the refused steps and the steps after them, and no others. A termination also deletes all other resources of the sequence.
+func TestRefusalBlocksItsSequenceUntilRetry(t *testing.T) {
 	p := plan(t, read(t, "created.tsv"))
 	refused := func(s deploy.Step) bool { return s.Resource.Name == "web+Deployment" && s.Cluster == "p1+edge01" }
 	for name, tt := range map[string]struct {
-		work *deploy.Progress
-		all  []string
+		work         *deploy.Progress
+		all, retried []string
 	}{
-		"instantiation": {p.Instantiation(), []string{"begin", "apply bundle", "apply web-cm+ConfigMap", "apply web+Deployment", "apply web-svc+Service"}},
-		"termination":   {p.Termination(), []string{"begin", "delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap", "delete bundle"}},
+		"instantiation": {
+			p.Instantiation(), []string{"begin", "apply bundle", "apply web-cm+ConfigMap", "apply web+Deployment", "apply web-svc+Service"},
+			[]string{"apply web+Deployment", "apply web-svc+Service"},
+		},
+		"termination": {
+			p.Termination(), []string{"begin", "delete web-svc+Service", "delete web+Deployment", "delete web-cm+ConfigMap", "delete bundle"},
+			[]string{"delete web+Deployment", "delete bundle"},
+		},
 	} {
 		got := run(tt.work, refused)
-		if tt.work.Done() || !slices.Equal(got["web in p1+edge01"], tt.all[:4]) {
-			t.Errorf("%s: done %t, steps %q", name, tt.work.Done(), got["web in p1+edge01"])
+		if tt.work.Done() || !tt.work.Refused() || !slices.Equal(got["web in p1+edge01"], tt.all[:4]) {
+			t.Errorf("%s: done %t, refused %t, steps %q", name, tt.work.Done(), tt.work.Refused(), got["web in p1+edge01"])
 		}
 		if !slices.Equal(got["web in p1+edge02"], tt.all) || len(got["db in p1+edge01"]) != 4 {
 			t.Errorf("%s: a refusal has ended other sequences: %q", name, got)
+		}
+		tt.work.Retry()
+		if got := run(tt.work, refused); len(got) != 1 || !slices.Equal(got["web in p1+edge01"], tt.retried[:1]) {
+			t.Errorf("%s, refused again: %q", name, got)
+		}
+		tt.work.Retry()
+		if got := run(tt.work, never); !tt.work.Done() || tt.work.Refused() || !slices.Equal(got["web in p1+edge01"], tt.retried) {
+			t.Errorf("%s: done %t, steps %q; want %q", name, tt.work.Done(), got, tt.retried)
 		}
 	}
 }
@@ -189,17 +203,25 @@ func drawPlan(t *rapid.T) *deploy.Plan {
 	return p
 }
 
-// TestProgressResumesAfterRestart asserts that a resource is not applied again if this event has applied it. It is applied again
-// if an earlier event has.
-func TestProgressResumesAfterRestart(t *testing.T) {
-	target := deploy.Target{App: "web", Cluster: "p+c", Resources: []deploy.Resource{{Name: "a+Pod", Status: appcontext.ResourceApplied}, {Name: "b+Pod", Status: appcontext.ResourcePending}}}
-	p := &deploy.Plan{ID: "42", Apps: []deploy.App{{Name: "web", Targets: []deploy.Target{target}}}}
-	if got := run(p.Instantiation(), never)["web in p+c"]; !slices.Equal(got, []string{"apply bundle", "apply b+Pod"}) {
-		t.Errorf("steps %q", got)
+// TestInstantiationSkipsAppliedResources asserts that a resource is not applied again if this event has applied it, before a restart or a
+// retry. It is applied again if an earlier event has.
+func TestInstantiationSkipsAppliedResources(t *testing.T) {
+	const applied, pending, hasFailed = appcontext.ResourceApplied, appcontext.ResourcePending, appcontext.ResourceFailed
+	for name, tt := range map[string]struct {
+		statuses map[string]appcontext.ResourceStatus
+		want     []string
+	}{
+		"all":                   {map[string]appcontext.ResourceStatus{"pre-install": applied, "a": applied, "b": applied, "post-install": applied}, nil},
+		"one":                   {map[string]appcontext.ResourceStatus{"pre-install": applied, "a": applied, "b": pending, "post-install": applied}, []string{"apply bundle", "apply b"}},
+		"the hooks before them": {map[string]appcontext.ResourceStatus{"pre-install": applied, "a": hasFailed, "b": pending, "post-install": applied}, []string{"apply bundle", "apply a", "apply b"}},
+	} {
+		p := withHooks(func(name string) appcontext.ResourceStatus { return tt.statuses[name] })
+		if got := run(p.Instantiation(), never)["web in p+c"]; !slices.Equal(got, tt.want) {
+			t.Errorf("%s: steps %q, want %q", name, got, tt.want)
+		}
 	}
-	// In a snapshot of values, everything has the same revision. Hence the statuses are not newer than the beginning of the
-	// event.
-	p = plan(t, read(t, "instantiated.tsv"))
+	// In a snapshot of values, everything has the same revision. Hence the statuses are not newer than the beginning of the event.
+	p := plan(t, read(t, "instantiated.tsv"))
 	if got := run(p.Instantiation(), never)["db in p1+edge01"]; !slices.Equal(got, []string{"begin", "apply bundle", "apply db-secret+Secret", "apply db+StatefulSet"}) {
 		t.Errorf("steps %q", got)
 	}
