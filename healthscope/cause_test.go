@@ -78,6 +78,10 @@ func TestTheCauseIsAtTheBottom(t *testing.T) {
 		"a claim that may be another pod's": {
 			[]healthscope.Result{set, db0, claim("x-my-db-0", healthscope.Pending), pod("my-db-0", healthscope.Pending, of("apps", "StatefulSet", "my-db"))}, "StatefulSet/db", setUnbound,
 		},
+		"a claim whose template ends as another pod begins": {
+			[]healthscope.Result{set, db0, claim("amy-db-0", healthscope.Pending), pod("my-db-0", healthscope.Pending)},
+			"StatefulSet/db", "Pod db-0: waits for PersistentVolumeClaim amy-db-0: no volume is bound",
+		},
 		"a claim in another namespace, or cluster": {
 			[]healthscope.Result{
 				set, db0, claim("data-db-0", healthscope.Pending, func(r *healthscope.Result) { r.Namespace = "zoo" }),

@@ -315,3 +315,19 @@ func TestRolloutThatGetsOnDoesNotTimeOut(t *testing.T) {
 		}
 	}
 }
+
+func TestProgressIsEqualAtTheSameMoment(t *testing.T) {
+	one := healthscope.Progress{Generation: 1, Ready: 1, At: noon}
+	for name, tc := range map[string]struct {
+		other healthscope.Progress
+		want  bool
+	}{
+		"the same in another time zone": {healthscope.Progress{Generation: 1, Ready: 1, At: noon.In(time.FixedZone("", 3600))}, true},
+		"another moment":                {healthscope.Progress{Generation: 1, Ready: 1, At: noon.Add(1)}, false},
+		"another number":                {healthscope.Progress{Generation: 1, Ready: 2, At: noon}, false},
+	} {
+		if got := one.Equal(tc.other); got != tc.want {
+			t.Errorf("%s: equal is %t", name, got)
+		}
+	}
+}

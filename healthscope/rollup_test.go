@@ -54,13 +54,13 @@ func TestHealthPercentage(t *testing.T) {
 		percent float64
 		want    healthscope.Health
 	}{
-		"nothing":                           {healthscope.Summary{}, 100, healthscope.HealthUnknown},
-		"one short of all":                  {healthscope.Summary{Total: 3, Healthy: 2}, 100, healthscope.Unhealthy},
-		"an unknown one in the way":         {healthscope.Summary{Total: 3, Healthy: 2, Unknown: 1}, 100, healthscope.HealthUnknown},
-		"an unknown one is not all":         {healthscope.Summary{Total: 3, Healthy: 1, Unknown: 1}, 100, healthscope.Unhealthy},
-		"unknown ones that do not matter":   {healthscope.Summary{Total: 4, Healthy: 3, Unknown: 1}, 75, healthscope.Healthy},
-		"unknown ones that would do":        {healthscope.Summary{Total: 4, Healthy: 2, Unknown: 1}, 75, healthscope.HealthUnknown},
-		"one at least":                      {healthscope.Summary{Total: 4}, 0, healthscope.Unhealthy},
+		"nothing":                         {healthscope.Summary{}, 100, healthscope.HealthUnknown},
+		"one short of all":                {healthscope.Summary{Total: 3, Healthy: 2}, 100, healthscope.Unhealthy},
+		"an unknown one in the way":       {healthscope.Summary{Total: 3, Healthy: 2, Unknown: 1}, 100, healthscope.HealthUnknown},
+		"an unknown one is not all":       {healthscope.Summary{Total: 3, Healthy: 1, Unknown: 1}, 100, healthscope.Unhealthy},
+		"unknown ones that do not matter": {healthscope.Summary{Total: 4, Healthy: 3, Unknown: 1}, 75, healthscope.Healthy},
+		"unknown ones that would do":      {healthscope.Summary{Total: 4, Healthy: 2, Unknown: 1}, 75, healthscope.HealthUnknown},
+		"one at least":                    {healthscope.Summary{Total: 4}, 0, healthscope.Unhealthy},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -38,6 +38,10 @@ func TestTimeCounts(t *testing.T) {
 		"a Job may run as long as it takes": {
 			[]healthscope.Result{job("import", since(ago(100*time.Hour))), job("export", since(ago(100*time.Hour)), serving)}, []string{"Job/export Pending", "Job/import Pending"},
 		},
+		"a Job of another group has a time": {
+			[]healthscope.Result{result("batch.volcano.sh", "Job", "train", healthscope.Pending, since(ago(time.Hour)))},
+			[]string{"Job/train Failed PendingTimeout: Pending for more than 10m0s: no reason given"},
+		},
 		"a Job's pod that does not start is its cause, for as long as the Job waits for it": {
 			[]healthscope.Result{job("import", since(ago(time.Hour))), pod("a", healthscope.Pending, since(ago(time.Hour)), of("batch", "Job", "import"), because(healthscope.ReasonUnschedulable, "no node"))},
 			[]string{"Pod/a Pending owned Unschedulable: no node", "Job/import Pending | Pod a: no node"},

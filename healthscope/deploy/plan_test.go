@@ -227,6 +227,21 @@ func TestInstantiationSkipsAppliedResources(t *testing.T) {
 	}
 }
 
+func TestTerminationLeavesWhatWasOnlyRead(t *testing.T) {
+	for queue, want := range map[string]bool{
+		`[{"event":"Read","status":"Done"}]`:                                                  true,
+		`[{"event":"Read","status":"Done"},{"event":"Instantiate","status":"Skip"}]`:          true,
+		`[{"event":"Instantiate","status":"Done"},{"event":"Read","status":"Done"}]`:          false,
+		`[{"event":"Instantiate","status":"Error"},{"event":"Terminate","status":"Pending"}]`: false,
+	} {
+		v := read(t, "created.tsv")
+		v["/context/42/rsync/AppContextEventQueue/"] = `{"AcQueue":` + queue + `}`
+		if got := plan(t, v).Termination().Done(); got != want {
+			t.Errorf("%s: nothing to delete is %t, want %t", queue, got, want)
+		}
+	}
+}
+
 // withHooks returns a plan of one app in one cluster with an object of each hook. status returns their statuses.
 func withHooks(status func(name string) appcontext.ResourceStatus) *deploy.Plan {
 	resource := func(name string) deploy.Resource { return deploy.Resource{Name: name, Status: status(name)} }
