@@ -29,45 +29,6 @@ func parse(t testing.TB, text string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-func TestEvaluateSaysWhichObjectItIs(t *testing.T) {
-	cases := map[string]struct {
-		object string
-		want   healthscope.Result
-	}{
-		"pod of a ReplicaSet": {
-			object: `{apiVersion: v1, kind: Pod, metadata: {name: shop-6b7f-x2x4z, namespace: store, uid: u-17, ownerReferences: [
-				{apiVersion: example.com/v1, kind: Watcher, name: other, uid: w},
-				{apiVersion: apps/v1, kind: ReplicaSet, name: shop-6b7f, uid: r, controller: true}]},
-				status: {containerStatuses: [{name: web, ready: true}]}}`,
-			want: healthscope.Result{
-				Key: healthscope.Key{Kind: "Pod", Namespace: "store", Name: "shop-6b7f-x2x4z"}, Version: "v1", UID: "u-17",
-				Owner: &healthscope.Owner{Group: "apps", Kind: "ReplicaSet", Name: "shop-6b7f"},
-			},
-		},
-		"deployment, no owner": {
-			object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop, namespace: store}}`,
-			want:   healthscope.Result{Key: healthscope.Key{Group: "apps", Kind: "Deployment", Namespace: "store", Name: "shop"}, Version: "v1"},
-		},
-		"an owner that does not control is none": {
-			object: `{apiVersion: v1, kind: ConfigMap, metadata: {name: shop, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: shop}]}}`,
-			want:   healthscope.Result{Key: healthscope.Key{Kind: "ConfigMap", Name: "shop"}, Version: "v1"},
-		},
-		"an owner without a name is none": {
-			object: `{apiVersion: v1, kind: ConfigMap, metadata: {name: shop, ownerReferences: [text, {kind: Deployment, controller: true}]}}`,
-			want:   healthscope.Result{Key: healthscope.Key{Kind: "ConfigMap", Name: "shop"}, Version: "v1"},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := rules.Evaluate(parse(t, tc.object), rules.Options{})
-			identity := healthscope.Result{Key: got.Key, Version: got.Version, UID: got.UID, Owner: got.Owner, Since: got.Since, Labels: got.Labels}
-			if diff := cmp.Diff(tc.want, identity); diff != "" {
-				t.Errorf("identity (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestObjectsThatCannotBeRead(t *testing.T) {
 	cases := map[string]struct{ object, message string }{
 		"no kind":                         {`{apiVersion: v1, metadata: {name: x}}`, "kind is missing"},

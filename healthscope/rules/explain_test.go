@@ -2,7 +2,6 @@ package rules_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -76,28 +75,5 @@ func TestUserRuleThatDoesNotMatchDecidesNothing(t *testing.T) {
 	got, rule := rules.Explain(object, rules.Options{User: user})
 	if diff := cmp.Diff(rules.Evaluate(object, rules.Options{}), got); diff != "" || rule != "Deployment" || len(user.objects) != 1 {
 		t.Errorf("decided by %q after %d questions (-without +with):\n%s", rule, len(user.objects), diff)
-	}
-}
-
-// TestObjectWithoutStatusIsSoSinceItsCreation asserts that Since is the creation time of an object without status. The grace
-// period for its first status begins at that time.
-func TestObjectWithoutStatusIsSoSinceItsCreation(t *testing.T) {
-	cases := map[string]struct {
-		object string
-		want   time.Time
-	}{
-		"no status":            {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {creationTimestamp: "2026-02-01T10:00:00+01:00"}}`, time.Date(2026, 2, 1, 9, 0, 0, 0, time.UTC)},
-		"nothing in it":        {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {creationTimestamp: "2026-02-01T10:00:00Z"}, status: {conditions: []}}`, time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)},
-		"no time":              {`{apiVersion: acme.example/v1, kind: Gadget}`, time.Time{}},
-		"a time that is none":  {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {creationTimestamp: noon}}`, time.Time{}},
-		"a status":             {`{apiVersion: acme.example/v1, kind: Gadget, metadata: {creationTimestamp: "2026-02-01T10:00:00Z"}, status: {phase: Ready}}`, time.Time{}},
-		"a kind that has none": {`{apiVersion: v1, kind: ConfigMap, metadata: {creationTimestamp: "2026-02-01T10:00:00Z"}}`, time.Time{}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := rules.Evaluate(parse(t, tc.object), rules.Options{}).Since; !got.Equal(tc.want) || got.Location() != time.UTC {
-				t.Errorf("since %v, want %v", got, tc.want)
-			}
-		})
 	}
 }

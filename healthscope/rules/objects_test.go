@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8sjson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
@@ -29,6 +32,7 @@ type objectCase struct {
 	Flags    []string           `json:"flags"`
 	Replicas string             `json:"replicas"`
 	Deadline string             `json:"deadline"`
+	Since    string             `json:"since"`
 	Rule     string             `json:"rule"`
 	Object   json.RawMessage    `json:"object"`
 	// Operator writes the status, and Source is where its form comes from.
@@ -73,7 +77,7 @@ func readObjects(t testing.TB) []objectCase {
 	for _, file := range files {
 		all = append(all, readCases(t, file)...)
 	}
-	if len(all) < 332 {
+	if len(all) < 340 {
 		t.Fatalf("%d objects were read, which is not all", len(all))
 	}
 	return all
@@ -102,7 +106,22 @@ func caseOf(r healthscope.Result) objectCase {
 	if r.ProgressDeadline != 0 {
 		c.Deadline = r.ProgressDeadline.String()
 	}
+	if !r.Since.IsZero() {
+		c.Since = r.Since.Format(time.RFC3339)
+	}
 	return c
+}
+
+// identityOf returns a result that only identifies an object, as apimachinery reads it.
+func identityOf(object *unstructured.Unstructured) healthscope.Result {
+	kind := object.GroupVersionKind()
+	identity := healthscope.Result{
+		Key: healthscope.Key{Group: kind.Group, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}, Version: kind.Version, UID: string(object.GetUID()),
+	}
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		identity.Owner = &healthscope.Owner{Group: schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group, Kind: owner.Kind, Name: owner.Name}
+	}
+	return identity
 }
 
 // TestObjects compares results with the entries. What an entry does not have is empty in the result; its rule is compared if it has one. No
@@ -122,6 +141,10 @@ func TestObjects(t *testing.T) {
 			}
 			if tc.Rule != "" && rule != tc.Rule {
 				t.Errorf("decided by %q, want %q", rule, tc.Rule)
+			}
+			identity := healthscope.Result{Key: got.Key, Version: got.Version, UID: got.UID, Owner: got.Owner, Labels: got.Labels}
+			if diff := cmp.Diff(identityOf(tc.object), identity); diff != "" {
+				t.Errorf("identity (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, tc.object); diff != "" {
 				t.Errorf("the object has changed (-before +after):\n%s", diff)
