@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -109,6 +110,14 @@ func TestNewPlanRejectsInvalidContexts(t *testing.T) {
 	}
 }
 
+func TestContextWithoutOrderHasAllApps(t *testing.T) {
+	v := read(t, "created.tsv")
+	delete(v, "/context/42/app/instruction/order/")
+	if got := len(run(plan(t, v).Instantiation(), never)); got != 6 {
+		t.Errorf("%d apps in clusters are deployed, want 3 in 2 clusters each", got)
+	}
+}
+
 // TestCRDsAreAppliedFirstAndNotDeleted has CRDs that are hooks, and CRDs in the order of resources.
 func TestCRDsAreAppliedFirstAndNotDeleted(t *testing.T) {
 	v := read(t, "created.tsv")
@@ -122,8 +131,10 @@ func TestCRDsAreAppliedFirstAndNotDeleted(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("instantiation: %q, want %q", got, want)
 	}
-	if got := run(p.Termination(), never)["web in p1+edge01"]; !slices.Equal(got, []string{"begin", "delete web-cm+ConfigMap", "delete bundle"}) {
-		t.Errorf("termination: %q", got)
+	for name, work := range map[string]*deploy.Progress{"termination": p.Termination(), "removal": p.Removal()} {
+		if got := run(work, never)["web in p1+edge01"]; !slices.Equal(got, []string{"begin", "delete web-cm+ConfigMap", "delete bundle"}) {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 
@@ -324,6 +335,98 @@ func TestProgressWithHooksResumesAfterRestart(t *testing.T) {
 	})
 }
 
+// TestStepsWriteEMCOKeys takes all steps of an event, and compares the states of apps, clusters and resources with a recording. EMCO also writes
+// statuses into the context of an update, which nobody reads.
+func TestStepsWriteEMCOKeys(t *testing.T) {
+	states := func(v values) values {
+		states := maps.Clone(v)
+		maps.DeleteFunc(states, func(key, _ string) bool {
+			return !strings.Contains(key, "/app/") || strings.HasPrefix(key, "/context/43/") && strings.HasSuffix(key, "/status/")
+		})
+		return states
+	}
+	for after, tt := range map[string]struct {
+		before string
+		take   func(v values)
+	}{
+		"instantiated.tsv":   {"created.tsv", func(v values) { p := plan(t, v); v.take(t, p, p.Instantiation()) }},
+		"terminated.tsv":     {"instantiated.tsv", func(v values) { p := plan(t, v); v.take(t, p, p.Termination()) }},
+		"update.updated.tsv": {"update.created.tsv", func(v values) { to, from := v.update(t); v.take(t, to, to.Update()); v.take(t, from, from.Removal()) }},
+	} {
+		v := read(t, tt.before)
+		tt.take(v)
+		if diff := cmp.Diff(states(read(t, after)), states(v)); diff != "" {
+			t.Errorf("%s (-recorded +written):\n%s", after, diff)
+		}
+	}
+}
+
+// take takes all steps of a progress, which succeed, and writes what is recorded of them.
+func (v values) take(t *testing.T, p *deploy.Plan, w *deploy.Progress) {
+	t.Helper()
+	for _, target := range p.Targets() {
+		v.apply(t, []appcontext.Write{p.ConnectivityWrite(target.App, target.Cluster, appcontext.ConnectivityAvailable)})
+	}
+	for steps := w.Take(); len(steps) > 0; steps = w.Take() {
+		for _, s := range steps {
+			switch s.Verb {
+			case deploy.VerbBegin:
+				v.apply(t, p.Begin(s))
+			case deploy.VerbApply:
+				v.apply(t, p.Result(s, appcontext.ResourceApplied, "", false))
+			case deploy.VerbDelete:
+				v.apply(t, p.Result(s, appcontext.ResourceDeleted, "", false))
+			default: // It has no status of its own.
+			}
+			w.Complete(s, deploy.Acknowledged)
+		}
+	}
+}
+
+// update returns the plans of an update from context 42 to context 43.
+func (v values) update(t *testing.T) (to, from *deploy.Plan) {
+	t.Helper()
+	before, after := v.snapshotOf(t, "42"), v.snapshotOf(t, "43")
+	to, err := deploy.Contexts{Acted: after, Status: before, Others: []*appcontext.Snapshot{before}}.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from, err = (deploy.Contexts{Acted: before, Status: before, Others: []*appcontext.Snapshot{after}}).Plan(); err != nil {
+		t.Fatal(err)
+	}
+	return to, from
+}
+
+// TestProblemIsStoredBesideStatus asserts that a problem is written with a status, and removed with the next status.
+func TestProblemIsStoredBesideStatus(t *testing.T) {
+	p := plan(t, read(t, "instantiated.tsv"))
+	step := deploy.Step{App: "web", Cluster: "p1+edge01", Resource: deploy.Resource{Name: "web+Deployment"}}
+	const status appcontext.Handle = "/context/42/app/web/cluster/p1+edge01/resource/web+Deployment/status/"
+	beside := func(writes []appcontext.Write) (values []any) {
+		for _, w := range writes {
+			if w.Sidecar && w.Handle == status {
+				values = append(values, w.Value)
+			}
+		}
+		return values
+	}
+	begin := p.Termination().Take()
+	i := slices.IndexFunc(begin, func(s deploy.Step) bool { return s.App == step.App && s.Cluster == step.Cluster })
+	for name, tt := range map[string]struct {
+		writes []appcontext.Write
+		want   []any
+	}{
+		"a problem":             {p.Result(step, appcontext.ResourceFailed, "refused", false), []any{"refused"}},
+		"no problem after one":  {p.Result(step, appcontext.ResourceApplied, "", true), []any{nil}},
+		"no problem":            {p.Result(step, appcontext.ResourceApplied, "", false), nil},
+		"the work begins again": {p.Begin(begin[i]), []any{nil}},
+	} {
+		if diff := cmp.Diff(tt.want, beside(tt.writes)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestUpdateSkipsUnchangedResources asserts that an update skips a resource if it is applied, byte by byte as desired, by a
 // context that is known to contain it.
 func TestUpdateSkipsUnchangedResources(t *testing.T) {
@@ -341,19 +444,11 @@ func TestUpdateSkipsUnchangedResources(t *testing.T) {
 			v := read(t, "update.created.tsv")
 			v["/context/43/rsync/state/CurrentState/"] = `{"Status":"Instantiating"}`
 			maps.Copy(v, tt.changes)
-			before, after := v.snapshotOf(t, "42"), v.snapshotOf(t, "43")
-			p, err := deploy.Contexts{Acted: after, Status: before, Others: []*appcontext.Snapshot{before}}.Plan()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := run(p.Update(), never)["web in p1+edge01"]; !slices.Equal(got, tt.want) {
+			to, from := v.update(t)
+			if got := run(to.Update(), never)["web in p1+edge01"]; !slices.Equal(got, tt.want) {
 				t.Errorf("steps %q, want %q", got, tt.want)
 			}
-			first, err := deploy.Contexts{Acted: before, Status: before, Others: []*appcontext.Snapshot{after}}.Plan()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := run(first.Removal(), never)["web in p1+edge01"]; !slices.Equal(got, []string{"begin", "delete u-removed+ConfigMap"}) {
+			if got := run(from.Removal(), never)["web in p1+edge01"]; !slices.Equal(got, []string{"begin", "delete u-removed+ConfigMap"}) {
 				t.Errorf("deleted %q", got)
 			}
 		})
