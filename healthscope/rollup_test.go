@@ -33,6 +33,7 @@ func TestSummaryAndState(t *testing.T) {
 		"missing":               {[]healthscope.Member{missing}, healthscope.Summary{Total: 1, Pending: 1}, healthscope.Pending},
 		"unknown before others": {[]healthscope.Member{member(healthscope.Pending), member(healthscope.Unknown)}, healthscope.Summary{Total: 2, Pending: 1, Unknown: 1}, healthscope.Unknown},
 		"failed before all":     {[]healthscope.Member{member(healthscope.Unknown), member(healthscope.Failed)}, healthscope.Summary{Total: 2, Unknown: 1, Failed: 1}, healthscope.Failed},
+		"unknown while serving": {[]healthscope.Member{member(healthscope.Unknown, serving)}, healthscope.Summary{Total: 1, Unknown: 1}, healthscope.Unknown},
 		"failed while serving":  {[]healthscope.Member{member(healthscope.Failed, serving)}, healthscope.Summary{Total: 1, Failed: 1}, healthscope.Failed},
 	}
 	for name, tc := range cases {
@@ -141,16 +142,5 @@ func TestKeysSortByPlaceThenKindThenName(t *testing.T) {
 				t.Errorf("%+v does not come before %+v", base, next)
 			}
 		})
-	}
-}
-
-func TestOnlyReadyAndServingIsHealthy(t *testing.T) {
-	for _, state := range healthscope.States() {
-		for _, serves := range []bool{false, true} {
-			want := state == healthscope.Ready || state == healthscope.Pending && serves
-			if got := (healthscope.Result{State: state, Serving: serves}).Healthy(); got != want {
-				t.Errorf("%s, serving %v: healthy is %v", state, serves, got)
-			}
-		}
 	}
 }

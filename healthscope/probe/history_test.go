@@ -76,8 +76,8 @@ func TestResults(t *testing.T) {
 		{"ffffffffffsssssssss", probe.Thresholds{Failure: 0.5, Healthy: 1}, probe.Failing, "status code 503"},
 		{"ffffffffffssssssssss", probe.Thresholds{Failure: 0.5, Healthy: 1}, probe.Passing, ""},
 	} {
-		if got := after(c.story, c.thresholds); got.Result != c.want || got.Cause != c.cause {
-			t.Errorf("%q: %d, %q; want %d, %q", c.story, got.Result, got.Cause, c.want, c.cause)
+		if got := after(c.story, c.thresholds); got.Result != c.want || got.Cause != c.cause || got.Made != (c.story != "") {
+			t.Errorf("%q: %d, %q, made %t; want %d, %q", c.story, got.Result, got.Cause, got.Made, c.want, c.cause)
 		}
 	}
 }

@@ -67,6 +67,17 @@ func TestParseNamesEveryFieldThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+func TestThresholdIsAPercentage(t *testing.T) {
+	for percent, want := range map[float64]bool{-1: false, 0: false, 0.5: true, 100: true, 100.5: false} {
+		if err := probe.CheckRollup(&corev1alpha2.HealthScopeSpec{HealthThresholdPercentage: &percent}); (err == nil) != want {
+			t.Errorf("%g: %v", percent, err)
+		}
+	}
+	if err := probe.CheckRollup(&corev1alpha2.HealthScopeSpec{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRatesAreSharesOrPercent(t *testing.T) {
 	for rate, want := range map[float64]float64{0: 0, 0.3: 0.3, 1: 1, 30: 0.3, 100: 1} {
 		spec, err := probe.Parse(asking(func(s *corev1alpha2.HealthScopeSpec) { s.FailureRateThreshold, s.HealthyRateThreshold = &rate, &rate }))
