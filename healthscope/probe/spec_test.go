@@ -42,6 +42,15 @@ func TestParseFillsInDefaults(t *testing.T) {
 	}
 }
 
+func TestParseAcceptsTheMaximum(t *testing.T) {
+	spec, err := probe.Parse(asking(func(s *corev1alpha2.HealthScopeSpec) {
+		s.ProbeMethod, s.ProbeScheme, s.ProbeTimeout, s.ProbeInterval = "HEAD", "HTTPS", new(int32(60)), new(int32(86400))
+	}))
+	if err != nil || spec.Method != probe.MethodHead || spec.Scheme != "https" || spec.Timeout != time.Minute || spec.Interval != 24*time.Hour {
+		t.Errorf("%+v, %v", spec, err)
+	}
+}
+
 func TestParseNamesEveryFieldThatCannotBeUsed(t *testing.T) {
 	for want, change := range map[string]func(*corev1alpha2.HealthScopeSpec){
 		`probe-method: "POST" is not known`:                                     func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "POST" },
