@@ -138,6 +138,25 @@ func TestCRDsAreAppliedFirstAndNotDeleted(t *testing.T) {
 	}
 }
 
+func TestApprovalsAreOfSigningRequests(t *testing.T) {
+	v := read(t, "created.tsv")
+	at := "/context/42/app/web/cluster/p1+edge01/resource/"
+	v[at+"a+CertificateSigningRequest/"], v[at+"b+CertificateSigningRequest/"] = `"a"`, `"b"`
+	v[at+"instruction/order/"] = `"{\"resorder\":[\"a+CertificateSigningRequest\",\"b+CertificateSigningRequest\",\"web-cm+ConfigMap\"]}"`
+	for _, name := range []string{"a+CertificateSigningRequest", "web-cm+ConfigMap"} {
+		v[at+name+"/subresource/approval/"] = `"{\"type\":\"Approved\"}"`
+	}
+	got := map[string]string{}
+	for _, target := range plan(t, v).Targets() {
+		for _, r := range target.Resources {
+			got[r.Name] += r.Approval
+		}
+	}
+	if got["a+CertificateSigningRequest"] != `{"type":"Approved"}` || got["b+CertificateSigningRequest"] != "" || got["web-cm+ConfigMap"] != "" {
+		t.Errorf("approvals %q", got)
+	}
+}
+
 // TestStepsWaitForDependencies asserts that steps wait with any dependencies, in any order in which steps end, and with any
 // refused steps. In the end, no step is left that could be taken.
 func TestStepsWaitForDependencies(t *testing.T) {
@@ -235,6 +254,20 @@ func TestInstantiationSkipsAppliedResources(t *testing.T) {
 	p := plan(t, read(t, "instantiated.tsv"))
 	if got := run(p.Instantiation(), never)["db in p1+edge01"]; !slices.Equal(got, []string{"begin", "apply bundle", "apply db-secret+Secret", "apply db+StatefulSet"}) {
 		t.Errorf("steps %q", got)
+	}
+}
+
+func TestReadingReadsEachObjectOnItsOwn(t *testing.T) {
+	p := plan(t, read(t, "created.tsv"))
+	work := p.Reading()
+	got := run(work, func(s deploy.Step) bool { return s.Resource.Name == "web-cm+ConfigMap" })["web in p1+edge01"]
+	if want := []string{"read web-cm+ConfigMap", "read web+Deployment", "read web-svc+Service"}; !slices.Equal(got, want) || work.Done() {
+		t.Errorf("steps %q, done %t; want %q", got, work.Done(), want)
+	}
+	step := deploy.Step{App: "web", Cluster: "p1+edge01", Resource: deploy.Resource{Name: "web+Deployment"}}
+	want := appcontext.Write{Handle: "/context/42/app/web/cluster/p1+edge01/resource/web+Deployment/definition/", Value: "{}"}
+	if diff := cmp.Diff(want, p.Read(step, "{}")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
