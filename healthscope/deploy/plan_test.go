@@ -306,7 +306,7 @@ var (
 	}
 )
 
-// TestFailedHookBlocksLaterSteps fails each hook, and none. A failed pre-delete hook prevents every deletion.
+// TestFailedHookBlocksLaterSteps fails each hook, and none. A failed pre-delete hook prevents every deletion. An update has no hooks.
 func TestFailedHookBlocksLaterSteps(t *testing.T) {
 	p := withHooks(func(string) appcontext.ResourceStatus { return "" })
 	for _, tt := range []struct {
@@ -318,12 +318,35 @@ func TestFailedHookBlocksLaterSteps(t *testing.T) {
 		{"pre-install", p.Instantiation(), stepsOfInstantiation[:3]},
 		{"post-install", p.Instantiation(), stepsOfInstantiation},
 		{"", p.Termination(), stepsOfTermination},
+		{"", p.Update(), []string{"begin", "apply bundle", "apply a", "apply b"}},
+		{"", p.Removal(), []string{"begin", "delete b", "delete a", "delete bundle"}},
 		{"pre-delete", p.Termination(), stepsOfTermination[:1]},
 		{"post-delete", p.Termination(), stepsOfTermination[:5]},
 	} {
 		got := run(tt.work, func(s deploy.Step) bool { return s.Verb == deploy.VerbHook && s.Resource.Name == tt.fails })
 		if tt.work.Done() != (tt.fails == "") || !slices.Equal(got["web in p+c"], tt.steps) {
 			t.Errorf("%q fails: done %t, steps %q", tt.fails, tt.work.Done(), got)
+		}
+	}
+}
+
+func TestUpdatedSeparatesWhatIsUpToDate(t *testing.T) {
+	p := withHooks(func(string) appcontext.ResourceStatus { return "" })
+	p.Apps[0].Targets[0].Definitions = []deploy.Resource{{Name: "x+CustomResourceDefinition", UpToDate: true}}
+	applied, left := p.Updated()
+	for name, tt := range map[string]struct {
+		targets []deploy.Target
+		want    []string
+	}{
+		"all":     {p.Targets(), []string{"x+CustomResourceDefinition", "a", "b", "pre-install", "post-install", "pre-delete", "post-delete"}},
+		"applied": {applied, []string{"a", "b"}}, "left": {left, []string{"x+CustomResourceDefinition"}},
+	} {
+		var got []string
+		for _, r := range tt.targets[0].All() {
+			got = append(got, r.Name)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 }
