@@ -32,7 +32,7 @@ func TestCleanResult(t *testing.T) {
 	filled := func(text string, at time.Time) healthscope.Result {
 		return healthscope.Result{
 			Key: healthscope.Key{Group: text, Kind: text, Namespace: text, Name: text}, Version: text, UID: text, Reason: healthscope.Reason(text), Message: text,
-			Since: at, Owner: &healthscope.Owner{Group: text, Kind: text, Name: text}, Labels: map[string]string{text: text}, Progress: &healthscope.Progress{At: at},
+			Since: at, Owner: &healthscope.Owner{Group: text, Kind: text, Name: text}, Labels: map[string]string{text: "value", "name": text}, Progress: &healthscope.Progress{At: at},
 		}
 	}
 	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
