@@ -85,11 +85,9 @@ func (j *judgeState) pendingClaimOf(m *Member) *Member {
 		return nil
 	}
 	key := Key{Cluster: m.Cluster, Kind: "PersistentVolumeClaim", Namespace: m.Namespace}
-	for at, _ := find(j.members, &key); at < len(j.members); at++ {
+	at, _ := find(j.members, &key)
+	for ; j.members[at].Kind == key.Kind && j.members[at].Namespace == key.Namespace; at++ { // The pod itself sorts after its claims.
 		claim := &j.members[at]
-		if claim.Kind != key.Kind || claim.Namespace != key.Namespace { // The pod itself sorts before other groups and clusters.
-			break
-		}
 		template, ok := strings.CutSuffix(claim.Name, "-"+m.Name)
 		if ok && claim.State != Ready && claim.State != Terminating && !j.isClaimOfOtherPod(&m.Key, template) {
 			return claim

@@ -181,52 +181,67 @@ func TestAWorkloadThatCrashesInALoopStaysFailed(t *testing.T) {
 
 func TestHistoryDecidesOnGraceAndHold(t *testing.T) {
 	policy := healthscope.Policy{FailureGrace: 30 * time.Second, RecoveryHold: 20 * time.Second}
-	failed := because("Evicted", "no disk")
+	evicted, hourAgo := because("Evicted", "no disk"), since(ago(time.Hour))
 	uid := func(uid string) func(*healthscope.Result) { return func(r *healthscope.Result) { r.UID = uid } }
+	web := of("apps", "Deployment", "web")
 	cases := map[string]struct {
-		before, now healthscope.Result
+		before, now []healthscope.Result
 		want        []string
+		// since is that of the first member; it is not compared when it is zero.
+		since time.Time
 	}{
 		"a recovery is held": {
-			pod("a", healthscope.Failed, since(ago(time.Hour)), failed), pod("a", healthscope.Ready, since(ago(5*time.Second))),
-			[]string{"Pod/a Failed Evicted: over for less than 20s: Evicted: no disk", "next check in 15s"},
+			before: []healthscope.Result{pod("a", healthscope.Failed, hourAgo, evicted)}, now: []healthscope.Result{pod("a", healthscope.Ready, since(ago(5*time.Second)))},
+			want: []string{"Pod/a Failed Evicted: over for less than 20s: Evicted: no disk", "next check in 15s"}, since: ago(time.Hour),
 		},
 		"a recovery that was held is held with the same words": {
-			pod("a", healthscope.Failed, since(ago(time.Hour)), because("Evicted", "over for less than 20s: Evicted: no disk")), pod("a", healthscope.Pending, since(ago(5*time.Second))),
-			[]string{"Pod/a Failed Evicted: over for less than 20s: Evicted: no disk", "next check in 15s"},
+			before: []healthscope.Result{pod("a", healthscope.Failed, hourAgo, because("Evicted", "over for less than 20s: Evicted: no disk"))},
+			now:    []healthscope.Result{pod("a", healthscope.Pending, since(ago(5*time.Second)))},
+			want:   []string{"Pod/a Failed Evicted: over for less than 20s: Evicted: no disk", "next check in 15s"},
 		},
-		"a recovery that lasts": {pod("a", healthscope.Failed, failed), pod("a", healthscope.Ready, since(ago(20*time.Second))), []string{"Pod/a Ready"}},
 		"a recovery since an unknown time": {
-			pod("a", healthscope.Failed, failed), pod("a", healthscope.Ready), []string{"Pod/a Ready"},
+			before: []healthscope.Result{pod("a", healthscope.Failed, evicted)}, now: []healthscope.Result{pod("a", healthscope.Ready)}, want: []string{"Pod/a Ready"},
 		},
 		"a status of before a restart holds too": {
-			pod("a", healthscope.Failed, because("Evicted", "")), pod("a", healthscope.Ready, uid("u"), since(ago(5*time.Second))),
-			[]string{"Pod/a Failed Evicted: over for less than 20s: Evicted", "next check in 15s"},
+			before: []healthscope.Result{pod("a", healthscope.Failed, because("Evicted", ""))}, now: []healthscope.Result{pod("a", healthscope.Ready, uid("u"), since(ago(5*time.Second)))},
+			want: []string{"Pod/a Failed Evicted: over for less than 20s: Evicted", "next check in 15s"},
 		},
 		"another object of the same name": {
-			pod("a", healthscope.Failed, uid("u"), failed), pod("a", healthscope.Ready, uid("v"), since(ago(5*time.Second))), []string{"Pod/a Ready"},
+			before: []healthscope.Result{pod("a", healthscope.Failed, uid("u"), evicted)}, now: []healthscope.Result{pod("a", healthscope.Ready, uid("v"), since(ago(5*time.Second)))},
+			want: []string{"Pod/a Ready"},
 		},
-		"an object that goes, goes": {
-			pod("a", healthscope.Failed, failed), pod("a", healthscope.Terminating, since(ago(5*time.Second))), []string{"Pod/a Terminating counts Pending"},
+		"an object that is deleted": {
+			before: []healthscope.Result{pod("a", healthscope.Failed, evicted)}, now: []healthscope.Result{pod("a", healthscope.Terminating, since(ago(5*time.Second)))},
+			want: []string{"Pod/a Terminating counts Pending"},
 		},
 		"what was Pending is Ready at once": {
-			pod("a", healthscope.Pending), pod("a", healthscope.Ready, since(noon)), []string{"Pod/a Ready"},
+			before: []healthscope.Result{pod("a", healthscope.Pending)}, now: []healthscope.Result{pod("a", healthscope.Ready, since(noon))}, want: []string{"Pod/a Ready"},
 		},
 		"a young failure of what was Ready is a warning": {
-			pod("a", healthscope.Ready, since(ago(time.Hour))), pod("a", healthscope.Failed, since(ago(10*time.Second)), failed), []string{"Pod/a Ready Evicted: no disk", "next check in 20s"},
+			before: []healthscope.Result{pod("a", healthscope.Ready, hourAgo)}, now: []healthscope.Result{pod("a", healthscope.Failed, since(ago(10*time.Second)), evicted)},
+			want: []string{"Pod/a Ready Evicted: no disk", "next check in 20s"}, since: ago(time.Hour),
 		},
-		"a young failure of what was Pending is Pending": {
-			pod("a", healthscope.Pending, since(ago(time.Hour))), pod("a", healthscope.Failed, since(ago(10*time.Second)), failed), []string{"Pod/a Pending Evicted: no disk", "next check in 20s"},
+		"a young failure of what was Pending is Pending, since that began": {
+			before: []healthscope.Result{pod("a", healthscope.Pending, hourAgo)}, now: []healthscope.Result{pod("a", healthscope.Failed, since(ago(10*time.Second)), evicted)},
+			want: []string{"Pod/a Pending Evicted: no disk", "next check in 20s"}, since: ago(time.Hour),
+		},
+		"a young failure of a pod is the cause all the same": {
+			before: []healthscope.Result{pod("web-1", healthscope.Ready, web), deployment("web", healthscope.Ready)},
+			now:    []healthscope.Result{pod("web-1", healthscope.Failed, web, since(noon), evicted), deployment("web", healthscope.Pending, since(noon))},
+			want:   []string{"Pod/web-1 Ready owned Evicted: no disk", "Deployment/web Pending | Pod web-1: no disk", "next check in 30s"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			results := []healthscope.Result{tc.now}
-			policy.WithHistory(results, []healthscope.Member{{Result: tc.before}})
-			judgement := healthscope.Judge(results, policy, noon)
+			policy.WithHistory(tc.now, healthscope.Judge(tc.before, healthscope.Policy{}, noon).Members)
+			judgement := healthscope.Judge(tc.now, policy, noon)
 			compareLines(t, tc.want, report(judgement))
-			if judgement.Members[0].History != nil {
+			first := judgement.Members[0]
+			if first.History != nil {
 				t.Error("a judgement holds on to the one before")
+			}
+			if !tc.since.IsZero() && !first.Since.Equal(tc.since) {
+				t.Errorf("since %v, want %v", first.Since, tc.since)
 			}
 		})
 	}
@@ -250,22 +265,6 @@ func TestWithoutAHoldTheWayBackIsImmediate(t *testing.T) {
 		if m := l.look(noon, pod("a", healthscope.Ready, since(begin))); m.State != healthscope.Ready || !l.last.NextCheck.IsZero() {
 			t.Errorf("ready since %v: %s, next check at %v", begin, m.State, l.last.NextCheck)
 		}
-	}
-}
-
-func TestAFailureOfAPodWithinItsGraceIsTheCauseAllTheSame(t *testing.T) {
-	l := life{policy: healthscope.Policy{FailureGrace: time.Minute}}
-	owner := of("apps", "Deployment", "web")
-	l.look(noon, deployment("web", healthscope.Ready), pod("web-1", healthscope.Ready, owner))
-	l.look(noon, deployment("web", healthscope.Pending, since(noon)), pod("web-1", healthscope.Failed, owner, since(noon), because("Evicted", "no disk")))
-	compareLines(t, []string{"Pod/web-1 Ready owned Evicted: no disk", "Deployment/web Pending | Pod web-1: no disk", "next check in 1m0s"}, report(l.last))
-}
-
-func TestWhatStaysPendingThroughAYoungFailureIsPendingSinceItBegan(t *testing.T) {
-	l := life{policy: healthscope.Policy{FailureGrace: time.Minute}}
-	l.look(noon, pod("a", healthscope.Pending, since(ago(time.Hour))))
-	if m := l.look(noon, pod("a", healthscope.Failed, since(ago(time.Second)))); m.State != healthscope.Pending || !m.Since.Equal(ago(time.Hour)) {
-		t.Errorf("%s since %v, want Pending for an hour", m.State, m.Since)
 	}
 }
 
@@ -317,12 +316,18 @@ func TestRolloutThatGetsOnDoesNotTimeOut(t *testing.T) {
 	}
 }
 
-func TestRolloutThatKubernetesTimesHasNoOtherLimit(t *testing.T) {
-	for timed, want := range map[bool]healthscope.State{true: healthscope.Pending, false: healthscope.Failed} {
-		r := deployment("shop", healthscope.Pending, since(ago(time.Hour)))
-		r.Timed, r.Progress = timed, &healthscope.Progress{Generation: 1}
-		if got := healthscope.Judge([]healthscope.Result{r}, healthscope.DefaultPolicy(), noon).Members[0].State; got != want {
-			t.Errorf("timed by Kubernetes %t: %s, want %s", timed, got, want)
+func TestProgressIsEqualAtTheSameMoment(t *testing.T) {
+	one := healthscope.Progress{Generation: 1, Ready: 1, At: noon}
+	for name, tc := range map[string]struct {
+		other healthscope.Progress
+		want  bool
+	}{
+		"the same in another time zone": {healthscope.Progress{Generation: 1, Ready: 1, At: noon.In(time.FixedZone("", 3600))}, true},
+		"another moment":                {healthscope.Progress{Generation: 1, Ready: 1, At: noon.Add(1)}, false},
+		"another number":                {healthscope.Progress{Generation: 1, Ready: 2, At: noon}, false},
+	} {
+		if got := one.Equal(tc.other); got != tc.want {
+			t.Errorf("%s: equal is %t", name, got)
 		}
 	}
 }

@@ -63,6 +63,11 @@ func deadline(d time.Duration) func(*healthscope.Result) {
 	return func(r *healthscope.Result) { r.ProgressDeadline = d }
 }
 
+// replicas sets the replicas of a workload.
+func replicas(ready, desired int32) func(*healthscope.Result) {
+	return func(r *healthscope.Result) { r.Replicas = &healthscope.Replicas{Ready: ready, Desired: desired} }
+}
+
 // serving marks a result as serving.
 func serving(r *healthscope.Result) { r.Serving = true }
 
@@ -94,142 +99,137 @@ func report(v healthscope.Judgement) []string {
 	return lines
 }
 
+// compareLines compares two reports.
+func compareLines(t *testing.T, want, got []string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // judgeCase is a set of results with the expected judgement at noon.
 type judgeCase struct {
 	results []healthscope.Result
-	policy  healthscope.Policy
 	want    []string
 }
 
 // checkJudge judges cases at noon, also with their results in the opposite order.
-func checkJudge(t *testing.T, cases map[string]judgeCase) {
+func checkJudge(t *testing.T, policy healthscope.Policy, cases map[string]judgeCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, report(healthscope.Judge(tc.results, tc.policy, noon))); diff != "" {
-				t.Errorf("judgement (-want +got):\n%s", diff)
-			}
+			compareLines(t, tc.want, report(healthscope.Judge(tc.results, policy, noon)))
 			slices.Reverse(tc.results)
-			if diff := cmp.Diff(tc.want, report(healthscope.Judge(tc.results, tc.policy, noon))); diff != "" {
-				t.Errorf("judgement on the opposite order (-want +got):\n%s", diff)
-			}
+			compareLines(t, tc.want, report(healthscope.Judge(tc.results, policy, noon)))
 		})
 	}
 }
 
 func TestOwnersCount(t *testing.T) {
 	crash := because("CrashLoopBackOff", "it crashes")
-	checkJudge(t, map[string]judgeCase{
-		"nothing": {nil, healthscope.Policy{}, nil},
+	shop, shop1 := of("apps", "Deployment", "shop"), of("apps", "ReplicaSet", "shop-1")
+	database := of("postgresql.cnpg.io", "Cluster", "db")
+	checkJudge(t, healthscope.DefaultPolicy(), map[string]judgeCase{
+		"nothing": {},
 		"a surge rollout serves, and is Pending": {
 			[]healthscope.Result{
 				deployment("shop", healthscope.Pending, serving, because(healthscope.ReasonRolloutInProgress, "")),
-				replicaSet("shop-1", healthscope.Ready, of("apps", "Deployment", "shop")), replicaSet("shop-2", healthscope.Pending, of("apps", "Deployment", "shop")),
-				pod("shop-1-a", healthscope.Ready, of("apps", "ReplicaSet", "shop-1")),
+				replicaSet("shop-1", healthscope.Ready, shop), replicaSet("shop-2", healthscope.Pending, shop), pod("shop-1-a", healthscope.Ready, shop1),
 				pod("shop-2-b", healthscope.Pending, of("apps", "ReplicaSet", "shop-2"), because(healthscope.ReasonContainersNotReady, "")),
-			}, healthscope.Policy{}, []string{
+			}, []string{
 				"Pod/shop-1-a Ready owned", "Pod/shop-2-b Pending owned ContainersNotReady",
 				"Deployment/shop Pending RolloutInProgress | Pod shop-2-b: ContainersNotReady",
 				"ReplicaSet/shop-1 Ready owned", "ReplicaSet/shop-2 Pending owned",
 			},
 		},
 		"a bad update that leaves the old pods serving is no failure": {
-			[]healthscope.Result{
-				deployment("shop", healthscope.Pending, serving),
-				pod("a", healthscope.Failed, of("apps", "Deployment", "shop"), crash),
-			}, healthscope.Policy{}, []string{
-				"Pod/a Failed owned CrashLoopBackOff: it crashes", "Deployment/shop Pending | Pod a: CrashLoopBackOff: it crashes",
-			},
+			[]healthscope.Result{deployment("shop", healthscope.Pending, serving), pod("a", healthscope.Failed, shop, crash)},
+			[]string{"Pod/a Failed owned CrashLoopBackOff: it crashes", "Deployment/shop Pending | Pod a: CrashLoopBackOff: it crashes"},
 		},
 		"one replica that crashes is a failure": {
 			[]healthscope.Result{
-				deployment("shop", healthscope.Pending, because(healthscope.ReasonReplicasNotReady, "0 of 1")), replicaSet("shop-1", healthscope.Pending, of("apps", "Deployment", "shop")),
-				pod("shop-1-a", healthscope.Failed, of("apps", "ReplicaSet", "shop-1"), crash),
-			}, healthscope.Policy{}, []string{
+				deployment("shop", healthscope.Pending, because(healthscope.ReasonReplicasNotReady, "0 of 1")),
+				replicaSet("shop-1", healthscope.Pending, shop), pod("shop-1-a", healthscope.Failed, shop1, crash),
+			}, []string{
 				"Pod/shop-1-a Failed owned CrashLoopBackOff: it crashes",
 				"Deployment/shop Failed CrashLoopBackOff: it crashes | Pod shop-1-a: CrashLoopBackOff: it crashes",
 				"ReplicaSet/shop-1 Pending owned",
 			},
 		},
-		"two of three is Pending, with the cause": {
+		"one of three that crashes is none": {
 			[]healthscope.Result{
 				deployment("shop", healthscope.Pending, because(healthscope.ReasonReplicasNotReady, "2 of 3")),
-				pod("a", healthscope.Ready, of("apps", "Deployment", "shop")), pod("b", healthscope.Ready, of("apps", "Deployment", "shop")),
-				pod("c", healthscope.Failed, of("apps", "Deployment", "shop"), crash),
-			}, healthscope.Policy{}, []string{
+				pod("a", healthscope.Ready, shop), pod("b", healthscope.Ready, shop), pod("c", healthscope.Failed, shop, crash),
+			}, []string{
 				"Pod/a Ready owned", "Pod/b Ready owned", "Pod/c Failed owned CrashLoopBackOff: it crashes",
 				"Deployment/shop Pending ReplicasNotReady: 2 of 3 | Pod c: CrashLoopBackOff: it crashes",
 			},
 		},
 		"the worst pod is the cause, of equal ones the oldest, then the first by name": {
 			[]healthscope.Result{
-				deployment("shop", healthscope.Pending), pod("a", healthscope.Pending, of("apps", "Deployment", "shop")),
-				pod("b", healthscope.Failed, of("apps", "Deployment", "shop"), since(ago(time.Minute)), because("Evicted", "")),
-				pod("d", healthscope.Failed, of("apps", "Deployment", "shop"), since(ago(time.Hour)), because("OOMKilled", "")),
-				pod("c", healthscope.Failed, of("apps", "Deployment", "shop"), since(ago(time.Hour)), crash),
-			}, healthscope.Policy{}, []string{
+				deployment("shop", healthscope.Pending), pod("a", healthscope.Pending, shop),
+				pod("b", healthscope.Failed, shop, since(ago(time.Minute)), because("Evicted", "")),
+				pod("d", healthscope.Failed, shop, since(ago(time.Hour)), because("OOMKilled", "")),
+				pod("c", healthscope.Failed, shop, since(ago(time.Hour)), crash),
+			}, []string{
 				"Pod/a Pending owned", "Pod/b Failed owned Evicted", "Pod/c Failed owned CrashLoopBackOff: it crashes", "Pod/d Failed owned OOMKilled",
 				"Deployment/shop Failed CrashLoopBackOff: it crashes | Pod c: CrashLoopBackOff: it crashes",
 			},
 		},
-		"pods that have ended well, or are going, are no cause and no help": {
+		"a pod that has completed does not serve": {
 			[]healthscope.Result{
-				result("apps", "StatefulSet", "db", healthscope.Pending),
-				pod("db-0", healthscope.Ready, of("apps", "StatefulSet", "db"), because(healthscope.ReasonCompleted, "")),
-				pod("db-1", healthscope.Terminating, of("apps", "StatefulSet", "db")),
-				pod("db-2", healthscope.Failed, of("apps", "StatefulSet", "db"), crash),
-			}, healthscope.Policy{}, []string{
-				"Pod/db-0 Ready owned Completed", "Pod/db-1 Terminating counts Pending owned", "Pod/db-2 Failed owned CrashLoopBackOff: it crashes",
-				"StatefulSet/db Failed CrashLoopBackOff: it crashes | Pod db-2: CrashLoopBackOff: it crashes",
+				deployment("shop", healthscope.Pending), pod("a", healthscope.Ready, shop, because(healthscope.ReasonCompleted, "")), pod("b", healthscope.Failed, shop, crash),
+			}, []string{
+				"Pod/a Ready owned Completed", "Pod/b Failed owned CrashLoopBackOff: it crashes",
+				"Deployment/shop Failed CrashLoopBackOff: it crashes | Pod b: CrashLoopBackOff: it crashes",
 			},
 		},
-		"a workload that is Ready, or going, stays so": {
+		"a workload that is Ready or Terminating stays so": {
 			[]healthscope.Result{
 				deployment("up", healthscope.Ready), deployment("down", healthscope.Terminating),
 				pod("a", healthscope.Failed, of("apps", "Deployment", "up"), crash), pod("b", healthscope.Failed, of("apps", "Deployment", "down"), crash),
-			}, healthscope.Policy{}, []string{
+			}, []string{
 				"Pod/a Failed owned CrashLoopBackOff: it crashes", "Pod/b Failed owned CrashLoopBackOff: it crashes",
 				"Deployment/down Terminating counts Pending", "Deployment/up Ready",
 			},
 		},
 		"only pods fail a workload": {
 			[]healthscope.Result{
-				deployment("shop", healthscope.Pending), replicaSet("shop-1", healthscope.Failed, of("apps", "Deployment", "shop"), because(healthscope.ReasonReplicaFailure, "quota")),
-			}, healthscope.Policy{}, []string{
-				"Deployment/shop Pending | ReplicaSet shop-1: ReplicaFailure: quota", "ReplicaSet/shop-1 Failed owned ReplicaFailure: quota",
+				deployment("shop", healthscope.Pending), replicaSet("shop-1", healthscope.Failed, shop, because(healthscope.ReasonReplicaFailure, "quota")),
+				pod("shop-1-a", healthscope.Pending, shop1),
+			}, []string{
+				"Pod/shop-1-a Pending owned", "Deployment/shop Pending | ReplicaSet shop-1: ReplicaFailure: quota", "ReplicaSet/shop-1 Failed owned ReplicaFailure: quota",
 			},
 		},
-		"a Job whose pod failed tries again": {
+		"a Job whose pod has failed tries again": {
 			[]healthscope.Result{job("import", because(healthscope.ReasonRunning, "")), pod("a", healthscope.Failed, of("batch", "Job", "import"), crash)},
-			healthscope.Policy{}, []string{"Pod/a Failed owned CrashLoopBackOff: it crashes", "Job/import Pending Running | Pod a: CrashLoopBackOff: it crashes"},
+			[]string{"Pod/a Failed owned CrashLoopBackOff: it crashes", "Job/import Pending Running | Pod a: CrashLoopBackOff: it crashes"},
 		},
-		"the pod of a Job that tries again does not fail who made the Job, however long it takes": {
+		"the pods of a Job do not fail the Job's owner, however long they take": {
 			[]healthscope.Result{
 				result("postgresql.cnpg.io", "Cluster", "db", healthscope.Pending, because(healthscope.ReasonInProgress, "setting up")),
-				job("db-1-initdb", of("postgresql.cnpg.io", "Cluster", "db"), since(ago(time.Hour)), because(healthscope.ReasonRunning, "")),
+				job("db-1-initdb", database, since(ago(time.Hour)), because(healthscope.ReasonRunning, "")),
 				pod("db-1-initdb-a", healthscope.Failed, of("batch", "Job", "db-1-initdb"), since(ago(time.Hour)), crash),
 				pod("db-1-initdb-b", healthscope.Pending, of("batch", "Job", "db-1-initdb"), since(ago(time.Hour)), because(healthscope.ReasonUnschedulable, "no node")),
-			}, healthscope.DefaultPolicy(), []string{
+			}, []string{
 				"Pod/db-1-initdb-a Failed owned CrashLoopBackOff: it crashes", "Pod/db-1-initdb-b Pending owned Unschedulable: no node", "Job/db-1-initdb Pending owned Running",
 				"Cluster/db Pending InProgress: setting up | Pod db-1-initdb-a: CrashLoopBackOff: it crashes",
 			},
 		},
 		"a pod of its own fails it beside one of a Job": {
 			[]healthscope.Result{
-				result("postgresql.cnpg.io", "Cluster", "db", healthscope.Pending), job("init", of("postgresql.cnpg.io", "Cluster", "db")),
-				pod("init-a", healthscope.Failed, of("batch", "Job", "init"), because("Evicted", "")), pod("db-1", healthscope.Failed, of("postgresql.cnpg.io", "Cluster", "db"), crash),
-			}, healthscope.Policy{}, []string{
+				result("postgresql.cnpg.io", "Cluster", "db", healthscope.Pending), job("init", database),
+				pod("init-a", healthscope.Failed, of("batch", "Job", "init"), because("Evicted", "")), pod("db-1", healthscope.Failed, database, crash),
+			}, []string{
 				"Pod/db-1 Failed owned CrashLoopBackOff: it crashes", "Pod/init-a Failed owned Evicted", "Job/init Pending owned",
 				"Cluster/db Failed CrashLoopBackOff: it crashes | Pod init-a: Evicted",
 			},
 		},
 		"a workload that counts ready pods which are not listed is no failure": {
 			[]healthscope.Result{
-				deployment("none", healthscope.Pending, func(r *healthscope.Result) { r.Replicas = &healthscope.Replicas{Desired: 3} }),
-				pod("a", healthscope.Failed, of("apps", "Deployment", "none"), crash),
-				deployment("some", healthscope.Pending, func(r *healthscope.Result) { r.Replicas = &healthscope.Replicas{Ready: 2, Desired: 3} }),
-				pod("b", healthscope.Failed, of("apps", "Deployment", "some"), crash),
-			}, healthscope.Policy{}, []string{
+				deployment("none", healthscope.Pending, replicas(0, 3)), pod("a", healthscope.Failed, of("apps", "Deployment", "none"), crash),
+				deployment("some", healthscope.Pending, replicas(2, 3)), pod("b", healthscope.Failed, of("apps", "Deployment", "some"), crash),
+			}, []string{
 				"Pod/a Failed owned CrashLoopBackOff: it crashes", "Pod/b Failed owned CrashLoopBackOff: it crashes",
 				"Deployment/none Failed CrashLoopBackOff: it crashes | Pod a: CrashLoopBackOff: it crashes",
 				"Deployment/some Pending | Pod b: CrashLoopBackOff: it crashes",
@@ -237,38 +237,36 @@ func TestOwnersCount(t *testing.T) {
 		},
 		"an owner that is not here, or elsewhere, owns nothing": {
 			[]healthscope.Result{
-				deployment("shop", healthscope.Ready), pod("a", healthscope.Failed, of("apps", "ReplicaSet", "shop-1")),
-				pod("b", healthscope.Failed, of("apps", "Deployment", "shop"), func(r *healthscope.Result) { r.Namespace = "other" }),
-				pod("c", healthscope.Failed, of("apps", "Deployment", "shop"), func(r *healthscope.Result) { r.Cluster = "z" }),
-			}, healthscope.Policy{}, []string{"Pod/b Failed", "Pod/a Failed", "Deployment/shop Ready", "Pod/c Failed"},
+				deployment("shop", healthscope.Ready), pod("a", healthscope.Failed, shop1),
+				pod("b", healthscope.Failed, shop, func(r *healthscope.Result) { r.Namespace = "other" }),
+				pod("c", healthscope.Failed, shop, func(r *healthscope.Result) { r.Cluster = "z" }),
+			}, []string{"Pod/b Failed", "Pod/a Failed", "Deployment/shop Ready", "Pod/c Failed"},
 		},
-		"what an operator makes counts by itself, but not its pods": {
+		"what an operator creates counts on its own, but not its pods": {
 			[]healthscope.Result{
 				result("acme.example", "Gadget", "g", healthscope.Ready), deployment("g-web", healthscope.Failed, of("acme.example", "Gadget", "g")),
 				pod("g-web-a", healthscope.Failed, of("apps", "Deployment", "g-web")), pod("g-0", healthscope.Ready, of("acme.example", "Gadget", "g")),
-			}, healthscope.Policy{}, []string{"Pod/g-0 Ready owned", "Pod/g-web-a Failed owned", "Gadget/g Ready", "Deployment/g-web Failed | Pod g-web-a: Failed"},
+			}, []string{"Pod/g-0 Ready owned", "Pod/g-web-a Failed owned", "Gadget/g Ready", "Deployment/g-web Failed | Pod g-web-a: Failed"},
 		},
 		"objects that own each other count each": {
 			[]healthscope.Result{
 				replicaSet("a", healthscope.Pending, of("apps", "ReplicaSet", "b")), replicaSet("b", healthscope.Pending, of("apps", "ReplicaSet", "a")),
 				replicaSet("c", healthscope.Ready, of("apps", "ReplicaSet", "c")), pod("p", healthscope.Failed, of("apps", "ReplicaSet", "a")),
-			}, healthscope.Policy{}, []string{"Pod/p Failed", "ReplicaSet/a Pending", "ReplicaSet/b Pending", "ReplicaSet/c Ready"},
+			}, []string{"Pod/p Failed", "ReplicaSet/a Pending", "ReplicaSet/b Pending", "ReplicaSet/c Ready"},
 		},
 		"an object that is given twice counts once, as the worse": {
 			[]healthscope.Result{pod("a", healthscope.Ready), pod("a", healthscope.Failed, crash), pod("a", healthscope.Pending)},
-			healthscope.Policy{}, []string{"Pod/a Failed CrashLoopBackOff: it crashes"},
+			[]string{"Pod/a Failed CrashLoopBackOff: it crashes"},
 		},
 		"an object that is given twice keeps its owner": {
-			[]healthscope.Result{deployment("shop", healthscope.Ready), pod("a", healthscope.Ready, of("apps", "Deployment", "shop")), pod("a", healthscope.Ready)},
-			healthscope.Policy{}, []string{"Pod/a Ready owned", "Deployment/shop Ready"},
+			[]healthscope.Result{deployment("shop", healthscope.Ready), pod("a", healthscope.Ready, shop), pod("a", healthscope.Ready)},
+			[]string{"Pod/a Ready owned", "Deployment/shop Ready"},
 		},
 		"an object that is given twice keeps its time": {
 			[]healthscope.Result{pod("a", healthscope.Pending), pod("a", healthscope.Pending, since(ago(time.Minute))), pod("a", healthscope.Pending, since(ago(time.Second)))},
-			healthscope.Policy{PendingTimeout: 90 * time.Second}, []string{"Pod/a Pending", "next check in 30s"},
+			[]string{"Pod/a Pending", "next check in 9m0s"},
 		},
-		"a word that is no state is Unknown": {
-			[]healthscope.Result{pod("a", "Dancing")}, healthscope.Policy{}, []string{"Pod/a Dancing counts Unknown"},
-		},
+		"a word that is no state is Unknown": {[]healthscope.Result{pod("a", "Dancing")}, []string{"Pod/a Dancing counts Unknown"}},
 	})
 }
 
@@ -277,8 +275,8 @@ func TestEqualResultsForOneObjectAreChosenFromRegardlessOfOrder(t *testing.T) {
 		"uid":         func(r *healthscope.Result) { r.UID = "u" },
 		"version":     func(r *healthscope.Result) { r.Version = "v2" },
 		"labels":      func(r *healthscope.Result) { r.Labels = map[string]string{"a": "b"} },
-		"replicas":    func(r *healthscope.Result) { r.Replicas = &healthscope.Replicas{Ready: 1} },
-		"no replicas": func(r *healthscope.Result) { r.Replicas = &healthscope.Replicas{} },
+		"replicas":    replicas(1, 0),
+		"no replicas": replicas(0, 0),
 		"owner":       of("apps", "ReplicaSet", "other"),
 		"serving":     serving,
 		"suspended":   func(r *healthscope.Result) { r.Suspended = true },
@@ -291,16 +289,13 @@ func TestEqualResultsForOneObjectAreChosenFromRegardlessOfOrder(t *testing.T) {
 			r.History = &healthscope.Member{Result: healthscope.Result{State: healthscope.Failed}}
 		},
 	}
+	policy := healthscope.Policy{RecoveryHold: time.Hour}
 	for name, change := range variants {
-		t.Run(name, func(t *testing.T) {
-			owner := of("apps", "ReplicaSet", "one")
-			begin := since(ago(time.Minute))
-			a, b := pod("p", healthscope.Pending, owner, begin), pod("p", healthscope.Pending, owner, begin, change)
-			forward := healthscope.Judge([]healthscope.Result{a, b}, healthscope.Policy{RecoveryHold: time.Hour}, noon)
-			backward := healthscope.Judge([]healthscope.Result{b, a}, healthscope.Policy{RecoveryHold: time.Hour}, noon)
-			if diff := cmp.Diff(forward, backward); diff != "" {
-				t.Errorf("judgement (-one way +other way):\n%s", diff)
-			}
-		})
+		owner, begin := of("apps", "ReplicaSet", "one"), since(ago(time.Minute))
+		a, b := pod("p", healthscope.Pending, owner, begin), pod("p", healthscope.Pending, owner, begin, change)
+		forward, backward := healthscope.Judge([]healthscope.Result{a, b}, policy, noon), healthscope.Judge([]healthscope.Result{b, a}, policy, noon)
+		if diff := cmp.Diff(forward, backward); diff != "" {
+			t.Errorf("%s: judgement (-one way +other way):\n%s", name, diff)
+		}
 	}
 }

@@ -33,6 +33,7 @@ func TestSummaryAndState(t *testing.T) {
 		"missing":               {[]healthscope.Member{missing}, healthscope.Summary{Total: 1, Pending: 1}, healthscope.Pending},
 		"unknown before others": {[]healthscope.Member{member(healthscope.Pending), member(healthscope.Unknown)}, healthscope.Summary{Total: 2, Pending: 1, Unknown: 1}, healthscope.Unknown},
 		"failed before all":     {[]healthscope.Member{member(healthscope.Unknown), member(healthscope.Failed)}, healthscope.Summary{Total: 2, Unknown: 1, Failed: 1}, healthscope.Failed},
+		"unknown while serving": {[]healthscope.Member{member(healthscope.Unknown, serving)}, healthscope.Summary{Total: 1, Unknown: 1}, healthscope.Unknown},
 		"failed while serving":  {[]healthscope.Member{member(healthscope.Failed, serving)}, healthscope.Summary{Total: 1, Failed: 1}, healthscope.Failed},
 	}
 	for name, tc := range cases {
@@ -54,17 +55,13 @@ func TestHealthPercentage(t *testing.T) {
 		percent float64
 		want    healthscope.Health
 	}{
-		"nothing":                           {healthscope.Summary{}, 100, healthscope.HealthUnknown},
-		"all":                               {healthscope.Summary{Total: 3, Healthy: 3}, 100, healthscope.Healthy},
-		"one short of all":                  {healthscope.Summary{Total: 3, Healthy: 2}, 100, healthscope.Unhealthy},
-		"an unknown one in the way":         {healthscope.Summary{Total: 3, Healthy: 2, Unknown: 1}, 100, healthscope.HealthUnknown},
-		"an unknown one is not all":         {healthscope.Summary{Total: 3, Healthy: 1, Unknown: 1}, 100, healthscope.Unhealthy},
-		"exactly enough":                    {healthscope.Summary{Total: 4, Healthy: 3}, 75, healthscope.Healthy},
-		"a part of a member is a whole one": {healthscope.Summary{Total: 4, Healthy: 3}, 76, healthscope.Unhealthy},
-		"unknown ones that do not matter":   {healthscope.Summary{Total: 4, Healthy: 3, Unknown: 1}, 75, healthscope.Healthy},
-		"unknown ones that would do":        {healthscope.Summary{Total: 4, Healthy: 2, Unknown: 1}, 75, healthscope.HealthUnknown},
-		"one at least":                      {healthscope.Summary{Total: 4}, 0, healthscope.Unhealthy},
-		"one in a hundred":                  {healthscope.Summary{Total: 100, Healthy: 1}, 1, healthscope.Healthy},
+		"nothing":                         {healthscope.Summary{}, 100, healthscope.HealthUnknown},
+		"one short of all":                {healthscope.Summary{Total: 3, Healthy: 2}, 100, healthscope.Unhealthy},
+		"an unknown one in the way":       {healthscope.Summary{Total: 3, Healthy: 2, Unknown: 1}, 100, healthscope.HealthUnknown},
+		"an unknown one is not all":       {healthscope.Summary{Total: 3, Healthy: 1, Unknown: 1}, 100, healthscope.Unhealthy},
+		"unknown ones that do not matter": {healthscope.Summary{Total: 4, Healthy: 3, Unknown: 1}, 75, healthscope.Healthy},
+		"unknown ones that would do":      {healthscope.Summary{Total: 4, Healthy: 2, Unknown: 1}, 75, healthscope.HealthUnknown},
+		"one at least":                    {healthscope.Summary{Total: 4}, 0, healthscope.Unhealthy},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,16 +142,5 @@ func TestKeysSortByPlaceThenKindThenName(t *testing.T) {
 				t.Errorf("%+v does not come before %+v", base, next)
 			}
 		})
-	}
-}
-
-func TestOnlyReadyAndServingIsHealthy(t *testing.T) {
-	for _, state := range healthscope.States() {
-		for _, serves := range []bool{false, true} {
-			want := state == healthscope.Ready || state == healthscope.Pending && serves
-			if got := (healthscope.Result{State: state, Serving: serves}).Healthy(); got != want {
-				t.Errorf("%s, serving %v: healthy is %v", state, serves, got)
-			}
-		}
 	}
 }

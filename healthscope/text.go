@@ -49,8 +49,8 @@ func isUnsafe(r rune) bool {
 // maxYear is the last valid year of a time: it has four digits in every time zone.
 const maxYear = 9998
 
-// CleanTime returns an untrusted time; the zero time for a time that other programs cannot write or read.
-func CleanTime(t time.Time) time.Time {
+// cleanTime returns an untrusted time; the zero time for a time that other programs cannot write or read.
+func cleanTime(t time.Time) time.Time {
 	if year := t.UTC().Year(); year < 1 || year > maxYear {
 		return time.Time{}
 	}
@@ -63,9 +63,9 @@ func (r *Result) Clean() {
 		*text = Clean(*text)
 	}
 	r.Reason = Reason(Clean(string(r.Reason)))
-	r.Since = CleanTime(r.Since)
+	r.Since = cleanTime(r.Since)
 	if r.Progress != nil {
-		r.Progress.At = CleanTime(r.Progress.At)
+		r.Progress.At = cleanTime(r.Progress.At)
 	}
 	if r.Owner != nil {
 		owner := Owner{Group: Clean(r.Owner.Group), Kind: Clean(r.Owner.Kind), Name: Clean(r.Owner.Name)}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/healthscope/healthscope/healthscope"
 )
 
@@ -25,14 +27,24 @@ func TestClean(t *testing.T) {
 	}
 }
 
-func TestCleanTime(t *testing.T) {
-	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	if got := healthscope.CleanTime(far); !got.IsZero() {
-		t.Errorf("CleanTime(%s) = %s, want the zero time", far, got)
+// TestCleanResult asserts that all texts and times of a result are cleaned, and that its owner and labels, which others may read, are not changed.
+func TestCleanResult(t *testing.T) {
+	filled := func(text string, at time.Time) healthscope.Result {
+		return healthscope.Result{
+			Key: healthscope.Key{Group: text, Kind: text, Namespace: text, Name: text}, Version: text, UID: text, Reason: healthscope.Reason(text), Message: text,
+			Since: at, Owner: &healthscope.Owner{Group: text, Kind: text, Name: text}, Labels: map[string]string{text: "value", "name": text}, Progress: &healthscope.Progress{At: at},
+		}
 	}
-	now := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
-	if got := healthscope.CleanTime(now); !got.Equal(now) {
-		t.Errorf("CleanTime(%s) = %s", now, got)
+	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	before, got, clean := filled("a\x1bb", far), filled("a\x1bb", far), filled("a b", noon)
+	owner, labels := got.Owner, got.Labels
+	got.Clean()
+	clean.Clean()
+	if diff := cmp.Diff(filled("a b", time.Time{}), got) + cmp.Diff(filled("a b", noon), clean); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(before.Owner, owner) + cmp.Diff(before.Labels, labels); diff != "" {
+		t.Errorf("owner or labels have changed:\n%s", diff)
 	}
 }
 

@@ -1,7 +1,6 @@
 package healthscope_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -9,125 +8,99 @@ import (
 )
 
 func TestTimeCounts(t *testing.T) {
-	policy := healthscope.DefaultPolicy()
-	graceful := healthscope.Policy{FailureGrace: 30 * time.Second}
-	checkJudge(t, map[string]judgeCase{
-		"Pending within its time": {
-			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(9*time.Minute)))}, policy, []string{"Pod/a Pending", "next check in 1m0s"},
-		},
+	gadget := func(name string, state healthscope.State, age time.Duration) healthscope.Result {
+		return result("acme.example", "Gadget", name, state, since(ago(age)), because(healthscope.ReasonNoStatus, "nothing"))
+	}
+	checkJudge(t, healthscope.DefaultPolicy(), map[string]judgeCase{
+		"Pending within its time": {[]healthscope.Result{pod("a", healthscope.Pending, since(ago(9*time.Minute)))}, []string{"Pod/a Pending", "next check in 1m0s"}},
 		"Pending at the end of its time": {
-			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(10*time.Minute)), because(healthscope.ReasonUnschedulable, "no node"))}, policy,
+			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(10*time.Minute)), because(healthscope.ReasonUnschedulable, "no node"))},
 			[]string{"Pod/a Failed PendingTimeout: Pending for more than 10m0s: Unschedulable: no node"},
 		},
-		"Pending without a word": {
-			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Hour)))}, policy, []string{"Pod/a Failed PendingTimeout: Pending for more than 10m0s: no reason given"},
+		"Pending without a reason": {
+			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Hour)))}, []string{"Pod/a Failed PendingTimeout: Pending for more than 10m0s: no reason given"},
 		},
-		"Pending and serving may last": {
-			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour)), serving)}, policy, []string{"Deployment/shop Pending"},
+		"Pending and serving may last":  {[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour)), serving)}, []string{"Deployment/shop Pending"}},
+		"Pending since an unknown time": {[]healthscope.Result{pod("a", healthscope.Pending)}, []string{"Pod/a Pending"}},
+		"a rollout that Kubernetes times may last": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour)), func(r *healthscope.Result) { r.Timed = true })}, []string{"Deployment/shop Pending"},
 		},
-		"Pending since an unknown time":   {[]healthscope.Result{pod("a", healthscope.Pending)}, policy, []string{"Pod/a Pending"}},
-		"Pending where nothing times out": {[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Hour)))}, healthscope.Policy{}, []string{"Pod/a Pending"}},
 		"a workload and its pods have its own deadline": {
 			[]healthscope.Result{
 				deployment("shop", healthscope.Pending, since(ago(time.Minute)), deadline(2*time.Minute)),
 				pod("a", healthscope.Pending, since(ago(30*time.Second)), of("apps", "Deployment", "shop")),
-			}, policy, []string{"Pod/a Pending owned", "Deployment/shop Pending | Pod a: Pending", "next check in 1m0s"},
+			}, []string{"Pod/a Pending owned", "Deployment/shop Pending | Pod a: Pending", "next check in 1m0s"},
 		},
 		"a workload past its own deadline": {
-			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(2*time.Minute)), deadline(time.Minute), because(healthscope.ReasonReplicasNotReady, ""))}, policy,
+			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(2*time.Minute)), deadline(time.Minute), because(healthscope.ReasonReplicasNotReady, ""))},
 			[]string{"Deployment/shop Failed PendingTimeout: Pending for more than 1m0s: ReplicasNotReady"},
 		},
 		"a Job may run as long as it takes": {
-			[]healthscope.Result{job("import", since(ago(100*time.Hour))), job("export", since(ago(100*time.Hour)), serving)}, policy,
-			[]string{"Job/export Pending", "Job/import Pending"},
+			[]healthscope.Result{job("import", since(ago(100*time.Hour))), job("export", since(ago(100*time.Hour)), serving)}, []string{"Job/export Pending", "Job/import Pending"},
+		},
+		"a Job of another group has a time": {
+			[]healthscope.Result{result("batch.volcano.sh", "Job", "train", healthscope.Pending, since(ago(time.Hour)))},
+			[]string{"Job/train Failed PendingTimeout: Pending for more than 10m0s: no reason given"},
 		},
 		"a Job's pod that does not start is its cause, for as long as the Job waits for it": {
 			[]healthscope.Result{job("import", since(ago(time.Hour))), pod("a", healthscope.Pending, since(ago(time.Hour)), of("batch", "Job", "import"), because(healthscope.ReasonUnschedulable, "no node"))},
-			policy, []string{
-				"Pod/a Pending owned Unschedulable: no node", "Job/import Pending | Pod a: no node",
-			},
+			[]string{"Pod/a Pending owned Unschedulable: no node", "Job/import Pending | Pod a: no node"},
 		},
 		"expected and missing, for a while": {
-			[]healthscope.Result{deployment("shop", healthscope.NotPresent, since(ago(20*time.Second)))}, policy, []string{"Deployment/shop NotPresent counts Pending", "next check in 40s"},
+			[]healthscope.Result{deployment("shop", healthscope.NotPresent, since(ago(20*time.Second)))}, []string{"Deployment/shop NotPresent counts Pending", "next check in 40s"},
 		},
 		"expected and missing for too long": {
-			[]healthscope.Result{deployment("shop", healthscope.NotPresent, since(ago(time.Minute)))}, policy, []string{"Deployment/shop NotPresent counts Failed"},
+			[]healthscope.Result{deployment("shop", healthscope.NotPresent, since(ago(time.Minute)))}, []string{"Deployment/shop NotPresent counts Failed"},
 		},
-		"expected and missing since an unknown time": {
-			[]healthscope.Result{deployment("shop", healthscope.NotPresent)}, policy, []string{"Deployment/shop NotPresent counts Pending"},
-		},
-		"a failure within its grace": {
-			[]healthscope.Result{pod("a", healthscope.Failed, since(ago(10*time.Second)), because("Evicted", ""))}, graceful, []string{"Pod/a Pending Evicted", "next check in 20s"},
-		},
-		"a failure after its grace": {
-			[]healthscope.Result{pod("a", healthscope.Failed, since(ago(30*time.Second)), because("Evicted", ""))}, graceful, []string{"Pod/a Failed Evicted"},
-		},
-		"a failure of a pod within its grace does not fail its workload": {
-			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour))), pod("a", healthscope.Failed, since(ago(10*time.Second)), of("apps", "Deployment", "shop"), because("Evicted", ""))},
-			graceful, []string{"Pod/a Pending owned Evicted", "Deployment/shop Pending | Pod a: Evicted", "next check in 20s"},
-		},
+		"expected and missing since an unknown time": {[]healthscope.Result{deployment("shop", healthscope.NotPresent)}, []string{"Deployment/shop NotPresent counts Pending"}},
 		"no status yet": {
-			[]healthscope.Result{
-				result("acme.example", "Gadget", "a", healthscope.Ready, since(ago(15*time.Second)), because(healthscope.ReasonNoStatus, "nothing")),
-				result("acme.example", "Gadget", "b", healthscope.Unknown, since(ago(15*time.Second)), because(healthscope.ReasonNoStatus, "nothing")),
-			}, policy, []string{
-				"Gadget/a Pending NotObserved: the object has no status yet", "Gadget/b Pending NotObserved: the object has no status yet", "next check in 45s",
-			},
+			[]healthscope.Result{gadget("a", healthscope.Ready, 15*time.Second), gadget("b", healthscope.Unknown, 15*time.Second)},
+			[]string{"Gadget/a Pending NotObserved: the object has no status yet", "Gadget/b Pending NotObserved: the object has no status yet", "next check in 45s"},
 		},
 		"no status for as long as a controller may take": {
-			[]healthscope.Result{
-				result("acme.example", "Gadget", "a", healthscope.Ready, since(ago(time.Minute)), because(healthscope.ReasonNoStatus, "nothing")),
-				result("acme.example", "Gadget", "b", healthscope.Unknown, since(ago(time.Minute)), because(healthscope.ReasonNoStatus, "nothing")),
-			}, policy, []string{"Gadget/a Ready NoStatus: nothing", "Gadget/b Unknown NoStatus: nothing"},
+			[]healthscope.Result{gadget("a", healthscope.Ready, time.Minute), gadget("b", healthscope.Unknown, time.Minute)},
+			[]string{"Gadget/a Ready NoStatus: nothing", "Gadget/b Unknown NoStatus: nothing"},
 		},
 		"no status since an unknown time": {
-			[]healthscope.Result{result("acme.example", "Gadget", "a", healthscope.Ready, because(healthscope.ReasonNoStatus, ""))}, policy, []string{"Gadget/a Ready NoStatus"},
-		},
-		"no status is excused for longer than Pending would be": {
-			[]healthscope.Result{result("acme.example", "Gadget", "a", healthscope.Ready, since(ago(30*time.Second)), because(healthscope.ReasonNoStatus, ""))},
-			healthscope.Policy{PendingTimeout: 20 * time.Second, NoStatusGrace: time.Minute}, []string{"Gadget/a Pending NotObserved: the object has no status yet", "next check in 30s"},
-		},
-		"a since that is still to come counts as now": {
-			[]healthscope.Result{
-				pod("a", healthscope.Pending, since(noon.Add(time.Hour))), deployment("b", healthscope.NotPresent, since(noon.Add(time.Hour))),
-			}, policy, []string{"Pod/a Pending", "Deployment/b NotPresent counts Pending", "next check in 1m0s"},
-		},
-		"what is missing from a moment to come is not missing yet, even without grace": {
-			[]healthscope.Result{deployment("b", healthscope.NotPresent, since(noon.Add(time.Second)))}, healthscope.Policy{},
-			[]string{"Deployment/b NotPresent counts Pending", "next check in 1s"},
-		},
-		"the next check is the earliest": {
-			[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Minute))), pod("b", healthscope.Pending, since(ago(2*time.Minute))), deployment("c", healthscope.NotPresent, since(noon))}, policy,
-			[]string{"Pod/a Pending", "Pod/b Pending", "Deployment/c NotPresent counts Pending", "next check in 1m0s"},
+			[]healthscope.Result{result("acme.example", "Gadget", "a", healthscope.Ready, because(healthscope.ReasonNoStatus, ""))}, []string{"Gadget/a Ready NoStatus"},
 		},
 		"Terminating, Unknown and Ready do not change by time": {
-			[]healthscope.Result{pod("a", healthscope.Terminating, since(ago(time.Hour))), pod("b", healthscope.Unknown, since(ago(time.Hour))), pod("c", healthscope.Ready, since(ago(time.Hour)))}, policy,
+			[]healthscope.Result{pod("a", healthscope.Terminating, since(ago(time.Hour))), pod("b", healthscope.Unknown, since(ago(time.Hour))), pod("c", healthscope.Ready, since(ago(time.Hour)))},
 			[]string{"Pod/a Terminating counts Pending", "Pod/b Unknown", "Pod/c Ready"},
+		},
+	})
+	evicted := because("Evicted", "")
+	checkJudge(t, healthscope.Policy{FailureGrace: 30 * time.Second}, map[string]judgeCase{
+		"a failure within its grace": {
+			[]healthscope.Result{pod("a", healthscope.Failed, since(ago(10*time.Second)), evicted)}, []string{"Pod/a Pending Evicted", "next check in 20s"},
+		},
+		"a failure of a pod within its grace does not fail its workload": {
+			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour))), pod("a", healthscope.Failed, since(ago(10*time.Second)), of("apps", "Deployment", "shop"), evicted)},
+			[]string{"Pod/a Pending owned Evicted", "Deployment/shop Pending | Pod a: Evicted", "next check in 20s"},
+		},
+	})
+	checkJudge(t, healthscope.Policy{}, map[string]judgeCase{
+		"Pending where nothing times out": {[]healthscope.Result{pod("a", healthscope.Pending, since(ago(time.Hour)))}, []string{"Pod/a Pending"}},
+		"what is missing from a moment to come is not missing yet, even without grace": {
+			[]healthscope.Result{deployment("b", healthscope.NotPresent, since(noon.Add(time.Second)))}, []string{"Deployment/b NotPresent counts Pending", "next check in 1s"},
+		},
+	})
+	checkJudge(t, healthscope.Policy{PendingTimeout: 20 * time.Second, NoStatusGrace: time.Minute}, map[string]judgeCase{
+		"no status is excused for longer than Pending would be": {
+			[]healthscope.Result{gadget("a", healthscope.Ready, 30*time.Second)}, []string{"Gadget/a Pending NotObserved: the object has no status yet", "next check in 30s"},
 		},
 	})
 }
 
-func TestAFailureIsAsOldAsItIs(t *testing.T) {
-	cases := map[string]struct {
-		results []healthscope.Result
-		want    time.Time
-	}{
-		"a timeout is as old as the deadline": {[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Hour)))}, ago(50 * time.Minute)},
-		"a crash is as old as the pod's": {
-			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(5*time.Minute))), pod("a", healthscope.Failed, since(ago(time.Minute)), of("apps", "Deployment", "shop"))}, ago(time.Minute),
-		},
-		"but not older than the workload's trouble": {
-			[]healthscope.Result{deployment("shop", healthscope.Pending, since(ago(time.Minute))), pod("a", healthscope.Failed, since(ago(time.Hour)), of("apps", "Deployment", "shop"))}, ago(time.Minute),
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			for _, m := range healthscope.Judge(tc.results, healthscope.DefaultPolicy(), noon).Members {
-				if strings.HasPrefix(m.String(), "Deployment/") && (m.State != healthscope.Failed || !m.Since.Equal(tc.want)) {
-					t.Errorf("%s since %v, want Failed since %v", m.State, m.Since, tc.want)
-				}
-			}
-		})
+// TestAFailureBeginsWithThatOfThePod asserts that a workload has failed since its pod has, and not longer than it was Pending.
+func TestAFailureBeginsWithThatOfThePod(t *testing.T) {
+	for _, tc := range []struct{ pending, failed, want time.Duration }{{5 * time.Minute, time.Minute, time.Minute}, {time.Minute, time.Hour, time.Minute}} {
+		members := healthscope.Judge([]healthscope.Result{
+			pod("a", healthscope.Failed, since(ago(tc.failed)), of("apps", "Deployment", "shop")), deployment("shop", healthscope.Pending, since(ago(tc.pending))),
+		}, healthscope.DefaultPolicy(), noon).Members
+		if m := members[1]; m.State != healthscope.Failed || !m.Since.Equal(ago(tc.want)) {
+			t.Errorf("Pending for %s with a pod that has failed for %s: %s since %v", tc.pending, tc.failed, m.State, m.Since)
+		}
 	}
 }
 
@@ -168,10 +141,6 @@ func TestTheTimeToServeBeginsWhenServingStops(t *testing.T) {
 		if want := noon.Add(2*time.Minute + limit); !l.last.NextCheck.Equal(want) {
 			t.Errorf("next check at %v, want %v", l.last.NextCheck, want)
 		}
-	})
-	t.Run("without a memory the time is that of the state", func(t *testing.T) {
-		compareLines(t, []string{"Deployment/shop Failed PendingTimeout: Pending for more than 10m0s: no reason given"},
-			report(healthscope.Judge([]healthscope.Result{paused()}, healthscope.DefaultPolicy(), noon)))
 	})
 }
 

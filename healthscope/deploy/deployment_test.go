@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -55,32 +56,50 @@ func TestDeploymentInterrupted(t *testing.T) {
 	}
 }
 
-// TestWantedIgnoresEventsThatWillBeSkipped asserts that an event after a termination does not count, because it cannot begin in
-// any state that follows.
-func TestWantedIgnoresEventsThatWillBeSkipped(t *testing.T) {
-	queue := func(events ...deploy.QueuedEvent) []deploy.QueuedEvent { return events }
-	instantiate := deploy.QueuedEvent{Event: deploy.EventInstantiate, Status: deploy.EventPending}
-	terminate := deploy.QueuedEvent{Event: deploy.EventTerminate, Status: deploy.EventPending}
-	terminated := deploy.QueuedEvent{Event: deploy.EventTerminate, Status: deploy.EventDone}
-	instantiated := deploy.QueuedEvent{Event: deploy.EventInstantiate, Status: deploy.EventDone}
-	read := deploy.QueuedEvent{Event: deploy.EventRead, Status: deploy.EventDone}
-	update := deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: "43", Status: deploy.EventPending}
-	failed := deploy.QueuedEvent{Event: deploy.EventUpdate, UpdateContextID: "43", Status: deploy.EventError}
+// TestWhatFollowsFromQueue asserts whether a context is to be deployed, whether it is deleted from when another context replaces it, and which
+// context its last update has left behind. An event that was skipped, or cannot begin in any state that follows, does not count.
+func TestWhatFollowsFromQueue(t *testing.T) {
+	event := func(event deploy.Event, status deploy.EventStatus) deploy.QueuedEvent {
+		return deploy.QueuedEvent{Event: event, UpdateContextID: map[deploy.Event]string{deploy.EventUpdate: "41"}[event], Status: status}
+	}
+	instantiate, instantiated := event(deploy.EventInstantiate, deploy.EventPending), event(deploy.EventInstantiate, deploy.EventDone)
+	terminate, terminated := event(deploy.EventTerminate, deploy.EventPending), event(deploy.EventTerminate, deploy.EventDone)
+	update, updated := event(deploy.EventUpdate, deploy.EventPending), event(deploy.EventUpdate, deploy.EventDone)
+	failed, skipped := event(deploy.EventUpdate, deploy.EventError), event(deploy.EventUpdate, deploy.EventSkipped)
+	read := event(deploy.EventRead, deploy.EventDone)
 	for name, tt := range map[string]struct {
-		lifecycle deploy.Lifecycle
-		want      bool
+		current, desired   appcontext.State
+		queue              []deploy.QueuedEvent
+		wanted, isReplaced bool
+		unfinished         string
 	}{
-		"an instantiation that waits":          {deploy.Lifecycle{Current: "Created", Queue: queue(instantiate)}, true},
-		"an update that is handled":            {deploy.Lifecycle{Current: "Instantiating", Desired: "Instantiated", Queue: queue(update)}, true},
-		"an update that has failed":            {deploy.Lifecycle{Current: "InstantiateFailed", Queue: queue(failed)}, true},
-		"a termination that waits":             {deploy.Lifecycle{Current: "Instantiating", Desired: "Instantiated", Queue: queue(instantiate, terminate)}, false},
-		"an instantiation after a termination": {deploy.Lifecycle{Current: "Terminated", Queue: queue(terminated, instantiate)}, false},
-		"what was only read":                   {deploy.Lifecycle{Current: "Instantiated", Queue: queue(read)}, false},
-		"what was read when it was there":      {deploy.Lifecycle{Current: "Instantiated", Queue: queue(instantiated, read)}, true},
-		"one after a termination that waits":   {deploy.Lifecycle{Current: "Terminating", Desired: "Terminated", Queue: queue(terminate, instantiate)}, false},
+		"nothing":                              {},
+		"an instantiation that waits":          {current: "Created", queue: []deploy.QueuedEvent{instantiate}, wanted: true},
+		"an instantiation":                     {current: "Instantiated", queue: []deploy.QueuedEvent{instantiated}, wanted: true, isReplaced: true},
+		"an update that is handled":            {current: "Instantiating", desired: "Instantiated", queue: []deploy.QueuedEvent{update}, wanted: true, unfinished: "41"},
+		"an update that has failed":            {current: "InstantiateFailed", queue: []deploy.QueuedEvent{failed}, wanted: true, isReplaced: true, unfinished: "41"},
+		"an update after one that has failed":  {current: "Instantiated", queue: []deploy.QueuedEvent{failed, updated}, wanted: true, isReplaced: true},
+		"an update that was skipped":           {current: "Terminated", queue: []deploy.QueuedEvent{terminated, skipped}},
+		"a termination that waits":             {current: "Instantiating", desired: "Instantiated", queue: []deploy.QueuedEvent{instantiate, terminate}},
+		"a termination behind what waits":      {current: "Created", queue: []deploy.QueuedEvent{instantiate, terminate}},
+		"an instantiation after a termination": {current: "Terminated", queue: []deploy.QueuedEvent{terminated, instantiate}},
+		"one after a termination that waits":   {current: "Terminating", desired: "Terminated", queue: []deploy.QueuedEvent{terminate, instantiate}},
+		"what was only read":                   {current: "Instantiated", queue: []deploy.QueuedEvent{read}},
+		"what was read when it was there":      {current: "Instantiated", queue: []deploy.QueuedEvent{instantiated, read}, wanted: true, isReplaced: true},
 	} {
-		if got := tt.lifecycle.Wanted(); got != tt.want {
-			t.Errorf("%s: wanted %t, want %t", name, got, tt.want)
+		l := deploy.Lifecycle{Current: tt.current, Desired: tt.desired, Queue: tt.queue}
+		if got := l.Wanted(); got != tt.wanted {
+			t.Errorf("%s: wanted %t, want %t", name, got, tt.wanted)
+		}
+		if got := l.UnfinishedUpdateFrom(); got != tt.unfinished {
+			t.Errorf("%s: unfinished update from %q, want %q", name, got, tt.unfinished)
+		}
+		want := tt.queue
+		if tt.isReplaced {
+			want = append(slices.Clip(want), deploy.QueuedEvent{Event: deploy.EventUpdateDelete, UpdateContextID: "43", Status: deploy.EventPending})
+		}
+		if got := l.ReplacedBy("43").Queue; !slices.Equal(got, want) {
+			t.Errorf("%s: replaced, its queue is %v, want %v", name, got, want)
 		}
 	}
 }

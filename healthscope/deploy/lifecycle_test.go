@@ -146,15 +146,16 @@ func TestEventsThatCannotBe(t *testing.T) {
 		state   appcontext.State
 		begins  deploy.Event
 	}{
-		"a terminated context stays so":             {current: "Terminated", queue: []deploy.Event{"Terminate"}, want: []deploy.EventStatus{"Skip"}, state: "Terminated"},
-		"a created context cannot be terminated":    {current: "Created", queue: []deploy.Event{"Terminate"}, want: []deploy.EventStatus{"Skip"}, state: "Created"},
-		"a stop ends what waits":                    {current: "Created", stop: true, queue: []deploy.Event{"Instantiate"}, want: []deploy.EventStatus{"Skip"}, state: "InstantiateFailed"},
-		"a stop ends what was begun":                {current: "Instantiating", stop: true, queue: []deploy.Event{"Instantiate"}, want: []deploy.EventStatus{"Error"}, state: "InstantiateFailed"},
-		"a stop ends a termination":                 {current: "Instantiated", stop: true, queue: []deploy.Event{"Terminate"}, want: []deploy.EventStatus{"Skip"}, state: "TerminateFailed"},
-		"a termination interrupts what was begun":   {current: "Instantiating", queue: []deploy.Event{"Instantiate", "Terminate"}, want: []deploy.EventStatus{"Error", "Pending"}, state: "Terminating", begins: "Terminate"},
-		"a termination comes before what waits":     {current: "Instantiated", queue: []deploy.Event{"Instantiate", "Terminate"}, want: []deploy.EventStatus{"Skip", "Pending"}, state: "Terminating", begins: "Terminate"},
-		"an event that was begun is not ended":      {current: "Instantiating", queue: []deploy.Event{"Instantiate"}, want: []deploy.EventStatus{"Pending"}, state: "Instantiating", begins: "Instantiate"},
-		"an event that nothing is known of goes by": {current: "Created", queue: []deploy.Event{"Dance", "Instantiate"}, want: []deploy.EventStatus{"Skip", "Pending"}, state: "Instantiating", begins: "Instantiate"},
+		"a terminated context stays so":                      {current: "Terminated", queue: []deploy.Event{"Terminate"}, want: []deploy.EventStatus{"Skip"}, state: "Terminated"},
+		"a created context cannot be terminated":             {current: "Created", queue: []deploy.Event{"Terminate"}, want: []deploy.EventStatus{"Skip"}, state: "Created"},
+		"a stop ends what waits":                             {current: "Created", stop: true, queue: []deploy.Event{"Instantiate"}, want: []deploy.EventStatus{"Skip"}, state: "InstantiateFailed"},
+		"a stop ends what was begun":                         {current: "Instantiating", stop: true, queue: []deploy.Event{"Instantiate"}, want: []deploy.EventStatus{"Error"}, state: "InstantiateFailed"},
+		"a stop ends a termination":                          {current: "Instantiated", stop: true, queue: []deploy.Event{"Terminate"}, want: []deploy.EventStatus{"Skip"}, state: "TerminateFailed"},
+		"a termination interrupts what was begun":            {current: "Instantiating", queue: []deploy.Event{"Instantiate", "Terminate"}, want: []deploy.EventStatus{"Error", "Pending"}, state: "Terminating", begins: "Terminate"},
+		"a termination comes before what waits":              {current: "Instantiated", queue: []deploy.Event{"Instantiate", "Terminate"}, want: []deploy.EventStatus{"Skip", "Pending"}, state: "Terminating", begins: "Terminate"},
+		"an event that was begun is not ended":               {current: "Instantiating", queue: []deploy.Event{"Instantiate"}, want: []deploy.EventStatus{"Pending"}, state: "Instantiating", begins: "Instantiate"},
+		"a termination that cannot begin interrupts nothing": {current: "Created", queue: []deploy.Event{"Dance", "Terminate", "Instantiate"}, want: []deploy.EventStatus{"Skip", "Skip", "Pending"}, state: "Instantiating", begins: "Instantiate"},
+		"an event that nothing is known of goes by":          {current: "Created", queue: []deploy.Event{"Dance", "Instantiate"}, want: []deploy.EventStatus{"Skip", "Pending"}, state: "Instantiating", begins: "Instantiate"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -165,6 +166,7 @@ func TestEventsThatCannotBe(t *testing.T) {
 			for _, e := range tt.queue {
 				l.Queue = append(l.Queue, deploy.QueuedEvent{Event: e, Status: deploy.EventPending})
 			}
+			l.PendingTerminate = slices.Contains(tt.queue, deploy.EventTerminate)
 			next, event, _ := l.Next()
 			var got []deploy.EventStatus
 			for _, e := range next.Queue {
@@ -217,13 +219,38 @@ func TestEnqueueRejectsEventThatCannotBegin(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	l, err := deploy.Lifecycle{}.Enqueue(deploy.EventInstantiate, "")
-	if err != nil {
-		t.Fatal(err)
+	l, err := deploy.Lifecycle{Stop: true}.Enqueue(deploy.EventInstantiate, "")
+	if err != nil || l.Stop {
+		t.Fatalf("after a stop: %+v, %v", l, err)
 	}
 	l, _, _ = l.Next()
 	if l, err = l.Enqueue(deploy.EventTerminate, ""); err != nil || !l.PendingTerminate || !l.Interrupted() {
 		t.Errorf("a Terminate does not interrupt: %+v, %v", l, err)
+	}
+	if l = l.Finish(false); l.PendingTerminate {
+		t.Errorf("it still interrupts after the event has ended: %+v", l)
+	}
+}
+
+func TestStopEndsPendingEventsUnlessBegun(t *testing.T) {
+	waits := deploy.Lifecycle{Current: "Created", Queue: []deploy.QueuedEvent{{Event: deploy.EventInstantiate, Status: deploy.EventPending}}}
+	begun, _, _ := waits.Next()
+	for name, tt := range map[string]struct {
+		lifecycle deploy.Lifecycle
+		active    bool
+		current   appcontext.State
+	}{
+		"no event":               {deploy.Lifecycle{}, false, "Created"},
+		"an event that waits":    {waits, false, "InstantiateFailed"},
+		"an event that is begun": {begun, true, "Instantiating"},
+	} {
+		if got := tt.lifecycle.Stopped(); !got.Stop || got.Active() != tt.active || got.Current != tt.current {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	v := values{"/context/42/": `"42"`, "/context/42/stopflag/": "perhaps"}
+	if l, err := deploy.ReadLifecycle(v.snapshot(t)); err != nil || !l.Stop {
+		t.Errorf("a stop flag that cannot be read is not set: %v", err)
 	}
 }
 

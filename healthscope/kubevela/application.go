@@ -101,7 +101,6 @@ func ReadApplication(object map[string]any) *Application {
 			})
 		}
 	}
-	a.Applied = slices.Clip(a.Applied)
 	return a
 }
 

@@ -1,6 +1,7 @@
 package kubevela_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,12 +12,19 @@ import (
 	"github.com/healthscope/healthscope/healthscope/kubevela"
 )
 
-// scopeOf returns the scope "all". Its status has conditions of components of the Application "store".
+// scopeOf returns the scope "all". Its status has conditions of components of the Application "store", and of another one.
 func scopeOf(truncated bool, components ...corev1alpha2.WorkloadHealthCondition) corev1alpha2.HealthScope {
-	s := corev1alpha2.HealthScope{Status: corev1alpha2.HealthScopeStatus{
-		AppHealthConditions: []corev1alpha2.AppHealthCondition{{AppName: "store", Components: components}}, Truncated: truncated,
-	}}
+	s := corev1alpha2.HealthScope{Status: corev1alpha2.HealthScopeStatus{AppHealthConditions: []corev1alpha2.AppHealthCondition{
+		{AppName: "other", Components: []corev1alpha2.WorkloadHealthCondition{component("front", "", "UNHEALTHY", "of another Application")}},
+		{AppName: "store", Components: components},
+	}, Truncated: truncated}}
 	s.Namespace, s.Name, s.UID = "demo", "all", "uid-1"
+	return s
+}
+
+// named returns a scope with another name.
+func named(name string, s corev1alpha2.HealthScope) corev1alpha2.HealthScope {
+	s.Name = name
 	return s
 }
 
@@ -40,14 +48,14 @@ func TestSetHealth(t *testing.T) {
 			reason: "Traits, clusters, orders, other conditions and scopes of other kinds are KubeVela's.",
 			status: `
 services:
-- {name: back, healthy: true, message: old, traits: [{type: scaler, healthy: false}], scopes: [{kind: NetworkScope, name: all}], workloadDefinition: {kind: Deployment}}
+- {name: back, healthy: true, message: old, traits: [{type: scaler, healthy: false}], scopes: [{kind: NetworkScope, name: all}, {apiVersion: acme.example/v1, kind: HealthScope, name: all}], workloadDefinition: {kind: Deployment}}
 - {name: front, healthy: true, namespace: demo, env: prod}
 conditions: [{type: Ready, status: "True"}]
 observedGeneration: 3`,
 			scopes: []corev1alpha2.HealthScope{scopeOf(false, component("front", "", "HEALTHY", "Ready:1/1"), component("back", "", "UNKNOWN", "gone"))},
 			wanted: `
 services:
-- {name: back, healthy: false, message: gone, traits: [{type: scaler, healthy: false}], scopes: [{kind: NetworkScope, name: all}, ` + ref + `], workloadDefinition: {kind: Deployment}}
+- {name: back, healthy: false, message: gone, traits: [{type: scaler, healthy: false}], scopes: [{kind: NetworkScope, name: all}, {apiVersion: acme.example/v1, kind: HealthScope, name: all}, ` + ref + `], workloadDefinition: {kind: Deployment}}
 - {name: front, healthy: true, message: "Ready:1/1", namespace: demo, env: prod, scopes: [` + ref + `]}
 conditions: [{type: Ready, status: "True"}, {type: Healthy, status: "False", reason: UnhealthyOrUnknownComponents, lastTransitionTime: "2026-11-23T12:00:00Z"}]
 observedGeneration: 3`,
@@ -85,11 +93,28 @@ conditions: [{type: Ready, status: "True"}]`,
 		"ScopeThatListsOnlyTheWorst": {
 			reason: "What is not listed is as it was.",
 			status: `
-services: [{name: front, healthy: true, scopes: [` + ref + `]}]`,
+services: [{name: front, healthy: true, scopes: [` + ref + `]}, {name: back, healthy: true, scopes: [` + ref + `]}]`,
 			scopes: []corev1alpha2.HealthScope{scopeOf(true, component("back", "", "UNHEALTHY", "Ready:0/1"))},
 			wanted: `
-services: [{name: front, healthy: true, scopes: [` + ref + `]}]
+services: [{name: front, healthy: true, scopes: [` + ref + `]}, {name: back, healthy: false, message: "Ready:0/1", scopes: [` + ref + `]}]
 conditions: [{type: Healthy, status: "False", reason: UnhealthyOrUnknownComponents, lastTransitionTime: "2026-11-23T12:00:00Z"}]`,
+		},
+		"InThreeScopes": {
+			reason: "The scopes are in the order of their names, and the first that is not healthy counts.",
+			status: `services: [{name: front, healthy: true}]`,
+			scopes: []corev1alpha2.HealthScope{
+				named("c", scopeOf(false, component("front", "", "UNHEALTHY", "late"))), named("a", scopeOf(false, component("front", "", "HEALTHY", "Ready:1/1"))),
+				named("b", scopeOf(false, component("front", "", "UNHEALTHY", "early"))),
+			},
+			wanted: `
+services: [{name: front, healthy: false, message: early, scopes: [` + strings.Replace(ref, "all", "a", 1) + ", " + strings.Replace(ref, "all", "b", 1) + ", " + strings.Replace(ref, "all", "c", 1) + `]}]
+conditions: [{type: Healthy, status: "False", reason: UnhealthyOrUnknownComponents, lastTransitionTime: "2026-11-23T12:00:00Z"}]`,
+		},
+		"ConditionOfAnotherInAScope": {
+			reason: "The status is the same, and so is its time.",
+			status: `conditions: [{type: Healthy, status: "False", reason: Other, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
+			scopes: []corev1alpha2.HealthScope{scopeOf(false, component("front", "", "UNHEALTHY", "gone"))},
+			wanted: `conditions: [{type: Healthy, status: "False", reason: UnhealthyOrUnknownComponents, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
 		},
 		"ConditionOfAnother": {
 			status: `conditions: [{type: Healthy, status: "False", reason: Other}]`,

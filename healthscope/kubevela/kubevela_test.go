@@ -48,6 +48,7 @@ policy:
     envs:
     - {env: prod, placements: [{cluster: edge}]}
     - {env: test, placements: [{cluster: edge, namespace: try}, {cluster: local}]}
+- {name: other, type: topology, status: {envs: [{env: other, placements: [{cluster: edge}]}]}}
 appliedResources:
 - {apiVersion: apps/v1, creator: workflow, kind: Deployment, name: a, namespace: demo, cluster: edge}
 - {apiVersion: apps/v1, creator: workflow, kind: Deployment, name: b, namespace: try, cluster: edge}
@@ -113,7 +114,11 @@ func TestReadComponent(t *testing.T) {
 		labels, annotations map[string]string
 		want                *kubevela.Component
 	}{
-		"Workload":  {labels: labels("workload.oam.dev/type", "webservice"), want: &kubevela.Component{Name: "front", Workload: "webservice"}},
+		"Workload": {labels: labels("workload.oam.dev/type", "webservice"), want: &kubevela.Component{Name: "front", Workload: "webservice"}},
+		"WorkloadThatManages": {
+			labels: labels("workload.oam.dev/type", "webservice", manages, "true"), annotations: map[string]string{gvk: `{"apiVersion":"apps/v1","kind":"Deployment"}`},
+			want: &kubevela.Component{Name: "front", Workload: "webservice"},
+		},
 		"Trait":     {labels: labels(trait, "gateway"), want: &kubevela.Component{Name: "front", Trait: "gateway"}},
 		"Neither":   {labels: labels()},
 		"NotOfVela": {},
@@ -125,9 +130,12 @@ func TestReadComponent(t *testing.T) {
 			labels: labels(trait, "rollout", manages, "true"), annotations: map[string]string{gvk: `{"apiVersion":"apps/v1","kind":"Deployment"}`},
 			want: &kubevela.Component{Name: "front", Trait: "rollout", Manages: &kubevela.Managed{GroupVersionKind: deployments, Name: "front"}},
 		},
-		"ManagingTraitThatDoesNotSayWhat": {
-			labels: labels(trait, "rollout", manages, "true"), annotations: map[string]string{gvk: "Deployment"},
+		"ManagingTraitThatCannotBeRead": {
+			labels: labels(trait, "rollout", manages, "true"), annotations: map[string]string{gvk: `{"apiVersion":7,"kind":"Deployment"}`},
 			want: &kubevela.Component{Name: "front", Trait: "rollout"},
+		},
+		"ManagingTraitThatDoesNotSayWhat": {
+			labels: labels(trait, "rollout", manages, "true"), annotations: map[string]string{gvk: "{}"}, want: &kubevela.Component{Name: "front", Trait: "rollout"},
 		},
 	}
 	for name, c := range cases {

@@ -36,6 +36,14 @@ func byDefault(t interface{ Fatal(...any) }) probe.Thresholds {
 	return spec.Thresholds
 }
 
+// drawThresholds draws any thresholds, or those of a scope that sets none.
+func drawThresholds(t *rapid.T) probe.Thresholds {
+	if rapid.Bool().Draw(t, "default") {
+		return byDefault(t)
+	}
+	return probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
+}
+
 func TestResults(t *testing.T) {
 	rates := probe.Thresholds{Failure: 0.3, Healthy: 0.7}
 	for _, c := range []struct {
@@ -68,8 +76,8 @@ func TestResults(t *testing.T) {
 		{"ffffffffffsssssssss", probe.Thresholds{Failure: 0.5, Healthy: 1}, probe.Failing, "status code 503"},
 		{"ffffffffffssssssssss", probe.Thresholds{Failure: 0.5, Healthy: 1}, probe.Passing, ""},
 	} {
-		if got := after(c.story, c.thresholds); got.Result != c.want || got.Cause != c.cause {
-			t.Errorf("%q: %d, %q; want %d, %q", c.story, got.Result, got.Cause, c.want, c.cause)
+		if got := after(c.story, c.thresholds); got.Result != c.want || got.Cause != c.cause || got.Made != (c.story != "") {
+			t.Errorf("%q: %d, %q, made %t; want %d, %q", c.story, got.Result, got.Cause, got.Made, c.want, c.cause)
 		}
 	}
 }
@@ -89,10 +97,7 @@ func TestTheLastSuccessIsThatBeforeTheFailures(t *testing.T) {
 // makes it Passing. Outcomes without information about the target do not change the result.
 func TestASuccessNeverFailsAndAFailureNeverPasses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		thresholds := probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
-		if rapid.Bool().Draw(t, "default") {
-			thresholds = byDefault(t)
-		}
+		thresholds := drawThresholds(t)
 		var h probe.History
 		answered := probe.Undecided
 		for i, letter := range rapid.SliceOfN(rapid.SampledFrom([]rune("sssfffw-")), 1, 60).Draw(t, "story") {
@@ -119,10 +124,7 @@ func TestASuccessNeverFailsAndAFailureNeverPasses(t *testing.T) {
 // finding is the same as after the answers alone.
 func TestOnlyAnswersCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		thresholds := probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
-		if rapid.Bool().Draw(t, "default") {
-			thresholds = byDefault(t)
-		}
+		thresholds := drawThresholds(t)
 		story := string(rapid.SliceOfN(rapid.SampledFrom([]rune("ssfffw-")), 0, 40).Draw(t, "story")) + rapid.SampledFrom([]string{"s", "f"}).Draw(t, "last")
 		answers := strings.NewReplacer("w", "", "-", "").Replace(story)
 		got, want := after(story, thresholds), after(answers, thresholds)
@@ -136,7 +138,7 @@ func TestOnlyAnswersCount(t *testing.T) {
 // and with any thresholds.
 func TestTenEqualOutcomesDecide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		thresholds := probe.Thresholds{Failure: rapid.Float64Range(0, 1).Draw(t, "failure"), Healthy: rapid.Float64Range(0, 1).Draw(t, "healthy")}
+		thresholds := drawThresholds(t)
 		story := string(rapid.SliceOfN(rapid.SampledFrom([]rune("sfw-")), 0, 40).Draw(t, "story"))
 		if got := after(story+"ffffffffff", thresholds).Result; got != probe.Failing {
 			t.Fatalf("%q and ten failures: %d", story, got)

@@ -42,6 +42,15 @@ func TestParseFillsInDefaults(t *testing.T) {
 	}
 }
 
+func TestParseAcceptsTheMaximum(t *testing.T) {
+	spec, err := probe.Parse(asking(func(s *corev1alpha2.HealthScopeSpec) {
+		s.ProbeMethod, s.ProbeScheme, s.ProbeTimeout, s.ProbeInterval = "HEAD", "HTTPS", new(int32(60)), new(int32(86400))
+	}))
+	if err != nil || spec.Method != probe.MethodHead || spec.Scheme != "https" || spec.Timeout != time.Minute || spec.Interval != 24*time.Hour {
+		t.Errorf("%+v, %v", spec, err)
+	}
+}
+
 func TestParseNamesEveryFieldThatCannotBeUsed(t *testing.T) {
 	for want, change := range map[string]func(*corev1alpha2.HealthScopeSpec){
 		`probe-method: "POST" is not known`:                                     func(s *corev1alpha2.HealthScopeSpec) { s.ProbeMethod = "POST" },
@@ -64,6 +73,17 @@ func TestParseNamesEveryFieldThatCannotBeUsed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%v does not name %s", err, field)
 		}
+	}
+}
+
+func TestThresholdIsAPercentage(t *testing.T) {
+	for percent, want := range map[float64]bool{-1: false, 0: false, 0.5: true, 100: true, 100.5: false} {
+		if err := probe.CheckRollup(&corev1alpha2.HealthScopeSpec{HealthThresholdPercentage: &percent}); (err == nil) != want {
+			t.Errorf("%g: %v", percent, err)
+		}
+	}
+	if err := probe.CheckRollup(&corev1alpha2.HealthScopeSpec{}); err != nil {
+		t.Error(err)
 	}
 }
 

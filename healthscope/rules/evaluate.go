@@ -108,10 +108,7 @@ func Explain(root *unstructured.Unstructured, options Options) (healthscope.Resu
 
 // judgeByUser lets the user's rules judge an object that is not being deleted.
 func (o *object) judgeByUser(user UserRules) (name string, matched bool) {
-	if user == nil || o.deleting {
-		return "", false
-	}
-	if !user.Covers(stringValue(o.root["apiVersion"]), o.Kind) {
+	if user == nil || o.deleting || !user.Covers(stringValue(o.root["apiVersion"]), o.Kind) {
 		return "", false
 	}
 	r, name, matched := user.Evaluate(o.root)

@@ -100,7 +100,7 @@ func (o *object) override(state healthscope.State, reason healthscope.Reason, me
 // invalid sets the result of an object that cannot be read. It drops the values that were read, because they are not reliable.
 func (o *object) invalid() {
 	o.override(healthscope.Unknown, healthscope.ReasonInvalidObject, o.problem)
-	o.Serving, o.Suspended, o.Replicas, o.Progress = false, false, nil, nil
+	o.Serving, o.Suspended, o.Replicas = false, false, nil
 }
 
 // warn adds a warning to the result.

@@ -2,13 +2,19 @@ package rules_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8sjson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
@@ -16,19 +22,48 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-// objectCase is an entry of testdata/*.yaml: an object with its expected result.
+// objectCase is an entry of testdata: an object with its result. A case of a rule is an entry of testdata/*.yaml; testdata/operators has statuses
+// as operators write them.
 type objectCase struct {
-	Case   string          `json:"case"`
-	State  string          `json:"state"`
-	Reason string          `json:"reason"`
-	Flags  []string        `json:"flags"`
-	Rule   string          `json:"rule"`
-	Object json.RawMessage `json:"object"`
+	Case     string             `json:"case"`
+	State    healthscope.State  `json:"state"`
+	Reason   healthscope.Reason `json:"reason"`
+	Message  string             `json:"message"`
+	Flags    []string           `json:"flags"`
+	Replicas string             `json:"replicas"`
+	Deadline string             `json:"deadline"`
+	Since    string             `json:"since"`
+	Rule     string             `json:"rule"`
+	Object   json.RawMessage    `json:"object"`
+	// Operator writes the status, and Source is where its form comes from.
+	Operator string `json:"operator"`
+	Source   string `json:"source"`
 	// Kstatus is the status that kstatus computes, if it means another state, and Because is the reason for the difference.
 	Kstatus string `json:"kstatus"`
 	Because string `json:"because"`
 
 	object *unstructured.Unstructured
+}
+
+// readCases reads the entries of a file.
+func readCases(t testing.TB, file string) []objectCase {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []objectCase
+	if err := yaml.UnmarshalStrict(text, &cases); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	for i := range cases {
+		var object map[string]any
+		if err := k8sjson.Unmarshal(cases[i].Object, &object); err != nil {
+			t.Fatalf("%s: %s: %v", file, cases[i].Case, err)
+		}
+		cases[i].object = &unstructured.Unstructured{Object: object}
+	}
+	return cases
 }
 
 // readObjects reads the entries of testdata/*.yaml.
@@ -40,24 +75,9 @@ func readObjects(t testing.TB) []objectCase {
 	}
 	var all []objectCase
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var cases []objectCase
-		if err := yaml.UnmarshalStrict(text, &cases); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		for i := range cases {
-			var object map[string]any
-			if err := k8sjson.Unmarshal(cases[i].Object, &object); err != nil {
-				t.Fatalf("%s: %s: %v", file, cases[i].Case, err)
-			}
-			cases[i].object = &unstructured.Unstructured{Object: object}
-		}
-		all = append(all, cases...)
+		all = append(all, readCases(t, file)...)
 	}
-	if len(all) < 154 {
+	if len(all) < 353 {
 		t.Fatalf("%d objects were read, which is not all", len(all))
 	}
 	return all
@@ -69,7 +89,7 @@ func flagsOf(r healthscope.Result) []string {
 	for _, flag := range []struct {
 		name string
 		set  bool
-	}{{"serving", r.Serving}, {"suspended", r.Suspended}, {"warning", r.Warning}} {
+	}{{"serving", r.Serving}, {"suspended", r.Suspended}, {"warning", r.Warning}, {"timed", r.Timed}} {
 		if flag.set {
 			flags = append(flags, flag.name)
 		}
@@ -77,6 +97,35 @@ func flagsOf(r healthscope.Result) []string {
 	return flags
 }
 
+// caseOf returns a result in the form of an entry.
+func caseOf(r healthscope.Result) objectCase {
+	c := objectCase{State: r.State, Reason: r.Reason, Message: r.Message, Flags: flagsOf(r)}
+	if r.Replicas != nil {
+		c.Replicas = fmt.Sprintf("%d/%d", r.Replicas.Ready, r.Replicas.Desired)
+	}
+	if r.ProgressDeadline != 0 {
+		c.Deadline = r.ProgressDeadline.String()
+	}
+	if !r.Since.IsZero() {
+		c.Since = r.Since.Format(time.RFC3339)
+	}
+	return c
+}
+
+// identityOf returns a result that only identifies an object, as apimachinery reads it.
+func identityOf(object *unstructured.Unstructured) healthscope.Result {
+	kind := object.GroupVersionKind()
+	identity := healthscope.Result{
+		Key: healthscope.Key{Group: kind.Group, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}, Version: kind.Version, UID: string(object.GetUID()),
+	}
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		identity.Owner = &healthscope.Owner{Group: schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group, Kind: owner.Kind, Name: owner.Name}
+	}
+	return identity
+}
+
+// TestObjects compares results with the entries. What an entry does not have is empty in the result; its rule is compared if it has one. No
+// object is changed, because objects come from caches that other code reads.
 func TestObjects(t *testing.T) {
 	seen := map[string]bool{}
 	for _, tc := range readObjects(t) {
@@ -85,12 +134,20 @@ func TestObjects(t *testing.T) {
 				t.Errorf("the name is used twice")
 			}
 			seen[tc.Case] = true
+			before := tc.object.DeepCopy()
 			got, rule := rules.Explain(tc.object, rules.Options{})
-			if string(got.State) != tc.State || string(got.Reason) != tc.Reason || !slices.Equal(flagsOf(got), tc.Flags) {
-				t.Errorf("got %s %q %v by %s: %s; want %s %q %v", got.State, got.Reason, flagsOf(got), rule, got.Message, tc.State, tc.Reason, tc.Flags)
+			if diff := cmp.Diff(tc, caseOf(got), cmpopts.IgnoreUnexported(objectCase{}), cmpopts.IgnoreFields(objectCase{}, "Case", "Rule", "Object", "Kstatus", "Because")); diff != "" {
+				t.Errorf("result by %q (-want +got):\n%s", rule, diff)
 			}
 			if tc.Rule != "" && rule != tc.Rule {
 				t.Errorf("decided by %q, want %q", rule, tc.Rule)
+			}
+			identity := healthscope.Result{Key: got.Key, Version: got.Version, UID: got.UID, Owner: got.Owner, Labels: got.Labels}
+			if diff := cmp.Diff(identityOf(tc.object), identity); diff != "" {
+				t.Errorf("identity (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, tc.object); diff != "" {
+				t.Errorf("the object has changed (-before +after):\n%s", diff)
 			}
 		})
 	}
@@ -136,4 +193,32 @@ func TestDisagreementsWithKstatus(t *testing.T) {
 		})
 	}
 	t.Logf("%d intended disagreements", disagreements)
+}
+
+// TestOperators asserts that one good condition or phase does not override the rest of the status.
+func TestOperators(t *testing.T) {
+	cases := readCases(t, filepath.Join("testdata", "operators", "operators.yaml"))
+	operators := map[string]bool{}
+	sources := []string{"recording", "test data", "documentation", "API types", "issues"}
+	for _, tc := range cases {
+		operators[tc.Operator] = true
+		t.Run(tc.Operator+"/"+tc.Case, func(t *testing.T) {
+			if !slices.Contains(sources, tc.Source) {
+				t.Errorf("source is %q, which is none of %q", tc.Source, sources)
+			}
+			got, rule := rules.Explain(tc.object, rules.Options{})
+			if got.State != tc.State || tc.Reason != "" && got.Reason != tc.Reason {
+				t.Errorf("got %s %s by %s: %s; want %s %s", got.State, got.Reason, rule, got.Message, tc.State, tc.Reason)
+			}
+			if tc.Flags != nil && !slices.Equal(flagsOf(got), tc.Flags) {
+				t.Errorf("flags are %q, want %q", flagsOf(got), tc.Flags)
+			}
+			if got.State != healthscope.Ready && got.Message == "" {
+				t.Error("the message is empty")
+			}
+		})
+	}
+	if len(operators) < 30 || len(cases) < 60 {
+		t.Errorf("%d statuses of %d operators were read, want at least 60 of 30", len(cases), len(operators))
+	}
 }

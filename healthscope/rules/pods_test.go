@@ -13,162 +13,6 @@ import (
 	"github.com/healthscope/healthscope/healthscope/rules"
 )
 
-func TestReadyPods(t *testing.T) {
-	checkResults(t, map[string]resultCase{
-		"running": {
-			`{apiVersion: v1, kind: Pod, spec: {restartPolicy: Always, containers: [{name: web}]},
-			  status: {phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: web, ready: true, restartCount: 2, state: {running: {}}}]}}`,
-			healthscope.Result{State: healthscope.Ready, Serving: true, Replicas: of(1, 1)},
-		},
-		"never to be restarted, and ready": {
-			`{apiVersion: v1, kind: Pod, spec: {restartPolicy: Never}, status: {phase: Running, containerStatuses: [{name: web, ready: true}, {name: log, ready: "true"}]}}`,
-			healthscope.Result{State: healthscope.Ready, Serving: true, Replicas: of(2, 2)},
-		},
-		"status only, without phase and conditions": {
-			`{apiVersion: v1, kind: Pod, status: {containerStatuses: [{name: web, ready: true}]}}`,
-			healthscope.Result{State: healthscope.Ready, Serving: true, Replicas: of(1, 1)},
-		},
-		"completed": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Succeeded, containerStatuses: [{name: web, ready: false, state: {terminated: {exitCode: 0, reason: Completed}}}]}}`,
-			healthscope.Result{State: healthscope.Ready, Reason: healthscope.ReasonCompleted, Replicas: of(0, 1)},
-		},
-		"a debug container does not count": {
-			`{apiVersion: v1, kind: Pod, spec: {containers: [{name: web}]}, status: {phase: Running, containerStatuses: [{name: web, ready: true}], ephemeralContainerStatuses: [{name: debug, ready: false}]}}`,
-			healthscope.Result{State: healthscope.Ready, Serving: true, Replicas: of(1, 1)},
-		},
-		"readiness gate": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: web, ready: true}],
-			  conditions: [{type: ContainersReady, status: "True"}, {type: Ready, status: "False", reason: ReadinessGatesNotReady, message: target not registered}]}}`,
-			healthscope.Result{
-				State: healthscope.Ready, Reason: healthscope.ReasonReadinessGatesNotReady, Message: "all containers are ready, a readiness gate is not: target not registered",
-				Serving: true, Warning: true, Replicas: of(1, 1),
-			},
-		},
-		"sidecar down": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: web, ready: true}],
-			  initContainerStatuses: [{name: setup, ready: true, state: {terminated: {exitCode: 0}}}, {name: proxy, ready: false, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 2, reason: Error}}}],
-			  conditions: [{type: Ready, status: "False", reason: ContainersNotReady}]}}`,
-			healthscope.Result{
-				State: healthscope.Ready, Reason: healthscope.ReasonContainersNotReady, Message: `container "proxy": CrashLoopBackOff, last exit code 2 (Error)`,
-				Serving: true, Warning: true, Replicas: of(1, 1),
-			},
-		},
-		"ready containers in a pod that is not": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: web, ready: true}], conditions: [{type: Ready, status: "False"}]}}`,
-			healthscope.Result{
-				State: healthscope.Ready, Reason: healthscope.ReasonContainersNotReady, Message: "all containers are ready, the pod is not",
-				Serving: true, Warning: true, Replicas: of(1, 1),
-			},
-		},
-		"ready containers in a pod that was given up": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Failed, reason: Preempting, containerStatuses: [{name: web, ready: true}]}}`,
-			healthscope.Result{
-				State: healthscope.Ready, Reason: "Preempting", Message: "the pod has failed, its containers still count as ready",
-				Serving: true, Warning: true, Replicas: of(1, 1),
-			},
-		},
-		"ready containers in a phase of the future": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Hibernating, containerStatuses: [{name: web, ready: true}]}}`,
-			healthscope.Result{
-				State: healthscope.Ready, Reason: healthscope.ReasonUnknownPhase, Message: `all containers are ready, the phase "Hibernating" is not known`,
-				Serving: true, Warning: true, Replicas: of(1, 1),
-			},
-		},
-	})
-}
-
-func TestPendingPods(t *testing.T) {
-	checkResults(t, map[string]resultCase{
-		"scheduled, no container has a status": {
-			`{apiVersion: v1, kind: Pod, spec: {containers: [{name: web}]}, status: {phase: Pending, conditions: [{type: PodScheduled, status: "True"}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: "0 of 1 containers have a status", Replicas: of(0, 1)},
-		},
-		"fewer statuses than containers": {
-			`{apiVersion: v1, kind: Pod, spec: {containers: [{name: web}, {name: log}]}, status: {phase: Running, containerStatuses: [{name: web, ready: true}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: "1 of 2 containers have a status", Replicas: of(1, 2)},
-		},
-		"one of two ready": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: web, ready: true}, {name: log, ready: false, state: {running: {}}}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: `container "log": not ready`, Replicas: of(1, 2)},
-		},
-		"one has ended well, the other is starting": {
-			`{apiVersion: v1, kind: Pod, spec: {restartPolicy: Never}, status: {phase: Running, containerStatuses: [{name: load, ready: false, state: {terminated: {exitCode: 0, reason: Completed}}}, {name: web, ready: false, state: {running: {}}}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: `container "web": not ready`, Replicas: of(0, 2)},
-		},
-		"being created": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Pending, containerStatuses: [{name: web, ready: false, state: {waiting: {reason: ContainerCreating}}}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: `container "web": ContainerCreating`, Replicas: of(0, 1)},
-		},
-		"restarted once": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: web, ready: false, restartCount: 1, state: {running: {}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: `container "web": not ready, last exit code 137 (OOMKilled)`, Replicas: of(0, 1)},
-		},
-		"ended, about to be restarted": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: web, ready: false, state: {terminated: {exitCode: 3}}}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonContainersNotReady, Message: `container "web": terminated, exit code 3`, Replicas: of(0, 1)},
-		},
-		"no node takes it": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/5 nodes are available}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonUnschedulable, Message: "0/5 nodes are available", Replicas: of(0, 0)},
-		},
-		"held back by a scheduling gate": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: "SchedulingGated", Replicas: of(0, 0)},
-		},
-		"its node is lost, and its containers count as ready": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Running, reason: NodeLost, containerStatuses: [{name: web, ready: true}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonNodeLost, Message: "the node no longer reports", Replicas: of(1, 1)},
-		},
-		"a phase of the future": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Hibernating}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonUnknownPhase, Message: `the phase "Hibernating" is not known`, Warning: true, Replicas: of(0, 0)},
-		},
-		"not observed": {
-			`{apiVersion: v1, kind: Pod, spec: {containers: [{name: web}]}}`,
-			healthscope.Result{State: healthscope.Pending, Reason: healthscope.ReasonNotObserved, Message: "no controller has reported on it yet", Replicas: of(0, 1)},
-		},
-	})
-}
-
-func TestFailedPods(t *testing.T) {
-	checkResults(t, map[string]resultCase{
-		"crash loop": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: log, ready: true}, {name: web, ready: false, restartCount: 9,
-			  state: {waiting: {reason: CrashLoopBackOff, message: back-off 5m0s restarting failed container}}, lastState: {terminated: {exitCode: 1, reason: Error, message: token=s3cr3t}}}]}}`,
-			healthscope.Result{State: healthscope.Failed, Reason: "CrashLoopBackOff", Message: `container "web": CrashLoopBackOff, last exit code 1 (Error): token=***`, Replicas: of(1, 2)},
-		},
-		"init container in a crash loop": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Pending, initContainerStatuses: [{name: setup, ready: false, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 7}}}],
-			  containerStatuses: [{name: web, ready: false, state: {waiting: {reason: PodInitializing}}}]}}`,
-			healthscope.Result{State: healthscope.Failed, Reason: "CrashLoopBackOff", Message: `container "setup": CrashLoopBackOff, last exit code 7`, Replicas: of(0, 1)},
-		},
-		"image not found": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Pending, containerStatuses: [{name: web, image: "registry.example/shop:9", ready: false, state: {waiting: {reason: ImagePullBackOff, message: Back-off pulling image}}}]}}`,
-			healthscope.Result{State: healthscope.Failed, Reason: "ImagePullBackOff", Message: `container "web": ImagePullBackOff, image registry.example/shop:9`, Replicas: of(0, 1)},
-		},
-		"a ConfigMap is missing": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Pending, containerStatuses: [{name: web, ready: false, state: {waiting: {reason: CreateContainerConfigError, message: configmap "shop" not found}}}]}}`,
-			healthscope.Result{State: healthscope.Failed, Reason: "CreateContainerConfigError", Message: `container "web": CreateContainerConfigError, configmap "shop" not found`, Replicas: of(0, 1)},
-		},
-		"evicted": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Failed, reason: Evicted, message: the node was low on disk}}`,
-			healthscope.Result{State: healthscope.Failed, Reason: "Evicted", Message: "the node was low on disk", Replicas: of(0, 0)},
-		},
-		"failed without a word": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Failed, containerStatuses: [{name: web, ready: false, state: {terminated: {exitCode: 1, reason: Error}}}]}}`,
-			healthscope.Result{State: healthscope.Failed, Reason: healthscope.ReasonPodFailed, Message: `container "web": terminated, exit code 1 (Error)`, Replicas: of(0, 1)},
-		},
-		"failed without an exit code": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Failed, reason: bad, containerStatuses: [{name: web, ready: false, state: {terminated: {reason: ContainerStatusUnknown}}}]}}`,
-			healthscope.Result{State: healthscope.Failed, Reason: healthscope.ReasonPodFailed, Message: `container "web": terminated, ContainerStatusUnknown`, Replicas: of(0, 1)},
-		},
-		"failed with a reason that is none": {
-			`{apiVersion: v1, kind: Pod, status: {phase: Failed, reason: "Rm -rf /; <b>"}}`,
-			healthscope.Result{State: healthscope.Failed, Reason: healthscope.ReasonPodFailed, Replicas: of(0, 0)},
-		},
-	})
-}
-
 func TestTerminalWaitingReasonsFail(t *testing.T) {
 	reasons := []string{
 		"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull",
@@ -179,12 +23,11 @@ func TestTerminalWaitingReasonsFail(t *testing.T) {
 	}
 	for _, reason := range reasons {
 		for _, list := range []string{"containerStatuses", "initContainerStatuses"} {
-			t.Run(reason+" in "+list, func(t *testing.T) {
-				checkResults(t, map[string]resultCase{"": {
-					`{apiVersion: v1, kind: Pod, spec: {containers: [{name: web}]}, status: {phase: Pending, ` + list + `: [{name: web, ready: false, state: {waiting: {reason: ` + reason + `}}}]}}`,
-					healthscope.Result{State: healthscope.Failed, Reason: healthscope.Reason(reason), Message: `container "web": ` + reason, Replicas: of(0, 1)},
-				}})
-			})
+			object := parse(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: web}]}, status: {phase: Pending, `+list+`: [{name: web, ready: false, state: {waiting: {reason: `+reason+`}}}]}}`)
+			got := rules.Evaluate(object, rules.Options{})
+			if got.State != healthscope.Failed || string(got.Reason) != reason || got.Message != `container "web": `+reason {
+				t.Errorf("%s in %s: got %s, %s, %q", reason, list, got.State, got.Reason, got.Message)
+			}
 		}
 	}
 }

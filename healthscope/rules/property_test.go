@@ -114,31 +114,3 @@ func TestSeedRuleForPods(t *testing.T) {
 		}
 	})
 }
-
-// TestEvaluateDoesNotChangeTheObject asserts that Evaluate changes no object. Objects come from caches that other code reads,
-// too.
-func TestEvaluateDoesNotChangeTheObject(t *testing.T) {
-	for name, text := range samples {
-		t.Run(name, func(t *testing.T) {
-			object := parse(t, text)
-			before := object.DeepCopy()
-			first := rules.Evaluate(object, rules.Options{})
-			if second := rules.Evaluate(before, rules.Options{}); first.State != second.State || first.Message != second.Message {
-				t.Errorf("first %v, then %v", first, second)
-			}
-			if encoded, err := object.MarshalJSON(); err != nil || string(encoded) != mustMarshal(t, before) {
-				t.Errorf("the object has changed: %s (%v)", encoded, err)
-			}
-		})
-	}
-}
-
-// mustMarshal returns the JSON of an object.
-func mustMarshal(t *testing.T, object *unstructured.Unstructured) string {
-	t.Helper()
-	encoded, err := object.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(encoded)
-}

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,10 +164,6 @@ func (q *expression) ruleError(err error) *RuleError {
 
 // ruleErrorAt returns the first of CEL's issues as a RuleError with its position.
 func (q *expression) ruleErrorAt(issues *cel.Issues) *RuleError {
-	found := issues.Errors()
-	if len(found) == 0 {
-		return q.ruleError(errors.Join(issues.Err(), errors.New("CEL does not say where")))
-	}
-	first := found[0]
+	first := issues.Errors()[0]
 	return &RuleError{Field: q.field, Line: max(0, first.Location.Line()), Column: first.Location.Column() + 1, Cause: oneLine(first.Message)}
 }

@@ -45,7 +45,7 @@ type expression struct {
 
 // Covers reports whether any rule applies to a kind, in any version.
 func (s *Set) Covers(apiVersion, kind string) bool {
-	return len(s.byKind) > 0 && len(s.byKind[groupKind{groupOf(apiVersion), kind}]) > 0
+	return len(s.byKind[groupKind{groupOf(apiVersion), kind}]) > 0
 }
 
 // Evaluate judges an object, given as the JSON of the API, by the first rule that matches it; matched is false when
