@@ -12,16 +12,11 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// every returns the names of all calls.
-func every(t *testing.T) []string {
-	return slices.Sorted(maps.Keys(calls(t, connect(t, "http://127.0.0.1:1"))))
-}
-
 func TestErrorsAreClassifiedByKind(t *testing.T) {
 	generic := func(ec string) string {
 		return refusal("serviceException", "SVC3000", "PUT", "v32/x", "the message", ec)
 	}
-	writes := []string{"put", "update", "delete", "relate", "unrelate"}
+	writes := []string{"put", "update", "delete", "relate", "unrelate", "bulk"}
 	cases := map[string]struct {
 		status int
 		header http.Header
@@ -52,7 +47,8 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		"412 without a code":       {status: 412, kind: aai.Conflict, text: "Precondition Failed"},
 		"delete blocked":           {status: 400, body: refusal("serviceException", "SVC3100", "DELETE", "Node cannot be deleted", "ERR.5.4.6110", "x"), calls: writes, kind: aai.Rejected, code: "ERR.5.4.6110", text: "Node cannot be deleted"},
 		"implied delete":           {status: 403, body: refusal("serviceException", "SVC3300", "User is not allowed", "ERR.5.0.9109"), kind: aai.Misconfigured},
-		"bulk limit":               {status: 400, body: generic("ERR.5.4.6147"), calls: writes, kind: aai.Rejected},
+		"bulk limit":               {status: 400, body: generic("ERR.5.4.6147"), calls: writes, kind: aai.Rejected, code: aai.CodePayloadLimit},
+		"one of a bulk changed":    {status: 412, body: generic("ERR.5.2.3000"), calls: []string{"bulk"}, kind: aai.Conflict, code: "ERR.5.2.3000"},
 		"duplicate vertices":       {status: 400, body: generic("ERR.5.4.6137"), calls: writes, kind: aai.Rejected},
 		"duplicates on delete":     {status: 400, body: generic("ERR.5.4.6138"), calls: writes, kind: aai.Rejected},
 		"duplicates, with a 500":   {status: 500, body: generic("ERR.5.4.6138"), calls: writes, kind: aai.Rejected},
@@ -67,6 +63,7 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		"bad gateway":              {status: 502, body: "<html>", kind: aai.Retry, text: "Bad Gateway"},
 		"no backend":               {status: 503, kind: aai.Retry},
 		"gateway timeout":          {status: 504, kind: aai.Retry},
+		"no such path":             {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "not a valid path", "ERR.5.6.3001"), calls: append([]string{"get"}, writes...), kind: aai.Rejected},
 		"404 of another server":    {status: 404, body: "404 page not found", kind: aai.Misconfigured, text: "does not know the path"},
 		"no PATCH here":            {status: 405, kind: aai.Misconfigured, text: "Method Not Allowed"},
 		"no merge patch here":      {status: 415, kind: aai.Misconfigured},
@@ -85,12 +82,12 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 				fmt.Fprint(w, c.body)
 			})
 			if c.calls == nil {
-				c.calls = every(t)
+				c.calls = slices.Collect(maps.Keys(calls))
 			}
-			all := calls(t, connect(t, s.URL))
+			connected := connect(t, s.URL)
 			for _, call := range c.calls {
 				before := len(s.received())
-				e := failure(t, all[call]())
+				e := failure(t, calls[call](t.Context(), connected))
 				if e.Kind != c.kind || e.Status != c.status || c.code != "" && e.Code != c.code {
 					t.Errorf("%s: got %s, %d, %q; want %s, %d, %q", call, e.Kind, e.Status, e.Code, c.kind, c.status, c.code)
 				}
