@@ -133,12 +133,6 @@ func update(ctx context.Context, c *client.Client) error {
 	return c.Write(ctx, client.Write{Op: aai.OpUpdate, Key: key})
 }
 
-// get reads a document, as an example of a read.
-func get(ctx context.Context, c *client.Client) error {
-	_, _, err := c.GetK8sResource(ctx, key)
-	return err
-}
-
 // calls are all calls of the client, by the operation that their errors name.
 var calls = map[string]func(context.Context, *client.Client) error{
 	"probe": func(ctx context.Context, c *client.Client) error { return c.Probe(ctx) },
@@ -146,7 +140,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		_, err := c.ListK8sResources(ctx, tenant, "healthscope-lab")
 		return err
 	},
-	"get":      get,
+	"get":      func(ctx context.Context, c *client.Client) error { _, _, err := c.GetK8sResource(ctx, key); return err },
 	"put":      write(client.Write{Op: aai.OpPut, Key: key, Document: document(key.ID)}),
 	"update":   write(client.Write{Op: aai.OpUpdate, Key: key, Document: inVersion("17 3", "a=b")}),
 	"delete":   write(client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "17 3"}),

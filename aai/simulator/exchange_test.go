@@ -74,7 +74,7 @@ func TestMannerResetSendsRST(t *testing.T) {
 			start()
 			defer server.Close()
 			h.fault(Fault{Drop: DropAfterCommit, Manner: MannerReset})
-			c := call{path: vnf}.request(t)
+			c := h.request(call{path: vnf})
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+c.RequestURI, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -184,13 +184,11 @@ func TestConcurrentClients(t *testing.T) {
 func (h *harness) churn(send func(call) (outcome, error), client int) {
 	for i := range 10 {
 		uri := fmt.Sprintf("%s/k8s-resource/c%d-%d", resources, client, i)
-		create := bulk1(operations(op("put", uri, podBody), op("put", uri+relationshipPath, `{"related-link":"`+vnf+`"}`)))
-		create.header = map[string]string{"X-TransactionId": uri}
+		create := bulk1(operations(op("put", uri, podBody), op("put", uri+relationshipPath, linkTo(vnf))))
 		if out, err := send(create); err != nil || out.status != http.StatusCreated {
 			h.t.Errorf("create of %s: %d, %v", uri, out.status, err)
 		}
-		read := call{path: resources, header: map[string]string{"X-TransactionId": uri + "/list"}}
-		if out, err := send(read); err != nil || out.status != http.StatusOK {
+		if out, err := send(call{path: resources}); err != nil || out.status != http.StatusOK {
 			h.t.Errorf("list: %d, %v", out.status, err)
 		}
 	}
@@ -220,7 +218,7 @@ func TestDelayedAndHangingRequestsEnd(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				ended := make(chan any, 1)
-				r := put1(pod, podBody).request(t).WithContext(ctx)
+				r := h.request(put1(pod, podBody)).WithContext(ctx)
 				go func() {
 					defer func() { ended <- recover() }()
 					h.ServeHTTP(httptest.NewRecorder(), r)
