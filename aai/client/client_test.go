@@ -314,6 +314,10 @@ func TestNewRefusesBadOptions(t *testing.T) {
 	}{
 		"no URL":         {client.Options{}, "BaseURL"},
 		"no scheme":      {client.Options{BaseURL: "aai.onap:8443"}, "BaseURL"},
+		"another scheme": {client.Options{BaseURL: "ftp://aai.onap"}, "BaseURL"},
+		"no host":        {client.Options{BaseURL: "https://"}, "BaseURL"},
+		"a query":        {client.Options{BaseURL: "https://aai.onap/?x=y"}, "BaseURL"},
+		"a fragment":     {client.Options{BaseURL: "https://aai.onap/#x"}, "BaseURL"},
 		"a path":         {client.Options{BaseURL: "https://aai.onap/aai"}, "BaseURL"},
 		"a password":     {client.Options{BaseURL: "https://u:" + "hidden@aai.onap"}, "BaseURL"},
 		"old schema":     {client.Options{BaseURL: "https://aai.onap", SchemaVersion: "v23"}, `"v23"`},

@@ -26,7 +26,7 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		code   string
 		text   string // in the error's text
 	}{
-		"missing X-FromAppId":      {status: 400, body: generic("4.0.4009"), kind: aai.Misconfigured, code: "4.0.4009", text: "the message"},
+		"missing X-FromAppId":      {status: 400, body: generic("4.0.4009"), kind: aai.Misconfigured, code: "4.0.4009", text: "4.0.4009: the message (transaction"},
 		"missing X-TransactionId":  {status: 400, body: generic("4.0.4010"), kind: aai.Misconfigured, code: "4.0.4010"},
 		"wrong password":           {status: 403, body: refusal("policyException", "POL3300", "Unauthorized", "ERR.5.1.3300"), kind: aai.Misconfigured, code: "ERR.5.1.3300", text: "refuses the user or the password: Unauthorized"},
 		"wrong password, a proxy":  {status: 401, body: "no", kind: aai.Misconfigured, text: "refuses the user or the password"},
@@ -63,7 +63,7 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		"bad gateway":              {status: 502, body: "<html>", kind: aai.Retry, text: "Bad Gateway"},
 		"no backend":               {status: 503, kind: aai.Retry},
 		"gateway timeout":          {status: 504, kind: aai.Retry},
-		"no such path":             {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "not a valid path", "ERR.5.6.3001"), calls: append([]string{"get"}, writes...), kind: aai.Rejected},
+		"no such path":             {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "not a valid path", "ERR.5.6.3001"), calls: append([]string{"get"}, writes...), kind: aai.Rejected, text: "ERR.5.6.3001: not a valid path (transaction"},
 		"404 of another server":    {status: 404, body: "404 page not found", kind: aai.Misconfigured, text: "does not know the path"},
 		"no PATCH here":            {status: 405, kind: aai.Misconfigured, text: "Method Not Allowed"},
 		"no merge patch here":      {status: 415, kind: aai.Misconfigured},

@@ -57,10 +57,10 @@ func deployment(state healthscope.State, changes ...func(*healthscope.Member)) h
 func TestMapWritesAWholeDocument(t *testing.T) {
 	member := deployment(healthscope.Failed, func(m *healthscope.Member) {
 		m.Reason, m.Since, m.Message = healthscope.ReasonProgressDeadlineExceeded, since, "not for A&AI"
-		m.Labels = map[string]string{"app": "sink", "secret-plan": "x", "hs/status": "Ready"}
+		m.Labels = map[string]string{"app": "sink", "secret-plan": "x", "hs/status": "Ready", "hs/team": "red", "status": "mine"}
 	})
 	o := options()
-	o.LabelKeys = append(o.LabelKeys, "hs/status")
+	o.LabelKeys = append(o.LabelKeys, "hs/status", "hs/team", "status")
 	got := mapping.Map(mapping.Resource{
 		Member: member, Scope: mapping.Scope{Namespace: "vfw", Name: "fw"}, GenericVNFID: "vnf-1", VFModuleID: "mod-1",
 	}, o)
@@ -77,6 +77,8 @@ func TestMapWritesAWholeDocument(t *testing.T) {
 				"hs/reason=ProgressDeadlineExceeded",
 				"hs/since=2026-11-20T10:22:33Z",
 				"hs/status=Failed",
+				"hs/team=red",
+				"status=mine",
 			},
 			Selflink:   "https://status.example/scopes/vfw/fw",
 			DataOwner:  "healthscope-lab",
