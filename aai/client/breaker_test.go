@@ -187,6 +187,9 @@ func TestBreakerPausesGrow(t *testing.T) {
 				t.Errorf("%s: %d requests, want %d to %d", phase.name, sent, phase.least, phase.most)
 			}
 		}
+		if n := c.Outages(); n != 3 {
+			t.Errorf("%d outages, want 3", n)
+		}
 	})
 }
 

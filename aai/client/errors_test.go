@@ -72,6 +72,7 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		"redirect":                 {status: 307, header: http.Header{"Location": {"https://" + "u:hidden@evil.example/aai?token=hidden"}}, kind: aai.Misconfigured, text: `redirects to "https://evil.example"`},
 		"redirect to another path": {status: 302, header: http.Header{"Location": {"/login?token=hidden"}}, kind: aai.Misconfigured, text: `redirects to "another path"`},
 		"a message of many lines":  {status: 400, body: refusal("serviceException", "SVC3000", "a\\nb"+strings.Repeat("c", 600), "ERR.5.2.3000"), calls: writes, kind: aai.Rejected, text: "a b" + strings.Repeat("c", 497) + "… (transaction"},
+		"the longest message":      {status: 400, body: refusal("serviceException", "SVC3000", strings.Repeat("c", 500), "ERR.5.2.3000"), calls: writes, kind: aai.Rejected, text: ": " + strings.Repeat("c", 500) + " (transaction"},
 		"error body of other JSON": {status: 500, body: `{"requestError":{"serviceException":{"variables":[1,null,{},["ERR.5.4.6134"]]}}}`, kind: aai.Retry},
 	}
 	for name, c := range cases {
