@@ -272,7 +272,7 @@ func TestCredentialsAreReadAgain(t *testing.T) {
 
 func TestWithoutCredentialsNoneAreSent(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, *http.Request) {})
-	c := connect(t, s.URL, func(o *client.Options) { o.Credentials = nil })
+	c := connect(t, s.URL, func(o *client.Options) { o.Credentials, o.Timeout = nil, 0 }) // The default timeout is long enough.
 	if err := update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

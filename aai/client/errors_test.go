@@ -69,6 +69,8 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		"no merge patch here":      {status: 415, kind: aai.Misconfigured},
 		"no JSON here":             {status: 406, kind: aai.Misconfigured},
 		"too large":                {status: 413, calls: writes, kind: aai.Rejected, text: "Request Entity Too Large"},
+		"400 of another server":    {status: 400, body: "<html>", calls: writes, kind: aai.Rejected, text: "status 400: Bad Request (transaction"},
+		"a proxy's password":       {status: 407, kind: aai.Misconfigured, text: "status 407: Proxy Authentication Required (transaction"},
 		"redirect":                 {status: 307, header: http.Header{"Location": {"https://" + "u:hidden@evil.example/aai?token=hidden"}}, kind: aai.Misconfigured, text: `redirects to "https://evil.example"`},
 		"redirect to another path": {status: 302, header: http.Header{"Location": {"/login?token=hidden"}}, kind: aai.Misconfigured, text: `redirects to "another path"`},
 		"a message of many lines":  {status: 400, body: refusal("serviceException", "SVC3000", "a\\nb"+strings.Repeat("c", 600), "ERR.5.2.3000"), calls: writes, kind: aai.Rejected, text: "a b" + strings.Repeat("c", 497) + "… (transaction"},

@@ -93,7 +93,10 @@ func inProcess(answer http.HandlerFunc) transport {
 	return func(r *http.Request) (*http.Response, error) {
 		w := httptest.NewRecorder()
 		answer(w, r)
-		return w.Result(), r.Context().Err()
+		if err := r.Context().Err(); err != nil {
+			return nil, err
+		}
+		return w.Result(), nil
 	}
 }
 

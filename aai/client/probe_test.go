@@ -14,11 +14,11 @@ import (
 )
 
 func TestProbeNamesTheVersionsThatAreServed(t *testing.T) {
-	s, url := simulate(t, simulator.Options{Versions: []string{"v23", "v24", "v26", "v27", "v28", "v30"}})
-	c := connect(t, url, func(o *client.Options) { o.Breaker = client.NewBreaker(0, stopped) })
+	s, url := simulate(t, simulator.Options{Versions: []string{"v23", "v24", "v26", "v27", "v28", "v30", "v32"}})
+	c := connect(t, url, func(o *client.Options) { o.SchemaVersion, o.Breaker = "v31", client.NewBreaker(0, stopped) })
 	for range 3 { // The breaker opens, but the error stays the same.
 		e := failure(t, c.Probe(t.Context()))
-		if e.Kind != aai.Misconfigured || e.Problem != aai.ProblemVersion || !strings.Contains(e.Error(), `schema version "v32"; it serves v24, v26 to v28, v30`) {
+		if e.Kind != aai.Misconfigured || e.Problem != aai.ProblemVersion || !strings.HasSuffix(e.Message, `schema version "v31"; it serves v24, v26 to v28, v30, v32`) {
 			t.Errorf("got %s, %s: %v", e.Kind, e.Problem, e)
 		}
 	}

@@ -121,6 +121,20 @@ func TestResponseSizeIsBounded(t *testing.T) {
 	}
 }
 
+func TestConnectionsAreReused(t *testing.T) {
+	from := map[string]bool{}
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { from[r.RemoteAddr] = true })
+	c := connect(t, s.URL)
+	for range 3 {
+		if err := update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(from) != 1 {
+		t.Errorf("three requests took %d connections", len(from))
+	}
+}
+
 // serveTLS starts a server with a certificate, which accepts every request of a client whose certificate is in the pool. Nil
 // means that a client needs none.
 func serveTLS(t *testing.T, certificate tls.Certificate, clients *x509.CertPool) *server {
