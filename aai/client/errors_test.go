@@ -35,7 +35,7 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		"bad encoding":             {status: 400, body: refusal("serviceException", "SVC3008", "URI is not encoded", "ERR.5.6.3008"), calls: writes, kind: aai.Rejected, code: "ERR.5.6.3008"},
 		"missing required":         {status: 400, body: generic("ERR.5.2.3000"), calls: writes, kind: aai.Rejected, text: "the message"},
 		"no parent":                {status: 404, body: refusal("serviceException", "SVC3001", "PUT", "x", "Node Not Found:No parent Node of type tenant", "ERR.5.4.6114"), calls: []string{"put"}, kind: aai.MissingDependency, code: aai.CodeNodeNotFound, text: "No parent Node of type tenant"},
-		"document vanished":        {status: 404, body: generic("ERR.5.4.6114"), calls: []string{"update", "delete", "relate", "unrelate"}, kind: aai.Conflict, code: aai.CodeNodeNotFound},
+		"document vanished":        {status: 404, body: generic("ERR.5.4.6114"), calls: []string{"update", "delete", "relate", "unrelate", "status"}, kind: aai.Conflict, code: aai.CodeNodeNotFound},
 		"no target":                {status: 404, body: refusal("serviceException", "SVC3003", "PUT_EDGE", "x", "generic-vnf", "/aai/v32/network", "Error making edge", "ERR.5.4.6129"), calls: writes, kind: aai.MissingDependency, code: aai.CodeTargetNotFound, text: "Error making edge"},
 		"no edge rule, resource":   {status: 400, body: generic("ERR.5.4.6107"), calls: writes, kind: aai.Rejected},
 		"no edge rule, list":       {status: 400, body: generic("ERR.5.4.6120"), calls: writes, kind: aai.Rejected},

@@ -153,22 +153,27 @@ func serveTLS(t *testing.T, certificate tls.Certificate, clients *x509.CertPool)
 }
 
 func TestCertificatesAreVerified(t *testing.T) {
-	good, goodFile := certificate(t, time.Now().Add(time.Hour))
-	expired, expiredFile := certificate(t, time.Now().Add(-time.Hour))
+	good, expired := issue(t, time.Now().Add(time.Hour)), issue(t, time.Now().Add(-time.Hour))
 	cases := map[string]struct {
-		certificate tls.Certificate
-		caFile      string
+		certificate issued
+		authority   []byte // nil for those of the system
 		trusted     bool
 	}{
-		"trusted by CAFile": {good, goodFile, true},
-		"self-signed":       {good, "", false},
-		"another authority": {good, expiredFile, false},
-		"expired":           {expired, expiredFile, false},
+		"trusted by CAFile": {good, good.certificate, true},
+		"self-signed":       {good, nil, false},
+		"another authority": {good, expired.certificate, false},
+		"expired":           {expired, expired.certificate, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := serveTLS(t, c.certificate, nil)
-			err := update(t.Context(), connect(t, s.URL, func(o *client.Options) { o.CAFile = c.caFile }))
+			s, caFile := serveTLS(t, c.certificate.Certificate, nil), ""
+			if c.authority != nil {
+				caFile = filepath.Join(t.TempDir(), "ca.crt")
+				if err := os.WriteFile(caFile, c.authority, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := update(t.Context(), connect(t, s.URL, func(o *client.Options) { o.CAFile = caFile }))
 			if c.trusted {
 				if err != nil {
 					t.Error(err)
@@ -182,8 +187,14 @@ func TestCertificatesAreVerified(t *testing.T) {
 	}
 }
 
-// certificate returns a self-signed certificate for loopback, and a file that holds it.
-func certificate(t *testing.T, notAfter time.Time) (tls.Certificate, string) {
+// issued is a certificate with its key. The last two fields are both in PEM.
+type issued struct {
+	tls.Certificate
+	certificate, key []byte
+}
+
+// issue returns a self-signed certificate for loopback.
+func issue(t *testing.T, notAfter time.Time) issued {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -197,42 +208,23 @@ func certificate(t *testing.T, notAfter time.Time) (tls.Certificate, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, file
-}
-
-func contents(t *testing.T, file string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(file)
+	key, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data
-}
-
-// pemOf returns the certificate and the key in PEM format.
-func pemOf(t *testing.T, c tls.Certificate) (certificate, key []byte) {
-	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
+	return issued{
+		tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 // TestCertificatesAreReadAgain corrects the CA file and the client certificate, which A&AI requires, while the client runs.
 func TestCertificatesAreReadAgain(t *testing.T) {
-	serverCert, serverFile := certificate(t, time.Now().Add(time.Hour))
-	ours, oursFile := certificate(t, time.Now().Add(time.Hour))
-	stranger, strangerFile := certificate(t, time.Now().Add(time.Hour))
+	tomorrow := time.Now().Add(24 * time.Hour)
+	server, ours, stranger := issue(t, tomorrow), issue(t, tomorrow), issue(t, tomorrow)
 	accepted := x509.NewCertPool()
-	accepted.AppendCertsFromPEM(contents(t, oursFile))
-	s := serveTLS(t, serverCert, accepted)
-	ourCert, ourKey := pemOf(t, ours)
-	strangerCert, strangerKey := pemOf(t, stranger)
+	accepted.AppendCertsFromPEM(ours.certificate)
+	s := serveTLS(t, server.Certificate, accepted)
 
 	dir, now := t.TempDir(), time.Now().Add(-time.Hour)
 	ca, cert, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
@@ -243,10 +235,10 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		problem aai.Problem
 		text    string
 	}{
-		{"a wrong authority, and a wrong certificate of ours", map[string][]byte{ca: contents(t, strangerFile), cert: strangerCert, keyFile: strangerKey}, aai.ProblemCertificate, "cannot be trusted"},
-		{"the right authority", map[string][]byte{ca: contents(t, serverFile)}, aai.ProblemCertificate, "our certificate"},
-		{"a certificate without its key", map[string][]byte{cert: ourCert}, aai.ProblemCertificate, "our certificate"},
-		{"its key", map[string][]byte{keyFile: ourKey}, "", ""},
+		{"a wrong authority, and a wrong certificate of ours", map[string][]byte{ca: stranger.certificate, cert: stranger.certificate, keyFile: stranger.key}, aai.ProblemCertificate, "cannot be trusted"},
+		{"the right authority", map[string][]byte{ca: server.certificate}, aai.ProblemCertificate, "our certificate"},
+		{"a certificate without its key", map[string][]byte{cert: ours.certificate}, aai.ProblemCertificate, "our certificate"},
+		{"its key", map[string][]byte{keyFile: ours.key}, "", ""},
 		{"a file that cannot be used", map[string][]byte{ca: []byte("nothing")}, "", ""},
 	} {
 		now = now.Add(time.Minute) // The modification time tells a file from its predecessor.

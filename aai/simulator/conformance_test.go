@@ -99,9 +99,9 @@ func TestDocumentsOnTheWire(t *testing.T) {
 	created, linkedPod := []call{put1(pod, podBody)}, []call{put1(pod, linked("/aai/v32"+module, vnf))}
 	requestTests{
 		"fields in the order of the schema": {
-			setup: []call{put1(pod, `{"data-source-version":"7","selflink":"s","labels":["l"],"namespace":"ns","kind":"K","version":"v","group":"g","name":"n","data-source":"c","data-owner":"o"}`)},
+			setup: []call{put1(pod, `{"data-source-version":"7","selflink":"s","labels":["l"],"namespace":"ns","kind":"K","version":"v","group":"g","name":"<n>&","data-source":"c","data-owner":"o"}`)},
 			call:  call{path: pod}, status: 200,
-			body: `{"id":"pod-1","name":"n","group":"g","version":"v","kind":"K","namespace":"ns","labels":["l"],"selflink":"s",` +
+			body: `{"id":"pod-1","name":"<n>&","group":"g","version":"v","kind":"K","namespace":"ns","labels":["l"],"selflink":"s",` +
 				`"data-owner":"o","data-source":"c","data-source-version":"7","resource-version":"RV"}`,
 		},
 		"a region with everything": {
@@ -133,6 +133,17 @@ func TestDocumentsOnTheWire(t *testing.T) {
 		"defaults and keys": {
 			setup: []call{put1(vnf+"x", `{"vnf-type":"t","persona-model-version":"internal"}`)}, call: call{path: vnf + "x"}, status: 200,
 			body: `{"vnf-id":"vnf-1x","vnf-type":"t","in-maint":false,"is-closed-loop-disabled":false,"resource-version":"RV"}`,
+		},
+		"children of a PUT": {
+			setup: []call{put1(vnf+"x", `{"vnf-type":"t","vf-modules":{"vf-module":[{"vf-module-id":"m"},{"vf-module-id":"n"}]}}`)},
+			call:  call{path: vnf + "x/vf-modules?nodes-only"}, status: 200,
+			body: `{"vf-module":[{"vf-module-id":"m","is-base-vf-module":false,"automated-assignment":false,"resource-version":"RV"},` +
+				`{"vf-module-id":"n","is-base-vf-module":false,"automated-assignment":false,"resource-version":"RV"}]}`,
+		},
+		"a child that is no list": {
+			setup: []call{put1(vnf+"x", `{"vnf-type":"t","vf-modules":{"vf-module":{"vf-module-id":"m"}}}`)},
+			call:  call{path: vnf + "x/vf-modules"}, status: 200,
+			body: `{"vf-module":[{"vf-module-id":"m","is-base-vf-module":false,"automated-assignment":false,"resource-version":"RV"}]}`,
 		},
 		"a PUT replaces all but the relationships": {
 			setup: []call{put1(pod, with(`"labels":["a","b"],"data-owner":"me"`, linked(module, vnf))), put1(pod, with(versioned, podBody))},

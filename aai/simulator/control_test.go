@@ -36,7 +36,7 @@ func TestJournalOmitsCredentials(t *testing.T) {
 func TestStateRoundTrip(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.must(put1(pod, with(`"labels":["a","b"]`, linked(vnf, module))))
-	h.must(patch1(vnf, `{"vcpu":4}`))
+	h.must(patch1(vnf, `{"vcpu":9007199254740993}`))
 	state := h.control("GET", "/__sim/state", "").body
 	copied := &harness{Simulator: New(Options{Clock: func() time.Time { return base }}), t: t}
 	diff(t, "status of PUT", http.StatusNoContent, copied.control("PUT", "/__sim/state", state).status)
@@ -102,6 +102,37 @@ func TestSeedAddsAndReplaces(t *testing.T) {
 	if _, ok := h.Get("/network/generic-vnfs/generic-vnf/vnf-4"); ok {
 		t.Error("a failed Seed left a node behind")
 	}
+}
+
+// TestActorWritesAsAnotherProgram asserts that an actor needs no credentials, no resource-version and no headers, meets no faults,
+// and is in no journal.
+func TestActorWritesAsAnotherProgram(t *testing.T) {
+	h := newHarness(t, Options{Users: map[string]string{"AAI": "secret"}})
+	h.seed(Fixture{URI: pod, Body: decodeInto[map[string]any](t, podBody)})
+	h.fault(Fault{Status: 503})
+	for _, step := range []struct{ actions, refused string }{
+		{`[{"action":"put","uri":"` + pod + `","body":` + with(`"data-owner":"me"`, podBody) + `},{"action":"put","uri":"` + podEdge + `","body":` + linkTo(vnf) + `}]`, ""},
+		{`[{"action":"patch","uri":"/aai/v30` + pod + `","body":{"data-source":"x"}}]`, ""},
+		{`[{"action":"patch","uri":"` + pod + `","body":{"kind":"Job"}},{"action":"delete","uri":"` + pod + `9"}]`, `cannot do action 1, delete "` + pod + `9": status 404, ERR.5.4.6114`},
+		{`[{"action":"get","uri":"` + pod + `"}]`, `action "get" is not put, patch or delete`},
+		{`[{"action":"put","uri":"/network/pnfs/pnf/x","body":{}}]`, "Unrecognized AAI object pnfs"},
+		{`[{"action":"delete","uri":"` + otherVNF + `"}]`, ""},
+	} {
+		want := http.StatusNoContent
+		if step.refused != "" {
+			want = http.StatusBadRequest
+		}
+		out := h.control("POST", "/__sim/actor", step.actions)
+		diff(t, step.actions, want, out.status)
+		if !strings.Contains(out.body, step.refused) {
+			t.Errorf("error %q does not name %s", out.body, step.refused)
+		}
+	}
+	doc := h.document(pod)
+	diff(t, "the Pod", []any{"me", "x", "Job"}, []any{doc["data-owner"], doc["data-source"], doc["kind"]})
+	diff(t, "its relationships", []string{vnf}, links(h, pod))
+	diff(t, "VNFs", 1, len(h.List("/network/generic-vnfs")))
+	diff(t, "journal", 0, len(h.Requests()))
 }
 
 func TestGetAndListPanicOnInvalidURIs(t *testing.T) {

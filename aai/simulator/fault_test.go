@@ -167,6 +167,7 @@ func TestStaleReads(t *testing.T) {
 	h.must(delete1(podEdge, linkTo(vnf)))
 	diff(t, "relationships before they went", 200, h.send(call{path: pod + "/relationship-list"}).status)
 	h.ClearFaults()
+	h.fault(Fault{Method: "DELETE", Status: 503})
 	h.must(patch1(vnf, "{}"))
 	if len(h.snapshots) > 0 {
 		t.Error("the past is remembered though no fault wants it")

@@ -62,17 +62,6 @@ func TestLabelsAreReturnedInAnotherOrder(t *testing.T) {
 	diff(t, "second read", first, h.must(call{path: pod}).body)
 }
 
-func TestNestedCreate(t *testing.T) {
-	h := newHarness(t, Options{})
-	uri := region + "/tenants/tenant/t2"
-	body := `{"tenant-name":"two","k8s-resources":{"k8s-resource":[{"id":"a",` + podFields + `},{"id":"b",` + podFields + `}]}}`
-	h.must(put1(uri, body))
-	diff(t, "children", 2, len(h.List(uri+"/k8s-resources")))
-	h.must(put1(vnf+"3", `{"vnf-type":"t","vf-modules":{"vf-module":{"vf-module-id":"m"}}}`))
-	diff(t, "a single object is a list of one", 1, len(h.List(vnf+"3/vf-modules")))
-	diff(t, "one version for all", h.version(uri), h.version(uri+"/k8s-resources/k8s-resource/a"))
-}
-
 // TestWhatAWriteChanges asserts which nodes get a new resource-version while the clock stands still, and the relationships of the
 // Pod afterwards.
 func TestWhatAWriteChanges(t *testing.T) {

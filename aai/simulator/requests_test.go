@@ -37,6 +37,7 @@ func TestRequests(t *testing.T) {
 		"child of another type":                {call: call{path: vnf + "/tenants/tenant/t1"}, status: 404, ec: "ERR.5.6.3001"},
 		"child without its parent":             {call: call{path: "/tenants/tenant/t1"}, status: 404, ec: "ERR.5.6.3001"},
 		"key cut short":                        {call: call{path: "/cloud-infrastructure/cloud-regions/cloud-region/o"}, status: 404, ec: "ERR.5.6.3001"},
+		"an empty key":                         {call: call{path: "/network/generic-vnfs/generic-vnf//vf-modules"}, status: 400, ec: "ERR.5.2.3000"},
 		"namespace alone":                      {call: call{path: "/network"}, status: 400, ec: "ERR.5.2.3000"},
 		"post on a node":                       {call: call{method: "POST", path: vnf, body: "{}"}, status: 400, ec: "ERR.5.6.3012"},
 		"get on a relationship":                {call: call{path: vnfEdge}, status: 400, ec: "ERR.5.6.3012"},
@@ -79,7 +80,8 @@ func TestReads(t *testing.T) {
 		"container as a property": {call: call{path: tenant + "?k8s-resources=x"}, status: 400, ec: "ERR.5.2.3000"},
 		"depth that is no number": {call: call{path: tenant + "?depth=deep"}, status: 400, ec: "4.0.4016"},
 		"unknown format":          {call: call{path: tenant + "?format=nice"}, status: 400, ec: "ERR.5.4.6120"},
-		"version as a property":   {call: call{path: tenant + "?resource-version=1"}, status: 404, ec: "ERR.5.4.6114"},
+		"its version":             {call: call{path: tenant + "?resource-version={rv}"}, status: 200},
+		"another version":         {call: call{path: tenant + "?resource-version=1"}, status: 404, ec: "ERR.5.4.6114"},
 		"boolean as a property":   {call: call{path: vnf + "?in-maint=false"}, status: 200},
 		"integer as a property":   {setup: []call{patch1(vnf, `{"vcpu":4}`)}, call: call{path: vnf + "?vcpu=4"}, status: 200},
 		"cleanup is no property":  {call: call{path: vnf + "?cleanup=false"}, status: 200},
@@ -246,16 +248,16 @@ func TestBulk(t *testing.T) {
 		"second create of one": {call: bulk1(operations(create, create)), status: 412, ec: "ERR.5.2.3000"},
 		"missing parent":       {call: bulk1(operations(create, op("put", tenant+"9/k8s-resources/k8s-resource/x", podBody))), status: 404, ec: "ERR.5.2.3000"},
 		"missing edge target":  {call: bulk1(operations(create, op("put", podEdge, linkTo(vnf+"9")))), status: 404, ec: "ERR.5.2.3000"},
-		"patch of nothing": {
-			call: bulk1(operations(create, op("patch", pod+"2", "{}"))), status: 404, ec: "ERR.5.2.3000",
-			message: "Invalid input performing %1 on %2:Operation 1 with action (MERGE_PATCH) on uri (" + pod + "2) failed with status code (404), " +
-				"error code (ERR.5.4.6114) and msg (Node Not Found:No Node of type k8s-resource found at: " + pod + "2)",
-		},
 		"stale delete": {
 			call: bulk1(operations(create, op("delete", "/aai/v32"+pod+"?resource-version=1", "{}"))), status: 412, ec: "ERR.5.2.3000",
 			body: `{"requestError":{"serviceException":{"messageId":"SVC3000","text":"Invalid input performing %1 on %2 (msg=%3) (ec=%4)","variables":["POST","v32/bulk/single-transaction",` +
 				`"Invalid input performing %1 on %2:Operation 1 with action (DELETE) on uri (` + pod + `) failed with status code (412), ` +
 				`error code (ERR.5.4.6131) and msg (Precondition Failed:resource-version MISMATCH for delete of k8s-resource)","ERR.5.2.3000"]}}}`,
+		},
+		"patch of nothing": {
+			call: bulk1(operations(op("patch", pod, "{}"))), status: 404, ec: "ERR.5.2.3000",
+			message: "Invalid input performing %1 on %2:Operation 0 with action (MERGE_PATCH) on uri (" + pod + ") failed with status code (404), " +
+				"error code (ERR.5.4.6114) and msg (Node Not Found:No Node of type k8s-resource found at: " + pod + ")",
 		},
 		"the last of many": {
 			setup: []call{put1(pod, linked(vnf))},
