@@ -204,6 +204,8 @@ func TestVersionsDecideWhichTypesExist(t *testing.T) {
 	}
 	h.must(put1("/aai/v23"+vnf, `{"vnf-type":"t","relationship-list":{},"resource-version":"`+h.version(vnf)+`"}`))
 	diff(t, "relationships that v23 cannot see stay", []string{"/aai/v24" + pod}, links(h, vnf))
+	h.must(put1("/aai/v24"+vnf, `{"vnf-type":"t","relationship-list":{},"resource-version":"`+h.version(vnf)+`"}`))
+	diff(t, "relationships that v24 sees go", []string(nil), links(h, vnf))
 	out := h.must(put1("/aai/v23"+region+"/tenants/tenant/t2", `{"tenant-name":"n","k8s-resources":{"k8s-resource":[{}]}}`))
 	diff(t, "a container v23 does not know is dropped", 201, out.status)
 }

@@ -67,6 +67,7 @@ func TestReads(t *testing.T) {
 	created := []call{put1(pod, podBody)}
 	requestTests{
 		"node":                    {setup: created, call: call{path: pod}, status: 200},
+		"head":                    {call: call{method: "HEAD", path: vnf}, status: 200},
 		"trailing slash":          {setup: created, call: call{path: resources + "/"}, status: 200},
 		"missing node":            {call: call{path: pod}, status: 404, ec: "ERR.5.4.6114", message: "Node Not Found:No Node of type k8s-resource found at: " + pod[1:]},
 		"empty container":         {call: call{path: resources}, status: 404, ec: "ERR.5.4.6114", message: "Node Not Found:No Node of type k8s-resource found at: " + resources[1:]},
