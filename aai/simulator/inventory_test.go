@@ -180,6 +180,7 @@ func TestListing(t *testing.T) {
 		"page of an owner":        {"?data-owner=even&resultIndex=2&resultSize=2", []string{"r4"}, "3", "2"},
 		"page without totals":     {"?resultIndex=1&resultSize=2&includeTotalCount=false", []string{"r0", "r1"}, "", ""},
 		"size alone is no paging": {"?resultSize=2", []string{"r0", "r1", "r2", "r3", "r4"}, "", ""},
+		"nor is the page alone":   {"?resultIndex=2", []string{"r0", "r1", "r2", "r3", "r4"}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := withResources(t, 5).must(call{path: resources + tc.query})
