@@ -293,7 +293,7 @@ func TestRejectRejectsWhatStrictModeLogs(t *testing.T) {
 		"good":                 {nil, put1(pod, podBody), 201, ""},
 		"unknown property":     {nil, put1(pod, `{`+podFields+`,"status":"Ready"}`), 400, "unknown-property"},
 		"patch without effect": {created, patch1(pod, "{}"), 400, "unchanged-patch"},
-		"one of many":          {created, bulk1(operations(op("put", pod+"2", podBody), op("patch", pod, "{}"))), 400, "unchanged-patch"},
+		"one of many":          {created, bulk1(operations(op("put", pod+"2", podBody), op("patch", pod, "{}"))), 400, `"v32/bulk/single-transaction","Invalid input performing %1 on %2:refused by strict mode: unchanged-patch: `},
 		"read":                 {[]call{again(put1(pod, podBody))}, again(call{path: pod}), 400, "reused-transaction-id"},
 		"its own error":        {created, put1(pod, `{`+podFields+`,"status":"Ready"}`), 412, ""},
 	} {

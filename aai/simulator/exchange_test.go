@@ -100,11 +100,12 @@ func TestDropMidBodySendsHalfOfTheBody(t *testing.T) {
 		if !errors.Is(err, io.ErrUnexpectedEOF) || out.status != http.StatusOK {
 			t.Errorf("%+v: status %d, error %v", f, out.status, err)
 		}
-		want := whole
+		want, announced := whole, 2*len(whole)
 		if f.Drop == DropMidBody {
-			want = whole[:len(whole)/2]
+			want, announced = whole[:len(whole)/2], len(whole)
 		}
 		diff(t, "what arrives", want, out.body)
+		diff(t, "what is announced", strconv.Itoa(announced), out.header.Get("Content-Length"))
 	}
 	diff(t, "in the journal", http.StatusOK, h.Requests()[1].Status)
 }
@@ -130,6 +131,7 @@ func TestFaultsAlterAnswers(t *testing.T) {
 		"XML":                     {Fault{XML: true}, call{path: vnf}, 200, "Content-Type", "application/xml", xmlErrorBody},
 		"XML of an error":         {Fault{XML: true, Code: "AAI_6134"}, call{path: vnf}, 500, "Content-Type", "application/xml", xmlErrorBody},
 		"XML of the health":       {Fault{XML: true}, call{path: "/aai/util/echo"}, 200, "Content-Type", "application/xml", xmlErrorBody},
+		"XML of nothing":          {Fault{XML: true}, put1(pod+"-xml", podBody), 201, "Content-Type", "application/xml", ""},
 		"redirect":                {Fault{Status: 307, Location: "http://127.0.0.1:1/aai", Empty: true}, call{path: vnf}, 307, "Location", "http://127.0.0.1:1/aai", ""},
 		"wait":                    {Fault{Status: 503, RetryAfter: date, Empty: true}, call{path: vnf}, 503, "Retry-After", date, ""},
 		"version that is right":   {Fault{Code: "AAI_6131", Empty: true}, patch1(vnf, "{}"), 412, "Content-Type", "application/json", ""},

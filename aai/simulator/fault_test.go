@@ -65,9 +65,9 @@ func TestFaultsHitWhatTheyDescribe(t *testing.T) {
 
 func TestSkipAndCountSelectTheNthCall(t *testing.T) {
 	h := newHarness(t, Options{})
-	h.fault(Fault{Method: "GET", Skip: 2, Count: 1, Status: 503})
+	h.fault(Fault{Method: "GET", Skip: 2, Count: 2, Status: 503})
 	get := call{path: vnf}
-	diff(t, "statuses", []int{200, 200, 200, 503, 200}, h.statuses(get, patch1(vnf, "{}"), get, get, get))
+	diff(t, "statuses", []int{200, 200, 200, 503, 503, 200}, h.statuses(get, patch1(vnf, "{}"), get, get, get, get))
 }
 
 func TestProbabilityIsRepeatable(t *testing.T) {

@@ -196,7 +196,7 @@ func TestRelationships(t *testing.T) {
 		"absolute link":              {setup: created, call: put1(podEdge, linkTo("https://aai:8443/aai/v32"+vnf)), status: 400, ec: "ERR.5.2.3000"},
 		"link without version":       {setup: created, call: put1(podEdge, linkTo("/aai/inventory"+vnf)), status: 400, ec: "ERR.5.2.3000"},
 		"no target named":            {setup: created, call: put1(podEdge, `{}`), status: 400, ec: "ERR.5.2.3000"},
-		"empty body":                 {setup: created, call: put1(podEdge, ``), status: 400, ec: "ERR.5.2.3000"},
+		"empty body":                 {setup: created, call: put1(podEdge, ``), status: 400, ec: "ERR.5.2.3000", message: "Invalid input performing %1 on %2:Could not unmarshall: EOF"},
 		"keys incomplete":            {setup: created, call: put1(podEdge, `{"related-to":"vf-module","relationship-data":[{"relationship-key":"vf-module.vf-module-id","relationship-value":"mod-1"}]}`), status: 400, ec: "ERR.5.2.3000"},
 		"unknown label":              {setup: created, call: put1(podEdge, `{"related-link":"`+vnf+`","relationship-label":"x"}`), status: 400, ec: "ERR.5.4.6107"},
 		"no rule for the pair":       {setup: created, call: put1(podEdge, linkTo(region)), status: 400, ec: "ERR.5.4.6107"},

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -20,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 )
 
@@ -299,6 +300,20 @@ func TestCertificateFromFiles(t *testing.T) {
 	}
 }
 
+func TestCertificateIsForTheListenAddress(t *testing.T) {
+	for _, host := range []string{"sim.example", "192.0.2.1", ""} {
+		pair, err := generate(t.TempDir(), host, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{cmp.Or(host, "localhost"), "localhost", "127.0.0.1", "::1"} {
+			if err := pair.Leaf.VerifyHostname(name); err != nil {
+				t.Errorf("listening at %q: %v", host, err)
+			}
+		}
+	}
+}
+
 func TestHelpAndDocumentationListEveryFlag(t *testing.T) {
 	var help bytes.Buffer
 	if err := run(t.Context(), []string{"--help"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
@@ -320,7 +335,7 @@ func TestHelpAndDocumentationListEveryFlag(t *testing.T) {
 			t.Errorf("the help lacks %s", f.Name)
 		}
 	})
-	if diff := cmp.Diff(want, documented); diff != "" {
+	if diff := gocmp.Diff(want, documented); diff != "" {
 		t.Errorf("flags and their defaults (-code +page):\n%s", diff)
 	}
 }
