@@ -58,6 +58,9 @@ func TestOperationalStatus(t *testing.T) {
 // TestTheWorseOfTwoAppsCounts asserts that two apps with the same module result in the same status as one app with the members
 // of both.
 func TestTheWorseOfTwoAppsCounts(t *testing.T) {
+	if got := mapping.Worse(aai.InServicePath, aai.InServicePath); got != aai.InServicePath {
+		t.Errorf("of two apps in service, got %q", got)
+	}
 	states := rapid.StringOfN(rapid.RuneFrom([]rune("rpPfnu")), 1, 4, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := states.Draw(t, "a"), states.Draw(t, "b")

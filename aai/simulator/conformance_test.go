@@ -192,7 +192,7 @@ func TestAcceptDecidesTheFormat(t *testing.T) {
 }
 
 func TestVersionsDecideWhichTypesExist(t *testing.T) {
-	h := newHarness(t, Options{Versions: []string{"v23", "v24"}})
+	h := newHarness(t, Options{Versions: []string{"v23", "v24"}, Strict: true})
 	h.must(put1("/aai/v24"+pod, linked(vnf)))
 	diff(t, "error for k8s-resource in v23", "ERR.5.2.3000", h.send(call{path: "/aai/v23" + pod}).ec(t))
 	diff(t, "v32 is not served", 400, h.send(call{path: "/aai/v32" + vnf}).status)
@@ -208,6 +208,7 @@ func TestVersionsDecideWhichTypesExist(t *testing.T) {
 	diff(t, "relationships that v24 sees go", []string(nil), links(h, vnf))
 	out := h.must(put1("/aai/v23"+region+"/tenants/tenant/t2", `{"tenant-name":"n","k8s-resources":{"k8s-resource":[{}]}}`))
 	diff(t, "a container v23 does not know is dropped", 201, out.status)
+	diff(t, "and logged", UnknownProperty, h.Violations()[len(h.Violations())-1].Kind)
 }
 
 func TestBulkAppliesInOrderAndReadsItsOwnWrites(t *testing.T) {

@@ -156,10 +156,10 @@ func TestGetAndListPanicOnInvalidURIs(t *testing.T) {
 
 func TestFaultsOnTheControlSurface(t *testing.T) {
 	h := newHarness(t, Options{})
-	rules := `[{"method":"GET","path-prefix":"/aai/v32/network","count":2,"status":503,"delay":"1ms"},{"drop":"after-commit"}]`
+	rules := `[{"method":"GET","path-prefix":"/aai/v32/network","count":2,"status":503,"delay":"1ms"},{"probability":1,"drop":"after-commit"}]`
 	diff(t, "status of POST", http.StatusNoContent, h.control("POST", "/__sim/faults", rules).status)
 	diff(t, "in process", []Fault{
-		{Method: "GET", PathPrefix: "/aai/v32/network", Count: 2, Delay: time.Millisecond, Status: 503}, {Drop: DropAfterCommit},
+		{Method: "GET", PathPrefix: "/aai/v32/network", Count: 2, Delay: time.Millisecond, Status: 503}, {Probability: 1, Drop: DropAfterCommit},
 	}, h.Faults())
 	diff(t, "GET", rules+"\n", h.control("GET", "/__sim/faults", "").body)
 	diff(t, "status of DELETE", http.StatusNoContent, h.control("DELETE", "/__sim/faults", "").status)
@@ -237,6 +237,10 @@ func TestStrictModeLogsViolations(t *testing.T) {
 		"labels twice":            {call: put1(pod, `{`+podFields+`,"labels":["a","a"]}`), want: []ViolationKind{DuplicateLabel}},
 		"edges as an array":       {call: put1(pod, `{`+podFields+`,"relationship-list":[]}`), want: []ViolationKind{WrongType}},
 		"wrapped":                 {call: put1(pod, `{"k8s-resource":`+podBody+`}`), want: []ViolationKind{WrappedBody}},
+		"wrapped beside others":   {call: put1(pod, with(`"k8s-resource":{}`, podBody)), want: []ViolationKind{UnknownProperty}},
+		"wrapped in another type": {call: put1(pod, `{"tenant":{}}`), want: []ViolationKind{UnknownProperty}},
+		"no document wrapped":     {call: put1(pod, `{"k8s-resource":1}`), want: []ViolationKind{UnknownProperty}},
+		"number among labels":     {call: put1(pod, with(`"labels":[1]`, podBody)), want: []ViolationKind{WrongType}},
 		"no accept":               {call: withHeader(call{path: vnf}, "Accept", ""), want: []ViolationKind{MissingAccept}},
 		"any accept":              {call: withHeader(call{path: vnf}, "Accept", "*/*"), want: []ViolationKind{XMLAccept}},
 		"raw colon":               {call: call{path: resources + "/k8s-resource/a:b"}, want: []ViolationKind{NonCanonicalEncoding}},
@@ -323,6 +327,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		want string
 	}{
 		"zero":            {Options{}, ""},
+		"all versions":    {Options{Versions: []string{"v22", "v32"}}, ""},
 		"unknown version": {Options{Versions: []string{"v33"}}, `"v33"`},
 		"no version":      {Options{Versions: []string{"32"}}, `"32"`},
 		"bulk limit":      {Options{BulkLimit: -1}, "-1"},

@@ -247,7 +247,10 @@ func TestDelayAndDripAreSlow(t *testing.T) {
 		whole := h.must(call{path: vnf}).body
 		h.fault(Fault{Drip: time.Second, Delay: time.Minute})
 		start := time.Now()
-		diff(t, "body", whole, h.must(call{path: vnf}).body)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, h.request(call{path: vnf}))
+		diff(t, "body", whole, w.Body.String())
+		diff(t, "each byte is sent at once", true, w.Flushed)
 		diff(t, "time taken", time.Minute+time.Duration(len(whole))*time.Second, time.Since(start))
 	})
 }

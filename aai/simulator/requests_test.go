@@ -29,7 +29,7 @@ func TestRequests(t *testing.T) {
 		"raw equals sign":                      {call: call{path: resources + "/k8s-resource/a=b"}, status: 400, ec: "ERR.5.6.3008"},
 		"lower-case hex":                       {call: call{path: resources + "/k8s-resource/a%2fb"}, status: 400, ec: "ERR.5.6.3008"},
 		"needless encoding":                    {call: call{path: resources + "/k8s-resource/%61"}, status: 400, ec: "ERR.5.6.3008"},
-		"canonical but missing":                {call: call{path: resources + "/k8s-resource/a%2Fb%3A"}, status: 404, ec: "ERR.5.4.6114"},
+		"canonical but missing":                {call: call{path: resources + "/k8s-resource/aAzZ09-._~%2Fb%3A"}, status: 404, ec: "ERR.5.4.6114"},
 		"raw colon in a filter":                {call: call{path: resources + "?data-owner=a:b"}, status: 400, ec: "ERR.5.6.3008"},
 		"plus is a space in a filter":          {call: call{path: "/network/generic-vnfs?vnf-name=a+b"}, status: 404, ec: "ERR.5.4.6114"},
 		"unknown object":                       {call: call{path: "/network/pnfs/pnf/x"}, status: 400, ec: "ERR.5.2.3000", message: "Invalid input performing %1 on %2:Unrecognized AAI object pnfs"},
@@ -54,7 +54,7 @@ func TestRequests(t *testing.T) {
 		// A missing Content-Type and text/plain are read as JSON, except for PATCH.
 		"put without a type":      {call: header(put1(pod, podBody), "Content-Type", ""), status: 201},
 		"put as text":             {call: header(put1(pod, podBody), "Content-Type", "text/plain"), status: 201},
-		"put with a charset":      {call: header(put1(pod, podBody), "Content-Type", "application/json; charset=utf-8"), status: 201},
+		"put with a charset":      {call: header(put1(pod, podBody), "Content-Type", "Application/JSON ; charset=utf-8"), status: 201},
 		"put as a patch":          {call: header(put1(pod, podBody), "Content-Type", patchType), status: 415},
 		"put as XML":              {call: header(put1(pod, "<x/>"), "Content-Type", "application/xml"), status: 415},
 		"patch without a type":    {call: header(patch1(vnf, "{}"), "Content-Type", ""), status: 415},
