@@ -33,6 +33,22 @@ func TestJournalOmitsCredentials(t *testing.T) {
 	diff(t, "since nonsense", 400, h.control("GET", "/__sim/requests?since=x", "").status)
 }
 
+func TestMemoryIsBounded(t *testing.T) {
+	h := newHarness(t, Options{Strict: true})
+	for range maxJournal + 1 {
+		h.send(call{path: echoPath, header: map[string]string{"Accept": "*/*"}})
+	}
+	requests := h.Requests()
+	diff(t, "requests in the journal", maxJournal, len(requests))
+	diff(t, "the first of them", uint64(2), requests[0].Sequence)
+	diff(t, "violations", maxViolations, len(h.Violations()))
+	h.fault(Fault{Method: "GET", Stale: time.Hour})
+	for range maxSnapshots + 1 {
+		h.must(patch1(vnf, "{}"))
+	}
+	diff(t, "inventories for stale reads", maxSnapshots, len(h.snapshots))
+}
+
 func TestStateRoundTrip(t *testing.T) {
 	h := newHarness(t, Options{})
 	h.must(put1(pod, with(`"labels":["a","b"]`, linked(vnf, module))))
