@@ -37,61 +37,73 @@ func TestBreaker(t *testing.T) {
 	cases := map[string]struct {
 		responses []response // in the order of the requests; the last one is repeated
 		attempts  []attempt
+		outages   uint64
 	}{
 		"it opens for a pause": {
 			[]response{{status: 502}},
 			[]attempt{{at: 0, sent: true}, {at: 150 * ms}, {at: 200 * ms, sent: true}, {at: 500 * ms}, {at: 600 * ms, sent: true}},
+			1,
 		},
 		"it closes after a success": {
 			[]response{{status: 502}, {status: 200}},
 			[]attempt{{at: 0, sent: true}, {at: 200 * ms, sent: true}, {at: 201 * ms, sent: true}, {at: 202 * ms, sent: true}},
+			1,
 		},
 		"it stays open for the Retry-After": {
 			[]response{{status: 429, retryAfter: "1800"}},
 			[]attempt{{at: 0, sent: true}, {at: 29 * m, notBefore: 30 * m}, {at: 30 * m, sent: true}},
+			1,
 		},
 		"half-open, it lets one request through": {
 			[]response{{status: 502}, {takes: s, status: 200}},
 			[]attempt{{at: 0, sent: true}, {at: 200 * ms, sent: true}, {at: 500 * ms}, {at: 1201 * ms, sent: true}},
+			1,
 		},
 		"half-open, it lets another one through when the first hangs, whose failure then does not count": {
 			[]response{{status: 502}, {takes: 10 * s, status: 502}, {status: 200}},
 			[]attempt{{at: 0, sent: true}, {at: 200 * ms, sent: true}, {at: 600 * ms, sent: true}, {at: 10201 * ms, sent: true}},
+			1,
 		},
 		"half-open, it lets one request through though an older one ends": {
 			[]response{{takes: s, status: 503}, {status: 503}, {takes: s, status: 503}},
 			[]attempt{{at: 0, sent: true}, {at: 100 * ms, sent: true}, {at: 900 * ms, sent: true}, {at: 1050 * ms}},
+			1,
 		},
 		"a request from before it opened does not close it": {
 			[]response{{takes: s, status: 200}, {status: 429, retryAfter: "90"}},
 			[]attempt{{at: 0, sent: true}, {at: 100 * ms, sent: true}, {at: 80 * s}, {at: 91 * s, sent: true}},
+			1,
 		},
 		"the Retry-After of a request from before it opened counts": {
 			[]response{{takes: s, status: 503, retryAfter: "90"}, {status: 503}},
 			[]attempt{{at: 0, sent: true}, {at: 950 * ms, sent: true}, {at: 80 * s, notBefore: 91 * s}, {at: 91 * s, sent: true}},
+			1,
 		},
 		"a shorter Retry-After of such a request does not": {
 			[]response{{takes: s, status: 503, retryAfter: "30"}, {status: 503, retryAfter: "90"}},
 			[]attempt{{at: 0, sent: true}, {at: 500 * ms, sent: true}, {at: 80 * s, notBefore: 90*s + 500*ms}},
+			1,
 		},
 		"a request that the caller cancels does not open it": {
 			[]response{{takes: 10 * s, status: 200}},
 			[]attempt{{at: 0, givesUp: s, sent: true}, {at: s + ms, sent: true}},
+			0,
 		},
 		"a write that is not sent, because the process may not write, does not close it": {
 			[]response{{status: 503}},
 			[]attempt{{at: 0, sent: true}, {at: 200 * ms, follows: true}, {at: 300 * ms}},
+			1,
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { check(t, c.responses, c.attempts) })
+			synctest.Test(t, func(t *testing.T) { check(t, c.responses, c.attempts, c.outages) })
 		})
 	}
 }
 
-// check makes the attempts and checks which of them are sent.
-func check(t *testing.T, responses []response, attempts []attempt) {
+// check makes the attempts, and checks which of them are sent and how often the breaker was opened.
+func check(t *testing.T, responses []response, attempts []attempt, outages uint64) {
 	t.Helper()
 	sent, leads, start := 0, true, time.Now()
 	c := connect(t, "", through(inProcess(func(w http.ResponseWriter, r *http.Request) {
@@ -124,6 +136,9 @@ func check(t *testing.T, responses []response, attempts []attempt) {
 		if !e.NotSent || errors.Is(e, client.ErrNotLeading) != a.follows || a.notBefore != 0 && e.NotBefore.Sub(start) != a.notBefore {
 			t.Errorf("after %s: got %v, not before %s", a.at, e, e.NotBefore.Sub(start))
 		}
+	}
+	if n := c.Outages(); n != outages {
+		t.Errorf("%d outages, want %d", n, outages)
 	}
 }
 

@@ -177,8 +177,11 @@ func TestFaultsOnTheControlSurface(t *testing.T) {
 	diff(t, "in process", []Fault{
 		{Method: "GET", PathPrefix: "/aai/v32/network", Count: 2, Delay: time.Millisecond, Status: 503}, {Probability: 1, Drop: DropAfterCommit},
 	}, h.Faults())
-	diff(t, "GET", rules+"\n", h.control("GET", "/__sim/faults", "").body)
+	out := h.control("GET", "/__sim/faults", "")
+	diff(t, "GET", rules+"\n", out.body)
+	diff(t, "type", jsonType, out.header.Get("Content-Type"))
 	diff(t, "status of DELETE", http.StatusNoContent, h.control("DELETE", "/__sim/faults", "").status)
+	diff(t, "status of DELETE of none", http.StatusNoContent, h.control("DELETE", "/__sim/faults", "").status)
 	diff(t, "after DELETE", "[]\n", h.control("GET", "/__sim/faults", "").body)
 	for name, tc := range map[string]struct{ bad, want string }{
 		"unknown field":          {`[{"path_prefix":"/x"}]`, "path_prefix"},

@@ -59,7 +59,7 @@ func TestRequests(t *testing.T) {
 		"put as XML":              {call: header(put1(pod, "<x/>"), "Content-Type", "application/xml"), status: 415},
 		"patch without a type":    {call: header(patch1(vnf, "{}"), "Content-Type", ""), status: 415},
 		"patch with a charset":    {call: header(patch1(vnf, "{}"), "Content-Type", patchType+";charset=utf-8"), status: 200},
-		"delete as anything else": {call: header(delete1(vnf+"?resource-version={rv}", ""), "Content-Type", "text/html"), status: 204},
+		"delete as anything else": {call: header(delete1(vnf+"?resource-version={rv}", "<x/>"), "Content-Type", "text/html"), status: 204},
 		"patch by method override": {call: call{method: "POST", path: vnf, body: `{"prov-status":"x"}`, header: map[string]string{
 			"X-HTTP-Method-Override": "PATCH", "Content-Type": patchType,
 		}}, status: 200},
