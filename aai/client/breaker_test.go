@@ -143,8 +143,8 @@ func check(t *testing.T, responses []response, attempts []attempt, outages uint6
 }
 
 func TestBreakerOpensInAnOutage(t *testing.T) {
-	opens := map[int]bool{200: false, 400: false, 412: false, 500: false, 403: true, 408: true, 429: true, 502: true, 503: true, 504: true}
-	for status, opens := range opens {
+	cases := map[int]bool{200: false, 400: false, 412: false, 500: false, 403: true, 408: true, 429: true, 502: true, 503: true, 504: true}
+	for status, opens := range cases {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			sent := 0
 			c := connect(t, "", through(inProcess(func(w http.ResponseWriter, _ *http.Request) {
