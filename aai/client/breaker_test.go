@@ -119,7 +119,7 @@ func check(t *testing.T, responses []response, attempts []attempt, outages uint6
 		o.Breaker, o.Timeout, o.Leads = client.NewBreaker(0, nil), time.Hour, func() bool { return leads }
 	})
 	for _, a := range attempts {
-		time.Sleep(time.Until(start.Add(a.at)))
+		<-time.After(time.Until(start.Add(a.at)))
 		ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(a.givesUp, time.Hour))
 		defer cancel()
 		before, ended := sent, make(chan error, 1)
@@ -196,7 +196,7 @@ func TestBreakerPausesGrow(t *testing.T) {
 			sent, status = 0, phase.status
 			for range phase.lasts / (100 * time.Millisecond) {
 				_ = update(t.Context(), c)
-				time.Sleep(100 * time.Millisecond)
+				<-time.After(100 * time.Millisecond)
 			}
 			if sent < phase.least || sent > phase.most {
 				t.Errorf("%s: %d requests, want %d to %d", phase.name, sent, phase.least, phase.most)

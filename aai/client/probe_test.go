@@ -113,7 +113,7 @@ func TestProbeHonorsRetryAfter(t *testing.T) {
 			fmt.Fprint(w, refusal("serviceException", "SVC3000", "GET", "v32/x", "Unrecognized AAI object k8s-resources", "ERR.5.2.3000"))
 		})), func(o *client.Options) { o.Breaker = client.NewBreaker(0, nil) })
 		_ = failure(t, c.Probe(t.Context()))
-		time.Sleep(80 * time.Second)
+		<-time.After(80 * time.Second)
 		if e := failure(t, c.Probe(t.Context())); e.Status != http.StatusTooManyRequests || time.Until(e.NotBefore) != 10*time.Second || sent != 4 {
 			t.Errorf("after %d requests, want 4: %v", sent, e)
 		}
