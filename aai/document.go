@@ -69,9 +69,9 @@ func (r Relationship) String() string {
 // TargetID returns the property that identifies the other object in the A&AI schema, and its value.
 func (r Relationship) TargetID() (property, id string) {
 	target := r.Target()
-	id, err := url.PathUnescape(target[strings.LastIndexByte(target, '/')+1:])
-	if err != nil {
-		id = target
+	id = target[strings.LastIndexByte(target, '/')+1:]
+	if decoded, err := url.PathUnescape(id); err == nil {
+		id = decoded
 	}
 	if r.RelatedTo == "generic-vnf" {
 		return "vnf-id", id

@@ -24,7 +24,7 @@ func TestErrorText(t *testing.T) {
 			err:  &aai.Error{Op: aai.OpList, URI: "/x", Status: 502, Message: "Bad Gateway"},
 			want: `cannot list "/x": status 502: Bad Gateway`,
 		},
-		"an operation on what is no resource": {
+		"an operation whose name is no verb": {
 			err:  &aai.Error{Op: aai.OpModules, URI: "/x", Message: "no answer"},
 			want: `cannot list "/x": no answer`,
 		},
@@ -53,5 +53,33 @@ func TestErrorIsFoundInATree(t *testing.T) {
 	}
 	if got := aai.KindOf(errors.New("another")); got != aai.Retry {
 		t.Errorf("kind of a foreign error is %q, want Retry", got)
+	}
+	if aai.NotSent(err) {
+		t.Error("the request was sent")
+	}
+	cause.NotSent = true
+	if !aai.NotSent(err) || aai.NotSent(errors.New("another")) {
+		t.Error("whether the request was sent is not found")
+	}
+}
+
+func TestOutage(t *testing.T) {
+	cases := map[string]struct {
+		err  aai.Error
+		want bool
+	}{
+		"no answer":                    {aai.Error{Kind: aai.Retry}, true},
+		"no backend":                   {aai.Error{Kind: aai.Retry, Status: 503}, true},
+		"an internal error":            {aai.Error{Kind: aai.Retry, Status: 500}, false},
+		"an internal error, and pause": {aai.Error{Kind: aai.Retry, Status: 500, RetryAfter: 1}, true},
+		"a success of another server":  {aai.Error{Kind: aai.Retry, Status: 202}, true},
+		"one request, and pause":       {aai.Error{Kind: aai.Rejected, Status: 503, RetryAfter: 1}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := c.err.Outage(); got != c.want {
+				t.Errorf("got %t, want %t", got, c.want)
+			}
+		})
 	}
 }

@@ -10,17 +10,23 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-func TestPaths(t *testing.T) {
+func TestPathsAndNames(t *testing.T) {
 	const region = "/cloud-infrastructure/cloud-regions/cloud-region/"
 	plain := aai.Tenant{CloudOwner: "k8scloudowner4", CloudRegionID: "k8sregionone", TenantID: "3444a2a0"}
-	odd := aai.Tenant{CloudOwner: "a/b", CloudRegionID: "r:1=ü", TenantID: "t t+~"}
+	odd := aai.Tenant{CloudOwner: "a/b", CloudRegionID: "r:1=ü@[`{", TenantID: "t t+azAZ09-._~"}
 	cases := map[string]struct{ got, want string }{
 		"tenant":           {plain.Path(), region + "k8scloudowner4/k8sregionone/tenants/tenant/3444a2a0"},
 		"container":        {plain.ResourcesPath(), region + "k8scloudowner4/k8sregionone/tenants/tenant/3444a2a0/k8s-resources"},
 		"resource":         {aai.Key{Tenant: plain, ID: "13dd"}.Path(), region + "k8scloudowner4/k8sregionone/tenants/tenant/3444a2a0/k8s-resources/k8s-resource/13dd"},
-		"canonical tenant": {odd.Path(), region + "a%2Fb/r%3A1%3D%C3%BC/tenants/tenant/t%20t%2B~"},
-		"people's name":    {plain.String(), "k8scloudowner4/k8sregionone/3444a2a0"},
+		"canonical tenant": {odd.Path(), region + "a%2Fb/r%3A1%3D%C3%BC%40%5B%60%7B/tenants/tenant/t%20t%2BazAZ09-._~"},
+		"tenant's name":    {plain.String(), "k8scloudowner4/k8sregionone/3444a2a0"},
 		"vnf":              {aai.RelationshipToGenericVNF("vnf:1").RelatedLink, "/network/generic-vnfs/generic-vnf/vnf%3A1"},
+		"vnf's name":       {aai.RelationshipToGenericVNF("vnf:1").String(), `generic-vnf "vnf:1"`},
+		"module's name":    {aai.RelationshipToVFModule("v", "m/2").String(), `vf-module "m/2"`},
+		"undecodable name": {aai.Relationship{RelatedTo: "vf-module", RelatedLink: "/x/m%"}.String(), `vf-module "m%"`},
+		"scope":            {aai.ScopeSelflink("http://x/", "ns", "a/b"), "http://x/scopes/ns/a%2Fb"},
+		"scopes":           {aai.ScopesSelflink("http://x/", "n:s"), "http://x/scopes?namespace=n%3As"},
+		"all scopes":       {aai.ScopesSelflink("http://x/", ""), "http://x/scopes"},
 		"module":           {aai.RelationshipToVFModule("v", "m/2").RelatedLink, "/network/generic-vnfs/generic-vnf/v/vf-modules/vf-module/m%2F2"},
 	}
 	for name, c := range cases {
@@ -69,6 +75,8 @@ func TestTarget(t *testing.T) {
 		"bare character":    {"/network/generic-vnfs/generic-vnf/a:b", "/network/generic-vnfs/generic-vnf/a%3Ab"},
 		"not decodable":     {"/network/generic-vnfs/generic-vnf/a%", "/network/generic-vnfs/generic-vnf/a%"},
 		"no schema version": {"/aai/vX/network", "/aai/vX/network"},
+		"no version at all": {"/aai/32/network", "/aai/32/network"},
+		"no number":         {"/aai/v/network", "/aai/v/network"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -13,10 +13,7 @@ func TestScopeNamespace(t *testing.T) {
 		selflink, want string
 		found          bool
 	}{
-		"of a scope":                     {"https://status.example/scopes/vfw/fw", "vfw", true},
-		"of a scope, at another base":    {"http://10.0.0.1:8082/scopes/shop/all", "shop", true},
 		"of a scope that is called like": {"http://x/scopes/scopes/scopes", "scopes", true},
-		"of no scope":                    {"https://status.example/scopes?namespace=vfw", "", false},
 		"of the whole cluster":           {"https://status.example/scopes", "", false},
 		"of another program":             {"http://so-cnf-adapter:8090/api/cnf-adapter/v1/instance/x/query?Kind=Pod", "", false},
 		"without a name":                 {"http://x/scopes/vfw/", "", false},

@@ -1,361 +1,230 @@
 package client_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/client"
 )
 
-// watch is a clock that the test advances.
-type watch struct {
-	mu  sync.Mutex
-	now time.Time
+// response is what A&AI answers to a request, and how long that takes.
+type response struct {
+	takes      time.Duration
+	status     int
+	retryAfter string
 }
 
-func newWatch() *watch { return &watch{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)} }
-
-func (w *watch) read() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
+// attempt is a write that a client tries.
+type attempt struct {
+	// at is the time of the attempt, and givesUp the time after which its caller cancels it.
+	at, givesUp time.Duration
+	// follows is true if the process does not lead.
+	follows bool
+	// sent reports whether the request is sent. If it is not, then notBefore is the time in the error; zero for any.
+	sent      bool
+	notBefore time.Duration
 }
 
-func (w *watch) advance(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
-}
-
-// withBreaker returns a client with a breaker, and its server. The server responds with the stored status and with retryAfter,
-// which may be empty.
-func withBreaker(t *testing.T, retryAfter string) (c *client.Client, s *server, status *atomic.Int64, w *watch) {
-	t.Helper()
-	status = &atomic.Int64{}
-	c, s, w = behindBreaker(t, func(out http.ResponseWriter, _ *http.Request) {
-		out.Header().Set("Retry-After", retryAfter)
-		out.WriteHeader(int(status.Load()))
-	})
-	return c, s, status, w
-}
-
-// behindBreaker returns a client with a breaker, its server, and the clock of the breaker.
-func behindBreaker(t *testing.T, handle http.HandlerFunc) (*client.Client, *server, *watch) {
-	t.Helper()
-	s, w := serve(t, handle), newWatch()
-	return connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) }), s, w
-}
-
-// remove deletes a document, as an example of another write than update.
-func remove(ctx context.Context, c *client.Client) error {
-	return c.Write(ctx, client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "1"})
-}
-
-func TestBreakerOpensInAnOutage(t *testing.T) {
+// TestBreaker asserts which requests a breaker lets through. The first pause is 160 to 200 ms, the second 320 to 400 ms.
+func TestBreaker(t *testing.T) {
+	const ms, s, m = time.Millisecond, time.Second, time.Minute
 	cases := map[string]struct {
-		status int
-		opens  bool
+		responses []response // in the order of the requests; the last one is repeated
+		attempts  []attempt
+		outages   uint64
 	}{
-		"done":           {http.StatusOK, false},
-		"not this":       {http.StatusBadRequest, false},
-		"changed":        {http.StatusPreconditionFailed, false},
-		"one fails":      {http.StatusInternalServerError, false},
-		"wrong password": {http.StatusForbidden, true},
-		"too many":       {http.StatusTooManyRequests, true},
-		"bad gateway":    {http.StatusBadGateway, true},
-		"no backend":     {http.StatusServiceUnavailable, true},
-		"slow backend":   {http.StatusGatewayTimeout, true},
+		"it opens for a pause": {
+			[]response{{status: 502}},
+			[]attempt{{at: 0, sent: true}, {at: 150 * ms}, {at: 200 * ms, sent: true}, {at: 500 * ms}, {at: 600 * ms, sent: true}},
+			1,
+		},
+		"it closes after a success": {
+			[]response{{status: 502}, {status: 200}},
+			[]attempt{{at: 0, sent: true}, {at: 200 * ms, sent: true}, {at: 201 * ms, sent: true}, {at: 202 * ms, sent: true}},
+			1,
+		},
+		"it stays open for the Retry-After": {
+			[]response{{status: 429, retryAfter: "1800"}},
+			[]attempt{{at: 0, sent: true}, {at: 29 * m, notBefore: 30 * m}, {at: 30 * m, sent: true}},
+			1,
+		},
+		"half-open, it lets one request through": {
+			[]response{{status: 502}, {takes: s, status: 200}},
+			[]attempt{{at: 0, sent: true}, {at: 200 * ms, sent: true}, {at: 500 * ms}, {at: 1201 * ms, sent: true}},
+			1,
+		},
+		"half-open, it lets another one through when the first hangs, whose failure then does not count": {
+			[]response{{status: 502}, {takes: 10 * s, status: 502}, {status: 200}},
+			[]attempt{{at: 0, sent: true}, {at: 200 * ms, sent: true}, {at: 600 * ms, sent: true}, {at: 10201 * ms, sent: true}},
+			1,
+		},
+		"half-open, it lets one request through though an older one ends": {
+			[]response{{takes: s, status: 503}, {status: 503}, {takes: s, status: 503}},
+			[]attempt{{at: 0, sent: true}, {at: 100 * ms, sent: true}, {at: 900 * ms, sent: true}, {at: 1050 * ms}},
+			1,
+		},
+		"a request from before it opened does not close it": {
+			[]response{{takes: s, status: 200}, {status: 429, retryAfter: "90"}},
+			[]attempt{{at: 0, sent: true}, {at: 100 * ms, sent: true}, {at: 80 * s}, {at: 91 * s, sent: true}},
+			1,
+		},
+		"the Retry-After of a request from before it opened counts": {
+			[]response{{takes: s, status: 503, retryAfter: "90"}, {status: 503}},
+			[]attempt{{at: 0, sent: true}, {at: 950 * ms, sent: true}, {at: 80 * s, notBefore: 91 * s}, {at: 91 * s, sent: true}},
+			1,
+		},
+		"a shorter Retry-After of such a request does not": {
+			[]response{{takes: s, status: 503, retryAfter: "30"}, {status: 503, retryAfter: "90"}},
+			[]attempt{{at: 0, sent: true}, {at: 500 * ms, sent: true}, {at: 80 * s, notBefore: 90*s + 500*ms}},
+			1,
+		},
+		"a request that the caller cancels does not open it": {
+			[]response{{takes: 10 * s, status: 200}},
+			[]attempt{{at: 0, givesUp: s, sent: true}, {at: s + ms, sent: true}},
+			0,
+		},
+		"a write that is not sent, because the process may not write, does not close it": {
+			[]response{{status: 503}},
+			[]attempt{{at: 0, sent: true}, {at: 200 * ms, follows: true}, {at: 300 * ms}},
+			1,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			connected, s, status, _ := withBreaker(t, "")
-			status.Store(int64(c.status))
-			want := 5
-			if c.opens {
-				want = 1
-			}
-			var first, last error
-			for i := range 5 {
-				last = update(t.Context(), connected)
-				if i == 0 {
-					first = last
+			synctest.Test(t, func(t *testing.T) { check(t, c.responses, c.attempts, c.outages) })
+		})
+	}
+}
+
+// check makes the attempts, and checks which of them are sent and how often the breaker was opened.
+func check(t *testing.T, responses []response, attempts []attempt, outages uint64) {
+	t.Helper()
+	sent, leads, start := 0, true, time.Now()
+	c := connect(t, "", through(inProcess(func(w http.ResponseWriter, r *http.Request) {
+		answer := responses[min(sent, len(responses)-1)]
+		sent++
+		select {
+		case <-time.After(answer.takes):
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Retry-After", answer.retryAfter)
+		w.WriteHeader(answer.status)
+	})), func(o *client.Options) {
+		o.Breaker, o.Timeout, o.Leads = client.NewBreaker(0, nil), time.Hour, func() bool { return leads }
+	})
+	for _, a := range attempts {
+		<-time.After(time.Until(start.Add(a.at)))
+		ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(a.givesUp, time.Hour))
+		defer cancel()
+		before, ended := sent, make(chan error, 1)
+		leads = !a.follows
+		go func() { ended <- update(ctx, c) }()
+		synctest.Wait()
+		if (sent > before) != a.sent {
+			t.Errorf("after %s: sent %t, want %t", a.at, sent > before, a.sent)
+		}
+		if a.sent {
+			continue
+		}
+		e := failure(t, <-ended)
+		if !e.NotSent || errors.Is(e, client.ErrNotLeading) != a.follows || a.notBefore != 0 && e.NotBefore.Sub(start) != a.notBefore {
+			t.Errorf("after %s: got %v, not before %s", a.at, e, e.NotBefore.Sub(start))
+		}
+	}
+	if n := c.Outages(); n != outages {
+		t.Errorf("%d outages, want %d", n, outages)
+	}
+}
+
+func TestBreakerOpensInAnOutage(t *testing.T) {
+	cases := map[int]bool{200: false, 400: false, 412: false, 500: false, 403: true, 408: true, 429: true, 502: true, 503: true, 504: true}
+	for status, opens := range cases {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			sent := 0
+			c := connect(t, "", through(inProcess(func(w http.ResponseWriter, _ *http.Request) {
+				sent++
+				w.WriteHeader(status)
+			})), func(o *client.Options) { o.Breaker = client.NewBreaker(0, stopped) })
+			first, second := update(t.Context(), c), update(t.Context(), c)
+			if !opens {
+				if sent != 2 {
+					t.Errorf("%d requests, want 2", sent)
 				}
-			}
-			if n := len(s.received()); n != want {
-				t.Errorf("%d requests, want %d", n, want)
-			}
-			if !c.opens {
 				return
 			}
 			// A call that the breaker rejects returns the same error as the call that opened it, with the time of the next
 			// attempt.
-			e, f := failure(t, first), failure(t, last)
-			if f.Kind != e.Kind || f.Status != e.Status || f.Message != e.Message || !f.NotBefore.Equal(e.NotBefore) || e.NotBefore.IsZero() || e.NotSent || !f.NotSent || f.TransactionID != "" {
-				t.Errorf("got %+v after %+v", f, e)
+			e, f := failure(t, first), failure(t, second)
+			if sent != 1 || f.Kind != e.Kind || f.Status != e.Status || f.Message != e.Message || !f.NotBefore.Equal(e.NotBefore) || !e.NotBefore.After(stopped()) || e.NotSent || !f.NotSent || f.TransactionID != "" || f.Op != e.Op || f.URI != e.URI {
+				t.Errorf("%d requests, got %+v after %+v", sent, f, e)
 			}
 		})
 	}
 }
 
+// stopped is a clock that stands still, so that a breaker stays open.
+func stopped() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
 // TestBreakerPausesGrow asserts that requests become less frequent in a long outage. After it, the breaker works as before.
 func TestBreakerPausesGrow(t *testing.T) {
-	c, s, status, w := withBreaker(t, "")
-	status.Store(http.StatusBadGateway)
-	asked := func(d time.Duration) int {
-		before := len(s.received())
-		for range d / (100 * time.Millisecond) {
-			_ = update(t.Context(), c)
-			w.advance(100 * time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		sent, status := 0, http.StatusBadGateway
+		c := connect(t, "", through(inProcess(func(w http.ResponseWriter, _ *http.Request) {
+			sent++
+			w.WriteHeader(status)
+		})), func(o *client.Options) { o.Breaker = client.NewBreaker(0, nil) })
+		for _, phase := range []struct {
+			name        string
+			status      int
+			lasts       time.Duration
+			least, most int // requests, of one attempt every 100 ms
+		}{
+			{"the first seconds of an outage", 502, 3 * time.Second, 4, 6},
+			{"later, one in two seconds", 502, 10 * time.Minute, 300, 400},
+			{"all is well", 200, 3 * time.Second, 10, 30},
+			{"the first minute with a wrong password", 403, time.Minute, 6, 12},
+			{"later, one in a minute", 403, 10 * time.Minute, 9, 14},
+			{"all is well again", 200, time.Minute, 0, 600},
+			{"the first seconds of the next outage", 502, 3 * time.Second, 3, 6},
+		} {
+			sent, status = 0, phase.status
+			for range phase.lasts / (100 * time.Millisecond) {
+				_ = update(t.Context(), c)
+				<-time.After(100 * time.Millisecond)
+			}
+			if sent < phase.least || sent > phase.most {
+				t.Errorf("%s: %d requests, want %d to %d", phase.name, sent, phase.least, phase.most)
+			}
 		}
-		return len(s.received()) - before
-	}
-	if n := asked(3 * time.Second); n < 4 || n > 6 {
-		t.Errorf("%d requests in the first three seconds", n)
-	}
-	if n := asked(10 * time.Minute); n < 300 || n > 400 {
-		t.Errorf("%d requests in ten minutes, want one in two seconds", n)
-	}
-	status.Store(http.StatusOK)
-	if n := asked(3 * time.Second); n < 10 {
-		t.Errorf("%d requests when all is well again for a second", n)
-	}
-	status.Store(http.StatusForbidden)
-	if n := asked(time.Minute); n < 6 || n > 12 {
-		t.Errorf("%d requests in the first minute with a wrong password", n)
-	}
-	if n := asked(10 * time.Minute); n < 9 || n > 14 {
-		t.Errorf("%d requests in ten minutes with a wrong password", n)
-	}
-	status.Store(http.StatusOK)
-	_ = asked(time.Minute)
-	status.Store(http.StatusBadGateway)
-	if n := asked(3 * time.Second); n < 3 {
-		t.Errorf("%d requests in the first three seconds of the next outage", n)
-	}
-}
-
-func TestBreakerStaysOpenForRetryAfter(t *testing.T) {
-	c, s, status, w := withBreaker(t, "1800")
-	status.Store(http.StatusTooManyRequests)
-	_ = update(t.Context(), c)
-	w.advance(29 * time.Minute)
-	e := failure(t, update(t.Context(), c))
-	if len(s.received()) != 1 || e.NotBefore.Sub(w.read()) != time.Minute {
-		t.Errorf("%d requests, retry at %s", len(s.received()), e.NotBefore)
-	}
-	w.advance(time.Minute)
-	_ = update(t.Context(), c)
-	if len(s.received()) != 2 {
-		t.Errorf("%d requests after the time", len(s.received()))
-	}
-}
-
-// TestBreakerHalfOpenAllowsOne asserts that the half-open breaker rejects other requests at once while one request is in flight.
-func TestBreakerHalfOpenAllowsOne(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	var n atomic.Int64
-	c, _, w := behindBreaker(t, func(out http.ResponseWriter, _ *http.Request) {
-		if n.Add(1) == 1 {
-			out.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		close(entered)
-		<-leave
-	})
-	_ = update(t.Context(), c)
-	w.advance(time.Second)
-	done := make(chan error)
-	go func() { done <- update(t.Context(), c) }()
-	<-entered
-	if e := failure(t, update(t.Context(), c)); !e.NotSent || n.Load() != 2 {
-		t.Errorf("%d requests, %v", n.Load(), e)
-	}
-	close(leave)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
-// TestBreakerHalfOpenAllowsAnotherWhenTheFirstHangs asserts that a half-open request without a response blocks other requests
-// for one more pause only, and not until its timeout.
-func TestBreakerHalfOpenAllowsAnotherWhenTheFirstHangs(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	var n atomic.Int64
-	c, _, w := behindBreaker(t, func(out http.ResponseWriter, _ *http.Request) {
-		switch n.Add(1) {
-		case 1:
-			out.WriteHeader(http.StatusBadGateway)
-		case 2:
-			close(entered)
-			<-leave
-			out.WriteHeader(http.StatusBadGateway)
+		if n := c.Outages(); n != 3 {
+			t.Errorf("%d outages, want 3", n)
 		}
 	})
-	_ = update(t.Context(), c)
-	w.advance(client.MaxPause)
-	done := make(chan error)
-	go func() { done <- update(t.Context(), c) }()
-	<-entered
-	w.advance(client.MaxPause)
-	if err := update(t.Context(), c); err != nil {
-		t.Error(err)
-	}
-	close(leave)
-	_ = failure(t, <-done) // This request was sent before the success, so that it must not open the breaker.
-	if err := update(t.Context(), c); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestBreakerStaysClosedWhenTheCallerGivesUp asserts that a request that the caller cancels does not open the breaker.
-func TestBreakerStaysClosedWhenTheCallerGivesUp(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-TransactionId") == "first" {
-			cancel()
-			<-r.Context().Done()
-		}
-	})
-	breaker := client.NewBreaker(0, nil)
-	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker })
-	if err := update(client.WithTransaction(ctx, "first"), c); err == nil {
-		t.Error("no error")
-	}
-	if err := update(t.Context(), c); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestBreakerBoundsRequestsInASecond(t *testing.T) {
-	s := serve(t, func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusOK) })
-	breaker := client.NewBreaker(2, nil)
-	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = breaker })
-	began := time.Now()
-	for range 4 {
-		if err := update(t.Context(), c); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, "", through(inProcess(func(http.ResponseWriter, *http.Request) {})), func(o *client.Options) { o.Breaker = client.NewBreaker(2, nil) })
+		start := time.Now()
+		for range 4 {
+			if err := update(t.Context(), c); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	// Two requests are sent at once, and each of the others half a second after the previous one. A busy machine can only make
-	// this longer.
-	if took, n := time.Since(began), len(s.received()); n != 4 || took < 900*time.Millisecond {
-		t.Errorf("%d requests in %s, want 4 in a second", n, took)
-	}
-}
-
-// TestBreakerStaysOpenWhenAnOlderRequestSucceeds asserts that a request that was sent before the breaker opened does not close
-// it. The Retry-After of the later response remains in effect.
-func TestBreakerStaysOpenWhenAnOlderRequestSucceeds(t *testing.T) {
-	slow, release := make(chan struct{}), make(chan struct{})
-	c, s, w := behindBreaker(t, func(out http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete {
-			close(slow)
-			<-release
-			out.WriteHeader(http.StatusNoContent)
-			return
+		// Two requests are sent at once, and each of the others half a second after the previous one.
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("four requests take %s, want a second", took)
 		}
-		out.Header().Set("Retry-After", "90")
-		out.WriteHeader(http.StatusTooManyRequests)
-	})
-	done := make(chan error, 1)
-	go func() { done <- remove(t.Context(), c) }()
-	<-slow
-	_ = failure(t, update(t.Context(), c))
-	close(release)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	w.advance(80 * time.Second)
-	_ = failure(t, update(t.Context(), c))
-	if n := len(s.received()); n != 2 {
-		t.Errorf("%d requests, want 2: A&AI has asked to be left alone", n)
-	}
-	w.advance(20 * time.Second)
-	_ = failure(t, update(t.Context(), c))
-	if n := len(s.received()); n != 3 {
-		t.Errorf("%d requests, want 3", n)
-	}
-}
-
-// TestBreakerStaysOpenForRetryAfterOfAnOlderRequest asserts that the breaker uses the Retry-After of a response whose request
-// was sent before the breaker opened.
-func TestBreakerStaysOpenForRetryAfterOfAnOlderRequest(t *testing.T) {
-	slow, release := make(chan struct{}), make(chan struct{})
-	c, s, w := behindBreaker(t, func(out http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete {
-			close(slow)
-			<-release
-			out.Header().Set("Retry-After", "90")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if e := failure(t, update(ctx, c)); !e.NotSent || e.Kind != aai.Retry || e.Err == nil {
+			t.Errorf("a request for which there is no time left: %v", e)
 		}
-		out.WriteHeader(http.StatusServiceUnavailable)
 	})
-	done := make(chan error, 1)
-	go func() { done <- remove(t.Context(), c) }()
-	<-slow
-	_ = failure(t, update(t.Context(), c)) // This opens the breaker, for a short pause.
-	close(release)
-	_ = failure(t, <-done)
-	w.advance(80 * time.Second)
-	if e := failure(t, update(t.Context(), c)); len(s.received()) != 2 || e.NotBefore.Sub(w.read()) != 10*time.Second {
-		t.Errorf("%d requests, want 2; to be asked again at %s", len(s.received()), e.NotBefore)
-	}
-}
-
-// TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds asserts that the end of an older request does not allow a second request
-// while the half-open request is in flight.
-func TestBreakerHalfOpenAllowsOneWhileAnOlderRequestEnds(t *testing.T) {
-	old, probe := make(chan struct{}), make(chan struct{})
-	releaseOld, releaseProbe := make(chan struct{}), make(chan struct{})
-	c, s, w := behindBreaker(t, func(out http.ResponseWriter, r *http.Request) {
-		switch r.Method {
-		case http.MethodDelete:
-			close(old)
-			<-releaseOld
-		case http.MethodGet:
-			close(probe)
-			<-releaseProbe
-		}
-		out.WriteHeader(http.StatusServiceUnavailable)
-	})
-	done := make(chan error, 2)
-	go func() { done <- remove(t.Context(), c) }()
-	<-old
-	_ = failure(t, update(t.Context(), c)) // This opens the breaker.
-	w.advance(client.MaxPause)
-	go func() { _, _, err := c.GetK8sResource(t.Context(), key); done <- err }()
-	<-probe
-	close(releaseOld)
-	_ = failure(t, <-done)
-	_ = failure(t, update(t.Context(), c))
-	if n := len(s.received()); n != 3 {
-		t.Errorf("%d requests, want 3: one at a time finds out", n)
-	}
-	close(releaseProbe)
-	_ = failure(t, <-done)
-}
-
-// TestBreakerIgnoresWriteThatIsNotSent asserts that a write that is not sent, because the process may not write, does not close
-// the half-open breaker.
-func TestBreakerIgnoresWriteThatIsNotSent(t *testing.T) {
-	s := serve(t, func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusServiceUnavailable) })
-	w := newWatch()
-	c := connect(t, s.URL, func(o *client.Options) {
-		o.Breaker, o.Leads = client.NewBreaker(0, w.read), func() bool { return false }
-	})
-	if err := c.Probe(t.Context()); err == nil {
-		t.Fatal("no error")
-	}
-	w.advance(client.MaxPause)
-	if err := remove(t.Context(), c); !errors.Is(err, client.ErrNotLeading) {
-		t.Errorf("got %v", err)
-	}
-	if err := c.Probe(t.Context()); err == nil || len(s.received()) != 1 {
-		t.Errorf("%d requests although the breaker is open, %v", len(s.received()), err)
-	}
 }

@@ -150,7 +150,7 @@ func (c *Client) get(ctx context.Context, req request, key aai.Key) (d aai.Docum
 	return d, true, nil
 }
 
-// ErrNotLeading is in the tree of an error about a request that was not sent because Options.HoldsLease forbids it.
+// ErrNotLeading is in the tree of an error about a request that was not sent because Options.Leads forbids it.
 var ErrNotLeading = errors.New("this replica does not lead any more")
 
 // errInvalidResource is the error for a response that does not hold the expected documents.

@@ -12,16 +12,11 @@ import (
 	"github.com/healthscope/healthscope/aai"
 )
 
-// every returns the names of all calls.
-func every(t *testing.T) []string {
-	return slices.Sorted(maps.Keys(calls(t, connect(t, "http://127.0.0.1:1"))))
-}
-
 func TestErrorsAreClassifiedByKind(t *testing.T) {
 	generic := func(ec string) string {
 		return refusal("serviceException", "SVC3000", "PUT", "v32/x", "the message", ec)
 	}
-	writes := []string{"put", "update", "delete", "relate", "unrelate"}
+	writes := []string{"put", "update", "delete", "relate", "unrelate", "bulk"}
 	cases := map[string]struct {
 		status int
 		header http.Header
@@ -31,7 +26,7 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		code   string
 		text   string // in the error's text
 	}{
-		"missing X-FromAppId":      {status: 400, body: generic("4.0.4009"), kind: aai.Misconfigured, code: "4.0.4009", text: "the message"},
+		"missing X-FromAppId":      {status: 400, body: generic("4.0.4009"), kind: aai.Misconfigured, code: "4.0.4009", text: "4.0.4009: the message (transaction"},
 		"missing X-TransactionId":  {status: 400, body: generic("4.0.4010"), kind: aai.Misconfigured, code: "4.0.4010"},
 		"wrong password":           {status: 403, body: refusal("policyException", "POL3300", "Unauthorized", "ERR.5.1.3300"), kind: aai.Misconfigured, code: "ERR.5.1.3300", text: "refuses the user or the password: Unauthorized"},
 		"wrong password, a proxy":  {status: 401, body: "no", kind: aai.Misconfigured, text: "refuses the user or the password"},
@@ -40,7 +35,7 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		"bad encoding":             {status: 400, body: refusal("serviceException", "SVC3008", "URI is not encoded", "ERR.5.6.3008"), calls: writes, kind: aai.Rejected, code: "ERR.5.6.3008"},
 		"missing required":         {status: 400, body: generic("ERR.5.2.3000"), calls: writes, kind: aai.Rejected, text: "the message"},
 		"no parent":                {status: 404, body: refusal("serviceException", "SVC3001", "PUT", "x", "Node Not Found:No parent Node of type tenant", "ERR.5.4.6114"), calls: []string{"put"}, kind: aai.MissingDependency, code: aai.CodeNodeNotFound, text: "No parent Node of type tenant"},
-		"document vanished":        {status: 404, body: generic("ERR.5.4.6114"), calls: []string{"update", "delete", "relate", "unrelate"}, kind: aai.Conflict, code: aai.CodeNodeNotFound},
+		"document vanished":        {status: 404, body: generic("ERR.5.4.6114"), calls: []string{"update", "delete", "relate", "unrelate", "status"}, kind: aai.Conflict, code: aai.CodeNodeNotFound},
 		"no target":                {status: 404, body: refusal("serviceException", "SVC3003", "PUT_EDGE", "x", "generic-vnf", "/aai/v32/network", "Error making edge", "ERR.5.4.6129"), calls: writes, kind: aai.MissingDependency, code: aai.CodeTargetNotFound, text: "Error making edge"},
 		"no edge rule, resource":   {status: 400, body: generic("ERR.5.4.6107"), calls: writes, kind: aai.Rejected},
 		"no edge rule, list":       {status: 400, body: generic("ERR.5.4.6120"), calls: writes, kind: aai.Rejected},
@@ -52,7 +47,8 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		"412 without a code":       {status: 412, kind: aai.Conflict, text: "Precondition Failed"},
 		"delete blocked":           {status: 400, body: refusal("serviceException", "SVC3100", "DELETE", "Node cannot be deleted", "ERR.5.4.6110", "x"), calls: writes, kind: aai.Rejected, code: "ERR.5.4.6110", text: "Node cannot be deleted"},
 		"implied delete":           {status: 403, body: refusal("serviceException", "SVC3300", "User is not allowed", "ERR.5.0.9109"), kind: aai.Misconfigured},
-		"bulk limit":               {status: 400, body: generic("ERR.5.4.6147"), calls: writes, kind: aai.Rejected},
+		"bulk limit":               {status: 400, body: generic("ERR.5.4.6147"), calls: writes, kind: aai.Rejected, code: aai.CodePayloadLimit},
+		"one of a bulk changed":    {status: 412, body: generic("ERR.5.2.3000"), calls: []string{"bulk"}, kind: aai.Conflict, code: "ERR.5.2.3000"},
 		"duplicate vertices":       {status: 400, body: generic("ERR.5.4.6137"), calls: writes, kind: aai.Rejected},
 		"duplicates on delete":     {status: 400, body: generic("ERR.5.4.6138"), calls: writes, kind: aai.Rejected},
 		"duplicates, with a 500":   {status: 500, body: generic("ERR.5.4.6138"), calls: writes, kind: aai.Rejected},
@@ -67,14 +63,18 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 		"bad gateway":              {status: 502, body: "<html>", kind: aai.Retry, text: "Bad Gateway"},
 		"no backend":               {status: 503, kind: aai.Retry},
 		"gateway timeout":          {status: 504, kind: aai.Retry},
+		"no such path":             {status: 404, body: refusal("serviceException", "SVC3001", "GET", "x", "not a valid path", "ERR.5.6.3001"), calls: append([]string{"get"}, writes...), kind: aai.Rejected, text: "ERR.5.6.3001: not a valid path (transaction"},
 		"404 of another server":    {status: 404, body: "404 page not found", kind: aai.Misconfigured, text: "does not know the path"},
 		"no PATCH here":            {status: 405, kind: aai.Misconfigured, text: "Method Not Allowed"},
 		"no merge patch here":      {status: 415, kind: aai.Misconfigured},
 		"no JSON here":             {status: 406, kind: aai.Misconfigured},
 		"too large":                {status: 413, calls: writes, kind: aai.Rejected, text: "Request Entity Too Large"},
+		"400 of another server":    {status: 400, body: "<html>", calls: writes, kind: aai.Rejected, text: "status 400: Bad Request (transaction"},
+		"a proxy's password":       {status: 407, kind: aai.Misconfigured, text: "status 407: Proxy Authentication Required (transaction"},
 		"redirect":                 {status: 307, header: http.Header{"Location": {"https://" + "u:hidden@evil.example/aai?token=hidden"}}, kind: aai.Misconfigured, text: `redirects to "https://evil.example"`},
 		"redirect to another path": {status: 302, header: http.Header{"Location": {"/login?token=hidden"}}, kind: aai.Misconfigured, text: `redirects to "another path"`},
 		"a message of many lines":  {status: 400, body: refusal("serviceException", "SVC3000", "a\\nb"+strings.Repeat("c", 600), "ERR.5.2.3000"), calls: writes, kind: aai.Rejected, text: "a b" + strings.Repeat("c", 497) + "… (transaction"},
+		"the longest message":      {status: 400, body: refusal("serviceException", "SVC3000", strings.Repeat("c", 500), "ERR.5.2.3000"), calls: writes, kind: aai.Rejected, text: ": " + strings.Repeat("c", 500) + " (transaction"},
 		"error body of other JSON": {status: 500, body: `{"requestError":{"serviceException":{"variables":[1,null,{},["ERR.5.4.6134"]]}}}`, kind: aai.Retry},
 	}
 	for name, c := range cases {
@@ -85,12 +85,12 @@ func TestErrorsAreClassifiedByKind(t *testing.T) {
 				fmt.Fprint(w, c.body)
 			})
 			if c.calls == nil {
-				c.calls = every(t)
+				c.calls = slices.Collect(maps.Keys(calls))
 			}
-			all := calls(t, connect(t, s.URL))
+			connected := connect(t, s.URL)
 			for _, call := range c.calls {
 				before := len(s.received())
-				e := failure(t, all[call]())
+				e := failure(t, calls[call](t.Context(), connected))
 				if e.Kind != c.kind || e.Status != c.status || c.code != "" && e.Code != c.code {
 					t.Errorf("%s: got %s, %d, %q; want %s, %d, %q", call, e.Kind, e.Status, e.Code, c.kind, c.status, c.code)
 				}

@@ -1,8 +1,6 @@
 package client_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -85,6 +83,28 @@ func newServer(answer http.HandlerFunc) *server {
 	return s
 }
 
+// transport is an A&AI without a network, which can be used in a bubble of package synctest.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// inProcess returns a transport that passes requests to a handler.
+func inProcess(answer http.HandlerFunc) transport {
+	return func(r *http.Request) (*http.Response, error) {
+		w := httptest.NewRecorder()
+		answer(w, r)
+		if err := r.Context().Err(); err != nil {
+			return nil, err
+		}
+		return w.Result(), nil
+	}
+}
+
+// through makes a client use a transport.
+func through(answer transport) func(*client.Options) {
+	return func(o *client.Options) { o.BaseURL, o.Transport = "http://aai.example", answer }
+}
+
 // connect returns a client of a server, after the changes to its options.
 func connect(t *testing.T, url string, changes ...func(*client.Options)) *client.Client {
 	t.Helper()
@@ -116,29 +136,34 @@ func update(ctx context.Context, c *client.Client) error {
 	return c.Write(ctx, client.Write{Op: aai.OpUpdate, Key: key})
 }
 
-// calls returns all calls of the client, by name.
-func calls(t *testing.T, c *client.Client) map[string]func() error {
-	ctx := t.Context()
-	return map[string]func() error{
-		"probe": func() error { return c.Probe(ctx) },
-		"list":  func() error { _, err := c.ListK8sResources(ctx, tenant, "healthscope-lab"); return err },
-		"get":   func() error { _, _, err := c.GetK8sResource(ctx, key); return err },
-		"put":   func() error { return c.Write(ctx, client.Write{Op: aai.OpPut, Key: key, Document: document(key.ID)}) },
-		"update": func() error {
-			return c.Write(ctx, client.Write{Op: aai.OpUpdate, Key: key, Document: inVersion("17 3", "a=b")})
-		},
-		"delete":   func() error { return c.Write(ctx, client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "17 3"}) },
-		"relate":   func() error { return c.Write(ctx, client.Write{Op: aai.OpRelate, Key: key, Relationship: vnf}) },
-		"unrelate": func() error { return c.Write(ctx, client.Write{Op: aai.OpUnrelate, Key: key, Relationship: vnf}) },
-		"tenant":   func() error { _, err := c.HasTenant(ctx, tenant); return err },
-		"bulk": func() error {
-			return c.BulkWrite(ctx, []client.Write{{Op: aai.OpPut, Key: key, Document: document(key.ID)}})
-		},
-		"modules": func() error { _, err := c.ListVFModules(ctx, "vnf-1"); return err },
-		"status": func() error {
-			return c.SetOperationalStatus(ctx, aai.VFModule{GenericVNFID: "vnf-1", ID: "m"}, aai.InServicePath, "17 3")
-		},
-	}
+// calls are all calls of the client, by the operation that their errors name.
+var calls = map[string]func(context.Context, *client.Client) error{
+	"probe": func(ctx context.Context, c *client.Client) error { return c.Probe(ctx) },
+	"list": func(ctx context.Context, c *client.Client) error {
+		_, err := c.ListK8sResources(ctx, tenant, "healthscope-lab")
+		return err
+	},
+	"get":      func(ctx context.Context, c *client.Client) error { _, _, err := c.GetK8sResource(ctx, key); return err },
+	"put":      write(client.Write{Op: aai.OpPut, Key: key, Document: document(key.ID)}),
+	"update":   write(client.Write{Op: aai.OpUpdate, Key: key, Document: inVersion("17 3", "a=b")}),
+	"delete":   write(client.Write{Op: aai.OpDelete, Key: key, ResourceVersion: "17 3"}),
+	"relate":   write(client.Write{Op: aai.OpRelate, Key: key, Relationship: vnf}),
+	"unrelate": write(client.Write{Op: aai.OpUnrelate, Key: key, Relationship: vnf}),
+	"bulk": func(ctx context.Context, c *client.Client) error {
+		return c.BulkWrite(ctx, []client.Write{
+			{Op: aai.OpPut, Key: key, Document: document(key.ID)}, {Op: aai.OpDelete, Key: key, ResourceVersion: "17 3"},
+		})
+	},
+	"tenant":  func(ctx context.Context, c *client.Client) error { _, err := c.HasTenant(ctx, tenant); return err },
+	"target":  func(ctx context.Context, c *client.Client) error { _, err := c.HasTarget(ctx, vnf); return err },
+	"modules": func(ctx context.Context, c *client.Client) error { _, err := c.ListVFModules(ctx, "vnf-1"); return err },
+	"status": func(ctx context.Context, c *client.Client) error {
+		return c.SetOperationalStatus(ctx, aai.VFModule{GenericVNFID: "vnf-1", ID: "m"}, aai.InServicePath, "17 3")
+	},
+}
+
+func write(w client.Write) func(context.Context, *client.Client) error {
+	return func(ctx context.Context, c *client.Client) error { return c.Write(ctx, w) }
 }
 
 // failure returns err as an *aai.Error, and checks that its text contains no secret.
@@ -159,13 +184,4 @@ func failure(t *testing.T, err error) *aai.Error {
 // refusal returns an error body of A&AI.
 func refusal(exception, messageID string, variables ...string) string {
 	return `{"requestError":{"` + exception + `":{"messageId":"` + messageID + `","text":"Some text (msg=%1) (ec=%2)","variables":["` + strings.Join(variables, `","`) + `"]}}}`
-}
-
-// gzipped returns a text that is compressed with gzip.
-func gzipped(text string) []byte {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, _ = w.Write([]byte(text))
-	_ = w.Close()
-	return b.Bytes()
 }

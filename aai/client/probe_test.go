@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/healthscope/healthscope/aai"
@@ -14,12 +14,11 @@ import (
 )
 
 func TestProbeNamesTheVersionsThatAreServed(t *testing.T) {
-	s, url := simulate(t, simulator.Options{Versions: []string{"v23", "v24", "v26", "v27", "v28", "v30"}, Users: map[string]string{user: password}})
-	w := newWatch()
-	c := connect(t, url, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
+	s, url := simulate(t, simulator.Options{Versions: []string{"v23", "v24", "v26", "v27", "v28", "v30", "v32"}})
+	c := connect(t, url, func(o *client.Options) { o.SchemaVersion, o.Breaker = "v31", client.NewBreaker(0, stopped) })
 	for range 3 { // The breaker opens, but the error stays the same.
 		e := failure(t, c.Probe(t.Context()))
-		if e.Kind != aai.Misconfigured || e.Problem != aai.ProblemVersion || !strings.Contains(e.Error(), `schema version "v32"`) || !strings.Contains(e.Error(), `"v32"; it serves v24, v26 to v28, v30`) {
+		if e.Kind != aai.Misconfigured || e.Problem != aai.ProblemVersion || !strings.HasSuffix(e.Message, `schema version "v31"; it serves v24, v26 to v28, v30, v32`) {
 			t.Errorf("got %s, %s: %v", e.Kind, e.Problem, e)
 		}
 	}
@@ -28,31 +27,48 @@ func TestProbeNamesTheVersionsThatAreServed(t *testing.T) {
 	}
 }
 
-func TestProbeSucceedsAfterUpgradeOfAAI(t *testing.T) {
-	var version atomic.Pointer[string]
-	version.Store(new("v31"))
-	var asked atomic.Int64
+// TestProbeAsksForVersions asserts when the probe of v32 asks for the other versions.
+func TestProbeAsksForVersions(t *testing.T) {
+	var served, down string
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		w.WriteHeader(http.StatusNotFound)
-		if strings.HasPrefix(r.URL.Path, "/aai/"+*version.Load()+"/") {
+		switch strings.Split(r.URL.Path, "/")[2] {
+		case served:
+			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprint(w, refusal("serviceException", "SVC3001", "GET", "x", "Node Not Found", "ERR.5.4.6114"))
-			return
+		case down:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, refusal("serviceException", "SVC3016", "v", "not valid", "ERR.5.6.3007"))
 		}
-		fmt.Fprint(w, refusal("serviceException", "SVC3016", "v", "not valid", "ERR.5.6.3007"))
 	})
 	c := connect(t, s.URL)
-	if e := failure(t, c.Probe(t.Context())); !strings.Contains(e.Error(), "; it serves v31 ") {
-		t.Errorf("got %v", e)
-	}
-	version.Store(new("v32"))
-	asked.Store(0)
-	if err := c.Probe(t.Context()); err != nil || asked.Load() != 1 {
-		t.Errorf("%v, after %d requests", err, asked.Load())
-	}
-	version.Store(new("v30")) // Probe asks for the other versions again.
-	if e := failure(t, c.Probe(t.Context())); !strings.Contains(e.Error(), "; it serves v30 ") {
-		t.Errorf("got %v", e)
+	for _, step := range []struct {
+		name, served, down string
+		text               string // the end of the message; empty if the probe succeeds
+		requests           int
+	}{
+		{"another version is served", "v31", "", `"v32"; it serves v31`, 9},
+		{"the answer is known", "v31", "", `"v32"; it serves v31`, 1},
+		{"A&AI has been upgraded", "v32", "", "", 1},
+		{"the answer is not known any more, and A&AI fails before it is complete", "v30", "v26", `schema version "v32"`, 4},
+		{"the probe asks again", "v30", "", `"v32"; it serves v30`, 9},
+	} {
+		served, down = step.served, step.down
+		before := len(s.received())
+		err := c.Probe(t.Context())
+		if n := len(s.received()) - before; n != step.requests {
+			t.Errorf("%s: %d requests, want %d", step.name, n, step.requests)
+		}
+		if step.text == "" {
+			if err != nil {
+				t.Errorf("%s: %v", step.name, err)
+			}
+			continue
+		}
+		if e := failure(t, err); e.Problem != aai.ProblemVersion || !strings.HasSuffix(e.Message, step.text) {
+			t.Errorf("%s: got %s: %v", step.name, e.Problem, e)
+		}
 	}
 }
 
@@ -82,45 +98,24 @@ func TestProbeOfAnotherServer(t *testing.T) {
 	}
 }
 
-// TestProbeOmitsVersionsAfterError asserts that the error names no other versions while A&AI fails to answer for them, and that
-// the next probe asks again.
-func TestProbeOmitsVersionsAfterError(t *testing.T) {
-	var down atomic.Bool
-	down.Store(true)
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if down.Load() && !strings.HasPrefix(r.URL.Path, "/aai/v32/") {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, refusal("serviceException", "SVC3016", "v", "not valid", "ERR.5.6.3007"))
-	})
-	c := connect(t, s.URL)
-	if e := failure(t, c.Probe(t.Context())); e.Problem != aai.ProblemVersion || strings.Contains(e.Error(), "; it serves") {
-		t.Errorf("got %s: %v", e.Problem, e)
-	}
-	down.Store(false)
-	if e := failure(t, c.Probe(t.Context())); !strings.Contains(e.Error(), "; it serves none") {
-		t.Errorf("got %v", e)
-	}
-}
-
 // TestProbeHonorsRetryAfter asserts that Probe stops asking for other versions when a response has a Retry-After.
 func TestProbeHonorsRetryAfter(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/aai/v26/") {
-			w.Header().Set("Retry-After", "90")
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
+	synctest.Test(t, func(t *testing.T) {
+		sent := 0
+		c := connect(t, "", through(inProcess(func(w http.ResponseWriter, r *http.Request) {
+			sent++
+			if strings.HasPrefix(r.URL.Path, "/aai/v26/") {
+				w.Header().Set("Retry-After", "90")
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, refusal("serviceException", "SVC3000", "GET", "v32/x", "Unrecognized AAI object k8s-resources", "ERR.5.2.3000"))
+		})), func(o *client.Options) { o.Breaker = client.NewBreaker(0, nil) })
+		_ = failure(t, c.Probe(t.Context()))
+		<-time.After(80 * time.Second)
+		if e := failure(t, c.Probe(t.Context())); e.Status != http.StatusTooManyRequests || time.Until(e.NotBefore) != 10*time.Second || sent != 4 {
+			t.Errorf("after %d requests, want 4: %v", sent, e)
 		}
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, refusal("serviceException", "SVC3000", "GET", "v32/x", "Unrecognized AAI object k8s-resources", "ERR.5.2.3000"))
 	})
-	w := newWatch()
-	c := connect(t, s.URL, func(o *client.Options) { o.Breaker = client.NewBreaker(0, w.read) })
-	_ = failure(t, c.Probe(t.Context()))
-	w.advance(80 * time.Second)
-	if e := failure(t, c.Probe(t.Context())); e.Status != http.StatusTooManyRequests || e.NotBefore.Sub(w.read()) != 10*time.Second || len(s.received()) != 4 {
-		t.Errorf("after %d requests, want 4: %v", len(s.received()), e)
-	}
 }

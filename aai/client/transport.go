@@ -27,18 +27,16 @@ type fileVersion struct {
 type reloadingTransport struct {
 	tlsFiles tlsFiles
 
-	mu       sync.Mutex // guards the rest
+	mu sync.Mutex // guards the rest
+	// versions are those of the files that were last read; nil before the first request.
 	versions []fileVersion
 	current  *http.Transport
 }
 
 // newReloadingTransport returns a transport, or an error when the files cannot be used.
 func newReloadingTransport(f tlsFiles) (*reloadingTransport, error) {
-	r := &reloadingTransport{tlsFiles: f}
-	r.versions = r.fileVersions()
 	current, err := newTransport(f)
-	r.current = current
-	return r, err
+	return &reloadingTransport{tlsFiles: f, current: current}, err
 }
 
 // RoundTrip sends a request with the current certificates.

@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -18,10 +17,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
-
-	"github.com/jarcoal/httpmock"
 
 	"github.com/healthscope/healthscope/aai"
 	"github.com/healthscope/healthscope/aai/client"
@@ -51,11 +49,10 @@ func TestBrokenAnswersAreRetried(t *testing.T) {
 		"no gzip":          ok + "Content-Encoding: gzip\r\nContent-Length: 9\r\n\r\nnot gzip!",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, raw(answer))
-			for call, do := range calls(t, connect(t, s.URL)) {
-				err := do()
-				if e := failure(t, err); e.Kind != aai.Retry || e.Err == nil {
-					t.Errorf("%s: got %s, %v; want Retry with a cause", call, e.Kind, err)
+			c := connect(t, serve(t, raw(answer)).URL)
+			for call, do := range calls {
+				if e := failure(t, do(t.Context(), c)); e.Kind != aai.Retry || e.Err == nil {
+					t.Errorf("%s: got %s, %v; want Retry with a cause", call, e.Kind, e)
 				}
 			}
 		})
@@ -63,46 +60,38 @@ func TestBrokenAnswersAreRetried(t *testing.T) {
 }
 
 func TestConnectionResetByPeer(t *testing.T) {
-	transport := httpmock.NewMockTransport()
-	transport.RegisterNoResponder(httpmock.NewErrorResponder(&net.OpError{Op: "read", Err: os.NewSyscallError("read", errors.New("connection reset by peer"))}))
-	c := connect(t, "http://aai.example", func(o *client.Options) { o.Transport = transport })
-	all := calls(t, c)
-	for call, do := range all {
-		if e := failure(t, do()); e.Kind != aai.Retry || e.Status != 0 || !strings.Contains(e.Error(), "connection reset by peer") {
+	sent := 0
+	c := connect(t, "", through(func(*http.Request) (*http.Response, error) {
+		sent++
+		return nil, &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	}))
+	for call, do := range calls {
+		if e := failure(t, do(t.Context(), c)); e.Kind != aai.Retry || e.Status != 0 || !strings.HasSuffix(e.Error(), "connection reset by peer (transaction "+e.TransactionID+")") {
 			t.Errorf("%s: got %s: %v", call, e.Kind, e)
 		}
 	}
-	if n := transport.GetTotalCallCount(); n != len(all) {
-		t.Errorf("%d requests for %d calls: the client must not repeat them", n, len(all))
+	if sent != len(calls) {
+		t.Errorf("%d requests for %d calls: the client must not repeat them", sent, len(calls))
 	}
 }
 
 func TestEveryCallHasADeadline(t *testing.T) {
-	release := make(chan struct{})
-	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		select {
-		case <-release:
-		case <-r.Context().Done():
-		}
-	})
-	t.Cleanup(func() { close(release) })
-	for call, do := range calls(t, connect(t, s.URL, func(o *client.Options) { o.Timeout = 20 * time.Millisecond })) {
-		e := failure(t, do())
-		if e.Kind != aai.Retry || !errors.Is(e, context.DeadlineExceeded) {
-			t.Errorf("%s: got %s: %v", call, e.Kind, e)
-		}
-	}
-}
-
-func TestSlowResponseHasADeadline(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, `{"id":`)
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-	})
-	_, _, err := connect(t, s.URL, func(o *client.Options) { o.Timeout = 50 * time.Millisecond }).GetK8sResource(t.Context(), key)
-	if e := failure(t, err); e.Kind != aai.Retry || !errors.Is(e, context.DeadlineExceeded) {
-		t.Errorf("got %s: %v", e.Kind, e)
+	for name, begin := range map[string]string{"in the head": "", "in the body": `{"id":`} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, begin)
+				if begin != "" {
+					_ = http.NewResponseController(w).Flush()
+				}
+				<-r.Context().Done()
+			})
+			c := connect(t, s.URL, func(o *client.Options) { o.Timeout = 20 * time.Millisecond })
+			for call, do := range calls {
+				if e := failure(t, do(t.Context(), c)); e.Kind != aai.Retry || !errors.Is(e, context.DeadlineExceeded) {
+					t.Errorf("%s: got %s: %v", call, e.Kind, e)
+				}
+			}
+		})
 	}
 }
 
@@ -132,57 +121,80 @@ func TestResponseSizeIsBounded(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreNotFollowed(t *testing.T) {
-	elsewhere := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
-	})
-	for call, do := range calls(t, connect(t, s.URL)) {
-		if e := failure(t, do()); e.Kind != aai.Misconfigured {
-			t.Errorf("%s: got %s: %v", call, e.Kind, e)
+func TestConnectionsAreReused(t *testing.T) {
+	from := map[string]bool{}
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { from[r.RemoteAddr] = true })
+	c := connect(t, s.URL)
+	for range 3 {
+		if err := update(t.Context(), c); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if n := len(elsewhere.received()); n > 0 {
-		t.Errorf("%d requests went to another host", n)
+	if len(from) != 1 {
+		t.Errorf("three requests took %d connections", len(from))
 	}
 }
 
+// serveTLS starts a server with a certificate, which accepts every request of a client whose certificate is in the pool. Nil
+// means that a client needs none.
+func serveTLS(t *testing.T, certificate tls.Certificate, clients *x509.CertPool) *server {
+	t.Helper()
+	s := newServer(func(http.ResponseWriter, *http.Request) {})
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, ClientCAs: clients, MinVersion: tls.VersionTLS12}
+	if clients != nil {
+		// With TLS 1.3, the client's handshake can end before the server has checked the client certificate. The client then
+		// gets either the alert or a broken connection.
+		s.TLS.ClientAuth, s.TLS.MaxVersion = tls.RequireAndVerifyClientCert, tls.VersionTLS12
+	}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
 func TestCertificatesAreVerified(t *testing.T) {
-	good, goodFile := certificate(t, time.Now().Add(time.Hour))
-	expired, expiredFile := certificate(t, time.Now().Add(-time.Hour))
+	good, expired := issue(t, time.Now().Add(time.Hour)), issue(t, time.Now().Add(-time.Hour))
 	cases := map[string]struct {
-		certificate tls.Certificate
-		caFile      string
-		kind        aai.ErrorKind
+		certificate issued
+		authority   []byte // nil for those of the system
+		trusted     bool
 	}{
-		"trusted by CAFile": {good, goodFile, ""},
-		"self-signed":       {good, "", aai.Misconfigured},
-		"another authority": {good, expiredFile, aai.Misconfigured},
-		"expired":           {expired, expiredFile, aai.Misconfigured},
+		"trusted by CAFile": {good, good.certificate, true},
+		"self-signed":       {good, nil, false},
+		"another authority": {good, expired.certificate, false},
+		"expired":           {expired, expired.certificate, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-			s.TLS = &tls.Config{Certificates: []tls.Certificate{c.certificate}}
-			s.Config.ErrorLog = log.New(io.Discard, "", 0)
-			s.StartTLS()
-			t.Cleanup(s.Close)
-			err := update(t.Context(), connect(t, s.URL, func(o *client.Options) { o.CAFile = c.caFile }))
-			if c.kind == "" {
+			s, caFile := serveTLS(t, c.certificate.Certificate, nil), ""
+			if c.authority != nil {
+				caFile = filepath.Join(t.TempDir(), "ca.crt")
+				if err := os.WriteFile(caFile, c.authority, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := update(t.Context(), connect(t, s.URL, func(o *client.Options) { o.CAFile = caFile }))
+			if c.trusted {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			if e := failure(t, err); e.Kind != c.kind || !strings.Contains(e.Error(), "cannot be trusted") || len(s.received()) > 0 {
+			if e := failure(t, err); e.Kind != aai.Misconfigured || e.Problem != aai.ProblemCertificate || !strings.Contains(e.Error(), "cannot be trusted") || len(s.received()) > 0 {
 				t.Errorf("got %s: %v", e.Kind, e)
 			}
 		})
 	}
 }
 
-// certificate returns a self-signed certificate for loopback, and a file that holds it.
-func certificate(t *testing.T, notAfter time.Time) (tls.Certificate, string) {
+// issued is a certificate with its key. The last two fields are both in PEM.
+type issued struct {
+	tls.Certificate
+	certificate, key []byte
+}
+
+// issue returns a self-signed certificate for loopback.
+func issue(t *testing.T, notAfter time.Time) issued {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -196,110 +208,57 @@ func certificate(t *testing.T, notAfter time.Time) (tls.Certificate, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, file
-}
-
-func TestPlainHTTPWhereTLSIsExpected(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	e := failure(t, connect(t, strings.Replace(s.URL, "http:", "https:", 1)).Probe(t.Context()))
-	if !strings.Contains(e.Error(), "HTTP response to HTTPS client") {
-		t.Errorf("got %v", e)
-	}
-}
-
-func TestGzipResponseIsDecoded(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			fmt.Fprint(w, `{}`)
-			return
-		}
-		w.Header().Set("Content-Encoding", "gzip")
-		_, _ = w.Write(gzipped(`{"id":"13dd","resource-version":"1"}`))
-	})
-	if _, found, err := connect(t, s.URL).GetK8sResource(t.Context(), key); err != nil || !found {
-		t.Errorf("got %t, %v", found, err)
-	}
-}
-
-// replace writes a file and sets its modification time, which must differ from the previous one.
-func replace(t *testing.T, file string, content []byte, at time.Time) {
-	t.Helper()
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(file, at, at); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func contents(t *testing.T, file string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(file)
+	key, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data
-}
-
-// pemOf returns the certificate and the key in PEM format.
-func pemOf(t *testing.T, c tls.Certificate) (certificate, key []byte) {
-	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
+	return issued{
+		tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 // TestCertificatesAreReadAgain corrects the CA file and the client certificate, which A&AI requires, while the client runs.
 func TestCertificatesAreReadAgain(t *testing.T) {
-	serverCert, serverFile := certificate(t, time.Now().Add(time.Hour))
-	ours, oursFile := certificate(t, time.Now().Add(time.Hour))
-	stranger, strangerFile := certificate(t, time.Now().Add(time.Hour))
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(contents(t, oursFile))
-	s := newServer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	// With TLS 1.3, the client's handshake can end before the server has checked the client certificate. The client then gets
-	// either the alert or a broken connection.
-	s.TLS = &tls.Config{
-		Certificates: []tls.Certificate{serverCert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted,
-		MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12,
-	}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
+	tomorrow := time.Now().Add(24 * time.Hour)
+	server, ours, stranger := issue(t, tomorrow), issue(t, tomorrow), issue(t, tomorrow)
+	accepted := x509.NewCertPool()
+	accepted.AppendCertsFromPEM(ours.certificate)
+	s := serveTLS(t, server.Certificate, accepted)
 
-	dir := t.TempDir()
+	dir, now := t.TempDir(), time.Now().Add(-time.Hour)
 	ca, cert, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	start := time.Now().Add(-time.Hour)
-	certPEM, keyPEM := pemOf(t, stranger)
-	replace(t, ca, contents(t, strangerFile), start)
-	replace(t, cert, certPEM, start)
-	replace(t, keyFile, keyPEM, start)
-	c := connect(t, s.URL, func(o *client.Options) { o.CAFile, o.CertFile, o.KeyFile = ca, cert, keyFile })
-	call := func() error { return update(t.Context(), c) }
-	if e := failure(t, call()); e.Problem != aai.ProblemCertificate || !strings.Contains(e.Error(), "cannot be trusted") {
-		t.Errorf("with a wrong authority: %s, %v", e.Problem, e)
-	}
-	replace(t, ca, contents(t, serverFile), start.Add(time.Minute))
-	if e := failure(t, call()); e.Kind != aai.Misconfigured || e.Problem != aai.ProblemCertificate || !strings.Contains(e.Error(), "our certificate") {
-		t.Errorf("with a wrong certificate of ours: %s %s, %v", e.Kind, e.Problem, e)
-	}
-	certPEM, keyPEM = pemOf(t, ours)
-	replace(t, cert, certPEM, start.Add(2*time.Minute))
-	if call() == nil {
-		t.Error("a certificate without its key was used")
-	}
-	replace(t, keyFile, keyPEM, start.Add(3*time.Minute))
-	if err := call(); err != nil {
-		t.Error(err)
-	}
-	replace(t, ca, []byte("nothing"), start.Add(4*time.Minute))
-	if err := call(); err != nil {
-		t.Errorf("a file that cannot be used takes the place of one that can: %v", err)
+	var c *client.Client
+	for _, step := range []struct {
+		name    string
+		replace map[string][]byte // the new contents of files
+		problem aai.Problem
+		text    string
+	}{
+		{"a wrong authority, and a wrong certificate of ours", map[string][]byte{ca: stranger.certificate, cert: stranger.certificate, keyFile: stranger.key}, aai.ProblemCertificate, "cannot be trusted"},
+		{"the right authority", map[string][]byte{ca: server.certificate}, aai.ProblemCertificate, "our certificate"},
+		{"a certificate without its key", map[string][]byte{cert: ours.certificate}, aai.ProblemCertificate, "our certificate"},
+		{"its key", map[string][]byte{keyFile: ours.key}, "", ""},
+		{"a file that cannot be used", map[string][]byte{ca: []byte("nothing")}, "", ""},
+	} {
+		now = now.Add(time.Minute) // The modification time tells a file from its predecessor.
+		for file, content := range step.replace {
+			if err := errors.Join(os.WriteFile(file, content, 0o600), os.Chtimes(file, now, now)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c == nil {
+			c = connect(t, s.URL, func(o *client.Options) { o.CAFile, o.CertFile, o.KeyFile = ca, cert, keyFile })
+		}
+		err := update(t.Context(), c)
+		if step.problem == "" {
+			if err != nil {
+				t.Errorf("%s: %v", step.name, err)
+			}
+			continue
+		}
+		if e := failure(t, err); e.Kind != aai.Misconfigured || e.Problem != step.problem || !strings.Contains(e.Error(), step.text) {
+			t.Errorf("%s: got %s %s, %v", step.name, e.Kind, e.Problem, e)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package mapping_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +28,10 @@ func options() mapping.Options {
 			{Cluster: "p+edge", Namespace: "vfw", CloudOwner: "o", CloudRegionID: "special", TenantID: "t-vfw"},
 			{Cluster: "p+edge", Namespace: "*", CloudOwner: "o", CloudRegionID: "edge", TenantID: "t"},
 			{Cluster: "*", Namespace: "shared", CloudOwner: "o", CloudRegionID: "any", TenantID: "t"},
+			{Cluster: "r+edge1?", Namespace: "vfw-*", CloudOwner: "o", CloudRegionID: "teens", TenantID: "t"},
+			{Cluster: "r+edge*", Namespace: "*", CloudOwner: "o", CloudRegionID: "edge", TenantID: "t"},
+			{Cluster: "r+[", Namespace: "*", CloudOwner: "o", CloudRegionID: "odd", TenantID: "t"},
+			{Cluster: "p+edge", Namespace: "vfw", CloudOwner: "o", CloudRegionID: "special", TenantID: "former"},
 		},
 		Links: []configv1alpha1.LinkPolicy{
 			{Namespace: "vfw", GenericVNFIDs: []string{"vnf-1", "vnf-2"}},
@@ -54,10 +57,10 @@ func deployment(state healthscope.State, changes ...func(*healthscope.Member)) h
 func TestMapWritesAWholeDocument(t *testing.T) {
 	member := deployment(healthscope.Failed, func(m *healthscope.Member) {
 		m.Reason, m.Since, m.Message = healthscope.ReasonProgressDeadlineExceeded, since, "not for A&AI"
-		m.Labels = map[string]string{"app": "sink", "secret-plan": "x", "hs/status": "Ready"}
+		m.Labels = map[string]string{"app": "sink", "secret-plan": "x", "hs/status": "Ready", "hs/team": "red", "status": "mine"}
 	})
 	o := options()
-	o.LabelKeys = append(o.LabelKeys, "hs/status")
+	o.LabelKeys = append(o.LabelKeys, "hs/status", "hs/team", "status")
 	got := mapping.Map(mapping.Resource{
 		Member: member, Scope: mapping.Scope{Namespace: "vfw", Name: "fw"}, GenericVNFID: "vnf-1", VFModuleID: "mod-1",
 	}, o)
@@ -74,6 +77,8 @@ func TestMapWritesAWholeDocument(t *testing.T) {
 				"hs/reason=ProgressDeadlineExceeded",
 				"hs/since=2026-11-20T10:22:33Z",
 				"hs/status=Failed",
+				"hs/team=red",
+				"status=mine",
 			},
 			Selflink:   "https://status.example/scopes/vfw/fw",
 			DataOwner:  "healthscope-lab",
@@ -137,6 +142,12 @@ func TestMapChoosesKindsAndTenants(t *testing.T) {
 		"core kind in another group":      {at("p+edge", "example.org", "Pod", "vfw"), mapping.Exclude, ""},
 		"kind that is not listed":         {at("p+edge", "", "ConfigMap", "vfw"), mapping.Exclude, ""},
 		"secrets never go, though listed": {at("p+edge", "", "Secret", "vfw"), mapping.Exclude, ""},
+		"patterns":                        {at("r+edge12", "", "Pod", "vfw-1"), mapping.Write, "teens"},
+		"namespace outside a pattern":     {at("r+edge12", "", "Pod", "other"), mapping.Write, "edge"},
+		"cluster outside a pattern":       {at("r+edge1", "", "Pod", "vfw-1"), mapping.Write, "edge"},
+		"a pattern that matches nothing":  {at("r+edge", "", "Pod", "vfw"), mapping.Write, "edge"},
+		"no pattern matches":              {at("r+core", "", "Pod", "vfw-1"), mapping.Unmapped, ""},
+		"an invalid pattern is a name":    {at("r+[", "", "Pod", "vfw-1"), mapping.Write, "odd"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -198,33 +209,19 @@ func TestSelflink(t *testing.T) {
 	}
 }
 
+// TestTenantsAreAllThatAreConfigured includes a former tenant whose region entry matches no resource any more. Documents that
+// remain there can then be found.
 func TestTenantsAreAllThatAreConfigured(t *testing.T) {
-	o := options()
-	o.Regions = append(o.Regions, configv1alpha1.Region{Cluster: "z", Namespace: "*", CloudOwner: "o", CloudRegionID: "any", TenantID: "t"})
 	want := []aai.Tenant{
 		{CloudOwner: "o", CloudRegionID: "any", TenantID: "t"},
 		{CloudOwner: "o", CloudRegionID: "edge", TenantID: "t"},
+		{CloudOwner: "o", CloudRegionID: "odd", TenantID: "t"},
+		{CloudOwner: "o", CloudRegionID: "special", TenantID: "former"},
 		{CloudOwner: "o", CloudRegionID: "special", TenantID: "t-vfw"},
+		{CloudOwner: "o", CloudRegionID: "teens", TenantID: "t"},
 	}
-	if diff := cmp.Diff(want, o.Tenants()); diff != "" {
+	if diff := cmp.Diff(want, options().Tenants()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-// TestATenantThatIsLeftIsStillRead asserts that the tenants include a former tenant whose region entry matches no resource any
-// more. Documents that remain there can then be found.
-func TestATenantThatIsLeftIsStillRead(t *testing.T) {
-	o := options()
-	former := o.Regions[0]
-	key := healthscope.Key{Cluster: "p+edge", Namespace: "vfw", Name: "web"}
-	before, _ := mapping.KeyFor(key, o)
-	former.TenantID = "former"
-	o.Regions = append(o.Regions, former)
-	if now, ok := mapping.KeyFor(key, o); !ok || now != before {
-		t.Errorf("the resource goes to %v, want %v", now, before)
-	}
-	if left := (aai.Tenant{CloudOwner: former.CloudOwner, CloudRegionID: former.CloudRegionID, TenantID: "former"}); !slices.Contains(o.Tenants(), left) {
-		t.Errorf("%v does not have %v", o.Tenants(), left)
 	}
 }
 
@@ -290,40 +287,14 @@ func TestMapIgnoresWhatDoesNotMatter(t *testing.T) {
 	})
 }
 
-// TestPatterns maps parts of a fleet to their own regions.
-func TestPatterns(t *testing.T) {
-	t.Parallel()
-	o := options()
-	o.Regions = []configv1alpha1.Region{
-		{Cluster: "p+edge1?", Namespace: "vfw-*", CloudOwner: "o", CloudRegionID: "teens", TenantID: "t"},
-		{Cluster: "p+edge*", Namespace: "*", CloudOwner: "o", CloudRegionID: "edges", TenantID: "t"},
-		{Cluster: "p+[", Namespace: "*", CloudOwner: "o", CloudRegionID: "odd", TenantID: "t"},
-	}
-	for _, c := range []struct{ cluster, namespace, region string }{
-		{"p+edge12", "vfw-1", "teens"},
-		{"p+edge12", "other", "edges"},
-		{"p+edge1", "vfw-1", "edges"},
-		{"p+edge", "vfw", "edges"},
-		{"p+core", "vfw-1", ""},
-		{"q+edge12", "vfw-1", ""},
-		{"p+[", "vfw-1", "odd"},
-	} {
-		place, ok := mapping.KeyFor(healthscope.Key{Cluster: c.cluster, Group: "apps", Kind: "Deployment", Namespace: c.namespace, Name: "sink"}, o)
-		if got := place.Tenant.CloudRegionID; got != c.region || ok != (c.region != "") {
-			t.Errorf("namespace %q of cluster %q goes to region %q, want %q", c.namespace, c.cluster, got, c.region)
-		}
-	}
-}
-
 // TestLabelsAreBoundedAndPrintable maps a reason and a label of any length, with any characters. Another project's monitor may
 // write them.
 func TestLabelsAreBoundedAndPrintable(t *testing.T) {
-	var m healthscope.Member
-	m.Cluster, m.Kind, m.Namespace, m.Name, m.State = "edge", "Pod", "ns", "a", healthscope.Failed
-	m.Reason = healthscope.Reason(strings.Repeat("x", 10000))
-	m.Labels = map[string]string{"app": "\x1b[31m\n" + strings.Repeat("y", 10000)}
-	o := mapping.Options{LabelPrefix: "hs/", LabelKeys: []string{"app"}, Kinds: []string{"Pod"}, Regions: []configv1alpha1.Region{{Cluster: "*", Namespace: "*", CloudOwner: "o", CloudRegionID: "r", TenantID: "t"}}}
-	labels := mapping.Map(mapping.Resource{Member: m}, o).Document.Labels
+	member := deployment(healthscope.Failed, func(m *healthscope.Member) {
+		m.Reason = healthscope.Reason(strings.Repeat("x", 10000))
+		m.Labels = map[string]string{"app": "\x1b[31m\n" + strings.Repeat("y", 10000)}
+	})
+	labels := mapping.Map(mapping.Resource{Member: member}, options()).Document.Labels
 	if len(labels) != 3 {
 		t.Errorf("%d labels", len(labels))
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/healthscope/healthscope/aai"
 )
@@ -16,10 +17,10 @@ type Limit struct {
 	Percent int
 }
 
-// allowance returns how many documents of a source that has owned documents may be deleted at a time; less than zero means no limit.
+// allowance returns how many documents of a source that has owned documents may be deleted at a time.
 func (l Limit) allowance(owned int) int {
-	if l.Percent <= 0 || l.Percent >= 100 {
-		return -1
+	if l.Percent <= 0 {
+		return math.MaxInt
 	}
 	return max(minAllowance, owned*l.Percent/100)
 }
@@ -39,7 +40,7 @@ func NewDeletionLimiter(owned int, l Limit) *DeletionLimiter {
 
 // Allow reports whether a document may be deleted. A document that was granted once is always granted.
 func (d *DeletionLimiter) Allow(key aai.Key) bool {
-	if n := d.limit.allowance(d.owned); n >= 0 && len(d.granted) >= n && !d.granted[key] {
+	if len(d.granted) >= d.limit.allowance(d.owned) && !d.granted[key] {
 		d.refused = true
 		return false
 	}

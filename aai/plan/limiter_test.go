@@ -3,10 +3,10 @@ package plan_test
 import (
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/healthscope/healthscope/aai"
@@ -24,62 +24,49 @@ func manyDocuments(n int, source string) map[aai.Key]aai.Document {
 }
 
 func TestDeletionsAreLimited(t *testing.T) {
+	type bySource = map[string]int
 	cases := map[string]struct {
-		owned   int
-		percent int
-		policy  plan.Policy
-		// existing are the data-sources that exist.
-		existing []string
-		deleted  int
+		owned    bySource
+		percent  int
+		policy   plan.Policy
+		existing []string // the data-sources that exist; nil if it is not known which do
+		deleted  bySource
 		cause    plan.Cause
+		message  string
 	}{
-		"no limit":                      {owned: 1000, deleted: 1000},
-		"all at a time":                 {owned: 1000, percent: 100, deleted: 1000},
-		"a fifth at a time":             {owned: 1000, percent: 20, deleted: 200, cause: plan.CauseLimit},
-		"a handful goes in any case":    {owned: 25, percent: 20, deleted: 20, cause: plan.CauseLimit},
-		"less than a handful":           {owned: 19, percent: 1, deleted: 19},
-		"a cluster that exists":         {owned: 1000, percent: 20, existing: []string{"core", "edge"}, deleted: 200, cause: plan.CauseLimit},
-		"a cluster that was removed":    {owned: 1000, percent: 20, existing: []string{"core"}, deleted: 1000},
-		"never any":                     {owned: 30, policy: plan.UpsertOnly, deleted: 0, cause: plan.CausePolicy},
-		"never any of a removed source": {owned: 30, policy: plan.UpsertOnly, existing: []string{"core"}, deleted: 0, cause: plan.CausePolicy},
+		"no limit":                      {owned: bySource{"edge": 1000}, deleted: bySource{"edge": 1000}},
+		"all at a time":                 {owned: bySource{"edge": 1000}, percent: 100, deleted: bySource{"edge": 1000}},
+		"a fifth at a time":             {owned: bySource{"edge": 1000}, percent: 20, deleted: bySource{"edge": 200}, cause: plan.CauseLimit, message: `no more than 200 of the 1000 resources of cluster "edge" go at a time`},
+		"a handful goes in any case":    {owned: bySource{"edge": 25}, percent: 20, deleted: bySource{"edge": 20}, cause: plan.CauseLimit, message: `no more than 20 of the 25 resources of cluster "edge" go at a time`},
+		"less than a handful":           {owned: bySource{"edge": 19}, percent: 1, deleted: bySource{"edge": 19}},
+		"each source has its own":       {owned: bySource{"edge": 100, "core": 20}, percent: 50, deleted: bySource{"edge": 50, "core": 20}, cause: plan.CauseLimit, message: `no more than 50 of the 100 resources of cluster "edge" go at a time`},
+		"a source that was removed":     {owned: bySource{"edge": 1000, "core": 50}, percent: 20, existing: []string{"edge", "x"}, deleted: bySource{"edge": 200, "core": 50}, cause: plan.CauseLimit, message: `no more than 200 of the 1000 resources of cluster "edge" go at a time`},
+		"never any":                     {owned: bySource{"edge": 30}, policy: plan.UpsertOnly, cause: plan.CausePolicy, message: "the policy is upsert-only"},
+		"never any of a removed source": {owned: bySource{"edge": 30}, policy: plan.UpsertOnly, existing: []string{"core"}, cause: plan.CausePolicy, message: "the policy is upsert-only"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			current, owned := map[aai.Key]aai.Document{}, 0
+			for source, n := range c.owned {
+				maps.Copy(current, manyDocuments(n, source))
+				owned += n
+			}
 			o := options
 			o.Policy, o.Limit = c.policy, plan.Limit{Percent: c.percent}
-			p := plan.Diff(nil, manyDocuments(c.owned, "edge"), plan.Guards{Existing: c.existing}, o)
-			if len(p.Operations) != c.deleted || len(p.Skipped) != c.owned-c.deleted {
-				t.Errorf("%d deleted, %d skipped; want %d deleted of %d", len(p.Operations), len(p.Skipped), c.deleted, c.owned)
+			p := plan.Diff(nil, current, plan.Guards{Existing: c.existing}, o)
+			deleted := bySource{}
+			for _, op := range p.Operations {
+				deleted[current[op.Key].DataSource]++
 			}
-			for _, k := range p.Skipped {
-				if k.Cause != c.cause || k.Source != "edge" || k.Message == "" {
-					t.Fatalf("skipped: %+v", k)
+			if diff := cmp.Diff(c.deleted, deleted, cmpopts.EquateEmpty()); diff != "" || len(p.Operations)+len(p.Skipped) != owned {
+				t.Errorf("%d skipped of %d; deleted, -want +got:\n%s", len(p.Skipped), owned, diff)
+			}
+			for _, s := range p.Skipped {
+				if want := (plan.Skipped{Key: s.Key, Source: "edge", Cause: c.cause, Message: c.message}); s != want {
+					t.Fatalf("skipped %+v, want %+v", s, want)
 				}
 			}
 		})
-	}
-}
-
-func TestLimitMessageNamesNumbers(t *testing.T) {
-	o := options
-	o.Limit = plan.Limit{Percent: 10}
-	p := plan.Diff(nil, manyDocuments(500, "edge"), plan.Guards{}, o)
-	if got := p.Skipped[0].Message; !strings.Contains(got, "50 of the 500") || !strings.Contains(got, `"edge"`) {
-		t.Errorf("message is %q", got)
-	}
-}
-
-func TestDeletionLimitIsPerSource(t *testing.T) {
-	current := manyDocuments(100, "edge")
-	maps.Copy(current, manyDocuments(40, "core"))
-	o := options
-	o.Limit = plan.Limit{Percent: 50}
-	deleted := map[string]int{}
-	for _, op := range plan.Diff(nil, current, plan.Guards{}, o).Operations {
-		deleted[current[op.Key].DataSource]++
-	}
-	if diff := cmp.Diff(map[string]int{"edge": 50, "core": 20}, deleted); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -49,9 +48,6 @@ const (
 	// Delete deletes a document.
 	Delete Verb = "Delete"
 )
-
-// rank orders verbs.
-func (v Verb) rank() int { return slices.Index([]Verb{Create, Update, Unrelate, Relate, Delete}, v) }
 
 // Operation is one write to A&AI.
 type Operation struct {
@@ -221,7 +217,7 @@ func (o Options) skipDeletion(key aai.Key, have aai.Document, guards Guards) *Sk
 // carryOverSince adds the since label of the current document to the desired one if that has none and the status is the same.
 // After a restart, the controller does not know for every resource when its state began, and the time in A&AI is the best one available.
 func (o Options) carryOverSince(want, have aai.Document) aai.Document {
-	if o.LabelPrefix == "" || o.label(want, aai.LabelSince) != "" || o.label(want, aai.LabelStatus) != o.label(have, aai.LabelStatus) {
+	if o.label(want, aai.LabelSince) != "" || o.label(want, aai.LabelStatus) != o.label(have, aai.LabelStatus) {
 		return want
 	}
 	if since := o.label(have, aai.LabelSince); since != "" {
@@ -246,16 +242,13 @@ func newDocument(d aai.Document) aai.Document {
 	d.ResourceVersion = ""
 	d.Labels = sortedSet(d.Labels)
 	links := append([]aai.Relationship(nil), d.RelationshipList.Relationships...)
-	slices.SortFunc(links, func(a, b aai.Relationship) int { return strings.Compare(a.Target(), b.Target()) })
-	d.RelationshipList.Relationships = slices.CompactFunc(links, func(a, b aai.Relationship) bool { return a.Target() == b.Target() })
+	slices.SortFunc(links, compareTargets)
+	d.RelationshipList.Relationships = slices.CompactFunc(links, func(a, b aai.Relationship) bool { return compareTargets(a, b) == 0 })
 	return d
 }
 
 // changes returns the operations that bring one of our documents up to date.
 func (o Options) changes(key aai.Key, want, have aai.Document) []Operation {
-	if equal(want, have) {
-		return nil
-	}
 	var ops []Operation
 	links := o.diffLinks(want, have)
 	if update := o.updatedDocument(want, have, links); comparedFields(update) != comparedFields(have) || !slices.Equal(update.Labels, sortedSet(have.Labels)) {
@@ -267,37 +260,7 @@ func (o Options) changes(key aai.Key, want, have aai.Document) []Operation {
 	for _, r := range links.add {
 		ops = append(ops, Operation{Verb: Relate, Key: key, Relationship: r})
 	}
-	slices.SortStableFunc(ops, func(a, b Operation) int {
-		return cmp.Or(cmp.Compare(a.Verb.rank(), b.Verb.rank()), strings.Compare(a.Relationship.Target(), b.Relationship.Target()))
-	})
 	return ops
-}
-
-// equal reports whether a document needs no operation. It is fast, because nearly all documents need none.
-func equal(want, have aai.Document) bool {
-	return comparedFields(want) == comparedFields(have) &&
-		containsAll(want.Labels, have.Labels) && containsAll(have.Labels, want.Labels) &&
-		hasRelationships(want, have) && hasRelationships(have, want)
-}
-
-// containsAll reports whether all labels are in the list.
-func containsAll(list, labels []string) bool {
-	for _, label := range labels {
-		if !slices.Contains(list, label) {
-			return false
-		}
-	}
-	return true
-}
-
-// hasRelationships reports whether a document has all relationships of another document.
-func hasRelationships(d, other aai.Document) bool {
-	for _, r := range other.RelationshipList.Relationships {
-		if !containsRelationship(d.RelationshipList.Relationships, r) {
-			return false
-		}
-	}
-	return true
 }
 
 // comparedFields returns the fields of a document that are compared.
@@ -337,7 +300,7 @@ func (o Options) linkLabel(r aai.Relationship) string {
 	return o.LabelPrefix + aai.LabelLink + "=" + r.Target()
 }
 
-// linkDiff holds the relationships to add to a document and to remove from it.
+// linkDiff holds the relationships to add to a document and to remove from it, sorted.
 type linkDiff struct{ add, remove []aai.Relationship }
 
 // diffLinks compares relationships by their targets. It removes an existing relationship that is not desired only if a link label says that it is ours.
@@ -353,8 +316,12 @@ func (o Options) diffLinks(want, have aai.Document) linkDiff {
 			c.remove = append(c.remove, r)
 		}
 	}
+	slices.SortFunc(c.add, compareTargets)
+	slices.SortFunc(c.remove, compareTargets)
 	return c
 }
+
+func compareTargets(a, b aai.Relationship) int { return strings.Compare(a.Target(), b.Target()) }
 
 func containsRelationship(list []aai.Relationship, r aai.Relationship) bool {
 	target := r.Target()

@@ -108,6 +108,24 @@ func TestDiff(t *testing.T) {
 				{Verb: plan.Update, Key: key("a"), Document: ready("a", labels("hs/status=Ready"))},
 			}},
 		},
+		"same state, since when is not known: the time stays": {
+			desired: documents(ready("a")),
+			current: documents(ready("a", labels("hs/since=2026-01-02T03:04:05Z", "hs/status=Ready", "theirs=1"))),
+		},
+		"same state, another time": {
+			desired: documents(ready("a", labels("hs/since=2026-05-05T05:05:05Z", "hs/status=Ready"))),
+			current: documents(ready("a", labels("hs/since=2026-01-02T03:04:05Z", "hs/status=Ready"))),
+			want: plan.Plan{Operations: []plan.Operation{
+				{Verb: plan.Update, Key: key("a"), Document: ready("a", labels("hs/since=2026-05-05T05:05:05Z", "hs/status=Ready"))},
+			}},
+		},
+		"another state, since when is not known: the time goes": {
+			desired: documents(ready("a", labels("hs/status=Failed"))),
+			current: documents(ready("a", labels("hs/since=2026-01-02T03:04:05Z", "hs/status=Ready"))),
+			want: plan.Plan{Operations: []plan.Operation{
+				{Verb: plan.Update, Key: key("a"), Document: ready("a", labels("hs/status=Failed"))},
+			}},
+		},
 		"every field of ours": {
 			desired: documents(ready("a")),
 			current: documents(ready("a", func(d *aai.Document) {
@@ -153,11 +171,6 @@ func TestDiff(t *testing.T) {
 				{Verb: plan.Delete, Key: key("c")},
 			}, Skipped: []plan.Skipped{{Key: key("b"), Source: "edge", Cause: plan.CauseSource, Message: "truncated"}}},
 		},
-		"every source held": {
-			current: documents(ready("a")),
-			guards:  plan.Guards{Deletions: map[plan.Partition]string{{}: "a scope is not judged"}},
-			want:    plan.Plan{Skipped: []plan.Skipped{{Key: key("a"), Source: "edge", Cause: plan.CauseSource, Message: "a scope is not judged"}}},
-		},
 		"relationship missing": {
 			desired: documents(ready("a", labels("hs/status=Ready", vnf1Claim), links(vnf1))),
 			current: documents(ready("a", labels("hs/status=Ready", vnf1Claim))),
@@ -196,31 +209,6 @@ func TestDiff(t *testing.T) {
 			got := plan.Diff(c.desired, c.current, c.guards, options)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestUnknownSinceIsCarriedOver(t *testing.T) {
-	have := ready("a", labels("hs/status=Ready", "hs/since=2026-01-02T03:04:05Z", "theirs=1"), stored("7"))
-	tests := map[string]struct {
-		want aai.Document
-		// labels are the labels of the update, or nil if there is no update.
-		labels []string
-	}{
-		"same state, no time":      {want: ready("a")},
-		"same state, another time": {want: ready("a", labels("hs/status=Ready", "hs/since=2026-05-05T05:05:05Z")), labels: []string{"hs/since=2026-05-05T05:05:05Z", "hs/status=Ready", "theirs=1"}},
-		"another state, no time":   {want: ready("a", labels("hs/status=Failed")), labels: []string{"hs/status=Failed", "theirs=1"}},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			p := plan.Diff(documents(tt.want), documents(have), plan.Guards{}, options)
-			var got []string
-			for _, op := range p.Operations {
-				got = append(got, op.Document.Labels...)
-			}
-			if diff := cmp.Diff(tt.labels, got); diff != "" {
-				t.Errorf("labels of the update (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -74,7 +74,7 @@ func TestMannerResetSendsRST(t *testing.T) {
 			start()
 			defer server.Close()
 			h.fault(Fault{Drop: DropAfterCommit, Manner: MannerReset})
-			c := call{path: vnf}.request(t)
+			c := h.request(call{path: vnf})
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+c.RequestURI, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -100,11 +100,12 @@ func TestDropMidBodySendsHalfOfTheBody(t *testing.T) {
 		if !errors.Is(err, io.ErrUnexpectedEOF) || out.status != http.StatusOK {
 			t.Errorf("%+v: status %d, error %v", f, out.status, err)
 		}
-		want := whole
+		want, announced := whole, 2*len(whole)
 		if f.Drop == DropMidBody {
-			want = whole[:len(whole)/2]
+			want, announced = whole[:len(whole)/2], len(whole)
 		}
 		diff(t, "what arrives", want, out.body)
+		diff(t, "what is announced", strconv.Itoa(announced), out.header.Get("Content-Length"))
 	}
 	diff(t, "in the journal", http.StatusOK, h.Requests()[1].Status)
 }
@@ -130,6 +131,7 @@ func TestFaultsAlterAnswers(t *testing.T) {
 		"XML":                     {Fault{XML: true}, call{path: vnf}, 200, "Content-Type", "application/xml", xmlErrorBody},
 		"XML of an error":         {Fault{XML: true, Code: "AAI_6134"}, call{path: vnf}, 500, "Content-Type", "application/xml", xmlErrorBody},
 		"XML of the health":       {Fault{XML: true}, call{path: "/aai/util/echo"}, 200, "Content-Type", "application/xml", xmlErrorBody},
+		"XML of nothing":          {Fault{XML: true}, put1(pod+"-xml", podBody), 201, "Content-Type", "application/xml", ""},
 		"redirect":                {Fault{Status: 307, Location: "http://127.0.0.1:1/aai", Empty: true}, call{path: vnf}, 307, "Location", "http://127.0.0.1:1/aai", ""},
 		"wait":                    {Fault{Status: 503, RetryAfter: date, Empty: true}, call{path: vnf}, 503, "Retry-After", date, ""},
 		"version that is right":   {Fault{Code: "AAI_6131", Empty: true}, patch1(vnf, "{}"), 412, "Content-Type", "application/json", ""},
@@ -184,13 +186,11 @@ func TestConcurrentClients(t *testing.T) {
 func (h *harness) churn(send func(call) (outcome, error), client int) {
 	for i := range 10 {
 		uri := fmt.Sprintf("%s/k8s-resource/c%d-%d", resources, client, i)
-		create := bulk1(operations(op("put", uri, podBody), op("put", uri+relationshipPath, `{"related-link":"`+vnf+`"}`)))
-		create.header = map[string]string{"X-TransactionId": uri}
+		create := bulk1(operations(op("put", uri, podBody), op("put", uri+relationshipPath, linkTo(vnf))))
 		if out, err := send(create); err != nil || out.status != http.StatusCreated {
 			h.t.Errorf("create of %s: %d, %v", uri, out.status, err)
 		}
-		read := call{path: resources, header: map[string]string{"X-TransactionId": uri + "/list"}}
-		if out, err := send(read); err != nil || out.status != http.StatusOK {
+		if out, err := send(call{path: resources}); err != nil || out.status != http.StatusOK {
 			h.t.Errorf("list: %d, %v", out.status, err)
 		}
 	}
@@ -220,7 +220,7 @@ func TestDelayedAndHangingRequestsEnd(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				ended := make(chan any, 1)
-				r := put1(pod, podBody).request(t).WithContext(ctx)
+				r := h.request(put1(pod, podBody)).WithContext(ctx)
 				go func() {
 					defer func() { ended <- recover() }()
 					h.ServeHTTP(httptest.NewRecorder(), r)
@@ -247,7 +247,10 @@ func TestDelayAndDripAreSlow(t *testing.T) {
 		whole := h.must(call{path: vnf}).body
 		h.fault(Fault{Drip: time.Second, Delay: time.Minute})
 		start := time.Now()
-		diff(t, "body", whole, h.must(call{path: vnf}).body)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, h.request(call{path: vnf}))
+		diff(t, "body", whole, w.Body.String())
+		diff(t, "each byte is sent at once", true, w.Flushed)
 		diff(t, "time taken", time.Minute+time.Duration(len(whole))*time.Second, time.Since(start))
 	})
 }

@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -66,9 +65,9 @@ func TestFaultsHitWhatTheyDescribe(t *testing.T) {
 
 func TestSkipAndCountSelectTheNthCall(t *testing.T) {
 	h := newHarness(t, Options{})
-	h.fault(Fault{Method: "GET", Skip: 2, Count: 1, Status: 503})
+	h.fault(Fault{Method: "GET", Skip: 2, Count: 2, Status: 503})
 	get := call{path: vnf}
-	diff(t, "statuses", []int{200, 200, 200, 503, 200}, h.statuses(get, patch1(vnf, "{}"), get, get, get))
+	diff(t, "statuses", []int{200, 200, 200, 503, 503, 200}, h.statuses(get, patch1(vnf, "{}"), get, get, get, get))
 }
 
 func TestProbabilityIsRepeatable(t *testing.T) {
@@ -121,7 +120,7 @@ func TestFaultHitsOneOperationOfABulkRequest(t *testing.T) {
 	h.fault(Fault{Operation: "**/k8s-resource/b*", Code: "AAI_6131", Count: 1})
 	many := bulk1(operations(
 		op("put", resources+"/k8s-resource/a", podBody), op("put", "/aai/v32"+resources+"/k8s-resource/b", podBody),
-		op("put", resources+"/k8s-resource/b"+relationshipPath, `{"related-link":"`+vnf+`"}`),
+		op("put", resources+"/k8s-resource/b"+relationshipPath, linkTo(vnf)),
 	))
 	out := h.send(many)
 	diff(t, "status", 412, out.status)
@@ -156,18 +155,19 @@ func TestStaleReads(t *testing.T) {
 	diff(t, "in a list", 200, h.send(call{path: resources + "?kind=Pod"}).status)
 	diff(t, "for others", any("Job"), kind(fresh))
 	stale := h.must(call{path: pod}).decode(t)["resource-version"]
-	diff(t, "a write with it", 412, h.send(put1(pod, strings.Replace(podBody, "{", `{"resource-version":"`+as[string](t, stale)+`",`, 1))).status)
+	diff(t, "a write with it", 412, h.send(put1(pod, with(`"resource-version":"`+as[string](t, stale)+`"`, podBody))).status)
 	h.now = h.now.Add(30 * time.Second)
-	h.must(delete1(pod+"?resource-version="+h.version(pod), ""))
+	h.must(delete1(pod+"?resource-version={rv}", ""))
 	h.now = h.now.Add(30 * time.Second)
 	diff(t, "half way", any("Job"), kind(call{path: pod}))
 	h.now = h.now.Add(30 * time.Second)
 	diff(t, "in the end", any(404), kind(call{path: pod}))
 	h.must(put1(pod, linked(vnf)))
 	h.now = h.now.Add(2 * time.Minute)
-	h.must(delete1(podEdge, `{"related-link":"`+vnf+`"}`))
+	h.must(delete1(podEdge, linkTo(vnf)))
 	diff(t, "relationships before they went", 200, h.send(call{path: pod + "/relationship-list"}).status)
 	h.ClearFaults()
+	h.fault(Fault{Method: "DELETE", Status: 503})
 	h.must(patch1(vnf, "{}"))
 	if len(h.snapshots) > 0 {
 		t.Error("the past is remembered though no fault wants it")
@@ -207,59 +207,4 @@ func TestRestart(t *testing.T) {
 		t.Error("a write was lost that another inventory came after")
 	}
 	diff(t, "unknown field", http.StatusBadRequest, h.control("POST", "/__sim/restart", `{"lose":true}`).status)
-}
-
-func TestAddFaultsRejectsInvalidRules(t *testing.T) {
-	for name, tc := range map[string]struct {
-		fault Fault
-		want  string
-	}{
-		"skip":                   {Fault{Skip: -1}, "skip -1"},
-		"concurrent":             {Fault{Concurrent: -1}, "concurrent -1"},
-		"probability":            {Fault{Probability: 1.5}, "1.5"},
-		"no number":              {Fault{Probability: math.NaN()}, "NaN"},
-		"stale":                  {Fault{Stale: -1}, "stale -1ns"},
-		"drip":                   {Fault{Drip: -time.Second}, "drip -1s"},
-		"drop":                   {Fault{Drop: "sometime"}, `"sometime"`},
-		"manner":                 {Fault{Drop: DropMidBody, Manner: "politely"}, `"politely"`},
-		"manner of what":         {Fault{Manner: MannerReset}, "needs a drop"},
-		"code and drop":          {Fault{Code: "AAI_6134", Drop: DropAfterCommit}, `"AAI_6134"`},
-		"location of what":       {Fault{Location: "/x"}, "location"},
-		"location of an error":   {Fault{Location: "/x", Status: 503}, "location"},
-		"redirect to nowhere":    {Fault{Status: 307}, "location"},
-		"body of what":           {Fault{Body: "{}"}, "status"},
-		"empty and half":         {Fault{Empty: true, Truncate: true}, "truncate"},
-		"wrong length and close": {Fault{WrongLength: true, Drop: DropMidBody}, "mid-body"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := New(Options{})
-			err := s.AddFaults(Fault{Status: 503}, tc.fault)
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("AddFaults() = %v, want an error naming %s", err, tc.want)
-			}
-			diff(t, "rules", 0, len(s.Faults()))
-		})
-	}
-}
-
-// TestMissingPageAndRestoredBackup simulates a page of a list that is wrongly 404, and a server that is restored from an older
-// backup.
-func TestMissingPageAndRestoredBackup(t *testing.T) {
-	h := withResources(t, 3)
-	page := func(n int) call { return call{path: fmt.Sprintf("%s?resultIndex=%d&resultSize=1", resources, n)} }
-	h.fault(Fault{Method: "GET", Path: "**/k8s-resources", Skip: 1, Count: 1, Code: "AAI_6114"})
-	diff(t, "pages", []int{200, 404, 200}, h.statuses(page(1), page(2), page(3)))
-	backup, version := h.State(), h.version(resources+"/k8s-resource/r0")
-	h.must(patch1(resources+"/k8s-resource/r0", `{"kind":"Job"}`))
-	h.must(delete1(resources+"/k8s-resource/r1?resource-version={rv}", ""))
-	later := h.version(vnf)
-	if err := h.ReplaceState(backup...); err != nil {
-		t.Fatal(err)
-	}
-	diff(t, "inventory", backup, h.State())
-	diff(t, "version", version, h.version(resources+"/k8s-resource/r0"))
-	h.must(patch1(vnf, "{}"))
-	if h.version(vnf) <= later {
-		t.Errorf("version %s was given out before", h.version(vnf))
-	}
 }

@@ -1,19 +1,22 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 const (
@@ -27,6 +30,9 @@ const (
 
 	podFields = `"name":"web-0","group":"","version":"v1","kind":"Pod","namespace":"shop","selflink":"https://hub/pods/web-0"`
 	podBody   = `{` + podFields + `}`
+	podEdge   = pod + relationshipPath
+	vnfEdge   = vnf + relationshipPath
+	versioned = `"resource-version":"{rv}"`
 )
 
 // base is the time of the test clock until a test changes it.
@@ -35,8 +41,9 @@ var base = time.UnixMilli(1_763_600_000_000)
 // harness is a simulator with a region, a tenant, two VNFs and a module, and a client that sends valid headers.
 type harness struct {
 	*Simulator
-	t   *testing.T
-	now time.Time
+	t    *testing.T
+	now  time.Time
+	sent atomic.Int64
 }
 
 func newHarness(t *testing.T, opts Options) *harness {
@@ -57,7 +64,7 @@ func (h *harness) seed(fixtures ...Fixture) {
 }
 
 // call is one request. Its headers are those of a correct client, except for those in header. An empty value removes a header.
-// {rv} in the path is replaced with the resource-version of the node.
+// {rv} in the path and the body is replaced with the resource-version of the node.
 type call struct {
 	method string // GET when empty
 	path   string // below /aai/v32 unless it starts with /aai
@@ -74,32 +81,37 @@ type outcome struct {
 
 func (h *harness) send(c call) outcome {
 	h.t.Helper()
-	if strings.Contains(c.path, "{rv}") {
-		uri, _, _ := strings.Cut(c.path, "?")
-		c.path = strings.ReplaceAll(c.path, "{rv}", h.version(uri))
-	}
-	r := c.request(h.t)
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	h.ServeHTTP(w, h.request(c))
 	return outcome{status: w.Code, header: w.Header(), body: w.Body.String()}
 }
 
-func (c call) request(t *testing.T) *http.Request {
-	t.Helper()
-	method, path := c.method, c.path
-	if method == "" {
-		method = http.MethodGet
+// withVersion replaces {rv}.
+func (h *harness) withVersion(c call) call {
+	h.t.Helper()
+	if strings.Contains(c.path+c.body, "{rv}") {
+		uri, _, _ := strings.Cut(c.path, "?")
+		version := h.version(uri)
+		c.path, c.body = strings.ReplaceAll(c.path, "{rv}", version), strings.ReplaceAll(c.body, "{rv}", version)
 	}
+	return c
+}
+
+// request returns the HTTP request of a call, with a transaction id of its own.
+func (h *harness) request(c call) *http.Request {
+	h.t.Helper()
+	c = h.withVersion(c)
+	method, path := cmp.Or(c.method, http.MethodGet), c.path
 	if !strings.HasPrefix(path, "/aai") {
 		path = "/aai/v32" + path
 	}
-	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(c.body))
-	r.Header.Set("Accept", "application/json")
+	r := httptest.NewRequestWithContext(h.t.Context(), method, path, strings.NewReader(c.body))
+	r.Header.Set("Accept", jsonType)
 	r.Header.Set("X-FromAppId", "test")
-	r.Header.Set("X-TransactionId", "tx-1")
-	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-TransactionId", fmt.Sprintf("tx-%d", h.sent.Add(1)))
+	r.Header.Set("Content-Type", jsonType)
 	if method == http.MethodPatch {
-		r.Header.Set("Content-Type", "application/merge-patch+json")
+		r.Header.Set("Content-Type", patchType)
 	}
 	for name, value := range c.header {
 		r.Header.Del(name)
@@ -136,21 +148,37 @@ func (h *harness) document(uri string) map[string]any {
 	return doc
 }
 
-func (h *harness) versions(uris ...string) []string {
-	h.t.Helper()
-	list := make([]string, len(uris))
-	for i, uri := range uris {
-		list[i] = h.version(uri)
-	}
-	return list
-}
-
 func put1(path, body string) call    { return call{method: http.MethodPut, path: path, body: body} }
 func patch1(path, body string) call  { return call{method: http.MethodPatch, path: path, body: body} }
 func delete1(path, body string) call { return call{method: http.MethodDelete, path: path, body: body} }
 
 func bulk1(body string) call {
 	return call{method: http.MethodPost, path: "/bulk/single-transaction", body: body}
+}
+
+// linked returns a Pod with relationships to these nodes.
+func linked(uris ...string) string { return `{` + podFields + `,` + relationshipsTo(uris...) + `}` }
+
+// relationshipsTo returns a relationship-list as a field of a document.
+func relationshipsTo(uris ...string) string {
+	list := make([]string, len(uris))
+	for i, uri := range uris {
+		list[i] = linkTo(uri)
+	}
+	return `"relationship-list":{"relationship":[` + strings.Join(list, ",") + `]}`
+}
+
+// linkTo returns a relationship.
+func linkTo(uri string) string { return `{"related-link":"` + uri + `"}` }
+
+// with adds fields to a document.
+func with(fields, document string) string { return "{" + fields + "," + document[1:] }
+
+// operations wraps bulk operations in their envelope.
+func operations(list ...string) string { return `{"operations":[` + strings.Join(list, ",") + `]}` }
+
+func op(action, uri, body string) string {
+	return fmt.Sprintf(`{"action":%q,"uri":%q,"body":%s}`, action, uri, body)
 }
 
 // ecPattern matches the error code among the variables, as a client does.
@@ -207,17 +235,19 @@ func (o outcome) decode(t *testing.T) map[string]any {
 
 func diff(t *testing.T, what string, want, got any) {
 	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
+	if d := gocmp.Diff(want, got); d != "" {
 		t.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }
 
 // requestTests is a table of single requests on a prepared inventory.
 type requestTests map[string]struct {
-	setup  []call // must succeed
-	call   call
-	status int
-	ec     string
+	setup   []call // must succeed
+	call    call
+	status  int
+	ec      string
+	message string // the message before the error code; empty for any
+	body    string // the whole body, with RV for resource-versions; empty for any
 }
 
 func (table requestTests) run(t *testing.T) {
@@ -232,11 +262,24 @@ func (table requestTests) run(t *testing.T) {
 			out := h.send(tc.call)
 			diff(t, "status", tc.status, out.status)
 			diff(t, "error code", tc.ec, out.ec(t))
+			if tc.message != "" {
+				variables := out.errorBody(t).variables
+				diff(t, "message", tc.message, variables[slices.Index(variables, tc.ec)-1])
+			}
+			if tc.body != "" {
+				diff(t, "body", tc.body, out.withoutVersions())
+			}
 			if tc.status >= 400 {
 				diff(t, "a refused request must leave no trace in the inventory", before, h.State())
 			}
+			checkInvariants(t, h.inventory)
 		})
 	}
+}
+
+// withoutVersions returns the body with RV in place of each resource-version.
+func (o outcome) withoutVersions() string {
+	return regexp.MustCompile(`"resource-version":"\d+"`).ReplaceAllString(o.body, `"resource-version":"RV"`)
 }
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
@@ -280,7 +323,8 @@ func (h *harness) overNetwork() func(call) (outcome, error) {
 		Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return func(c call) (outcome, error) {
-		template := c.request(h.t)
+		c = h.withVersion(c)
+		template := h.request(c)
 		ctx, cancel := context.WithTimeout(h.t.Context(), 10*time.Second)
 		defer cancel()
 		r, err := http.NewRequestWithContext(ctx, template.Method, server.URL+template.RequestURI, strings.NewReader(c.body))

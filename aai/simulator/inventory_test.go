@@ -8,30 +8,6 @@ import (
 	"testing"
 )
 
-func TestPutReplacesTheWholeDocument(t *testing.T) {
-	h := newHarness(t, Options{})
-	h.must(put1(pod, `{`+podFields+`,"labels":["a","b"],"data-owner":"me","relationship-list":{"relationship":[{"related-link":"`+vnf+`"}]}}`))
-	out := h.must(put1(pod, `{`+podFields+`,"resource-version":"`+h.version(pod)+`"}`))
-	diff(t, "status", http.StatusOK, out.status)
-	diff(t, "body", "", out.body)
-	doc, _ := h.Get(pod)
-	for _, gone := range []string{"labels", "data-owner"} {
-		if value, ok := doc[gone]; ok {
-			t.Errorf("%s was left out and is still %v", gone, value)
-		}
-	}
-	if _, ok := doc["relationship-list"]; !ok {
-		t.Error("relationship-list was left out and is gone")
-	}
-}
-
-func TestCreateFillsDefaultsAndKeys(t *testing.T) {
-	h := newHarness(t, Options{})
-	h.must(put1(vnf+"x", `{"vnf-type":"t","persona-model-version":"internal"}`))
-	want := `{"vnf-id":"vnf-1x","vnf-type":"t","in-maint":false,"is-closed-loop-disabled":false,"resource-version":"` + h.version(vnf+"x") + `"}`
-	diff(t, "document", want, h.must(call{path: vnf + "x"}).body)
-}
-
 func TestBodiesAreReadLeniently(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path, fields string
@@ -86,159 +62,58 @@ func TestLabelsAreReturnedInAnotherOrder(t *testing.T) {
 	diff(t, "second read", first, h.must(call{path: pod}).body)
 }
 
-func TestEveryWriteChangesTheResourceVersion(t *testing.T) {
-	h := newHarness(t, Options{})
-	last := ""
-	for _, step := range []struct {
-		name string
-		call func() call
-	}{
-		{"create", func() call { return put1(pod, podBody) }},
-		{"put of the same", func() call { return put1(pod, `{`+podFields+`,"resource-version":"`+h.version(pod)+`"}`) }},
-		{"empty patch", func() call { return patch1(pod, `{}`) }},
-		{"edge", func() call { return put1(pod+"/relationship-list/relationship", `{"related-link":"`+vnf+`"}`) }},
-		{"edge again", func() call { return put1(pod+"/relationship-list/relationship", `{"related-link":"`+vnf+`"}`) }},
-		{"edge removed", func() call { return delete1(pod+"/relationship-list/relationship", `{"related-link":"`+vnf+`"}`) }},
-		{"absent edge removed", func() call { return delete1(pod+"/relationship-list/relationship", `{"related-link":"`+vnf+`"}`) }},
-	} {
-		h.must(step.call())
-		now := h.version(pod)
-		if len(now) < len(last) || now <= last {
-			t.Errorf("%s: resource-version went from %s to %s while the clock stood still", step.name, last, now)
-		}
-		last = now
-	}
-}
-
-func TestPatchMerges(t *testing.T) {
-	h := newHarness(t, Options{})
-	h.must(put1(pod, `{`+podFields+`,"labels":["a","b"],"data-owner":"me","relationship-list":{"relationship":[{"related-link":"`+vnf+`"}]}}`))
-	vnfVersion := h.version(vnf)
-	h.must(patch1(pod, `{"labels":["c"],"data-owner":null,"data-source":"cluster","unknown":{"x":1}}`))
-	doc, _ := h.Get(pod)
-	diff(t, "labels are replaced", []string{"c"}, doc["labels"])
-	diff(t, "null deletes", nil, doc["data-owner"])
-	diff(t, "new property", "cluster", doc["data-source"])
-	diff(t, "others stay", "Pod", doc["kind"])
-	if _, ok := doc["relationship-list"]; !ok {
-		t.Error("a patch that does not name relationship-list removed it")
-	}
-	diff(t, "version of the other end", vnfVersion, h.version(vnf))
-
-	h.must(patch1(vnf, `{"in-maint":null,"vcpu":4}`))
-	h.must(patch1(vnf, `{"vnf-name":"n"}`))
-	doc, _ = h.Get(vnf)
-	diff(t, "a boolean with default comes back", false, doc["in-maint"])
-	diff(t, "an integer survives", int64(4), doc["vcpu"])
-}
-
-func TestNestedCreate(t *testing.T) {
-	h := newHarness(t, Options{})
-	uri := region + "/tenants/tenant/t2"
-	body := `{"tenant-name":"two","k8s-resources":{"k8s-resource":[{"id":"a",` + podFields + `},{"id":"b",` + podFields + `}]}}`
-	h.must(put1(uri, body))
-	diff(t, "children", 2, len(h.List(uri+"/k8s-resources")))
-	h.must(put1(vnf+"3", `{"vnf-type":"t","vf-modules":{"vf-module":{"vf-module-id":"m"}}}`))
-	diff(t, "a single object is a list of one", 1, len(h.List(vnf+"3/vf-modules")))
-	diff(t, "one version for all", h.version(uri), h.version(uri+"/k8s-resources/k8s-resource/a"))
-}
-
-func TestNestedWritesAreGuarded(t *testing.T) {
-	uri := region + "/tenants/tenant/t2"
-	child := func(extra string) string { return `{"id":"a",` + podFields + extra + `}` }
+// TestWhatAWriteChanges asserts which nodes get a new resource-version while the clock stands still, and the relationships of the
+// Pod afterwards.
+func TestWhatAWriteChanges(t *testing.T) {
+	withVNF, withBoth := put1(pod, linked(vnf)), put1(pod, linked(vnf, module))
+	names := map[string]string{"pod": pod, "vnf-1": vnf, "vnf-2": otherVNF, "mod-1": module, "t1": tenant, "region": region}
 	for name, tc := range map[string]struct {
-		children string
-		status   int
-		ec       string
+		setup, call call
+		changed     []string
+		links       []string
 	}{
-		"left out":              {``, 200, ""},
-		"present and empty":     {`,"k8s-resources":{}`, 403, "ERR.5.0.9109"},
-		"one of two":            {`,"k8s-resources":{"k8s-resource":[` + child(`,"resource-version":"RV"`) + `]}`, 403, "ERR.5.0.9109"},
-		"child without version": {`,"k8s-resources":{"k8s-resource":[` + child(``) + `]}`, 412, "ERR.5.4.6130"},
-		"child incomplete":      {`,"k8s-resources":{"k8s-resource":[{"id":"a"}]}`, 400, "ERR.5.2.3000"},
-		"both":                  {`,"k8s-resources":{"k8s-resource":[` + child(`,"resource-version":"RV"`) + `,{"id":"b",` + podFields + `,"resource-version":"RV"}]}`, 200, ""},
+		"put of the same":               {withVNF, put1(pod, with(versioned, podBody)), []string{"pod"}, []string{vnf}},
+		"empty patch":                   {withVNF, patch1(pod, `{}`), []string{"pod"}, []string{vnf}},
+		"relationship":                  {put1(pod, podBody), put1(podEdge, linkTo(vnf)), []string{"pod", "vnf-1"}, []string{vnf}},
+		"relationship that exists":      {withVNF, put1(podEdge, linkTo(vnf)), []string{"pod", "vnf-1"}, []string{vnf}},
+		"relationship removed":          {withVNF, delete1(podEdge, linkTo(vnf)), []string{"pod", "vnf-1"}, nil},
+		"absent relationship removed":   {put1(pod, podBody), delete1(podEdge, linkTo(vnf)), []string{"pod"}, nil},
+		"put with another list":         {withBoth, put1(pod, with(versioned, linked(otherVNF))), []string{"mod-1", "pod", "vnf-1", "vnf-2"}, []string{otherVNF}},
+		"put with one of two":           {withBoth, put1(pod, with(versioned, linked(vnf))), []string{"mod-1", "pod"}, []string{vnf}},
+		"put with an array":             {withBoth, put1(pod, with(versioned+`,"relationship-list":[]`, podBody)), []string{"mod-1", "pod", "vnf-1"}, nil},
+		"patch with an empty list":      {withBoth, patch1(pod, `{"relationship-list":{"relationship":[]}}`), []string{"mod-1", "pod", "vnf-1"}, nil},
+		"patch with an empty object":    {withBoth, patch1(pod, `{"relationship-list":{}}`), []string{"pod"}, []string{vnf, module}},
+		"patch with null":               {withBoth, patch1(pod, `{"relationship-list":null}`), []string{"pod"}, []string{vnf, module}},
+		"patch with another list":       {withBoth, patch1(pod, `{`+relationshipsTo(otherVNF, module)+`}`), []string{"pod", "vnf-1", "vnf-2"}, []string{module, otherVNF}},
+		"deletion of a resource":        {withBoth, delete1(pod+"?resource-version={rv}", ""), []string{"mod-1", "pod", "vnf-1"}, nil},
+		"deletion of a VNF, module too": {withBoth, delete1(vnf+"?resource-version={rv}", ""), []string{"mod-1", "pod", "vnf-1"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, Options{})
-			h.must(put1(uri, `{"tenant-name":"two","k8s-resources":{"k8s-resource":[`+child("")+`,{"id":"b",`+podFields+`}]}}`))
-			before := h.State()
-			body := `{"tenant-name":"two","resource-version":"RV"` + tc.children + `}`
-			out := h.send(put1(uri, strings.ReplaceAll(body, "RV", h.version(uri))))
-			diff(t, "status", tc.status, out.status)
-			diff(t, "error code", tc.ec, out.ec(t))
-			if tc.status >= 400 {
-				diff(t, "inventory after a refusal", before, h.State())
+			h.must(tc.setup)
+			versions := func() map[string]any {
+				all := map[string]any{}
+				for name, uri := range names {
+					if doc, exists := h.Get(uri); exists {
+						all[name] = doc["resource-version"]
+					}
+				}
+				return all
 			}
-		})
-	}
-}
-
-func TestDeleteOfVNFDeletesItsModules(t *testing.T) {
-	h := newHarness(t, Options{})
-	h.must(put1(pod, linked(module, vnf)))
-	version := h.version(pod)
-	h.must(delete1(vnf+"?resource-version={rv}", ""))
-	for _, uri := range []string{vnf, module} {
-		if _, ok := h.Get(uri); ok {
-			t.Errorf("%s is still there", uri)
-		}
-	}
-	diff(t, "edges to the deleted", nil, h.document(pod)["relationship-list"])
-	if h.version(pod) == version {
-		t.Error("the resource-version of the other end did not move")
-	}
-}
-
-func TestDeleteOfResourceChangesVersionsOfOtherEndsOnly(t *testing.T) {
-	h := newHarness(t, Options{})
-	h.must(put1(pod, `{`+podFields+`,"relationship-list":{"relationship":[{"related-link":"`+module+`"},{"related-link":"`+vnf+`"}]}}`))
-	before := h.versions(vnf, module, tenant, otherVNF)
-	h.must(delete1(pod+"?resource-version="+h.version(pod), ""))
-	after := h.versions(vnf, module, tenant, otherVNF)
-	for i, moved := range []bool{true, true, false, false} {
-		if (before[i] != after[i]) != moved {
-			t.Errorf("node %d: version %s became %s, moved should be %t", i, before[i], after[i], moved)
-		}
-	}
-}
-
-func TestRelationshipListIsTheFullSet(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change func(h *harness) call
-		want   []string // other ends afterwards
-		moved  []bool   // versions of vnf-1, vnf-2, mod-1
-	}{
-		"put with other list": {func(h *harness) call {
-			return put1(pod, strings.Replace(linked(otherVNF), "{", `{"resource-version":"`+h.version(pod)+`",`, 1))
-		}, []string{otherVNF}, []bool{true, true, true}},
-		"put with one of two": {func(h *harness) call {
-			return put1(pod, strings.Replace(linked(vnf), "{", `{"resource-version":"`+h.version(pod)+`",`, 1))
-		}, []string{vnf}, []bool{false, false, true}},
-		"put with array": {func(h *harness) call {
-			return put1(pod, `{`+podFields+`,"relationship-list":[],"resource-version":"`+h.version(pod)+`"}`)
-		}, nil, []bool{true, false, true}},
-		"patch with empty list": {func(*harness) call {
-			return patch1(pod, `{"relationship-list":{"relationship":[]}}`)
-		}, nil, []bool{true, false, true}},
-		"patch with empty object": {func(*harness) call {
-			return patch1(pod, `{"relationship-list":{}}`)
-		}, []string{vnf, module}, []bool{false, false, false}},
-		"patch with null": {func(*harness) call {
-			return patch1(pod, `{"relationship-list":null}`)
-		}, []string{vnf, module}, []bool{false, false, false}},
-		"patch with other list": {func(*harness) call {
-			return patch1(pod, `{"relationship-list":{"relationship":[{"related-link":"`+otherVNF+`"},{"related-link":"`+module+`"}]}}`)
-		}, []string{module, otherVNF}, []bool{true, true, false}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, Options{})
-			h.must(put1(pod, linked(vnf, module)))
-			before := h.versions(vnf, otherVNF, module)
-			h.must(tc.change(h))
-			diff(t, "other ends", tc.want, links(h, pod))
-			for i, now := range h.versions(vnf, otherVNF, module) {
-				diff(t, "moved "+[]string{"vnf-1", "vnf-2", "mod-1"}[i], tc.moved[i], now != before[i])
+			before := versions()
+			h.must(tc.call)
+			after := versions()
+			var changed []string
+			for name := range names {
+				if before[name] != after[name] {
+					changed = append(changed, name)
+				}
+				if now, ok := after[name].(string); ok && now < as[string](t, before[name]) {
+					t.Errorf("the resource-version of %s went from %s to %s", name, before[name], now)
+				}
 			}
+			diff(t, "changed", tc.changed, sorted(changed))
+			diff(t, "relationships", tc.links, links(h, pod))
 		})
 	}
 }
@@ -258,48 +133,11 @@ func links(h *harness, uri string) []string {
 	return uris
 }
 
-func TestRelationshipWriteChangesVersionsOfBothEnds(t *testing.T) {
-	h := newHarness(t, Options{})
-	h.must(put1(pod, podBody))
-	for _, step := range []struct {
-		name  string
-		call  call
-		moved bool
-	}{
-		{"added", put1(podEdge, `{"related-link":"`+vnf+`"}`), true},
-		{"added again", put1(podEdge, `{"related-link":"`+vnf+`"}`), true},
-		{"removed", delete1(podEdge, `{"related-link":"`+vnf+`"}`), true},
-		{"removed again", delete1(podEdge, `{"related-link":"`+vnf+`"}`), false},
-	} {
-		before := h.version(vnf)
-		h.must(step.call)
-		diff(t, step.name+": other end moved", step.moved, h.version(vnf) != before)
-	}
-}
-
 func TestSupportsBetweenVNFsIsOneEdge(t *testing.T) {
 	h := newHarness(t, Options{})
-	h.must(put1(vnf+"/relationship-list/relationship", `{"related-link":"`+otherVNF+`"}`))
-	h.must(put1(otherVNF+"/relationship-list/relationship", `{"related-link":"`+vnf+`"}`))
+	h.must(put1(vnfEdge, linkTo(otherVNF)))
+	h.must(put1(otherVNF+relationshipPath, linkTo(vnf)))
 	diff(t, "edges", []string{otherVNF}, links(h, vnf))
-}
-
-func TestBulkRollsBackEverything(t *testing.T) {
-	h := newHarness(t, Options{})
-	h.must(put1(pod, linked(vnf)))
-	h.must(put1(resources+"/k8s-resource/doomed", podBody))
-	before := h.State()
-	out := h.send(bulk1(operations(
-		op("put", pod+"2", linked(vnf, module)),
-		op("patch", pod, `{"labels":["changed"],"relationship-list":{"relationship":[]}}`),
-		op("delete", resources+"/k8s-resource/doomed?resource-version="+h.version(resources+"/k8s-resource/doomed"), "{}"),
-		op("delete", otherVNF+"?resource-version="+h.version(otherVNF), "{}"),
-		op("patch", resources+"/k8s-resource/doomed", "{}"),
-		op("put", podEdge, `{"related-link":"`+vnf+`"}`),
-	)))
-	diff(t, "status", 404, out.status)
-	diff(t, "inventory", before, h.State())
-	checkInvariants(t, h.inventory)
 }
 
 // withResources returns a harness with n k8s-resources. Their ids are r0, r1 and so on. Their data-owner alternates between
@@ -342,26 +180,13 @@ func TestListing(t *testing.T) {
 		"page of an owner":        {"?data-owner=even&resultIndex=2&resultSize=2", []string{"r4"}, "3", "2"},
 		"page without totals":     {"?resultIndex=1&resultSize=2&includeTotalCount=false", []string{"r0", "r1"}, "", ""},
 		"size alone is no paging": {"?resultSize=2", []string{"r0", "r1", "r2", "r3", "r4"}, "", ""},
+		"nor is the page alone":   {"?resultIndex=2", []string{"r0", "r1", "r2", "r3", "r4"}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := withResources(t, 5).must(call{path: resources + tc.query})
 			diff(t, "ids", tc.want, out.ids(t))
 			diff(t, "total-results", tc.results, out.header.Get("total-results"))
 			diff(t, "total-pages", tc.all, out.header.Get("total-pages"))
-		})
-	}
-}
-
-func TestDepthShowsLevelsOfChildren(t *testing.T) {
-	h := newHarness(t, Options{})
-	h.must(put1(pod, podBody))
-	for depth, want := range map[string][2]bool{ // tenant, k8s-resource
-		"": {false, false}, "?depth=0": {false, false}, "?depth=1": {true, false}, "?depth=2": {true, true}, "?depth=all": {true, true},
-	} {
-		t.Run(depth, func(t *testing.T) {
-			body := h.must(call{path: region + depth}).body
-			diff(t, "shows tenants", want[0], strings.Contains(body, `"tenants":{"tenant":[{"tenant-id":"t1"`))
-			diff(t, "shows resources", want[1], strings.Contains(body, `"k8s-resources":{"k8s-resource":[{"id":"pod-1"`))
 		})
 	}
 }
@@ -376,20 +201,5 @@ func TestVertexIDIdentifiesANodeAcrossWrites(t *testing.T) {
 	diff(t, "on PATCH", id, h.must(patch1(pod, `{}`)).header.Get("vertex-id"))
 	if other := h.must(call{path: vnf}).header.Get("vertex-id"); other == id {
 		t.Errorf("two nodes share vertex-id %s", id)
-	}
-}
-
-func TestFormats(t *testing.T) {
-	h := newHarness(t, Options{})
-	h.must(put1(pod, podBody))
-	document := h.must(call{path: pod}).body
-	for query, want := range map[string]string{
-		"?format=pathed":   `{"results":[{"resource-type":"k8s-resource","resource-link":"/aai/v32` + pod + `"}]}`,
-		"?format=resource": `{"results":[{"k8s-resource":` + document + `}]}`,
-		"?format=count":    `{"results":[{"k8s-resource":1}]}`,
-	} {
-		for _, path := range []string{pod, resources} {
-			diff(t, path+query, want, h.must(call{path: path + query}).body)
-		}
 	}
 }

@@ -163,9 +163,8 @@ func trimVersion(link string) string {
 
 // schemaNumber parses a version such as "v32".
 func schemaNumber(name string) (int, bool) {
-	digits, ok := strings.CutPrefix(name, "v")
-	n, err := strconv.Atoi(digits)
-	return n, ok && err == nil && n > 0 && "v"+strconv.Itoa(n) == name
+	n, _ := strconv.Atoi(strings.TrimPrefix(name, "v")) // 0 for what is no number
+	return n, n > 0 && "v"+strconv.Itoa(n) == name
 }
 
 // escapeSegment percent-encodes as A&AI requires: everything but letters, digits and -._~ as upper-case hex.

@@ -90,12 +90,10 @@ func (h *history) putBody(uri string) string {
 func (h *history) relationships() string {
 	list := make([]string, rapid.IntRange(0, 3).Draw(h.rt, "links"))
 	for i := range list {
-		list[i] = h.link()
+		list[i] = h.uri()
 	}
-	return `"relationship-list":{"relationship":[` + strings.Join(list, ",") + `]}`
+	return relationshipsTo(list...)
 }
-
-func (h *history) link() string { return `{"related-link":"` + h.uri() + `"}` }
 
 // write draws one write as action, URI and body. It can be sent as a single request or as a bulk operation.
 func (h *history) write() (action, uri, body string) {
@@ -106,9 +104,9 @@ func (h *history) write() (action, uri, body string) {
 	case "patch":
 		return "patch", uri, `{"data-owner":"` + h.pick("owner", "a", "b") + `",` + h.relationships() + `}`
 	case "edge":
-		return "put", uri + relationshipPath, h.link()
+		return "put", uri + relationshipPath, linkTo(h.uri())
 	case "unedge":
-		return "delete", uri + relationshipPath, h.link()
+		return "delete", uri + relationshipPath, linkTo(h.uri())
 	default:
 		return "delete", uri + "?resource-version=" + h.versionOf(uri), `{}`
 	}
@@ -224,7 +222,7 @@ func FuzzRequest(f *testing.F) {
 			return // no HTTP request line
 		}
 		h := newHarness(t, Options{Strict: true})
-		r := call{method: "GET", path: vnf}.request(t)
+		r := h.request(call{path: vnf})
 		r.Method, r.URL = method, u
 		if method == "PATCH" {
 			r.Header.Set("Content-Type", "application/merge-patch+json")

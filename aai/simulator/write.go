@@ -330,9 +330,6 @@ func (t *tx) delete(n *node, sent string) *apiError {
 	}
 	removed := []*node{n}
 	for _, child := range nodeTypes {
-		if child.parent != n.place.typ.name {
-			continue
-		}
 		children := t.list(containerURI(child, n.place))
 		if len(children) > 0 && !child.deletedWithParent {
 			return newAPIError(errDeleteBlocked, "Object is being reference by additional objects preventing it from being "+

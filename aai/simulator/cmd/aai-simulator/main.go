@@ -210,9 +210,7 @@ func serve(ctx context.Context, listeners []*listener, stdout io.Writer, logger 
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	for _, l := range listeners {
-		if l.server.Shutdown(stopCtx) != nil {
-			problems = append(problems, l.server.Close())
-		}
+		_ = l.server.Shutdown(stopCtx) // The requests that are still open then end with the process.
 	}
 	for range waiting {
 		problems = append(problems, <-ended)

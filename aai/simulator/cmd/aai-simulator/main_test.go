@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,24 +16,27 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 )
 
 const seed = `[{"uri":"/network/generic-vnfs/generic-vnf/vnf-1","body":{"vnf-type":"cnf"}}]`
 
-// start runs the command until the test ends, and returns the URLs that it prints, by name.
+var freePorts = []string{"--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0"}
+
+// start runs the command on free ports until the test ends, and returns the URLs that it prints, by name.
 func start(t *testing.T, listeners int, args ...string) map[string]string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, args, in, io.Discard)
+		err := run(ctx, slices.Concat(freePorts, args), in, io.Discard)
 		ended <- errors.Join(err, in.Close())
 	}()
 	t.Cleanup(func() {
@@ -65,8 +69,17 @@ func write(t *testing.T, name, content string) string {
 	return path
 }
 
-// get sends one request with the headers A&AI wants and returns status and body.
+// get sends one request with the headers A&AI wants, and returns status and body.
 func get(t *testing.T, client *http.Client, url, user, password string) (int, string) {
+	t.Helper()
+	status, body, err := tryGet(t, client, url, user, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, body
+}
+
+func tryGet(t *testing.T, client *http.Client, url, user, password string) (int, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -80,13 +93,10 @@ func get(t *testing.T, client *http.Client, url, user, password string) (int, st
 	}
 	response, err := client.Do(r)
 	if err != nil {
-		t.Fatal(err)
+		return 0, "", err
 	}
 	body, err := io.ReadAll(response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
+	return response.StatusCode, string(body), errors.Join(err, response.Body.Close())
 }
 
 // newClient returns a client whose connections end with the test.
@@ -100,7 +110,7 @@ func newClient(t *testing.T, config *tls.Config) *http.Client {
 func TestServesSeedWithAuthenticationAndStops(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("served", func(t *testing.T) {
-		urls := start(t, 2, "--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0", "--strict",
+		urls := start(t, 2, "--strict",
 			"--seed", write(t, "seed.json", seed), "--user", "AAI", "--password-file", write(t, "password", "secret\n"))
 		client := newClient(t, nil)
 		node := urls["aai"] + "/aai/v32/network/generic-vnfs/generic-vnf/vnf-1"
@@ -122,7 +132,7 @@ func TestServesSeedWithAuthenticationAndStops(t *testing.T) {
 }
 
 func TestFlagsReachTheSimulator(t *testing.T) {
-	urls := start(t, 2, "--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0", "--versions", "v24,v30", "--reject")
+	urls := start(t, 2, "--versions", "v24,v30", "--reject")
 	client := newClient(t, nil)
 	if status, body := get(t, client, urls["aai"]+"/aai/v24/network/generic-vnfs", "", ""); status != http.StatusOK {
 		t.Errorf("--versions: status %d: %s", status, body)
@@ -133,14 +143,13 @@ func TestFlagsReachTheSimulator(t *testing.T) {
 	if status, body := get(t, client, urls["aai"]+"/aai/v30/network/generic-vnfs", "", ""); status != http.StatusBadRequest || !strings.Contains(body, "reused-transaction-id") {
 		t.Errorf("--reject: status %d: %s", status, body)
 	}
-	urls = start(t, 2, "--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0", "--seed", "none")
+	urls = start(t, 2, "--seed", "none")
 	if _, state := get(t, client, urls["control"]+"/__sim/state", "", ""); state != "[]\n" {
 		t.Errorf("--seed none: the inventory has %s", state)
 	}
 }
 
 func TestInvalidFlagsAreReported(t *testing.T) {
-	free := []string{"--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0"}
 	socket, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +179,7 @@ func TestInvalidFlagsAreReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			err := run(t.Context(), append(append([]string{}, free...), tc.args...), io.Discard, io.Discard)
+			err := run(t.Context(), slices.Concat(freePorts, tc.args), io.Discard, io.Discard)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("run() = %v, want an error naming %s", err, tc.want)
 			}
@@ -183,7 +192,7 @@ func TestStopDoesNotWaitForDelayedRequests(t *testing.T) {
 	var began time.Time
 	later := t.Cleanup // When the command has stopped: until then the client waits for its answer.
 	t.Run("served", func(t *testing.T) {
-		urls := start(t, 2, "--listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0")
+		urls := start(t, 2)
 		client := newClient(t, nil)
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, urls["control"]+"/__sim/faults", strings.NewReader(fault))
 		if err != nil {
@@ -193,11 +202,8 @@ func TestStopDoesNotWaitForDelayedRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(http.StatusNoContent, response.StatusCode); diff != "" {
-			t.Errorf("status (-want +got):\n%s", diff)
-		}
-		if err := response.Body.Close(); err != nil {
-			t.Fatal(err)
+		if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusNoContent {
+			t.Fatalf("status %d, %v", response.StatusCode, err)
 		}
 		socket, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(urls["aai"], "http://"))
 		if err != nil {
@@ -234,21 +240,15 @@ func clientConfig(t *testing.T, dir string) *tls.Config {
 // checkHealth sends a health check to an A&AI.
 func checkHealth(t *testing.T, client *http.Client, url string) error {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/aai/util/echo", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(r)
-	if err != nil {
-		return err
-	}
-	return response.Body.Close()
+	_, _, err := tryGet(t, client, url+"/aai/util/echo", "", "")
+	return err
 }
 
-// Without a control listener there is one line only. A client needs the CA, and the simulator its certificate.
+// TestCertificates asserts that without a control listener there is one line only, that a client needs the CA, and that the simulator needs its
+// certificate.
 func TestCertificates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "certs")
-	urls := start(t, 1, "--listen", "127.0.0.1:0", "--control-listen", "", "--tls-generate", dir, "--tls-client-ca", filepath.Join(dir, "ca.pem"))
+	urls := start(t, 1, "--control-listen", "", "--tls-generate", dir, "--tls-client-ca", filepath.Join(dir, "ca.pem"))
 	var unknown x509.UnknownAuthorityError
 	if err := checkHealth(t, newClient(t, nil), urls["aai"]); !errors.As(err, &unknown) {
 		t.Errorf("a client that does not know the CA gets %v", err)
@@ -292,11 +292,25 @@ func TestCertificateFromFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	urls := start(t, 1, "--listen", "127.0.0.1:0", "--control-listen", "",
+	urls := start(t, 1, "--control-listen", "",
 		"--tls-cert", write(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}))),
 		"--tls-key", write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))))
 	if err := checkHealth(t, newClient(t, clientConfig(t, dir)), urls["aai"]); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestCertificateIsForTheListenAddress(t *testing.T) {
+	for _, host := range []string{"sim.example", "192.0.2.1", ""} {
+		pair, err := generate(t.TempDir(), host, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{cmp.Or(host, "localhost"), "localhost", "127.0.0.1", "::1"} {
+			if err := pair.Leaf.VerifyHostname(name); err != nil {
+				t.Errorf("listening at %q: %v", host, err)
+			}
+		}
 	}
 }
 
@@ -321,7 +335,7 @@ func TestHelpAndDocumentationListEveryFlag(t *testing.T) {
 			t.Errorf("the help lacks %s", f.Name)
 		}
 	})
-	if diff := cmp.Diff(want, documented); diff != "" {
+	if diff := gocmp.Diff(want, documented); diff != "" {
 		t.Errorf("flags and their defaults (-code +page):\n%s", diff)
 	}
 }
