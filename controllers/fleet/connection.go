@@ -122,9 +122,16 @@ func (c *connection) prepare(name string, changed func(types.NamespacedName), o 
 		return err
 	}
 	source := toolscache.NewListWatchFromClient(leases.RESTClient(), leasesResource, o.Liveness.MonitorNamespace, fields.OneTermEqualSelector("metadata.name", monitorLease))
-	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c}, source)
+	c.lease = c.newInformer(leaseRules, "Leases", "", leaseStore{c}, listed{source})
 	return nil
 }
+
+// listed lists before it watches. A reflector keeps all objects of a streaming list until it ends, and a member may send Leases without
+// end; the size of a list is limited by the transport.
+type listed struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported makes a reflector list. client-go looks for this method.
+func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
 // newInformer makes an informer of the connection. Messages name the resource as what, and remedy says what to do when it is not served.
 func (c *connection) newInformer(r observe.Rules, what, remedy string, store toolscache.ReflectorStore, source toolscache.ListerWatcher) *observe.Informer {

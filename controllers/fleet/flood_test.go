@@ -332,6 +332,37 @@ func TestFloodingMemberIsCutOff(t *testing.T) {
 	}
 }
 
+// TestEndlessLeasesAreNotRead: the hub reads the monitor's Lease with a list, whose size is limited. It would keep all Leases of a
+// streaming list until that ends.
+func TestEndlessLeasesAreNotRead(t *testing.T) {
+	h, stop := newFloodHub(t, floodBudget())
+	defer stop()
+	h.options.Liveness = &Liveness{MonitorNamespace: "healthscope-system", Timeout: 10 * time.Second}
+	listed := make(chan struct{})
+	var once sync.Once
+	addMember(h, "edge", kubeconfigOf(t, startMember(t, func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		switch {
+		case path.Base(r.URL.Path) != leasesResource:
+			http.NotFound(w, r)
+		case query.Get("sendInitialEvents") == "true":
+			t.Error("the hub asks for a stream of Leases, which need not end")
+			once.Do(func() { close(listed) })
+		case query.Get("watch") == "true":
+			<-r.Context().Done()
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"apiVersion":"coordination.k8s.io/v1","kind":"LeaseList","metadata":{"resourceVersion":"1"},"items":[]}`)
+			once.Do(func() { close(listed) })
+		}
+	}), "t"))
+	select {
+	case <-listed:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the hub has not read the Lease")
+	}
+}
+
 // TestIncompleteInitialListIsNotShown: a slow list that never ends does not affect other clusters, and none of its objects are
 // shown.
 func TestIncompleteInitialListIsNotShown(t *testing.T) {
