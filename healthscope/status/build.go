@@ -41,8 +41,9 @@ type builder struct {
 	oldest    oldestSeen
 	matched   struct{ apps, clusters, resources map[string]bool }
 
-	// view is the app in a cluster that is being built, and objects its whole objects; nil until they are used.
+	// view is the app in a cluster that is being built, scratch holds its rows, and objects its whole objects; nil until they are used.
 	view    view
+	scratch []row
 	objects map[healthscope.Key]map[string]any
 }
 
@@ -170,14 +171,15 @@ func (b *builder) addCluster(to *App, u *rollup, p *appInCluster) {
 	to.Clusters = append(to.Clusters, cluster)
 }
 
-// rows returns the expected and the existing resources of an app in a cluster that the query selects.
+// rows returns the expected and the existing resources of an app in a cluster that the query selects. The next call overwrites the
+// result.
 func (b *builder) rows(p *appInCluster) []row {
 	v := &b.view
 	b.objects = nil
 	if b.query.usesClusters() {
 		v.setReport(p, b.Reports[p.AppInCluster], b.lifecycle.terminated)
 	}
-	rows := make([]row, 0, len(p.resources))
+	rows := b.scratch[:0]
 	for i := range p.resources {
 		r := &p.resources[i]
 		if !filterMatches(b.query.Resources, r.name) {
@@ -198,6 +200,7 @@ func (b *builder) rows(p *appInCluster) []row {
 			b.judgeRow(&rows[i])
 		}
 	}
+	b.scratch = rows
 	return rows
 }
 
