@@ -196,13 +196,13 @@ func TestRefusedStatusIsNotSentAgain(t *testing.T) {
 	w.restart(func(o *aaisync.Options) {
 		o.AuditStatus = func(e aaisync.StatusWriteEvent) {
 			last := w.Requests()[len(w.Requests())-1]
-			audited = append(audited, fmt.Sprintf("%s %s %t %t", e.Module.ID, e.To, e.Err == nil, e.TransactionID == last.Header.Get("X-TransactionId")))
+			audited = append(audited, fmt.Sprintf("%s %s, acknowledged %t, id %t", e.Module.ID, e.To, e.Err == nil, e.TransactionID == last.Header.Get("X-TransactionId")))
 		}
 	})
 	w.faults(simulator.Fault{Method: http.MethodPatch, PathPrefix: "/aai/v32" + module("a").Path(), Status: http.StatusBadRequest})
 	refused := map[string]string{"a": "Failed Rejected", "b": "Synced"}
 	r := w.expectModules([]string{"GET modules", "PATCH module a", "PATCH module b"}, statuses{"a": in, "b": in}, refused)
-	if diff := cmp.Diff([]string{"a in-service-path false true", "b in-service-path true true"}, audited); diff != "" || r.Written != 1 {
+	if diff := cmp.Diff([]string{"a in-service-path, acknowledged false, id true", "b in-service-path, acknowledged true, id true"}, audited); diff != "" || r.Written != 1 {
 		t.Errorf("%d written, -want +got:\n%s", r.Written, diff)
 	}
 	w.advance(time.Second)

@@ -154,18 +154,10 @@ func (p *pass) receive() (changed []*visit) {
 	}
 	for key, d := range c.Desired {
 		v := p.visit(key)
-		if d.Held != v.held || !reflect.DeepEqual(d.Document, v.desired) {
-			if !p.listing || !p.resynced.IsZero() || v.desired != nil {
-				changed = append(changed, v)
-			}
-			if !v.acknowledged.IsZero() {
-				if lag, known := v.lag(p.statusOf(v.object)); known {
-					p.lags = append(p.lags, lag)
-				}
-			}
-			v.givenUp = false
+		isNew := v.desired == nil
+		if p.change(v, d) && (!p.listing || !p.resynced.IsZero() || !isNew) {
+			changed = append(changed, v)
 		}
-		p.setDesired(v.object, d)
 	}
 	if !maps.Equal(c.Deletions, p.guards.Deletions) || !slices.Equal(c.Existing, p.guards.Existing) {
 		p.guards = plan.Guards{Deletions: c.Deletions, Existing: c.Existing}
@@ -181,6 +173,20 @@ func (p *pass) receive() (changed []*visit) {
 	}
 	slices.SortFunc(changed, func(a, b *visit) int { return a.key.Compare(b.key) })
 	return changed
+}
+
+// change stores the desired state of an object, and reports whether it differs from the one before.
+func (p *pass) change(v *visit, d Desired) (differs bool) {
+	if differs = d.Held != v.held || !reflect.DeepEqual(d.Document, v.desired); differs {
+		if !v.acknowledged.IsZero() {
+			if lag, known := v.lag(p.statusOf(v.object)); known {
+				p.lags = append(p.lags, lag)
+			}
+		}
+		v.givenUp = false
+	}
+	p.setDesired(v.object, d)
+	return differs
 }
 
 // check returns an error for documents of another tenant or another data-owner.

@@ -38,7 +38,7 @@ type tenantState struct {
 	missingTargets map[string]bool
 	// limiters limit deletions, by data-source.
 	limiters map[string]*limiter
-	// counts counts the objects by their reported state.
+	// counts are the numbers of objects by their reported state.
 	counts map[State]int
 }
 
@@ -134,7 +134,8 @@ func (m *tenantState) applyWrite(o *object, op plan.Operation) {
 		d = op.Document
 		d.RelationshipList.Relationships = links
 	case plan.Relate:
-		d.RelationshipList.Relationships = append(links, op.Relationship)
+		links = append(links, op.Relationship)
+		d.RelationshipList.Relationships = links
 	case plan.Unrelate:
 		target := op.Relationship.Target()
 		d.RelationshipList.Relationships = slices.DeleteFunc(links, func(r aai.Relationship) bool { return r.Target() == target })

@@ -154,7 +154,10 @@ func (h *handler) listScopePage(ctx context.Context, q *requestInfo) (response, 
 	a := response{cacheable: true}
 	if rest := len(document.Items) - q.page.limit; q.page.limit > 0 && rest > 0 {
 		document.Items = document.Items[:q.page.limit]
-		token, _ := json.Marshal(continuation{After: document.Items[q.page.limit-1].scopeName(), Query: listIdentity(q.query)}) // Strings can always be encoded.
+		token, err := json.Marshal(continuation{After: document.Items[q.page.limit-1].scopeName(), Query: listIdentity(q.query)})
+		if err != nil {
+			return response{}, fmt.Errorf("cannot encode the token of the next page: %w", err)
+		}
 		document.Metadata = ListMetadata{Continue: base64.RawURLEncoding.EncodeToString(token), RemainingItemCount: rest}
 		q.query.Set(parameterContinue, document.Metadata.Continue)
 		a.next = (&url.URL{Path: q.URL.Path, RawQuery: q.query.Encode()}).String()

@@ -72,7 +72,9 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		log.InfoContext(detached, "Cutting off the requests to the status API that are still under way", "after", drainTimeout)
 		err = server.Close()
 	}
-	<-served
+	if stopped := <-served; err == nil && !errors.Is(stopped, http.ErrServerClosed) {
+		return stopped
+	}
 	return err
 }
 

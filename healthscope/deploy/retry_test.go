@@ -9,20 +9,20 @@ import (
 	"github.com/healthscope/healthscope/healthscope/deploy"
 )
 
-// failed returns a lifecycle with a failed event, and the retry of the event.
-func failed(t *testing.T, event deploy.Event, before appcontext.State) (deploy.Lifecycle, deploy.Retry) {
+// failedInstantiation returns a lifecycle with a failed instantiation, and its retry.
+func failedInstantiation(t *testing.T) (deploy.Lifecycle, deploy.Retry) {
 	t.Helper()
-	l, err := deploy.Lifecycle{Current: before}.Enqueue(event, "")
+	l, err := deploy.Lifecycle{Current: appcontext.StateCreated}.Enqueue(deploy.EventInstantiate, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l, _, _ = l.Next()
-	r := deploy.Retry{Event: event, Index: l.PendingIndex(), Begun: 7, Count: 1, Next: time.Unix(1, 0).UTC()}
+	r := deploy.Retry{Event: deploy.EventInstantiate, Index: l.PendingIndex(), Begun: 7, Count: 1, Next: time.Unix(1, 0).UTC()}
 	return l.Finish(false), r
 }
 
 func TestRetryBeginsFailedEventAgain(t *testing.T) {
-	l, r := failed(t, deploy.EventInstantiate, appcontext.StateCreated)
+	l, r := failedInstantiation(t)
 	again, ok := l.Retry(r)
 	if !ok || !again.Active() || again.Current != appcontext.StateInstantiating || len(again.Queue) != 1 {
 		t.Fatalf("%+v, %t", again, ok)
@@ -39,7 +39,7 @@ func TestRetryBeginsFailedEventAgain(t *testing.T) {
 }
 
 func TestRetryEndsWithNextEventOrStop(t *testing.T) {
-	l, r := failed(t, deploy.EventInstantiate, appcontext.StateCreated)
+	l, r := failedInstantiation(t)
 	again, _ := l.Retry(r)
 	terminated, err := l.Enqueue(deploy.EventTerminate, "")
 	if err != nil {
@@ -65,7 +65,7 @@ func TestRetryEndsWithNextEventOrStop(t *testing.T) {
 }
 
 func TestRetryIsReadAsWritten(t *testing.T) {
-	_, r := failed(t, deploy.EventInstantiate, appcontext.StateCreated)
+	_, r := failedInstantiation(t)
 	stored, ok := r.Write("42").Value.(string)
 	if got, err := deploy.ReadRetry(stored); !ok || err != nil || got != r {
 		t.Errorf("read %+v, %v; want %+v", got, err, r)
@@ -76,7 +76,7 @@ func TestRetryIsReadAsWritten(t *testing.T) {
 }
 
 func TestPendingEventOfDeploymentSupersedesRetry(t *testing.T) {
-	l, r := failed(t, deploy.EventInstantiate, appcontext.StateCreated)
+	l, r := failedInstantiation(t)
 	again, _ := l.Retry(r)
 	more, err := again.Enqueue(deploy.EventInstantiate, "")
 	if err != nil {

@@ -78,24 +78,35 @@ func FuzzIdentity(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		d := status.New(edge("Instantiated", "x+Kind", text, "Applied").input(t), status.Query{Type: status.TypeRsync, Output: status.OutputDetail, Health: true})
 		r, problem := d.Apps[0].Clusters[0].Resources[0], len(d.Problems) > 0
-		var parsed map[string]any
-		if encoded, err := yaml.YAMLToJSON([]byte(text)); !utf8.ValidString(text) || err == nil && json.Unmarshal(encoded, &parsed) != nil && parsed != nil {
-			return // A part of the object that does not identify it cannot be parsed.
+		want, namespace, readable, complete := identityIn(text)
+		if !complete {
+			return
 		}
-		apiVersion, isVersion := parsed["apiVersion"].(string)
-		kind, isKind := parsed["kind"].(string)
-		metadata, isMetadata := parsed["metadata"].(map[string]any)
-		namespace, isNamespace := metadata["namespace"].(string)
-		readable := isVersion && isKind && kind != "" && (isMetadata || parsed["metadata"] == nil) && (isNamespace || metadata["namespace"] == nil)
-		group, version, ok := strings.Cut(apiVersion, "/")
-		if !ok {
-			group, version = "", apiVersion
-		}
-		if readable = readable && version != ""; readable == problem {
+		if readable == problem {
 			t.Errorf("problems %q, readable %t", d.Problems, readable)
 		}
-		if want := (status.GVK{Group: group, Version: version, Kind: kind}); readable && (r.GVK != want || r.Namespace != namespace) {
+		if readable && (r.GVK != want || r.Namespace != namespace) {
 			t.Errorf("%+v in %q is taken for %+v in %q", want, namespace, r.GVK, r.Namespace)
 		}
 	})
+}
+
+// identityIn returns what the parser reads of an object's identity, and whether that is readable. It is not complete when a part of the
+// object that does not identify it cannot be parsed.
+func identityIn(text string) (gvk status.GVK, namespace string, readable, complete bool) {
+	var parsed map[string]any
+	if encoded, err := yaml.YAMLToJSON([]byte(text)); !utf8.ValidString(text) || err == nil && json.Unmarshal(encoded, &parsed) != nil && parsed != nil {
+		return gvk, "", false, false
+	}
+	apiVersion, isVersion := parsed["apiVersion"].(string)
+	kind, isKind := parsed["kind"].(string)
+	metadata, isMetadata := parsed["metadata"].(map[string]any)
+	namespace, isNamespace := metadata["namespace"].(string)
+	group, version, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		group, version = "", apiVersion
+	}
+	isPlaced := (isMetadata || parsed["metadata"] == nil) && (isNamespace || metadata["namespace"] == nil)
+	readable = isVersion && isKind && kind != "" && version != "" && isPlaced
+	return status.GVK{Group: group, Version: version, Kind: kind}, namespace, readable, true
 }
