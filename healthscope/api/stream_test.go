@@ -272,8 +272,8 @@ func TestStreamLivesAndEnds(t *testing.T) {
 				began = time.Now()
 				l.expect(t, ": the server stops; connect again")
 				l.expectEnd(t)
-				if <-stopped; time.Since(began) > time.Second {
-					t.Errorf("serve ended after %s", time.Since(began))
+				if <-stopped; time.Since(began) >= drainTimeout { // The end of a connection of HTTP/2 alone may take seconds.
+					t.Errorf("serve ended after %s, as if the stream had been cut off", time.Since(began))
 				}
 				<-scopes.unsubscribed
 			})

@@ -102,3 +102,10 @@ func TestEqual(t *testing.T) {
 		t.Run(name, func(t *testing.T) { checkEqual(t, tc.a, tc.b, tc.want) })
 	}
 }
+
+// TestNumbersAreEqualAfterARoundTrip asserts that a bundle with numbers that JSON can write in several ways is not written again and again.
+func TestNumbersAreEqualAfterARoundTrip(t *testing.T) {
+	built := bundle.Build(parseAll(`{apiVersion: acme.example/v1, kind: Gadget, metadata: {name: g, namespace: store}, spec: {numbers: [1.0, 1e3, 1.5, 1e21, 1e-7, 9007199254740993, 9223372036854775808]}}`), nil, noon, bundle.Options{})
+	stored := roundTrip(built)
+	checkEqual(t, &built, &stored, true)
+}

@@ -56,7 +56,10 @@ func (b *Bundle) objects() map[healthscope.Key]map[string]any {
 	}
 	found := map[healthscope.Key]map[string]any{}
 	for _, object := range bundle.Objects(&b.lists) {
-		found[keyOf(b.cluster, object)] = redact(object)
+		key := keyOf(b.cluster, object)
+		if _, twice := found[key]; !twice { // The first one is also the one that is judged.
+			found[key] = redact(object)
+		}
 	}
 	return found
 }

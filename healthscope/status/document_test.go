@@ -109,6 +109,19 @@ func TestDetailHidesSecrets(t *testing.T) {
 	}
 }
 
+// TestDetailIsOfTheObjectThatIsJudged checks that, of two objects with one name in the lists of a bundle, the document shows the one whose
+// health it shows.
+func TestDetailIsOfTheObjectThatIsJudged(t *testing.T) {
+	failed := base64JSON(map[string]any{"status": map[string]any{"phase": "Failed"}})
+	in := edge("Instantiated", "web+Pod", object("v1", "Pod", "web"), "Applied").bundle("web", "west+berlin", `{"podStatuses":[{"metadata":{"name":"web","namespace":"store"},"status":{"phase":"Pending"}}],
+"resourceStatuses":[{"version":"v1","kind":"Pod","namespace":"store","name":"web","res":"`+failed+`"}]}`).input(t)
+	live(&in)
+	r := status.New(in, query(t, "output=full")).Apps[0].Clusters[0].Resources[0]
+	if r.Health.State != "Pending" || !strings.Contains(string(r.Detail), `"phase":"Pending"`) {
+		t.Errorf("health %+v of %s", r.Health, r.Detail)
+	}
+}
+
 // TestADocumentOfAClusterShowsNoOther checks that a user who may read the network intents of a cluster sees nothing else of their
 // context: not in lists, counts, objects or problems.
 func TestADocumentOfAClusterShowsNoOther(t *testing.T) {
