@@ -183,7 +183,7 @@ func (p *pass) receive() (changed []*visit) {
 		p.resynced = time.Time{}
 	}
 	slices.SortFunc(changed, func(a, b *visit) int { return a.key.Compare(b.key) })
-	return changed
+	return slices.Compact(changed) // An object can change while its deletion is decided again.
 }
 
 // check returns an error for documents of another tenant or another data-owner.
