@@ -67,9 +67,9 @@ func responseError(req request, id, version string, response *resty.Response) er
 // parseError parses A&AI's error body. It returns an empty error for any other body, such as a proxy's page.
 func parseError(body []byte) *aai.Error {
 	type exception struct {
-		MessageID string `json:"messageId"`
-		Text      string `json:"text"`
-		Variables []any  `json:"variables"`
+		MessageID string            `json:"messageId"`
+		Text      string            `json:"text"`
+		Variables []json.RawMessage `json:"variables"`
 	}
 	var response struct {
 		RequestError struct {
@@ -90,8 +90,11 @@ func parseError(body []byte) *aai.Error {
 	}
 	e.MessageID, e.Message = sanitize(found.MessageID), sanitize(found.Text)
 	var previous string
-	for _, value := range found.Variables {
-		variable, _ := value.(string)
+	for _, raw := range found.Variables {
+		var variable string
+		if err := json.Unmarshal(raw, &variable); err != nil {
+			variable = string(raw)
+		}
 		if errorCode.MatchString(variable) {
 			e.Code, e.Message = variable, sanitize(previous)
 			break
@@ -148,7 +151,7 @@ func classify(e *aai.Error) aai.ErrorKind {
 // classifyStatus returns the kind of an error by its HTTP status and message id.
 func classifyStatus(e *aai.Error) aai.ErrorKind {
 	switch s := e.Status; {
-	case s >= 500 || s == http.StatusRequestTimeout || s == http.StatusTooManyRequests:
+	case s >= 500 || s == http.StatusRequestTimeout || s == http.StatusTooManyRequests || s == http.StatusTooEarly:
 		return aai.Retry
 	case s < 400, s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusProxyAuthRequired,
 		s == http.StatusGone, s == http.StatusMethodNotAllowed, s == http.StatusNotAcceptable, s == http.StatusUnsupportedMediaType:

@@ -19,7 +19,7 @@ type Limit struct {
 
 // allowance returns how many documents of a source that has owned documents may be deleted at a time.
 func (l Limit) allowance(owned int) int {
-	if l.Percent <= 0 {
+	if l.Percent <= 0 || l.Percent >= 100 {
 		return math.MaxInt
 	}
 	return max(minAllowance, owned*l.Percent/100)

@@ -70,6 +70,18 @@ func TestDeletionsAreLimited(t *testing.T) {
 	}
 }
 
+// TestNoLimit asserts that documents can go that the source did not have yet when the limiter was created.
+func TestNoLimit(t *testing.T) {
+	for _, percent := range []int{-1, 0, 100, 101} {
+		l := plan.NewDeletionLimiter(1, plan.Limit{Percent: percent})
+		for k := range manyDocuments(100, "edge") {
+			if !l.Allow(k) {
+				t.Fatalf("a limit of %d percent refuses %q", percent, k.ID)
+			}
+		}
+	}
+}
+
 // TestLimitedDeletionsComplete deletes all documents of a source in several passes, each within the limit of its limiter.
 func TestLimitedDeletionsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -141,6 +141,24 @@ func TestCostOfPassIsIndependentOfDocuments(t *testing.T) {
 	}
 }
 
+// TestCostOfResyncIsIndependentOfFormerDocuments compares full reads of a tenant in which few and many documents came and went.
+func TestCostOfResyncIsIndependentOfFormerDocuments(t *testing.T) {
+	allocations := func(documents int) float64 {
+		w := start(t)
+		w.sync(many(documents, "Ready")...)
+		w.sync()
+		return testing.AllocsPerRun(5, func() {
+			w.syncer.Resync(tenant)
+			if _, err := w.syncer.Sync(t.Context(), tenant, inTurn()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if few, more := allocations(10), allocations(1000); more > few+500 {
+		t.Errorf("%.0f allocations after 10 documents, %.0f after 1000", few, more)
+	}
+}
+
 // peerReads is the number of reads for a resource in each pass of so-cnf-adapter, according to its documentation: the resource,
 // its module and its VNF, one by one. Its bulk requests are additional. Passes that look for stale objects also read the linked
 // resources again.

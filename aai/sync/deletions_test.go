@@ -1,7 +1,9 @@
 package sync_test
 
 import (
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,5 +118,38 @@ func TestGuardRemovedDuringPassIsObserved(t *testing.T) {
 	})
 	if _, left := w.stored()["gone"]; err != nil || left || len(r.Skipped) > 0 || r.Synced != 300 {
 		t.Errorf("%d synced, skipped: %+v, %v", r.Synced, r.Skipped, err)
+	}
+}
+
+// TestGuardRemovedFromDocumentThatIsDesiredAgain asserts that it is written once, although a pass learns at once that its cluster is complete
+// and that it is desired.
+func TestGuardRemovedFromDocumentThatIsDesiredAgain(t *testing.T) {
+	w := start(t)
+	w.sync(document("back", "Ready"))
+	w.restart() // The list has its version.
+	truncated := map[plan.Partition]string{{Source: "edge"}: "it is truncated"}
+	before := desired(many(300, "Ready")...)
+	before[key("back")] = aaisync.Desired{}
+	var writing atomic.Bool
+	w.intercept = func(r *http.Request) (*http.Response, error) {
+		writing.Store(writing.Load() || isWrite(r))
+		return passOn()
+	}
+	first, second := inTurn(before), inTurn(desired(document("back", "Failed")))
+	got := writes(w.requests(func() {
+		_, err := w.syncer.Sync(t.Context(), tenant, func() aaisync.Change {
+			if writing.Load() {
+				return second()
+			}
+			c := first()
+			c.Deletions = truncated
+			return c
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	if len(got) != 301 || got[300] != "UPDATE back" {
+		t.Errorf("%d writes, want 301; the last are %q", len(got), got[300:])
 	}
 }

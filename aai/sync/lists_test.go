@@ -137,3 +137,23 @@ func TestChangesDuringListAreApplied(t *testing.T) {
 		t.Errorf("asked for changes %d times", asked)
 	}
 }
+
+// TestFailureDuringListIsReported relates a resource to a VNF that does not exist, while its tenant is listed.
+func TestFailureDuringListIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.sync(document("a", "Ready"))
+		w.syncer.Resync(tenant)
+		w.intercept = func(r *http.Request) (*http.Response, error) {
+			if isList(r) {
+				w.syncer.Wake(tenant)
+				<-time.After(time.Second)
+			}
+			return passOn()
+		}
+		r, err := w.syncer.Sync(t.Context(), tenant, inTurn(nil, desired(document("a", "Failed", linked("vnf-9")))))
+		if o := r.Changed[key("a")]; err != nil || o.Reason != aaisync.ReasonMissingDependency {
+			t.Errorf("got %+v, %v", o, err)
+		}
+	})
+}

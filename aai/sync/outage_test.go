@@ -70,6 +70,23 @@ func TestOutageBeforeFirstList(t *testing.T) {
 	w.expectSync([]string{"GET", "PUT a"}, document("a", "Ready"))
 }
 
+// TestHaltedPassReportsOnlyWhatHasChanged asserts that a pass that A&AI does not let begin costs nothing for objects that wait already. The
+// error of each pass has another text.
+func TestHaltedPassReportsOnlyWhatHasChanged(t *testing.T) {
+	w := start(t)
+	w.faults(simulator.Fault{Status: http.StatusServiceUnavailable})
+	for _, c := range []struct {
+		status  string // of one of three objects
+		changed int
+	}{{"Ready", 3}, {"Ready", 0}, {"Failed", 1}} {
+		r, err := w.trySync(append(many(2, "Ready"), document("x", c.status))...)
+		expectKind(t, err, aai.Retry)
+		if len(r.Changed) != c.changed || r.Pending != 3 {
+			t.Errorf("%d pending, changed: %v; want %d", r.Pending, r.Changed, c.changed)
+		}
+	}
+}
+
 // TestTenantIsReadAgainAfterOutage asserts that the syncer does not rely on its state after an outage, because A&AI may have
 // been restored from an older backup.
 func TestTenantIsReadAgainAfterOutage(t *testing.T) {

@@ -125,8 +125,11 @@ func (p *pass) visit(key aai.Key) *visit {
 	return v
 }
 
-// visitTodo returns the visits to the objects that may need a request.
+// visitTodo returns the visits to the objects that may need a request; none when the pass is halted, because it does nothing about them then.
 func (p *pass) visitTodo() []*visit {
+	if p.haltErr != nil {
+		return nil
+	}
 	visits := make([]*visit, 0, len(p.todo))
 	for key := range p.todo {
 		visits = append(visits, p.visit(key))
@@ -172,7 +175,7 @@ func (p *pass) receive() (changed []*visit) {
 		p.resynced = time.Time{}
 	}
 	slices.SortFunc(changed, func(a, b *visit) int { return a.key.Compare(b.key) })
-	return changed
+	return slices.Compact(changed) // An object can change while its deletion is decided again.
 }
 
 // change stores the desired state of an object, and reports whether it differs from the one before.
