@@ -80,7 +80,11 @@ func backReferencePrefix(id string) string { return ownPrefix + ownContext + "/"
 // subjectOf returns the subject that a key under ownPrefix, without that, belongs to, and what follows the subject's key,
 // in parts. It is false for other keys.
 func subjectOf(rest string) (s DeploymentRef, below []string, ok bool) {
-	switch parts := strings.Split(strings.TrimSuffix(rest, "/"), "/"); {
+	rest, ok = strings.CutSuffix(rest, "/")
+	if !ok { // Store.View does not read such a key either.
+		return DeploymentRef{}, nil, false
+	}
+	switch parts := strings.Split(rest, "/"); {
 	case parts[0] == ownGroup && len(parts) >= 5:
 		return GroupRef(parts[1], parts[2], parts[3], parts[4]), parts[5:], true
 	case parts[0] == ownCluster && len(parts) >= 3:

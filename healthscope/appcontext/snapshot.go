@@ -332,6 +332,9 @@ func (l level) children(order []string, parts ...string) []level {
 
 // inOrder returns the levels whose names are in the order first, then the others.
 func inOrder(levels []level, order []string) []level {
+	if len(order) == 0 { // Most lists have no order. A status of thousands of clusters reads as many lists.
+		return levels
+	}
 	others := make(map[string]level, len(levels))
 	for _, l := range levels {
 		others[l.name()] = l

@@ -98,6 +98,8 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 		// Meta data of the first generation have four fields, and none for the group.
 		"/context/77/": `"77"`, "/context/77/meta/": `{"Project":"retail","CompositeApp":"shop","Version":"v2","Release":"r1"}`,
 		"/context/300/": `"300"`,
+		// These are keys that nobody writes: without a slash at the end.
+		"/healthscope/group/retail/shop/v2/autumn": `broken`, "/healthscope/group/retail/shop/v2/winter/context/30": `"30"`,
 	})
 	for n := range 1500 { // These are more keys than are read in one step, in one context and of saved bundles.
 		putRaw(t, client, map[string]string{fmt.Sprintf("/context/300/level%d/", n): "1", fmt.Sprintf("/healthscope/context/300/app/a/cluster/p+%d/status/", n): "{}"})

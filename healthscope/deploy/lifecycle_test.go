@@ -166,17 +166,19 @@ func TestEventsThatCannotBe(t *testing.T) {
 			for _, e := range tt.queue {
 				l.Queue = append(l.Queue, deploy.QueuedEvent{Event: e, Status: deploy.EventPending})
 			}
-			l.PendingTerminate = slices.Contains(tt.queue, deploy.EventTerminate)
-			next, event, _ := l.Next()
-			var got []deploy.EventStatus
-			for _, e := range next.Queue {
-				got = append(got, e.Status)
-			}
-			if !slices.Equal(got, tt.want) || next.Current != tt.state || next.Status != tt.state || event.Event != tt.begins {
-				t.Errorf("queue %v, states %q and %q, begins %q; want %v, %q, %q", got, next.Current, next.Status, event.Event, tt.want, tt.state, tt.begins)
-			}
-			if next.PendingTerminate {
-				t.Error("PendingTerminateFlag is still set")
+			for _, flag := range []bool{false, slices.Contains(tt.queue, deploy.EventTerminate)} { // The queue counts also without the flag.
+				l.PendingTerminate = flag
+				next, event, _ := l.Next()
+				var got []deploy.EventStatus
+				for _, e := range next.Queue {
+					got = append(got, e.Status)
+				}
+				if !slices.Equal(got, tt.want) || next.Current != tt.state || next.Status != tt.state || event.Event != tt.begins {
+					t.Errorf("flag %t: queue %v, states %q and %q, begins %q; want %v, %q, %q", flag, got, next.Current, next.Status, event.Event, tt.want, tt.state, tt.begins)
+				}
+				if next.PendingTerminate {
+					t.Errorf("flag %t: PendingTerminateFlag is still set", flag)
+				}
 			}
 		})
 	}

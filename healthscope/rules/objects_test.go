@@ -77,7 +77,7 @@ func readObjects(t testing.TB) []objectCase {
 	for _, file := range files {
 		all = append(all, readCases(t, file)...)
 	}
-	if len(all) < 353 {
+	if len(all) < 356 {
 		t.Fatalf("%d objects were read, which is not all", len(all))
 	}
 	return all
