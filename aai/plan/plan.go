@@ -249,6 +249,9 @@ func newDocument(d aai.Document) aai.Document {
 
 // changes returns the operations that bring one of our documents up to date.
 func (o Options) changes(key aai.Key, want, have aai.Document) []Operation {
+	if equal(want, have) {
+		return nil
+	}
 	var ops []Operation
 	links := o.diffLinks(want, have)
 	if update := o.updatedDocument(want, have, links); comparedFields(update) != comparedFields(have) || !slices.Equal(update.Labels, sortedSet(have.Labels)) {
@@ -261,6 +264,33 @@ func (o Options) changes(key aai.Key, want, have aai.Document) []Operation {
 		ops = append(ops, Operation{Verb: Relate, Key: key, Relationship: r})
 	}
 	return ops
+}
+
+// equal reports whether a document needs no operation. It is fast, because nearly all documents need none.
+func equal(want, have aai.Document) bool {
+	return comparedFields(want) == comparedFields(have) &&
+		containsAll(want.Labels, have.Labels) && containsAll(have.Labels, want.Labels) &&
+		hasRelationships(want, have) && hasRelationships(have, want)
+}
+
+// containsAll reports whether all labels are in the list.
+func containsAll(list, labels []string) bool {
+	for _, label := range labels {
+		if !slices.Contains(list, label) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasRelationships reports whether a document has all relationships of another document.
+func hasRelationships(d, other aai.Document) bool {
+	for _, r := range other.RelationshipList.Relationships {
+		if !containsRelationship(d.RelationshipList.Relationships, r) {
+			return false
+		}
+	}
+	return true
 }
 
 // comparedFields returns the fields of a document that are compared.

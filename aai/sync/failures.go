@@ -77,10 +77,7 @@ func (m *tenantState) requeueDue(now time.Time) {
 		}
 	}
 	for key, o := range m.waiting {
-		switch {
-		case o.failure.reason != "" && o.failure.due(now):
-			m.todo[key] = o
-		case o.skipped != nil && released[o.skipped.Source]:
+		if o.failure.reason != "" && o.failure.due(now) || o.skipped != nil && released[o.skipped.Source] {
 			m.todo[key] = o
 		}
 	}

@@ -48,14 +48,14 @@ func bearer(token string) http.Header { return http.Header{"Authorization": {"Be
 func requestsOfCallers() map[string]request {
 	guard := rights{may: map[string][]Access{"all": nil, "none": {}}}
 	all := map[string]request{
-		"a scheme that is none of ours": {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"Basic dTpw"}}, want: 401, detail: `the header Authorization cannot be read; it must be "Bearer <token>"`},
-		"two tokens":                    {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"Bearer all", "Bearer all"}}, want: 401, detail: "is given 2 times"},
-		"an empty token":                {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"Bearer "}}, want: 401, detail: "cannot be read"},
-		"a token of two words":          {path: "/scopes", guard: guard, header: bearer("all none"), want: 401, detail: "cannot be read"},
-		"a scheme in lower case":        {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"bearer all"}}, want: 200},
-		"blanks before the token":       {path: "/scopes", guard: guard, header: bearer("  all"), want: 200},
-		"nobody knows whose token":      {path: "/scopes", guard: rights{err: errors.New("no answer")}, header: bearer("all"), want: 503, detail: "cannot find out whose the bearer token is: no answer"},
-		"nobody knows whose right":      {path: "/scopes", guard: undecided{guard}, header: bearer("all"), want: 503, detail: `cannot find out what user "caller-all" may do: no answer`},
+		"a scheme that is none of ours":       {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"Basic dTpw"}}, want: 401, detail: `the header Authorization cannot be read; it must be "Bearer <token>"`},
+		"two tokens":                          {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"Bearer all", "Bearer all"}}, want: 401, detail: "is given 2 times"},
+		"an empty token":                      {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"Bearer "}}, want: 401, detail: "cannot be read"},
+		"a token of two words":                {path: "/scopes", guard: guard, header: bearer("all none"), want: 401, detail: "cannot be read"},
+		"a scheme in lower case":              {path: "/scopes", guard: guard, header: http.Header{"Authorization": {"bearer all"}}, want: 200},
+		"blanks before the token":             {path: "/scopes", guard: guard, header: bearer("  all"), want: 200},
+		"the owner of the token is unknown":   {path: "/scopes", guard: rights{err: errors.New("no answer")}, header: bearer("all"), want: 503, detail: "cannot find out whose the bearer token is: no answer"},
+		"the rights of the owner are unknown": {path: "/scopes", guard: undecided{guard}, header: bearer("all"), want: 503, detail: `cannot find out what user "caller-all" may do: no answer`},
 	}
 	for path := range targets {
 		open := path == "/openapi.json" || path == "/healthz" || path == "/readyz"

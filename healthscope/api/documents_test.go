@@ -239,7 +239,7 @@ func requestsForDocuments(t testing.TB) map[string]request {
 		"cluster in detail":            {cluster, networkURL + "?output=detail", 200, ""},
 		"cluster that is none":         {cluster, "/v2/cluster-providers/west/clusters/ulm/status", 404, `nothing is known of the network intents of cluster "west/ulm"`},
 		"cluster of bad name":          {cluster, "/v2/cluster-providers/west/clusters/%00/status", 400, `parameter "cluster"`},
-		"instance that nobody fills":   {instance, "/v1/instance/empty-fox/status", 200, ""},
+		"instance without contents":    {instance, "/v1/instance/empty-fox/status", 200, ""},
 		"instance that is lost":        {instance, "/v1/instance/lost-fox/status", 200, ""},
 		"instance that is none":        {instance, "/v1/instance/odd-fox/status", 404, `no ResourceBundleState that can be seen has the label k8splugin.io/rb-instance-id=odd-fox`},
 		"instance of bad name":         {instance, "/v1/instance/-/status", 400, `parameter "id" has the value "-"`},
@@ -304,7 +304,7 @@ func clustersOf(t *testing.T, d status.Document, app string) map[string]status.C
 func TestDocumentsSayWhereWhatTheyShowComesFrom(t *testing.T) {
 	d := document(t, manyDocuments(t), autumnURL+"?output=full")
 	if former := clustersOf(t, d, "cache")["former"].Resources; len(former) != 2 || former[0].ClusterStatus != status.PresenceUnknown {
-		t.Errorf("nobody knows whether what the bundle lacks is there: %+v", former)
+		t.Errorf("what the bundle lacks must not be known: %+v", former)
 	}
 	clusters := clustersOf(t, d, "web")
 	const unreachable = string(healthscope.ReasonClusterUnreachable)
