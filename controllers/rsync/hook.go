@@ -25,10 +25,7 @@ func (c *cluster) awaitHook(ctx context.Context, hook *unstructured.Unstructured
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(hook.GroupVersionKind().GroupVersion().WithKind(hook.GetKind() + "List"))
-	w, err := c.client.Watch(ctx, list, client.InNamespace(hook.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: hook.GetName()},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: hook.GetResourceVersion()}})
+	w, err := c.watch(ctx, hook)
 	if err != nil {
 		return err
 	}
@@ -47,6 +44,14 @@ func (c *cluster) awaitHook(ctx context.Context, hook *unstructured.Unstructured
 		}
 	}
 	return errors.Errorf("the watch of hook %s %q has ended", hook.GetKind(), hook.GetName())
+}
+
+// watch watches an object from the version that was read.
+func (c *cluster) watch(ctx context.Context, o *unstructured.Unstructured) (watch.Interface, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(o.GroupVersionKind().GroupVersion().WithKind(o.GetKind() + "List"))
+	return c.client.Watch(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: o.GetName()},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: o.GetResourceVersion()}})
 }
 
 // hookDone reports whether the work of a hook is done: a Job or a Pod has succeeded, and a Deployment, a DaemonSet or a StatefulSet

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -226,7 +227,7 @@ var _ = Describe("rsync", func() {
 			add("db", edge02, "far+Deployment", strings.Replace(db, "name: db\n", "name: far\n", 1)).add("web", edge01, "web+ConfigMap", configMap("web"))
 		c.values["/context/1005/app/web/instruction/dependency/"] = `"[{\"app\":\"db\",\"opStatus\":\"Ready\"}]"`
 		put(ctx, c.values)
-		start(newNetwork())
+		start(newNetwork(), func(o *rsync.Options) { o.Clock = clocktesting.NewFakeClock(time.Now()) }) // No timer fires: the objects are watched.
 		enqueue(ctx, "1005", deploy.EventInstantiate)
 		Eventually(statuses).WithContext(ctx).WithArguments("1005").Should(And(
 			HaveKeyWithValue("db/p1+edge01/db+Deployment", "Applied"), HaveKeyWithValue("db/p1+edge02/far+Deployment", "Applied")))

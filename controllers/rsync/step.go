@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -19,7 +21,9 @@ const (
 	conflictRetry = 50 * time.Millisecond
 	// stepTimeout is how long one attempt of a step may take in a cluster.
 	stepTimeout = 30 * time.Second
-	// readyInterval is the interval between two checks whether an app that others depend on is Ready.
+	// readyTimeout is how long an object of an app that others depend on is watched before the app is read again. readyInterval is the
+	// time until then when the object cannot be watched.
+	readyTimeout  = 30 * time.Second
 	readyInterval = 2 * time.Second
 	// maxSteps is the maximum number of concurrent steps in a cluster.
 	maxSteps = 16
@@ -213,67 +217,104 @@ func (t *task) awaitReady(ctx context.Context, s deploy.Step) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if first || why != recorded { // A reason from before a restart may be stored.
+		if first || why.reason != recorded { // A reason from before a restart may be stored.
 			reason := appcontext.Write{Handle: WaitReasonHandle(t.plan.ID, s.App).Level(s.Dependency.App), Sidecar: true}
-			if why != "" {
-				reason.Value = why
-				t.logger.Info("Waiting for an app to be Ready", "context", t.plan.ID, "app", s.Dependency.App, "problem", why)
+			if why.reason != "" {
+				reason.Value = why.reason
+				t.logger.Info("Waiting for an app to be Ready", "context", t.plan.ID, "app", s.Dependency.App, "problem", why.reason)
 			}
 			if err := t.journal.record(reason); err != nil {
 				return err
 			}
-			recorded = why
+			recorded = why.reason
 		}
-		if why == "" {
+		if why.reason == "" {
 			return nil
 		}
-		if !t.pause(ctx, readyInterval) {
+		if err := why.awaitChange(ctx); err != nil && !t.pause(ctx, readyInterval) {
 			return ctx.Err()
 		}
 	}
 }
 
-// notReady returns the reason why an app is not Ready in all its clusters; empty when it is.
-func (t *task) notReady(ctx context.Context, app string) string {
+// unready is why an app is not Ready.
+type unready struct {
+	// reason is empty when the app is Ready.
+	reason string
+	// object is one that is not Ready, in a cluster, as it was read; nil when the objects could not be read.
+	object  *unstructured.Unstructured
+	cluster *cluster
+}
+
+// awaitChange waits until the object changes, but not longer than readyTimeout. An error means that it cannot be watched: the hub may
+// not have the right to watch objects of its kind.
+func (u unready) awaitChange(ctx context.Context) error {
+	if u.object == nil {
+		return errors.New("there is no object to watch")
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	w, err := u.cluster.watch(ctx, u.object)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	event, ok := <-w.ResultChan()
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case !ok:
+		return errors.New("the watch has ended")
+	case event.Type == watch.Error:
+		return apierrors.FromObject(event.Object)
+	}
+	return nil
+}
+
+// notReady returns why an app is not Ready in all its clusters.
+func (t *task) notReady(ctx context.Context, app string) unready {
 	for _, target := range t.plan.Targets() {
 		if target.App != app {
 			continue
 		}
-		reason, err := t.notReadyIn(ctx, target)
+		why, err := t.notReadyIn(ctx, target)
 		if err != nil {
-			reason = err.Error()
+			why.reason = err.Error()
 		}
-		if reason != "" {
-			return "cluster " + target.Cluster + ": " + reason
+		if why.reason != "" {
+			why.reason = "cluster " + target.Cluster + ": " + why.reason
+			return why
 		}
 	}
-	return ""
+	return unready{}
 }
 
-// notReadyIn reads and judges the objects of an app in a cluster, and returns the reason why the app is not Ready; empty when it is.
-func (t *task) notReadyIn(ctx context.Context, target deploy.Target) (string, error) {
+// notReadyIn reads and judges the objects of an app in a cluster, and returns why the app is not Ready there.
+func (t *task) notReadyIn(ctx context.Context, target deploy.Target) (unready, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	c, err := t.clusters.get(target.Cluster)
 	if err != nil {
-		return "", err
+		return unready{}, err
 	}
 	var results []healthscope.Result
+	objects := map[healthscope.Key]*unstructured.Unstructured{}
 	for _, r := range target.Resources {
 		m, err := c.manifest(ctx, t.objects, target.App, r)
 		if err != nil {
-			return "", err
+			return unready{}, err
 		}
 		have := m.object()
 		if err := c.client.Get(ctx, m.ObjectKey, have); err != nil {
-			return "", err
+			return unready{}, err
 		}
-		results = append(results, rules.Evaluate(have, rules.Options{User: t.options.HealthChecks}))
+		result := rules.Evaluate(have, rules.Options{User: t.options.HealthChecks})
+		results, objects[result.Key] = append(results, result), have
 	}
 	for _, m := range healthscope.Judge(results, t.options.Policy, t.options.Clock.Now()).Members {
 		if m.Counts != healthscope.Ready {
-			return fmt.Sprintf("%s/%s is %s: %s", m.Kind, m.Name, m.State, m.Reason), nil
+			return unready{fmt.Sprintf("%s/%s is %s: %s", m.Kind, m.Name, m.State, m.Reason), objects[m.Key], c}, nil
 		}
 	}
-	return "", nil
+	return unready{}, nil
 }

@@ -3,6 +3,7 @@ package rsync_test
 import (
 	"context"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
@@ -174,7 +176,14 @@ var _ = Describe("rsync and updates", func() {
 			c.values["/context/"+id+"/app/b/instruction/dependency/"] = `"[{\"app\":\"a\",\"opstatus\":\"Ready\"}]"`
 			put(ctx, c.values)
 		}
-		start(newNetwork())
+		n := newNetwork()
+		n.intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) { // The member may not grant the right to watch a kind.
+			if r.URL.Query().Has("watch") {
+				return refusal(r, metav1.Status{Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden}), nil
+			}
+			return next.RoundTrip(r)
+		})
+		start(n)
 		applied := func(by string) {
 			GinkgoHelper()
 			Eventually(stored).WithContext(ctx).WithArguments(from).Should(And(
