@@ -12,7 +12,10 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +30,8 @@ import (
 const (
 	// stateLabel is the label in A&AI that holds the state of a resource.
 	stateLabel = "healthscope.core.oam.dev/status"
+	// floorOwner is the data-owner of the floor's documents.
+	floorOwner = "bench"
 	// pageSize is the number of documents that HealthScope reads from A&AI with one request.
 	pageSize = 500
 	// loneAfter is the minimum time between single changes: changes of a tenant at shorter intervals share requests.
@@ -40,7 +45,9 @@ type inventory struct {
 	apps []app
 	// documents are the IDs of the pods' documents in A&AI.
 	documents map[types.NamespacedName]string
-	floor     hop
+	// floor is the hop of one document. ways are the floor of many changes, with one for each application.
+	floor hop
+	ways  []*sharedWay
 }
 
 // inventoryTenant is the tenant of the resources in A&AI.
@@ -139,7 +146,7 @@ func (b *bench) awaitPods(ctx context.Context) error {
 	return poll(ctx, fmt.Sprintf("A&AI to hold %d pods, all Ready", want), func(ctx context.Context) (bool, error) {
 		objects, err := b.hs.Objects(ctx)
 		for _, o := range objects {
-			if o.Body["kind"] == "Pod" && o.Body["data-owner"] != "bench" && o.Label(stateLabel) == podState(false) {
+			if o.Body["kind"] == "Pod" && o.Body["data-owner"] != floorOwner && o.Label(stateLabel) == podState(false) {
 				b.inventory.documents[types.NamespacedName{Namespace: fmt.Sprint(o.Body["namespace"]), Name: fmt.Sprint(o.Body["name"])}] = path.Base(o.URI)
 			}
 		}
@@ -166,16 +173,48 @@ func putDocument(ctx context.Context, c *aaiclient.Client, id, owner string) (aa
 	}})
 }
 
-// newInventoryFloor creates the floor's document in A&AI. Its hop reads the document and updates it: an update needs the
-// resource version.
+// newInventoryFloor creates the floor's documents in A&AI, and its objects for many changes.
 func (b *bench) newInventoryFloor(ctx context.Context) error {
 	c, err := b.inventoryClient()
 	if err != nil {
 		return err
 	}
-	key, err := putDocument(ctx, c, "bench-floor", "bench")
+	if b.inventory.floor, err = documentHop(ctx, c, "bench-floor"); err != nil {
+		return err
+	}
+	f, err := b.needFloor(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range b.inventory.apps {
+		name := fmt.Sprintf("floor-aai-%d", i)
+		w := &sharedWay{}
+		for pod := range b.inventory.apps[i].pods {
+			h, err := f.pod(ctx, fmt.Sprintf("%s-%d", name, pod))
+			if err != nil {
+				return err
+			}
+			w.pods = append(w.pods, h)
+		}
+		bundle, err := f.bundle(ctx, name)
+		if err != nil {
+			return err
+		}
+		document, err := documentHop(ctx, c, "bench-"+name)
+		if err != nil {
+			return err
+		}
+		w.rest = []hop{bundle, document}
+		b.inventory.ways = append(b.inventory.ways, w)
+	}
+	return nil
+}
+
+// documentHop creates a document in A&AI, and returns the hop that reads and updates it: an update needs the resource version.
+func documentHop(ctx context.Context, c *aaiclient.Client, id string) (hop, error) {
+	key, err := putDocument(ctx, c, id, floorOwner)
 	crash := true
-	b.inventory.floor = func(ctx context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (time.Duration, error) {
 		crash = !crash
 		begin := time.Now()
 		d, _, err := c.GetK8sResource(ctx, key)
@@ -185,8 +224,39 @@ func (b *bench) newInventoryFloor(ctx context.Context) error {
 		d.Labels = []string{stateLabel + "=" + podState(crash)}
 		err = c.Write(ctx, aaiclient.Write{Op: aai.OpUpdate, Key: key, Document: d})
 		return time.Since(begin), err
+	}, err
+}
+
+// sharedWay is the way from the pods of an application to A&AI, made with clients only. The rest of the way after the pod is one at
+// a time: changes that come meanwhile share the next one, as the monitor and the controller let them.
+type sharedWay struct {
+	pods, rest []hop
+	// changed is the number of changes of pods.
+	changed atomic.Int64
+
+	mu           sync.Mutex // guards the hops of rest, and the number of changes that A&AI has acknowledged
+	acknowledged int64
+}
+
+// change changes a pod, and returns the time until A&AI has acknowledged the change.
+func (w *sharedWay) change(ctx context.Context, pod int) (time.Duration, error) {
+	begin := time.Now()
+	if _, err := w.pods[pod](ctx); err != nil {
+		return 0, err
 	}
-	return err
+	number := w.changed.Add(1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.acknowledged < number {
+		changed := w.changed.Load()
+		for _, h := range w.rest {
+			if _, err := h(ctx); err != nil {
+				return 0, err
+			}
+		}
+		w.acknowledged = changed
+	}
+	return time.Since(begin), nil
 }
 
 // target returns the pod of the i-th change.
@@ -231,11 +301,18 @@ func measureInventory(ctx context.Context, b *bench) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	length := b.options.scaledTime(20*time.Second, time.Second)
+	bare, err := atRate(ctx, changesPerSecond, length, map[podOf]bool{}, in.target, func(ctx context.Context, t podOf, _ bool) (time.Duration, error) {
+		return in.ways[slices.Index(in.apps, t.app)].change(ctx, t.pod)
+	})
+	if err != nil {
+		return nil, err
+	}
 	last, err := b.lastRequest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	many, err := atRate(ctx, changesPerSecond, b.options.scaledTime(20*time.Second, time.Second), b.crashed, in.target, b.toInventory)
+	many, err := atRate(ctx, changesPerSecond, length, b.crashed, in.target, b.toInventory)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +320,7 @@ func measureInventory(ctx context.Context, b *bench) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	alone, rate := latency("", lone, 5, floors...), latency("at 100 per s ", many, 0)
+	alone, rate := latency("", lone, 5, floors...), latency("at 100 per s ", many, 0, bare)
 	alone.peer, rate.peer, rate.target = "30000 (notify interval)", "30000 (notify interval)", new(1000.0)
 	if err := b.heal(ctx); err != nil {
 		return nil, err
@@ -275,6 +352,17 @@ func (b *bench) requestsSince(ctx context.Context, last uint64) (all, pages, wri
 		}
 	}
 	return all, pages, writes, err
+}
+
+// syncedDocuments returns the number of documents in A&AI that are HealthScope's, and not the load generator's.
+func (b *bench) syncedDocuments(ctx context.Context) (n int, err error) {
+	objects, err := b.hs.Objects(ctx)
+	for _, o := range objects {
+		if o.Body["data-owner"] != floorOwner {
+			n++
+		}
+	}
+	return n, err
 }
 
 // awaitSynced waits until the controller reports that number of documents in A&AI as synced.

@@ -153,7 +153,7 @@ func measureRestart(ctx context.Context, b *bench) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	documents, err := b.hs.Objects(ctx)
+	documents, err := b.syncedDocuments(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func measureRestart(ctx context.Context, b *bench) ([]figure, error) {
 		for _, do := range []func() error{
 			b.hs.StopMonitor, b.hs.StopController,
 			func() error { return b.hs.StartMonitor(ctx) }, func() error { return b.hs.StartController(ctx) },
-			func() error { return b.awaitLooked(ctx) }, func() error { return b.awaitSynced(ctx, len(documents)-1) }, // All documents except that of the floor.
+			func() error { return b.awaitLooked(ctx) }, func() error { return b.awaitSynced(ctx, documents) },
 		} {
 			if err := do(); err != nil {
 				return err
@@ -179,7 +179,7 @@ func measureRestart(ctx context.Context, b *bench) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages := float64((len(documents) + pageSize - 1) / pageSize)
+	pages := float64((documents + pageSize - 1) / pageSize)
 	return []figure{
 		{name: "s", value: took.Seconds()},
 		{name: "writes of bundles", value: used.bundles, peer: "8500", target: new(0.0)},
