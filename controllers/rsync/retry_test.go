@@ -135,6 +135,17 @@ var _ = Describe("What a cluster has refused", func() {
 		Expect(stateOf(ctx, "1073")).To(Equal(state("Instantiated")))
 	})
 
+	It("is not tried again while an update to another context is", func(ctx SpecContext) {
+		refused(ctx, "1078")
+		put(ctx, newComposite("1079", namespace, "a").add("a", edge01, "theirs+ConfigMap", configMap("theirs")).values)
+		start(newNetwork(), at)
+		enqueue(ctx, "1078", deploy.EventInstantiate)
+		fails(ctx, "1078", 1)
+		update(ctx, "1078", "1079")
+		Eventually(retryOf).WithContext(ctx).WithArguments("1079").Should(HaveField("Event", deploy.EventUpdate))
+		Expect(retryOf(ctx, "1078")).To(BeZero())
+	})
+
 	It("is tried again while another cluster gives no answer", func(ctx SpecContext) {
 		refused(ctx, "1074")
 		put(ctx, newComposite("1074", namespace, "a", "b").add("b", edge02, "b+ConfigMap", configMap("b")).values)

@@ -199,7 +199,7 @@ func (w *worker) beginNext(ctx context.Context, id string) (*task, error) {
 		value, err = w.options.Store.Sidecar(ctx, deploy.RetriesHandle.Level(id))
 		return err
 	})
-	if r, malformed := deploy.ReadRetry(value); malformed == nil && r.Index == t.retry.Index {
+	if r, malformed := deploy.ReadRetry(value); malformed == nil && r.Event == t.event.Event && r.Index == t.retry.Index {
 		t.retry = r
 	}
 	return t, err

@@ -142,8 +142,9 @@ func (b *bench) stillRight(ctx context.Context) error {
 	return err
 }
 
-// restartQuiet is how long the usage is measured after a restart: the programs have timers of ten seconds.
-const restartQuiet = 15 * time.Second
+// restartQuiet is how long the usage is measured after a restart: a new leader reads A&AI again when the last request of its
+// predecessor must have ended, after half a minute.
+const restartQuiet = 45 * time.Second
 
 func measureRestart(ctx context.Context, b *bench) ([]figure, error) {
 	if err := b.needInventory(ctx); err != nil {
