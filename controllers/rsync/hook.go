@@ -25,7 +25,15 @@ func (c *cluster) awaitHook(ctx context.Context, hook *unstructured.Unstructured
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	w, err := c.watch(ctx, hook)
+	return c.await(ctx, hook, hookDone)
+}
+
+// await watches an object, from the version that was read, until done reports true or fails. An object that is deleted is a refusal.
+func (c *cluster) await(ctx context.Context, o *unstructured.Unstructured, done func(object any) (bool, error)) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(o.GroupVersionKind().GroupVersion().WithKind(o.GetKind() + "List"))
+	w, err := c.client.Watch(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: o.GetName()},
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: o.GetResourceVersion()}})
 	if err != nil {
 		return err
 	}
@@ -33,25 +41,17 @@ func (c *cluster) awaitHook(ctx context.Context, hook *unstructured.Unstructured
 	for event := range w.ResultChan() {
 		switch event.Type {
 		case watch.Added, watch.Modified:
-			if done, err := hookDone(event.Object); done || err != nil {
+			if done, err := done(event.Object); done || err != nil {
 				return err
 			}
 		case watch.Deleted:
-			return refusalError{errors.Errorf("hook %s %q was deleted before it had done its work", hook.GetKind(), hook.GetName())}
+			return refusalError{errors.Errorf("%s %q was deleted before it had done its work", o.GetKind(), o.GetName())}
 		case watch.Error:
 			return apierrors.FromObject(event.Object)
 		case watch.Bookmark:
 		}
 	}
-	return errors.Errorf("the watch of hook %s %q has ended", hook.GetKind(), hook.GetName())
-}
-
-// watch watches an object from the version that was read.
-func (c *cluster) watch(ctx context.Context, o *unstructured.Unstructured) (watch.Interface, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(o.GroupVersionKind().GroupVersion().WithKind(o.GetKind() + "List"))
-	return c.client.Watch(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: o.GetName()},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: o.GetResourceVersion()}})
+	return errors.Errorf("the watch of %s %q has ended", o.GetKind(), o.GetName())
 }
 
 // hookDone reports whether the work of a hook is done: a Job or a Pod has succeeded, and a Deployment, a DaemonSet or a StatefulSet

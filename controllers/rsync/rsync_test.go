@@ -227,7 +227,9 @@ var _ = Describe("rsync", func() {
 			add("db", edge02, "far+Deployment", strings.Replace(db, "name: db\n", "name: far\n", 1)).add("web", edge01, "web+ConfigMap", configMap("web"))
 		c.values["/context/1005/app/web/instruction/dependency/"] = `"[{\"app\":\"db\",\"opStatus\":\"Ready\"}]"`
 		put(ctx, c.values)
-		start(newNetwork(), func(o *rsync.Options) { o.Clock = clocktesting.NewFakeClock(time.Now()) }) // No timer fires: the objects are watched.
+		n := newNetwork()
+		reads := n.count(func(r *http.Request) bool { return r.Method == http.MethodGet && !r.URL.Query().Has("watch") })
+		start(n, func(o *rsync.Options) { o.Clock = clocktesting.NewFakeClock(time.Now()) }) // No timer fires: the objects are watched.
 		enqueue(ctx, "1005", deploy.EventInstantiate)
 		Eventually(statuses).WithContext(ctx).WithArguments("1005").Should(And(
 			HaveKeyWithValue("db/p1+edge01/db+Deployment", "Applied"), HaveKeyWithValue("db/p1+edge02/far+Deployment", "Applied")))
@@ -235,7 +237,13 @@ var _ = Describe("rsync", func() {
 			return store.ListSidecars(ctx, rsync.WaitReasonHandle("1005", "web"))
 		}
 		Eventually(waits).Should(HaveKeyWithValue("db", ContainSubstring("cluster p1+edge01: Deployment/db is ")))
+		before := reads.Load()
+		d := &appsv1.Deployment{}
+		Expect(exists(ctx, d, namespace, "db")).To(BeTrue())
+		d.Annotations = map[string]string{"note": "another"}
+		Expect(api.Update(ctx, d)).To(Succeed())
 		Consistently(statuses).WithContext(ctx).WithArguments("1005").Should(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""))
+		Expect(reads.Load()).To(Equal(before), "the Deployment is as it was")
 		becomeReady(ctx, namespace, "db")
 		Eventually(waits).Should(HaveKeyWithValue("db", ContainSubstring("cluster p1+edge02: Deployment/far is ")))
 		Expect(statuses(ctx, "1005")).To(HaveKeyWithValue("web/p1+edge01/web+ConfigMap", ""))

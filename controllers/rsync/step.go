@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/healthscope/healthscope/healthscope"
 	"github.com/healthscope/healthscope/healthscope/appcontext"
@@ -231,7 +229,7 @@ func (t *task) awaitReady(ctx context.Context, s deploy.Step) error {
 		if why.reason == "" {
 			return nil
 		}
-		if err := why.awaitChange(ctx); err != nil && !t.pause(ctx, readyInterval) {
+		if err := t.awaitChange(ctx, why); err != nil && !t.pause(ctx, readyInterval) {
 			return ctx.Err()
 		}
 	}
@@ -246,29 +244,23 @@ type unready struct {
 	cluster *cluster
 }
 
-// awaitChange waits until the object changes, but not longer than readyTimeout. An error means that it cannot be watched: the hub may
-// not have the right to watch objects of its kind.
-func (u unready) awaitChange(ctx context.Context) error {
+// awaitChange waits until the object has another state or reason, so that all objects are read again only then. It waits at most
+// readyTimeout. An error means that the object may have changed, or cannot be watched: the hub may not have the right to watch its kind.
+func (t *task) awaitChange(ctx context.Context, u unready) error {
 	if u.object == nil {
 		return errors.New("there is no object to watch")
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	w, err := u.cluster.watch(ctx, u.object)
-	if err != nil {
-		return err
-	}
-	defer w.Stop()
-	event, ok := <-w.ResultChan()
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case !ok:
-		return errors.New("the watch has ended")
-	case event.Type == watch.Error:
-		return apierrors.FromObject(event.Object)
-	}
-	return nil
+	before := rules.Evaluate(u.object, rules.Options{User: t.options.HealthChecks})
+	return u.cluster.await(ctx, u.object, func(object any) (bool, error) {
+		o, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			return false, errors.Errorf("cannot read %T", object)
+		}
+		now := rules.Evaluate(o, rules.Options{User: t.options.HealthChecks})
+		return now.State != before.State || now.Reason != before.Reason, nil
+	})
 }
 
 // notReady returns why an app is not Ready in all its clusters.

@@ -156,7 +156,7 @@ func (l streamReader) expect(t *testing.T, want string) {
 func (l streamReader) expectEnd(t *testing.T) {
 	t.Helper()
 	if rest, err := io.ReadAll(l.body); len(rest) > 0 || err != nil {
-		t.Errorf("the stream goes on, or ends with an error: %q, %v", rest, err)
+		t.Errorf("the stream has not ended, or has ended with an error: %q, %v", rest, err)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestContextsAreFoundByTheirIndexOrTheirMetaData(t *testing.T) {
 		// Meta data of the first generation have four fields, and none for the group.
 		"/context/77/": `"77"`, "/context/77/meta/": `{"Project":"retail","CompositeApp":"shop","Version":"v2","Release":"r1"}`,
 		"/context/300/": `"300"`,
-		// These are keys that nobody writes: without a slash at the end.
+		// Keys without a slash at the end are not read.
 		"/healthscope/group/retail/shop/v2/autumn": `broken`, "/healthscope/group/retail/shop/v2/winter/context/30": `"30"`,
 	})
 	for n := range 1500 { // These are more keys than are read in one step, in one context and of saved bundles.
