@@ -268,12 +268,15 @@ func (s *watches) isCarried(c selectorKey) bool {
 
 // gather returns the objects of a bundle, each once, preferably from a watch that is open, and the kinds whose objects are unknown. A version
 // of a kind that has not been read does not count if another version is visible.
-// Both come from the same snapshot of watches, so that an object that moves between watches is in one of the two.
+// Both come from the same snapshot of watches and uncertain groups, so that an object that moves between watches is in one of the two, and a
+// kind whose watch has stopped is not mistaken for one that the cluster does not serve.
 func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
-	kinds := s.uncertainKinds(b) // Before the snapshot: a kind that is no longer uncertain is watched already.
+	s.mu.RLock()
+	current, uncertain := s.current, s.uncertain
+	s.mu.RUnlock()
+	kinds, keys := kindsOf(b, uncertain), s.selectorKeys(b)
 	var candidates, stale []*packed
 	unreadable, seen := sets.New[place](), sets.New[place]()
-	current, keys := s.snapshot(), s.selectorKeys(b)
 	for _, w := range current {
 		kinds.Delete(w.source.kind.GroupKind())
 		before, watched := w.visibility(), w.informer.State().IsWatched()
@@ -303,13 +306,11 @@ func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructu
 	return objects, kinds.UnsortedList(), err
 }
 
-// uncertainKinds returns the kinds of a bundle's entries of which it is uncertain whether the cluster serves them.
-func (s *watches) uncertainKinds(b *k8spluginv1alpha1.ResourceBundleState) sets.Set[schema.GroupKind] {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+// kindsOf returns the kinds of a bundle's entries that are in one of the groups, which may be allGroups.
+func kindsOf(b *k8spluginv1alpha1.ResourceBundleState, groups sets.Set[string]) sets.Set[schema.GroupKind] {
 	kinds := sets.New[schema.GroupKind]()
 	for _, entry := range b.Status.Resources {
-		if s.uncertain.HasAny(entry.Group, allGroups) {
+		if groups.HasAny(entry.Group, allGroups) {
 			kinds.Insert(schema.GroupKind{Group: entry.Group, Kind: entry.Kind})
 		}
 	}
