@@ -2,12 +2,9 @@ package commands
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -20,25 +17,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cri-streaming/pkg/streaming/portforward"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
+
+	"github.com/healthscope/healthscope/e2e/kubelet"
 )
-
-// kubelet forwards all ports of pods to an address.
-type kubelet struct{ address string }
-
-func (k kubelet) PortForward(ctx context.Context, _, _ string, _ int32, stream io.ReadWriteCloser) error {
-	pod, err := new(net.Dialer).DialContext(ctx, "tcp", k.address)
-	if err != nil {
-		return err
-	}
-	go func() {
-		_, _ = io.Copy(pod, stream) // The caller may have disconnected.
-		_ = pod.Close()
-	}()
-	_, _ = io.Copy(stream, pod)
-	return nil
-}
 
 // statusType is the type of an API server's error responses.
 var statusType = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
@@ -92,7 +74,7 @@ func newControllerCluster(t *testing.T, h *statusHub) *controllerCluster {
 		case path == "pods/hub-1/portforward":
 			forwarding.Add(1)
 			defer forwarding.Done()
-			portforward.ServePortForward(w, r, kubelet{at.Host}, "hub-1", "", nil, time.Minute, 10*time.Second, portforward.SupportedProtocols)
+			kubelet.ServePortForward(w, r, "hub-1", func(int32) (string, error) { return at.Host, nil })
 		case isToken && c.accounts[account] != "":
 			answer(w, http.StatusCreated, authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: c.accounts[account], ExpirationTimestamp: metav1.NewTime(time.Now().Add(time.Hour))}})
 		default:

@@ -2,7 +2,6 @@ package commands_test
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,27 +16,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/cri-streaming/pkg/streaming/portforward"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/healthscope/healthscope/e2e/kubelet"
 	"github.com/healthscope/healthscope/e2e/suite"
 )
-
-// forwarder forwards every port of a pod to an address.
-type forwarder string
-
-func (to forwarder) PortForward(ctx context.Context, _, _ string, _ int32, stream io.ReadWriteCloser) error {
-	pod, err := new(net.Dialer).DialContext(ctx, "tcp", string(to))
-	if err != nil {
-		return err
-	}
-	go func() {
-		_, _ = io.Copy(pod, stream) // The caller may have disconnected.
-		_ = pod.Close()
-	}()
-	_, err = io.Copy(stream, pod)
-	return err
-}
 
 // ourLabels are the labels of the programs' pods.
 var ourLabels = map[string]string{"app.kubernetes.io/name": "healthscope"}
@@ -46,15 +29,15 @@ var ourLabels = map[string]string{"app.kubernetes.io/name": "healthscope"}
 // address.
 func newNode(ctx context.Context, namespace, pod, address string) {
 	GinkgoHelper()
-	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/portForward/"+namespace+"/"+pod {
 			http.NotFound(w, r)
 			return
 		}
-		portforward.ServePortForward(w, r, forwarder(address), pod, "", nil, time.Minute, 10*time.Second, portforward.SupportedProtocols)
+		kubelet.ServePortForward(w, r, pod, func(int32) (string, error) { return address, nil })
 	}))
-	DeferCleanup(kubelet.Close)
-	at, ok := kubelet.Listener.Addr().(*net.TCPAddr)
+	DeferCleanup(server.Close)
+	at, ok := server.Listener.Addr().(*net.TCPAddr)
 	Expect(ok).To(BeTrue())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"}}
 	Expect(api.Create(ctx, node)).To(Succeed())

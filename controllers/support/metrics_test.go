@@ -22,32 +22,19 @@ import (
 	"k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/cri-streaming/pkg/streaming/portforward"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
+
+	"github.com/healthscope/healthscope/e2e/kubelet"
 )
 
 // token is the token that may get metrics. No archive may contain it.
 const token = "canary-S3cr3t-metrics"
 
-// kubelet forwards ports of pods to the same ports of this machine.
-type kubelet struct{}
-
-func (kubelet) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
-	pod, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
-	if err != nil {
-		return err
-	}
-	go func() {
-		_, _ = io.Copy(pod, stream) // A peer that has gone needs no data.
-		_ = pod.Close()
-	}()
-	_, _ = io.Copy(stream, pod)
-	return nil
-}
-
-// servePortForward serves the portforward subresource of all pods, as kubelets do.
+// servePortForward forwards ports of all pods to the same ports of this machine.
 func servePortForward(w http.ResponseWriter, r *http.Request) {
-	portforward.ServePortForward(w, r, kubelet{}, "hub-1", "", nil, time.Minute, 10*time.Second, portforward.SupportedProtocols)
+	kubelet.ServePortForward(w, r, "hub-1", func(port int32) (string, error) {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), nil
+	})
 }
 
 // newAPIServer returns an API server that forwards ports through a kubelet, as those of Kubernetes 1.31 and later do.

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -23,16 +24,16 @@ const (
 	forwardOpen = 10 * time.Second
 )
 
-// forwarder maps ports of a container to the ports of this machine to which it forwards them.
-type forwarder map[int]int
+// PodPorts returns the address to which a port of a pod is forwarded.
+type PodPorts func(port int32) (address string, err error)
 
 // PortForward implements portforward.PortForwarder.
-func (f forwarder) PortForward(ctx context.Context, pod, _ string, port int32, stream io.ReadWriteCloser) error {
-	here, listens := f[int(port)]
-	if !listens {
-		return fmt.Errorf("nothing in pod %q listens on port %d", pod, port)
+func (to PodPorts) PortForward(ctx context.Context, pod, _ string, port int32, stream io.ReadWriteCloser) error {
+	address, err := to(port)
+	if err != nil {
+		return fmt.Errorf("cannot forward port %d of pod %q: %w", port, pod, err)
 	}
-	connection, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(here)))
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
@@ -44,16 +45,28 @@ func (f forwarder) PortForward(ctx context.Context, pod, _ string, port int32, s
 	return nil
 }
 
+// ServePortForward answers a request of an API server to forward ports of a pod, as a kubelet does.
+func ServePortForward(w http.ResponseWriter, r *http.Request, pod string, to PodPorts) {
+	portforward.ServePortForward(w, r, to, pod, "", nil, forwardIdle, forwardOpen, portforward.SupportedProtocols)
+}
+
 // ForwardPorts runs a server that acts as the kubelet of all nodes for "kubectl port-forward". It forwards the ports of the
 // Deployment's pods to the process. The caller must call stop.
 func (p *Pod) ForwardPorts(ctx context.Context) (stop func(), err error) {
-	to, pods := forwarder(maps.Clone(p.ports)), "/portForward/"+p.options.Namespace+"/"+p.options.Deployment+"-"
+	ports, pods := maps.Clone(p.ports), "/portForward/"+p.options.Namespace+"/"+p.options.Deployment+"-"
+	to := func(port int32) (string, error) {
+		here, listens := ports[int(port)]
+		if !listens {
+			return "", errors.New("no program listens on it")
+		}
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(here)), nil
+	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, pods) {
 			http.NotFound(w, r)
 			return
 		}
-		portforward.ServePortForward(w, r, to, strings.TrimPrefix(r.URL.Path, "/portForward/"), "", nil, forwardIdle, forwardOpen, portforward.SupportedProtocols)
+		ServePortForward(w, r, strings.TrimPrefix(r.URL.Path, "/portForward/"), to)
 	}))
 	if err := p.beKubelet(ctx, server.Listener.Addr()); err != nil {
 		server.Close()
