@@ -186,7 +186,7 @@ func (p *pass) takeBatch(q *queue) *request {
 			rest = append(rest, q.visits[i:]...)
 			break
 		}
-		r.ops = append(r.ops, s.op)
+		r.ops, v.inFlight = append(r.ops, s.op), true // It may be in the queue twice.
 	}
 	q.visits = rest
 	return r

@@ -259,3 +259,36 @@ func TestFewChangesAreAppliedDuringList(t *testing.T) {
 		}
 	})
 }
+
+// TestObjectThatChangesTwiceIsInTransactionOnce changes resources that wait for their turn once more. A&AI would refuse a transaction with two
+// updates of one version, and the tenant would be listed again.
+func TestObjectThatChangesTwiceIsInTransactionOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startBusy(t)
+		change := func(first, end int, status string) {
+			for n := first; n < end; n++ {
+				w.want(numbered(n, status))
+			}
+		}
+		change(0, 40, "Ready")
+		w.pass(40)
+		w.slow(takes, func(*http.Request) bool { return true })
+		change(39, 40, "Failed")
+		time.AfterFunc(takes/10, func() { change(0, 30, "Pending") })
+		time.AfterFunc(takes*5/2, func() { change(20, 30, "Failed") })
+		updates := map[string]int{}
+		for _, r := range w.requests(func() { w.pass(40) }) {
+			if r == "GET" {
+				t.Error("the tenant is listed again")
+			}
+			if _, id, isUpdate := strings.Cut(r, "UPDATE "); isUpdate {
+				updates[id]++
+			}
+		}
+		for n := range 30 {
+			if id := numbered(n, "").ID; updates[id] != 1 {
+				t.Errorf("%q is updated %d times", id, updates[id])
+			}
+		}
+	})
+}
