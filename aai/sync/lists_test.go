@@ -157,3 +157,32 @@ func TestFailureDuringListIsReported(t *testing.T) {
 		}
 	})
 }
+
+// TestResyncDuringListIsNotLost requests a resync while a tenant is listed, of which A&AI has returned a part already.
+func TestResyncDuringListIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.sync(document("a", "Ready"))
+		w.syncer.Resync(tenant)
+		lists := 0
+		w.intercept = func(r *http.Request) (*http.Response, error) {
+			if !isList(r) {
+				return passOn()
+			}
+			if lists++; lists == 1 {
+				w.syncer.Resync(tenant)
+				w.syncer.Wake(tenant)
+				<-time.After(time.Second)
+			}
+			return passOn()
+		}
+		for _, changes := range []func() aaisync.Change{inTurn(nil, desired(document("a", "Failed"))), inTurn(nil)} {
+			if _, err := w.syncer.Sync(t.Context(), tenant, changes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if lists != 2 {
+			t.Errorf("the tenant was listed %d times, want once for each request", lists)
+		}
+	})
+}

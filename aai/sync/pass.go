@@ -171,7 +171,7 @@ func (p *pass) receive() (changed []*visit) {
 			}
 		}
 	}
-	if p.resync.Swap(false) {
+	if !p.listing && p.resync.Swap(false) { // A list that is being read may be older than the request: the tenant is listed again after it.
 		p.resynced = time.Time{}
 	}
 	slices.SortFunc(changed, func(a, b *visit) int { return a.key.Compare(b.key) })
