@@ -93,3 +93,15 @@ func TestRejectedDocumentDoesNotWaitForVNF(t *testing.T) {
 		t.Errorf("the next pass is in %s, though there is nothing to do before the next resync", r.NextPass.Sub(w.now))
 	}
 }
+
+// TestCorrectedVNFIsWrittenAtOnce names a VNF that does not exist, and then corrects or removes the name.
+func TestCorrectedVNFIsWrittenAtOnce(t *testing.T) {
+	w := start(t, append(withoutVNFs(), simulator.GenericVNF("vnf-1"))...)
+	r := w.sync(document("a", "Ready", linked("vnf-typo")), document("b", "Ready", linked("vnf-typo")))
+	r.expectMissing(t, aai.ProblemVNF, 2, `generic-vnf "vnf-typo" does not exist in A&AI`)
+	r = w.sync(document("a", "Ready", linked("vnf-1")), document("b", "Ready"))
+	w.expectObjects(map[string]string{"a": "Synced", "b": "Synced"}, r)
+	if r.Missing != "" {
+		t.Errorf("missing is %q", r.Missing)
+	}
+}

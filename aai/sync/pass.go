@@ -187,9 +187,17 @@ func (p *pass) change(v *visit, d Desired) (differs bool) {
 			}
 		}
 		v.givenUp = false
+		if v.failure.reason == ReasonMissingDependency && !sameRelationships(v.desired, d.Document) {
+			v.failure = failure{} // What it needs now may exist.
+		}
 	}
 	p.setDesired(v.object, d)
 	return differs
+}
+
+// sameRelationships reports whether both are documents with the same relationships.
+func sameRelationships(a, b *aai.Document) bool {
+	return a != nil && b != nil && reflect.DeepEqual(a.RelationshipList, b.RelationshipList)
 }
 
 // check returns an error for documents of another tenant or another data-owner.
