@@ -1,6 +1,8 @@
 package oam
 
 import (
+	"cmp"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,6 +38,7 @@ func kindOf(r reference) schema.GroupVersionKind {
 
 // component is a component of an ApplicationConfiguration that has health scopes.
 type component struct {
+	// name is the name of the component, or that of its revision while the component's own name is not known.
 	name   string
 	scopes []string
 	// workload is the workload in status.workloads, or else the one that was found; nil when there is none.
@@ -80,7 +83,7 @@ func components(object *unstructured.Unstructured) ([]component, error) {
 	}
 	var all []component
 	for _, declared := range c.Spec.Components {
-		found := component{name: declared.ComponentName, scopes: declared.healthScopes()}
+		found := component{name: cmp.Or(declared.ComponentName, declared.RevisionName), scopes: declared.healthScopes()}
 		if len(found.scopes) == 0 {
 			continue
 		}

@@ -24,6 +24,9 @@ status: {workloads: [{componentName: other, workloadRef: {name: x}}, {componentN
 spec: {components: [{revisionName: web-r2, scopes: [{scopeRef: {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: shop}}]}]}
 status: {workloads: [{componentName: web, componentRevisionName: web-r2, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web-v2}}]}`,
 			[]component{{"web", []string{"shop"}, &web, nil}}},
+		"ByRevisionWithoutWorkload": {`
+spec: {components: [{revisionName: web-r2, scopes: [{scopeRef: {apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: shop}}]}]}`,
+			[]component{{"web-r2", []string{"shop"}, nil, nil}}},
 		"InAnEarlyDraft": {`
 spec: {components: [{componentName: web, scopes: [{apiVersion: core.oam.dev/v1alpha2, kind: HealthScope, name: shop}]}]}`,
 			[]component{{"web", []string{"shop"}, nil, nil}}},
