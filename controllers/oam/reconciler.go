@@ -55,7 +55,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err == nil {
 		err = r.report(ctx, g.application, d)
 	}
-	if apierrors.IsConflict(err) {
+	if isOutdated(err) {
 		return ctrl.Result{RequeueAfter: conflictRetryInterval}, nil // The cache has not caught up, or another writer was first.
 	}
 	return ctrl.Result{}, errors.Wrapf(err, "cannot join the scopes of ApplicationConfiguration %q", req.NamespacedName)
@@ -71,11 +71,17 @@ func (r *reconciler) apply(ctx context.Context, application types.NamespacedName
 		errs = append(errs, errors.Wrapf(r.label(ctx, application, c), "cannot label Service %q", c.service.name))
 	}
 	for _, err := range errs {
-		if err != nil && !apierrors.IsConflict(err) {
-			return err // It is more useful than a conflict.
+		if err != nil && !isOutdated(err) {
+			return err // It is more useful than that an object has changed.
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// isOutdated reports whether a write was refused because the object has changed since it was read. A field of another owner is refused with
+// the same status code, but reading again does not help.
+func isOutdated(err error) bool {
+	return apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
 // writeScope writes only the references of a scope and the annotation that records them, unless the scope has changed since it was read.
