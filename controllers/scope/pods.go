@@ -46,6 +46,7 @@ type podDiagnosis struct {
 // workloadState is a workload in a state. In another state, the diagnosis may be another one.
 type workloadState struct {
 	key    healthscope.Key
+	uid    string // A workload that is created again has other pods.
 	state  healthscope.State
 	reason healthscope.Reason
 	// nothingWorks is Result.NothingWorks of the workload.
@@ -105,7 +106,7 @@ func unreadyWorkloads(findings []*finding) []workloadState {
 	for _, f := range findings {
 		for _, r := range f.results {
 			if (r.State == healthscope.Pending || r.State == healthscope.Failed) && fleet.HasPods(schema.GroupKind{Group: r.Group, Kind: r.Kind}) {
-				workloads = append(workloads, workloadState{r.Key, r.State, r.Reason, r.NothingWorks()})
+				workloads = append(workloads, workloadState{r.Key, r.UID, r.State, r.Reason, r.NothingWorks()})
 			}
 		}
 	}

@@ -125,6 +125,25 @@ func TestTheLastPodCrashesToo(t *testing.T) {
 	}
 }
 
+// TestANewWorkloadHasItsOwnDiagnosis creates a Deployment again with the name of one whose pods fail. The scope does not wait for podsInterval.
+func TestANewWorkloadHasItsOwnDiagnosis(t *testing.T) {
+	t.Parallel()
+	answer := fleet.PodDiagnosis{Reason: "ImagePullBackOff", Cause: "Pod web-1-a: ImagePullBackOff"}
+	all := newCache(func(context.Context, healthscope.Key, healthscope.Policy, time.Time) (fleet.PodDiagnosis, error) {
+		return answer, nil
+	})
+	scope := scopeOf(corev1alpha2.HealthScopeSpec{WorkloadReferences: refs(deploymentRef("web"))})
+	web := deployment("web", healthscope.Pending, 0, 1)
+	web.Reason = healthscope.ReasonReplicasNotReady
+	for i, want := range []string{"Failed", "Pending"} {
+		web.UID = fmt.Sprintf("uid-%d", i)
+		if c := only(t, statusWithPods(t, all, withDeployments(web), scope, noon.Add(time.Duration(i)*time.Second)).Culprits); c.State != want {
+			t.Errorf("Deployment %d is %s: %s", i, c.State, c.Cause)
+		}
+		answer = fleet.PodDiagnosis{}
+	}
+}
+
 // TestAWorkloadIsFailedWhenItsPodsAre asserts that a workload is Failed with its pods, as in bundles, until there is another
 // response.
 func TestAWorkloadIsFailedWhenItsPodsAre(t *testing.T) {
