@@ -268,6 +268,22 @@ func TestObjectsOfAnUnreachableCluster(t *testing.T) {
 	})
 }
 
+// TestObjectsKeepTheirLastStateAfterALongOutage: the watch of a kind fails for as long as its cluster is away. When the cluster is back, its
+// objects keep their last state until they have been read again.
+func TestObjectsKeepTheirLastStateAfterALongOutage(t *testing.T) {
+	t.Parallel()
+	withKindFixture(t, func(k *kindFixture) {
+		k.read(readyWeb())
+		k.report(20*time.Second, observe.Event{Kind: observe.Ended})
+		k.setState(ClusterState{Name: "local", Reachability: Unreachable, Since: time.Now()})
+		for range 20 {
+			k.report(5*time.Second, observe.Event{Kind: observe.Failed, Message: "connection refused"})
+		}
+		k.setState(ClusterState{Name: "local", Reachability: Connected, Since: time.Now()})
+		k.expect(healthscope.Unknown, healthscope.ReasonClusterUnreachable, healthscope.Ready, false)
+	})
+}
+
 // TestRelistKeepsPreviousResults: while objects are read again with other rules, they keep their results, and those of a lost
 // cluster stay lost.
 func TestRelistKeepsPreviousResults(t *testing.T) {

@@ -144,7 +144,8 @@ func Track(s State, e Event, now time.Time, r Rules) (State, time.Time) {
 	case Expired:
 		s = s.interrupted(now)
 	case Restarted:
-		if s = s.interrupted(now); s.Status == Ready {
+		if s = s.interrupted(now); s.Status == Ready || s.Reason == NoAnswer { // Another place may answer.
+			s.failingSince, s.unansweredSince = time.Time{}, time.Time{}
 			s = s.withStatus(Pending, "", "", now)
 		}
 	case Refused:
