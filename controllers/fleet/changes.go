@@ -26,7 +26,8 @@ type ClusterChange struct {
 	Cluster string
 }
 
-// SelectionChange says that label selectors may select other clusters: the labels of a cluster changed, or a cluster is Connected for the first time.
+// SelectionChange says that label selectors may select other clusters: the labels of a cluster changed, or a cluster is Connected for the
+// first time or removed.
 type SelectionChange struct{}
 
 // CompleteChange says that all clusters are known from now on.

@@ -263,6 +263,9 @@ func TestFirstSyncIsCountedOnce(t *testing.T) {
 		}
 	}
 	v.removeCluster("edge")
+	if !slices.Contains(subscription.Take(), Change(SelectionChange{})) {
+		t.Error("a cluster that is removed can still be selected")
+	}
 	v.setState(ClusterState{Name: "edge", Reachability: Connected})
 	if s, _ := v.State("edge"); s.FirstSync != 4 || v.FirstSyncs() != 4 {
 		t.Errorf("a cluster that was removed comes back as arrival %d of %d, want 4 of 4", s.FirstSync, v.FirstSyncs())

@@ -494,6 +494,7 @@ func (v *View) removeCluster(cluster string) {
 	}
 	delete(v.clusters, cluster)
 	v.notify(Clusters, ClusterChange{cluster})
+	v.notify(Clusters, SelectionChange{})
 	for _, b := range c.bundles {
 		v.show(b.BundleKey, nil)
 	}
