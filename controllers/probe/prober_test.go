@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha2 "github.com/healthscope/healthscope/apis/core/v1alpha2"
@@ -235,6 +236,34 @@ func TestProbesFollowAClusterThatMoves(t *testing.T) {
 	at.now.Store(&clusters[1].access)
 	at.changes.Add(fleet.ClusterChange{Cluster: "edge"})
 	eventually(t, "the new one is probed", func() bool { return name() == "new" && asked[1].Load() > 0 })
+}
+
+// unreachableCluster is a cluster that a test makes unreachable.
+type unreachableCluster struct {
+	oneCluster
+
+	away atomic.Bool
+}
+
+func (c *unreachableCluster) State(name string) (fleet.ClusterState, bool) {
+	state, known := c.oneCluster.State(name)
+	if c.away.Load() {
+		state.Reachability = fleet.Unreachable
+	}
+	return state, known
+}
+
+// A Service of a cluster that is unreachable has no series, because it is not probed.
+func TestUnreachableClusterHasNoSeries(t *testing.T) {
+	t.Parallel()
+	server := &apiServer{services: []string{"a"}, proxy: func(http.ResponseWriter, *http.Request, string, string) {}}
+	c := &unreachableCluster{oneCluster: server.start(t)}
+	p := run(t, c)
+	series := func() int { return testutil.CollectAndCount(p, "healthscope_probe_success") }
+	wantIn(t, p, wants(t, 1, 1), []string{"n"}, 1)
+	eventually(t, "it passes", func() bool { return series() == 1 })
+	c.away.Store(true)
+	eventually(t, "the series ends", func() bool { return series() == 0 })
 }
 
 // A new interval changes the result of no Service.

@@ -78,6 +78,7 @@ func (p *Prober) nextTarget(k key) (*target, time.Duration) {
 	}
 	t.due, t.reserved = probe.Next(now, t.spec.Interval, rand.Float64()), false //nolint:gosec // The time of a probe is no secret.
 	if s, known := p.Clusters.State(k.Cluster); !known || !s.Answers() {
+		t.lastOutcome = probe.Unanswered()
 		return nil, t.due.Sub(now) // The cluster is unreachable, which the scope reports.
 	}
 	return t, 0
