@@ -72,7 +72,7 @@ func NewCache(s *Store, o CacheOptions) *Cache {
 	return c
 }
 
-// View answers as Store.View does. AsOf says how old the answer can be.
+// View answers as Store.View does. AsOf says how old the answer can be, also that an instance is not found.
 func (c *Cache) View(ctx context.Context, subject DeploymentRef, instance string) (view View, err error) {
 	if err = subject.check(); err == nil {
 		err = c.answer(ctx, func(have *contents) error {

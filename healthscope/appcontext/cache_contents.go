@@ -85,7 +85,7 @@ func (c *contents) view(subject DeploymentRef, instance string, get func(id stri
 		view.Contexts = c.bySubject()[subject]
 	}
 	if err := view.resolveContexts(cmp.Or(record.info.lastContextID(), c.known.inForce(view.Contexts)), instance, get); err != nil {
-		return View{}, err
+		return view, err
 	}
 	if view.StatusContext != nil {
 		view.observations = maps.Clone(c.observations[view.StatusContext.ID()])
