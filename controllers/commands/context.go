@@ -76,7 +76,7 @@ func (o *contextCommand) command(use, short string, run func(ctx context.Context
 			defer func() { _ = o.store.Close() }() // All requests have completed.
 			o.out, o.errOut = c.OutOrStdout(), c.ErrOrStderr()
 			err = run(ctx, args)
-			if errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) {
+			if errors.Is(err, appcontext.ErrUnavailable) || errors.Is(err, appcontext.ErrDenied) || errors.Is(err, context.DeadlineExceeded) {
 				return noAnswer(err)
 			}
 			return err

@@ -153,6 +153,7 @@ Failed    Pod/web-1-a        -           CrashLoopBackOff   Pod          contain
 		{"clusters remove edge01 --context edge --kubeconfig FORBIDDEN --hub-kubeconfig FORBIDDEN", 1, "", "deleting the Secret of cluster \"edge01\" in HUB, then the hub's account and rights in MEMBER\nhealthscope: cannot remove cluster \"edge01\": hub: cannot find the Secrets of clusters: no right\n"},
 		{"context apply --config REFUSED -f COMPOSITE", 3, "", "healthscope: cannot make the context of \"COMPOSITE\": cannot create context: Etcd denies access: etcdserver: permission denied\n"},
 		{"context apply --config NOETCD -f COMPOSITE", 3, "", "healthscope: cannot make the context of \"COMPOSITE\": parts of it may be left in etcd: cannot create context: Etcd is not available: context deadline exceeded\n"},
+		{"context apply --config NOETCD -f COMPOSITE --timeout 100ms", 3, "", "healthscope: cannot make the context of \"COMPOSITE\": parts of it may be left in etcd: cannot create context: context deadline exceeded\n"},
 		{"context apply --config REFUSED -f POD", 2, "", "healthscope: cannot read composite app \"POD\": error unmarshaling JSON: while decoding JSON: json: unknown field \"apiVersion\"\n"},
 		{"context apply --config REFUSED -f NONE", 2, "", "healthscope: cannot read the composite app: open NONE: no such file or directory\n"},
 		{"context plan --config REFUSED --hub-kubeconfig FORBIDDEN 1", 3, "", "healthscope: cannot read context \"1\": Etcd denies access: etcdserver: permission denied\n"},
