@@ -23,8 +23,8 @@ const completionTimeout = 2 * time.Second
 
 // flagCompletions complete the values of flags, in all commands that have them.
 var flagCompletions = map[string]cobra.CompletionFunc{
-	"context":              completeNames(contextNames),
-	"hub-context":          completeNames(contextNames),
+	"context":              completeNames(contextNames("kubeconfig")),
+	"hub-context":          completeNames(contextNames("hub-kubeconfig")),
 	"namespace":            completeNames(hubNamespaces),
 	"hub-namespace":        completeNames(hubNamespaces),
 	"controller-namespace": completeNames(hubNamespaces),
@@ -96,10 +96,12 @@ func flagValue(c *cobra.Command, names ...string) string {
 	return ""
 }
 
-// contextNames returns the contexts of the kubeconfig file that --kubeconfig or --hub-kubeconfig names.
-func contextNames(_ context.Context, c *cobra.Command) ([]string, error) {
-	config, err := newClientConfig(flagValue(c, "kubeconfig", "hub-kubeconfig"), "").RawConfig()
-	return slices.Sorted(maps.Keys(config.Contexts)), err
+// contextNames returns a function that returns the contexts of the kubeconfig file that a flag names.
+func contextNames(flag string) func(context.Context, *cobra.Command) ([]string, error) {
+	return func(_ context.Context, c *cobra.Command) ([]string, error) {
+		config, err := newClientConfig(flagValue(c, flag), "").RawConfig()
+		return slices.Sorted(maps.Keys(config.Contexts)), err
+	}
 }
 
 // hubNamespaces returns the namespaces of the hub.

@@ -68,6 +68,7 @@ func TestContextsAreCompleted(t *testing.T) {
 	clearKubeconfig(t)
 	file := writeFile(t, "kubeconfig", contexts)
 	for _, args := range [][]string{
+		{"clusters", "add", "x", "--hub-kubeconfig", file, "--hub-context", ""}, {"clusters", "remove", "x", "--hub-kubeconfig", file, "--hub-context", ""},
 		{"status", "--kubeconfig", file, "--context", ""}, {"clusters", "--hub-kubeconfig", file, "--hub-context", ""}, {"clusters", "add", "x", "--kubeconfig", file, "--context", ""},
 	} {
 		code, out, errOut := run(t, append([]string{cobra.ShellCompRequestCmd}, args...)...)
