@@ -105,7 +105,7 @@ func (s *evidenceSearch) inspectConditions(conditions []condition, ownConditions
 	aggregated := findCondition(conditions, "Ready").exists()
 	for _, c := range conditions {
 		unhealthy := unhealthyStatus(c.conditionType, ownConditions && aggregated)
-		if unhealthy == "" || !c.is(unhealthy) || ownConditions && s.o.outdated(c) {
+		if unhealthy == "" || !c.is(unhealthy) || ownConditions && (s.o.outdated(c) || c.conditionType == otherConditionByKind[s.o.groupKind()]) {
 			continue
 		}
 		reason := healthscope.ReasonConditionFalse

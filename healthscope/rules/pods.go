@@ -49,10 +49,12 @@ func judgePod(o *object) {
 }
 
 // nodeLost reports whether the node of the pod has stopped reporting. The status, which is not updated any more, may then still show ready
-// containers.
+// containers. Kubernetes then only sets the condition Ready to False, without a reason; a kubelet that does so gives one.
 func (p pod) nodeLost() bool {
 	lost := func(reason string) bool { return reason == "NodeLost" || reason == "NodeStatusUnknown" }
-	return lost(p.reason) || lost(p.condition("Ready").reason)
+	ready := p.condition("Ready")
+	marked := ready.is("False") && ready.reason == "" && p.condition("ContainersReady").is("True")
+	return marked || lost(p.reason) || lost(ready.reason)
 }
 
 // failure returns the reason why Kubernetes has given up the pod.
@@ -76,7 +78,7 @@ func (p pod) addWarning() {
 		p.warn(healthscope.ReasonDisruptionTarget, join(": ", "the pod is about to be removed", target.detail()))
 	case ready.is("False") && !gate && sidecarDown:
 		p.warn(healthscope.ReasonContainersNotReady, describeNotReady(p.initContainers))
-	case ready.is("False") && (gate || p.condition("ContainersReady").is("True")):
+	case gate:
 		p.warn(healthscope.ReasonReadinessGatesNotReady, join(": ", "all containers are ready, a readiness gate is not", ready.message))
 	case ready.is("False"):
 		p.warn(healthscope.ReasonContainersNotReady, join(": ", "all containers are ready, the pod is not", ready.message))
@@ -103,7 +105,7 @@ func (p pod) judgeStarting() {
 		p.set(healthscope.Pending, kubernetesReason(scheduled.reason, healthscope.ReasonUnschedulable), scheduled.message)
 	default:
 		p.set(healthscope.Pending, healthscope.ReasonContainersNotReady,
-			cmp.Or(p.describeNotReady(), fmt.Sprintf("%d of %d containers have a status", len(p.containers), p.Replicas.Desired)))
+			cmp.Or(p.describeNotReady(), fmt.Sprintf("%d of %d containers are ready", p.Replicas.Ready, p.Replicas.Desired)))
 	}
 }
 

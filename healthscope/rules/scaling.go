@@ -47,7 +47,7 @@ func judgeBudget(o *object) {
 		o.set(healthscope.Failed, kubernetesReason(allowed.reason, healthscope.ReasonConditionFalse), allowed.message)
 	case o.observed <= 0 && len(o.conditions) == 0 && current+desired == 0:
 		o.notObserved()
-	case allowed.is("False"), current < desired:
+	case current < desired:
 		o.State = healthscope.Ready
 		o.warn(healthscope.ReasonInsufficientPods, fmt.Sprintf("%d pods are healthy, %d must be", current, desired))
 	default:

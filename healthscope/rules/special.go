@@ -21,6 +21,10 @@ var readinessConditionByKind = map[groupKind]string{
 	{"core.gardener.cloud", "Shoot"}:    "APIServerAvailable",
 }
 
+// otherConditionByKind maps kinds to a condition whose type sounds as if it were about health, and is not: that of a Rollout is False during
+// every update, also while it is paused and all its replicas serve.
+var otherConditionByKind = map[groupKind]string{{"argoproj.io", "Rollout"}: "Healthy"}
+
 // aggregatingKinds are the kinds whose status lists other objects, not all of which count. Only the conditions of such an object decide.
 var aggregatingKinds = map[groupKind]bool{{"core.oam.dev", "HealthScope"}: true}
 
