@@ -252,6 +252,25 @@ var _ = Describe("rsync", func() {
 		Expect(waits()).To(BeEmpty())
 	})
 
+	It("reads each object of what an app depends on with a timeout of its own, as there may be many and the link may be slow", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		c := newComposite("1024", namespace, "web", "db").add("db", edge01, "one+ConfigMap", configMap("one"), "two+ConfigMap", configMap("two")).
+			add("web", edge01, "web+ConfigMap", configMap("web"))
+		c.values["/context/1024/app/web/instruction/dependency/"] = `"[{\"app\":\"db\",\"opStatus\":\"Ready\"}]"`
+		put(ctx, c.values)
+		n, deadlines := newNetwork(), make(chan time.Time, 10)
+		n.intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if deadline, ok := r.Context().Deadline(); ok && r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/configmaps/") {
+				deadlines <- deadline
+			}
+			return next.RoundTrip(r)
+		})
+		start(n)
+		instantiate(ctx, "1024")
+		Expect(deadlines).To(HaveLen(2))
+		Expect(<-deadlines).To(BeTemporally("<", <-deadlines))
+	})
+
 	It("begins with an app when all of what it depends on is applied everywhere, and not before (R3)", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		c := newComposite("1017", namespace, "web", "db").add("db", edge01, "one+ConfigMap", configMap("one")).

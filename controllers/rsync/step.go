@@ -281,23 +281,23 @@ func (t *task) notReady(ctx context.Context, app string) unready {
 	return unready{}
 }
 
-// notReadyIn reads and judges the objects of an app in a cluster, and returns why the app is not Ready there.
+// notReadyIn reads and judges the objects of an app in a cluster, and returns why the app is not Ready there. Each object is read with
+// a timeout of its own, so that a slow cluster with many objects is judged too.
 func (t *task) notReadyIn(ctx context.Context, target deploy.Target) (unready, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	c, err := t.clusters.get(target.Cluster)
-	if err != nil {
-		return unready{}, err
-	}
+	var in *cluster
 	var results []healthscope.Result
 	objects := map[healthscope.Key]*unstructured.Unstructured{}
 	for _, r := range target.Resources {
-		m, err := c.manifest(ctx, t.objects, target.App, r)
+		var have *unstructured.Unstructured
+		err := t.withCluster(ctx, target.Cluster, func(ctx context.Context, c *cluster) error {
+			m, err := c.manifest(ctx, t.objects, target.App, r)
+			if err != nil {
+				return err
+			}
+			in, have = c, m.object()
+			return c.client.Get(ctx, m.ObjectKey, have)
+		})
 		if err != nil {
-			return unready{}, err
-		}
-		have := m.object()
-		if err := c.client.Get(ctx, m.ObjectKey, have); err != nil {
 			return unready{}, err
 		}
 		result := rules.Evaluate(have, rules.Options{User: t.options.HealthChecks})
@@ -305,7 +305,7 @@ func (t *task) notReadyIn(ctx context.Context, target deploy.Target) (unready, e
 	}
 	for _, m := range healthscope.Judge(results, t.options.Policy, t.options.Clock.Now()).Members {
 		if m.Counts != healthscope.Ready {
-			return unready{fmt.Sprintf("%s/%s is %s: %s", m.Kind, m.Name, m.State, m.Reason), objects[m.Key], c}, nil
+			return unready{fmt.Sprintf("%s/%s is %s: %s", m.Kind, m.Name, m.State, m.Reason), objects[m.Key], in}, nil
 		}
 	}
 	return unready{}, nil
