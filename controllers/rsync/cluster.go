@@ -205,29 +205,32 @@ func (c *cluster) explainNotFound(ctx context.Context, kind schema.GroupVersionK
 // isServed reports whether the API server serves a kind in any version. Legacy discovery, unlike aggregated discovery, includes
 // versions whose API servers do not answer.
 func (c *cluster) isServed(ctx context.Context, kind schema.GroupKind) (bool, error) {
-	if kind.Group == "" {
-		return true, nil // The core group is always served.
-	}
 	api := c.discoveryClient.WithLegacyWithContext(ctx)
-	groups, err := api.ServerGroupsWithContext(ctx)
-	if err != nil {
-		return false, err
-	}
-	if len(groups.Groups) == 0 {
-		return false, errors.New("the answer has no API group: it is not that of an API server")
-	}
-	for _, group := range groups.Groups {
-		if group.Name != kind.Group {
-			continue
+	versions := []metav1.GroupVersionForDiscovery{{GroupVersion: "v1"}} // The core group is not among the others.
+	if kind.Group != "" {
+		groups, err := api.ServerGroupsWithContext(ctx)
+		if err != nil {
+			return false, err
 		}
-		for _, version := range group.Versions {
-			resources, err := api.ServerResourcesForGroupVersionWithContext(ctx, version.GroupVersion)
-			if err != nil {
-				return false, err
+		if len(groups.Groups) == 0 {
+			return false, errors.New("the answer has no API group: it is not that of an API server")
+		}
+		versions = nil
+		for _, group := range groups.Groups {
+			if group.Name == kind.Group {
+				versions = group.Versions
 			}
-			if slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }) {
-				return true, nil
-			}
+		}
+	}
+	for _, version := range versions {
+		resources, err := api.ServerResourcesForGroupVersionWithContext(ctx, version.GroupVersion)
+		switch {
+		case err != nil:
+			return false, err
+		case kind.Group == "" && len(resources.APIResources) == 0: // The client returns no error for a path that is not served.
+			return false, errors.New("the answer has no kind of the core group: it is not that of an API server")
+		case slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }):
+			return true, nil
 		}
 	}
 	return false, nil

@@ -446,6 +446,25 @@ var _ = Describe("rsync", func() {
 		Expect(statuses(ctx, "1015")).To(HaveEach("Failed"))
 	})
 
+	It("has nothing to delete of a kind that the core group does not have, but only when the API server says so", func(ctx SpecContext) {
+		put(ctx, newComposite("1025", newNamespace(ctx), "a").add("a", edge01, "d+Deployment", "apiVersion: v1\nkind: Deployment\nmetadata: {name: d}\n").values)
+		n, isServer := newNetwork(), atomic.Bool{}
+		isServer.Store(true)
+		n.intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if r.URL.Path == "/api/v1" && !isServer.Load() {
+				return refusal(r, metav1.Status{Code: http.StatusNotFound}), nil
+			}
+			return next.RoundTrip(r)
+		})
+		start(n)
+		ends(ctx, "1025", deploy.EventInstantiate, "InstantiateFailed")
+		isServer.Store(false)
+		enqueue(ctx, "1025", deploy.EventTerminate)
+		Eventually(wordsOf).WithContext(ctx).WithArguments("1025", "a", "d+Deployment").Should(ContainSubstring("it is not that of an API server"))
+		isServer.Store(true)
+		becomes(ctx, "1025", "Terminated")
+	})
+
 	It("refuses what a context may not have, and then has nothing of it to delete", func(ctx SpecContext) {
 		namespace, far := newNamespace(ctx), newNamespace(ctx)
 		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: far, Name: "theirs", Labels: map[string]string{"emco/deployment-id": "1016-elsewhere"}}}
