@@ -3,6 +3,9 @@ package rsync_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"path"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -161,6 +164,36 @@ var _ = Describe("What a cluster has refused", func() {
 		}).Should(HaveKeyWithValue("a/p1+edge01/last+ConfigMap", "Applied"))
 		Expect(stored(ctx, "1074")).To(HaveKeyWithValue("/context/1074/app/b/cluster/p1+edge02/readystatus/", `"Retrying"`))
 		Expect(stateOf(ctx, "1074")).To(Equal(state("Instantiating") + " active"))
+	})
+
+	It("is deleted at last, though its retry was due during another deletion and another cluster gives no answer", func(ctx SpecContext) {
+		namespace = newNamespace(ctx)
+		clock = clocktesting.NewFakeClock(time.Now())
+		put(ctx, newComposite("1229", namespace, "a").add("a", edge01, "slow+ConfigMap", configMap("slow"), "refused+ConfigMap", configMap("refused")).
+			add("a", edge02, "far+ConfigMap", configMap("far")).values)
+		n, refuses := newNetwork(), atomic.Bool{}
+		n.intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if r.Method == http.MethodDelete && path.Base(r.URL.Path) == "refused" && refuses.Load() {
+				return refusal(r, metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no"}), nil
+			}
+			return next.RoundTrip(r)
+		})
+		reached, released := n.hold(http.MethodDelete, "slow")
+		refuses.Store(true)
+		start(n, at)
+		instantiate(ctx, "1229")
+		n.set(true)
+		enqueue(ctx, "1229", deploy.EventTerminate)
+		Eventually(reached).Should(Receive())
+		refuses.Store(false)
+		pass(2 * time.Minute)
+		pass(0) // edge02 was asked again, and the runner waits for the clock again.
+		close(released)
+		Eventually(func() map[string]string {
+			clock.Step(time.Minute)
+			return statuses(ctx, "1229")
+		}).Should(HaveKeyWithValue("a/p1+edge01/refused+ConfigMap", "Deleted"))
+		Expect(stateOf(ctx, "1229")).To(Equal(state("Terminating") + " active"))
 	})
 
 	It("keeps no update waiting when it is tried again in a cluster that gives no answer then", func(ctx SpecContext) {

@@ -168,7 +168,7 @@ func (t *task) takeAll(ctx context.Context, progress *deploy.Progress) bool {
 		case r := <-results:
 			inFlight--
 			progress.Complete(r.step, r.outcome)
-			if r.outcome == deploy.Refused && retry == nil {
+			if progress.Refused() && retry == nil { // A retry leaves out what is refused in a sequence that is in progress.
 				retry = t.options.Clock.After(t.retryPause(retries))
 				retries++
 			}
