@@ -2,11 +2,14 @@ package monitor
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	k8spluginv1alpha1 "github.com/healthscope/healthscope/apis/k8splugin/v1alpha1"
 )
@@ -109,6 +112,50 @@ func TestLeavesBundleOfLiveMonitor(t *testing.T) {
 	g.wantWrites(0)
 	if len(g.marks) > 0 {
 		t.Errorf("marked as out of date %d times", len(g.marks))
+	}
+}
+
+// TestLeavesBundleWithKindsThatCannotBeRead has EMCO's monitor, which reports kinds that this one does not watch or may not read.
+func TestLeavesBundleWithKindsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	of := func(apiVersion, kind string) *unstructured.Unstructured {
+		o := object("ns", strings.ToLower(kind), "1-sink", "1")
+		o.SetAPIVersion(apiVersion)
+		o.SetKind(kind)
+		return o
+	}
+	watched := object("ns", "a", "1-sink", "1")
+	g.change(watched, of("v1", "Secret"), of("networking.k8s.io/v1", "Ingress"))
+	g.asEMCO()
+	g.unreadable = []schema.GroupKind{{Group: "networking.k8s.io", Kind: "Ingress"}}
+	g.change(watched)
+	for began := g.clock.Now(); g.clock.Since(began) < 10*time.Minute; {
+		g.pass(max(g.reconcile().RequeueAfter, time.Second))
+	}
+	g.wantWrites(0)
+	if len(g.marks) > 0 {
+		t.Errorf("marked as out of date %d times", len(g.marks))
+	}
+}
+
+// TestReadsWhatIsWatched has a watch of a kind in all namespaces.
+func TestReadsWhatIsWatched(t *testing.T) {
+	t.Parallel()
+	all := watchesOf(nil, nil)
+	c := fakeClock(all)
+	w := addReadWatch(t, all, c, "v1")
+	b := bundleAt("1")
+	entry := entryOf("example.io", "Widget")
+	entry.Namespace = b.Namespace
+	elsewhere, other := entry, entryOf("example.io", "Gadget")
+	elsewhere.Namespace, other.Namespace = "elsewhere", b.Namespace
+	if !all.reads(b, entry) || all.reads(b, elsewhere) || all.reads(b, other) {
+		t.Errorf("reads a watched kind: %t, one of another namespace: %t, another kind: %t", all.reads(b, entry), all.reads(b, elsewhere), all.reads(b, other))
+	}
+	w.reportFailure(c, errForbidden, true)
+	if all.reads(b, entry) {
+		t.Error("a kind that cannot be read is read")
 	}
 }
 

@@ -49,6 +49,8 @@ type reconciler struct {
 	live client.Reader
 	// gather returns the objects of a bundle, and the kinds whose objects are unknown.
 	gather func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error)
+	// reads reports whether gather returns the object of an entry of a bundle if that object exists.
+	reads func(*k8spluginv1alpha1.ResourceBundleState, k8spluginv1alpha1.ResourceHealth) bool
 	// wakeAll enqueues all bundles.
 	wakeAll     func(context.Context)
 	writeStates *writeStates

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -87,6 +88,9 @@ func newRig(t *testing.T) *rig {
 		live:    g.api,
 		gather: func(*k8spluginv1alpha1.ResourceBundleState) ([]*unstructured.Unstructured, []schema.GroupKind, error) {
 			return g.objects, g.unreadable, nil
+		},
+		reads: func(_ *k8spluginv1alpha1.ResourceBundleState, e k8spluginv1alpha1.ResourceHealth) bool {
+			return e.Kind != "Secret" && !slices.Contains(g.unreadable, schema.GroupKind{Group: e.Group, Kind: e.Kind})
 		},
 		wakeAll:     func(context.Context) { g.woken++ },
 		writeStates: newWriteStates(),

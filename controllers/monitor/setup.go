@@ -122,7 +122,7 @@ func setup(mgr ctrl.Manager, opts Options) error {
 	}
 	r := reconciler{
 		bundles: mgr.GetCache(), live: mgr.GetAPIReader(), status: status,
-		gather: all.gather, wakeAll: all.wakeAll,
+		gather: all.gather, reads: all.reads, wakeAll: all.wakeAll,
 		writeStates: writeStates, guard: guard,
 		recorder: mgr.GetEventRecorder(string(fieldOwner)), clock: opts.Clock,
 		options: bundle.Options{AllowedLabels: opts.AllowedLabels, ListBudget: opts.ListBudget, HardLimit: opts.HardLimit, User: opts.Rules},

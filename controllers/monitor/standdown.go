@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -146,7 +147,8 @@ func (r *reconciler) isOutdated(s *writeState, b *k8spluginv1alpha1.ResourceBund
 	}
 	reported := *b
 	bundle.Trim(&reported, r.options.User)
-	return differs(reported.Status.Resources, actual.Resources, actual.Truncated), nil
+	reads := func(e k8spluginv1alpha1.ResourceHealth) bool { return !actual.Truncated && r.reads(b, e) }
+	return differs(reported.Status.Resources, actual.Resources, reads), nil
 }
 
 // mark marks a bundle as out of date, and reports whether that is not to be tried again.
@@ -165,9 +167,9 @@ func (r *reconciler) mark(ctx context.Context, b *k8spluginv1alpha1.ResourceBund
 }
 
 // differs reports whether objects were deleted, created, recreated, or are in another state than the bundle reports. New objects count
-// only if the bundle has others of their kind, or none at all: other monitors watch fewer kinds. Objects that cannot be read now do not
-// count, and an object that is missing in a truncated list does not count as deleted.
-func differs(reported, actual []k8spluginv1alpha1.ResourceHealth, truncated bool) bool {
+// only if the bundle has others of their kind, or none at all: other monitors watch fewer kinds, or others. Objects that cannot be read now do
+// not count, and an object that is missing counts as deleted only if reads reports that it would be in actual.
+func differs(reported, actual []k8spluginv1alpha1.ResourceHealth, reads func(k8spluginv1alpha1.ResourceHealth) bool) bool {
 	type key struct{ group, kind, namespace, name string }
 	kinds, remaining := map[schema.GroupKind]bool{}, map[key]k8spluginv1alpha1.ResourceHealth{}
 	for _, r := range reported {
@@ -185,5 +187,5 @@ func differs(reported, actual []k8spluginv1alpha1.ResourceHealth, truncated bool
 			return true
 		}
 	}
-	return len(remaining) > 0 && !truncated
+	return slices.ContainsFunc(slices.Collect(maps.Values(remaining)), reads)
 }

@@ -306,6 +306,18 @@ func (s *watches) gather(b *k8spluginv1alpha1.ResourceBundleState) ([]*unstructu
 	return objects, kinds.UnsortedList(), err
 }
 
+// reads reports whether gather returns the object of an entry of a bundle if that object exists: its kind can be read, and bundles of the
+// namespace may show it.
+func (s *watches) reads(b *k8spluginv1alpha1.ResourceBundleState, e k8spluginv1alpha1.ResourceHealth) bool {
+	if e.Namespace != b.Namespace && !s.trusted.Has(b.Namespace) {
+		return false
+	}
+	return slices.ContainsFunc(s.snapshot(), func(w *watch) bool {
+		p := w.source.place
+		return p.kind.Group == e.Group && p.kind.Kind == e.Kind && (p.namespace == "" || p.namespace == e.Namespace) && w.visibility() == visible
+	})
+}
+
 // kindsOf returns the kinds of a bundle's entries that are in one of the groups, which may be allGroups.
 func kindsOf(b *k8spluginv1alpha1.ResourceBundleState, groups sets.Set[string]) sets.Set[schema.GroupKind] {
 	kinds := sets.New[schema.GroupKind]()
