@@ -83,7 +83,7 @@ func WorseHealth(a, b Health) Health {
 // Health returns Healthy when at least percent per cent of the members, and at least one, are healthy.
 // It returns HealthUnknown when only the unknown members prevent that, and when there are no members.
 func (s Summary) Health(percent float64) Health {
-	need := max(1, int(math.Ceil(float64(s.Total)*percent/100)))
+	need := max(1, int(math.Ceil(float64(s.Total)*percent/100-1e-9)))
 	switch {
 	case s.Total == 0:
 		return HealthUnknown

@@ -61,6 +61,7 @@ func TestHealthPercentage(t *testing.T) {
 		"an unknown one is not all":       {healthscope.Summary{Total: 3, Healthy: 1, Unknown: 1}, 100, healthscope.Unhealthy},
 		"unknown ones that do not matter": {healthscope.Summary{Total: 4, Healthy: 3, Unknown: 1}, 75, healthscope.Healthy},
 		"unknown ones that would do":      {healthscope.Summary{Total: 4, Healthy: 2, Unknown: 1}, 75, healthscope.HealthUnknown},
+		"exactly a fraction":              {healthscope.Summary{Total: 250, Healthy: 161}, 64.4, healthscope.Healthy},
 		"one at least":                    {healthscope.Summary{Total: 4}, 0, healthscope.Unhealthy},
 	}
 	for name, tc := range cases {
