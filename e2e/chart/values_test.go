@@ -65,6 +65,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"metrics: {enabled: false}\nprometheusRule: {enabled: true}":                 `there are no metrics to alert on`,
 		`serviceMonitor: {enabled: true, ca: {secret: {name: ca, key: ca.crt}}}`:     `serviceMonitor.ca is set, and metrics.tls names no certificate`,
 		`api: {enabled: false, port: 80}`:                                            `api.port is set, and api.enabled is false`,
+		`api: {port: 8082}`:                                                          `api.port is 8082, where the pod listens already`,
 		"controller: {enabled: false}\nmonitor: {enabled: false}":                    `controller.enabled and monitor.enabled are both false`,
 		"monitor: {serviceAccount: {create: false}}\ncontroller: {enabled: false}\n": `monitor.serviceAccount.name is needed`,
 	} {
@@ -87,6 +88,25 @@ func TestValuesThatAreTaken(t *testing.T) {
 		`serviceMonitor: {interval: 1m30s}`,
 	} {
 		render(t, values)
+	}
+}
+
+// TestNameOverrideChangesNoLabel: commands select the pods of the programs by the label.
+func TestNameOverrideChangesNoLabel(t *testing.T) {
+	for _, o := range render(t, `nameOverride: hs`) {
+		if name := o.GetLabels()["app.kubernetes.io/name"]; name != "" && name != "healthscope" {
+			t.Errorf("%s %q has the label app.kubernetes.io/name: %s", o.GetKind(), o.GetName(), name)
+		}
+	}
+}
+
+// TestRsyncOnLoopbackHasNoService allows calls without TLS, and leaves the address as it is by default.
+func TestRsyncOnLoopbackHasNoService(t *testing.T) {
+	objects := render(t, `config: {appContext: {endpoints: ["http://etcd:2379"]}, rsync: {enabled: true, grpc: {allowPlaintext: true}}}`)
+	for _, name := range having(objects, "Service") {
+		if strings.HasSuffix(name, "-rsync") {
+			t.Errorf("there is %s, which leads to a port where the pod does not listen", name)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@
 {{/* Labels that select the pods of a component: (list $ "controller"). */}}
 {{- define "healthscope.selector" -}}
 {{- $ := index . 0 -}}
-app.kubernetes.io/name: {{ default $.Chart.Name $.Values.nameOverride }}
+app.kubernetes.io/name: {{ $.Chart.Name }}
 app.kubernetes.io/instance: {{ $.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
@@ -21,7 +21,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{/* Labels of an object of a component: (list $ "controller"), or of none: (list $ ""). */}}
 {{- define "healthscope.labels" -}}
 {{- $ := index . 0 -}}
-app.kubernetes.io/name: {{ default $.Chart.Name $.Values.nameOverride }}
+app.kubernetes.io/name: {{ $.Chart.Name }}
 app.kubernetes.io/instance: {{ $.Release.Name }}
 {{- with index . 1 }}
 app.kubernetes.io/component: {{ . }}
