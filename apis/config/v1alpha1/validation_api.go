@@ -23,16 +23,13 @@ func (v *validator) api(path *field.Path, a *API) {
 	if valid, loopback := v.listener(path.Child("bindAddress"), a.BindAddress); valid && !loopback && a.CertFile == "" {
 		v.add(field.Required(path.Child("certFile"), "is needed unless bindAddress is a loopback address, such as 127.0.0.1:8082: tokens must not go over the network in the clear"))
 	}
-	v.anonymousListener(path.Child("anonymousBindAddress"), a.AnonymousBindAddress, "127.0.0.1:8083")
+	v.anonymousListener(path, a.BindAddress, a.AnonymousBindAddress, "127.0.0.1:8083")
 }
 
 func (v *validator) metrics(path *field.Path, m *Metrics) {
 	v.pair(path, "certFile", m.CertFile, "keyFile", m.KeyFile)
 	v.listener(path.Child("bindAddress"), m.BindAddress)
-	v.anonymousListener(path.Child("anonymousBindAddress"), m.AnonymousBindAddress, "127.0.0.1:8084")
-	if m.BindAddress != NoServer && m.BindAddress == m.AnonymousBindAddress {
-		v.add(field.Invalid(path.Child("anonymousBindAddress"), m.AnonymousBindAddress, "must be another address than bindAddress"))
-	}
+	v.anonymousListener(path, m.BindAddress, m.AnonymousBindAddress, "127.0.0.1:8084")
 }
 
 func (v *validator) grpc(path *field.Path, g *RsyncGRPC) {
@@ -66,12 +63,17 @@ func (v *validator) listener(path *field.Path, address string) (valid, loopback 
 }
 
 // anonymousListener checks the address of a listener for callers without a token; empty means none.
-func (v *validator) anonymousListener(path *field.Path, address, example string) {
+func (v *validator) anonymousListener(section *field.Path, bindAddress, address, example string) {
 	if address == "" {
 		return
 	}
+	path := section.Child("anonymousBindAddress")
 	if valid, loopback := v.listener(path, address); valid && !loopback {
 		v.add(field.Invalid(path, address, "must be a loopback address, such as "+example+", because callers are not asked who they are"))
+	}
+	_, port, _ := net.SplitHostPort(address)
+	if host, other, _ := net.SplitHostPort(bindAddress); port == other && port != "" && port != "0" && (address == bindAddress || !IsLoopback(net.JoinHostPort(host, other))) {
+		v.add(field.Invalid(path, address, "must have another port than bindAddress"))
 	}
 }
 

@@ -91,6 +91,8 @@ func TestValidate(t *testing.T) {
 		"an order that is none":           {etcd + `rsync: {enabled: true, deletionOrder: reverse}`, []string{"rsync.deletionOrder"}},
 		"rsync without etcd":              {`rsync: {enabled: true}`, []string{"rsync.enabled"}},
 		"a recorder without etcd":         {`recorder: {}`, []string{"recorder"}},
+		"the API twice at one address":    {`api: {anonymousBindAddress: "127.0.0.1:8082"}`, []string{"api.anonymousBindAddress"}},
+		"metrics twice at one port":       {`metrics: {bindAddress: ":8080", anonymousBindAddress: "127.0.0.1:8080"}`, []string{"metrics.anonymousBindAddress"}},
 		"the API without port":            {`api: {bindAddress: localhost}`, []string{"api.bindAddress|\"localhost\": must be host:port"}},
 		"the API on a port too far":       {`api: {bindAddress: "localhost:65536"}`, []string{"api.bindAddress|65536"}},
 		"the API on a port by name":       {`api: {bindAddress: "127.0.0.1:http"}`, []string{"api.bindAddress|\"127.0.0.1:http\": the port"}},
