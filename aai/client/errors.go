@@ -38,7 +38,8 @@ func transportError(req request, id string, cause error) error {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](cause); ok {
 		e.Kind, e.Problem, e.Message = aai.Misconfigured, aai.ProblemCertificate, "A&AI's certificate cannot be trusted"
 	}
-	if alert, ok := errors.AsType[*net.OpError](cause); ok && alert.Op == "remote error" { // This is how crypto/tls reports an alert from the peer.
+	// This is how crypto/tls reports an alert from the peer.
+	if alert, ok := errors.AsType[*net.OpError](cause); ok && alert.Op == "remote error" && certificateAlert.MatchString(alert.Err.Error()) {
 		e.Kind, e.Problem, e.Message = aai.Misconfigured, aai.ProblemCertificate, "A&AI refuses our certificate, or wants one"
 	}
 	if errors.Is(cause, resty.ErrResponseBodyTooLarge) {
@@ -125,6 +126,9 @@ var codesByKind = map[aai.ErrorKind][]string{
 	aai.MissingDependency: {"5.4.6129"},
 	aai.Rejected:          {"5.4.6137", "5.4.6138", "5.4.6140"},
 }
+
+// certificateAlert matches the alerts about a client certificate. Servers of TLS 1.2 also send "handshake failure" when they want one.
+var certificateAlert = regexp.MustCompile("certificate|handshake failure|access denied")
 
 // configurationCode matches A&AI's error codes about request headers.
 var configurationCode = regexp.MustCompile(`^4\.0\.40\d\d$`)

@@ -41,7 +41,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	}
 	explained := *e
 	switch {
-	case isUnexpectedSuccess(e):
+	case isUnexpectedSuccess(e), e.Kind == aai.Rejected && e.MessageID == "": // A&AI sends a message id with a refusal.
 		explained.Kind, explained.Problem = aai.Misconfigured, aai.ProblemServer
 	case e.Problem == aai.ProblemVersion:
 		_, explained.Message = explain(e, c.options.SchemaVersion, nil) // A&AI's own message says less.

@@ -80,6 +80,7 @@ func TestProbeOfAnotherServer(t *testing.T) {
 		text    string
 	}{
 		"a schema without k8s-resource": {http.StatusBadRequest, refusal("serviceException", "SVC3000", "GET", "v32/x", "Unrecognized AAI object k8s-resources", "ERR.5.2.3000"), aai.ProblemVersion, `"v32" has no k8s-resource here: Unrecognized AAI object k8s-resources; it serves none of those from v24 to v32`},
+		"HTTPS only":                    {http.StatusBadRequest, "Client sent an HTTP request to an HTTPS server.", aai.ProblemServer, "400"},
 		"a page":                        {http.StatusOK, "<html>Welcome</html>", aai.ProblemServer, "is not what was asked for"},
 		"an object of its own":          {http.StatusOK, `{"id":"other"}`, aai.ProblemServer, "is not what was asked for"},
 		"a path it does not know":       {http.StatusNotFound, "404 page not found", aai.ProblemServer, "does not know the path"},

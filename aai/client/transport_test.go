@@ -187,6 +187,18 @@ func TestCertificatesAreVerified(t *testing.T) {
 	}
 }
 
+// TestAServerWithoutACertificateIsAnOutage has a server that ends handshakes, but not because of the client's certificate.
+func TestAServerWithoutACertificateIsAnOutage(t *testing.T) {
+	s := newServer(func(http.ResponseWriter, *http.Request) {})
+	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, errors.New("not now") }}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	if e := failure(t, connect(t, s.URL).Probe(t.Context())); e.Kind != aai.Retry || e.Problem != "" {
+		t.Errorf("got %s, %s: %v", e.Kind, e.Problem, e)
+	}
+}
+
 // issued is a certificate with its key. The last two fields are both in PEM.
 type issued struct {
 	tls.Certificate
