@@ -86,6 +86,8 @@ func TestValuesThatAreTaken(t *testing.T) {
 		`config: {policy: {pendingTimeoutSeconds: 0}, api: {anonymousBindAddress: "127.0.0.1:8083", defaultNamespace: vfw}}`,
 		`config: {inventory: {url: "http://aai:8080", usernameFile: /mine/username, passwordFile: /mine/password}}`,
 		`serviceMonitor: {interval: 1m30s}`,
+		`{api: {port: 8080}, metrics: {enabled: false}}`,
+		`api: {port: 9031}`,
 	} {
 		render(t, values)
 	}

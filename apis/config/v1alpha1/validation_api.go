@@ -72,7 +72,8 @@ func (v *validator) anonymousListener(section *field.Path, bindAddress, address,
 		v.add(field.Invalid(path, address, "must be a loopback address, such as "+example+", because callers are not asked who they are"))
 	}
 	_, port, _ := net.SplitHostPort(address)
-	if host, other, _ := net.SplitHostPort(bindAddress); port == other && port != "" && port != "0" && (address == bindAddress || !IsLoopback(net.JoinHostPort(host, other))) {
+	host, other, _ := net.SplitHostPort(bindAddress)
+	if all := host == "" || net.ParseIP(host).IsUnspecified(); port == other && port != "" && port != "0" && (all || address == bindAddress) {
 		v.add(field.Invalid(path, address, "must have another port than bindAddress"))
 	}
 }

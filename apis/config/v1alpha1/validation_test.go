@@ -93,6 +93,7 @@ func TestValidate(t *testing.T) {
 		"a recorder without etcd":         {`recorder: {}`, []string{"recorder"}},
 		"the API twice at one address":    {`api: {anonymousBindAddress: "127.0.0.1:8082"}`, []string{"api.anonymousBindAddress"}},
 		"metrics twice at one port":       {`metrics: {bindAddress: ":8080", anonymousBindAddress: "127.0.0.1:8080"}`, []string{"metrics.anonymousBindAddress"}},
+		"metrics at two addresses":        {`metrics: {bindAddress: "192.0.2.2:8080", anonymousBindAddress: "127.0.0.1:8080"}`, nil},
 		"the API without port":            {`api: {bindAddress: localhost}`, []string{"api.bindAddress|\"localhost\": must be host:port"}},
 		"the API on a port too far":       {`api: {bindAddress: "localhost:65536"}`, []string{"api.bindAddress|65536"}},
 		"the API on a port by name":       {`api: {bindAddress: "127.0.0.1:http"}`, []string{"api.bindAddress|\"127.0.0.1:http\": the port"}},

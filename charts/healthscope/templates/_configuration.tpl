@@ -72,7 +72,7 @@ clientCAFile: /etc/healthscope/rsync-ca/ca.crt
 {{/* Not empty when the gRPC server of rsync is reached from other pods. */}}
 {{- define "healthscope.rsyncExposed" -}}
 {{- if .Values.controller.enabled -}}
-{{- if or (include "healthscope.certificateSecret" (list . "rsync")) (and ((.Values.config).rsync).enabled (((.Values.config).rsync).grpc).allowPlaintext (eq (dig "rsync" "grpc" "bindAddress" "" .Values.config) ":9031")) -}}
+{{- if or (include "healthscope.certificateSecret" (list . "rsync")) (and ((.Values.config).rsync).enabled (((.Values.config).rsync).grpc).allowPlaintext (has (dig "rsync" "grpc" "bindAddress" "" .Values.config) (list ":9031" "0.0.0.0:9031" "[::]:9031"))) -}}
 true
 {{- end }}
 {{- end }}
