@@ -219,13 +219,13 @@ func (g *gatherer) addBadSelectorf(a *app, name, format string, args ...any) {
 
 // wasMissing reports whether, by the status, a bundle of an app did not exist.
 func (g *gatherer) wasMissing(app string, bundle healthscope.Key) bool {
-	c, found := g.culprit(bundle, healthscope.ReasonNotFound)
-	return found && c.App == app
+	c, _ := g.culprit(bundle)
+	return c.Reason == string(healthscope.ReasonNotFound) && c.App == app
 }
 
-// culprit returns the culprit of the scope's status that is an object with a reason.
-func (g *gatherer) culprit(key healthscope.Key, reason healthscope.Reason) (c corev1alpha2.Culprit, found bool) {
-	at := slices.IndexFunc(g.scope.Status.Culprits, func(c corev1alpha2.Culprit) bool { return c.Reason == string(reason) && keyOf(c) == key })
+// culprit returns the culprit of the scope's status that is an object.
+func (g *gatherer) culprit(key healthscope.Key) (c corev1alpha2.Culprit, found bool) {
+	at := slices.IndexFunc(g.scope.Status.Culprits, func(c corev1alpha2.Culprit) bool { return keyOf(c) == key })
 	if at < 0 {
 		return c, false
 	}

@@ -91,8 +91,8 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 		r.Labels = map[string]string{corev1alpha2.LabelComponent: s.Component}
 	}
 	state, unreadable := g.unreadable(s.Cluster)
-	failed, failing := g.culprit(r.Key, healthscope.ReasonProbeFailed)
-	pending, waiting := g.culprit(r.Key, healthscope.ReasonProbePending)
+	before, isCulprit := g.culprit(r.Key)
+	failing := before.Reason == string(healthscope.ReasonProbeFailed)
 	what := fmt.Sprintf("%s %s on port %s: ", spec.Method, spec.Path, s.Port)
 	switch {
 	case unreadable:
@@ -112,12 +112,10 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 		r.State, r.Reason, r.Message = healthscope.Pending, healthscope.ReasonProbePending, what+s.Cause
 	// No probe has been made since the controller started, or since the Service was created.
 	case failing:
-		r.State, r.Reason, r.Message = healthscope.Failed, healthscope.ReasonProbeFailed, failed.Cause
-	case waiting:
-		r.State, r.Reason, r.Message = healthscope.Pending, healthscope.ReasonProbePending, pending.Cause
-	case g.wasUnknown(r.Key):
+		r.State, r.Reason, r.Message = healthscope.Failed, healthscope.ReasonProbeFailed, before.Cause
+	case before.State == string(healthscope.Unknown):
 		return unknownFor(r, healthscope.ReasonNotProbed, "it has not been probed yet")
-	case g.wasProbed():
+	case !isCulprit && g.wasProbed():
 		r.State = healthscope.Ready
 	default:
 		if g.scope.Status.ObservedGeneration <= 0 { // Its first probe is about to be made.
@@ -126,13 +124,6 @@ func (g *gatherer) probeResult(spec *probe.Spec, s probe.Probed) healthscope.Res
 		r.State, r.Reason, r.Message = healthscope.Pending, healthscope.ReasonProbePending, "it has not been probed yet"
 	}
 	return r
-}
-
-// wasUnknown reports whether an object is a culprit in the status because its state was not known.
-func (g *gatherer) wasUnknown(key healthscope.Key) bool {
-	return slices.ContainsFunc(g.scope.Status.Culprits, func(c corev1alpha2.Culprit) bool {
-		return c.State == string(healthscope.Unknown) && keyOf(c) == key
-	})
 }
 
 // wasProbed reports whether, by the status, the Services of this spec were probed before. A Service that is no culprit in

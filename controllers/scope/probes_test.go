@@ -48,8 +48,9 @@ func TestProbeResults(t *testing.T) {
 		return s
 	}
 	failed := corev1alpha2.Culprit{Cluster: hub, Kind: "Service", Namespace: "shop", Name: "front", State: "Failed", Reason: "ProbeFailed", Cause: "GET /health on port 80: status code 503", Since: metaTime(seenAt)}
-	pending, notProbed := failed, failed
+	pending, notProbed, timedOut := failed, failed, failed
 	pending.State, pending.Reason, pending.Since = "Pending", "ProbePending", metaTime(noon.Add(-time.Minute))
+	timedOut.State, timedOut.Reason, timedOut.Since = "Failed", "PendingTimeout", metaTime(noon.Add(-time.Minute))
 	notProbed.State, notProbed.Reason, notProbed.Cause = "Unknown", "NotProbed", "no endpoint"
 	away := world{states: map[string]fleet.Reachability{hub: fleet.Unreachable}}
 	cases := map[string]struct {
@@ -67,7 +68,8 @@ func TestProbeResults(t *testing.T) {
 		"is new, and fails once":              {service: front(probe.Finding{Made: true, Cause: "timeout"}), want: "Pending ProbePending GET /health on port 80: timeout"},
 		"was well before a restart":           {scope: before(), service: front(probe.Finding{}), want: ""},
 		"failed before a restart":             {scope: before(failed), service: front(probe.Finding{}), want: "Failed ProbeFailed GET /health on port 80: status code 503"},
-		"was pending before a restart":        {scope: before(pending), service: front(probe.Finding{}), want: "Pending ProbePending GET /health on port 80: status code 503"},
+		"was pending before a restart":        {scope: before(pending), service: front(probe.Finding{}), want: "Pending ProbePending it has not been probed yet"},
+		"was pending for long before it":      {scope: before(timedOut), service: front(probe.Finding{}), want: "Failed PendingTimeout"},
 		"was not probed before a restart":     {scope: before(notProbed), service: front(probe.Finding{}), want: "Unknown NotProbed it has not been probed yet"},
 		"fails again after a restart":         {scope: before(failed), service: front(probe.Finding{Made: true, Cause: "timeout"}), want: "Failed ProbeFailed GET /health on port 80: timeout"},
 		"passes again after a restart":        {scope: before(failed), service: front(probe.Finding{Result: probe.Passing, Made: true}), want: ""},
