@@ -95,8 +95,8 @@ var _ = Describe("Members", func() {
 		left := make(chan struct{}, rounds)
 		changes, cancel := s.Subscribe(fleet.Clusters)
 		DeferCleanup(cancel)
-		go changes.Deliver(ctx, func(fleet.Change) {
-			if _, known := s.State(edge01); !known {
+		go changes.Deliver(ctx, func(c fleet.Change) {
+			if _, known := s.State(edge01); !known && c == (fleet.ClusterChange{Cluster: edge01}) { // Its removal has a SelectionChange too.
 				left <- struct{}{}
 			}
 		})
