@@ -60,17 +60,17 @@ func (f proxyErrorReporter) Error(_ http.ResponseWriter, r *http.Request, err er
 }
 
 // checkGoroutineLeaks fails a test that leaks goroutines. SPDY takes up to a second to end them, and 30 seconds if the
-// connection closes while it waits for the peer to accept a stream. Those of the kubelet are not counted: if the connection
-// closes before the kubelet accepts a stream, spdystream waits there for ever.
+// connection closes while it waits for the peer to accept a stream. Goroutines of the peer, which is the kubelet of the test,
+// are not counted where spdystream waits for the acceptance: if the connection closes before, it waits for ever.
 func checkGoroutineLeaks(t *testing.T) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
-	forwards := goleak.IgnoreAnyFunction("k8s.io/cri-streaming/pkg/streaming/portforward.(*httpStreamHandler).portForward")
+	peer := goleak.IgnoreAnyFunction("github.com/moby/spdystream.(*Stream).waitWriteReply")
 	t.Cleanup(func() {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections() //nolint:forcetypeassert // It is one.
 		var left error
 		for range 70 { // Each waits for half a second.
-			if left = goleak.Find(before, forwards); left == nil {
+			if left = goleak.Find(before, peer); left == nil {
 				return
 			}
 		}
