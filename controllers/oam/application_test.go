@@ -32,7 +32,7 @@ func TestApplicationThatItsScopeDoesNotListKeepsItsHealth(t *testing.T) {
 	}
 	scope := &corev1alpha2.HealthScope{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "all", UID: "1"}}
 	scope.Status.Truncated = true
-	scope.Status.AppHealthConditions = []corev1alpha2.AppHealthCondition{{AppName: "worst", Components: []corev1alpha2.WorkloadHealthCondition{{HealthStatus: corev1alpha2.StatusHealthy}}}}
+	scope.Status.AppHealthConditions = []corev1alpha2.AppHealthCondition{{AppName: "worst"}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(application).WithObjects(application, scope).Build()
 	r := &applicationReconciler{client: c, cached: c, recorder: events.NewFakeRecorder(1), writes: newWrites()}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(application)}); err != nil {

@@ -61,15 +61,13 @@ type ApplicationHealth struct {
 	Healthy bool
 	// Components is the health of its components, by scope.
 	Components []ComponentHealth
-	// Bounded are the names of scopes that do not list all of their components. RestIsHealthy is true when all that they do not list is healthy.
-	Bounded       []string
-	RestIsHealthy bool
+	// Bounded are the names of scopes that do not list all of their components.
+	Bounded []string
 }
 
 // SetHealth writes a judgement into an Application as KubeVela's HealthScope controller does: into the entries that services[] has,
 // and into the condition Healthy. It leaves all other fields unchanged, and entries that the judgement does not cover.
-// It removes the condition when the Application is in no scope. When it may be in a scope that lists only the worst components, it is healthy
-// if all that the scope does not list is; otherwise a condition that is False stays, and one that is True is removed.
+// It removes the condition when the Application is in no scope, and no entry names a scope that does not list all of its components.
 func SetHealth(object map[string]any, j ApplicationHealth, now time.Time) error {
 	services, exist, err := unstructured.NestedSlice(object, "status", "services") // A copy.
 	if err != nil {
@@ -90,7 +88,10 @@ func SetHealth(object map[string]any, j ApplicationHealth, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	conditions, changed := j.setCondition(conditions, mayBeInScope, now)
+	if j.Scopes == 0 && mayBeInScope {
+		return nil
+	}
+	conditions, changed := j.setCondition(conditions, now)
 	if !changed {
 		return nil
 	}
@@ -115,10 +116,6 @@ func (j ApplicationHealth) setService(entry map[string]any) (inScope bool) {
 	}
 	before, _ := entry["scopes"].([]any)
 	after := j.scopesOf(before, matching)
-	if len(matching) == 0 && namesHealthScope(after) && j.RestIsHealthy && entry["healthy"] == false {
-		entry["healthy"] = true
-		delete(entry, "message") // It says why it was not healthy.
-	}
 	switch {
 	case sameScopes(before, after):
 	case len(after) == 0:
@@ -126,12 +123,7 @@ func (j ApplicationHealth) setService(entry map[string]any) (inScope bool) {
 	default:
 		entry["scopes"] = after
 	}
-	return namesHealthScope(after)
-}
-
-// namesHealthScope reports whether a HealthScope is among the scopes of an entry.
-func namesHealthScope(scopes []any) bool {
-	return slices.ContainsFunc(scopes, func(item any) bool {
+	return slices.ContainsFunc(after, func(item any) bool {
 		ref, _ := item.(map[string]any)
 		return isHealthScope(ref)
 	})
@@ -177,7 +169,7 @@ func sameScopes(a, b []any) bool {
 }
 
 // setCondition returns the conditions with the condition of the judgement, and reports whether they have changed.
-func (j ApplicationHealth) setCondition(conditions []any, mayBeInScope bool, now time.Time) (next []any, changed bool) {
+func (j ApplicationHealth) setCondition(conditions []any, now time.Time) (next []any, changed bool) {
 	index := slices.IndexFunc(conditions, func(item any) bool {
 		c, ok := item.(map[string]any)
 		return ok && c["type"] == conditionHealthy
@@ -186,9 +178,9 @@ func (j ApplicationHealth) setCondition(conditions []any, mayBeInScope bool, now
 	if index >= 0 {
 		before, _ = conditions[index].(map[string]any)
 	}
-	if j.Scopes == 0 && (!mayBeInScope || !j.RestIsHealthy) {
+	if j.Scopes == 0 {
 		reason, _ := before["reason"].(string)
-		if reason != reasonHealthy && reason != reasonUnhealthy || mayBeInScope && before["status"] == string(metav1.ConditionFalse) {
+		if reason != reasonHealthy && reason != reasonUnhealthy {
 			return conditions, false
 		}
 		return slices.Delete(conditions, index, index+1), true
@@ -215,12 +207,11 @@ func (j ApplicationHealth) setCondition(conditions []any, mayBeInScope bool, now
 
 // JudgementOf returns the health that scopes report of an Application in their namespace.
 func JudgementOf(application string, scopes []corev1alpha2.HealthScope) ApplicationHealth {
-	j := ApplicationHealth{Healthy: true, RestIsHealthy: true}
+	j := ApplicationHealth{Healthy: true}
 	for i := range scopes {
 		s := &scopes[i]
 		if s.Status.Truncated {
 			j.Bounded = append(j.Bounded, s.Name)
-			j.RestIsHealthy = j.RestIsHealthy && restIsHealthy(s.Status.AppHealthConditions)
 		}
 		inScope := false
 		for _, app := range s.Status.AppHealthConditions {
@@ -239,15 +230,6 @@ func JudgementOf(application string, scopes []corev1alpha2.HealthScope) Applicat
 		}
 	}
 	return j
-}
-
-// restIsHealthy reports whether the Applications are healthy that a scope does not list: it lists the worst first.
-func restIsHealthy(listed []corev1alpha2.AppHealthCondition) bool {
-	if len(listed) == 0 {
-		return false
-	}
-	last := listed[len(listed)-1].Components
-	return len(last) > 0 && last[0].HealthStatus == corev1alpha2.StatusHealthy
 }
 
 // healthOf returns the health that a scope reports of a workload.

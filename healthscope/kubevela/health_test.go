@@ -24,13 +24,6 @@ func scopeOf(truncated bool, components ...corev1alpha2.WorkloadHealthCondition)
 	return s
 }
 
-// listing returns a scope whose list, which is not complete, ends with another Application.
-func listing(last corev1alpha2.HealthStatus) corev1alpha2.HealthScope {
-	s := scopeOf(true)
-	s.Status.AppHealthConditions[0].Components[0].HealthStatus = last
-	return s
-}
-
 // named returns a scope with another name.
 func named(name string, s corev1alpha2.HealthScope) corev1alpha2.HealthScope {
 	s.Name = name
@@ -108,45 +101,15 @@ services: [{name: front, healthy: true, scopes: [` + ref + `]}, {name: back, hea
 services: [{name: front, healthy: true, scopes: [` + ref + `]}, {name: back, healthy: false, message: "Ready:0/1", scopes: [` + ref + `]}]
 conditions: [{type: Healthy, status: "False", reason: UnhealthyOrUnknownComponents, lastTransitionTime: "2026-11-23T12:00:00Z"}]`,
 		},
-		"HealthyAndNotListed": {
-			reason: "A scope of many Applications lists the worst first, so the others are as healthy as the last.",
+		"ScopeThatDoesNotListIt": {
+			reason: "A scope of many Applications lists only the worst. The Application is still in it.",
 			status: `
-services: [{name: front, healthy: true, message: was, scopes: [` + ref + `]}]
+services: [{name: front, healthy: true, scopes: [` + ref + `]}]
 conditions: [{type: Healthy, status: "True", reason: AllComponentsHealthy, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
-			scopes: []corev1alpha2.HealthScope{listing("HEALTHY")},
-			wanted: `
-services: [{name: front, healthy: true, message: was, scopes: [` + ref + `]}]
-conditions: [{type: Healthy, status: "True", reason: AllComponentsHealthy, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
-		},
-		"RecoveredAndNotListed": {
-			reason: "The same: it is not among those that are not healthy.",
-			status: `
-services: [{name: front, healthy: false, message: was, scopes: [` + ref + `]}]
-conditions: [{type: Healthy, status: "False", reason: UnhealthyOrUnknownComponents, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
-			scopes: []corev1alpha2.HealthScope{listing("HEALTHY")},
+			scopes: []corev1alpha2.HealthScope{scopeOf(true)},
 			wanted: `
 services: [{name: front, healthy: true, scopes: [` + ref + `]}]
-conditions: [{type: Healthy, status: "True", reason: AllComponentsHealthy, lastTransitionTime: "2026-11-23T12:00:00Z"}]`,
-		},
-		"UnhealthyAndNotListed": {
-			reason: "Too many are unhealthy: it stays what it was.",
-			status: `
-services: [{name: front, healthy: false, message: was, scopes: [` + ref + `]}]
-conditions: [{type: Healthy, status: "False", reason: UnhealthyOrUnknownComponents, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
-			scopes: []corev1alpha2.HealthScope{listing("UNHEALTHY")},
-			wanted: `
-services: [{name: front, healthy: false, message: was, scopes: [` + ref + `]}]
-conditions: [{type: Healthy, status: "False", reason: UnhealthyOrUnknownComponents, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
-		},
-		"NotKnownToBeHealthy": {
-			reason: "Too many are unhealthy: it may be one of them.",
-			status: `
-services: [{name: front, healthy: true, message: was, scopes: [` + ref + `]}]
 conditions: [{type: Healthy, status: "True", reason: AllComponentsHealthy, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
-			scopes: []corev1alpha2.HealthScope{listing("UNHEALTHY")},
-			wanted: `
-services: [{name: front, healthy: true, message: was, scopes: [` + ref + `]}]
-conditions: []`,
 		},
 		"OutOfItsScopeBesideOneThatListsOnlyTheWorst": {
 			reason: "The other scope is not that of the Application.",
