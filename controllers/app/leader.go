@@ -128,7 +128,7 @@ func (c *controller) setupOAM(ctx context.Context, t *term) error {
 		}
 	}
 	if c.config.OAM.WriteApplicationHealth {
-		return oam.SetupApplications(t, oam.ApplicationOptions{Metrics: t})
+		return oam.SetupApplications(ctx, t, oam.ApplicationOptions{Metrics: t})
 	}
 	return nil
 }

@@ -29,6 +29,8 @@ import (
 const (
 	// applicationFieldOwner is the field manager of the health in Applications.
 	applicationFieldOwner = client.FieldOwner("healthscope-controller")
+	// indexApplications is the index of HealthScopes by the Applications whose health their status holds.
+	indexApplications = "healthscope.applications"
 
 	eventHealthNotWritten = "HealthNotWritten"
 	actionWriteHealth     = "WriteHealth"
@@ -50,12 +52,16 @@ type applicationReconciler struct {
 }
 
 // SetupApplications adds the controller that writes health into KubeVela's Applications to a manager.
-func SetupApplications(mgr ctrl.Manager, o ApplicationOptions) error {
+func SetupApplications(ctx context.Context, mgr ctrl.Manager, o ApplicationOptions) error {
 	r := &applicationReconciler{client: mgr.GetClient(), cached: mgr.GetCache(), recorder: mgr.GetEventRecorder("healthscope-controller"), writes: newWrites()}
 	if err := o.Metrics.Register(r.writes); err != nil {
 		return errors.Wrap(err, "cannot register metrics")
 	}
-	err := ctrl.NewControllerManagedBy(mgr).
+	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1alpha2.HealthScope{}, indexApplications, applicationsOf)
+	if err != nil {
+		return errors.Wrap(err, "cannot index HealthScopes by Applications")
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
 		Named("application").
 		For(NewApplication()).
 		Watches(&corev1alpha2.HealthScope{}, handler.EnqueueRequestsFromMapFunc(requestsForApplications),
@@ -84,9 +90,11 @@ func TransformApplication(object any) (any, error) {
 }
 
 // applicationsOf returns the names of the Applications whose health the status of a scope holds.
-func applicationsOf(scope *corev1alpha2.HealthScope) (names []string) {
-	for _, app := range scope.Status.AppHealthConditions {
-		names = appendNew(names, app.AppName)
+func applicationsOf(o client.Object) (names []string) {
+	if scope, ok := o.(*corev1alpha2.HealthScope); ok {
+		for _, app := range scope.Status.AppHealthConditions {
+			names = appendNew(names, app.AppName)
+		}
 	}
 	return names
 }
@@ -105,12 +113,8 @@ func hasConflict(scope *corev1alpha2.HealthScope) bool {
 }
 
 // requestsForApplications returns requests for the Applications whose health a scope holds.
-func requestsForApplications(_ context.Context, o client.Object) []reconcile.Request {
-	scope, ok := o.(*corev1alpha2.HealthScope)
-	if !ok {
-		return nil
-	}
-	return requests(scope.Namespace, applicationsOf(scope))
+func requestsForApplications(_ context.Context, scope client.Object) []reconcile.Request {
+	return requests(scope.GetNamespace(), applicationsOf(scope))
 }
 
 // Reconcile writes the health that scopes report into an Application, if it differs.
@@ -124,13 +128,11 @@ func (r *applicationReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	if before.GetDeletionTimestamp() != nil || !kubevela.AwaitsHealth(before.Object) {
 		return ctrl.Result{}, nil
 	}
-	var scopes corev1alpha2.HealthScopeList // All of the namespace, because the status of a large scope does not name all of its Applications.
-	if err := r.client.List(ctx, &scopes, client.InNamespace(req.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	var scopes corev1alpha2.HealthScopeList
+	if err := r.client.List(ctx, &scopes, client.InNamespace(req.Namespace), client.MatchingFields{indexApplications: req.Name}); err != nil {
 		return ctrl.Result{}, errors.Wrapf(err, "cannot list the HealthScopes of Application %q", req.NamespacedName)
 	}
-	if slices.ContainsFunc(scopes.Items, func(s corev1alpha2.HealthScope) bool {
-		return hasConflict(&s) && slices.Contains(applicationsOf(&s), req.Name)
-	}) {
+	if slices.ContainsFunc(scopes.Items, func(s corev1alpha2.HealthScope) bool { return hasConflict(&s) }) {
 		return ctrl.Result{}, nil
 	}
 	after := before.DeepCopy()

@@ -104,7 +104,7 @@ func start(change ...func(*settings)) *controller {
 	}
 	Expect(scope.Setup(c.mgr, o)).To(Succeed())
 	if s.applicationHealth {
-		Expect(oam.SetupApplications(c.mgr, oam.ApplicationOptions{Metrics: c.metrics})).To(Succeed())
+		Expect(oam.SetupApplications(ctx, c.mgr, oam.ApplicationOptions{Metrics: c.metrics})).To(Succeed())
 	}
 	c.release = c.Hold(s.held)
 	DeferCleanup(c.release)

@@ -67,16 +67,15 @@ type ApplicationHealth struct {
 
 // SetHealth writes a judgement into an Application as KubeVela's HealthScope controller does: into the entries that services[] has,
 // and into the condition Healthy. It leaves all other fields unchanged, and entries that the judgement does not cover.
-// It removes the condition when the Application is in no scope, and no entry names a scope that does not list all of its components.
+// It removes the condition when the Application is in no scope.
 func SetHealth(object map[string]any, j ApplicationHealth, now time.Time) error {
 	services, exist, err := unstructured.NestedSlice(object, "status", "services") // A copy.
 	if err != nil {
 		return err
 	}
-	mayBeInScope := false
 	for _, item := range services {
 		if entry, ok := item.(map[string]any); ok {
-			mayBeInScope = j.setService(entry) || mayBeInScope
+			j.setService(entry)
 		}
 	}
 	if exist {
@@ -88,9 +87,6 @@ func SetHealth(object map[string]any, j ApplicationHealth, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	if j.Scopes == 0 && mayBeInScope {
-		return nil
-	}
 	conditions, changed := j.setCondition(conditions, now)
 	if !changed {
 		return nil
@@ -98,8 +94,8 @@ func SetHealth(object map[string]any, j ApplicationHealth, now time.Time) error 
 	return unstructured.SetNestedSlice(object, conditions, "status", "conditions")
 }
 
-// setService writes the judgement into an entry of services[], and reports whether the entry names a HealthScope now.
-func (j ApplicationHealth) setService(entry map[string]any) (inScope bool) {
+// setService writes the judgement into an entry of services[].
+func (j ApplicationHealth) setService(entry map[string]any) {
 	var matching []ComponentHealth
 	for _, c := range j.Components {
 		if c.belongsTo(entry) {
@@ -123,10 +119,6 @@ func (j ApplicationHealth) setService(entry map[string]any) (inScope bool) {
 	default:
 		entry["scopes"] = after
 	}
-	return slices.ContainsFunc(after, func(item any) bool {
-		ref, _ := item.(map[string]any)
-		return isHealthScope(ref)
-	})
 }
 
 // belongsTo reports whether the health is that of an entry of services[].
@@ -180,7 +172,7 @@ func (j ApplicationHealth) setCondition(conditions []any, now time.Time) (next [
 	}
 	if j.Scopes == 0 {
 		reason, _ := before["reason"].(string)
-		if reason != reasonHealthy && reason != reasonUnhealthy {
+		if len(j.Bounded) > 0 || reason != reasonHealthy && reason != reasonUnhealthy {
 			return conditions, false
 		}
 		return slices.Delete(conditions, index, index+1), true

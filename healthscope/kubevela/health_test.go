@@ -16,10 +16,8 @@ import (
 func scopeOf(truncated bool, components ...corev1alpha2.WorkloadHealthCondition) corev1alpha2.HealthScope {
 	s := corev1alpha2.HealthScope{Status: corev1alpha2.HealthScopeStatus{AppHealthConditions: []corev1alpha2.AppHealthCondition{
 		{AppName: "other", Components: []corev1alpha2.WorkloadHealthCondition{component("front", "", "UNHEALTHY", "of another Application")}},
+		{AppName: "store", Components: components},
 	}, Truncated: truncated}}
-	if len(components) > 0 {
-		s.Status.AppHealthConditions = append(s.Status.AppHealthConditions, corev1alpha2.AppHealthCondition{AppName: "store", Components: components})
-	}
 	s.Namespace, s.Name, s.UID = "demo", "all", "uid-1"
 	return s
 }
@@ -100,26 +98,6 @@ services: [{name: front, healthy: true, scopes: [` + ref + `]}, {name: back, hea
 			wanted: `
 services: [{name: front, healthy: true, scopes: [` + ref + `]}, {name: back, healthy: false, message: "Ready:0/1", scopes: [` + ref + `]}]
 conditions: [{type: Healthy, status: "False", reason: UnhealthyOrUnknownComponents, lastTransitionTime: "2026-11-23T12:00:00Z"}]`,
-		},
-		"ScopeThatDoesNotListIt": {
-			reason: "A scope of many Applications lists only the worst. The Application is still in it.",
-			status: `
-services: [{name: front, healthy: true, scopes: [` + ref + `]}]
-conditions: [{type: Healthy, status: "True", reason: AllComponentsHealthy, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
-			scopes: []corev1alpha2.HealthScope{scopeOf(true)},
-			wanted: `
-services: [{name: front, healthy: true, scopes: [` + ref + `]}]
-conditions: [{type: Healthy, status: "True", reason: AllComponentsHealthy, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
-		},
-		"OutOfItsScopeBesideOneThatListsOnlyTheWorst": {
-			reason: "The other scope is not that of the Application.",
-			status: `
-services: [{name: front, healthy: true, scopes: [` + ref + `]}]
-conditions: [{type: Healthy, status: "True", reason: AllComponentsHealthy, lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
-			scopes: []corev1alpha2.HealthScope{named("other", scopeOf(true))},
-			wanted: `
-services: [{name: front, healthy: true}]
-conditions: []`,
 		},
 		"InThreeScopes": {
 			reason: "The scopes are in the order of their names, and the first that is not healthy counts.",
