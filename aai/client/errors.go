@@ -128,7 +128,8 @@ var codesByKind = map[aai.ErrorKind][]string{
 }
 
 // certificateAlert matches the alerts about a client certificate. Servers of TLS 1.2 also send "handshake failure" when they want one.
-var certificateAlert = regexp.MustCompile("certificate|handshake failure|access denied")
+// OpenSSL sends "error decrypting message" when the signature is not that of the authority with the issuer's name.
+var certificateAlert = regexp.MustCompile("certificate|handshake failure|access denied|error decrypting message")
 
 // configurationCode matches A&AI's error codes about request headers.
 var configurationCode = regexp.MustCompile(`^4\.0\.40\d\d$`)

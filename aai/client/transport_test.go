@@ -187,15 +187,43 @@ func TestCertificatesAreVerified(t *testing.T) {
 	}
 }
 
-// TestAServerWithoutACertificateIsAnOutage has a server that ends handshakes, but not because of the client's certificate.
-func TestAServerWithoutACertificateIsAnOutage(t *testing.T) {
-	s := newServer(func(http.ResponseWriter, *http.Request) {})
-	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, errors.New("not now") }}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	if e := failure(t, connect(t, s.URL).Probe(t.Context())); e.Kind != aai.Retry || e.Problem != "" {
-		t.Errorf("got %s, %s: %v", e.Kind, e.Problem, e)
+// TestAlertsThatEndHandshakes has servers that send a TLS alert, as RFC 8446 numbers them, to every client.
+func TestAlertsThatEndHandshakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		alert   byte
+		kind    aai.ErrorKind
+		problem aai.Problem
+	}{
+		"an internal error":               {80, aai.Retry, ""},
+		"a certificate of another client": {42, aai.Misconfigured, aai.ProblemCertificate},
+		"a signature of a former CA":      {51, aai.Misconfigured, aai.ProblemCertificate}, // From OpenSSL, if both CAs have the same name.
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It is closed below.
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = listener.Close() })
+			go sendAlerts(listener, c.alert)
+			if e := failure(t, connect(t, "https://"+listener.Addr().String()).Probe(t.Context())); e.Kind != c.kind || e.Problem != c.problem {
+				t.Errorf("got %s, %s: %v", e.Kind, e.Problem, e)
+			}
+		})
+	}
+}
+
+// sendAlerts answers the first message of each connection with a fatal alert, until the listener is closed.
+func sendAlerts(listener net.Listener, alert byte) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		if _, err := connection.Read(make([]byte, 1<<14)); err == nil {
+			_, _ = connection.Write([]byte{21, 3, 3, 0, 2, 2, alert})
+			_, _ = io.Copy(io.Discard, connection) // A connection that is closed with unread bytes may lose what was written.
+		}
+		_ = connection.Close()
 	}
 }
 
