@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -54,5 +55,23 @@ func TestLabelOfAnotherOwnerIsAnError(t *testing.T) {
 	}})
 	if err == nil || isOutdated(err) || !strings.Contains(err.Error(), `conflict with "jane" using v1: .metadata.labels.`+label) {
 		t.Errorf("got error %v", err)
+	}
+}
+
+// TestLabelThatAnotherOwnerRemovesIsAChange: what was an error before must be tried again at once.
+func TestLabelThatAnotherOwnerRemovesIsAChange(t *testing.T) {
+	t.Parallel()
+	var changed []string
+	w := watches{changed: func(_ schema.GroupVersionKind, _ string, o *watchedObject) { changed = append(changed, o.name) }}
+	store := w.newKindWatch(serviceKind, nil).store
+	for _, labels := range []map[string]string{{corev1alpha2.LabelScopePrefix + "shop": "false"}, nil} {
+		changed = nil
+		entry, err := store.Transformer()(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: labels}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Add(entry); err != nil || len(changed) == 0 {
+			t.Errorf("with labels %v: no change, %v", labels, err)
+		}
 	}
 }

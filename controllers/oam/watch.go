@@ -41,6 +41,8 @@ type watchedObject struct {
 	services []string
 	// scopes holds the scopes whose labels on a Service belong to the field manager of an ApplicationConfiguration, by field manager.
 	scopes map[string][]string
+	// scopeLabels are the labels of scopes on a Service, of any owner. Once another owner removes one, the Service can be labelled.
+	scopeLabels map[string]string
 }
 
 // belongsTo reports whether the object has the labels that OAM runtimes set on the objects of a component.
@@ -151,6 +153,14 @@ func newWatchedObject(of any) *watchedObject {
 	o := &watchedObject{name: named.GetName(), uid: named.GetUID(), application: labels[corev1alpha2.LabelApplication], component: labels[corev1alpha2.LabelComponent]}
 	if u, ok := of.(*unstructured.Unstructured); ok {
 		o.services = servicesOf(u)
+	}
+	for key, value := range labels {
+		if strings.HasPrefix(key, corev1alpha2.LabelScopePrefix) {
+			if o.scopeLabels == nil {
+				o.scopeLabels = map[string]string{}
+			}
+			o.scopeLabels[key] = value
+		}
 	}
 	for _, entry := range named.GetManagedFields() {
 		if scopes := scopeLabelsOf(entry); len(scopes) > 0 {
