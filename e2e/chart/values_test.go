@@ -53,21 +53,23 @@ func TestValuesThatAreRefused(t *testing.T) {
 		`dashboards: {labels: {grafana_dashboard: 1}}`:           `/dashboards/labels/grafana_dashboard`,
 		`extraObjects: [1]`:                                      `/extraObjects/0`,
 		// The templates refuse what a schema cannot express.
-		`controller: {serviceAccount: {create: false}}`:                              `controller.serviceAccount.name is needed`,
-		`config: {fleet: {namespace: healthscope-system}}`:                           `config.fleet.namespace is "healthscope-system"`,
-		`api: {tls: {secretName: a, certManager: {enabled: true}}}`:                  `api.tls.secretName and api.tls.certManager.enabled are both set`,
-		`metrics: {tls: {certManager: {enabled: true}}}`:                             `metrics.tls.certManager.issuerRef.name is needed`,
-		`inventory: {credentialsSecret: aai}`:                                        `inventory names a Secret, and config.inventory`,
-		`rsync: {tls: {secretName: a}}`:                                              `rsync has settings, and config.rsync.enabled is false`,
-		`rsync: {clientCASecret: a}`:                                                 `rsync.clientCASecret is set, and rsync.tls names no certificate`,
-		`config: {fleet: {monitorNamespace: monitors}}`:                              `config.fleet.monitorNamespace is "monitors"`,
-		"metrics: {enabled: false}\nserviceMonitor: {enabled: true}":                 `there are no metrics to read`,
-		"metrics: {enabled: false}\nprometheusRule: {enabled: true}":                 `there are no metrics to alert on`,
-		`serviceMonitor: {enabled: true, ca: {secret: {name: ca, key: ca.crt}}}`:     `serviceMonitor.ca is set, and metrics.tls names no certificate`,
-		`api: {enabled: false, port: 80}`:                                            `api.port is set, and api.enabled is false`,
-		`api: {port: 8082}`:                                                          `api.port is 8082, where the pod listens already`,
-		"controller: {enabled: false}\nmonitor: {enabled: false}":                    `controller.enabled and monitor.enabled are both false`,
-		"monitor: {serviceAccount: {create: false}}\ncontroller: {enabled: false}\n": `monitor.serviceAccount.name is needed`,
+		`controller: {serviceAccount: {create: false}}`:                                        `controller.serviceAccount.name is needed`,
+		`config: {fleet: {namespace: healthscope-system}}`:                                     `config.fleet.namespace is "healthscope-system"`,
+		`api: {tls: {secretName: a, certManager: {enabled: true}}}`:                            `api.tls.secretName and api.tls.certManager.enabled are both set`,
+		`metrics: {tls: {certManager: {enabled: true}}}`:                                       `metrics.tls.certManager.issuerRef.name is needed`,
+		`inventory: {credentialsSecret: aai}`:                                                  `inventory names a Secret, and config.inventory`,
+		`rsync: {tls: {secretName: a}}`:                                                        `rsync has settings, and config.rsync.enabled is false`,
+		`rsync: {clientCASecret: a}`:                                                           `rsync.clientCASecret is set, and rsync.tls names no certificate`,
+		`config: {fleet: {monitorNamespace: monitors}}`:                                        `config.fleet.monitorNamespace is "monitors"`,
+		"metrics: {enabled: false}\nserviceMonitor: {enabled: true}":                           `there are no metrics to read`,
+		"metrics: {enabled: false}\nprometheusRule: {enabled: true}":                           `there are no metrics to alert on`,
+		`serviceMonitor: {enabled: true, ca: {secret: {name: ca, key: ca.crt}}}`:               `serviceMonitor.ca is set, and metrics.tls names no certificate`,
+		`api: {enabled: false, port: 80}`:                                                      `api.port is set, and api.enabled is false`,
+		`api: {port: 8082}`:                                                                    `api.port is 8082, where the pod listens already`,
+		`{api: {port: 9031}, config: {rsync: {enabled: true, grpc: {}}}}`:                      `api.port is 9031, where the pod listens already`,
+		`{api: {port: 9031}, config: {rsync: {enabled: true}}, rsync: {tls: {secretName: a}}}`: `api.port is 9031, where the pod listens already`,
+		"controller: {enabled: false}\nmonitor: {enabled: false}":                              `controller.enabled and monitor.enabled are both false`,
+		"monitor: {serviceAccount: {create: false}}\ncontroller: {enabled: false}\n":           `monitor.serviceAccount.name is needed`,
 	} {
 		_, err := helm.Render(t.Context(), values)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -88,6 +90,9 @@ func TestValuesThatAreTaken(t *testing.T) {
 		`serviceMonitor: {interval: 1m30s}`,
 		`{api: {port: 8080}, metrics: {enabled: false}}`,
 		`api: {port: 9031}`,
+		`{api: {port: 9031}, config: {rsync: {enabled: true}}}`,
+		`{api: {port: 9031}, config: {rsync: {enabled: true, grpc: {bindAddress: "127.0.0.1:9032"}}}}`,
+		`{api: {port: 8080}, controller: {enabled: false}}`,
 	} {
 		render(t, values)
 	}
