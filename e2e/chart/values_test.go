@@ -91,6 +91,7 @@ func TestValuesThatAreTaken(t *testing.T) {
 		`{api: {port: 8080}, metrics: {enabled: false}}`,
 		`api: {port: 9031}`,
 		`{api: {port: 9031}, config: {rsync: {enabled: true}}}`,
+		`{api: {port: 9031}, config: {rsync: {enabled: false, grpc: {}}}}`,
 		`{api: {port: 9031}, config: {rsync: {enabled: true, grpc: {bindAddress: "127.0.0.1:9032"}}}}`,
 		`{api: {port: 8080}, controller: {enabled: false}}`,
 	} {

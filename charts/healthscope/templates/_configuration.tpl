@@ -69,14 +69,6 @@ clientCAFile: /etc/healthscope/rsync-ca/ca.crt
 {{- end }}
 {{- end }}
 
-{{/* Not empty when the gRPC server of rsync listens at the port that the chart knows. */}}
-{{- define "healthscope.rsyncListens" -}}
-{{- $grpc := ((.Values.config).rsync).grpc -}}
-{{- if and .Values.controller.enabled (or (include "healthscope.certificateSecret" (list . "rsync")) (kindIs "map" $grpc)) (hasSuffix ":9031" (toString (default ":9031" ($grpc).bindAddress))) -}}
-true
-{{- end }}
-{{- end }}
-
 {{/* Not empty when the gRPC server of rsync is reached from other pods. */}}
 {{- define "healthscope.rsyncExposed" -}}
 {{- if .Values.controller.enabled -}}
