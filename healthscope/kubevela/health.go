@@ -172,7 +172,7 @@ func (j ApplicationHealth) setCondition(conditions []any, now time.Time) (next [
 	}
 	if j.Scopes == 0 {
 		reason, _ := before["reason"].(string)
-		if len(j.Bounded) > 0 || reason != reasonHealthy && reason != reasonUnhealthy {
+		if reason != reasonHealthy && reason != reasonUnhealthy {
 			return conditions, false
 		}
 		return slices.Delete(conditions, index, index+1), true
